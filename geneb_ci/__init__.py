@@ -8,7 +8,7 @@ their types.
 import importlib
 import sys
 import types
-from typing import Any
+from collections.abc import Callable
 
 __version__ = "0.1.0"
 
@@ -30,21 +30,23 @@ _MODULE_OF = {name: module for module, names in _PUBLIC.items() for name in name
 _CALLED = ("check", "audit")
 """Functions of `geneb_ci.api` that share their name with a package, which is called instead."""
 
-__all__ = ["__version__", *_CALLED, *_MODULE_OF]  # noqa: PLE0604 (all are strings)
+# Every element is a string; ruff does not look into what is unpacked.
+__all__ = ["__version__", *_CALLED, *_MODULE_OF]  # noqa: PLE0604
 
 
 class _CalledPackage(types.ModuleType):
     """A package that is called as the function of its name, since both are `geneb_ci.<name>`."""
 
-    def __call__(self, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401 (the function's own)
+    def __call__(self, *arguments: object, **options: object) -> object:
         """Call the function of `geneb_ci.api` that has the name of this package."""
         return self.__wrapped__(*arguments, **options)
 
     @property
-    def __wrapped__(self) -> Any:  # noqa: ANN401
+    def __wrapped__(self) -> Callable[..., object]:
         """The function; `inspect.signature` and `help` follow it."""
         api = importlib.import_module("geneb_ci.api")
-        return getattr(api, self.__name__.rpartition(".")[2])
+        found: Callable[..., object] = getattr(api, self.__name__.rpartition(".")[2])
+        return found
 
 
 def make_called(package: str) -> None:
@@ -52,7 +54,7 @@ def make_called(package: str) -> None:
     sys.modules[package].__class__ = _CalledPackage
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 (functions and classes)
+def __getattr__(name: str) -> object:
     """Return a public name, imported now. Raise AttributeError for any other."""
     if name in _CALLED:
         return importlib.import_module(f"geneb_ci.{name}")

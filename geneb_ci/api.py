@@ -30,8 +30,11 @@ if TYPE_CHECKING:
     from geneb_ci.audit.ready import Machine
     from geneb_ci.check.fixes import Fixed
     from geneb_ci.check.place import Against
+    from geneb_ci.check.reuse import Reuse
     from geneb_ci.check.runner import Checker
     from geneb_ci.render.results import AuditResult, BuiltBoard, Recommendation, Verifications
+
+    Running = Reuse | Checker
 
 PathLike = str | os.PathLike[str]
 Progress = Callable[[Iterable[Any], int], Iterator[Any]]
@@ -68,7 +71,7 @@ class CheckReport(Report):
 
     def _repr_html_(self) -> str:
         """Return the findings as a table, for a notebook."""
-        from geneb_ci.render.results import findings_html  # noqa: PLC0415 (for a notebook alone)
+        from geneb_ci.render.results import findings_html  # for a notebook alone
 
         return findings_html(self)
 
@@ -76,7 +79,7 @@ class CheckReport(Report):
 @contextlib.contextmanager
 def _reported() -> Iterator[None]:
     """Let the report of SubmissionsRefused be one that a notebook shows."""
-    from geneb_ci.board.board import SubmissionsRefused  # noqa: PLC0415 (0.3 s)
+    from geneb_ci.board.board import SubmissionsRefused  # 0.3 s
 
     try:
         yield
@@ -107,8 +110,8 @@ def check(
     checked. Raises UsageProblem for an unknown rule, folder or baseline, and BadConfiguration if
     settings, benchmark or policy cannot be used for any file.
     """
-    from geneb_ci.check.place import against_of  # noqa: PLC0415
-    from geneb_ci.check.registry import chosen  # noqa: PLC0415
+    from geneb_ci.check.place import against_of
+    from geneb_ci.check.registry import chosen
 
     find = finder(isolated=isolated, config_from=None if config_from is None else Path(config_from))
     layout = find(Path.cwd())
@@ -142,11 +145,11 @@ def _runner(
     *,
     cache: bool,
     jobs: int | None,
-) -> Any:  # noqa: ANN401 (Reuse or Checker, which have `find`, `rules`, `benchmarks` and `run`)
+) -> "Running":
     """Return what checks files; results are not kept in GitHub Actions, where others may write."""
     if engine == "jsonschema":
         return _checker(rules, find, against, engine)
-    from geneb_ci.check.reuse import Reuse, Store  # noqa: PLC0415
+    from geneb_ci.check.reuse import Reuse, Store
 
     is_kept = cache and os.environ.get("GITHUB_ACTIONS") != "true"
     return Reuse(rules, find, against, Store(cache_folder("check") if is_kept else None), jobs)
@@ -155,19 +158,17 @@ def _runner(
 def _checker(
     rules: tuple[str, ...], find: Finder, against: "Against | None", engine: str = "models"
 ) -> "Checker":
-    from geneb_ci.check.registry import select as selected  # noqa: PLC0415 (imports the rules)
-    from geneb_ci.check.runner import Checker  # noqa: PLC0415
-    from geneb_ci.submission.structure import check_structure  # noqa: PLC0415
+    from geneb_ci.check.registry import select as selected  # imports the rules
+    from geneb_ci.check.runner import Checker
 
-    used = check_structure
     if engine == "jsonschema":
-        from geneb_ci.submission.schema_engine import check_by_schema  # noqa: PLC0415 (60 ms)
-
-        used = check_by_schema
+        from geneb_ci.submission.schema_engine import check_by_schema as used  # 60 ms
+    else:
+        from geneb_ci.submission.structure import check_structure as used
     return Checker(selected(rules, ()), used, find, against)
 
 
-def _check_files(paths: Sequence[Path], checker: Any, progress: Progress) -> CheckReport:  # noqa: ANN401
+def _check_files(paths: Sequence[Path], checker: "Running", progress: Progress) -> CheckReport:
     """Check all files; errors of settings that kept only some from being checked are reported."""
     files, lost = named_files(paths, checker.find)
     report = CheckReport(rules=len(checker.rules), unreadable=[*lost])
@@ -196,7 +197,7 @@ def _check_bytes(
 
     Raises UsageProblem where something else is named beside it.
     """
-    from geneb_ci.submission.reading import BYTES_MAX, too_large  # noqa: PLC0415
+    from geneb_ci.submission.reading import BYTES_MAX, too_large
 
     (raw, *others) = sources
     if others or not isinstance(raw, bytes):
@@ -220,8 +221,8 @@ def fix(*paths: PathLike, write: bool = True) -> "list[Fixed]":
     NothingChecked for a path without submissions, UsageProblem for a file that cannot be written,
     BadConfiguration as `check` does.
     """
-    from geneb_ci.check.fixes import fixed  # noqa: PLC0415
-    from geneb_ci.check.runner import Checker, files_of  # noqa: PLC0415
+    from geneb_ci.check.fixes import fixed
+    from geneb_ci.check.runner import Checker, files_of
 
     layout = find_layout(Path.cwd())
     files = files_of([Path(one) for one in paths] or _own(layout))
@@ -245,8 +246,8 @@ def build(
     submission has an error, UsageProblem if there is no folder, if `out` cannot be written, or if
     `diagnostics` are asked for and the extra `build` is not installed.
     """
-    from geneb_ci.board.board import board_of, entries_of, page_of  # noqa: PLC0415 (0.3 s)
-    from geneb_ci.render.results import BuiltBoard  # noqa: PLC0415
+    from geneb_ci.board.board import board_of, entries_of, page_of  # 0.3 s
+    from geneb_ci.render.results import BuiltBoard
 
     place = None if folder is None else Path(folder)
     with _reported():
@@ -276,11 +277,11 @@ def verify(
     not verify is no error: see `hold` and the steps. Raises NothingChecked if there is no record,
     UsageProblem for options that contradict each other.
     """
-    from geneb_ci.audit.record import named_records  # noqa: PLC0415 (cryptography)
-    from geneb_ci.audit.repository import AuditRepository  # noqa: PLC0415
-    from geneb_ci.audit.row_recompute import from_receipt, with_rows  # noqa: PLC0415
-    from geneb_ci.render.results import Verifications  # noqa: PLC0415
-    from geneb_ci.submission.reading import located  # noqa: PLC0415
+    from geneb_ci.audit.record import named_records  # cryptography
+    from geneb_ci.audit.repository import AuditRepository
+    from geneb_ci.audit.row_recompute import from_receipt, with_rows
+    from geneb_ci.render.results import Verifications
+    from geneb_ci.submission.reading import located
 
     layout = find_layout(Path.cwd())
     own = None if submissions is None else Path(submissions).resolve()
@@ -333,11 +334,11 @@ def audit(
     `state`. Raises UsageProblem for options that contradict each other, and another GenebError for
     whatever refuses or ends the audit.
     """
-    from geneb_ci.audit.beacon_source import BeaconSource  # noqa: PLC0415
-    from geneb_ci.audit.ready import Machine  # noqa: PLC0415
-    from geneb_ci.audit.signing import check_record_options  # noqa: PLC0415
-    from geneb_ci.audit.stages import FileAudit, audited  # noqa: PLC0415
-    from geneb_ci.render.results import AuditResult  # noqa: PLC0415
+    from geneb_ci.audit.beacon_source import BeaconSource
+    from geneb_ci.audit.ready import Machine
+    from geneb_ci.audit.signing import check_record_options
+    from geneb_ci.audit.stages import FileAudit, audited
+    from geneb_ci.render.results import AuditResult
 
     paths = {"commitment": commitment, "work": work, "key": key, "output": output}
     given: dict[str, Any] = {
@@ -376,9 +377,9 @@ def recommend(
     no model meets size and evidence, `best` and `recommended` are None. Raises UsageProblem for an
     unknown category, regime, evidence or folder, SubmissionsRefused as `build` does.
     """
-    from geneb_ci.board.advice import MARGIN, is_built, requested, stored_advice  # noqa: PLC0415 (pydantic)  # noqa: PLC0415
-    from geneb_ci.board.rows import extra_at_hand  # noqa: PLC0415
-    from geneb_ci.render.results import Recommendation  # noqa: PLC0415
+    from geneb_ci.board.advice import MARGIN, is_built, requested, stored_advice  # pydantic
+    from geneb_ci.board.rows import extra_at_hand
+    from geneb_ci.render.results import Recommendation
 
     place = None if folder is None else Path(folder)
     accepted = MARGIN if margin is None else margin
@@ -386,13 +387,13 @@ def recommend(
     advice = stored_advice(place, need, accepted) if place and is_built(place) else None
     if advice is None:
         with extra_at_hand(", which brings scipy"), _reported():
-            from geneb_ci.board.recommend import advise_built, advise_rows  # noqa: PLC0415 (0.3 s)
+            from geneb_ci.board.recommend import advise_built, advise_rows  # 0.3 s
 
             built = place if is_built(place) else None
             if built is not None:
                 advice = advise_built(built, need, accepted)
             else:
-                from geneb_ci.board.board import entries_of  # noqa: PLC0415
+                from geneb_ci.board.board import entries_of
 
                 layout, entries = entries_of(place, "recommend FOLDER", progress)
                 advice = advise_rows(entries, benchmark_of(layout), need, accepted)

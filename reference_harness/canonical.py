@@ -155,12 +155,12 @@ def _inner_steps(rows: int, unknowns: int) -> int:
     return max(INNER_STEPS_LEAST, NEWTON_STEPS * step // (PRODUCT_COST * 2 * rows * unknowns))
 
 
-def _newton(x: Matrix, labels: Labels) -> Any:  # noqa: ANN401 - scikit-learn has no types
+def _newton(x: Matrix, labels: Labels) -> Any:  # scikit-learn has no types
     """Fit by Newton; None if scikit-learn falls back to lbfgs, which it only warns about."""
-    import sklearn  # noqa: PLC0415 - see `probe`
-    from scipy.linalg import LinAlgWarning  # noqa: PLC0415
-    from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415
-    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
+    import sklearn  # see `probe`
+    from scipy.linalg import LinAlgWarning
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
 
     probe = LogisticRegression(solver="newton-cholesky", tol=NEWTON_TOL)
     with warnings.catch_warnings(), sklearn.config_context(assume_finite=True):
@@ -172,10 +172,10 @@ def _newton(x: Matrix, labels: Labels) -> Any:  # noqa: ANN401 - scikit-learn ha
             return None
 
 
-def _lbfgs(x: Matrix, labels: Labels) -> Any:  # noqa: ANN401 - scikit-learn has no types
-    import sklearn  # noqa: PLC0415 - see `probe`
-    from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415
-    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
+def _lbfgs(x: Matrix, labels: Labels) -> Any:  # scikit-learn has no types
+    import sklearn  # see `probe`
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
 
     probe = LogisticRegression(tol=LBFGS_TOL, max_iter=LBFGS_MAX_ITER)
     with warnings.catch_warnings(), sklearn.config_context(assume_finite=True):

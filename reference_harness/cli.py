@@ -193,12 +193,12 @@ def cli(ctx: click.Context, program: str | None) -> None:
 @click.option("--fail-fast", is_flag=True, help="End the run with the first task that fails.")
 @click.option("--quiet", is_flag=True, help="Print only errors.")
 @click.pass_context
-def run(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - click's own types
+def run(ctx: click.Context, /, **options: Any) -> None:
     """Run an extractor; write a run record and a submission.
 
     Embeds the sequences, fits the probes and scores them. The submission is optional.
     """
-    from .several import listed, run_all  # noqa: PLC0415 - see the module's docstring
+    from .several import listed, run_all  # see the module's docstring
 
     file = options.pop("listed")
     if file is None and options["output"] is None:
@@ -220,7 +220,7 @@ def tasks(definition: Path | None, *, mini: bool) -> None:
 
     Each line has id, category and number of test sequences.
     """
-    from . import benchmark  # noqa: PLC0415 - see the module's docstring
+    from . import benchmark  # see the module's docstring
 
     found = benchmark.load(definition) if definition else (
         benchmark.mini() if mini else benchmark.geneb()

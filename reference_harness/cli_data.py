@@ -39,7 +39,7 @@ def pull(
     definition: Path | None,
 ) -> None:
     """Download the pinned task data into FOLDER and write a manifest."""
-    from . import benchmark, download  # noqa: PLC0415 - NumPy: see cli.py
+    from . import benchmark, download  # NumPy: see cli.py
 
     found = benchmark.load(definition) if definition else benchmark.geneb()
     made = download.pull(found, folder, revision=revision, tasks=tasks, endpoint=endpoint)
@@ -52,7 +52,7 @@ def pull(
 @_DEFINITION
 def verify(folder: Path, definition: Path | None) -> None:
     """Verify the files of FOLDER against its manifest."""
-    from . import benchmark, download  # noqa: PLC0415 - NumPy: see cli.py
+    from . import benchmark, download  # NumPy: see cli.py
 
     found = benchmark.load(definition) if definition else benchmark.geneb()
     said = download.verify(found, folder)
@@ -67,7 +67,7 @@ def manifest(folder: Path, definition: Path | None) -> None:
 
     It is the manifest that FOLDER would have at the pinned revision.
     """
-    from . import benchmark, download  # noqa: PLC0415 - NumPy: see cli.py
+    from . import benchmark, download  # NumPy: see cli.py
 
     found = benchmark.load(definition) if definition else benchmark.geneb()
     made = download.describe(found, folder, found.dataset.revision)
@@ -84,7 +84,7 @@ def define(folder: Path, name: str | None) -> None:
     tasks/<task_id>/train.csv and test.csv with text,label. Writes benchmark.json and manifest.json
     into it; edit names and categories there.
     """
-    from .define import define as write  # noqa: PLC0415 - NumPy: see cli.py
+    from .define import define as write  # NumPy: see cli.py
 
     path, made = write(folder, name)
     click.echo(f"wrote {path}: {plural(len(made.tasks), 'task')}, revision {made.dataset.revision}")
@@ -100,8 +100,8 @@ def stage(folder: Path, out: Path, definition: Path | None) -> None:
 
     The tasks of FOLDER are written to OUT, with a card.
     """
-    from . import benchmark  # noqa: PLC0415 - NumPy: see cli.py
-    from .stage import stage as write  # noqa: PLC0415
+    from . import benchmark  # NumPy: see cli.py
+    from .stage import stage as write
 
     found = benchmark.load(definition) if definition else benchmark.geneb()
     staged = write(found, folder, out)
@@ -124,8 +124,8 @@ def audit(folder: Path | None, shape: str, definition: Path | None) -> None:
 
     Leakage is the overlap of train and test. Without FOLDER, GENEB-mini is audited.
     """
-    from . import audit_data, benchmark  # noqa: PLC0415 - NumPy: see cli.py
-    from .data import Folder, MiniSource  # noqa: PLC0415
+    from . import audit_data, benchmark  # NumPy: see cli.py
+    from .data import Folder, MiniSource
 
     found = benchmark.load(definition) if definition else (
         benchmark.geneb() if folder else benchmark.mini()

@@ -112,7 +112,7 @@ def _engine(
     if cluster is None:
         workers = options["workers"] or default_workers()
         return LocalEngine(spec, workers, array_api=array_api, fail_fast=fail_fast)
-    from .engine.distributed import RayEngine  # noqa: PLC0415 - Ray need not be installed
+    from .engine.distributed import RayEngine  # Ray need not be installed
 
     return RayEngine(
         spec,
@@ -246,7 +246,7 @@ def _probe_device(name: str) -> probe.Device:
     """Return the probe's device; "torch-cpu" is the array API without an accelerator."""
     if name == "cpu":
         return probe.CPU
-    import torch  # noqa: PLC0415 - a second to import, needed here alone
+    import torch  # a second to import, needed here alone
 
     try:
         device = torch.device(name.removeprefix("torch-"))

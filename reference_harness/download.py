@@ -56,8 +56,8 @@ def _fetch(
     repo_id: str, commit: str, folder: Path, patterns: list[str], endpoint: str | None
 ) -> None:
     # The Hub's client takes a second to import, and only a download needs it.
-    from huggingface_hub import HfApi, RepoFile, constants  # noqa: PLC0415
-    from huggingface_hub.utils import httpx  # noqa: PLC0415
+    from huggingface_hub import HfApi, RepoFile, constants
+    from huggingface_hub.utils import httpx
 
     storage.limit()
     where = f"{endpoint or constants.ENDPOINT}/datasets/{repo_id} at {commit}"

@@ -23,7 +23,7 @@ PASSED = ("GENEB_", "PYTHONSAFEPATH")
 @click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED)
 def elsewhere(words: tuple[str, ...], *, gpu: bool) -> None:
     """Run a command on a machine of the Ray cluster, in this folder."""
-    from .engine.cluster import connected  # noqa: PLC0415 - Ray need not be installed
+    from .engine.cluster import connected  # Ray need not be installed
 
     variables = {name: value for name, value in os.environ.items() if name.startswith(PASSED)}
     with connected(start=False) as cluster:  # one of its own would not know the others' GPUs

@@ -258,7 +258,7 @@ def embed_rows(
     return out
 
 
-def to_numpy(found: Any) -> Rows:  # noqa: ANN401 - NumPy or torch, as upstream allows
+def to_numpy(found: Any) -> Rows:  # NumPy or torch, as upstream allows
     """Return an extractor's output as a NumPy array of the same floating type.
 
     bfloat16, which NumPy lacks, becomes float32, which holds each of its values exactly. Raises

@@ -38,7 +38,7 @@ class TokenBudget(click.ParamType[int | str]):
 
 def budget_of(given: int | str | None, device: str) -> tuple[int, bool]:
     """Return the token budget, and whether it is measured: asked for, or by default on a GPU."""
-    from .batching import TOKEN_BUDGET  # noqa: PLC0415 - numpy, after worker threads are set
+    from .batching import TOKEN_BUDGET  # numpy, after worker threads are set
 
     measured = given == AUTO or (given is None and device.partition(":")[0] == "cuda")
     return (given if isinstance(given, int) else TOKEN_BUDGET), measured
@@ -52,7 +52,7 @@ def extractors() -> None:
 @extractors.command("list")
 def list_() -> None:
     """List the built-in extractors and the properties that `check` tries."""
-    from .conformance import PROPERTIES  # noqa: PLC0415 - numpy, after worker threads are set
+    from .conformance import PROPERTIES  # numpy, after worker threads are set
 
     click.echo("built in")
     width = max(map(len, BUILTINS))
@@ -69,7 +69,7 @@ def list_() -> None:
 @click.argument("name")
 def digest(name: str) -> None:
     """Print path, class and digest of the built-in extractor NAME, as submissions have them."""
-    from .loading import built_in  # noqa: PLC0415 - numpy, after worker threads are set
+    from .loading import built_in  # numpy, after worker threads are set
 
     known = name.removeprefix("builtin:")
     if known not in BUILTINS:
@@ -141,13 +141,13 @@ def check(
     It runs in a child process with a time limit, which is not a sandbox: only check code that you
     would run. Exit codes: 0 all hold, 11 one does not, 2 usage, 1 internal error.
     """
-    from . import conformance  # noqa: PLC0415 - numpy, after worker threads are set
-    from .embed import Batching  # noqa: PLC0415
-    from .errors import OptionError  # noqa: PLC0415
-    from .extractors.base import ExtractorError  # noqa: PLC0415
-    from .keywords import keywords, texts  # noqa: PLC0415
-    from .loading import locate  # noqa: PLC0415
-    from .progress import listener  # noqa: PLC0415
+    from . import conformance  # numpy, after worker threads are set
+    from .embed import Batching
+    from .errors import OptionError
+    from .extractors.base import ExtractorError
+    from .keywords import keywords, texts
+    from .loading import locate
+    from .progress import listener
 
     try:
         locate(spec, folder)
@@ -183,9 +183,9 @@ def check(
 
 def _table(spec: str, results: list["PropertyResult"]) -> None:
     """Print one row a property; what an extractor says of itself is text, never markup."""
-    from rich.console import Console  # noqa: PLC0415 - 30 ms that --json does not need
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
+    from rich.console import Console  # 30 ms that --json does not need
+    from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=None, pad_edge=False, show_edge=False)
     for title in ("", "property", "what was seen", "difference", "allowed"):

@@ -52,12 +52,12 @@ def read_bounded(path: Path, limit: int) -> bytes:
     return raw
 
 
-def dumps(value: Any) -> bytes:  # noqa: ANN401 - JSON is any
+def dumps(value: Any) -> bytes:
     """Return the bytes of a JSON document: sorted by nothing, indented by one, no NaN."""
     return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False).encode() + b"\n"
 
 
-def dumps_tables(value: Any) -> bytes:  # noqa: ANN401 - JSON is any
+def dumps_tables(value: Any) -> bytes:
     """Return the bytes of a JSON document as `dumps` does, with each list of numbers on one line.
 
     So are lists of such lists, as confusion matrices are: a submission with all of them is a third
@@ -66,7 +66,7 @@ def dumps_tables(value: Any) -> bytes:  # noqa: ANN401 - JSON is any
     return f"{_with_tables(value, 0)}\n".encode()
 
 
-def _with_tables(value: Any, depth: int) -> str:  # noqa: ANN401 - JSON is any
+def _with_tables(value: Any, depth: int) -> str:
     if _is_table(value) or not value or not isinstance(value, dict | list):
         return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     if isinstance(value, dict):
@@ -82,14 +82,14 @@ def _with_tables(value: Any, depth: int) -> str:  # noqa: ANN401 - JSON is any
     return f"{start}{inner}{f',{inner}'.join(lines)}\n{' ' * depth}{end}"
 
 
-def _is_table(value: Any) -> bool:  # noqa: ANN401 - JSON is any
+def _is_table(value: Any) -> bool:
     """Whether a value is a list of numbers, or of such lists."""
     return isinstance(value, list) and all(
         type(one) in {int, float} or _is_table(one) for one in value
     )
 
 
-def write_json(path: Path, value: Any) -> None:  # noqa: ANN401 - JSON is any
+def write_json(path: Path, value: Any) -> None:
     """Write a JSON document in one step."""
     write_bytes(path, dumps(value))
 

@@ -75,10 +75,10 @@ class _Path:
                 break
         return found
 
-    def _fit(self, **settings: float) -> Any:  # noqa: ANN401 - scikit-learn has no types
-        import sklearn  # noqa: PLC0415 - see `probe`
-        from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415
-        from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
+    def _fit(self, **settings: float) -> Any:  # scikit-learn has no types
+        import sklearn  # see `probe`
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.linear_model import LogisticRegression
 
         with warnings.catch_warnings(), sklearn.config_context(assume_finite=True):
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -88,13 +88,13 @@ class _Path:
                 msg = f"the probe cannot be fitted: {type(error).__name__}: {error}"
                 raise ProbeError(msg) from error
 
-    def _loss(self, fitted: Any) -> float:  # noqa: ANN401
+    def _loss(self, fitted: Any) -> float:
         """Return what lbfgs minimises at C = 1: mean log-loss plus half the squared weights / n."""
-        from sklearn.metrics import log_loss  # noqa: PLC0415 - see `probe`
+        from sklearn.metrics import log_loss  # see `probe`
 
         said = fitted.predict_proba(self.x)
         mean = float(log_loss(self.y, said, labels=fitted.classes_))
         return mean + 0.5 * float(np.sum(fitted.coef_**2)) / len(self.y)
 
-    def _labels(self, fitted: Any) -> Labels:  # noqa: ANN401
+    def _labels(self, fitted: Any) -> Labels:
         return np.asarray(fitted.predict(self.test)).astype(np.int64)

@@ -65,7 +65,7 @@ def load(
     device: str = "cpu",
     *,
     folder: str | Path | None = None,
-    **options: Any,  # noqa: ANN401 - each extractor has options of its own
+    **options: Any,  # each extractor has options of its own
 ) -> LoadedExtractor:
     """Build the extractor `spec` for a model on a device.
 
@@ -203,7 +203,7 @@ def _package(folder: Path) -> str:
     return name
 
 
-def _build(cls: Any, path: str, **keywords: Any) -> BaseEmbeddingExtractor:  # noqa: ANN401
+def _build(cls: Any, path: str, **keywords: Any) -> BaseEmbeddingExtractor:
     try:
         extractor: BaseEmbeddingExtractor = cls(**keywords)
     except ExtractorError:

@@ -32,10 +32,10 @@ class AnyMatrix(Protocol):
     def __len__(self) -> int:
         """Return the number of rows."""
 
-    def __getitem__(self, rows: Any, /) -> npt.NDArray[Any]:  # noqa: ANN401 - slice or array
+    def __getitem__(self, rows: Any, /) -> npt.NDArray[Any]:  # slice or array
         """Return rows."""
 
-    def __array__(self, dtype: Any = ..., /) -> npt.NDArray[Any]:  # noqa: ANN401 - NumPy's protocol
+    def __array__(self, dtype: Any = ..., /) -> npt.NDArray[Any]:  # NumPy's protocol
         """Return all rows."""
 
 

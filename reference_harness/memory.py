@@ -276,7 +276,7 @@ class _Cuda:
         return int(cuda.max_memory_allocated(self._device) - self._before)
 
     @staticmethod
-    def _cuda() -> Any:  # noqa: ANN401 - a module of torch, which need not be here
+    def _cuda() -> Any:  # a module of torch, which need not be here
         return getattr(sys.modules.get("torch"), "cuda", None)
 
 

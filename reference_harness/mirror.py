@@ -23,7 +23,7 @@ class Mirror:
 
     def __init__(self, address: str, folder: Path) -> None:
         """Raise OptionError for an address of a kind that is unknown or lacks its package."""
-        import fsspec  # noqa: PLC0415 - it takes a fifth of a second, and a folder needs none
+        import fsspec  # it takes a fifth of a second, and a folder needs none
 
         self._address, self._folder = address, folder
         self._here: set[str] = set()

@@ -124,7 +124,7 @@ class _Problem:
     def probabilities(self, values: Matrix) -> Matrix:
         """Return the probability of each column's class, (n, c)."""
         if self.binary:
-            from scipy.special import expit  # noqa: PLC0415 - slow to import, see `probe`
+            from scipy.special import expit  # slow to import, see `probe`
 
             found: Matrix = expit(values)
             return found
@@ -224,7 +224,7 @@ class _Problem:
         self, gradient: Matrix, curvature: "_Curvature", factor: tuple[Matrix, bool], most: int
     ) -> tuple[Matrix, int]:
         """Solve the Newton system by preconditioned conjugate gradients; return the inner steps."""
-        from scipy.linalg import cho_solve  # noqa: PLC0415 - slow to import, see `probe`
+        from scipy.linalg import cho_solve  # slow to import, see `probe`
 
         found = np.zeros_like(gradient)
         residual = -gradient
@@ -250,7 +250,7 @@ class _Problem:
 
     def _preconditioner(self, curvature: "_Curvature") -> tuple[Matrix, bool]:
         """Return the Cholesky factor of the sample's Hessian, (d + 1, d + 1)."""
-        from scipy.linalg import LinAlgError, cho_factor  # noqa: PLC0415 - see `_direction`
+        from scipy.linalg import LinAlgError, cho_factor  # see `_direction`
 
         stride = self._sample_stride
         weights = curvature.mean[::stride]

@@ -51,17 +51,17 @@ class Device:
     name: str = "cpu"
     torch: bool = field(default=False)
 
-    def put(self, array: npt.NDArray[Any]) -> Any:  # noqa: ANN401 - NumPy or torch
+    def put(self, array: npt.NDArray[Any]) -> Any:  # NumPy or torch
         """Return the array on the device; a view of the same memory where that can be."""
         if not self.torch:
             return array
-        import torch  # noqa: PLC0415 - a second to import, and not needed on the CPU
+        import torch  # a second to import, and not needed on the CPU
 
         return torch.from_numpy(np.ascontiguousarray(array)).to(self.name)
 
     def context(self) -> AbstractContextManager[object]:
         """Return the scikit-learn configuration under which to fit and to predict."""
-        import sklearn  # noqa: PLC0415 - see the module's docstring
+        import sklearn  # see the module's docstring
 
         # The rows were found finite when they were embedded: no need to read them all again. The
         # parameters are constants; validating them took a third of the time of a few-shot fit.
@@ -90,9 +90,9 @@ def few_shot_rows(labels: Labels, k: int, seed: int) -> npt.NDArray[np.int64]:
 
 
 def fit(
-    train: Any,  # noqa: ANN401 - NumPy or torch, as the device has it
+    train: Any,  # NumPy or torch, as the device has it
     labels: Labels,
-    test: Any,  # noqa: ANN401
+    test: Any,
     device: Device = CPU,
     seed: int | None = None,
 ) -> Fit:
@@ -102,8 +102,8 @@ def fit(
 
     Raises ProbeError when scikit-learn refuses the data.
     """
-    from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415 - see the module's docstring
-    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
+    from sklearn.exceptions import ConvergenceWarning  # see the module's docstring
+    from sklearn.linear_model import LogisticRegression
 
     probe = LogisticRegression(max_iter=MAX_ITER, random_state=seed)
     with warnings.catch_warnings(record=True) as caught, device.context():
@@ -125,7 +125,7 @@ def fit(
     )
 
 
-def _labels(values: Any) -> Labels:  # noqa: ANN401 - NumPy or torch
+def _labels(values: Any) -> Labels:  # NumPy or torch
     if hasattr(values, "detach"):
         values = values.detach().cpu().numpy()
     return np.asarray(values).astype(np.int64)

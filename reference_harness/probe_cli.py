@@ -44,18 +44,18 @@ FORMATS = ("text", "markdown", "json")
 )
 @click.option("--output", type=FILE, help="File to write; default: standard output.")
 @QUIET
-def probe(**options: Any) -> None:  # noqa: ANN401 - click's own types
+def probe(**options: Any) -> None:
     """Fit other probes on receipts, and compare the ranks that follow.
 
     X.json or X is the submission X.json with the files of its receipt in the folder X; write
     FILE=DIR where they are elsewhere. What it costs is printed first.
     """
-    from . import progress  # noqa: PLC0415 - NumPy: see cli.py
-    from .engine.local import default_workers  # noqa: PLC0415
-    from .files import write_bytes  # noqa: PLC0415
-    from .probes.run import ProbeRequest, common_tasks, probe_receipts, read_receipt  # noqa: PLC0415
-    from .probes.table import WRITERS  # noqa: PLC0415
-    from .rescore_cli import place_of  # noqa: PLC0415
+    from . import progress  # NumPy: see cli.py
+    from .engine.local import default_workers
+    from .files import write_bytes
+    from .probes.run import ProbeRequest, common_tasks, probe_receipts, read_receipt
+    from .probes.table import WRITERS
+    from .rescore_cli import place_of
 
     bench, source = place_of(options)
     receipts = tuple(read_receipt(word) for word in options["receipts"])
@@ -84,7 +84,7 @@ def probe(**options: Any) -> None:  # noqa: ANN401 - click's own types
 
 def _chosen(words: str, known: tuple[str, ...], option: str) -> tuple[str, ...]:
     """Return the known names that are asked for, in their own order; all where none is."""
-    from .errors import OptionError  # noqa: PLC0415 - NumPy: see cli.py
+    from .errors import OptionError  # NumPy: see cli.py
 
     asked = {name.strip() for name in words.split(",") if name.strip()}
     if unknown := sorted(asked - {*known}):
@@ -95,7 +95,7 @@ def _chosen(words: str, known: tuple[str, ...], option: str) -> tuple[str, ...]:
 
 def _seeds(words: str | None) -> tuple[int, ...]:
     """Return the seeds. Raises OptionError for what NumPy takes as none."""
-    from .errors import OptionError  # noqa: PLC0415 - NumPy: see cli.py
+    from .errors import OptionError  # NumPy: see cli.py
 
     found = [word.strip() for word in (words or "").split(",") if word.strip()]
     if wrong := [

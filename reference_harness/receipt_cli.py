@@ -50,15 +50,15 @@ _SUBMISSION = click.option(
 )
 @OUTPUT
 @QUIET
-def receipt_cells(**options: Any) -> None:  # noqa: ANN401 - click's own types
+def receipt_cells(**options: Any) -> None:
     """Compute the canonical scores of a receipt.
 
     The files are taken as they are; compare their digests with the submission's first.
     """
-    from .batch import Workers  # noqa: PLC0415 - NumPy: see cli.py
-    from .engine.local import default_workers  # noqa: PLC0415
-    from .files import write_json  # noqa: PLC0415
-    from .receipt.scoring import CellsRequest, cells  # noqa: PLC0415
+    from .batch import Workers  # NumPy: see cli.py
+    from .engine.local import default_workers
+    from .files import write_json
+    from .receipt.scoring import CellsRequest, cells
 
     bench, source = place_of(options)
     document, said = _read(options["submission"], names_of(options["tasks"]))
@@ -94,13 +94,13 @@ def receipt_cells(**options: Any) -> None:  # noqa: ANN401 - click's own types
 @TASKS
 @OUTPUT
 @QUIET
-def receipt_equal(**options: Any) -> None:  # noqa: ANN401 - click's own types
+def receipt_equal(**options: Any) -> None:
     """Compare the rows of equal sequences, over all tasks of a receipt.
 
     A model gives a sequence one embedding, whatever task it stands in.
     """
-    from .files import write_json  # noqa: PLC0415 - NumPy: see cli.py
-    from .receipt.scoring import compared  # noqa: PLC0415
+    from .files import write_json  # NumPy: see cli.py
+    from .receipt.scoring import compared
 
     _, said = _read(options["submission"], names_of(options["tasks"]))
     found = compared(options["digests"], said)
@@ -112,11 +112,11 @@ def receipt_equal(**options: Any) -> None:  # noqa: ANN401 - click's own types
 
 def _read(path: Path, names: tuple[str, ...]) -> "tuple[dict[str, Any], Mapping[str, ReceiptTask]]":
     """Return a submission, and what its receipt says of these tasks. Raises OptionError."""
-    import json  # noqa: PLC0415 - see cli.py
+    import json  # see cli.py
 
-    from .errors import OptionError  # noqa: PLC0415
-    from .files import read_bounded  # noqa: PLC0415
-    from .receipt.scoring import tasks_said  # noqa: PLC0415
+    from .errors import OptionError
+    from .files import read_bounded
+    from .receipt.scoring import tasks_said
 
     try:
         document = json.loads(read_bounded(path, _SUBMISSION_BYTES_MAX))

@@ -39,8 +39,8 @@ _COPIES, _COPIES_MAX = 16, 1000
 @click.command(hidden=True)
 def batch() -> None:
     """Run the commands that standard input names, one a line: all that an audit calls."""
-    from .batch import serve  # noqa: PLC0415 - NumPy: see cli.py
-    from .receipt_cli import receipt_cells, receipt_equal  # noqa: PLC0415 - imports this module
+    from .batch import serve  # NumPy: see cli.py
+    from .receipt_cli import receipt_cells, receipt_equal  # imports this module
 
     known = (sequences, variants, rescore, receipt_cells, receipt_equal)
     commands = {command.name: command for command in known}
@@ -61,14 +61,14 @@ def batch() -> None:
 @BENCHMARK
 @OUTPUT
 @QUIET
-def sequences(**options: Any) -> None:  # noqa: ANN401 - click's own types
+def sequences(**options: Any) -> None:
     """Write the distinct sequences of tasks, unlabelled.
 
     One per line; train and test of all tasks together, sorted by digest, so that neither order
     nor content tells split or label.
     """
-    from .files import write_bytes  # noqa: PLC0415 - NumPy: see cli.py
-    from .rescore import distinct  # noqa: PLC0415
+    from .files import write_bytes  # NumPy: see cli.py
+    from .rescore import distinct
 
     bench, source = place_of(options)
     found = distinct(bench, source, names_of(options["tasks"]))
@@ -119,17 +119,17 @@ def sequences(**options: Any) -> None:  # noqa: ANN401 - click's own types
 )
 @OUTPUT
 @QUIET
-def rescore(**options: Any) -> None:  # noqa: ANN401 - click's own types
+def rescore(**options: Any) -> None:
     """Score embeddings and jittered copies of them.
 
     An audit compares the claims with these scores.
     """
-    from . import progress  # noqa: PLC0415 - NumPy: see cli.py
-    from .batch import Workers  # noqa: PLC0415
-    from .engine.local import default_workers  # noqa: PLC0415
-    from .files import write_json  # noqa: PLC0415
-    from .rescore import RescoreRequest  # noqa: PLC0415
-    from .rescore import rescore as run  # noqa: PLC0415
+    from . import progress  # NumPy: see cli.py
+    from .batch import Workers
+    from .engine.local import default_workers
+    from .files import write_json
+    from .rescore import RescoreRequest
+    from .rescore import rescore as run
 
     bench, source = place_of(options)
     asked = RescoreRequest(
@@ -157,8 +157,8 @@ def rescore(**options: Any) -> None:  # noqa: ANN401 - click's own types
 
 
 def _further(options: dict[str, Any]) -> "FurtherFiles | None":
-    from .errors import OptionError  # noqa: PLC0415 - NumPy: see cli.py
-    from .further import FurtherFiles  # noqa: PLC0415
+    from .errors import OptionError  # NumPy: see cli.py
+    from .further import FurtherFiles
 
     rows, embeddings = options["further"], options["further_embeddings"]
     if rows is None and embeddings is None:
@@ -183,14 +183,14 @@ def _further(options: dict[str, Any]) -> "FurtherFiles | None":
 @BENCHMARK
 @OUTPUT
 @QUIET
-def variants(**options: Any) -> None:  # noqa: ANN401 - click's own types
+def variants(**options: Any) -> None:
     """Write label-preserving variants of a task's sequences.
 
     The same seed gives the same variants. An audit embeds them among the sequences.
     """
-    from .further import write_variants  # noqa: PLC0415 - NumPy: see cli.py
-    from .rescore import load  # noqa: PLC0415
-    from .variants import variants_of  # noqa: PLC0415
+    from .further import write_variants  # NumPy: see cli.py
+    from .rescore import load
+    from .variants import variants_of
 
     bench, source = place_of(options)
     data = load(bench, source, options["task"])
@@ -205,14 +205,14 @@ def variants(**options: Any) -> None:  # noqa: ANN401 - click's own types
 @click.option("--tasks", multiple=True, metavar="ID[,ID]", help="Tasks; default: all.")
 @OUTPUT
 @QUIET
-def fresh(**options: Any) -> None:  # noqa: ANN401 - click's own types
+def fresh(**options: Any) -> None:
     """Write fresh labelled sequences of GENEB-mini, made from another seed.
 
     A CSV file with the columns task, label and sequence, as `geneb-ci audit fresh` reads it.
     """
-    from . import mini  # noqa: PLC0415 - NumPy: see cli.py
-    from .errors import OptionError  # noqa: PLC0415
-    from .files import write_bytes  # noqa: PLC0415
+    from . import mini  # NumPy: see cli.py
+    from .errors import OptionError
+    from .files import write_bytes
 
     by_id = {task.id: task for task in mini.TASKS}
     names = names_of(options["tasks"]) if options["tasks"] else tuple(by_id)
@@ -240,8 +240,8 @@ def place_of(options: dict[str, Any]) -> "tuple[Benchmark, Source]":
 
     Raises OptionError for a definition without data.
     """
-    from . import benchmark, data  # noqa: PLC0415 - NumPy: see cli.py
-    from .errors import OptionError  # noqa: PLC0415
+    from . import benchmark, data  # NumPy: see cli.py
+    from .errors import OptionError
 
     folder, definition = options["data"], options["definition"]
     if definition and not folder:
@@ -255,7 +255,7 @@ def place_of(options: dict[str, Any]) -> "tuple[Benchmark, Source]":
 
 def names_of(words: tuple[str, ...]) -> tuple[str, ...]:
     """Return the ids, each once, in the order given. Raises OptionError when there is none."""
-    from .errors import OptionError  # noqa: PLC0415
+    from .errors import OptionError
 
     found = tuple(dict.fromkeys(n for word in words for n in word.split(",") if n.strip()))
     if not found:

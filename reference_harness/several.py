@@ -48,7 +48,7 @@ def listed(path: Path, context: click.Context, common: dict[str, Any]) -> list[d
     return runs
 
 
-def _options(table: Any, context: click.Context, place: str) -> dict[str, Any]:  # noqa: ANN401
+def _options(table: Any, context: click.Context, place: str) -> dict[str, Any]:
     """Return a table as options, converted as click does. Raises OptionError."""
     known = {
         name.removeprefix("--"): option
@@ -69,7 +69,7 @@ def _options(table: Any, context: click.Context, place: str) -> dict[str, Any]: 
     return found
 
 
-def _texts(value: Any) -> list[str]:  # noqa: ANN401 - of a TOML file
+def _texts(value: Any) -> list[str]:  # of a TOML file
     return [str(one) for one in (value if isinstance(value, list) else [value])]
 
 
@@ -81,7 +81,7 @@ def run_all(runs: Sequence[dict[str, Any]]) -> None:
     with ExitStack() as stack:
         cluster = None
         if runs[0]["engine"] == "ray":
-            from .engine.cluster import connected  # noqa: PLC0415 - Ray need not be installed
+            from .engine.cluster import connected  # Ray need not be installed
 
             cluster = stack.enter_context(connected())
         place = Place(cluster, stack.enter_context(progress.listeners(quiet=runs[0]["quiet"])))

@@ -145,13 +145,13 @@ def _other_cells(said: dict[str, Any], found: dict[str, Any]) -> list[str]:
     ]
 
 
-def _same(said: Any, found: dict[str, float] | None) -> bool:  # noqa: ANN401 - JSON is any
+def _same(said: Any, found: dict[str, float] | None) -> bool:
     if not isinstance(said, dict) or found is None or said.keys() != found.keys():
         return False
     return all(_rounds(said[key], value) for key, value in found.items())
 
 
-def _rounds(said: Any, value: float) -> bool:  # noqa: ANN401 - JSON is any
+def _rounds(said: Any, value: float) -> bool:
     """Whether a number is another one, or that one rounded to the digits it is printed with."""
     if isinstance(said, bool) or not isinstance(said, int | float):
         return False

@@ -16,15 +16,15 @@ from .rescore_cli import BENCHMARK, FILE, OUTPUT, QUIET
 @BENCHMARK
 @OUTPUT
 @QUIET
-def upgrade(**options: Any) -> None:  # noqa: ANN401 - click's own types
+def upgrade(**options: Any) -> None:
     """Upgrade FILE from format 1.0 or 1.1 to 1.2.
 
     What 1.2 needs comes from the record of the run, which has to be that of FILE: the same model,
     scores and predictions. Without a record nothing is written, and what is missing is listed. An
     audit is of the bytes of a file: those of FILE do not count for the new one.
     """
-    from .files import dumps_tables, write_bytes  # noqa: PLC0415 - see cli.py
-    from .upgrade import (  # noqa: PLC0415
+    from .files import dumps_tables, write_bytes  # see cli.py
+    from .upgrade import (
         LATEST,
         benchmark_of,
         read_record,

@@ -132,7 +132,7 @@ def _uses(text: str, name: str) -> bool:
     )
 
 
-def _facts(node: Any) -> Any:  # noqa: ANN401 (JSON has no narrower type)
+def _facts(node: Any) -> Any:
     """Return a schema without what is written for people only."""
     if isinstance(node, dict):
         return {key: _facts(value) for key, value in node.items() if key not in SILENT}

@@ -36,7 +36,7 @@ def forge(record: Path, submission: Path, model_id: str, raised: Sequence[str] =
     )
 
 
-def _raised(matrix: list[list[int]]) -> Any:  # noqa: ANN401 (scores, whose type is the harness's)
+def _raised(matrix: list[list[int]]) -> Any:  # scores, whose type is the harness's
     cells = np.array(matrix)
     left = MOVED
     for true, row in enumerate(cells):

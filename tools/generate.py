@@ -84,7 +84,7 @@ def model_schema(
     } | schema
 
 
-def _drop_titles(node: Any) -> None:  # noqa: ANN401 (JSON has no narrower type)
+def _drop_titles(node: Any) -> None:
     if isinstance(node, dict):
         if isinstance(node.get("title"), str):
             del node["title"]

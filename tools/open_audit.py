@@ -44,7 +44,7 @@ def published(commitment: str) -> str:
     return str(_ask(f"/statuses/{sha}", body)["created_at"])
 
 
-def _ask(path: str, body: dict[str, str] | None = None) -> Any:  # noqa: ANN401 (JSON)
+def _ask(path: str, body: dict[str, str] | None = None) -> Any:
     """Ask once: a GET, or with a body a POST."""
     request = urllib.request.Request(  # noqa: S310 (the runner's own address)
         f"{os.environ['GITHUB_API_URL']}/repos/{os.environ['GITHUB_REPOSITORY']}{path}",

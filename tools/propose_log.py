@@ -36,9 +36,9 @@ class Refused(Exception):  # noqa: N818 (named after what is wrong)
 
 def sign() -> str:
     """Extend the log in this checkout; return its new files as text, "" where nothing is new."""
-    from geneb_ci.audit.keys import log_keys  # noqa: PLC0415 (the job that writes has no packages)
-    from geneb_ci.audit.signing import append_to_log  # noqa: PLC0415
-    from geneb_ci.common.config import find_layout  # noqa: PLC0415
+    from geneb_ci.audit.keys import log_keys  # the job that writes has no packages
+    from geneb_ci.audit.signing import append_to_log
+    from geneb_ci.common.config import find_layout
 
     layout = find_layout(Path.cwd())
     if log_keys(layout) is None:
@@ -117,7 +117,7 @@ def propose(packed: str) -> str:
     return sha
 
 
-def _ask(verb: str, path: str, body: dict[str, Any] | None = None) -> Any:  # noqa: ANN401 (JSON)
+def _ask(verb: str, path: str, body: dict[str, Any] | None = None) -> Any:
     request = urllib.request.Request(  # noqa: S310 (the runner's own address)
         f"{os.environ['GITHUB_API_URL']}/repos/{os.environ['GITHUB_REPOSITORY']}{path}",
         data=None if body is None else json.dumps(body).encode(),

@@ -99,7 +99,7 @@ def verify_round(number: int, signature: str, public_key: str = QUICKNET.public_
         )
 
 
-def _point(group: Any, text: str, what: str) -> Any:  # noqa: ANN401 (the library's own points)
+def _point(group: Any, text: str, what: str) -> Any:  # the library's own points
     """Return the point of a group that the hex digits of its compressed form name.
 
     The encoding has to be the canonical one: the library reads every form of the neutral element.

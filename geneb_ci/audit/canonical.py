@@ -37,7 +37,7 @@ class AuditRefused(GenebError):  # noqa: N818
     exit_code: ClassVar[Exit] = Exit.ERRORS
 
 
-def canonical(value: Any) -> bytes:  # noqa: ANN401 (JSON has no narrower type)
+def canonical(value: Any) -> bytes:
     """Return the canonical JSON of a value (RFC 8785), as UTF-8.
 
     Raises TypeError for floats, which no commitment needs and whose notation readers get wrong, for
@@ -52,12 +52,12 @@ def canonical(value: Any) -> bytes:  # noqa: ANN401 (JSON has no narrower type)
         raise ValueError(msg) from error
 
 
-def digest(value: Any) -> str:  # noqa: ANN401
+def digest(value: Any) -> str:
     """Return the SHA-256 of the canonical JSON, as 64 hex digits."""
     return hashlib.sha256(canonical(value)).hexdigest()
 
 
-def _refuse(value: Any) -> None:  # noqa: ANN401
+def _refuse(value: Any) -> None:
     if isinstance(value, dict):
         for key, inner in value.items():
             if not isinstance(key, str) or not key.isascii():

@@ -212,7 +212,7 @@ def subject_of(commitment: Commitment, layout: Layout) -> AuditSubject:
 
 def _check_sources(
     commitment: Commitment,
-    value: Any,  # noqa: ANN401 (JSON has no narrower type)
+    value: Any,
     found: ExtractorFolder | None,
     entry: ReadEntry | None,
 ) -> None:

@@ -198,7 +198,7 @@ def _timed(here: Ready, sequences: list[str]) -> tuple[float, float, "np.ndarray
 
 def _scoring(here: Ready, task: str, values: "np.ndarray") -> float:
     """Return the seconds of scoring a task, with rows made of the sample's."""
-    import numpy as np  # noqa: PLC0415 (slow to import, and only needed here)
+    import numpy as np  # slow to import, and only needed here
 
     folder = here.sandbox.scratch
     file = sequences_of([task], here.source, folder, here.harness)

@@ -128,7 +128,7 @@ def matrix_of(
     `values` has the rows of the sequences that are not known, in their order; None where all are.
     Raises ResultRefused when the tasks have embeddings of different width or dtype.
     """
-    import numpy as np  # noqa: PLC0415 (slow to import, and only needed here)
+    import numpy as np  # slow to import, and only needed here
 
     if values is not None and len(values) == len(sequences):
         return values
@@ -207,7 +207,7 @@ class TaskRuns:
 
     def _embed(self, task: str, place: str) -> EmbeddedTask:
         """Embed the sequences of a task that no earlier task has, and keep its matrix."""
-        import numpy as np  # noqa: PLC0415 (slow to import, and only needed here)
+        import numpy as np  # slow to import, and only needed here
 
         work, folder = self.here.work, self.here.work.task(task)
         file = sequences_of([task], self.here.source, folder, self.here.harness)

@@ -92,7 +92,7 @@ def repeated_of(pairs: Sequence[tuple["np.ndarray", "np.ndarray"]]) -> Repeated:
 
     Rows of different widths, and rows too long to measure, differ by the largest float.
     """
-    import numpy as np  # noqa: PLC0415 (slow to import, and only needed here)
+    import numpy as np  # slow to import, and only needed here
 
     differences = [_difference(one, other) for one, other in pairs]
     shown = [one for one, _ in pairs[:1]]

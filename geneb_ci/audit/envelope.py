@@ -114,7 +114,7 @@ def is_bundle(value: object) -> bool:
     return isinstance(value, dict) and "mediaType" in value and "verificationMaterial" in value
 
 
-def parts_of(value: Any) -> BundleParts:  # noqa: ANN401 (JSON)
+def parts_of(value: Any) -> BundleParts:
     """Return the parts of a bundle, given as parsed JSON. Raises InvalidBundle."""
     try:
         bundle = _Bundle.model_validate(value)
@@ -131,8 +131,8 @@ def parts_of(value: Any) -> BundleParts:  # noqa: ANN401 (JSON)
 def _names(raw: bytes) -> tuple[Workflow, str]:
     """Return who a certificate, in DER, is for, and the time from which it is valid."""
     try:  # it costs 30 ms to import
-        from cryptography import x509  # noqa: PLC0415
-        from cryptography.hazmat import asn1  # noqa: PLC0415
+        from cryptography import x509
+        from cryptography.hazmat import asn1
     except ImportError as error:
         raise BrokenInstallation(NOT_INSTALLED, INSTALL) from error
     try:
@@ -159,9 +159,9 @@ def verify_bundle(raw: bytes, parts: BundleParts, root: Path) -> None:
     BadConfiguration for a root that cannot be used, BrokenInstallation without sigstore.
     """
     verifier = _verifier(root, _stamp(root))
-    from sigstore.errors import Error  # noqa: PLC0415 (half a second)
-    from sigstore.models import Bundle  # noqa: PLC0415
-    from sigstore.verify import policy  # noqa: PLC0415
+    from sigstore.errors import Error  # half a second
+    from sigstore.models import Bundle
+    from sigstore.verify import policy
 
     due = parts.workflow
     expected = policy.AllOf(
@@ -203,8 +203,8 @@ def _stamp(root: Path) -> tuple[int, int]:
 def _verifier(root: Path, _: tuple[int, int]) -> "Verifier":
     """Read a trusted root, once while it is the same file."""
     try:
-        from sigstore.models import TrustedRoot  # noqa: PLC0415 (a second)
-        from sigstore.verify import Verifier  # noqa: PLC0415
+        from sigstore.models import TrustedRoot  # a second
+        from sigstore.verify import Verifier
     except ImportError as error:
         raise BrokenInstallation(NOT_INSTALLED, INSTALL) from error
     fix = "restore the file from the main branch"
@@ -317,7 +317,7 @@ def _not_an_envelope(value: object, error: ValidationError) -> tuple[str, str]:
     return message, FileKind.RECORD.fix
 
 
-def strict_json(raw: bytes, step: str) -> Any:  # noqa: ANN401 (JSON has no narrower type)
+def strict_json(raw: bytes, step: str) -> Any:
     """Parse JSON as strictly as submissions: bounded size and depth, no duplicate key.
 
     Raises StepMismatch of the given step.
@@ -345,8 +345,8 @@ def is_ed25519(signature: bytes, message: bytes, public_key: bytes) -> bool:
     Raises BrokenInstallation when cryptography is not installed.
     """
     try:  # it costs 30 ms to import
-        from cryptography.exceptions import InvalidSignature  # noqa: PLC0415
-        from cryptography.hazmat.primitives.asymmetric.ed25519 import (  # noqa: PLC0415
+        from cryptography.exceptions import InvalidSignature
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import (
             Ed25519PublicKey,
         )
     except ModuleNotFoundError as error:

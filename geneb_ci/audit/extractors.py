@@ -118,7 +118,7 @@ class _Shape:
     def _written(self, statement: ast.stmt) -> str:
         return json.dumps(self._of(statement))
 
-    def _of(self, node: Any) -> Any:  # noqa: ANN401 (a field of a syntax tree)
+    def _of(self, node: Any) -> Any:  # a field of a syntax tree
         """Return a part of a tree as nested lists, the same in every version of Python."""
         if isinstance(node, list):
             return [self._of(one) for one in node if not isinstance(one, ast.Pass)]
@@ -129,7 +129,7 @@ class _Shape:
         named = self._of_name(node)
         return self._of_fields(node) if named is None else named
 
-    def _of_name(self, node: ast.AST) -> Any:  # noqa: ANN401
+    def _of_name(self, node: ast.AST) -> Any:
         """Return a name, an attribute or a keyword; None for any other part."""
         if isinstance(node, ast.Name):
             return self._name(node.id)
@@ -154,12 +154,12 @@ class _Shape:
             found.append([name, parts])
         return found
 
-    def _attribute(self, value: Any, name: str) -> Any:  # noqa: ANN401
+    def _attribute(self, value: Any, name: str) -> Any:
         if value == _OWN and name in self.definitions:
             return _OWN  # of a module beside it: as if it were imported by name
         return ["Attribute", value, _OWN if name in self.own else name]
 
-    def _name(self, name: str) -> Any:  # noqa: ANN401
+    def _name(self, name: str) -> Any:
         """Return a name as it is written in full: what an import calls it does not matter."""
         if name not in self.aliases:
             return _OWN if name in self.own or name in self.neighbours else name

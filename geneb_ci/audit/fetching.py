@@ -355,7 +355,7 @@ def _install(raw: bytes, folder: Path, lock: Path) -> None:
 def _packaged() -> str | None:
     """Return the program of the package uv, where that is installed."""
     try:
-        from uv import find_uv_bin  # noqa: PLC0415 (seldom needed)
+        from uv import find_uv_bin  # seldom needed
 
         return str(find_uv_bin())
     except (ImportError, FileNotFoundError):

@@ -324,8 +324,8 @@ def new_key(path: Path, owner: str, now: str) -> TrustedKey:
     `now`, a time, becomes `valid_from`. Raises UsageProblem when the path exists, or cannot be
     written.
     """
-    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 (costs 30 ms to import)
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import (  # noqa: PLC0415
+    from cryptography.hazmat.primitives import serialization  # costs 30 ms to import
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import (
         Ed25519PrivateKey,
     )
 
@@ -363,8 +363,8 @@ def private_key(path: Path | None, variable: str = KEY_VARIABLE) -> "Ed25519Priv
     Raises UsageProblem when there is none, when others may read it, or when it is not an Ed25519
     key in PEM without a password.
     """
-    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import (  # noqa: PLC0415
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import (
         Ed25519PrivateKey,
     )
 

@@ -61,7 +61,7 @@ class RowEmbedder:
         return found
 
     def _part(self, sequences: list[str], place: str, number: int) -> "npt.NDArray[np.float32]":
-        import numpy as np  # noqa: PLC0415 (slow to import, and only needed here)
+        import numpy as np  # slow to import, and only needed here
 
         work = self._here.work
         folder = work.folder / FOLDER / str(number)
@@ -107,7 +107,7 @@ class RowEmbedder:
         return values
 
     def _checked(self, values: "np.ndarray") -> "npt.NDArray[np.float32]":
-        import numpy as np  # noqa: PLC0415
+        import numpy as np
 
         if values.shape[1] != self._width:
             raise ResultRefused(

@@ -56,7 +56,7 @@ def read_task(folder: Path, task: str, benchmark: Benchmark) -> TaskRead:
 
     Raises NothingChecked when they are not what this version reads.
     """
-    import numpy as np  # noqa: PLC0415 (slow to import, and only needed here)
+    import numpy as np  # slow to import, and only needed here
 
     few = benchmark.protocol.few_shot_k
     path = folder / f"{task}{ARRAYS}"
@@ -104,7 +104,7 @@ def drawn_task(
 
     Raises AuditRefused when its rows changed since.
     """
-    import numpy as np  # noqa: PLC0415
+    import numpy as np
 
     said, rows = receipt.tasks[task], drawn.distinct
     values = np.fromfile(file, dtype="<f2").reshape(-1, receipt.dim)
@@ -150,7 +150,7 @@ class OwnReceipt(NamedTuple):
 
     def sample(self, places: set[tuple[str, int]], say: Say) -> "Sample":
         """Return the rows at these places that the receipt has, and its predictions."""
-        from geneb_ci.receipt.near import sample_at  # noqa: PLC0415
+        from geneb_ci.receipt.near import sample_at
 
         said = self.receipt.tasks
         here = sorted(
@@ -187,7 +187,7 @@ def near_roots(
         elif (sample := _sample_of(plan, repository, others, say)) is not None:
             samples[plan.root] = model, sample
     if samples:
-        from geneb_ci.receipt.near import near  # noqa: PLC0415 (NumPy is slow to import)
+        from geneb_ci.receipt.near import near  # NumPy is slow to import
 
         mine = own.sample({place for _, one in samples.values() for place in one.places}, say)
         for root, (model, sample) in samples.items():
@@ -205,7 +205,7 @@ def _sample_of(
     plan: RowPlan, repository: AuditRepository, others: Path | None, say: Say
 ) -> "Sample | None":
     """Return the rows of an earlier receipt: those embedded then, else those of its files."""
-    from geneb_ci.receipt.near import sample_of  # noqa: PLC0415
+    from geneb_ci.receipt.near import sample_of
 
     model, benchmark = plan.commitment.model_id, repository.inputs.benchmark
     found = next(_embedded_then(plan.root, repository), None)
@@ -230,7 +230,7 @@ def _sample_of(
 
 def _embedded_then(root: str, repository: AuditRepository) -> "Iterator[Sample]":
     """Yield the rows that audits of a receipt embedded, `ROWS` of each, from beside its record."""
-    from geneb_ci.receipt.near import ROWS, ROWS_MIN, Sample  # noqa: PLC0415
+    from geneb_ci.receipt.near import ROWS, ROWS_MIN, Sample
 
     for path in repository.files:
         record = repository.parsed(path)
@@ -278,7 +278,7 @@ def _predictions(
 
 def directions(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> list[Stratum]:
     """Return the strata of the directional test of one task."""
-    import numpy as np  # noqa: PLC0415 (slow to import, and only needed here)
+    import numpy as np  # slow to import, and only needed here
 
     rows = task.directed
     said = task.committed[rows].astype(np.float64)
@@ -310,10 +310,10 @@ def rerun_file(drawn: Sequence[DrawnTask], reruns: Sequence["np.ndarray"]) -> by
     """Return the file of rerun rows: of each drawn row, what was committed, the rerun, its proof.
 
     An `.npz` with `task` (n,) as a place in the receipt, `row` (n,) of the file, `committed` (n, d)
-    float16, `rerun` (n, d) float32, `length` (n,) and `proof` (sum of lengths, 32) bytes. The same
-    rows give the same bytes.
+    float16, `rerun` (n, d) float32, `length` (n,) and `proof` (sum of lengths, 32) bytes. Its bytes
+    depend on the rows alone.
     """
-    import numpy as np  # noqa: PLC0415
+    import numpy as np
 
     proofs = [one for task in drawn for one in task.proofs]
     counts = [len(task.rows) for task in drawn]

@@ -322,6 +322,6 @@ def facts_of(receipt: EmbeddingReceipt) -> ReceiptFacts:
 
 
 def _stacked(rows: "list[npt.NDArray[np.float32]]") -> "npt.NDArray[np.float32]":
-    import numpy as np  # noqa: PLC0415
+    import numpy as np
 
     return np.stack(rows)

@@ -154,7 +154,7 @@ def read_rerun(raw: bytes, outcome: RowOutcome) -> RerunRows:
 
     Number and type of every array follow from the record; nothing is read that is otherwise.
     """
-    import numpy as np  # noqa: PLC0415 (slow to import, and only needed here)
+    import numpy as np  # slow to import, and only needed here
 
     if hashlib.sha256(raw).hexdigest() != outcome.rerun_sha256:
         _refuse("the file beside the record is not the one that was signed", RERUN)
@@ -189,7 +189,7 @@ def _array(
     archive: zipfile.ZipFile, name: str, kind: str, shape: tuple[int, ...]
 ) -> "npt.NDArray[Any]":
     """Return an array of a file of rerun rows. Raises ValueError where it is of another kind."""
-    import numpy as np  # noqa: PLC0415
+    import numpy as np
 
     info = archive.getinfo(f"{name}.npy")
     if info.compress_type != zipfile.ZIP_STORED:
@@ -220,7 +220,7 @@ def check_proofs(rows: RerunRows, outcome: RowOutcome, receipt: EmbeddingReceipt
 
 def check_comparisons(rows: RerunRows, outcome: RowOutcome, receipt: EmbeddingReceipt) -> None:
     """Compare every drawn row with its rerun again. Raises StepMismatch."""
-    from geneb_ci.receipt.row_rule import judge  # noqa: PLC0415 - the rest needs no NumPy
+    from geneb_ci.receipt.row_rule import judge  # the rest needs no NumPy
 
     for number, task in enumerate(outcome.tasks):
         own = rows.task == number

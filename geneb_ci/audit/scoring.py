@@ -96,7 +96,7 @@ def limits_of(shape: Shape, how: Scoring) -> ScoringLimits:
 
 
 def _shape(embeddings: Path, classes: int) -> Shape:
-    import numpy as np  # noqa: PLC0415 (slow to import, and only needed here)
+    import numpy as np  # slow to import, and only needed here
 
     rows, width = 1, 1  # for what is no matrix, which the harness refuses before it fits anything
     with contextlib.suppress(ValueError, EOFError):

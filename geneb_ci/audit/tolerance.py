@@ -28,7 +28,7 @@ def quantile(level: float, freedom: int) -> float:
     Raises ValueError for a level outside 0 to 1, or no degree of freedom.
     """
     # 0.4 s to import: only the comparison of an audit, which reruns tasks for minutes, pays it.
-    from scipy.special import stdtrit  # noqa: PLC0415
+    from scipy.special import stdtrit
 
     if not 0 < level < 1 or freedom < 1:
         msg = f"no t for level {level} and {freedom} degrees of freedom"

@@ -52,8 +52,8 @@ def fetch(
             "can change",
             "commit to a revision of 40 hex digits",
         )
-    from huggingface_hub import HfApi  # noqa: PLC0415 (a second to import)
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError  # noqa: PLC0415
+    from huggingface_hub import HfApi  # a second to import
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
     download.limit(download.DOWNLOAD_LIMITS)
     try:
@@ -225,7 +225,7 @@ def _check_config(raw: bytes, name: str) -> None:
             )
 
 
-def _mapped(value: Any) -> Iterator[str]:  # noqa: ANN401 (JSON has no narrower type)
+def _mapped(value: Any) -> Iterator[str]:
     """Yield every text below an `auto_map`, wherever that is."""
     waiting = [(value, False)]
     while waiting:
@@ -240,7 +240,7 @@ def _mapped(value: Any) -> Iterator[str]:  # noqa: ANN401 (JSON has no narrower 
 
 def _check_safetensors(file: Path, name: str) -> None:
     """Refuse a header that is too long or wrong, or whose tensors overlap or leave gaps."""
-    from safetensors import SafetensorError, safe_open  # noqa: PLC0415 (not part of the core)
+    from safetensors import SafetensorError, safe_open  # not part of the core
 
     try:
         with safe_open(file, framework="numpy"):

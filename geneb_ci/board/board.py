@@ -115,9 +115,9 @@ def analysed(entries: Iterable[Entry], benchmark: Benchmark) -> dict[str, Any]:
     Raises UsageProblem when the extra `build` is not installed.
     """
     with extra_at_hand("; only `build --no-diagnostics` does without"):
-        from geneb_ci.board.diagnostics.whole import diagnostics  # noqa: PLC0415 (0.7 s)
-        from geneb_ci.board.recommend import recommendations  # noqa: PLC0415
-        from geneb_ci.board.uncertainty import intervals  # noqa: PLC0415
+        from geneb_ci.board.diagnostics.whole import diagnostics  # 0.7 s
+        from geneb_ci.board.recommend import recommendations
+        from geneb_ci.board.uncertainty import intervals
     rows = list(entries)
     found = intervals(rows, benchmark)
     return {
@@ -242,9 +242,9 @@ def _unranked(entries: list[Entry], benchmark: Benchmark) -> Iterator[str]:
 
 def page_of(entries: list[Entry], board: Board, layout: Layout) -> dict[str, bytes]:
     """Return the files of the page of a board, beside its own files."""
-    from geneb_ci.board.page import page_files  # noqa: PLC0415
-    from geneb_ci.board.site.inputs import Built, site_of  # noqa: PLC0415
-    from geneb_ci.board.site.render import site_files, with_scores  # noqa: PLC0415 (Jinja2)
+    from geneb_ci.board.page import page_files
+    from geneb_ci.board.site.inputs import Built, site_of
+    from geneb_ci.board.site.render import site_files, with_scores  # Jinja2
 
     site = site_of(entries, board.values, benchmark_of(layout), layout, Built())
     found = page_files()

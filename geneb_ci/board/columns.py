@@ -190,7 +190,7 @@ def _defects(entry: Entry) -> list[dict[str, Any]] | None:
     return found or None
 
 
-def _one_of(values: type[enum.StrEnum]) -> Any:  # noqa: ANN401 (an annotated type)
+def _one_of(values: type[enum.StrEnum]) -> Any:  # an annotated type
     return Annotated[str, Field(json_schema_extra={"enum": [str(value) for value in values]})]
 
 

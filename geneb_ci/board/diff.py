@@ -35,7 +35,7 @@ class Estimates:
 
     def of(self, submission: Submission, regime: str, benchmark: Benchmark) -> Estimate:
         """Return the estimate of a row; in 0.01 s, the first time."""
-        from geneb_ci.board.uncertainty import row_scores  # noqa: PLC0415 (of the extra `build`)
+        from geneb_ci.board.uncertainty import row_scores  # of the extra `build`
 
         key = (benchmark.sha256, regime, submission.model_dump_json())
         if key not in self._known:
@@ -81,9 +81,9 @@ class Regime:
 
     @functools.cached_property
     def _decided(self) -> "tuple[ScoreColumn, float]":
-        import numpy as np  # noqa: PLC0415 (of the extra `build`)
+        import numpy as np  # of the extra `build`
 
-        from geneb_ci.board.decisions import ScoreColumn, critical, rounded_up  # noqa: PLC0415
+        from geneb_ci.board.decisions import ScoreColumn, critical, rounded_up
 
         found = [self.estimate(model, self.name) for model in self.scores]
         scores = ScoreColumn(*np.array(found, dtype=float).reshape(-1, 3).T)
@@ -93,7 +93,7 @@ class Regime:
 
     @functools.cached_property
     def _stood(self) -> "RankRanges":
-        from geneb_ci.board.decisions import ranks  # noqa: PLC0415
+        from geneb_ci.board.decisions import ranks
 
         return ranks(*self._decided)
 
@@ -103,14 +103,14 @@ class Regime:
 
     def apart(self, model: str, other: str) -> bool:
         """Whether one of two rows scores significantly higher than the other."""
-        from geneb_ci.board.decisions import compared  # noqa: PLC0415
+        from geneb_ci.board.decisions import compared
 
         scores, c = self._decided
         return compared(scores, self._place[model], self._place[other], c).is_significant
 
     def half_width(self, model: str) -> float:
         """Return how far the ends of a row's interval are from its score."""
-        from geneb_ci.board.decisions import intervals_of  # noqa: PLC0415
+        from geneb_ci.board.decisions import intervals_of
 
         low, high = intervals_of(self._decided[0])
         k = self._place[model]

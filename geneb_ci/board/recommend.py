@@ -143,7 +143,7 @@ class _Chooser:
         self.losses = losses(self.scores, np.array(places), known.board.critical)
         self._low, self._high = intervals_of(self.scores)
 
-    def smallest(self, loss: Any, margin: float) -> int | None:  # noqa: ANN401 (an array)
+    def smallest(self, loss: Any, margin: float) -> int | None:
         """Return the smallest model whose loss is within the margin, of equals the best."""
         params = self.known.board.params
         within = [k for k, one in zip(self.places, loss.tolist(), strict=True) if one <= margin]

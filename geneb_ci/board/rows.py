@@ -138,7 +138,7 @@ class Recovered(NamedTuple):
     classes: Classes
     printed: Triple
     matrices: int
-    """How many tables give the scores as printed; none where they are impossible."""
+    """Number of tables whose scores are the printed ones; 0 where the scores are impossible."""
     table: BinaryTable | None
     """The one that comes nearest to what was printed."""
     tables: tuple[BinaryTable, ...]

@@ -114,7 +114,7 @@ def intervals(
 ) -> Intervals:
     """Return errors, intervals and ranks of all models that are ranked, in some or all regimes.
 
-    The same entries in any order give the same numbers. One more entry changes no interval of
+    The order of the entries changes no number. One more entry changes no interval of
     another model's score, and no statement about two others unless M* grows.
 
     Raises BadConfiguration when the benchmark does not know the size of a task's test split.

@@ -146,7 +146,7 @@ def _whole(
     means: Triple,
     rights: tuple[Floats, Floats],
 ) -> tuple[Floats, Floats]:
-    """Return the integer tables of one fit: those that give the scores, or the likeliest."""
+    """Return the integer tables of one fit: those with its scores, or else the likeliest ones."""
     small, large = (np.rint(part) for part in rights)
     found = _mcc(sizes.small, sizes.large, small + large, large - small)
     n = sizes.small + sizes.large

@@ -44,7 +44,7 @@ def fits_of(benchmark: Benchmark, regime: str) -> int:
     return len(benchmark.protocol.seeds) if regime in benchmark.protocol.few_shot_k else 1
 
 
-def triple_of(scores: Any) -> Triple | None:  # noqa: ANN401 (JSON has no narrower type)
+def triple_of(scores: Any) -> Triple | None:
     """Return a cell's triple, or None if a metric is missing, not a number, or out of range.
 
     Other rules report those cases.
@@ -136,7 +136,7 @@ def matrix_claims_of(evidence: Tables, benchmark: Benchmark) -> Iterator[MatrixC
                     yield MatrixClaims((*path, "confusion"), regime, known, tuple(found), scores)
 
 
-def _square(matrix: Any) -> bool:  # noqa: ANN401 (JSON has no narrower type)
+def _square(matrix: Any) -> bool:
     """Whether a value is a square matrix of counts, not all zero."""
     if not isinstance(matrix, list) or not matrix:
         return False
@@ -148,7 +148,7 @@ def _square(matrix: Any) -> bool:  # noqa: ANN401 (JSON has no narrower type)
     return rows and any(any(row) for row in matrix)
 
 
-def _seed_triples(per_seed: Any, seeds: int) -> list[Triple]:  # noqa: ANN401
+def _seed_triples(per_seed: Any, seeds: int) -> list[Triple]:
     """Return one triple per seed; an empty list if a list is too short, too long or malformed."""
     columns = [_member(per_seed, metric) for metric in ("MCC", "Acc", "F1")]
     if not all(isinstance(column, list) and len(column) == seeds for column in columns):
@@ -168,5 +168,5 @@ def _known(tables: Tables, regime: str, benchmark: Benchmark) -> dict[str, Any]:
     return {task: cells[task] for task in benchmark.task_ids if task in cells}
 
 
-def _member(value: Any, key: str) -> Any:  # noqa: ANN401
+def _member(value: Any, key: str) -> Any:
     return value.get(key) if isinstance(value, dict) else None

@@ -160,7 +160,7 @@ def _is_rounded(found: float, mean: float) -> bool:
 
 
 def _orders(
-    value: Any,  # noqa: ANN401 (JSON has no narrower type)
+    value: Any,
     path: Pointer,
     context: Context,
     version: str,
@@ -208,7 +208,7 @@ class _Editor:
         body = self._value((), self.value, root)
         return self.source[: root.start] + body + self.source[root.end :]
 
-    def _value(self, path: Pointer, value: Any, span: Span) -> str:  # noqa: ANN401
+    def _value(self, path: Pointer, value: Any, span: Span) -> str:
         if path in self.numbers:
             return self.numbers[path]
         if path not in self.above or not isinstance(value, dict) or not value:

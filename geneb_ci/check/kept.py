@@ -118,7 +118,7 @@ class TracedAnswers:
         self.peers = peers
         self._rows = ""
 
-    def answer(self, kind: str, key: str, own: Path) -> Any:  # noqa: ANN401 (JSON has no narrower type)
+    def answer(self, kind: str, key: str, own: Path) -> Any:
         """Return what these rows say to a question of the file `own`."""
         if kind == ROWS:
             return self.rows
@@ -161,7 +161,7 @@ class _Lookups:
     def __init__(self, traced: "TracedPeers", kind: str, found: Mapping[str, Any]) -> None:
         self._traced, self._kind, self._found = traced, kind, found
 
-    def get(self, key: str, default: Any = None) -> Any:  # noqa: ANN401 (as of the mapping)
+    def get(self, key: str, default: Any = None) -> Any:  # as of the mapping
         """Return the value of a key, and record the question."""
         self._traced.ask(self._kind, key)
         return self._found.get(key, default)

@@ -178,7 +178,7 @@ def rule_of(name: str) -> "AnyRule":
 @functools.cache
 def _rules_in(module: str) -> "dict[str, AnyRule]":
     """Return the rules of a module by id: its constants, and its tuple of rules without logic."""
-    from geneb_ci.check.rule import AnyRule  # noqa: PLC0415 (imported with the first rule)
+    from geneb_ci.check.rule import AnyRule  # imported with the first rule
 
     found = importlib.import_module(f"geneb_ci.check.rules.{module}")
     held = (*vars(found).values(), *getattr(found, "REPORTED", ()))
@@ -238,7 +238,7 @@ def named(name: str) -> str:
 
 
 def _unknown(name: str) -> UsageProblem:
-    from geneb_ci.common.finding import near  # noqa: PLC0415 (for an error alone)
+    from geneb_ci.common.finding import near  # for an error alone
 
     return UsageProblem(
         f"{name!r} is not a rule or a family{near(name, [*_FAMILY_OF, *FAMILIES])}",

@@ -279,7 +279,7 @@ class Reuse:
         return self.source.facts.get(one.sha256)
 
     def _computed(self, misses: list[Miss]) -> Iterator[Any]:
-        from geneb_ci.check.runner import Computer, in_processes  # noqa: PLC0415 (imports the rules)
+        from geneb_ci.check.runner import Computer, in_processes  # imports the rules
 
         computer = Computer(self.rules, self.find, self.against, self.place)
         jobs = self.jobs or jobs_for(len(misses))
@@ -289,7 +289,7 @@ class Reuse:
             return in_processes(computer, list(misses), jobs)
         return iter(map(computer.compute, list(misses)))
 
-    def _taken(self, miss: Miss, found: Any) -> Outcome | NothingChecked | BadConfiguration:  # noqa: ANN401
+    def _taken(self, miss: Miss, found: Any) -> Outcome | NothingChecked | BadConfiguration:
         if isinstance(found, NothingChecked | BadConfiguration):
             return found
         outcome, entry, benchmark = found

@@ -120,13 +120,13 @@ class RowFacts(NamedTuple):
     """Name of the benchmark of its run, or ""; of a plain row."""
 
 
-def plain_value(raw: bytes) -> Any:  # noqa: ANN401 (JSON has no narrower type)
+def plain_value(raw: bytes) -> Any:
     """Return the value of a text without a fault; UNUSABLE for any other."""
     text, readable, faults = decode(raw)
     return quick_value(text) if readable and not faults else UNUSABLE
 
 
-def facts_of(value: Any, row: ReadRow) -> RowFacts:  # noqa: ANN401
+def facts_of(value: Any, row: ReadRow) -> RowFacts:
     """Return the facts of a row from its plain value, and from what its neighbours read of it."""
     named = value.get("run") if isinstance(value, dict) else None
     named = named.get("benchmark") if isinstance(named, dict) else None

@@ -78,7 +78,7 @@ class Context:
         """The document's members; empty when it is not an object."""
         return self.document.value if isinstance(self.document.value, dict) else {}
 
-    def member(self, *path: str) -> Any:  # noqa: ANN401 (JSON has no narrower type)
+    def member(self, *path: str) -> Any:
         """Return a member by its path, or None when it is missing."""
         value: Any = self.root
         for part in path:

@@ -323,9 +323,9 @@ def in_processes(computer: Computer, misses: list[Miss], jobs: int) -> Iterator[
 
     Without fork, or where a process is killed, this process goes on alone.
     """
-    import multiprocessing  # noqa: PLC0415 (30 ms that one process does not need)
-    from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415
-    from concurrent.futures.process import BrokenProcessPool  # noqa: PLC0415
+    import multiprocessing  # 30 ms that one process does not need
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
 
     global _computer  # noqa: PLW0603 (how a process that forks hands its memory on)
     done = 0
@@ -344,7 +344,7 @@ def in_processes(computer: Computer, misses: list[Miss], jobs: int) -> Iterator[
     yield from map(computer.compute, misses[done:])
 
 
-def _work(miss: Miss) -> Any:  # noqa: ANN401 (an error is sent as its texts)
+def _work(miss: Miss) -> Any:  # an error is sent as its texts
     assert _computer is not None  # noqa: S101 (set before the processes parted)
     found = _computer.compute(miss)
     if isinstance(found, NothingChecked | BadConfiguration):
@@ -353,7 +353,7 @@ def _work(miss: Miss) -> Any:  # noqa: ANN401 (an error is sent as its texts)
     return outcome, None if entry is None else tuple(entry), used
 
 
-def _revived(found: Any) -> Found:  # noqa: ANN401
+def _revived(found: Any) -> Found:
     if isinstance(found[0], type):
         error: Found = found[0](found[1], found[2])
         return error

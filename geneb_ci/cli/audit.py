@@ -184,7 +184,7 @@ def run_command(
     output: Path | None,
     as_json: bool,
     work: Path | None,
-    **machine: Any,  # noqa: ANN401 (click's own types)
+    **machine: Any,
 ) -> int:
     """Rerun the tasks of PLAN in a sandbox, compare the scores, and sign the record.
 

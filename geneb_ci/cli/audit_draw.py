@@ -38,7 +38,7 @@ from geneb_ci.common.finding import plural
 from geneb_ci.render.audits import plan_text
 
 
-def earlier_option(function: Any) -> Any:  # noqa: ANN401 (a decorator of click)
+def earlier_option(function: Any) -> Any:
     """Add the option `--earlier`."""
     return click.option(
         "--earlier",
@@ -49,7 +49,7 @@ def earlier_option(function: Any) -> Any:  # noqa: ANN401 (a decorator of click)
     )(function)
 
 
-def near_option(function: Any) -> Any:  # noqa: ANN401
+def near_option(function: Any) -> Any:
     """Add the option `--near`."""
     return click.option(
         "--near",
@@ -60,7 +60,7 @@ def near_option(function: Any) -> Any:  # noqa: ANN401
     )(function)
 
 
-def source_options(function: Any) -> Any:  # noqa: ANN401
+def source_options(function: Any) -> Any:
     """Add the options that say where the value of the beacon comes from, in this order."""
     file = click.Path(path_type=Path)
     options = (
@@ -109,7 +109,7 @@ def wanted_design(
         )
     if detect is None or confidence is None:
         return 0
-    from geneb_ci.render.audits import power_table  # noqa: PLC0415 (rich costs 30 ms to import)
+    from geneb_ci.render.audits import power_table  # rich costs 30 ms to import
 
     design = design_of(commitment.tasks, commitment.policy.strata)
     power = probability(task_power, "--task-power")
@@ -222,7 +222,7 @@ def plan_command(
     earlier: tuple[Path, ...],
     output: str,
     key: Path | None,
-    **source: Any,  # noqa: ANN401 (click's own types)
+    **source: Any,
 ) -> None:
     """Draw the tasks that an audit of COMMITMENT reruns.
 

@@ -85,7 +85,7 @@ class _Repeatable(click.Command):
         return super().parse_args(ctx, args)
 
 
-def record_options(function: Any) -> Any:  # noqa: ANN401 (a decorator of click)
+def record_options(function: Any) -> Any:
     """Add the options that say what comes out: a cost, an outcome or a record."""
     for option in reversed(_RECORD):
         function = option(function)
@@ -166,7 +166,7 @@ def file_command(
     commitment: Path | None,
     device: str | None,
     report: Path | None,
-    **options: Any,  # noqa: ANN401 (click's own types)
+    **options: Any,
 ) -> int:
     """Audit FILE from its commitment to the signed record; `geneb-ci audit FILE` is the same.
 

@@ -24,7 +24,7 @@ RELAY_VARIABLE = "GENEB_RELAY"
 """Addresses of relays, separated by spaces, for a machine that reaches no public one."""
 
 
-def relay_option(function: Any) -> Any:  # noqa: ANN401 (a decorator of click)
+def relay_option(function: Any) -> Any:
     """Add the option `--relay`."""
     return click.option(
         "--relay",
@@ -35,7 +35,7 @@ def relay_option(function: Any) -> Any:  # noqa: ANN401 (a decorator of click)
     )(function)
 
 
-def signing_options(function: Any) -> Any:  # noqa: ANN401 (a decorator of click)
+def signing_options(function: Any) -> Any:
     """Add the options that sign a commitment and append it to the log."""
     options = (
         click.option(
@@ -49,7 +49,7 @@ def signing_options(function: Any) -> Any:  # noqa: ANN401 (a decorator of click
     return functools.reduce(lambda found, option: option(found), reversed(options), function)
 
 
-def log_key_option(function: Any) -> Any:  # noqa: ANN401
+def log_key_option(function: Any) -> Any:
     """Add the option `--log-key`."""
     return click.option(
         "--log-key",

@@ -181,7 +181,7 @@ def _order() -> audits.AuditOrder:
 
 @click.command()
 @machine_options
-def job_command(**machine: Any) -> int:  # noqa: ANN401 (click's own types)
+def job_command(**machine: Any) -> int:
     """Run the audit of AUDIT_ORDER, where there is no token, and print its outcome, unsigned.
 
     Run it in a clone of the repository, at the commit of main that the order names. The files of
@@ -321,7 +321,7 @@ def _deliver(
     layout: Layout,
     order: audits.AuditOrder,
     key: Path | None,
-    end: Any,  # noqa: ANN401
+    end: Any,
 ) -> None:
     line = os.environ.get(OUTCOME, "")
     if not line:

@@ -79,7 +79,7 @@ def entries_of(path: Path) -> list[QueuedAudit]:
     return [_entry(table, f"{path}: audit {number}") for number, table in enumerate(tables, 1)]
 
 
-def _entry(table: Any, place: str) -> QueuedAudit:  # noqa: ANN401 (of a TOML file)
+def _entry(table: Any, place: str) -> QueuedAudit:  # of a TOML file
     if not isinstance(table, dict) or not isinstance(table.get("file"), str):
         raise UsageProblem(f"{place}: no file is named", 'add file = "submissions/M.json"')
     options = {
@@ -103,7 +103,7 @@ def _entry(table: Any, place: str) -> QueuedAudit:  # noqa: ANN401 (of a TOML fi
     return QueuedAudit(table["file"], tuple(words))
 
 
-def _words_of(option: click.Option, value: Any, place: str) -> list[str]:  # noqa: ANN401 (of TOML)
+def _words_of(option: click.Option, value: Any, place: str) -> list[str]:  # of TOML
     """Return an option of a list as words of a command line. Raises UsageProblem."""
     name = option.opts[0]
     if option.is_flag:
@@ -116,7 +116,7 @@ def _words_of(option: click.Option, value: Any, place: str) -> list[str]:  # noq
     return [word for one in values for word in (name, _word_of(one, place))]
 
 
-def _word_of(value: Any, place: str) -> str:  # noqa: ANN401 (of a TOML file)
+def _word_of(value: Any, place: str) -> str:  # of a TOML file
     """Return a value of a list as a word. Raises UsageProblem."""
     if isinstance(value, dt.datetime):
         if value.tzinfo is None or value.microsecond:
@@ -335,7 +335,7 @@ def queue_command(
     devices: tuple[str, ...],
     engine: str,
     log_key: Path | None,
-    **options: Any,  # noqa: ANN401 (click's own types)
+    **options: Any,
 ) -> int:
     """Audit FILES one after another, each as `geneb-ci audit FILE` does; options hold for all.
 

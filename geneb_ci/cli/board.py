@@ -318,8 +318,8 @@ def diff_command(
             "geneb-ci diff --base origin/main, or geneb-ci diff --pr 12",
         )
     if pulls:
-        from geneb_ci.cli.proposed import merged_comparison  # noqa: PLC0415
-        from geneb_ci.github.api import connect  # noqa: PLC0415 (of the extra)
+        from geneb_ci.cli.proposed import merged_comparison
+        from geneb_ci.github.api import connect  # of the extra
 
         with connect(repo) as github:
             found = merged_comparison(github, layout_here(), pulls)

@@ -221,7 +221,7 @@ def _proposed(
     base: str | None, pr: int | None, repo: str | None, reports: list[Output], *, strict: bool
 ) -> int:
     """Check a branch or a pull request as a whole."""
-    from geneb_ci.cli.proposed import exit_of, of_branch, of_pull, report_of  # noqa: PLC0415 (slow)
+    from geneb_ci.cli.proposed import exit_of, of_branch, of_pull, report_of
 
     found = of_pull(pr, repo) if pr is not None else of_branch(str(base))
     report = report_of(found.judged)

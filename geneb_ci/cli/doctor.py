@@ -46,9 +46,9 @@ def doctor_command(network: bool, repo: str | None, space: str | None, as_json: 
 def check_settings(repo: str, space: str, *, as_json: bool) -> Exit:
     """Print the settings of a repository that are wrong or unseen, and return the exit code."""
     # Imported here: they need the extra `github`, which the rest of this command does not.
-    from geneb_ci.github import diagnosis  # noqa: PLC0415
-    from geneb_ci.github.api import connect  # noqa: PLC0415
-    from geneb_ci.github.observed import Observed  # noqa: PLC0415
+    from geneb_ci.github import diagnosis
+    from geneb_ci.github.api import connect
+    from geneb_ci.github.observed import Observed
 
     with connect(repo) as github:
         found = diagnosis.diagnosed(Observed(github.wire, space))

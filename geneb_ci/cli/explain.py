@@ -58,7 +58,7 @@ def explain_command(name: str) -> None:
     if family:
         _list(family)
         return
-    from geneb_ci.cli.repository import tell  # noqa: PLC0415 (a rule needs neither evidence nor git)
+    from geneb_ci.cli.repository import tell  # a rule needs neither evidence nor git
 
     tell(name)
 

@@ -73,8 +73,8 @@ def push(folder: Path, repo: str | None, definition: Path | None) -> int:
     Every task is checked against the benchmark first; none may be missing.
     """
     # Imported here: only push needs them.
-    from geneb_ci.publish.session import find_token  # noqa: PLC0415
-    from geneb_ci.publish.space import Remote, staged, upload  # noqa: PLC0415
+    from geneb_ci.publish.session import find_token
+    from geneb_ci.publish.space import Remote, staged, upload
 
     benchmark = load_benchmark(definition) if definition else shipped_benchmark()
     name = repo or benchmark.dataset.repo_id

@@ -104,8 +104,8 @@ def _create_space(seen: Observed) -> None:
         click.echo(f"would create the Space {seen.space}")
         return
     # `space_probe` has imported the Hub's client.
-    from huggingface_hub import HfApi  # noqa: PLC0415 (a second to import)
-    from huggingface_hub.errors import HfHubHTTPError  # noqa: PLC0415
+    from huggingface_hub import HfApi  # a second to import
+    from huggingface_hub.errors import HfHubHTTPError
 
     try:
         HfApi(endpoint=os.environ.get("HF_ENDPOINT"), token=token).create_repo(

@@ -47,7 +47,7 @@ class LazyGroup(click.Group):
         """
         name = self._known(args[0])
         if name not in self.table and not name.startswith("-"):
-            import difflib  # noqa: PLC0415 (most runs need no suggestion)
+            import difflib  # most runs need no suggestion
 
             close = difflib.get_close_matches(name.casefold(), [*self.table, *self.aliases], n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
@@ -205,7 +205,7 @@ def _echo(line: str) -> None:
     """Print a line to standard error, wrapped between words where a terminal is narrower."""
     columns = max(shutil.get_terminal_size((UNLIMITED, 24)).columns, NARROWEST)
     if len(line) > columns:
-        import textwrap  # noqa: PLC0415 (most runs print no error)
+        import textwrap  # most runs print no error
 
         line = textwrap.fill(
             line, columns, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False

@@ -170,8 +170,8 @@ def hub_model(repository: str, revision: str | None) -> HubModel:
     Raises NothingChecked for one that does not exist or is no model of transformers, MachineFault
     where the Hub cannot be reached.
     """
-    from huggingface_hub import HfApi  # noqa: PLC0415 (a second to import)
-    from huggingface_hub.utils import disable_progress_bars  # noqa: PLC0415
+    from huggingface_hub import HfApi  # a second to import
+    from huggingface_hub.utils import disable_progress_bars
 
     disable_progress_bars()  # a few small files
     api = HfApi(endpoint=os.environ.get("HF_ENDPOINT"), token=False)
@@ -240,12 +240,12 @@ def _beside(sizes: Mapping[str, int]) -> list[str]:
 @contextmanager
 def _from_hub(repository: str) -> Iterator[None]:
     """Turn what the Hub's client raises into our errors."""
-    from huggingface_hub.errors import (  # noqa: PLC0415 (a second to import)
+    from huggingface_hub.errors import (  # a second to import
         HfHubHTTPError,
         HFValidationError,
         LocalEntryNotFoundError,
     )
-    from huggingface_hub.utils import httpx  # noqa: PLC0415
+    from huggingface_hub.utils import httpx
 
     try:
         yield

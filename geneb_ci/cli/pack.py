@@ -103,7 +103,7 @@ def identify(stem: str, benchmark: Benchmark) -> tuple[str | None, str]:
     return max(fitting, key=len, default=None), regime
 
 
-def _scores(value: Any) -> tuple[dict[str, float], str]:  # noqa: ANN401 (JSON)
+def _scores(value: Any) -> tuple[dict[str, float], str]:
     """Return the means of one log and "", or no means and the reason."""
     scores: dict[str, float] = {}
     for key, metric in LOG_METRICS.items():

@@ -63,8 +63,8 @@ def of_branch(base: str) -> Proposal:
 
 def of_pull(number: int, repo: str | None) -> Proposal:
     """Check an open pull request as the next sweep would. Raises UsageProblem and ForgeProblem."""
-    from geneb_ci.github.api import connect  # noqa: PLC0415 (of the extra)
-    from geneb_ci.github.reconcile import base_of, one_pull, read_board  # noqa: PLC0415
+    from geneb_ci.github.api import connect  # of the extra
+    from geneb_ci.github.reconcile import base_of, one_pull, read_board
 
     layout = find_layout(Path.cwd())
     with connect(repo) as github:
@@ -115,7 +115,7 @@ def merged_comparison(github: "GitHub", layout: Layout, numbers: Sequence[int]) 
     Of each, only the row, the card and the extractor are taken; nothing of it is checked out or
     run. Raises UsageProblem if one changes no row.
     """
-    from geneb_ci.github.reconcile import base_of, one_pull  # noqa: PLC0415 (of the extra)
+    from geneb_ci.github.reconcile import base_of, one_pull  # of the extra
 
     with base_of(github, layout, note=lambda _text: None) as (main, own):
         judge = Judge(github, own, {}, main)

@@ -152,7 +152,7 @@ def pull_command(
 
     What is there already is not fetched again, and a download that broke off goes on.
     """
-    from geneb_ci.receipt.source import receipt_files  # noqa: PLC0415 (beside its use)
+    from geneb_ci.receipt.source import receipt_files  # beside its use
 
     subject = _sound(file, definition)
     say = _say(quiet=quiet)
@@ -181,15 +181,15 @@ def push_command(file: Path, folder: Path, repo: str, definition: Path | None, q
     commit in `receipt.location`; nothing else of it changes.
     """
     # Imported here: only push needs them.
-    from geneb_ci.publish.session import find_token  # noqa: PLC0415
-    from geneb_ci.publish.space import Remote, lacking_there, upload  # noqa: PLC0415
-    from geneb_ci.receipt.source import (  # noqa: PLC0415
+    from geneb_ci.publish.session import find_token
+    from geneb_ci.publish.space import Remote, lacking_there, upload
+    from geneb_ci.receipt.source import (
         HUB,
         REPOSITORY,
         receipt_files,
         write_location,
     )
-    from geneb_ci.submission.models import ReceiptLocation  # noqa: PLC0415
+    from geneb_ci.submission.models import ReceiptLocation
 
     if not REPOSITORY.fullmatch(repo):
         raise UsageProblem(f"--repo {repo!r} is not OWNER/NAME", "pass for example --repo me/rows")
@@ -248,7 +248,7 @@ def seen_command(paths: tuple[Path, ...], is_written: bool) -> int:
 
 def _sound(file: Path, definition: Path | None) -> ReceiptSubject:
     """Return a submission whose claims hold. Raises NothingChecked for one whose do not."""
-    from geneb_ci.common.errors import NothingChecked  # noqa: PLC0415
+    from geneb_ci.common.errors import NothingChecked
 
     subject = subject_of(file, definition)
     if subject.errors:

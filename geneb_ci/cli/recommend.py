@@ -85,7 +85,7 @@ def recommend_command(
         report = getattr(error, "report", None)
         if report is None:
             raise
-        from geneb_ci.cli.repository import refused  # noqa: PLC0415 (0.3 s)
+        from geneb_ci.cli.repository import refused  # 0.3 s
 
         return refused(report, "nothing was recommended")
     text = ADVICE_WRITERS[format_](advice, width(output, unknown=TERMINAL))
@@ -133,7 +133,7 @@ def findings_command(
     if settings and name is None:
         raise UsageProblem("--set is for one figure", "name it with --figure")
     with extra_at_hand(", which brings scipy"):
-        from geneb_ci.board.diagnostics.findings import figure_of, figure_rows, kinds_of  # noqa: PLC0415
+        from geneb_ci.board.diagnostics.findings import figure_of, figure_rows, kinds_of
     values = _values_by_files(folder) if is_built(folder) else _values_by_rows(folder)
     if isinstance(values, Exit):
         return values
@@ -194,9 +194,9 @@ def _values_by_files(folder: Path | None) -> dict[str, dict[str, Any]]:
 
 
 def _values_by_rows(folder: Path | None) -> dict[str, dict[str, Any]] | Exit:
-    from geneb_ci.board.diagnostics.whole import figure_values  # noqa: PLC0415
-    from geneb_ci.cli.repository import Loaded, load  # noqa: PLC0415 (0.3 s)
-    from geneb_ci.common.config import benchmark_of  # noqa: PLC0415
+    from geneb_ci.board.diagnostics.whole import figure_values
+    from geneb_ci.cli.repository import Loaded, load  # 0.3 s
+    from geneb_ci.common.config import benchmark_of
 
     loaded = load(folder, "nothing was computed", "findings FOLDER")
     if not isinstance(loaded, Loaded):

@@ -60,7 +60,7 @@ def format_option(names: Iterable[str]) -> Callable[[Any], Any]:
     )
 
 
-def report_options(function: Any) -> Any:  # noqa: ANN401 (a decorator of click)
+def report_options(function: Any) -> Any:
     """Add `--format` and `--output` to a command."""
     output = click.option(
         "--output",
@@ -187,7 +187,7 @@ class TokenBudget(Seconds):
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 
 
-def machine_options(function: Any) -> Any:  # noqa: ANN401 (a decorator of click)
+def machine_options(function: Any) -> Any:
     """Add the options of a rerun, in this order; `machine_of` turns them into a Machine."""
     for option in reversed(_MACHINE):
         function = option(function)
@@ -300,9 +300,9 @@ def machine_of(options: Mapping[str, Any], device: str | None = None) -> "Machin
 
     `device` is `cpu`, `cuda` or `cuda:N`; None: as --gpu says.
     """
-    from geneb_ci.audit.ready import Machine  # noqa: PLC0415 (a heavy import for other commands)
-    from geneb_ci.harness.process import ScoringOptions  # noqa: PLC0415
-    from geneb_ci.sandbox.limits import Limits  # noqa: PLC0415
+    from geneb_ci.audit.ready import Machine  # a heavy import for other commands
+    from geneb_ci.harness.process import ScoringOptions
+    from geneb_ci.sandbox.limits import Limits
 
     given = dict(options)
     limits = Limits(
@@ -347,8 +347,8 @@ def watched(items: Iterable[T], total: int, label: str) -> Iterator[T]:
     else:
         return
     # Imported here: most runs need no progress bar.
-    from rich.console import Console  # noqa: PLC0415
-    from rich.progress import Progress  # noqa: PLC0415
+    from rich.console import Console
+    from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(label, total=total, completed=done)

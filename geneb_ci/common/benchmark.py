@@ -134,7 +134,7 @@ def parse_benchmark(raw: bytes, name: str) -> Benchmark:
     sha256 = hashlib.sha256(raw).hexdigest()
     if sha256 in known().benchmarks:
         return Benchmark.of(json.loads(raw), sha256)
-    from geneb_ci.common.types import validated  # noqa: PLC0415 (80 ms, and files are mostly shipped ones)
+    from geneb_ci.common.types import validated  # 80 ms, and files are mostly shipped ones
 
     return Benchmark.of(validated(raw, name), sha256)
 
@@ -173,7 +173,7 @@ def upstream_benchmark(path: Path) -> Benchmark:
     except ValueError as error:
         raise BadConfiguration(f"{path}: the document: {error}", _RESTORE) from error
 
-    def at(*keys: str | int) -> Any:  # noqa: ANN401 (JSON has no narrower type)
+    def at(*keys: str | int) -> Any:
         value = spec
         for key in keys:
             try:

@@ -150,7 +150,7 @@ DEPTH_MAX = 50
 """Deeper values are left to the stricter parser, which has a limit of its own; ours have six."""
 
 
-def read_json(raw: bytes) -> Any:  # noqa: ANN401 (JSON has no narrower type)
+def read_json(raw: bytes) -> Any:
     """Return the value of a JSON text, as `pydantic_core.from_json` does.
 
     That parser, which takes 20 ms to import, reads what the standard library refuses, and what the
@@ -165,7 +165,7 @@ def read_json(raw: bytes) -> Any:  # noqa: ANN401 (JSON has no narrower type)
         else:
             if _is_flat(value):
                 return value
-    import pydantic_core  # noqa: PLC0415
+    import pydantic_core
 
     return pydantic_core.from_json(raw)
 

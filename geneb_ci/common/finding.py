@@ -138,7 +138,7 @@ def near(name: str, known: list[str]) -> str:
     folded = {one.casefold(): one for one in known}
     found = [name.casefold()] if name.casefold() in folded else []
     if not found:
-        import difflib  # noqa: PLC0415 (most runs need no suggestion)
+        import difflib  # most runs need no suggestion
 
         found = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=NEAR)
     return f'; did you mean "{folded[found[0]]}"?' if found else ""

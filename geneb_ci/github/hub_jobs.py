@@ -63,19 +63,19 @@ class JobFailed(GenebError):  # noqa: N818 (named after what is wrong)
     exit_code = Exit.NOT_CHECKED
 
 
-def api(token: str) -> Any:  # noqa: ANN401 (the client is imported late)
+def api(token: str) -> Any:  # the client is imported late
     """Return the client of the Hub. Raises UsageProblem without a token."""
     if not token:
         raise UsageProblem(
             "HF_TOKEN is not set: a token of the Hub that may start Jobs is required",
             "export HF_TOKEN=hf_..., with the permission job.write of the namespace",
         )
-    from huggingface_hub import HfApi  # noqa: PLC0415 (a second to import)
+    from huggingface_hub import HfApi  # a second to import
 
     return HfApi(endpoint=os.environ.get("HF_ENDPOINT"), token=token)
 
 
-def offer(client: Any, flavor: str, seconds: int) -> Offer:  # noqa: ANN401
+def offer(client: Any, flavor: str, seconds: int) -> Offer:
     """Return what a machine costs for this long; one request.
 
     Raises UsageProblem for a machine that the Hub does not have, with those that it has.
@@ -97,7 +97,7 @@ def offer(client: Any, flavor: str, seconds: int) -> Offer:  # noqa: ANN401
     raise UsageProblem(f"the Hub has no machine {flavor!r}", f"pass --flavor with one of: {names}")
 
 
-def start(client: Any, order: AuditOrder, wanted: Offer, image: str, namespace: str | None) -> Any:  # noqa: ANN401
+def start(client: Any, order: AuditOrder, wanted: Offer, image: str, namespace: str | None) -> Any:
     """Start a Job for an order: no secret, no volume, no open port; return what the Hub says."""
     return asked(
         client.run_job,
@@ -123,8 +123,8 @@ def job_environment(order: AuditOrder) -> dict[str, str]:
 
 
 def collect(
-    client: Any,  # noqa: ANN401
-    job: Any,  # noqa: ANN401
+    client: Any,
+    job: Any,
     order: AuditOrder,
     wanted: Offer,
     namespace: str | None,
@@ -184,10 +184,10 @@ def outcome_in(lines: Iterable[str], nonce: str) -> str | None:
     return "".join(part for _, (_, part) in sorted(found.items()))
 
 
-def asked(call: Callable[..., Any], *given: Any, **named: Any) -> Any:  # noqa: ANN401
+def asked(call: Callable[..., Any], *given: Any, **named: Any) -> Any:
     """Ask the Hub. Raises NothingChecked with what it said, UsageProblem for a refused token."""
-    from huggingface_hub.errors import HfHubHTTPError  # noqa: PLC0415
-    from huggingface_hub.utils import httpx  # noqa: PLC0415
+    from huggingface_hub.errors import HfHubHTTPError
+    from huggingface_hub.utils import httpx
 
     try:
         return call(*given, **named)

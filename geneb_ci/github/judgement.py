@@ -75,7 +75,7 @@ class BaseBranch:
         if self.benchmark.primary_metric != METRIC or unknown_sizes(self.benchmark):
             return None
         try:
-            from geneb_ci.board.uncertainty import regime_scores, standings  # noqa: PLC0415 (of the extra)
+            from geneb_ci.board.uncertainty import regime_scores, standings  # of the extra
         except ModuleNotFoundError:
             return None
         rows = {row.model_id: row for row in self.rows} | {own.model_id: own}

@@ -34,7 +34,7 @@ class Observed:
         self._known: dict[str, Any] = {}
         self._github = GitHub(wire)
 
-    def get(self, path: str, needs: str = METADATA, **parameters: str | int) -> Any:  # noqa: ANN401 (JSON)
+    def get(self, path: str, needs: str = METADATA, **parameters: str | int) -> Any:
         """Return the JSON of a path of the repository; None where GitHub finds nothing there.
 
         Raises Unseen where the token may not read it; `needs` is the permission of a fine-grained
@@ -78,7 +78,7 @@ class Observed:
             raise _unseen(path, ADMINISTRATION, "GitHub finds nothing there")
         return found
 
-    def send(self, verb: str, path: str, body: Any = None) -> None:  # noqa: ANN401 (JSON)
+    def send(self, verb: str, path: str, body: Any = None) -> None:
         """Write once, and forget what was read before. Raises MissingScope without the right."""
         self.sent.append(f"{verb} {path}")
         if not self.dry:

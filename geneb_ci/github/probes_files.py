@@ -177,9 +177,9 @@ def space(seen: Observed) -> str | None:
     if name is None:
         return "no Space is named"
     try:
-        from huggingface_hub import HfApi  # noqa: PLC0415 (a second to import)
-        from huggingface_hub.errors import HfHubHTTPError  # noqa: PLC0415
-        from huggingface_hub.utils import httpx  # noqa: PLC0415
+        from huggingface_hub import HfApi  # a second to import
+        from huggingface_hub.errors import HfHubHTTPError
+        from huggingface_hub.utils import httpx
     except ImportError:
         raise Unseen("the Hub's client is missing", "pip install 'geneb-ci[hub]'") from None
     try:

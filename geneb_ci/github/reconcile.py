@@ -189,7 +189,7 @@ def _found(
     return Found(found.verdict, board.problems)
 
 
-def found_of(github: GitHub, main: Main, **found: Any) -> Found:  # noqa: ANN401 (fields of Verdicts)
+def found_of(github: GitHub, main: Main, **found: Any) -> Found:  # fields of Verdicts
     """Return verdicts that were computed beside this state of main."""
     nothing: dict[str, Any] = {"pulls": [], "waiting": 0}
     verdict = Verdicts(

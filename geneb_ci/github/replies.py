@@ -174,7 +174,7 @@ class Issue(ReplyModel):
 T = TypeVar("T")
 
 
-def parsed(kind: type[T], body: Any, what: str) -> T:  # noqa: ANN401 (JSON)
+def parsed(kind: type[T], body: Any, what: str) -> T:
     """Return an answer as a model. Raises UnexpectedReply with the first validation error."""
     try:
         return TypeAdapter(kind).validate_python(body)

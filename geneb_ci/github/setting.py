@@ -187,7 +187,7 @@ def store_log_key(seen: Observed) -> None:
     text = read_regular(seen.log_key, KEY_BYTES_MAX).decode()
     body = {}
     if not seen.dry:
-        from github.PublicKey import encrypt  # noqa: PLC0415 (slow to import, and only needed here)
+        from github.PublicKey import encrypt  # slow to import, and only needed here
 
         public = seen.get(f"{place}/public-key", "Environments: read") or {}
         body = {"encrypted_value": encrypt(public["key"], text), "key_id": public["key_id"]}

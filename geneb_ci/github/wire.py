@@ -42,7 +42,7 @@ _LIMIT_BODY = {"message": "API rate limit exceeded"}
 class PoliteRetry(GithubRetry):
     """Retries only GET, waits at most as long as allowed, and uses GitHub's clock."""
 
-    def increment(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 (urllib3's own signature)
+    def increment(self, *args: Any, **kwargs: Any) -> Any:  # urllib3's own signature
         """Count a failed attempt. Raises RateLimitExceededException if the wait is too long."""
         response = kwargs.get("response")
         headers = lower(response.headers) if response is not None else {}
@@ -315,7 +315,7 @@ class Wire:
         found = data.get("repository") if isinstance(data, dict) else None
         return found if isinstance(found, dict) else {}
 
-    def send(self, verb: str, path: str, body: Any) -> Any:  # noqa: ANN401 (JSON)
+    def send(self, verb: str, path: str, body: Any) -> Any:
         """Write once; after a rate limit, which changes nothing, wait and write again.
 
         Raises Unavailable if it is unknown whether the write succeeded.
@@ -349,7 +349,7 @@ class Wire:
         url: str,
         parameters: dict[str, Any],
         headers: dict[str, Any],
-        body: Any,  # noqa: ANN401
+        body: Any,
     ) -> tuple[int, Mapping[str, str], Any]:
         requester = self._github.requester
         try:
@@ -381,7 +381,7 @@ class Wire:
         raise problem(refusal, self.repository, self.now, self.patience)
 
 
-def _json(text: str) -> Any:  # noqa: ANN401 (JSON)
+def _json(text: str) -> Any:
     if not text:
         return None
     try:

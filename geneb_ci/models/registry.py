@@ -81,7 +81,7 @@ class ModelRegistry(Mapping[str, Mapping[str, Any]]):
             return policy_bytes(path, ENTRY_BYTES_MAX)
 
     def _parsed(self, model_id: str, raw: bytes) -> "ReadEntry":
-        from geneb_ci.models.entry import parse_entry  # noqa: PLC0415 (most entries are shipped ones)
+        from geneb_ci.models.entry import parse_entry  # most entries are shipped ones
 
         with naming(self._layout, "policy"):
             return parse_entry(raw, str(self.path(model_id)))

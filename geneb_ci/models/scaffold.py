@@ -349,7 +349,7 @@ def json_object(raw: bytes, name: str) -> Mapping[str, Any]:
 
     Raises NothingChecked for anything else.
     """
-    import pydantic_core  # noqa: PLC0415 (its own parser bounds the depth)
+    import pydantic_core  # its own parser bounds the depth
 
     try:
         value = pydantic_core.from_json(raw)

@@ -109,7 +109,7 @@ def _side(read: Read, benchmark: Benchmark, known: Estimates) -> Side:
     """Return a board; estimates of rows that are on both boards are computed once."""
     categories, tasks = leaderboards(read.entries, benchmark)
     with extra_at_hand():
-        import scipy.special  # noqa: F401, PLC0415 (refused before rows are read again)
+        import scipy.special  # noqa: F401 (refused before rows are read again)
     rows = {entry.submission.model_id: entry.submission for entry in read.entries}
     scores = {
         (row["model"], regime): row["macro_MCC"]
@@ -126,7 +126,7 @@ def _side(read: Read, benchmark: Benchmark, known: Estimates) -> Side:
     noted = next((entry.shared for entry in read.entries if entry.shared is not None), None)
 
     def shared(regime: str, models: Sequence[str], scores: "ScoreColumn") -> "ScoreColumn":
-        from geneb_ci.board.uncertainty import with_shared  # noqa: PLC0415 (of the extra `build`)
+        from geneb_ci.board.uncertainty import with_shared  # of the extra `build`
 
         if noted is None:
             return scores

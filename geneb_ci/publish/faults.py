@@ -105,13 +105,13 @@ def translated(
 
     `resource` is such as "spaces/OWNER/NAME"; `large` returns the files to upload to the storage.
     """
-    from huggingface_hub.errors import (  # noqa: PLC0415 (a second to import)
+    from huggingface_hub.errors import (  # a second to import
         BadRequestError,
         HfHubHTTPError,
         HFValidationError,
         OfflineModeIsEnabled,
     )
-    from huggingface_hub.utils import httpx  # noqa: PLC0415
+    from huggingface_hub.utils import httpx
 
     try:
         yield
@@ -160,7 +160,7 @@ def _beyond_the_hub(error: Exception, resource: str, large: list[str]) -> Except
     fault = machine_fault(known) if isinstance(known, OSError) else None
     if fault is None:
         return error
-    from huggingface_hub.constants import HF_XET_CACHE  # noqa: PLC0415 (a second to import)
+    from huggingface_hub.constants import HF_XET_CACHE  # a second to import
 
     return Local(
         f"{resource}: this machine failed, not the Hub: {fault.message}; the Hub's client uses the "
@@ -187,7 +187,9 @@ _STORAGE_FIX = (
 )
 
 
-def _of_status(error: Any, resource: str, *, writing: bool) -> Exception:  # noqa: ANN401 (the client is imported late)
+def _of_status(
+    error: Any, resource: str, *, writing: bool
+) -> Exception:  # the client is imported late
     status: int = error.response.status_code
     headers: Mapping[str, str] = error.response.headers
     asked = [urlsplit(str(one.url)).netloc for one in (*error.response.history, error.response)]
@@ -224,7 +226,7 @@ def setback(status: int, headers: Mapping[str, str]) -> Retryable | None:
     return None
 
 
-def _refused(error: Any, resource: str, status: int) -> HubRefused:  # noqa: ANN401 (as above)
+def _refused(error: Any, resource: str, status: int) -> HubRefused:
     said = _line(error.server_message or error)
     return HubRefused(f"{resource}: the Hub answers {status:d}: {said}", "see docs/publishing.md")
 
@@ -249,7 +251,7 @@ _FAULTS: dict[int, tuple[type[PublishFault], str, str]] = {
 
 def _wait(headers: Mapping[str, str]) -> float | None:
     """Return the seconds to wait, from the RateLimit header or else Retry-After."""
-    from huggingface_hub.utils import (  # noqa: PLC0415
+    from huggingface_hub.utils import (
         parse_ratelimit_headers,
     )
 

@@ -21,9 +21,9 @@ from geneb_ci.publish.faults import (
 TIMEOUT_S = 120.0  # per answer; a commit of a few MB takes a few seconds
 
 
-def session(timeout_s: float = TIMEOUT_S) -> Any:  # noqa: ANN401 (the client is imported late)
+def session(timeout_s: float = TIMEOUT_S) -> Any:  # the client is imported late
     """Return the HTTP session with a timeout; call it before each use, since it can be replaced."""
-    from huggingface_hub import get_session  # noqa: PLC0415 (a second to import)
+    from huggingface_hub import get_session  # a second to import
 
     found = get_session()
     found.timeout = timeout_s
@@ -139,9 +139,9 @@ def find_token(
 
 def _token(resource: str) -> str | None:
     """Return the token of the Hub's client, which may exchange the CI job's identity for one."""
-    from huggingface_hub import get_token  # noqa: PLC0415 (a second to import)
-    from huggingface_hub.errors import HfHubHTTPError, OIDCError  # noqa: PLC0415
-    from huggingface_hub.utils import httpx  # noqa: PLC0415
+    from huggingface_hub import get_token  # a second to import
+    from huggingface_hub.errors import HfHubHTTPError, OIDCError
+    from huggingface_hub.utils import httpx
 
     session()
     try:

@@ -67,8 +67,8 @@ class Remote:
         endpoint: str | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
-        from huggingface_hub import HfApi  # noqa: PLC0415 (a second to import)
-        from huggingface_hub.utils import (  # noqa: PLC0415
+        from huggingface_hub import HfApi  # a second to import
+        from huggingface_hub.utils import (
             disable_progress_bars,
         )
 
@@ -98,8 +98,8 @@ class Remote:
 
     def read(self, path: str, revision: str = "main", bytes_max: int = FILE_BYTES_MAX) -> bytes:
         """Return the bytes of one file. Raises HubRefused if it is larger than `bytes_max`."""
-        from huggingface_hub import hf_hub_url  # noqa: PLC0415
-        from huggingface_hub.utils import (  # noqa: PLC0415
+        from huggingface_hub import hf_hub_url
+        from huggingface_hub.utils import (
             build_hf_headers,
             hf_raise_for_status,
         )
@@ -125,7 +125,7 @@ class Remote:
         self, parent: str, files: Mapping[str, Content], gone: Iterable[str], message: str
     ) -> str:
         """Make one commit with the parent `parent`, and return its id."""
-        from huggingface_hub import CommitOperationAdd, CommitOperationDelete  # noqa: PLC0415
+        from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
         title, _, text = message.partition("\n")
         added = [CommitOperationAdd(name, content) for name, content in files.items()]

@@ -119,7 +119,7 @@ def largest_of(block: bytes, dim: int, first: int, name: str) -> float:
 
     Raises RowsRefused for -0.0, NaN or infinity.
     """
-    import numpy as np  # noqa: PLC0415 (slow to import, and only needed here)
+    import numpy as np  # slow to import, and only needed here
 
     bits = np.frombuffer(block, dtype="<u2")
     infinite = (bits & EXPONENT) == EXPONENT

@@ -149,7 +149,7 @@ def _header(reader: "_Reader", benchmark: Benchmark) -> tuple[list[str], list[st
 def _task(
     reader: "_Reader", task: Task, size: tuple[int, int], sets: list[str], fits: dict[str, int]
 ) -> TaskPredictions:
-    import numpy as np  # noqa: PLC0415 (see Codes)
+    import numpy as np  # see Codes
 
     classes, rows = size
     name = quoted(task.id)
@@ -183,7 +183,7 @@ def _task(
 
 def _codes(reader: "_Reader", count: int, classes: int, name: str) -> Codes:
     """Read `count` codes below `classes`, and the zero bits after them."""
-    import numpy as np  # noqa: PLC0415 (see Codes)
+    import numpy as np  # see Codes
 
     width = (classes - 1).bit_length()
     raw = reader.take(-(-count * width // 8), f"predictions of {name}")
@@ -200,7 +200,7 @@ def _codes(reader: "_Reader", count: int, classes: int, name: str) -> Codes:
 
 
 def _refuse_other_classes(truth: Codes, task: Task) -> None:
-    import numpy as np  # noqa: PLC0415 (see Codes)
+    import numpy as np  # see Codes
 
     expected = task.test_class_counts
     counts = np.bincount(truth)

@@ -58,7 +58,7 @@ class Origin(NamedTuple):
 
 def hub_origin(repo: str, revision: str) -> Origin:
     """Return a data set of the Hub at a revision; HF_ENDPOINT names another Hub."""
-    from huggingface_hub import hf_hub_url  # noqa: PLC0415 (a second to import)
+    from huggingface_hub import hf_hub_url  # a second to import
 
     address = hf_hub_url(repo, f"x{SUFFIX}", repo_type="dataset", revision=revision)
     return Origin(f"datasets/{repo} at {revision}", address.removesuffix(f"x{SUFFIX}"))

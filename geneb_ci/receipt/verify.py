@@ -306,7 +306,7 @@ class _Verification:
         cells: ReceiptCells,
     ) -> list[str]:
         """Return what in predictions.bin is not what submission, task data and rows give."""
-        from geneb_ci.receipt.predicted import unlike_the_rows  # noqa: PLC0415 (NumPy is slow)
+        from geneb_ci.receipt.predicted import unlike_the_rows  # NumPy is slow
 
         subject, said = self.subject, self.subject.receipt.predictions
         if path is None:
@@ -369,7 +369,7 @@ _FIX_CELLS = "write submission and receipt together: geneb-harness run --receipt
 
 def _taken(folder: Path, task: str) -> "npt.NDArray[np.int64]":
     """Return the labels of a task's test rows as the harness read them, and remove its files."""
-    import numpy as np  # noqa: PLC0415
+    import numpy as np
 
     with np.load(folder / f"{task}.npz", allow_pickle=False) as found:
         labels: npt.NDArray[np.int64] = found["test_labels"]

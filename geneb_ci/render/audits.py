@@ -170,10 +170,10 @@ def outcome_text(outcome: AuditOutcome, width: int = WIDTH) -> str:
 
     In fewer than `WIDTH` columns long names of tasks take several lines.
     """
-    from rich import box  # noqa: PLC0415 (30 ms that only this needs)
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
+    from rich import box  # 30 ms that only this needs
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("task", "regime", "claimed MCC", "rerun", "difference", "tolerance", ""):

@@ -98,8 +98,8 @@ def eval_results(site: Site, tokens: Mapping[str, str]) -> Iterator[tuple[str, b
 
     `tokens` maps a model id to the verify token that its owner was given; no other entry has one.
     """
-    import yaml  # noqa: PLC0415 (other formats do without)
-    from huggingface_hub import eval_result_entries_to_yaml  # noqa: PLC0415 (0.3 s)
+    import yaml  # other formats do without
+    from huggingface_hub import eval_result_entries_to_yaml  # 0.3 s
 
     # The two write the same bytes; the one in C is there on every machine that has a wheel.
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -148,7 +148,7 @@ def _cell_entries(entry: Entry, site: Site, token: str | None) -> "Iterator[Eval
 def _entry(
     entry: Entry, site: Site, task_id: str, value: float, token: str | None, what: str
 ) -> "EvalResultEntry":
-    from huggingface_hub import EvalResultEntry  # noqa: PLC0415 (as above)
+    from huggingface_hub import EvalResultEntry
 
     submission, dataset = entry.submission, site.benchmark.dataset
     records = [one.address for one in record_links(entry, site)]

@@ -143,8 +143,8 @@ def _csv_cell(value: object) -> object:
 
 def parquet_files(site: Site) -> Iterator[tuple[str, bytes]]:
     """Yield the two tables as Parquet; the same version of pyarrow writes the same bytes."""
-    import pyarrow as pa  # noqa: PLC0415 (an extra of its own, and 0.3 s)
-    import pyarrow.parquet as pq  # noqa: PLC0415
+    import pyarrow as pa  # an extra of its own, and 0.3 s
+    import pyarrow.parquet as pq
 
     types = {
         "text": pa.string(),
@@ -204,7 +204,7 @@ def _encoded(value: Mapping[str, Any]) -> bytes:
     return (json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2) + "\n").encode()
 
 
-def _described(site: Site, name: str, about: str, address: str, parts: Mapping[str, Any]) -> Any:  # noqa: ANN401 (JSON)
+def _described(site: Site, name: str, about: str, address: str, parts: Mapping[str, Any]) -> Any:
     when = site.built.when
     return {
         "@context": CONTEXT,

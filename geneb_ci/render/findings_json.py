@@ -166,7 +166,7 @@ def findings_schema() -> dict[str, Any]:
     return head | {key: _untitled(value) for key, value in schema.items() if key != "title"}
 
 
-def _untitled(node: Any) -> Any:  # noqa: ANN401 (JSON has no narrower type)
+def _untitled(node: Any) -> Any:
     """Remove the titles, which only repeat the names."""
     if isinstance(node, dict):
         return {key: _untitled(value) for key, value in node.items() if key != "title"}

@@ -50,7 +50,7 @@ def dumps(value: Mapping[str, Any]) -> str:
     return text.replace("##[", r"#\u0023[") + "\n"
 
 
-def _well_formed(value: Any) -> Any:  # noqa: ANN401 (JSON has no narrower type)
+def _well_formed(value: Any) -> Any:
     if isinstance(value, str):
         return well_formed(value)
     if isinstance(value, Mapping):

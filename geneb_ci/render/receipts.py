@@ -131,7 +131,7 @@ P_SMALL = 0.001
 
 def nearness_text(names: tuple[str, str], found: "Nearness") -> str:
     """Return the nearness for a terminal."""
-    from geneb_ci.receipt.near import CLOSE  # noqa: PLC0415 (it imports NumPy)
+    from geneb_ci.receipt.near import CLOSE  # it imports NumPy
 
     rows = [(name, f"{share:.1%}") for name, share in found.close.items()]
     if found.same_predictions is not None:
@@ -246,7 +246,7 @@ def power_lines(
     `plan_rows` test rows are drawn in each regime, `training` training rows in each of `tasks`.
     `found` has the probability of each of `RAISES`, by regime; `binary` tasks have two classes.
     """
-    from geneb_ci.receipt import row_power  # noqa: PLC0415 (it imports NumPy)
+    from geneb_ci.receipt import row_power  # it imports NumPy
 
     yield f"test rows, {plan_rows:,} in each of {plural(len(found), 'regime')}:"
     yield "  a macro MCC raised by altered test rows is found with at least, by this row's own"
@@ -276,7 +276,7 @@ def chance_text(chance: float) -> str:
 
 def row_plan_text(plan: "RowPlan", lines: Iterable[str], name: str) -> str:
     """Return a plan of rows with what it finds, and the next step."""
-    from geneb_ci.audit.plan import FallbackBeacon  # noqa: PLC0415 (of audits)
+    from geneb_ci.audit.plan import FallbackBeacon  # of audits
 
     source = plan.beacon
     what = (
@@ -297,7 +297,7 @@ def row_plan_text(plan: "RowPlan", lines: Iterable[str], name: str) -> str:
 
 def row_outcome_text(outcome: "RowOutcome") -> str:
     """Return an outcome as text."""
-    from geneb_ci.audit.row_verify import draws_shown  # noqa: PLC0415 (of audits)
+    from geneb_ci.audit.row_verify import draws_shown  # of audits
 
     cells, direction = outcome.cells, outcome.direction
     deviations = [one for task in outcome.tasks for one in task.deviation]

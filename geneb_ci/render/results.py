@@ -52,7 +52,7 @@ def _text(value: object) -> str:
 
 def findings_html(report: "Report") -> str:
     """Return the findings of a report as a table, with what was not checked."""
-    from geneb_ci.render.formats import ordered, sentence, summary_line  # noqa: PLC0415 (html alone)
+    from geneb_ci.render.formats import ordered, sentence, summary_line  # html alone
 
     rows: list[tuple[object, ...]] = [
         (one.severity, one.rule, f"{one.file}:{one.line}:{one.column}", sentence(one), one.fix)
@@ -97,8 +97,8 @@ class BuiltBoard:
 
         Raises UsageProblem where the folder cannot be written, MachineFault for a full disk.
         """
-        from geneb_ci.board.page import write_page  # noqa: PLC0415 (a board in memory needs none)
-        from geneb_ci.common.files import write_files  # noqa: PLC0415
+        from geneb_ci.board.page import write_page  # a board in memory needs none
+        from geneb_ci.common.files import write_files
 
         page = self.page()
         write_files(Path(folder), self.files)
@@ -121,13 +121,13 @@ class Recommendation(Advice):
 
     def text(self, width: int = TERMINAL) -> str:
         """Return what `geneb-ci recommend` prints, in `width` columns."""
-        from geneb_ci.render.advice import advice_text  # noqa: PLC0415
+        from geneb_ci.render.advice import advice_text
 
         return advice_text(self, width)
 
     def to_json(self) -> str:
         """Return what `geneb-ci recommend --format json` prints."""
-        from geneb_ci.render.advice import advice_json  # noqa: PLC0415
+        from geneb_ci.render.advice import advice_json
 
         return advice_json(self)
 
@@ -165,13 +165,13 @@ class Verifications(list["Verification"]):
 
     def text(self) -> str:
         """Return what `geneb-ci audit verify` prints."""
-        from geneb_ci.render.audits import verification_text  # noqa: PLC0415 (rich, cryptography)
+        from geneb_ci.render.audits import verification_text  # rich, cryptography
 
         return verification_text(self)
 
     def to_json(self) -> str:
         """Return what `geneb-ci audit verify --format json` prints."""
-        from geneb_ci.render.audits import verification_json  # noqa: PLC0415
+        from geneb_ci.render.audits import verification_json
 
         return verification_json(self)
 
@@ -210,7 +210,7 @@ class AuditResult:
         """Return the outcome as `geneb-ci audit FILE` prints it, or else the cost."""
         if self.outcome is None:
             return self.cost
-        from geneb_ci.render.audits import outcome_text  # noqa: PLC0415
+        from geneb_ci.render.audits import outcome_text
 
         return outcome_text(self.outcome, width)
 

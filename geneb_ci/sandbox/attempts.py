@@ -73,7 +73,7 @@ def _called(result: int) -> Outcome:
     return True, errno.errorcode.get(ctypes.get_errno(), "")
 
 
-def _connected(address: Any, family: int = socket.AF_INET, kind: int = socket.SOCK_STREAM) -> None:  # noqa: ANN401
+def _connected(address: Any, family: int = socket.AF_INET, kind: int = socket.SOCK_STREAM) -> None:
     with socket.socket(family, kind) as one:
         one.settimeout(TIMEOUT)
         one.connect(address)

@@ -142,7 +142,7 @@ def run_in_sandbox(
     )
 
 
-def options(spec: ExtractorSpec, limits: Limits, place: Any) -> bytes:  # noqa: ANN401 (a callable)
+def options(spec: ExtractorSpec, limits: Limits, place: Any) -> bytes:
     """Return the worker's options, as `schemas/worker-options.schema.json` describes them."""
     if spec.module is None:
         extractor = spec.extractor

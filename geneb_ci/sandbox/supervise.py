@@ -105,7 +105,7 @@ class Receiver:
 
     def finish(self) -> "np.ndarray":
         """Return the (n, d) matrix once the stream has ended. Raises ResultRefused."""
-        import numpy as np  # noqa: PLC0415 (slow to import, and only needed here)
+        import numpy as np  # slow to import, and only needed here
 
         if self._shape is None or len(self._data) < self._expected:
             what = _what(bytes(self._data[:8]))

@@ -78,7 +78,7 @@ def mcnemar(only_a: int, only_b: int) -> float:
     total = only_a + only_b
     if total == 0:
         return 1.0
-    from scipy.stats import binom  # noqa: PLC0415 (slow to import)
+    from scipy.stats import binom  # slow to import
 
     return min(1.0, 2.0 * float(binom.cdf(min(only_a, only_b), total, 0.5)))
 

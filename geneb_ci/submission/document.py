@@ -36,7 +36,7 @@ class _Doubtful(Exception):  # noqa: N818 (leaves the text to the scanner, not a
     """The text has something that only the scanner can judge."""
 
 
-def quick_value(text: str) -> Any:  # noqa: ANN401 (JSON has no narrower type)
+def quick_value(text: str) -> Any:
     """Return the value of a JSON text in which `scan` finds no fault.
 
     It is UNUSABLE where that is in doubt: for each fault, for strings with escapes, and for
@@ -84,7 +84,7 @@ _DECODER = json.JSONDecoder(
 )
 
 
-def _within_limits(value: Any) -> bool:  # noqa: ANN401 (JSON has no narrower type)
+def _within_limits(value: Any) -> bool:
     """Whether the scanner's limits of depth and number of values hold."""
     level, count = [value], 1
     for _ in range(DEPTH_MAX):

@@ -80,7 +80,7 @@ def scripts(name: str) -> set[str]:
     """Return the scripts of a name; those that East Asian names combine with Latin are left out."""
     if name.isascii():
         return set()
-    from confusable_homoglyphs import categories  # noqa: PLC0415 (30 ms, and names are mostly ASCII)
+    from confusable_homoglyphs import categories  # 30 ms, and names are mostly ASCII
 
     return {categories.alias(one) for one in name} - _COMMON - _EAST_ASIA
 

@@ -27,7 +27,7 @@ def normal_form(model_id: str) -> str:
     return _SEPARATORS.sub("-", model_id.casefold())
 
 
-def results_digest(results: Any) -> str | None:  # noqa: ANN401 (JSON has no narrower type)
+def results_digest(results: Any) -> str | None:
     """Return the digest of all scores, independent of the order of keys; None without scores."""
     names, values = flat(results)
     return _digest(names, values) if values else None
@@ -38,7 +38,7 @@ def _digest(names: list[str], values: "array.array[float]") -> str:
     return hashlib.sha256("\0".join(names).encode() + packed).hexdigest()
 
 
-def flat(results: Any) -> "tuple[list[str], array.array[float]]":  # noqa: ANN401 (JSON has no narrower type)
+def flat(results: Any) -> "tuple[list[str], array.array[float]]":
     """Return names and values of all scores of a results table, sorted by name."""
     names: list[str] = []
     numbers: list[float] = []
@@ -238,7 +238,7 @@ def read_row(
     *,
     keep: bool,
     raw: bytes | Fault | None = None,
-    value: Any = None,  # noqa: ANN401 (JSON has no narrower type)
+    value: Any = None,
 ) -> ReadRow:
     """Read the scores of a file; one that cannot be read has none.
 

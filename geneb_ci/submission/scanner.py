@@ -79,7 +79,7 @@ class _Scanner(Strings, Scalars):
         message = f"unexpected text after the end of the document: {hint}"
         raise self.syntax(message, quoted(rest), "the end of the file")
 
-    def value(self, path: KeyPath, key_at: int) -> Any:  # noqa: ANN401 (JSON has no narrower type)
+    def value(self, path: KeyPath, key_at: int) -> Any:
         self.values += 1
         if self.values > VALUES_MAX:
             raise self.stop(

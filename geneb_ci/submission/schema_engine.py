@@ -68,7 +68,7 @@ def _validator(version: str) -> Validator:
     return validator
 
 
-def _pattern(_: Validator, pattern: str, instance: object, __: Any) -> Iterator[ValidationError]:  # noqa: ANN401
+def _pattern(_: Validator, pattern: str, instance: object, __: Any) -> Iterator[ValidationError]:
     """Match as in ECMA-262, where $ does not match before a final newline."""
     if isinstance(instance, str) and not re.search(re.sub(r"\$$", r"\\Z", pattern), instance):
         yield ValidationError(f"{instance!r} does not match {pattern!r}")
@@ -123,11 +123,11 @@ def _faults(error: ValidationError, version: str | None) -> Iterator[Fault]:
         yield _value_fault(kind, path, value, demand)
 
 
-def _lists_values(schema: Any) -> bool:  # noqa: ANN401 (jsonschema has no narrower type)
+def _lists_values(schema: Any) -> bool:  # jsonschema has no narrower type
     return "enum" in schema or "const" in schema
 
 
-def _value_fault(kind: str, path: KeyPath, value: Any, demand: Any) -> Fault:  # noqa: ANN401 (JSON)
+def _value_fault(kind: str, path: KeyPath, value: Any, demand: Any) -> Fault:
     if kind in {"minimum", "maximum"}:
         bound = f"{'at least' if kind == 'minimum' else 'at most'} {demand:g}"
         fault = structure.out_of_range(path, value, bound)

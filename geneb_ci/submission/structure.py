@@ -63,11 +63,11 @@ def is_sound(value: object) -> bool:
     )
 
 
-def _is_line(text: Any, least: int, most: int) -> bool:  # noqa: ANN401 (JSON has no narrower type)
+def _is_line(text: Any, least: int, most: int) -> bool:
     return isinstance(text, str) and least <= len(text) <= most
 
 
-def _is_meta(meta: Any) -> bool:  # noqa: ANN401
+def _is_meta(meta: Any) -> bool:
     return (
         isinstance(meta, dict)
         and meta.keys() == _META
@@ -78,7 +78,7 @@ def _is_meta(meta: Any) -> bool:  # noqa: ANN401
     )
 
 
-def _are_results(results: Any) -> bool:  # noqa: ANN401
+def _are_results(results: Any) -> bool:
     if not isinstance(results, dict):
         return False
     for tasks in results.values():
@@ -136,9 +136,9 @@ def check_structure(value: object) -> "tuple[Submission | None, list[Fault]]":
     other = other_file(value)
     if other is not None:
         return None, [other]
-    from pydantic import ValidationError  # noqa: PLC0415 (see check_quickly)
+    from pydantic import ValidationError  # see check_quickly
 
-    from geneb_ci.submission.models import MODELS  # noqa: PLC0415
+    from geneb_ci.submission.models import MODELS
 
     version = model_key_of(value)
     model = MODELS[version or "1.0"]
@@ -215,7 +215,7 @@ def _faults(
         yield _fault(detail, version or "1.0", hint=hints <= HINTS_MAX)
 
 
-def _member(value: Any, path: KeyPath) -> Any:  # noqa: ANN401 (JSON has no narrower type)
+def _member(value: Any, path: KeyPath) -> Any:
     for part in path:
         value = value[part]
     return value
@@ -310,7 +310,7 @@ def unknown(path: KeyPath, version: str, *, hint: bool = True) -> Fault:
 @functools.lru_cache(maxsize=256)
 def known_members(path: KeyPath, version: str) -> tuple[str, ...]:
     """Return the members of the typed model at a path; empty where any key is allowed."""
-    from geneb_ci.submission.models import MODELS  # noqa: PLC0415
+    from geneb_ci.submission.models import MODELS
 
     model: Any = MODELS[version]
     for part in path:
@@ -321,7 +321,7 @@ def known_members(path: KeyPath, version: str) -> tuple[str, ...]:
     return tuple(field.alias or name for name, field in fields.items())
 
 
-def _step(model: Any, part: str | int) -> Any:  # noqa: ANN401 (a type annotation has no type)
+def _step(model: Any, part: str | int) -> Any:  # a type annotation has no type
     """Return the model of a member, also through dictionaries and lists."""
     annotation: Any = None
     if hasattr(model, "model_fields"):
@@ -346,7 +346,7 @@ def out_of_range(path: KeyPath, value: object, bound: str) -> Fault:
     return Fault(rule, path, f"{_name(path)} is {quoted(value)}", quoted(value), bound)
 
 
-def wrong_length(path: KeyPath, value: Any, bound: str) -> Fault:  # noqa: ANN401 (a text or a list)
+def wrong_length(path: KeyPath, value: Any, bound: str) -> Fault:  # a text or a list
     """Return the fault of a string or a list that is too long or too short."""
     if path == ("model_id",):
         return bad_model_id(value, bound + " characters")

@@ -98,7 +98,7 @@ NO_SUBMISSION = (
 class Scalars(Cursor):
     """Parses numbers and literals."""
 
-    def scalar(self, path: KeyPath) -> Any:  # noqa: ANN401 (JSON has no narrower type)
+    def scalar(self, path: KeyPath) -> Any:
         """Parse a number or a literal."""
         match = _NUMBER.match(self.text, self.at)
         if match is not None and self.text[match.end() : match.end() + 1] in _NUMBER_ENDS:
@@ -113,7 +113,7 @@ class Scalars(Cursor):
         fix = "" if path else NO_SUBMISSION
         raise self.syntax(f"{found} is not a JSON value", found, expected, fix=fix)
 
-    def _word(self, word: str, path: KeyPath) -> Any:  # noqa: ANN401 (JSON has no narrower type)
+    def _word(self, word: str, path: KeyPath) -> Any:
         at = self.at
         self.at += len(word)
         if word in _LITERALS:
@@ -126,7 +126,7 @@ class Scalars(Cursor):
         fix = "" if path else NO_SUBMISSION
         raise self.syntax(f"{quoted(word)} is not a JSON value", quoted(word), expected, at, fix)
 
-    def _number(self, match: re.Match[str], path: KeyPath) -> Any:  # noqa: ANN401 (int, float or none)
+    def _number(self, match: re.Match[str], path: KeyPath) -> Any:  # int, float or none
         token = match.group()
         if len(token) > NUMBER_CHARS_MAX:
             self.fault(

@@ -196,7 +196,7 @@ def _container(recorder: Recorder) -> str | None:
     return min(found, default=(0, 0, None))[2]
 
 
-def _is_list(module: Any) -> bool:  # noqa: ANN401
+def _is_list(module: Any) -> bool:
     return type(module).__name__ in {"ModuleList", "Sequential"}
 
 

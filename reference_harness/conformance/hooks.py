@@ -76,15 +76,15 @@ class Recorder:
         if getattr(mask, "ndim", None) == _FLAT_DIMS:
             self._mask = mask
 
-    def _after(self, path: str) -> Any:  # noqa: ANN401 - a hook of torch
-        def hook(module: Any, _: object, output: object) -> None:  # noqa: ANN401
+    def _after(self, path: str) -> Any:  # a hook of torch
+        def hook(module: Any, _: object, output: object) -> None:
             # An output of an unknown kind is no failure of the extractor.
             with contextlib.suppress(Exception):
                 self._note(path, module, output)
 
         return hook
 
-    def _note(self, path: str, module: Any, output: object) -> None:  # noqa: ANN401
+    def _note(self, path: str, module: Any, output: object) -> None:
         """Keep the hidden states of an output, and the type that a module computed in."""
         self._order += 1
         hidden = getattr(output, "hidden_states", None)
@@ -100,7 +100,7 @@ class Recorder:
         if own and first is not None and "Embedding" not in type(module).__name__:
             self.computed[str(first.dtype).removeprefix("torch.")] += 1
 
-    def _keep(self, path: str, tensor: Any) -> bool:  # noqa: ANN401 - a tensor
+    def _keep(self, path: str, tensor: Any) -> bool:  # a tensor
         """Pool what may be hidden states of the width; return whether it was such."""
         for one in _sequences(tensor, self._width):
             state = self.states.setdefault(path, ModuleStates(self._order))
@@ -109,7 +109,7 @@ class Recorder:
                 state.pieces.append(_pooled(self._cut(one, tensor, row)))
         return path in self.states
 
-    def _cut(self, hidden: Any, tensor: Any, row: int) -> Any:  # noqa: ANN401
+    def _cut(self, hidden: Any, tensor: Any, row: int) -> Any:
         """Return the (t, d) tokens that the model's own mask keeps."""
         mask = self._mask
         if mask is None or tuple(mask.shape) != tuple(tensor.shape[:_FLAT_DIMS]):
@@ -133,7 +133,7 @@ def torch_modules(extractor: object) -> Iterator[tuple[str, Any]]:
 
 def _inside(
     name: str,
-    value: Any,  # noqa: ANN401
+    value: Any,
     kind: type,
     seen: set[int],
     depth: int,
@@ -153,7 +153,7 @@ def _inside(
             yield from _inside(attribute, item, kind, seen, depth + 1)
 
 
-def _tensors(output: Any) -> Iterable[Any]:  # noqa: ANN401
+def _tensors(output: Any) -> Iterable[Any]:
     """Return the tensors of an output: itself, the items of a tuple, the values of a mapping."""
     if hasattr(output, "is_floating_point"):
         return [output]
@@ -165,7 +165,7 @@ def _tensors(output: Any) -> Iterable[Any]:  # noqa: ANN401
     return [one for one in items if hasattr(one, "is_floating_point")]
 
 
-def _sequences(tensor: Any, width: int) -> Iterable[Any]:  # noqa: ANN401
+def _sequences(tensor: Any, width: int) -> Iterable[Any]:
     """Return (t, width) views with t > 1: of (b, t, d), of (b, d, t), or of a flat (t, d)."""
     if not hasattr(tensor, "is_floating_point") or not tensor.is_floating_point():
         return []
@@ -179,7 +179,7 @@ def _sequences(tensor: Any, width: int) -> Iterable[Any]:  # noqa: ANN401
     return []
 
 
-def _pooled(hidden: Any) -> dict[str, np.ndarray]:  # noqa: ANN401
+def _pooled(hidden: Any) -> dict[str, np.ndarray]:
     """Return every pooling of (t, d) hidden states, without the special tokens at either end too.
 
     A variant is named by its pooling and the tokens it takes, as a slice.

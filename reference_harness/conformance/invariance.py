@@ -134,7 +134,7 @@ def repeatable_loads(subject: Subject) -> tuple[str, float]:
 
 def _why_loads_differ(
     subject: Subject,
-    second: Any,  # noqa: ANN401 - an extractor
+    second: Any,  # an extractor
     first: np.ndarray,
     expected: np.ndarray,
 ) -> str:

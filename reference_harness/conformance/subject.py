@@ -59,7 +59,7 @@ class Subject:
         return self.load()
 
     @property
-    def extractor(self) -> Any:  # noqa: ANN401 - it may have more than the interface
+    def extractor(self) -> Any:  # it may have more than the interface
         """The object itself."""
         return self.loaded.extractor
 
@@ -70,7 +70,7 @@ class Subject:
         found = str(self.embed(["ACGTACGTACGT"]).dtype) if declared == UNDECLARED else declared
         return TOLERANCES.get(found, TOLERANCES["float32"])
 
-    def raw(self, sequences: list[str], batch_size: int = 8, *, on: Any = None) -> Any:  # noqa: ANN401
+    def raw(self, sequences: list[str], batch_size: int = 8, *, on: Any = None) -> Any:
         """Call the extractor as a run does, on a copy of the list, and return what it gives."""
         extractor = self.extractor if on is None else on
         return extractor.extract_embeddings(list(sequences), batch_size=batch_size)
@@ -80,7 +80,7 @@ class Subject:
         sequences: list[str],
         batch_size: int = 8,
         *,
-        on: Any = None,  # noqa: ANN401
+        on: Any = None,
     ) -> np.ndarray:
         """Return (n, d) embeddings, read as a run reads them; raise BrokenError for anything else.
 
@@ -152,7 +152,7 @@ def not_finite(rows: np.ndarray) -> str | None:
     )
 
 
-def _array(given: Any) -> np.ndarray | None:  # noqa: ANN401
+def _array(given: Any) -> np.ndarray | None:
     """Return what a run would read; integers as they are; None for what is no array."""
     try:
         return to_numpy(given)

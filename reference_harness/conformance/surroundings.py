@@ -81,7 +81,7 @@ class WeightsWatch:
                 )
 
     def _watch_transformers(self) -> None:
-        import transformers.modeling_utils as theirs  # noqa: PLC0415 - seconds, for those who use it
+        import transformers.modeling_utils as theirs  # seconds, for those who use it
 
         inner = getattr(theirs, "log_state_dict_report", None)
         if inner is None:
@@ -91,7 +91,7 @@ class WeightsWatch:
             )
             return
 
-        def report(*args: Any, **keywords: Any) -> None:  # noqa: ANN401 - as theirs
+        def report(*args: Any, **keywords: Any) -> None:
             info = keywords["loading_info"]
             name = type(keywords["model"]).__name__
             missing = untied(keywords["model"], info.missing_keys)
@@ -101,11 +101,11 @@ class WeightsWatch:
         theirs.log_state_dict_report = report  # type: ignore[attr-defined]
 
     def _watch_torch(self) -> None:
-        from torch.nn import Module  # noqa: PLC0415 - seconds, for those who use it
+        from torch.nn import Module  # seconds, for those who use it
 
         inner = Module.load_state_dict
 
-        def load_state_dict(module: Any, *args: Any, **keywords: Any) -> Any:  # noqa: ANN401
+        def load_state_dict(module: Any, *args: Any, **keywords: Any) -> Any:
             found = inner(module, *args, **keywords)
             self._note(type(module).__name__, found.missing_keys, found.unexpected_keys)
             return found

@@ -35,7 +35,7 @@ class Size(NamedTuple):
 class Cluster:
     """A connection to Ray; see `connected`."""
 
-    def __init__(self, ray: Any, *, own: bool) -> None:  # noqa: ANN401 - a module, imported late
+    def __init__(self, ray: Any, *, own: bool) -> None:  # a module, imported late
         self.ray = ray
         self.own = own
         """Whether it was started for this run, so that no machine will join it."""

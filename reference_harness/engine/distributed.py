@@ -198,7 +198,7 @@ class RayEngine:
         actor = self._actor.remote(*self._arguments)
         self._starting[actor.load.remote()] = actor
 
-    def _assign(self, actor: Any, task: _Task) -> None:  # noqa: ANN401 - Ray's own type
+    def _assign(self, actor: Any, task: _Task) -> None:  # Ray's own type
         task.actor = actor
         self._streams[actor.embed.options(num_returns="streaming").remote(task.job)] = task
 
@@ -222,7 +222,7 @@ class RayEngine:
                 return self._probed(one)
         return None
 
-    def _started(self, ref: Any) -> None:  # noqa: ANN401 - Ray's own type
+    def _started(self, ref: Any) -> None:  # Ray's own type
         actor = self._starting.pop(ref)
         try:
             ready: Ready = self._ray.get(ref)
@@ -235,7 +235,7 @@ class RayEngine:
         why = ready.failed or _difference(self.facts, ready.facts)
         self._notices.append(Notice(f"an embedder on {ready.machine} is not used: {why}"))
 
-    def _step(self, stream: Any) -> Found | None:  # noqa: ANN401 - Ray's own type
+    def _step(self, stream: Any) -> Found | None:  # Ray's own type
         task = self._streams[stream]
         try:
             found = self._ray.get(next(stream))
@@ -250,7 +250,7 @@ class RayEngine:
         self._idle.append(task.actor)
         return found
 
-    def _probed(self, ref: Any) -> Found | None:  # noqa: ANN401 - Ray's own type
+    def _probed(self, ref: Any) -> Found | None:  # Ray's own type
         job = self._probing.pop(ref)
         try:
             found: Probed | Failed = self._ray.get(ref)

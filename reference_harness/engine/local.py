@@ -45,7 +45,7 @@ def _start(array_api: bool) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     threads.pin(array_api)
     # What a worker fits with, loaded before its first task so that no task's seconds count it.
-    import sklearn.linear_model  # noqa: F401, PLC0415 - after the BLAS was held to one thread
+    import sklearn.linear_model  # noqa: F401 - after the BLAS was held to one thread
 
 
 def _end_with_parent() -> None:

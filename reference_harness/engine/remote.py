@@ -70,7 +70,7 @@ class RemoteEmbedder:
 
 def hold(count: int) -> None:
     """Limit every numerical library of this process, and torch, to so many threads."""
-    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - once all of them are loaded
+    from threadpoolctl import threadpool_limits  # once all of them are loaded
 
     threadpool_limits(limits=count)
     torch: Any = sys.modules.get("torch")
@@ -87,6 +87,6 @@ def variables(count: int, *, array_api: bool = False) -> dict[str, str]:
 def probe(job: Job) -> Probed | Failed:
     """Probe a task with one BLAS thread, as a worker of one machine does."""
     threads.pin(array_api=job.device.torch)
-    import sklearn.linear_model  # noqa: F401, PLC0415 - before the first task's seconds count
+    import sklearn.linear_model  # noqa: F401 - before the first task's seconds count
 
     return job.execute()

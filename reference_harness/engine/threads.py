@@ -37,16 +37,16 @@ def pin(array_api: bool = False) -> None:
         os.environ[name] = str(THREADS)
     if array_api:
         os.environ["SCIPY_ARRAY_API"] = "1"
-    import numpy  # noqa: F401, ICN001, PLC0415 - loads its BLAS, under the variables above
-    import scipy.linalg  # noqa: F401, PLC0415 - SciPy brings a BLAS of its own
-    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - after the variables
+    import numpy  # noqa: F401, ICN001 - loads its BLAS, under the variables above
+    import scipy.linalg  # noqa: F401 - SciPy brings a BLAS of its own
+    from threadpoolctl import threadpool_limits  # after the variables
 
     threadpool_limits(limits=THREADS)
 
 
 def libraries() -> list[Library]:
     """Return the numerical libraries of this process, in order of name."""
-    from threadpoolctl import threadpool_info  # noqa: PLC0415 - not before `pin`
+    from threadpoolctl import threadpool_info  # not before `pin`
 
     found: list[Library] = [
         {

@@ -76,7 +76,7 @@ _DTYPE_RENAMED = (4, 56)
 """First version of transformers in which `torch_dtype` is named `dtype`."""
 
 
-def _spelled(cls: Any, options: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN401 - any model class
+def _spelled(cls: Any, options: dict[str, Any]) -> dict[str, Any]:  # any model class
     """Return options of `from_pretrained` as the installed transformers names them.
 
     Versions before `weights_only` leave it to torch, which reads tensors alone since 2.6.
@@ -91,7 +91,7 @@ def _spelled(cls: Any, options: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN4
     return found
 
 
-def _from_files(cls: Any, name: str, **options: Any) -> tuple[Any, dict[str, Any], bool]:  # noqa: ANN401
+def _from_files(cls: Any, name: str, **options: Any) -> tuple[Any, dict[str, Any], bool]:
     """Load safetensors; only where there are none, the older format, read as tensors alone."""
     for safe in (True, False):
         try:
@@ -109,7 +109,7 @@ def _from_files(cls: Any, name: str, **options: Any) -> tuple[Any, dict[str, Any
     raise AssertionError
 
 
-def _check_weights(name: str, model: Any, info: dict[str, Any], options: Options) -> None:  # noqa: ANN401
+def _check_weights(name: str, model: Any, info: dict[str, Any], options: Options) -> None:
     """Raise when the file and the model do not hold the same tensors."""
     may_miss, may_leave = allowed_keys(vars(options))
     missing = unexplained(untied(model, info["missing_keys"]), may_miss)
@@ -135,7 +135,7 @@ def _check_weights(name: str, model: Any, info: dict[str, Any], options: Options
     raise ExtractorError(msg)
 
 
-def _rebuild_unsaved(model: Any) -> None:  # noqa: ANN401 - any PreTrainedModel
+def _rebuild_unsaved(model: Any) -> None:  # any PreTrainedModel
     """Compute the tensors of a model with its own code that no file contains.
 
     transformers builds a model without memory and then fills it from the file; buffers that are
@@ -155,7 +155,7 @@ def _rebuild_unsaved(model: Any) -> None:  # noqa: ANN401 - any PreTrainedModel
         setattr(owner, leaf, value.to(getattr(owner, leaf).dtype))
 
 
-def _built(model: Any, *, weights: bool) -> Any:  # noqa: ANN401
+def _built(model: Any, *, weights: bool) -> Any:
     """Build the model again from its configuration, with random weights or without memory."""
     with torch.random.fork_rng(), contextlib.ExitStack() as stack:
         if not weights:
@@ -179,23 +179,23 @@ def _weightless() -> Iterator[None]:
         torch.nn.Module.register_parameter = register  # type: ignore[method-assign]
 
 
-def _names(model: Any) -> list[str]:  # noqa: ANN401
+def _names(model: Any) -> list[str]:
     return [*_buffers(model), *_hollow(model)]
 
 
-def _unsaved(model: Any, built: Any) -> list[torch.Tensor]:  # noqa: ANN401
+def _unsaved(model: Any, built: Any) -> list[torch.Tensor]:
     """Return what `built` has of the tensors that `model` lacks."""
     owners = [(_owner(built, name)) for name in _names(model)]
     return [getattr(owner, leaf) for owner, leaf in owners]
 
 
-def _buffers(model: Any) -> list[str]:  # noqa: ANN401
+def _buffers(model: Any) -> list[str]:
     """Return the names of the buffers that are not saved."""
     saved = model.state_dict().keys()
     return [n for n, _ in model.named_buffers(remove_duplicate=False) if n not in saved]
 
 
-def _hollow(model: Any) -> list[str]:  # noqa: ANN401
+def _hollow(model: Any) -> list[str]:
     """Return the names of the plain attributes that are tensors without memory."""
     return [
         f"{name}.{key}" if name else key
@@ -205,12 +205,12 @@ def _hollow(model: Any) -> list[str]:  # noqa: ANN401
     ]
 
 
-def _owner(model: Any, name: str) -> tuple[Any, str]:  # noqa: ANN401
+def _owner(model: Any, name: str) -> tuple[Any, str]:
     path, _, leaf = name.rpartition(".")
     return model.get_submodule(path), leaf
 
 
-def _keep_float32(model: Any, files: list[Path], pattern: str) -> None:  # noqa: ANN401
+def _keep_float32(model: Any, files: list[Path], pattern: str) -> None:
     """Read the weights that stay float32 again, since `dtype` has rounded them."""
     wanted = kept(model, pattern)
     for file in files:
@@ -225,7 +225,7 @@ def _keep_float32(model: Any, files: list[Path], pattern: str) -> None:  # noqa:
         raise ExtractorError(msg)
 
 
-def _submodule(model: Any, path: str) -> Any:  # noqa: ANN401
+def _submodule(model: Any, path: str) -> Any:
     """Return the module of that dotted name; the model itself for an empty one."""
     try:
         return model.get_submodule(path)

@@ -29,7 +29,7 @@ def allowed_keys(options: Mapping[str, Any]) -> tuple[Patterns, Patterns]:
     return (*UNUSED, *missing), (*HEADS, *unexpected)
 
 
-def untied(model: Any, missing: Iterable[str]) -> list[str]:  # noqa: ANN401 - any torch module
+def untied(model: Any, missing: Iterable[str]) -> list[str]:  # any torch module
     """Return the missing keys less those that share their numbers with a weight that was loaded."""
     absent = set(missing)
     weights = dict(model.named_parameters(remove_duplicate=False))

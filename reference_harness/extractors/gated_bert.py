@@ -30,7 +30,7 @@ class GatedBert(BertModel):  # type: ignore[no-untyped-call]  # transformers has
 
     config_class = BertConfig
 
-    def __init__(self, config: BertConfig, **_: Any) -> None:  # noqa: ANN401 - of BertModel
+    def __init__(self, config: BertConfig, **_: Any) -> None:  # of BertModel
         super().__init__(config, add_pooling_layer=False)
         for layer in self.encoder.layer:
             layer.intermediate = _Gated(config)

@@ -36,7 +36,7 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
     turn soft-masked repeats into unknown tokens; `case="sensitive"` leaves letters as they are.
     """
 
-    def __init__(self, name_model: str, device: str = "cpu", **options: Any) -> None:  # noqa: ANN401
+    def __init__(self, name_model: str, device: str = "cpu", **options: Any) -> None:
         """Load a local folder, or a Hub repository at the 40 hex digits of `revision`.
 
         `options.Options` lists all of them with defaults. `layer` is "last" or an index into the

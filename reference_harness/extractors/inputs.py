@@ -62,7 +62,7 @@ class Inputs:
         return (rows * mask.unsqueeze(-1)).to(self.dtype)
 
 
-def inputs_of(model: Any, tokens: Tokens, options: Options) -> Inputs:  # noqa: ANN401
+def inputs_of(model: Any, tokens: Tokens, options: Options) -> Inputs:
     """Measure what forward takes.
 
     Raises ExtractorError for an argument that is declared and that forward does not take.
@@ -96,7 +96,7 @@ def inputs_of(model: Any, tokens: Tokens, options: Options) -> Inputs:  # noqa: 
     )
 
 
-def embedding_rows(model: Any) -> int | None:  # noqa: ANN401 - any torch module
+def embedding_rows(model: Any) -> int | None:  # any torch module
     """Return how many ids the model has embeddings for, or None where that is unknown."""
     try:
         table = model.get_input_embeddings()
@@ -108,7 +108,7 @@ def embedding_rows(model: Any) -> int | None:  # noqa: ANN401 - any torch module
     return said if isinstance(said, int) and said > 0 else None
 
 
-def position_table(model: Any) -> int | None:  # noqa: ANN401
+def position_table(model: Any) -> int | None:
     """Return the rows of the model's table of learned positions that a sequence can use."""
     for name, module in model.named_modules():
         ending = name.rpartition(".")[2]
@@ -121,7 +121,7 @@ def position_table(model: Any) -> int | None:  # noqa: ANN401
     return None
 
 
-def limit_of(model: Any, tokens: Tokens, options: Options) -> int | None:  # noqa: ANN401
+def limit_of(model: Any, tokens: Tokens, options: Options) -> int | None:
     """Return the tokens a piece may have, or None when any length was declared.
 
     Raises ExtractorError for more than the model has positions for, and where no limit is known.
@@ -148,7 +148,7 @@ def limit_of(model: Any, tokens: Tokens, options: Options) -> int | None:  # noq
     return min(limits, default=None)
 
 
-def pad_id(model: Any, tokens: Tokens) -> int:  # noqa: ANN401
+def pad_id(model: Any, tokens: Tokens) -> int:
     """Return any id: padded positions are masked, and their hidden states never read."""
     said = getattr(getattr(model, "config", None), "pad_token_id", None)
     own = None if tokens.own else tokens.inner.pad_token_id

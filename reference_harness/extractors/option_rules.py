@@ -10,7 +10,9 @@ _OWN = ("vocabulary", "begin", "end", "unknown")
 _LAYOUT = ("weights_at", "rename", "split", "transpose", "zeros")
 
 
-def tokenizer_rules(options: Any, given: Mapping[str, Any]) -> Iterator[tuple[bool, str]]:  # noqa: ANN401 - options.Options
+def tokenizer_rules(
+    options: Any, given: Mapping[str, Any]
+) -> Iterator[tuple[bool, str]]:  # options.Options
     """Yield whether options of the tokenizer contradict each other, and how a message says it."""
     own, letters = options.tokenizer in OWN_TOKENIZERS, options.input == "one_hot_letters"
     named = f"tokenizer={options.tokenizer}"
@@ -36,7 +38,7 @@ def tokenizer_rules(options: Any, given: Mapping[str, Any]) -> Iterator[tuple[bo
     )
 
 
-def other_rules(options: Any) -> Iterator[tuple[bool, str]]:  # noqa: ANN401 - options.Options
+def other_rules(options: Any) -> Iterator[tuple[bool, str]]:  # options.Options
     """Yield whether any other options contradict each other, and how a message says it."""
     fixed = options.fixed_letters is not None
     elsewhere = options.output not in ("auto", "hidden_states")

@@ -197,7 +197,7 @@ def parse(given: Mapping[str, Any]) -> Options:
     return options
 
 
-def _value(name: str, value: Any) -> Any:  # noqa: ANN401 - each option has a type of its own
+def _value(name: str, value: Any) -> Any:  # each option has a type of its own
     """Return the value of one option, or raise for one that it cannot have."""
     if name in CHOICES:
         return _choice(name, value)

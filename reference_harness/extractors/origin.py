@@ -140,7 +140,7 @@ def _check_package(option: str, name: str) -> None:
         raise ExtractorError(msg)
 
 
-def class_of(value: str, origin: Origin) -> Any:  # noqa: ANN401 - any class of that form
+def class_of(value: str, origin: Origin) -> Any:  # any class of that form
     """Return the class that a checked option names."""
     kind, colon, name = value.partition(":")
     if colon and kind == "own":
@@ -155,7 +155,7 @@ def class_of(value: str, origin: Origin) -> Any:  # noqa: ANN401 - any class of 
     return getattr(transformers, name or kind)
 
 
-def _member(module: Any, name: str) -> Any:  # noqa: ANN401 - any class
+def _member(module: Any, name: str) -> Any:  # any class
     try:
         return getattr(module, name)
     except AttributeError:

@@ -17,7 +17,7 @@ _ALL = {"output_hidden_states": True}
 class Output:
     """Runs a model and takes the hidden states from where they were declared to be."""
 
-    def __init__(self, model: Any, inputs: Inputs, output: str, layer: str) -> None:  # noqa: ANN401
+    def __init__(self, model: Any, inputs: Inputs, output: str, layer: str) -> None:
         """Raise ExtractorError for a module that the model does not have."""
         self._model, self._inputs = model, inputs
         self._kind, _, self._place = output.partition(":")
@@ -55,7 +55,7 @@ class Output:
     def _said(self) -> str:
         return f"{self._kind}:{self._place}" if self._place else self._kind
 
-    def _find(self, arguments: dict[str, Any]) -> Any:  # noqa: ANN401
+    def _find(self, arguments: dict[str, Any]) -> Any:
         if self._kind == "module":
             return self._tap(arguments)
         if self._kind == "item":
@@ -106,7 +106,7 @@ class Output:
         found: Tensor = states[index]
         return found
 
-    def _item(self, given: Any) -> object:  # noqa: ANN401
+    def _item(self, given: Any) -> object:
         items = _items(given)
         number = int(self._place)
         if number >= len(items):
@@ -134,7 +134,7 @@ class Output:
             raise ExtractorError(msg)
         return seen[0][0] if isinstance(seen[0], list | tuple) else seen[0]
 
-    def _advice(self, given: Any) -> str:  # noqa: ANN401
+    def _advice(self, given: Any) -> str:
         """Say what to declare, from the items that could be hidden states."""
         places = [
             f"output=item:{i}"
@@ -151,7 +151,7 @@ class Output:
         return f"declare output=module:NAME to read a module, such as {', '.join(shown)}"
 
 
-def _items(given: Any) -> list[tuple[str, Any]]:  # noqa: ANN401
+def _items(given: Any) -> list[tuple[str, Any]]:
     """Return names and values of a tuple, a list or an output object, in the order of item:N."""
     if isinstance(given, Mapping):
         return [(name, value) for name, value in given.items() if value is not None]
@@ -159,7 +159,7 @@ def _items(given: Any) -> list[tuple[str, Any]]:  # noqa: ANN401
     return [(str(number), value) for number, value in enumerate(values)]
 
 
-def _shown(given: Any) -> str:  # noqa: ANN401
+def _shown(given: Any) -> str:
     """Write what a call gave: kind, names and shapes."""
     parts = [
         f"{name} {tuple(value.shape) if isinstance(value, torch.Tensor) else type(value).__name__}"

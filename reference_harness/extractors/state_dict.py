@@ -18,7 +18,9 @@ from .tensors import read_tensors
 _SHOWN = 3
 
 
-def load_state(cls: Any, origin: Origin, options: Options) -> tuple[Any, dict[str, Any], Path]:  # noqa: ANN401 - any class
+def load_state(
+    cls: Any, origin: Origin, options: Options
+) -> tuple[Any, dict[str, Any], Path]:  # any class
     """Return a model of `cls` with the tensors of the file `weights`, what differs, and the file.
 
     What differs is what transformers reports: missing_keys, unexpected_keys, mismatched_keys.
@@ -39,7 +41,7 @@ def load_state(cls: Any, origin: Origin, options: Options) -> tuple[Any, dict[st
     return model, info, path
 
 
-def kept(model: Any, pattern: str) -> dict[str, torch.nn.Parameter]:  # noqa: ANN401
+def kept(model: Any, pattern: str) -> dict[str, torch.nn.Parameter]:
     """Return name to weight of those that stay float32.
 
     Raises ExtractorError for a pattern that matches none.
@@ -95,7 +97,7 @@ def _parts(name: str, tensor: Tensor, rules: Mapping[str, Any]) -> list[tuple[st
     return [(name, tensor)]
 
 
-def _built(cls: Any, origin: Origin, options: Options) -> Any:  # noqa: ANN401
+def _built(cls: Any, origin: Origin, options: Options) -> Any:
     """Build the class from config.json, where there is one, and config_arguments."""
     if not hasattr(cls, "config_class"):
         msg = (
@@ -115,7 +117,7 @@ def _built(cls: Any, origin: Origin, options: Options) -> Any:  # noqa: ANN401
         return cls(cls.config_class(**{**said, **options.config_arguments}))
 
 
-def _filled(model: Any, tensors: dict[str, Tensor], zeros: str) -> dict[str, Any]:  # noqa: ANN401
+def _filled(model: Any, tensors: dict[str, Tensor], zeros: str) -> dict[str, Any]:
     """Copy tensors into a model; report what is missing, left over or of another shape."""
     own = model.state_dict()
     if zeros:

@@ -55,11 +55,11 @@ _ALLOWED: dict[tuple[str, str], Callable[..., Any]] = {
 
 
 class _Unpickler(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> Any:  # noqa: ANN401 - any allowed callable
+    def find_class(self, module: str, name: str) -> Any:  # any allowed callable
         return _ALLOWED.get((module, name), _Ignored)
 
 
-def _load(file: IO[bytes], **options: Any) -> Any:  # noqa: ANN401 - as pickle.load
+def _load(file: IO[bytes], **options: Any) -> Any:  # as pickle.load
     return _Unpickler(file, **options).load()
 
 

@@ -75,7 +75,7 @@ class Tokens:
         found: list[list[int]] = self.call(letters, special=special, truncation=False)["input_ids"]
         return found
 
-    def call(self, letters: Sequence[str], *, special: bool = True, **options: Any) -> Any:  # noqa: ANN401
+    def call(self, letters: Sequence[str], *, special: bool = True, **options: Any) -> Any:
         """Call the tokenizer of transformers; without a sequence it is not called."""
         if not letters:
             return {"input_ids": [], "overflow_to_sample_mapping": []}
@@ -138,7 +138,7 @@ def load_tokens(origin: Origin, options: Options) -> Tokens:
     )
 
 
-def _named(prefix: str, inner: Any) -> str:  # noqa: ANN401 - any tokenizer of transformers
+def _named(prefix: str, inner: Any) -> str:  # any tokenizer of transformers
     """Return the prefix with `{bos_token}` and its like replaced by what the tokenizer names."""
 
     def text(found: re.Match[str]) -> str:

@@ -105,14 +105,14 @@ def epochs(rows: int) -> int:
 
 
 def _ridge(train: Rows, test: Rows, labels: Labels) -> Labels:
-    from sklearn.linear_model import RidgeClassifier  # noqa: PLC0415 - see `probe`
+    from sklearn.linear_model import RidgeClassifier  # see `probe`
 
     return _labels(RidgeClassifier(alpha=RIDGE_ALPHA).fit(train, labels).predict(test))
 
 
 def _knn(train: Rows, labels: Labels, test: Rows, shot: int | None) -> Labels:
-    from sklearn.neighbors import KNeighborsClassifier  # noqa: PLC0415 - see `probe`
-    from sklearn.preprocessing import normalize  # noqa: PLC0415
+    from sklearn.neighbors import KNeighborsClassifier  # see `probe`
+    from sklearn.preprocessing import normalize
 
     near = min(NEIGHBOURS, shot or NEIGHBOURS, len(train))
     # Of rows of length 1 the nearest by Euclidean distance are the nearest by angle.
@@ -122,7 +122,7 @@ def _knn(train: Rows, labels: Labels, test: Rows, shot: int | None) -> Labels:
 
 
 def _mlp(train: Rows, test: Rows, labels: Labels, seed: int) -> Labels:
-    from sklearn.neural_network import MLPClassifier  # noqa: PLC0415 - see `probe`
+    from sklearn.neural_network import MLPClassifier  # see `probe`
 
     made = MLPClassifier(
         (HIDDEN,), batch_size=min(BATCH, len(train)), max_iter=epochs(len(train)), random_state=seed
@@ -130,5 +130,5 @@ def _mlp(train: Rows, test: Rows, labels: Labels, seed: int) -> Labels:
     return _labels(made.fit(train, labels).predict(test))
 
 
-def _labels(found: Any) -> Labels:  # noqa: ANN401 - scikit-learn has no types
+def _labels(found: Any) -> Labels:  # scikit-learn has no types
     return np.asarray(found).astype(np.int64)

@@ -57,7 +57,7 @@ def agreement(by_kind: Mapping[str, Mapping[str, Standing]]) -> list[Agreement]:
 def _tau(one: Sequence[float], two: Sequence[float]) -> float | None:
     if len({*one}) == 1 or len({*two}) == 1:
         return None
-    from scipy.stats import kendalltau  # noqa: PLC0415 - half a second to import
+    from scipy.stats import kendalltau  # half a second to import
 
     tau = float(kendalltau(one, two).statistic)
     return float(np.clip(tau, -1.0, 1.0))  # rounding may leave 1.0000000000000002

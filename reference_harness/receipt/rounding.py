@@ -56,11 +56,11 @@ class Widened:
         """Return the number of rows."""
         return len(self.values)
 
-    def __getitem__(self, rows: Any) -> npt.NDArray[np.float32]:  # noqa: ANN401 - slice or array
+    def __getitem__(self, rows: Any) -> npt.NDArray[np.float32]:  # slice or array
         """Return rows as float32."""
         return widened(self.values[rows], self.scale_log2)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:  # noqa: ANN401
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         """Return all rows, of a type that is asked for."""
         del copy  # widened rows are always new
         found = self[:]

@@ -43,7 +43,7 @@ def answer(handler: http.server.BaseHTTPRequestHandler) -> None:
 
 @pytest.fixture
 def chain(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Sign rounds by a key of our own, at the moments of the real chain; give the relay."""
+    """Return a relay whose rounds are those of the real chain, signed by a key of our own."""
     check = beacon.verify_round.__wrapped__
     monkeypatch.setattr(check, "__defaults__", (PUBLIC,))
     for module in (beacon, record):

@@ -163,7 +163,7 @@ def _checkpoint(bundle: Any) -> None:
 
 
 def _neighbour(bundle: Any) -> None:
-    """Give the entry and certificate of another signature of the workflow."""
+    """Return the log entry and the certificate of another signature by the workflow."""
     bundle["verificationMaterial"] = PUBLIC.sign(payload())["verificationMaterial"]
 
 

@@ -1,4 +1,4 @@
-"""Shipped files are known by their digests; the short way and the long way give the same."""
+"""Shipped files are known by their digests; a full check of them finds the same."""
 
 import dataclasses
 import json

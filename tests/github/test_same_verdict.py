@@ -1,4 +1,4 @@
-"""`geneb-ci check --base` and `--pr` give the server's verdict, for each way to be wrong."""
+"""`geneb-ci check --base` and `--pr` reach the server's verdict on each kind of fault."""
 
 import json
 import os

@@ -56,7 +56,7 @@ def patch(file: str, scope: list[str], source: str) -> None:
     raise Cannot(".".join(scope))
 
 
-def _plain(found: Any) -> Any:  # noqa: ANN401
+def _plain(found: Any) -> Any:
     """Return the function beneath its decorators."""
     while not isinstance(found, FunctionType | type):
         for name in ("fget", "func", "__func__", "wrapped", "__wrapped__"):

@@ -49,17 +49,17 @@ def condition(text: str | None, contexts: Mapping[str, Any], *, success: bool) -
     return value if asks else success and value
 
 
-def evaluate(text: str, contexts: Mapping[str, Any]) -> Any:  # noqa: ANN401 (JSON)
+def evaluate(text: str, contexts: Mapping[str, Any]) -> Any:
     """Return the value of one expression, without the braces around it."""
     return _Parser(text, contexts).whole()
 
 
-def truth(value: Any) -> bool:  # noqa: ANN401 (JSON)
+def truth(value: Any) -> bool:
     """Tell what GitHub takes for true."""
     return not (value is None or value is False or value in ("", 0) or value != value)  # noqa: PLR0124 (NaN)
 
 
-def as_text(value: Any) -> str:  # noqa: ANN401 (JSON)
+def as_text(value: Any) -> str:
     """Write a value as GitHub does where a text is expected."""
     if value is None:
         return ""
@@ -72,7 +72,7 @@ def as_text(value: Any) -> str:  # noqa: ANN401 (JSON)
     raise ExpressionError("an object where a text is expected: name one of its properties")
 
 
-def _number(value: Any) -> float:  # noqa: ANN401 (JSON)
+def _number(value: Any) -> float:
     if value is None or value == "":
         return 0.0
     if isinstance(value, bool | int | float):
@@ -83,7 +83,7 @@ def _number(value: Any) -> float:  # noqa: ANN401 (JSON)
         return math.nan
 
 
-def _equal(left: Any, right: Any) -> bool:  # noqa: ANN401 (JSON)
+def _equal(left: Any, right: Any) -> bool:
     if isinstance(left, str) and isinstance(right, str):
         return left.casefold() == right.casefold()
     if isinstance(left, dict | list) or isinstance(right, dict | list):
@@ -91,13 +91,13 @@ def _equal(left: Any, right: Any) -> bool:  # noqa: ANN401 (JSON)
     return _number(left) == _number(right)
 
 
-def _contains(where: Any, what: Any) -> bool:  # noqa: ANN401 (JSON)
+def _contains(where: Any, what: Any) -> bool:
     if isinstance(where, list):
         return any(_equal(item, what) for item in where)
     return as_text(what).casefold() in as_text(where).casefold()
 
 
-def _format(pattern: Any, *values: Any) -> str:  # noqa: ANN401 (JSON)
+def _format(pattern: Any, *values: Any) -> str:
     return re.sub(r"\{(\d+)\}", lambda match: as_text(values[int(match[1])]), as_text(pattern))
 
 
@@ -142,7 +142,7 @@ class _Parser:
     def _error(self, what: str) -> ExpressionError:
         return ExpressionError(f"{what} in the expression {self.text!r}")
 
-    def whole(self) -> Any:  # noqa: ANN401 (JSON)
+    def whole(self) -> Any:
         value = self._or()
         if self.tokens:
             raise self._error(f"{self.tokens[0][1]!r} is not expected")
@@ -157,27 +157,27 @@ class _Parser:
         if self._take(sign) is None:
             raise self._error(f"{sign!r} is missing")
 
-    def _or(self) -> Any:  # noqa: ANN401 (JSON)
+    def _or(self) -> Any:
         value = self._and()
         while self._take("||"):
             other = self._and()
             value = value if truth(value) else other
         return value
 
-    def _and(self) -> Any:  # noqa: ANN401 (JSON)
+    def _and(self) -> Any:
         value = self._comparison()
         while self._take("&&"):
             other = self._comparison()
             value = other if truth(value) else value
         return value
 
-    def _comparison(self) -> Any:  # noqa: ANN401 (JSON)
+    def _comparison(self) -> Any:
         value = self._unary()
         while sign := self._take(*_COMPARE):
             value = _COMPARE[sign](value, self._unary())
         return value
 
-    def _unary(self) -> Any:  # noqa: ANN401 (JSON)
+    def _unary(self) -> Any:
         if self._take("!"):
             return not truth(self._unary())
         value = self._primary()
@@ -192,7 +192,7 @@ class _Parser:
             value = self._property(value, key)
         return value
 
-    def _property(self, value: Any, key: Any) -> Any:  # noqa: ANN401 (JSON)
+    def _property(self, value: Any, key: Any) -> Any:
         if isinstance(value, Known) and key not in value:
             raise self._error(f"{key!r} does not exist (there are: {', '.join(sorted(value))})")
         if isinstance(value, dict):
@@ -201,7 +201,7 @@ class _Parser:
             return value[int(key)] if 0 <= key < len(value) else None
         return None  # as on GitHub: what has no properties has none of this name
 
-    def _primary(self) -> Any:  # noqa: ANN401 (JSON)
+    def _primary(self) -> Any:
         if self._take("("):
             value = self._or()
             self._due(")")
@@ -221,7 +221,7 @@ class _Parser:
             raise self._error(f"the context {word!r} does not exist here")
         return self.contexts[word]
 
-    def _call(self, name: str) -> Any:  # noqa: ANN401 (JSON)
+    def _call(self, name: str) -> Any:
         arguments = []
         while not self._take(")"):
             arguments.append(self._or())

@@ -131,7 +131,7 @@ class GitForge(GitHubServer):
         self.learn(sha)
         return sha
 
-    def make_fork(self, _query: dict[str, str], _body: Any) -> Answer:  # noqa: ANN401 (JSON)
+    def make_fork(self, _query: dict[str, str], _body: Any) -> Answer:
         """Copy the repository for the stranger."""
         git(
             self.repository.parent,
@@ -143,7 +143,7 @@ class GitForge(GitHubServer):
         )
         return Answer(202, self._described("stranger/board"))
 
-    def make_pull(self, _query: dict[str, str], body: Any) -> Answer:  # noqa: ANN401 (JSON)
+    def make_pull(self, _query: dict[str, str], body: Any) -> Answer:
         """Open a pull request from a branch of the fork, with the refs that GitHub keeps of it."""
         owner, _, branch = body["head"].rpartition(":")
         number = len(self.pulls) + 1
@@ -165,12 +165,12 @@ class GitForge(GitHubServer):
         pull |= {"url": self._url(f"/pulls/{number}"), "merge_commit_sha": merged}
         return Answer(201, pull)
 
-    def patch_pull(self, _query: dict[str, str], body: Any, number: str) -> Answer:  # noqa: ANN401
+    def patch_pull(self, _query: dict[str, str], body: Any, number: str) -> Answer:
         """Close a pull request."""
         self.pulls[int(number)]["state"] = body["state"]
         return Answer(200, self.pulls[int(number)])
 
-    def matching_refs(self, _query: dict[str, str], _body: Any, name: str) -> Answer:  # noqa: ANN401
+    def matching_refs(self, _query: dict[str, str], _body: Any, name: str) -> Answer:
         """List the branches whose names begin so."""
         form = "--format=%(refname) %(objectname)"
         listed = git(self.repository, "for-each-ref", form, "refs/heads").splitlines()
@@ -187,7 +187,7 @@ class GitForge(GitHubServer):
         self.learn(sha)
         return sha
 
-    def merge(self, _query: dict[str, str], body: Any, number: str) -> Answer:  # noqa: ANN401
+    def merge(self, _query: dict[str, str], body: Any, number: str) -> Answer:
         """Squash a pull request into main, where its verdict allows it."""
         pull = self.pulls[int(number)]
         head = pull["head"]["sha"]
@@ -213,7 +213,7 @@ class GitForge(GitHubServer):
 
     # Commits that a job makes over the API.
 
-    def get_content(self, query: dict[str, str], _body: Any, path: str) -> Answer:  # noqa: ANN401
+    def get_content(self, query: dict[str, str], _body: Any, path: str) -> Answer:
         """Return a file of a branch."""
         try:
             raw = git_raw(self.repository, "cat-file", "blob", f"refs/heads/{query['ref']}:{path}")
@@ -221,13 +221,13 @@ class GitForge(GitHubServer):
             return Answer(404, {"message": "Not Found"})
         return Answer(200, {"encoding": "base64", "content": base64.encodebytes(raw).decode()})
 
-    def make_blob(self, _query: dict[str, str], body: Any) -> Answer:  # noqa: ANN401
+    def make_blob(self, _query: dict[str, str], body: Any) -> Answer:
         """Keep a file."""
         raw = base64.b64decode(body["content"])
         sha = git(self.repository, "hash-object", "-w", "--stdin", given=raw)
         return Answer(201, {"sha": sha})
 
-    def make_tree(self, _query: dict[str, str], body: Any) -> Answer:  # noqa: ANN401
+    def make_tree(self, _query: dict[str, str], body: Any) -> Answer:
         """Change files of a tree."""
         env = {"GIT_INDEX_FILE": str(self.repository / "api.index")}
         git_raw(self.repository, "read-tree", body["base_tree"], env=env)
@@ -237,12 +237,12 @@ class GitForge(GitHubServer):
         tree = git_raw(self.repository, "write-tree", env=env).decode().strip()
         return Answer(201, {"sha": tree})
 
-    def get_commit(self, _query: dict[str, str], _body: Any, sha: str) -> Answer:  # noqa: ANN401
+    def get_commit(self, _query: dict[str, str], _body: Any, sha: str) -> Answer:
         """Name the tree of a commit."""
         tree = git(self.repository, "rev-parse", f"{sha}^{{tree}}")
         return Answer(200, {"sha": sha, "tree": {"sha": tree}})
 
-    def make_commit(self, _query: dict[str, str], body: Any) -> Answer:  # noqa: ANN401
+    def make_commit(self, _query: dict[str, str], body: Any) -> Answer:
         """Make a commit that no branch has yet."""
         parents = [word for one in body["parents"] for word in ("-p", one)]
         sha = git(
@@ -250,7 +250,7 @@ class GitForge(GitHubServer):
         )
         return Answer(201, {"sha": sha})
 
-    def make_ref(self, _query: dict[str, str], body: Any) -> Answer:  # noqa: ANN401
+    def make_ref(self, _query: dict[str, str], body: Any) -> Answer:
         """Make a branch, where there is none of that name."""
         try:
             git(self.repository, "update-ref", body["ref"], body["sha"], "0" * 40)
@@ -258,7 +258,7 @@ class GitForge(GitHubServer):
             return Answer(422, {"message": "Reference already exists"})
         return Answer(201, {"ref": body["ref"]})
 
-    def move_ref(self, _query: dict[str, str], body: Any, branch: str) -> Answer:  # noqa: ANN401
+    def move_ref(self, _query: dict[str, str], body: Any, branch: str) -> Answer:
         """Move a branch other than main, which takes no push."""
         if branch == "main":
             return Answer(422, {"message": "Changes must be made through a pull request."})
@@ -271,7 +271,7 @@ class GitForge(GitHubServer):
     def _described(self, name: str) -> dict[str, Any]:
         return {"full_name": name, "url": f"{self.address}/repos/{name}", "default_branch": "main"}
 
-    def _route(self, verb: str, path: str, query: dict[str, str], body: Any) -> Answer:  # noqa: ANN401
+    def _route(self, verb: str, path: str, query: dict[str, str], body: Any) -> Answer:
         """Answer what stands outside of a repository's API, too: the identity of a job."""
         if (verb, path) == ("GET", "/identity"):
             asking = next((self.identities[one] for one in self.granted & set(self.identities)), {})

@@ -157,7 +157,7 @@ def _trees(root: Path, found: dict[str, Workflow]) -> Iterator[tuple[str, dict[s
         yield f"{path.parent.name}/{path.name}", yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
-def _named(tree: Any) -> Iterator[Any]:  # noqa: ANN401 (JSON)
+def _named(tree: Any) -> Iterator[Any]:
     """Yield every `python-version` in a tree."""
     if isinstance(tree, dict):
         for key, value in tree.items():

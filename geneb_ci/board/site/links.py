@@ -201,7 +201,7 @@ def bibtex(key: str, title: str, page: str, site: Site) -> str:
     )
 
 
-def dataset(name: str, description: str, page: str, site: Site, **more: Any) -> dict[str, Any]:  # noqa: ANN401 (JSON has no narrower type)
+def dataset(name: str, description: str, page: str, site: Site, **more: Any) -> dict[str, Any]:
     """Return what a page is about, as a data set of schema.org; addresses only if known."""
     found: dict[str, Any] = {
         "@context": "https://schema.org",

@@ -59,7 +59,9 @@ class Page(NamedTuple):
     content: Mapping[str, Any]
 
 
-def page(path: str, template: str, site: Site, *, title: str, about: str, **more: Any) -> Page:  # noqa: ANN401 (the templates' own)
+def page(
+    path: str, template: str, site: Site, *, title: str, about: str, **more: Any
+) -> Page:  # the templates' own
     """Return a page with what every page has: title, description, citation, addresses."""
     content = {
         "path": path,

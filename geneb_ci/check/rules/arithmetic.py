@@ -112,7 +112,7 @@ def wrong_metric_fix(classes: Classes, reading: Reading) -> str:
 IMPOSSIBLE_SCORES = Rule(
     id="impossible-scores",
     severity=Severity.ERROR,
-    what="No confusion matrix gives the three metrics of a cell together.",
+    what="The three metrics of a cell fit no confusion matrix.",
     why=(
         "With known class sizes a confusion matrix has two degrees of freedom but gives three "
         "metrics: an edited, mistyped or swapped value contradicts the other two."
@@ -245,7 +245,7 @@ def impossible_seed_scores(context: Context) -> Iterator[Fault]:
 
 
 def exists(task: Task, reading: Reading) -> bool:
-    """Whether a confusion matrix may give a triple; True if n_test and class sizes are unknown."""
+    """Whether some confusion matrix may have these scores; True if no size is known."""
     classes = two_classes(task)
     if classes is not None:
         return next(runs(classes, reading), None) is not None
@@ -268,7 +268,7 @@ def _why_no_matrix(task: Task, reading: Reading) -> str:
 IMPOSSIBLE_SEED_SCORES = Rule(
     id="impossible-seed-scores",
     severity=Severity.ERROR,
-    what="No confusion matrix gives the three metrics of one seed together.",
+    what="The three metrics of one seed fit no confusion matrix.",
     why=(
         "Each seed is one fit with one confusion matrix, so it can be checked exactly, even when "
         "the mean cannot."

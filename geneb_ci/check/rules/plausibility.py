@@ -100,7 +100,7 @@ def few_shot_above_full(context: Context) -> Iterator[Fault]:
 FEW_SHOT_ABOVE_FULL = Rule(
     id="few-shot-above-full",
     severity=Severity.WARNING,
-    what="A few training sequences give a significantly better score than all of them.",
+    what="A few-shot score is significantly better than the one with all training sequences.",
     why="More training data should not hurt: the probe did not converge, or cells were swapped.",
     fix="Check that the probe of the full regime converged and used the same test split.",
     check=few_shot_above_full,

@@ -93,7 +93,7 @@ def wrong_upgrade(context: Context) -> Iterator[Fault]:
 WRONG_UPGRADE = Rule(
     id="wrong-upgrade",
     severity=Severity.ERROR,
-    what="An upgraded file is not what upgrading gives.",
+    what="An upgraded file differs from what `geneb-ci upgrade` writes.",
     why=(
         "Such a file stands for the one of format 1.0 that follows from it, byte for byte, and for "
         "an entry of the model registry: it may add nothing, and change nothing."
@@ -151,7 +151,7 @@ UNKNOWN_HARNESS_VERSION = Rule(
     id="unknown-harness-version",
     severity=Severity.ERROR,
     what="The harness version is not the one that benchmark.json requires.",
-    why="Another harness can give other scores for the same model: rows would not be comparable.",
+    why="Another harness may score the same model otherwise: rows would not be comparable.",
     fix="Run the evaluation with the harness version that benchmark.json names.",
     check=unknown_harness_version,
 )
@@ -221,7 +221,7 @@ WRONG_DATASET_REVISION = Rule(
     id="wrong-dataset-revision",
     severity=Severity.ERROR,
     what="The run did not use the pinned task data.",
-    why="Different sequences or splits give different scores for the same model.",
+    why="The scores of a model depend on the sequences and the split.",
     fix="Fetch the pinned data and run again: `geneb-ci data pull`.",
     check=wrong_dataset_revision,
 )

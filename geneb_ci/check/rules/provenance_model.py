@@ -26,7 +26,7 @@ def wrong_receipt(context: Context) -> Iterator[Fault]:
 
 def _tasks(context: Context, receipt: "EmbeddingReceipt") -> Iterator[Fault]:
     # A check of a file without a receipt does without the typed models, and starts sooner.
-    from geneb_ci.submission.models import ITEM  # noqa: PLC0415
+    from geneb_ci.submission.models import ITEM
 
     scored = {cell.task for cell in context.cells}
     for task in context.benchmark.task_ids:
@@ -64,7 +64,7 @@ def _tasks(context: Context, receipt: "EmbeddingReceipt") -> Iterator[Fault]:
 
 
 def _numbers(context: Context, receipt: "EmbeddingReceipt", width: int) -> Iterator[Fault]:
-    from geneb_ci.submission.models import receipt_root  # noqa: PLC0415 (see _tasks)
+    from geneb_ci.submission.models import receipt_root  # see _tasks
 
     rows = sum(said.train + said.test for said in receipt.tasks.values())
     root = receipt_root(receipt, context.benchmark.task_ids)
@@ -191,7 +191,7 @@ EXTRACTOR_MISMATCH = Rule(
     id="extractor-mismatch",
     severity=Severity.ERROR,
     what="The extractor file is not the one used in the run.",
-    why="An audit reruns the file in the repository: different code gives different scores.",
+    why="An audit reruns the file in the repository: other code computes other scores.",
     fix="Submit the extractor exactly as used, or run again with the one you submit.",
     check=extractor_mismatch,
     needs=(Need.EXTRACTOR,),

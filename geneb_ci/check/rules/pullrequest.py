@@ -1,6 +1,6 @@
 """Rules on the files of a pull request: which there are, and of which kind."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from geneb_ci.check.change import EXECUTABLE, REGULAR, SUBMODULE, SYMLINK, Change, ChangeFault
 from geneb_ci.check.rule import ChangeRule
@@ -138,14 +138,17 @@ COLLIDING_PATHS = ChangeRule(
 )
 
 
+def _of_mode(change: Change, rule: str, told: Callable[[str], str | None]) -> Iterator[ChangeFault]:
+    """Yield a fault for each path of whose new mode `told` says something."""
+    for file in change.files:
+        if file.after is not None and (what := told(file.after.mode)) is not None:
+            message, found = f"{quoted(file.path)} is {what}", quoted(file.after.mode)[1:-1]
+            yield ChangeFault(rule, file.path, message, f"mode {found}", "mode 100644")
+
+
 def symbolic_link(change: Change) -> Iterator[ChangeFault]:
     """Report each path that becomes a symbolic link."""
-    for file in change.files:
-        if file.after is not None and file.after.mode == SYMLINK:
-            message = f"{quoted(file.path)} is a symbolic link"
-            yield ChangeFault(
-                SYMBOLIC_LINK.id, file.path, message, f"mode {SYMLINK}", "mode 100644"
-            )
+    return _of_mode(change, SYMBOLIC_LINK.id, {SYMLINK: "a symbolic link"}.get)
 
 
 SYMBOLIC_LINK = ChangeRule(
@@ -160,12 +163,7 @@ SYMBOLIC_LINK = ChangeRule(
 
 def git_submodule(change: Change) -> Iterator[ChangeFault]:
     """Report each path that becomes a submodule."""
-    for file in change.files:
-        if file.after is not None and file.after.mode == SUBMODULE:
-            message = f"{quoted(file.path)} is a submodule"
-            yield ChangeFault(
-                GIT_SUBMODULE.id, file.path, message, f"mode {SUBMODULE}", "mode 100644"
-            )
+    return _of_mode(change, GIT_SUBMODULE.id, {SUBMODULE: "a submodule"}.get)
 
 
 GIT_SUBMODULE = ChangeRule(
@@ -186,20 +184,15 @@ GIT_SUBMODULE = ChangeRule(
 _KNOWN = frozenset({REGULAR, SYMLINK, SUBMODULE})
 
 
+def _irregular(mode: str) -> str | None:
+    if mode in _KNOWN:
+        return None
+    return "marked as executable" if mode == EXECUTABLE else "not a regular file"
+
+
 def executable_file(change: Change) -> Iterator[ChangeFault]:
     """Report each path whose new mode is not that of a regular file."""
-    for file in change.files:
-        if file.after is not None and file.after.mode not in _KNOWN:
-            is_executable = file.after.mode == EXECUTABLE
-            what = "marked as executable" if is_executable else "not a regular file"
-            found = f"mode {quoted(file.after.mode)[1:-1]}"
-            yield ChangeFault(
-                EXECUTABLE_FILE.id,
-                file.path,
-                f"{quoted(file.path)} is {what}",
-                found,
-                "mode 100644",
-            )
+    return _of_mode(change, EXECUTABLE_FILE.id, _irregular)
 
 
 EXECUTABLE_FILE = ChangeRule(

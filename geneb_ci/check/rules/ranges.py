@@ -54,7 +54,7 @@ SCORE_OUT_OF_RANGE = Rule(
     id="score-out-of-range",
     severity=Severity.ERROR,
     what="A score is outside the range of its metric.",
-    why="No predictions give such a value: it is a typing error, or in another unit.",
+    why="No predictions have such a score: it is a typing error, or in another unit.",
     fix=(
         "MCC ranges from -1 to 1, accuracy and macro-F1 from 0 to 1; compute the score again from "
         "the predictions."
