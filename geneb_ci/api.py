@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from geneb_ci.check.runner import Checker
     from geneb_ci.render.results import AuditResult, BuiltBoard, Recommendation, Verifications
 
-    Running = Reuse | Checker
-
 PathLike = str | os.PathLike[str]
 Progress = Callable[[Iterable[Any], int], Iterator[Any]]
 """Passes results on and may show progress; it is told how many there will be."""
@@ -145,7 +143,7 @@ def _runner(
     *,
     cache: bool,
     jobs: int | None,
-) -> "Running":
+) -> "Reuse | Checker":
     """Return what checks files; results are not kept in GitHub Actions, where others may write."""
     if engine == "jsonschema":
         return _checker(rules, find, against, engine)
@@ -168,7 +166,9 @@ def _checker(
     return Checker(selected(rules, ()), used, find, against)
 
 
-def _check_files(paths: Sequence[Path], checker: "Running", progress: Progress) -> CheckReport:
+def _check_files(
+    paths: Sequence[Path], checker: "Reuse | Checker", progress: Progress
+) -> CheckReport:
     """Check all files; errors of settings that kept only some from being checked are reported."""
     files, lost = named_files(paths, checker.find)
     report = CheckReport(rules=len(checker.rules), unreadable=[*lost])

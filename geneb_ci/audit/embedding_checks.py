@@ -95,11 +95,10 @@ def repeated_of(pairs: Sequence[tuple["np.ndarray", "np.ndarray"]]) -> Repeated:
     import numpy as np  # slow to import, and only needed here
 
     differences = [_difference(one, other) for one, other in pairs]
-    shown = [one for one, _ in pairs[:1]]
     return Repeated(
         pairs=len(pairs),
         difference=min(max(differences, default=0.0), float(np.finfo(np.float64).max)),
-        bits=max((_bits(one) for one in shown), default=0),
+        bits=max((_bits(one) for one, _ in pairs), default=0),
     )
 
 
@@ -114,15 +113,15 @@ def _difference(one: "np.ndarray", other: "np.ndarray") -> float:
 
 def _bits(row: "np.ndarray") -> int:
     """Return the most significant bits that a number of a (d,) row uses; 0 for zeros alone."""
+    import numpy as np  # slow to import, and only needed here
+
     stored = SIGNIFICAND[row.dtype.name]
-    numbers = row.view(f"<u{row.dtype.itemsize}")
-    most = 0
-    for number, value in zip(numbers.tolist(), row.tolist(), strict=True):
-        if value:
-            part = number & ((1 << stored) - 1)
-            zeros = (part & -part).bit_length() - 1 if part else stored
-            most = max(most, stored - zeros + 1)
-    return most
+    numbers = row.view(f"<u{row.dtype.itemsize}")[row != 0]
+    if not numbers.size:
+        return 0
+    # The lowest bit that any number uses is the lowest of all that some number uses.
+    used = int(np.bitwise_or.reduce(numbers)) & ((1 << stored) - 1)
+    return stored + 1 - ((used & -used).bit_length() - 1 if used else stored)
 
 
 def precision_text(found: Precision) -> str:

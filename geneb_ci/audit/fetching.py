@@ -13,6 +13,7 @@ and GNU archives, plain or gzip.
 import gzip
 import hashlib
 import http.client
+import importlib.metadata
 import io
 import platform
 import re
@@ -277,6 +278,11 @@ class Installed(NamedTuple):
 
     folder: Path
     lock_sha256: str
+
+    def versions(self) -> dict[str, str]:
+        """Return the version of each distribution, by its name in lower case with hyphens."""
+        found = importlib.metadata.distributions(path=[str(self.folder)])
+        return {re.sub(r"[-_.]+", "-", one.name).lower(): one.version for one in found}
 
 
 def install(

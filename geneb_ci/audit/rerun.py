@@ -6,7 +6,7 @@ decoys stay outside. What is finished of a task is kept in the folder of the aud
 """
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from geneb_ci.audit import compare
@@ -102,7 +102,7 @@ def outcome_of(plan: Plan, here: Ready, clock: Callable[[], float], say: Say) ->
         *([fresh_text(fresh)] if fresh is not None else []),
         *([precision_text(precision)] if precision is not None else []),
         *_loaded(here.digests),
-        *_run_with(here.packages),
+        *_run_with(here.packages, rescoring.packages),
         *_attempted([one for task in embedded.values() for one in task.attempts]),
         _used(embedded),
     ]
@@ -195,8 +195,16 @@ def _compared(plan: Plan, subject: AuditSubject, rescoring: Rescored) -> list[Au
     return compare.compare(claimed, rescoring, plan.chosen, subject.benchmark)
 
 
-def _run_with(packages: Installed | None) -> list[str]:
-    return [] if packages is None else [f"environment: lock with sha256 {packages.lock_sha256}"]
+def _run_with(packages: Installed | None, scored: Mapping[str, str]) -> list[str]:
+    """Return the lock, and the packages of it that are others than those that scored."""
+    if packages is None:
+        return []
+    lock = f"environment: lock with sha256 {packages.lock_sha256}"
+    own = {name: one for name, one in packages.versions().items() if scored.get(name, one) != one}
+    if not own:
+        return [lock]
+    shown = ", ".join(f"{name} {version}" for name, version in sorted(own.items()))
+    return [f"{lock}; it embedded with {shown}; `packages` are those that scored"]
 
 
 def _loaded(digests: dict[str, str]) -> list[str]:

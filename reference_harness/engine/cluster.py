@@ -64,6 +64,9 @@ def connected(*, start: bool = True) -> Iterator[Cluster]:
         ray: Any = importlib.import_module("ray")
     except ModuleNotFoundError as error:
         raise OptionError(MISSING) from error
+    # Ray prints which machine died, and the state of its processes, to the standard output of the
+    # command, also without `log_to_driver`. What matters to a run, the run says itself.
+    vars(importlib.import_module("ray._private.worker"))["_worker_logs_enabled"] = False
     quiet = {"log_to_driver": False, "logging_level": "CRITICAL"}
     own, terminated = False, signal.getsignal(signal.SIGTERM)
     try:

@@ -53,6 +53,9 @@ TIMES = {"seconds", "embed_seconds", "probe_seconds", "started_at", "finished_at
 SECONDS = 120  # a run on the cluster takes 15 on an idle machine
 
 
+MESSAGE_SECONDS = 10  # Ray's message of a dead machine came after 1 to 5
+
+
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     """Start a cluster of one machine with two CPUs."""
@@ -142,6 +145,24 @@ def test_a_command_runs_elsewhere_as_if_it_ran_here(cluster: Cluster, harness: H
     harness.environment["GENEB_X"] = "told"
     done = harness.alone("elsewhere", "--", sys.executable, "-c", code)
     assert (done.returncode, done.stdout, done.stderr) == (11, "", f"told {harness.folder}\n")
+
+
+def test_a_machine_that_dies_meanwhile_prints_nothing(cluster: Cluster, harness: Harness) -> None:
+    """Ray names it, and prints the state of its processes, where others expect the output."""
+    leaving = cluster.add_node(num_cpus=1)
+    harness.environment["RAY_ADDRESS"] = cluster.address
+    code = "from pathlib import Path as P; import sys, time; P('begun').touch()\nwhile not "
+    code += "P('end').exists(): time.sleep(0.1)\nsys.exit(11)"
+    process = harness.start("elsewhere", "--", sys.executable, "-c", code)
+    until = time.monotonic() + SECONDS
+    while not (harness.folder / "begun").exists():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < until
+        time.sleep(0.1)
+    cluster.remove_node(leaving, allow_graceful=False)
+    time.sleep(MESSAGE_SECONDS)
+    (harness.folder / "end").touch()
+    assert (*process.communicate(timeout=SECONDS), process.returncode) == ("", "", 11)
 
 
 def test_without_ray_one_line_names_the_cure(harness: Harness) -> None:
