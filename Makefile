@@ -27,7 +27,7 @@ new-venv:
 
 $(READY): requirements/dev.txt requirements/torch.txt pyproject.toml tools/system-packages $(if $(KEPT),,new-venv)
 	@tools/system-packages $(SYSTEM)
-	$(BIN)/python -m pip install -q --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install -q --require-hashes --no-deps -r requirements/dev.txt
 	$(BIN)/python -m pip install -q -r requirements/torch.txt
 	$(BIN)/python -m pip install -q --no-deps --no-build-isolation --editable .
 	@touch $@
@@ -37,7 +37,7 @@ VALIDATORS := $(VENV)/validators
 
 $(VALIDATORS)/.ready: requirements/validators.txt requirements/validators-alone.txt | $(READY)
 	$(BIN)/python -m venv --clear $(VALIDATORS)
-	$(VALIDATORS)/bin/python -m pip install -q --require-hashes -r requirements/validators.txt
+	$(VALIDATORS)/bin/python -m pip install -q --require-hashes --no-deps -r requirements/validators.txt
 	$(VALIDATORS)/bin/python -m pip install -q --require-hashes --no-deps --ignore-requires-python -r requirements/validators-alone.txt
 	@touch $@
 
@@ -46,7 +46,7 @@ SITE := $(VENV)/site
 
 $(SITE)/.ready: requirements/docs.txt | $(READY)
 	$(BIN)/python -m venv --clear $(SITE)
-	$(SITE)/bin/python -m pip install -q --require-hashes -r requirements/docs.txt
+	$(SITE)/bin/python -m pip install -q --require-hashes --no-deps -r requirements/docs.txt
 	@touch $@
 
 demo: $(READY)  ## check the public submissions, rebuild the board, audit an honest and a forged row

@@ -30,6 +30,7 @@ from geneb_ci.audit.canonical import (
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.plan import Beacon, DrandBeacon, FallbackBeacon
 from geneb_ci.audit.sampling import AuditPolicy
+from geneb_ci.common.download import opener
 from geneb_ci.common.errors import NothingChecked, UsageProblem
 from geneb_ci.common.finding import Fault
 from geneb_ci.common.types import Hex64, first_error
@@ -144,7 +145,7 @@ def wait_for(
 def _get(address: str, timeout: float) -> bytes:
     request = urllib.request.Request(address, headers={"Accept": "application/json"})  # noqa: S310 (fetch_round looked at the scheme)
     deadline = time.monotonic() + timeout
-    with urllib.request.urlopen(request, timeout=timeout) as answer:  # noqa: S310
+    with opener().open(request, timeout=timeout) as answer:
         raw = b""
         # read1 returns what has arrived, so a slow server meets the deadline.
         while chunk := answer.read1(_CHUNK):

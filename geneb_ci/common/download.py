@@ -8,17 +8,18 @@ import contextlib
 import errno
 import hashlib
 import http.client
+import io
 import os
 import re
+import socket
 import time
 import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
-from http.client import HTTPMessage
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from geneb_ci.common.errors import GenebError, unwritable
 from geneb_ci.common.types import LOOPBACK
@@ -140,12 +141,74 @@ class Purpose(NamedTuple):
     """What to do where the digest is another."""
 
 
-class _SafeRedirects(HTTPRedirectHandler):
+class _Paced(io.RawIOBase):
+    """The bytes of an answer, header included, at no less than a least pace.
+
+    What the reader does between two reads, such as unpacking or writing, is not the server's time.
+    """
+
+    def __init__(self, source: io.RawIOBase) -> None:
+        self.source, self.waited, self.came = source, 0.0, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        """Read what has come. Raises TimeoutError where that trickles or nothing comes."""
+        before = time.monotonic()
+        count: int | None = self.source.readinto(buffer)
+        self.waited += time.monotonic() - before
+        self.came += count or 0
+        if self.waited > PACE:
+            if count and self.came < SLOWEST * self.waited:
+                raise TimeoutError(f"it sends fewer than {SLOWEST:,} bytes a second")
+            self.waited, self.came = 0.0, 0
+        return count
+
+    def close(self) -> None:
+        self.source.close()
+        super().close()
+
+
+class _PacedResponse(http.client.HTTPResponse):
+    def __init__(self, sock: socket.socket, *given: Any, **named: Any) -> None:
+        super().__init__(sock, *given, **named)
+        self.fp = io.BufferedReader(_Paced(self.fp.detach()))
+
+
+class _Http(http.client.HTTPConnection):
+    response_class = _PacedResponse
+
+
+class _Https(http.client.HTTPSConnection):
+    response_class = _PacedResponse
+
+
+class _PacedHandler(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
+    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(_Http, req)
+
+    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(_Https, req)
+
+
+def opener(*handlers: urllib.request.BaseHandler) -> urllib.request.OpenerDirector:
+    """Return what opens addresses; a server that trickles, or falls silent, is a TimeoutError."""
+    return urllib.request.build_opener(_PacedHandler, *handlers)
+
+
+class _SafeRedirects(urllib.request.HTTPRedirectHandler):
     """Follows redirects to https alone, or, on this machine, from this machine."""
 
     def redirect_request(
-        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
-    ) -> Request | None:
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: http.client.HTTPMessage,
+        newurl: str,
+    ) -> urllib.request.Request | None:
         """Return the request of a redirect. Raises URLError for another scheme."""
         if not _is_safe(newurl, req.full_url):
             fp.close()
@@ -178,7 +241,7 @@ def download(
             _receive(address, place, 0, purpose, bytes_max)
         except _TooLong as error:
             raise purpose.other(
-                f"{address}: the file is longer than expected, by {error.more:,} bytes or more",
+                f"{address}: the file is longer than expected, by {error.args[0]:,} bytes or more",
                 "check the address of the file",
             ) from error
     keep(place, path, sha256, address, purpose)
@@ -196,11 +259,7 @@ def _is_continued(
 
 
 class _TooLong(Exception):  # noqa: N818 (no error of this program)
-    """A file is longer than its digest is of."""
-
-    def __init__(self, more: int) -> None:
-        super().__init__(more)
-        self.more = more
+    """A file is longer than its digest is of, by that many bytes or more."""
 
 
 def _receive(address: str, place: Path, have: int, purpose: Purpose, bytes_max: int) -> None:
@@ -243,11 +302,11 @@ def opened(address: str, start: int, purpose: Purpose, asked: str = "") -> Itera
         raise purpose.undelivered(
             f"{address} is not https", "publish the files on a server with https"
         )
-    request = Request(  # noqa: S310 (https, or this machine)
+    request = urllib.request.Request(  # noqa: S310 (https, or this machine)
         address, headers={"Range": asked} if asked else {}
     )
     try:
-        response = build_opener(_SafeRedirects).open(request, timeout=SILENCE_MAX)
+        response = opener(_SafeRedirects()).open(request, timeout=SILENCE_MAX)
     except urllib.error.HTTPError as error:
         error.close()
         if start and error.code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
@@ -269,26 +328,13 @@ def opened(address: str, start: int, purpose: Purpose, asked: str = "") -> Itera
 
 
 def _copy(
-    source: http.client.HTTPResponse,
-    target: IO[bytes],
-    limit: int,
-    address: str,
-    purpose: Purpose,
+    source: http.client.HTTPResponse, target: IO[bytes], limit: int, address: str, purpose: Purpose
 ) -> None:
-    """Copy a stream.
-
-    Raises what `purpose` says where it breaks off or trickles, _TooLong above `limit`.
-    """
+    """Copy a stream. Raises what `purpose` says where it breaks off, _TooLong above `limit`."""
     # Some versions of Python leave `length` as it is in read1: it is asked once.
-    due, copied, mark, before = source.length or 0, 0, time.monotonic(), 0
+    due, copied = source.length or 0, 0
     while chunk := _read(source, due - copied, address, purpose):
         copied += len(chunk)
-        passed = time.monotonic() - mark
-        if passed > PACE:
-            if copied - before < SLOWEST * passed:
-                slow = TimeoutError(f"it sends fewer than {SLOWEST:,} bytes a second")
-                raise undelivered(address, slow, purpose)
-            mark, before = mark + passed, copied
         if copied > limit:
             target.truncate(0)  # or the next call would go on from what is too long
             raise _TooLong(copied - limit)

@@ -152,7 +152,7 @@ def test_the_action_installs_itself_from_where_the_runner_put_it(upstream, tmp_p
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert calls.read_text(encoding="utf-8").splitlines() == [
         *("-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"),
-        *("--require-hashes", "--only-binary", ":all:"),
+        *("--require-hashes", "--no-deps", "--only-binary", ":all:"),
         *("--requirement", str(ours / "requirements/check.txt")),
     ]
     # What the next step runs is the copy's code, with nothing of the workspace beside it.

@@ -10,12 +10,13 @@ from http.server import BaseHTTPRequestHandler
 PLATFORM = "py3-none-any"
 
 
-def wheel(name: str, version: str, files: Mapping[str, str]) -> tuple[str, bytes]:
-    """Return file name and bytes of a wheel with these modules."""
+def wheel(name: str, version: str, files: Mapping[str, str], needs: str = "") -> tuple[str, bytes]:
+    """Return file name and bytes of a wheel with these modules, which `needs` another."""
+    required = f"Requires-Dist: {needs}\n" * bool(needs)
     info = f"{name}-{version}.dist-info"
     content = {
         **files,
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{required}",
         f"{info}/WHEEL": f"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: {PLATFORM}\n",
     }
     listed = []

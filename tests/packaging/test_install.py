@@ -1,13 +1,19 @@
 """What docs/install.md promises: one command of the package's own name, few packages, an image."""
 
+import os
 import re
+import shutil
+import subprocess
 import tomllib
+import venv
 from pathlib import PurePosixPath
 
 import pytest
 import yaml
 from packaging.requirements import Requirement
 
+from tests.loopback import loopback
+from tests.models.index import PLATFORM, handler, lock, wheel
 from tests.paths import ROOT
 from tools.locks.entries import read_lock
 
@@ -59,7 +65,7 @@ def test_the_image_copies_what_exists_and_installs_from_locks():
     assert [re.findall(r"-r (\S+)|(--editable)", one) for one in installs] == [
         [("requirements/dev.txt", "")], [("requirements/torch.txt", "")], [("", "--editable")],
     ]  # fmt: skip
-    assert "--require-hashes" in installs[0]
+    assert "--require-hashes --no-deps" in installs[0]
     assert "--no-deps" in installs[2]
 
 
@@ -72,3 +78,39 @@ def test_the_image_has_the_sandbox_and_no_rights_of_root():
 @pytest.mark.parametrize("name", ["keys", "**/*.pem", ".venv"])
 def test_no_key_and_no_environment_goes_into_the_image(name):
     assert name in (ROOT / ".containerignore").read_text(encoding="utf-8").splitlines()
+
+
+def test_a_lock_installs_after_a_newer_release_of_what_another_needs_with_an_extra(tmp_path):
+    """As `pydantic[email]`, which sigstore-rekor-types needs, on the day of pydantic 2.14.4."""
+    wheels = dict(
+        [
+            wheel("base", "1.0", {"base.py": ""}),
+            wheel("base", "1.1", {"base.py": ""}),
+            wheel("user", "1.0", {"user.py": ""}, needs="base[mail]>=1"),
+        ]
+    )
+    for folder in ("tools", "requirements"):
+        (tmp_path / folder).mkdir()
+    shutil.copy(ROOT / "tools/install-locked", tmp_path / "tools")
+    locked = [lock(name, "1.0", wheels[f"{name}-1.0-{PLATFORM}.whl"]) for name in ("user", "base")]
+    (tmp_path / "requirements/one.txt").write_text("".join(locked), encoding="utf-8")
+    venv.create(tmp_path / "venv", with_pip=True)
+    python = tmp_path / "venv/bin/python"
+    with loopback(handler(wheels)) as server:
+        plain = {k: v for k, v in os.environ.items() if not k.startswith("PIP_")}
+        done = subprocess.run(
+            [tmp_path / "tools/install-locked", python, "requirements/one.txt"],
+            env=plain | {"PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": f"{server}/simple"},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    listed = [python, "-c", "import base, user, importlib.metadata as m; print(m.version('base'))"]
+    assert subprocess.run(listed, capture_output=True, text=True, check=True).stdout == "1.0\n"
+
+
+@pytest.mark.parametrize("path", ["Makefile", "Containerfile", "tools/rehearse/ci-run"])
+def test_no_lock_is_installed_with_what_a_resolver_adds(path):
+    lines = (ROOT / path).read_text(encoding="utf-8").splitlines()
+    hashed = [line for line in lines if "--require-hashes" in line]
+    assert hashed
+    assert [line for line in hashed if "--no-deps" not in line] == []

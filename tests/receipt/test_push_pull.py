@@ -1,6 +1,8 @@
 """`geneb-ci receipt push` and `pull`, to the Hub of the tests and from a plain server."""
 
 import json
+import time
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -165,6 +167,35 @@ def test_a_server_that_trickles_is_left(
             files.file(SMALL[0])
     assert slow.value.fix.startswith("run the command again: it goes on where")
     assert not (tmp_path / f"{SMALL[0]}.f16").exists()
+
+
+TRICKLES = {
+    "status line": b"HTTP/1.1 200 OK and still more of this line, which does not end",
+    "header": b"HTTP/1.1 200 OK\r\n" + b"X-A: b\r\n" * 10,
+    "length of a chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;" + b"x" * 60,
+}
+
+
+@pytest.mark.parametrize("where", TRICKLES)
+def test_a_server_that_trickles_before_the_file_is_left(
+    of_small: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """Each byte comes in time, and the file never."""
+
+    class Trickle(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            for byte in TRICKLES[where]:
+                self.wfile.write(bytes([byte]))
+                time.sleep(0.05)
+
+        def log_message(self, *_: object) -> None:
+            """Keep the test's output clean."""
+
+    monkeypatch.setattr(download, "PACE", 0.5)
+    with loopback(Trickle) as server:
+        files = receipt_files(receipt_of(of_small), mirror=f"{server}/rows", cache=tmp_path)
+        with files, pytest.raises(NothingChecked, match="it sends fewer than 1,000 bytes a second"):
+            files.file(SMALL[0])
 
 
 def test_what_is_fetched_to_a_temporary_place_is_one_task(
