@@ -109,9 +109,14 @@ def unknown_sizes(benchmark: Benchmark) -> list[str]:
     return [task.id for task in benchmark.tasks if task.n_test is None]
 
 
-def analysed(entries: Iterable[Entry], benchmark: Benchmark) -> dict[str, Any]:
+def analysed(
+    entries: Iterable[Entry],
+    benchmark: Benchmark,
+    boards: tuple[dict[str, Any], dict[str, Any]] | None = None,
+) -> dict[str, Any]:
     """Return diagnostics.json and recommendations.json as values.
 
+    `boards` is what `leaderboards` gave for these entries, where the caller has it.
     Raises UsageProblem when the extra `build` is not installed.
     """
     with extra_at_hand("; only `build --no-diagnostics` does without"):
@@ -121,7 +126,7 @@ def analysed(entries: Iterable[Entry], benchmark: Benchmark) -> dict[str, Any]:
     rows = list(entries)
     found = intervals(rows, benchmark)
     return {
-        DIAGNOSTICS: diagnostics(rows, benchmark, found),
+        DIAGNOSTICS: diagnostics(rows, benchmark, found, boards),
         RECOMMENDATIONS: recommendations(rows, benchmark, found),
     }
 
@@ -222,7 +227,7 @@ def board_of(entries: list[Entry], layout: Layout, *, more: bool = True) -> Boar
     values = {LEADERBOARD: categories, TASKS: tasks}
     unsized = unknown_sizes(benchmark) if more else []
     if more and not unsized:
-        values |= analysed(entries, benchmark)
+        values |= analysed(entries, benchmark, (categories, tasks))
     return Board(
         files={name: encode(name, value) for name, value in values.items()},
         scripts=page_scripts(values, entries, benchmark),

@@ -7,13 +7,13 @@ paper's counts, `board` all rows with the board's, `exclusions` those of the pap
 whose extractor has a published defect. docs/diagnostics.md lists the figures.
 """
 
+import bisect
 import itertools
+import math
+import operator
 import statistics
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
-
-from scipy.stats import ConstantInputWarning, spearmanr
 
 from geneb_ci.board.diagnostics.shape import Figure, FigurePart
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS, mean
@@ -216,10 +216,20 @@ def rho(counts: Sequence[float], scores: Sequence[float]) -> float | None:
     """Return Spearman's rho with mid-ranks; None where it is not defined."""
     if len(counts) < MODELS_MIN:
         return None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConstantInputWarning)
-        found = float(spearmanr(counts, scores).statistic)
-    return found if found == found else None  # noqa: PLR0124 (NaN alone differs from itself)
+    one, other = _centred_ranks(counts), _centred_ranks(scores)
+    spread = sum(a * a for a in one) * sum(b * b for b in other)
+    return sum(map(operator.mul, one, other)) / math.sqrt(spread) if spread else None
+
+
+def _centred_ranks(values: Sequence[float]) -> list[int]:
+    """Return twice the mid-rank of each value less twice their mean: whole numbers."""
+    ordered = sorted(values)
+    last = len(values) + 1
+    middle = {
+        value: bisect.bisect_left(ordered, value) + bisect.bisect_right(ordered, value) + 1 - last
+        for value in set(values)
+    }
+    return [middle[value] for value in values]
 
 
 def _by_task(rows: Rows, regime: str) -> Iterator[tuple[str, list[float]]]:

@@ -2,16 +2,15 @@
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-import pandas as pd
-from scipy.stats import kendalltau
+import numpy as np
 
 from geneb_ci.board.advice import MARGIN
 from geneb_ci.board.columns import Entry
-from geneb_ci.board.decisions import CONFIDENCE, compared
+from geneb_ci.board.decisions import CONFIDENCE, Floats, compared
 from geneb_ci.board.diagnostics import shape
 from geneb_ci.board.diagnostics.findings import SCOPES, figure_rows, figures_of
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS, leaderboards, mean
@@ -25,69 +24,62 @@ DECIMALS = 4
 """Of figures that describe the board and decide nothing: mean differences, Kendall's tau."""
 
 
+class ScoreTable(NamedTuple):
+    """The ranked models of a regime, and their scores by "macro", "micro" and category."""
+
+    places: Mapping[str, int]
+    """Model id to its place in each column."""
+    columns: Mapping[str, Floats]
+
+
 @dataclass(frozen=True)
 class Frames:
     """What every diagnostic is computed from."""
 
     benchmark: Benchmark
-    models: pd.DataFrame
-    """Model id to display, authorship, evidence, params, paper (the paper's count, or missing)."""
-    scores: dict[str, pd.DataFrame]
-    """Regime: ranked models by macro, micro and the categories."""
-    tasks: dict[str, pd.DataFrame]
-    """Regime: ranked models by tasks."""
+    models: list[shape.ModelFacts]
+    """In the order of their ids."""
+    scores: dict[str, ScoreTable]
+    """By regime."""
     intervals: Intervals
     attributes: Mapping[str, Mapping[str, Any]]
     """Model id to the facts of its entry in the model registry."""
 
 
-def frames_of(entries: Iterable[Entry], benchmark: Benchmark, intervals: Intervals) -> Frames:
-    """Put a board into tables; `intervals` are those of the same entries."""
+def frames_of(
+    entries: Iterable[Entry],
+    benchmark: Benchmark,
+    intervals: Intervals,
+    categories: Mapping[str, Any],
+) -> Frames:
+    """Put a board into tables; intervals and leaderboard.json are those of the same entries."""
     ordered = sorted(entries, key=lambda e: (e.submission.model_id.lower(), e.submission.model_id))
-    categories, tasks = leaderboards(ordered, benchmark)
-    models = pd.DataFrame(
-        [_model(entry) for entry in ordered],
-        columns=["model", "display", "authorship", "evidence", "params", "paper"],
-    ).set_index("model")
-    scores = {
-        regime: pd.DataFrame(
-            [
-                {
-                    "macro": row[f"macro_{METRIC}"],
-                    "micro": row[f"micro_{METRIC}"],
-                    **row[f"cat_{METRIC}"],
-                }
-                for row in rows
-            ],
-            index=[row["model"] for row in rows],
-            columns=["macro", "micro", *benchmark.category_order],
-            dtype=float,
-        )
-        for regime, rows in categories["data"].items()
-    }
-    by_task = {
-        regime: pd.DataFrame(
-            [row[f"task_{METRIC}"] for row in rows],
-            index=[row["model"] for row in rows],
-            columns=list(benchmark.task_ids),
-            dtype=float,
-        )
-        for regime, rows in tasks["data"].items()
-    }
+    scores = {regime: _scores(rows, benchmark) for regime, rows in categories["data"].items()}
+    models = [_model(entry, scores) for entry in ordered]
     attributes = {entry.submission.model_id: entry.attributes for entry in ordered}
-    return Frames(benchmark, models, scores, by_task, intervals, attributes)
+    return Frames(benchmark, models, scores, intervals, attributes)
 
 
-def _model(entry: Entry) -> dict[str, Any]:
+def _scores(rows: list[dict[str, Any]], benchmark: Benchmark) -> ScoreTable:
+    told = {name: [row[f"{name}_{METRIC}"] for row in rows] for name in ("macro", "micro")}
+    for name in benchmark.category_order:
+        told[name] = [row[f"cat_{METRIC}"][name] for row in rows]
+    places = {row["model"]: place for place, row in enumerate(rows)}
+    return ScoreTable(places, {name: np.array(one, dtype=float) for name, one in told.items()})
+
+
+def _model(entry: Entry, scores: Mapping[str, ScoreTable]) -> shape.ModelFacts:
     submission = entry.submission
-    return {
-        "model": submission.model_id,
-        "display": submission.meta.display,
-        "authorship": str(entry.authorship),
-        "evidence": str(entry.evidence),
-        "params": submission.meta.params,
-        "paper": params_in_paper(entry),
-    }
+    model = submission.model_id
+    return shape.ModelFacts(
+        model=model,
+        display=submission.meta.display,
+        authorship=str(entry.authorship),
+        evidence=str(entry.evidence),
+        params=submission.meta.params,
+        params_in_paper=params_in_paper(entry),
+        regimes=[regime for regime, table in scores.items() if model in table.places],
+    )
 
 
 def params_in_paper(entry: Entry) -> int | None:
@@ -104,32 +96,35 @@ def rounded(value: float, decimals: int = DECIMALS) -> float:
 
 def defined(value: float) -> float | None:
     """Round a figure, or give None where it is not defined."""
-    return None if pd.isna(value) else rounded(value)
+    return None if math.isnan(value) else rounded(value)
 
 
 def size(frames: Frames) -> dict[str, shape.Size]:
     """Return how macro scores follow the board's parameter counts, in every regime."""
-    found = {}
-    for regime in frames.scores:
-        table = _table(frames, regime)
-        found[regime] = shape.Size(pareto=pareto(table))
-    return found
+    return {
+        regime: shape.Size(pareto=pareto(_sized(frames, table)))
+        for regime, table in frames.scores.items()
+    }
 
 
-def _table(frames: Frames, regime: str) -> pd.DataFrame:
+def _sized(frames: Frames, table: ScoreTable) -> list[shape.ParetoModel]:
     """Return params and macro of the ranked models, smallest first, the better one of equals."""
-    table = frames.models[["params"]].join(frames.scores[regime][["macro"]], how="inner")
-    return table.sort_values(["params", "macro"], ascending=[True, False], kind="stable")
-
-
-def pareto(table: pd.DataFrame) -> list[shape.ParetoModel]:
-    """Return each model that is better than all that are no larger."""
-    before = table["macro"].cummax().shift(fill_value=-float("inf"))
-    front = table[table["macro"] > before]
-    return [
-        shape.ParetoModel(model=str(model), params=int(params), macro=float(macro))
-        for model, params, macro in front.itertuples()
+    macro = table.columns["macro"].tolist()
+    found = [
+        shape.ParetoModel(model=one.model, params=one.params, macro=macro[table.places[one.model]])
+        for one in frames.models
+        if one.model in table.places
     ]
+    return sorted(found, key=lambda one: (one.params, -one.macro))
+
+
+def pareto(ordered: list[shape.ParetoModel]) -> list[shape.ParetoModel]:
+    """Return each model that is better than all that are no larger; the smallest come first."""
+    front: list[shape.ParetoModel] = []
+    for one in ordered:
+        if not front or one.macro > front[-1].macro:
+            front.append(one)
+    return front
 
 
 ATTRIBUTES = ("size", "architecture", "tokenization", "pretraining", "pooling")
@@ -153,11 +148,11 @@ def pairs(frames: Frames) -> dict[str, dict[str, shape.Attribute]]:
 
 
 def _facts(frames: Frames) -> Iterator[_Facts]:
-    for model, paper in frames.models["paper"].items():
-        known: Mapping[str, Any] = frames.attributes.get(str(model), {})
+    for one in frames.models:
+        paper, known = one.params_in_paper, frames.attributes.get(one.model, {})
         kinds = {name: known.get(name) for name in ATTRIBUTES[1:]}
         if paper and paper > 0 and all(isinstance(kind, str) for kind in kinds.values()):
-            yield _Facts(str(model), float(paper), {k: str(v) for k, v in kinds.items()})
+            yield _Facts(one.model, float(paper), {k: str(v) for k, v in kinds.items()})
 
 
 def controlled(facts: list[_Facts]) -> Iterator[tuple[str, _Facts, _Facts]]:
@@ -212,7 +207,7 @@ def _contrasts(attribute: str, found: list[shape.Pair]) -> Iterator[shape.Contra
     """Sum up the pairs of equal values; of sizes, all pairs are one contrast."""
     grouped: dict[tuple[str, str], list[float]] = {}
     for pair in found:
-        values = ("larger", "smaller") if attribute == "size" else pair.values  # noqa: PD011 (its field)
+        values = ("larger", "smaller") if attribute == "size" else pair.values
         grouped.setdefault(values, []).append(pair.difference)
     for values, differences in sorted(grouped.items()):
         yield shape.Contrast(
@@ -228,11 +223,14 @@ def stability(frames: Frames) -> shape.Stability:
     categories = list(frames.benchmark.category_order)
     agreement: dict[str, dict[str, dict[str, float | None]]] = {}
     with_macro: dict[str, dict[str, float | None]] = {}
-    for regime, scores in frames.scores.items():
-        agreement[regime] = {
-            a: {b: tau(scores[a], scores[b]) for b in categories} for a in categories
+    for regime, table in frames.scores.items():
+        names = [*categories, "macro"]
+        found = taus([table.columns[name] for name in names])
+        by_name = {
+            a: {b: defined(found[i, j]) for j, b in enumerate(names)} for i, a in enumerate(names)
         }
-        with_macro[regime] = {a: tau(scores[a], scores["macro"]) for a in categories}
+        with_macro[regime] = {a: by_name[a].pop("macro") for a in categories}
+        agreement[regime] = {a: by_name[a] for a in categories}
     return shape.Stability(
         category_tau=agreement,
         macro_tau=with_macro,
@@ -241,10 +239,34 @@ def stability(frames: Frames) -> shape.Stability:
     )
 
 
-def tau(one: pd.Series, other: pd.Series) -> float | None:
-    """Return Kendall's tau-b over the models in both; None where it is not defined."""
-    left, right = one.align(other, join="inner")
-    return defined(kendalltau(left, right).statistic) if len(left) > 1 else None
+PAIRS_AT_ONCE = 2_000_000
+"""Signs of differences that are in memory together: 8 MB."""
+
+
+def taus(columns: Sequence[Floats]) -> Floats:
+    """Return Kendall's tau-b of each of K columns of M scores with each other: (K, K).
+
+    NaN where it is not defined: fewer than two models, or all of a column equal. The counts of
+    pairs are whole numbers, so the result does not depend on their order or on the machine.
+    """
+    count, models = len(columns), len(columns[0])
+    # Ranks: their differences have the signs of those of the scores, exactly, in half the bytes.
+    ranks = np.empty((models, count), dtype=np.float32)
+    for k, column in enumerate(columns):
+        ranks[:, k] = np.unique(column, return_inverse=True)[1].reshape(-1)
+    agree = np.zeros((count, count))
+    step = max(1, PAIRS_AT_ONCE // max(1, models * count))
+    for start in range(0, models, step):
+        below = ranks[start:]
+        signs = np.sign(below[:step, None, :] - below[None, :, :]).reshape(-1, count)
+        found = (signs.T @ signs).astype(float)
+        # The pairs within a step were counted from both sides.
+        within = np.sign(below[:step, None, :] - below[None, :step, :]).reshape(-1, count)
+        agree += found - (within.T @ within).astype(float) / 2
+    untied = np.sqrt(np.diag(agree))
+    defined_ = (untied[:, None] > 0) & (untied[None, :] > 0)
+    one, other = (np.where(defined_, side, 1.0) for side in (untied[:, None], untied[None, :]))
+    return np.where(defined_, np.clip(agree / one / other, -1.0, 1.0), np.nan)
 
 
 def _winners(frames: Frames, regime: str) -> dict[str, shape.Winner]:
@@ -260,13 +282,19 @@ def _winner(models: ByModel) -> shape.Winner:
 
 def _pair(frames: Frames, before: str, after: str) -> shape.RegimePair:
     left, right = frames.scores[before], frames.scores[after]
+    both = [(place, right.places[m]) for m, place in left.places.items() if m in right.places]
+    ours, theirs = np.array(both, dtype=int).reshape(-1, 2).T
+    tau = {
+        name: defined(taus([left.columns[name][ours], right.columns[name][theirs]])[0, 1])
+        for name in ("macro", *frames.benchmark.category_order)
+    }
     categories = frames.benchmark.category_order
     changes = _changes(frames, before, after)
     return shape.RegimePair(
         regimes=(before, after),
-        models=len(left.index.intersection(right.index)),
-        macro_tau=tau(left["macro"], right["macro"]),
-        category_tau={name: tau(left[name], right[name]) for name in categories},
+        models=len(both),
+        macro_tau=tau.pop("macro"),
+        category_tau=tau,
         winners_changed=len(changes),
         winners_significantly_changed=sum(change.significant for change in changes),
         categories=len(categories),
@@ -296,12 +324,15 @@ def _could_be_best(models: ByModel, model: str) -> bool:
 
 
 def diagnostics(
-    entries: Iterable[Entry], benchmark: Benchmark, intervals: Intervals
+    entries: Iterable[Entry],
+    benchmark: Benchmark,
+    intervals: Intervals,
+    boards: tuple[dict[str, Any], dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
-    """Return diagnostics.json as a value; `intervals` are those of the same entries."""
+    """Return diagnostics.json as a value; intervals and leaderboards are of the same entries."""
     rows = list(entries)
-    frames = frames_of(rows, benchmark, intervals)
-    values = figure_values(rows, benchmark)
+    values = figure_values(rows, benchmark, boards)
+    frames = frames_of(rows, benchmark, intervals, values[LEADERBOARD])
     return shape.Diagnostics(
         schema_version="2.0",
         benchmark=shape.ScoredBenchmark(name=benchmark.name, sha256=benchmark.sha256),
@@ -316,7 +347,7 @@ def diagnostics(
             ),
             margin=MARGIN,
         ),
-        models=_models(frames),
+        models=frames.models,
         ranks={regime: _ranks(found) for regime, found in intervals.regimes.items()},
         stability=stability(frames),
         size=size(frames),
@@ -329,30 +360,22 @@ def diagnostics(
     ).model_dump(mode="json")
 
 
-def figure_values(entries: Iterable[Entry], benchmark: Benchmark) -> dict[str, dict[str, Any]]:
-    """Return what figures are computed from: files of the board as values, by name."""
+def figure_values(
+    entries: Iterable[Entry],
+    benchmark: Benchmark,
+    boards: tuple[dict[str, Any], dict[str, Any]] | None = None,
+) -> dict[str, dict[str, Any]]:
+    """Return what figures are computed from: files of the board as values, by name.
+
+    `boards` is what `leaderboards` gave for these entries, where the caller has it.
+    """
     rows = list(entries)
-    categories, tasks = leaderboards(rows, benchmark)
+    categories, tasks = leaderboards(rows, benchmark) if boards is None else boards
     counts = [
         {"model": entry.submission.model_id, "params_in_paper": params_in_paper(entry)}
         for entry in rows
     ]
     return {LEADERBOARD: categories, TASKS: tasks, DIAGNOSTICS: {"models": counts}}
-
-
-def _models(frames: Frames) -> list[shape.ModelFacts]:
-    return [
-        shape.ModelFacts(
-            model=str(row.Index),
-            display=str(row.display),
-            authorship=str(row.authorship),
-            evidence=str(row.evidence),
-            params=int(row.params),
-            params_in_paper=int(row.paper) if row.paper == row.paper else None,
-            regimes=[name for name, table in frames.scores.items() if row.Index in table.index],
-        )
-        for row in frames.models.astype({"paper": float}).itertuples()
-    ]
 
 
 def _ranks(found: RegimeIntervals) -> shape.Ranks:
