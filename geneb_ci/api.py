@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from geneb_ci.audit.ready import Machine
     from geneb_ci.check.fixes import Fixed
     from geneb_ci.check.place import Against
-    from geneb_ci.check.reuse import Reuse
+    from geneb_ci.check.reuse import Reuse, Store
     from geneb_ci.check.runner import Checker
     from geneb_ci.render.results import AuditResult, BuiltBoard, Recommendation, Verifications
 
@@ -144,13 +144,20 @@ def _runner(
     cache: bool,
     jobs: int | None,
 ) -> "Reuse | Checker":
-    """Return what checks files; results are not kept in GitHub Actions, where others may write."""
+    """Return what checks files."""
     if engine == "jsonschema":
         return _checker(rules, find, against, engine)
-    from geneb_ci.check.reuse import Reuse, Store
+    from geneb_ci.check.reuse import Reuse
+
+    return Reuse(rules, find, against, _store(cache=cache), jobs)
+
+
+def _store(*, cache: bool) -> "Store":
+    """Return where results are kept: nowhere in GitHub Actions, where others may write."""
+    from geneb_ci.check.reuse import NO_STORE, Store
 
     is_kept = cache and os.environ.get("GITHUB_ACTIONS") != "true"
-    return Reuse(rules, find, against, Store(cache_folder("check") if is_kept else None), jobs)
+    return Store(cache_folder("check")) if is_kept else NO_STORE
 
 
 def _checker(
@@ -238,11 +245,13 @@ def build(
     *,
     diagnostics: bool = True,
     out: PathLike | None = None,
+    cache: bool = True,
     progress: Progress = _all,
 ) -> "BuiltBoard":
     """Build the board of the submissions of a folder; `out` is where to write it, with its page.
 
-    Without `folder`, those of the repository of the current folder. Raises SubmissionsRefused if a
+    Without `folder`, those of the repository of the current folder; without `cache`, every check is
+    run again. Raises SubmissionsRefused if a
     submission has an error, UsageProblem if there is no folder, if `out` cannot be written, or if
     `diagnostics` are asked for and the extra `build` is not installed.
     """
@@ -251,7 +260,7 @@ def build(
 
     place = None if folder is None else Path(folder)
     with _reported():
-        layout, entries = entries_of(place, "build FOLDER --out DIR", progress)
+        layout, entries = entries_of(place, "build FOLDER --out DIR", progress, _store(cache=cache))
     board = board_of(entries, layout, more=diagnostics)
 
     page = functools.partial(page_of, entries, board, layout)
@@ -368,14 +377,16 @@ def recommend(
     max_params: int | str | None = None,
     evidence: str | None = None,
     margin: float | None = None,
+    cache: bool = True,
     progress: Progress = _all,
 ) -> "Recommendation":
     """Recommend a model of a folder: the smallest within `margin` of the best, or else the best.
 
     The folder has submissions, which are checked first, or is one that `build` wrote. `max_params`
-    is a number, or a text such as "500M"; letter case of category and regime does not matter. Where
-    no model meets size and evidence, `best` and `recommended` are None. Raises UsageProblem for an
-    unknown category, regime, evidence or folder, SubmissionsRefused as `build` does.
+    is a number, or a text such as "500M"; letter case of category and regime does not matter.
+    Without `cache`, every check is run again. Where no model meets size and evidence, `best` and
+    `recommended` are None. Raises UsageProblem for an unknown category, regime, evidence or folder,
+    SubmissionsRefused as `build` does.
     """
     from geneb_ci.board.advice import MARGIN, is_built, requested, stored_advice  # pydantic
     from geneb_ci.board.rows import extra_at_hand
@@ -395,6 +406,8 @@ def recommend(
             else:
                 from geneb_ci.board.board import entries_of
 
-                layout, entries = entries_of(place, "recommend FOLDER", progress)
+                layout, entries = entries_of(
+                    place, "recommend FOLDER", progress, _store(cache=cache)
+                )
                 advice = advise_rows(entries, benchmark_of(layout), need, accepted)
     return Recommendation.model_construct(**dict(advice))

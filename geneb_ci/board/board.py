@@ -21,7 +21,8 @@ from geneb_ci.board.rows import (
     leaderboards,
     ranked_regimes,
 )
-from geneb_ci.check.registry import RULES
+from geneb_ci.check.registry import chosen
+from geneb_ci.check.reuse import NO_STORE, Reuse, Store
 from geneb_ci.check.rule import Rule
 from geneb_ci.check.runner import Checker, FileResult, Report, files_of
 from geneb_ci.common.benchmark import Benchmark
@@ -30,21 +31,19 @@ from geneb_ci.common.errors import Exit, GenebError, NothingChecked, UsageProble
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.receipt.seen import published_state, seen_receipts, shared_errors
+from geneb_ci.submission.document import Document, read_document
+from geneb_ci.submission.models import Submission
+from geneb_ci.submission.structure import check_structure
 
-Results = Iterable[FileResult | NothingChecked]
+Results = Iterable[Any]
 Watch = Callable[[Results, int], Results]
+"""Passes results on and may show progress; it is told how many there will be."""
+EntryMaker = Callable[[Document, Submission, Iterable[Finding]], Entry]
 
 
-def checked_entries(
-    layout: Layout,
-    checker: Checker,
-    files: list[Path],
-    watch: Watch = lambda results, _: results,
-) -> Iterator[tuple[FileResult | NothingChecked, Entry | None]]:
-    """Check files and decide their levels: each result with its entry, None where it has none.
+def entry_maker(layout: Layout) -> EntryMaker:
+    """Return what decides the level of a submission, with its findings, and makes its entry.
 
-    `watch` passes results on and may show progress; it is told how many there will be. An entry may
-    have errors: the result says so.
     Raises BadConfiguration, and BrokenRecordError where an audit record is broken.
     """
     evidence = gather(layout)
@@ -52,21 +51,16 @@ def checked_entries(
     registry, defects = ModelRegistry(layout), read_defects(layout)
     seen, days = seen_receipts(layout), audit_policy(layout).receipt_days
     shared = shared_errors(layout)
-    for result in watch(checker.run(files), len(files)):
-        if isinstance(result, FileResult) and result.submission is not None:
-            file = result.document
-            decision = evidence.decide(file.sha256, file.origin)
-            marks = marks_of(
-                result.submission.model_id,
-                result.findings,
-                defects,
-                is_official=decision.is_official,
-            )
-            receipt = published_state(result.submission, seen, days)
-            entry = entry_of(result.submission, decision, registry, marks, receipt)
-            yield result, dataclasses.replace(entry, shared=shared)
-        else:
-            yield result, None
+
+    def made(document: Document, submission: Submission, findings: Iterable[Finding]) -> Entry:
+        decision = evidence.decide(document.sha256, document.origin)
+        official = decision.is_official
+        marks = marks_of(submission.model_id, findings, defects, is_official=official)
+        receipt = published_state(submission, seen, days)
+        entry = entry_of(submission, decision, registry, marks, receipt)
+        return dataclasses.replace(entry, shared=shared)
+
+    return made
 
 
 class RejectedSubmission(NamedTuple):
@@ -93,14 +87,14 @@ def read_entries(root: Path, rules: tuple[Rule, ...]) -> Read:
     entries: list[Entry] = []
     refused: list[RejectedSubmission] = []
     files = files_of([root])
-    checked = checked_entries(find_layout(root), Checker(rules), files)
-    for path, (result, entry) in zip(files, checked, strict=True):
+    made = entry_maker(find_layout(root))
+    for path, result in zip(files, Checker(rules).run(files), strict=True):
         findings = result.findings if isinstance(result, FileResult) else ()
         errors = sum(finding.severity is Severity.ERROR for finding in findings)
-        if errors or entry is None:
+        if errors or not isinstance(result, FileResult) or result.submission is None:
             refused.append(RejectedSubmission(path.name, errors))
         else:
-            entries.append(entry)
+            entries.append(made(result.document, result.submission, findings))
     return Read(tuple(entries), tuple(refused))
 
 
@@ -148,26 +142,41 @@ class Board:
 
 
 def rows_of(
-    layout: Layout, files: list[Path], watch: Watch = lambda results, _: results
+    layout: Layout,
+    files: list[Path],
+    watch: Watch = lambda results, _: results,
+    store: Store = NO_STORE,
 ) -> tuple[Report, list[Entry] | None]:
     """Check every submission with every rule, and give them levels; none unless all of them pass.
 
-    `watch` passes results on and may show progress; it is told how many there will be.
-    Raises BadConfiguration, and BrokenRecordError where an audit record is broken.
+    Results in the store that still hold are not computed again.
+    Raises BadConfiguration, BrokenRecordError where an audit record is broken, and UsageProblem
+    where a file changed meanwhile.
     """
-    checker = Checker(RULES)
-    report = Report(rules=len(RULES))
-    entries: list[Entry] = []
-    for result, entry in checked_entries(layout, checker, files, watch):
-        if isinstance(result, FileResult):
-            report.add(result)
-        else:
+    made = entry_maker(layout)
+    rules = chosen((), ())
+    checker = Reuse(rules, find_layout, None, store, jobs=None)
+    report = Report(rules=len(rules))
+    found: list[tuple[Path, tuple[Finding, ...]]] = []
+    for path, result in zip(files, watch(checker.run(files), len(files)), strict=True):
+        if isinstance(result, NothingChecked):
             report.unreadable.append(result)
-        if entry is not None:
-            entries.append(entry)
+        else:
+            report.take(result)
+            found.append((path, result.findings))
     report.benchmarks = checker.benchmarks
     report.findings.sort(key=Finding.sort_key)
-    return report, entries if _sound(report) else None
+    if not _sound(report):
+        return report, None
+    entries: list[Entry] = []
+    for path, findings in found:
+        document = read_document(path)
+        if document.sha256 != checker.source.sha256_of(document.path):
+            raise UsageProblem(f"{path} changed while it was checked", "run the command again")
+        submission, _ = check_structure(document.value)
+        if submission is not None:
+            entries.append(made(document, submission, findings))
+    return report, entries
 
 
 class SubmissionsRefused(GenebError):  # noqa: N818 (named after what is wrong)
@@ -197,14 +206,17 @@ def layout_of(folder: Path | None, usage: str) -> Layout:
 
 
 def entries_of(
-    folder: Path | None, usage: str, watch: Watch = lambda results, _: results
+    folder: Path | None,
+    usage: str,
+    watch: Watch = lambda results, _: results,
+    store: Store = NO_STORE,
 ) -> tuple[Layout, list[Entry]]:
     """Check the submissions of a folder, all of which have to pass, and return them as rows.
 
     Raises SubmissionsRefused, and UsageProblem as `layout_of` does.
     """
     layout = layout_of(folder, usage)
-    report, entries = rows_of(layout, files_of([folder or layout.root]), watch)
+    report, entries = rows_of(layout, files_of([folder or layout.root]), watch, store)
     if entries is None:
         raise SubmissionsRefused(report)
     return layout, entries

@@ -10,11 +10,11 @@ loss. The formulas, their sources and what they assume: docs/uncertainty.md.
 
 import functools
 import math
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr, ndtri
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -76,8 +76,65 @@ def _range(width: float, models: int) -> float:
     """Return the probability that standard normals lie within a width of each other."""
     at = np.linspace(-REACH, REACH, GRID)
     density = np.exp(-at * at / 2) / math.sqrt(2 * math.pi)
-    below = ndtr(at) - ndtr(at - width)
+    below = normal_below(at) - normal_below(at - width)
     return float(models * np.sum(density * below ** (models - 1)) * (at[1] - at[0]))
+
+
+# Cody's rational approximations of erf and erfc (Math. Comp. 23:631, 1969), in the order of
+# Horner's rule: |x| up to NEAR, up to FAR, and beyond.
+NEAR, FAR = 0.46875, 4.0
+CERTAIN = 40.0
+"""Beyond this, erfc is 0.0: infinity need not be computed with."""
+_ERF = (
+    (1.85777706184603153e-1, 3.16112374387056560, 1.13864154151050156e2, 3.77485237685302021e2,
+     3.20937758913846947e3),
+    (1.0, 2.36012909523441209e1, 2.44024637934444173e2, 1.28261652607737228e3,
+     2.84423683343917062e3),
+)  # fmt: skip
+_ERFC = (
+    (2.15311535474403846e-8, 5.64188496988670089e-1, 8.88314979438837594, 6.61191906371416295e1,
+     2.98635138197400131e2, 8.81952221241769090e2, 1.71204761263407058e3, 2.05107837782607147e3,
+     1.23033935479799725e3),
+    (1.0, 1.57449261107098347e1, 1.17693950891312499e2, 5.37181101862009858e2,
+     1.62138957456669019e3, 3.29079923573345963e3, 4.36261909014324716e3, 3.43936767414372164e3,
+     1.23033935480374942e3),
+)  # fmt: skip
+_BEYOND = (
+    (1.63153871373020978e-2, 3.05326634961232344e-1, 3.60344899949804439e-1,
+     1.25781726111229246e-1, 1.60837851487422766e-2, 6.58749161529837803e-4),
+    (1.0, 2.56852019228982242, 1.87295284992346047, 5.27905102951428412e-1,
+     6.05183413124413191e-2, 2.33520497626869185e-3),
+)  # fmt: skip
+
+
+def _ratio(parts: tuple[tuple[float, ...], tuple[float, ...]], x: Floats) -> Floats:
+    above, below = (functools.reduce(lambda sum_, c: sum_ * x + c, part, 0.0) for part in parts)
+    return np.asarray(above / below)
+
+
+def normal_below(values: Floats) -> Floats:
+    """Return the probability that a standard normal is below each value, to within 1e-15.
+
+    scipy has this function, too, but takes longer to import than the board to be analysed.
+    """
+    x = np.minimum(np.abs(values) / math.sqrt(2), CERTAIN)
+    near, far = x <= NEAR, x > FAR
+    above = np.empty_like(x)
+    above[near] = 1 - x[near] * _ratio(_ERF, x[near] * x[near])
+    middle = x[~near & ~far]
+    above[~near & ~far] = _tail(middle) * _ratio(_ERFC, middle)
+    beyond = x[far]
+    square = 1 / (beyond * beyond)
+    rest = 1 / math.sqrt(math.pi) - square * _ratio(_BEYOND, square)
+    above[far] = _tail(beyond) * rest / beyond
+    above /= 2
+    return np.where(values > 0, 1 - above, above)
+
+
+def _tail(x: Floats) -> Floats:
+    """Return exp(-x x), of which rounding x x would lose digits."""
+    coarse = np.trunc(x * 16) / 16
+    return np.asarray(np.exp(-coarse * coarse) * np.exp(-(x - coarse) * (x + coarse)))
 
 
 def stretched(constant: float, freedom: Floats | np.float64) -> Floats:
@@ -183,7 +240,9 @@ def compared(scores: ScoreColumn, first: int, second: int, c: float) -> Compared
     error = float(errors[0, 0])
     reach = float(stretched(c, freedom)[0, 0]) * error
     size = float(scores.values[first] - scores.values[second])
-    probability = 0.5 if error == 0 else float(ndtr(_as_normal(size / errors, freedom)[0, 0]))
+    probability = (
+        0.5 if error == 0 else float(normal_below(_as_normal(size / errors, freedom))[0, 0])
+    )
     return ComparedPair(
         size, size - reach, size + reach, round(probability, DIGITS), abs(size) > reach
     )
@@ -218,7 +277,7 @@ def _furthest(scores: ScoreColumn, among: Places, best: Places) -> Floats:
     """Return how far each model may be below another one that could be best (Hsu 1984)."""
     if len(among) == 1:
         return np.zeros(1)
-    single = float(ndtri(CONFIDENCE ** (1 / (len(among) - 1))))
+    single = NormalDist().inv_cdf(CONFIDENCE ** (1 / (len(among) - 1)))
     errors, freedom = pair_errors(scores, among, best)
     below = scores.values[best][None, :] - scores.values[among][:, None]
     reach = below + stretched(single, freedom) * errors
@@ -244,7 +303,7 @@ def expected_maximum(scores: ScoreColumn, among: Places) -> float:
     own, spread = own[kept], spread[kept]
     high = float(np.max(own + REACH * spread))
     at = np.linspace(low, high, GRID)
-    product = np.prod(ndtr((at[:, None] - own) / spread), axis=1)
+    product = np.prod(normal_below((at[:, None] - own) / spread), axis=1)
     area = (np.sum(product) - (product[0] + product[-1]) / 2) * (at[1] - at[0])
     return float(high - area)
 

@@ -17,7 +17,15 @@ from geneb_ci.check.rule import Context
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.errors import GenebError, UsageProblem
 from geneb_ci.common.types import Signed, StrictModel, first_error
-from geneb_ci.statistics.binary import BinaryTable, Classes, count, nearest, runs, scores_of, table
+from geneb_ci.statistics.binary import (
+    BinaryTable,
+    Classes,
+    TableRun,
+    nearest,
+    runs,
+    scores_of,
+    table,
+)
 from geneb_ci.statistics.metrics import Reading, Triple
 from geneb_ci.submission.models import Submission, SubmissionV11
 
@@ -168,11 +176,15 @@ def recovered_cell(
     regime: str, task: str, seed: int | None, classes: Classes, reading: Reading
 ) -> Recovered:
     """Recover the tables of one cell, or of one seed of it."""
-    matrices = count(classes, reading, COUNT_MAX)
+    found: list[TableRun] = []
+    matrices = 0
+    for run in runs(classes, reading):
+        found.append(run)
+        matrices += len(run)
+        if matrices > COUNT_MAX:
+            break
     listed = (
-        table(classes, run.right, rho)
-        for run in runs(classes, reading)
-        for rho in range(run.first, run.last + 1, 2)
+        table(classes, run.right, rho) for run in found for rho in range(run.first, run.last + 1, 2)
     )
     tables = tuple(listed) if matrices <= LISTED_MAX else ()
     best = tables[0] if matrices == 1 else None

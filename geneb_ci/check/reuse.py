@@ -99,6 +99,9 @@ class Store:
             _prune(self.folder)
 
 
+NO_STORE = Store(None)
+
+
 def _head(name: str) -> bytes:
     return _HEAD + name.encode() + b"\n"
 

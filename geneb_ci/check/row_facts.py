@@ -160,6 +160,10 @@ class RowSource:
         found = self._sha256[path] = hashlib.sha256(raw).hexdigest()
         return found
 
+    def sha256_of(self, path: Path) -> str:
+        """Return the digest of a file when it was first read; "" if it was not."""
+        return self._sha256.get(path, "")
+
     def read(self, path: Path, keep: bool) -> ReadRow:
         """Return a row as `read_row` does."""
         if not self.learns:

@@ -1,9 +1,9 @@
 """Commands about rows and the board: `build`, `serve`, `matrices`, `label`, `diff`."""
 
-import http.server
 import tempfile
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,7 +14,6 @@ from geneb_ci.board.page import POLICY, write_page
 from geneb_ci.board.rows import recovered
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult, files_of
-from geneb_ci.cli.repository import built, layout_here, refused, repository_here
 from geneb_ci.cli.shared import (
     FOLDER,
     STDOUT,
@@ -28,8 +27,6 @@ from geneb_ci.cli.shared import (
 )
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
 from geneb_ci.common.finding import Severity, first_and_more, plural, quoted
-from geneb_ci.publish.comparison import compare
-from geneb_ci.render.comparison import WRITERS
 from geneb_ci.render.rows import (
     MATRICES_WRITERS,
     LabelRow,
@@ -42,70 +39,74 @@ from geneb_ci.render.text import fitted
 from geneb_ci.submission.document import Document
 from geneb_ci.submission.reading import FileKind, other_kind, require_file
 
+if TYPE_CHECKING:
+    from http.server import ThreadingHTTPServer
+
 ADDRESS = "127.0.0.1"
 
 
-class _Handler(http.server.SimpleHTTPRequestHandler):
-    """Serves files with the security headers of the published page."""
-
-    server_version, sys_version = "geneb-ci", ""  # do not disclose the Python version
-    # Explicit, because the system's MIME type of .js varies.
-    extensions_map = {  # noqa: RUF012 (the base class calls it its own)
-        ".html": "text/html; charset=utf-8",
-        ".js": "text/javascript; charset=utf-8",
-        ".css": "text/css; charset=utf-8",
-        ".json": "application/json",
-        ".png": "image/png",
-        ".svg": "image/svg+xml",
-        ".xml": "application/atom+xml",
-        ".md": "text/plain; charset=utf-8",
-        ".txt": "text/plain; charset=utf-8",
-        "": "application/octet-stream",
-    }
-
-    def send_head(self):  # type: ignore[no-untyped-def]  # noqa: ANN202 (a type of typeshed's own)
-        """Answer only requests whose Host header is this machine (against DNS rebinding)."""
-        name = self.headers.get("Host", "").partition(":")[0]
-        if name not in {ADDRESS, "localhost"}:
-            self.send_error(http.HTTPStatus.FORBIDDEN)
-            return None
-        try:
-            return super().send_head()
-        except ValueError:  # the path contains a NUL character
-            self.send_error(http.HTTPStatus.NOT_FOUND)
-            return None
-
-    def list_directory(self, path):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG002
-        """Do not list folders."""
-        self.send_error(http.HTTPStatus.NOT_FOUND)
-
-    def end_headers(self) -> None:
-        """Add the headers of every response."""
-        # frame-ancestors cannot be set in a page's own <meta> tag.
-        self.send_header("Content-Security-Policy", f"{POLICY}; frame-ancestors 'none'")
-        self.send_header("Cross-Origin-Resource-Policy", "same-origin")
-        self.send_header("Cross-Origin-Opener-Policy", "same-origin")
-        self.send_header("Referrer-Policy", "no-referrer")
-        self.send_header("X-Content-Type-Options", "nosniff")
-        self.send_header("Cache-Control", "no-store")
-        super().end_headers()
-
-    def log_message(self, *_: object) -> None:
-        """Keep the terminal quiet."""
-
-
-class _Server(http.server.ThreadingHTTPServer):
-    def handle_error(self, *_: object) -> None:
-        """Print nothing: a browser may close the connection during a response."""
-
-
-def server(folder: Path, port: int) -> http.server.ThreadingHTTPServer:
+def server(folder: Path, port: int) -> "ThreadingHTTPServer":
     """Return a server of a folder, bound to the port; it answers once `serve_forever` is called.
 
     Raises UsageProblem if the port cannot be used.
     """
+    import http  # 40 ms that `build` does not need
+    import http.server
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        """Serves files with the security headers of the published page."""
+
+        server_version, sys_version = "geneb-ci", ""  # do not disclose the Python version
+        # Explicit, because the system's MIME type of .js varies.
+        extensions_map = {  # noqa: RUF012 (the base class calls it its own)
+            ".html": "text/html; charset=utf-8",
+            ".js": "text/javascript; charset=utf-8",
+            ".css": "text/css; charset=utf-8",
+            ".json": "application/json",
+            ".png": "image/png",
+            ".svg": "image/svg+xml",
+            ".xml": "application/atom+xml",
+            ".md": "text/plain; charset=utf-8",
+            ".txt": "text/plain; charset=utf-8",
+            "": "application/octet-stream",
+        }
+
+        def send_head(self):  # type: ignore[no-untyped-def]  # noqa: ANN202 (a type of typeshed's own)
+            """Answer only requests whose Host header is this machine (against DNS rebinding)."""
+            name = self.headers.get("Host", "").partition(":")[0]
+            if name not in {ADDRESS, "localhost"}:
+                self.send_error(http.HTTPStatus.FORBIDDEN)
+                return None
+            try:
+                return super().send_head()
+            except ValueError:  # the path contains a NUL character
+                self.send_error(http.HTTPStatus.NOT_FOUND)
+                return None
+
+        def list_directory(self, path):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG002
+            """Do not list folders."""
+            self.send_error(http.HTTPStatus.NOT_FOUND)
+
+        def end_headers(self) -> None:
+            """Add the headers of every response."""
+            # frame-ancestors cannot be set in a page's own <meta> tag.
+            self.send_header("Content-Security-Policy", f"{POLICY}; frame-ancestors 'none'")
+            self.send_header("Cross-Origin-Resource-Policy", "same-origin")
+            self.send_header("Cross-Origin-Opener-Policy", "same-origin")
+            self.send_header("Referrer-Policy", "no-referrer")
+            self.send_header("X-Content-Type-Options", "nosniff")
+            self.send_header("Cache-Control", "no-store")
+            super().end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Keep the terminal quiet."""
+
+    class Server(http.server.ThreadingHTTPServer):
+        def handle_error(self, *_: object) -> None:
+            """Print nothing: a browser may close the connection during a response."""
+
     try:
-        return _Server((ADDRESS, port), partial(_Handler, directory=str(folder)))
+        return Server((ADDRESS, port), partial(Handler, directory=str(folder)))
     except (OSError, OverflowError) as error:
         raise UsageProblem(
             f"port {port} cannot be used: {error}",
@@ -150,6 +151,8 @@ def _build(folder: Path | None, out: Path, *, more: bool) -> int:
     try:
         board = build(folder, diagnostics=more, out=out, progress=watch_checks)
     except SubmissionsRefused as error:
+        from geneb_ci.cli.repository import refused  # 0.1 s
+
         return refused(error.report)
     first, *middle, last = board.files
     names = ", ".join([str(out / first), *middle])
@@ -165,6 +168,8 @@ def _build(folder: Path | None, out: Path, *, more: bool) -> int:
 
 
 def _at(commit: str, out: Path) -> int:
+    from geneb_ci.cli.repository import built, repository_here  # 0.1 s
+
     code, made = built(repository_here(), commit)
     if made is None:
         return code
@@ -300,7 +305,7 @@ def label_command(folder: Path | None, format_: str) -> int:
     help="Compare main with main after this open pull request; repeatable.",
 )
 @click.option("--repo", metavar="OWNER/NAME", help="Its repository; default: GITHUB_REPOSITORY.")
-@format_option(WRITERS)
+@format_option(("text", "json", "markdown"))
 @click.option("--output", default=STDOUT, metavar="FILE", help="File to write.")
 def diff_command(
     base: str | None, pulls: tuple[int, ...], repo: str | None, format_: str, output: str
@@ -311,6 +316,10 @@ def diff_command(
     them are not significant. REF is read from git; it is not checked out, and none of its code is
     run. The exit code is 11 if a submission of the working tree has errors.
     """
+    from geneb_ci.cli.repository import layout_here  # 0.1 s
+    from geneb_ci.publish.comparison import compare
+    from geneb_ci.render.comparison import WRITERS
+
     hold_repository(repo, pulls=bool(pulls))
     if (base is None) == (not pulls):
         raise UsageProblem(

@@ -109,7 +109,7 @@ def _side(read: Read, benchmark: Benchmark, known: Estimates) -> Side:
     """Return a board; estimates of rows that are on both boards are computed once."""
     categories, tasks = leaderboards(read.entries, benchmark)
     with extra_at_hand():
-        import scipy.special  # noqa: F401 (refused before rows are read again)
+        import numpy as np  # noqa: F401 (refused before rows are read again)
     rows = {entry.submission.model_id: entry.submission for entry in read.entries}
     scores = {
         (row["model"], regime): row["macro_MCC"]
