@@ -1,6 +1,6 @@
 """From submissions to rows, and the two files of a board that upstream reads.
 
-Numpy, pandas and scipy come with the extra `build` alone, and are imported where they are needed.
+Numpy and scipy come with the extra `build` alone, and are imported where they are needed.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ from geneb_ci.statistics.binary import (
 from geneb_ci.statistics.metrics import Reading, Triple
 from geneb_ci.submission.models import Submission, SubmissionV11
 
-EXTRA = frozenset({"numpy", "pandas", "scipy"})
+EXTRA = frozenset({"numpy", "scipy"})
 
 
 @contextlib.contextmanager

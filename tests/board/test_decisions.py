@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import ndtr
 from scipy.stats import norm, studentized_range, t
 
 from geneb_ci.board.decisions import (
@@ -23,6 +24,7 @@ from geneb_ci.board.decisions import (
     expected_maximum,
     intervals_of,
     losses,
+    normal_below,
     ranks,
     rounded_up,
     stretched,
@@ -80,6 +82,13 @@ def test_the_reference_vector(need):
             assert board.models[among[chosen]] == NAMES[model]
             assert found.expected[chosen] == pytest.approx(expected, abs=NEAR)
             assert found.bound[chosen] == pytest.approx(bound, abs=NEAR_BOUND)
+
+
+def test_the_normal_distribution_is_that_of_scipy():
+    values = np.concatenate([np.linspace(-40, 40, 100_001), [0.0, -0.0, np.inf, -np.inf]])
+    assert np.abs(normal_below(values) - ndtr(values)).max() <= 1e-15
+    tail = np.linspace(-36, -1, 10_001)
+    assert (np.abs(normal_below(tail) / ndtr(tail) - 1) <= 1e-12).all()
 
 
 def test_the_pairs_of_the_public_board():

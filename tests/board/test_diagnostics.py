@@ -4,17 +4,24 @@ import itertools
 import json
 from typing import Any
 
-import pandas as pd
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from scipy.stats import kendalltau, spearmanr
 
+from geneb_ci.board.diagnostics import whole
+from geneb_ci.board.diagnostics.findings import rho
+from geneb_ci.board.diagnostics.shape import ParetoModel
 from geneb_ci.board.diagnostics.whole import (
     ATTRIBUTES,
     _Facts,
     controlled,
     diagnostics,
     pareto,
-    tau,
+    rounded,
+    taus,
 )
 from geneb_ci.board.rows import encode
 from geneb_ci.board.uncertainty import intervals
@@ -101,11 +108,29 @@ def test_ranks_of_categories_and_regimes():
 
 
 def test_tau_by_hand():
-    one = pd.Series({"a": 1.0, "b": 2.0, "c": 3.0})
-    assert tau(one, pd.Series({"a": 1.0, "c": 2.0, "b": 3.0})) == 0.3333
-    assert tau(one, one) == 1.0
-    assert tau(one, pd.Series({"a": 1.0, "b": 1.0, "c": 1.0})) is None
-    assert tau(one, pd.Series({"z": 1.0})) is None
+    one, other, even = np.array([1.0, 2, 3]), np.array([1.0, 3, 2]), np.ones(3)
+    found = taus([one, other, even])
+    assert rounded(found[0, 1]) == 0.3333
+    assert found[0, 0] == 1.0
+    assert np.isnan(found[2]).all()
+    assert np.isnan(taus([one[:1], other[:1]])).all()
+    assert np.isnan(taus([one[:0], other[:0]])).all()
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 40), st.integers(1, 300))
+@settings(max_examples=25, deadline=None)
+def test_tau_and_rho_are_those_of_scipy_whatever_is_in_memory_together(seed, models, at_once):
+    rng = np.random.default_rng(seed)
+    columns = [rng.integers(4, size=models) / 4, rng.random(models), rng.normal(size=models)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(whole, "PAIRS_AT_ONCE", at_once)
+        found = taus(columns)
+    for (i, one), (j, other) in itertools.product(enumerate(columns), repeat=2):
+        expected = kendalltau(one, other).statistic
+        assert found[i, j] == pytest.approx(expected, abs=1e-14, nan_ok=True)
+        if models >= 3 and len(set(one)) > 1 and len(set(other)) > 1:
+            expected = spearmanr(one, other).statistic
+            assert rho(one.tolist(), other.tolist()) == pytest.approx(expected, abs=1e-14)
 
 
 def test_winners_change_from_full_to_10shot_in_nine_of_thirteen_categories():
@@ -143,10 +168,9 @@ def test_agreement_of_categories_is_a_symmetric_matrix():
 
 
 def test_the_front_by_hand():
-    table = pd.DataFrame(
-        {"params": [1, 1, 2, 3, 4], "macro": [0.3, 0.2, 0.3, 0.5, 0.4]}, index=list("abcde")
-    )
-    assert [(m.model, m.params) for m in pareto(table)] == [("a", 1), ("d", 3)]
+    told = zip("abcde", (1, 1, 2, 3, 4), (0.3, 0.2, 0.3, 0.5, 0.4), strict=True)
+    ordered = [ParetoModel(model=name, params=size, macro=macro) for name, size, macro in told]
+    assert [(m.model, m.params) for m in pareto(ordered)] == [("a", 1), ("d", 3)]
 
 
 def test_no_model_is_both_no_larger_and_better_than_one_of_the_front():

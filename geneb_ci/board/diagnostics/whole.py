@@ -70,14 +70,14 @@ def _scores(rows: list[dict[str, Any]], benchmark: Benchmark) -> ScoreTable:
 
 def _model(entry: Entry, scores: Mapping[str, ScoreTable]) -> shape.ModelFacts:
     submission = entry.submission
-    model = submission.model_id
+    model, paper = submission.model_id, params_in_paper(entry)
     return shape.ModelFacts(
         model=model,
         display=submission.meta.display,
         authorship=str(entry.authorship),
         evidence=str(entry.evidence),
         params=submission.meta.params,
-        params_in_paper=params_in_paper(entry),
+        params_in_paper=None if paper is None else int(paper),
         regimes=[regime for regime, table in scores.items() if model in table.places],
     )
 
