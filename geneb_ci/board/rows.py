@@ -1,6 +1,6 @@
 """From submissions to rows, and the two files of a board that upstream reads.
 
-Numpy, pandas and scipy come with the extra `build` alone, and are imported where they are needed.
+Numpy and scipy come with the extra `build` alone, and are imported where they are needed.
 """
 
 import contextlib
@@ -17,11 +17,11 @@ from geneb_ci.check.rule import Context
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.errors import GenebError, UsageProblem
 from geneb_ci.common.types import Signed, StrictModel, first_error
-from geneb_ci.statistics.binary import BinaryTable, Classes, count, nearest, runs, scores_of, table
+from geneb_ci.statistics.binary import BinaryTable, Classes, nearest, runs, scores_of, table
 from geneb_ci.statistics.metrics import Reading, Triple
 from geneb_ci.submission.models import Submission, SubmissionV11
 
-EXTRA = frozenset({"numpy", "pandas", "scipy"})
+EXTRA = frozenset({"numpy", "scipy"})
 
 
 @contextlib.contextmanager
@@ -168,11 +168,15 @@ def recovered_cell(
     regime: str, task: str, seed: int | None, classes: Classes, reading: Reading
 ) -> Recovered:
     """Recover the tables of one cell, or of one seed of it."""
-    matrices = count(classes, reading, COUNT_MAX)
+    matrices, kept = 0, []
+    for run in runs(classes, reading):
+        matrices += len(run)
+        if matrices <= LISTED_MAX:
+            kept.append(run)
+        elif matrices > COUNT_MAX:
+            break
     listed = (
-        table(classes, run.right, rho)
-        for run in runs(classes, reading)
-        for rho in range(run.first, run.last + 1, 2)
+        table(classes, run.right, rho) for run in kept for rho in range(run.first, run.last + 1, 2)
     )
     tables = tuple(listed) if matrices <= LISTED_MAX else ()
     best = tables[0] if matrices == 1 else None

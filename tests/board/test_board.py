@@ -184,13 +184,13 @@ def test_build_writes_four_files_and_says_so(tmp_path: Path):
 
 
 def test_build_needs_no_extra_without_diagnostics(tmp_path: Path):
-    blocked = "import sys; sys.modules |= dict.fromkeys(('numpy', 'pandas', 'scipy'));"
+    blocked = "import sys; sys.modules |= dict.fromkeys(('numpy', 'scipy'));"
     call = "from geneb_ci.cli.main import main; sys.exit(main(sys.argv[1:]))"
     command = [sys.executable, "-c", blocked + call, "build", "--out", str(tmp_path)]
     done = subprocess.run(command, cwd=PUBLIC, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == (
-        "geneb-ci: pandas is not installed, and the board's analyses need it\n"
+        "geneb-ci: numpy is not installed, and the board's analyses need it\n"
         '  fix: pip install "geneb-ci[build]"; only `build --no-diagnostics` does without\n'
     )
     done = subprocess.run(

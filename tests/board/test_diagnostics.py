@@ -4,9 +4,12 @@ import itertools
 import json
 from typing import Any
 
-import pandas as pd
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from scipy.stats import kendalltau
 
 from geneb_ci.board.diagnostics.whole import (
     ATTRIBUTES,
@@ -14,7 +17,8 @@ from geneb_ci.board.diagnostics.whole import (
     controlled,
     diagnostics,
     pareto,
-    tau,
+    rounded,
+    taus,
 )
 from geneb_ci.board.rows import encode
 from geneb_ci.board.uncertainty import intervals
@@ -101,11 +105,22 @@ def test_ranks_of_categories_and_regimes():
 
 
 def test_tau_by_hand():
-    one = pd.Series({"a": 1.0, "b": 2.0, "c": 3.0})
-    assert tau(one, pd.Series({"a": 1.0, "c": 2.0, "b": 3.0})) == 0.3333
-    assert tau(one, one) == 1.0
-    assert tau(one, pd.Series({"a": 1.0, "b": 1.0, "c": 1.0})) is None
-    assert tau(one, pd.Series({"z": 1.0})) is None
+    scores = np.array([[1.0, 1.0, 1.0], [2.0, 3.0, 1.0], [3.0, 2.0, 1.0]])
+    assert taus(scores) == [[1.0, 0.3333, None], [0.3333, 1.0, None], [None, None, None]]
+    assert taus(scores[:1]) == [[None] * 3] * 3
+    assert taus(scores[:0]) == [[None] * 3] * 3
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4), st.floats(-1, 1)), min_size=2).map(
+        lambda rows: np.array(rows, dtype=float)
+    )
+)
+def test_tau_is_that_of_scipy(scores):
+    for i, found in enumerate(taus(scores)):
+        for j, one in enumerate(found):
+            wanted = float(kendalltau(scores[:, i], scores[:, j]).statistic)
+            assert one == (None if np.isnan(wanted) else pytest.approx(rounded(wanted), abs=1e-4))
 
 
 def test_winners_change_from_full_to_10shot_in_nine_of_thirteen_categories():
@@ -143,10 +158,9 @@ def test_agreement_of_categories_is_a_symmetric_matrix():
 
 
 def test_the_front_by_hand():
-    table = pd.DataFrame(
-        {"params": [1, 1, 2, 3, 4], "macro": [0.3, 0.2, 0.3, 0.5, 0.4]}, index=list("abcde")
-    )
-    assert [(m.model, m.params) for m in pareto(table)] == [("a", 1), ("d", 3)]
+    rows = list(zip("abcde", [1, 1, 2, 3, 4], [0.3, 0.2, 0.3, 0.5, 0.4], strict=True))
+    assert [(m.model, m.params) for m in pareto(reversed(rows))] == [("a", 1), ("d", 3)]
+    assert pareto([]) == []
 
 
 def test_no_model_is_both_no_larger_and_better_than_one_of_the_front():

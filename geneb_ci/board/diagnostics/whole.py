@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-import pandas as pd
-from scipy.stats import kendalltau
+import numpy as np
 
 from geneb_ci.board.advice import MARGIN
 from geneb_ci.board.columns import Entry
@@ -16,7 +15,7 @@ from geneb_ci.board.diagnostics import shape
 from geneb_ci.board.diagnostics.findings import SCOPES, figure_rows, figures_of
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS, leaderboards, mean
 from geneb_ci.board.uncertainty import ByModel, Intervals, RegimeIntervals, RegimeScores
-from geneb_ci.board.variance import OVERLAP
+from geneb_ci.board.variance import OVERLAP, Floats
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.types import Authorship
 
@@ -25,69 +24,49 @@ DECIMALS = 4
 """Of figures that describe the board and decide nothing: mean differences, Kendall's tau."""
 
 
+class ScoreTable(NamedTuple):
+    """Scores of the ranked models of a regime."""
+
+    models: tuple[str, ...]
+    """In the order of their ids."""
+    columns: tuple[str, ...]
+    """macro, micro, then the categories."""
+    scores: Floats
+    """(models, columns)."""
+
+    def column(self, name: str) -> list[float]:
+        """Return one score of every model."""
+        found: list[float] = self.scores[:, self.columns.index(name)].tolist()
+        return found
+
+
 @dataclass(frozen=True)
-class Frames:
+class DiagnosedBoard:
     """What every diagnostic is computed from."""
 
     benchmark: Benchmark
-    models: pd.DataFrame
-    """Model id to display, authorship, evidence, params, paper (the paper's count, or missing)."""
-    scores: dict[str, pd.DataFrame]
-    """Regime: ranked models by macro, micro and the categories."""
-    tasks: dict[str, pd.DataFrame]
-    """Regime: ranked models by tasks."""
+    entries: tuple[Entry, ...]
+    """In the order of the ids."""
+    scores: dict[str, ScoreTable]
+    """By regime."""
     intervals: Intervals
-    attributes: Mapping[str, Mapping[str, Any]]
-    """Model id to the facts of its entry in the model registry."""
 
 
-def frames_of(entries: Iterable[Entry], benchmark: Benchmark, intervals: Intervals) -> Frames:
+def diagnosed(
+    entries: Iterable[Entry], benchmark: Benchmark, intervals: Intervals
+) -> DiagnosedBoard:
     """Put a board into tables; `intervals` are those of the same entries."""
     ordered = sorted(entries, key=lambda e: (e.submission.model_id.lower(), e.submission.model_id))
-    categories, tasks = leaderboards(ordered, benchmark)
-    models = pd.DataFrame(
-        [_model(entry) for entry in ordered],
-        columns=["model", "display", "authorship", "evidence", "params", "paper"],
-    ).set_index("model")
-    scores = {
-        regime: pd.DataFrame(
-            [
-                {
-                    "macro": row[f"macro_{METRIC}"],
-                    "micro": row[f"micro_{METRIC}"],
-                    **row[f"cat_{METRIC}"],
-                }
-                for row in rows
-            ],
-            index=[row["model"] for row in rows],
-            columns=["macro", "micro", *benchmark.category_order],
-            dtype=float,
-        )
-        for regime, rows in categories["data"].items()
-    }
-    by_task = {
-        regime: pd.DataFrame(
-            [row[f"task_{METRIC}"] for row in rows],
-            index=[row["model"] for row in rows],
-            columns=list(benchmark.task_ids),
-            dtype=float,
-        )
-        for regime, rows in tasks["data"].items()
-    }
-    attributes = {entry.submission.model_id: entry.attributes for entry in ordered}
-    return Frames(benchmark, models, scores, by_task, intervals, attributes)
-
-
-def _model(entry: Entry) -> dict[str, Any]:
-    submission = entry.submission
-    return {
-        "model": submission.model_id,
-        "display": submission.meta.display,
-        "authorship": str(entry.authorship),
-        "evidence": str(entry.evidence),
-        "params": submission.meta.params,
-        "paper": params_in_paper(entry),
-    }
+    columns = ("macro", "micro", *benchmark.category_order)
+    scores = {}
+    for regime, rows in leaderboards(ordered, benchmark)[0]["data"].items():
+        told = [
+            [row[f"macro_{METRIC}"], row[f"micro_{METRIC}"], *row[f"cat_{METRIC}"].values()]
+            for row in rows
+        ]
+        table = np.array(told, dtype=float).reshape(-1, len(columns))
+        scores[regime] = ScoreTable(tuple(row["model"] for row in rows), columns, table)
+    return DiagnosedBoard(benchmark, tuple(ordered), scores, intervals)
 
 
 def params_in_paper(entry: Entry) -> int | None:
@@ -102,34 +81,26 @@ def rounded(value: float, decimals: int = DECIMALS) -> float:
     return round(float(value), decimals) + 0.0
 
 
-def defined(value: float) -> float | None:
-    """Round a figure, or give None where it is not defined."""
-    return None if pd.isna(value) else rounded(value)
-
-
-def size(frames: Frames) -> dict[str, shape.Size]:
+def size(board: DiagnosedBoard) -> dict[str, shape.Size]:
     """Return how macro scores follow the board's parameter counts, in every regime."""
+    params = {e.submission.model_id: e.submission.meta.params for e in board.entries}
     found = {}
-    for regime in frames.scores:
-        table = _table(frames, regime)
-        found[regime] = shape.Size(pareto=pareto(table))
+    for regime, table in board.scores.items():
+        rows = zip(table.models, table.column("macro"), strict=True)
+        found[regime] = shape.Size(pareto=pareto([(m, params[m], macro) for m, macro in rows]))
     return found
 
 
-def _table(frames: Frames, regime: str) -> pd.DataFrame:
-    """Return params and macro of the ranked models, smallest first, the better one of equals."""
-    table = frames.models[["params"]].join(frames.scores[regime][["macro"]], how="inner")
-    return table.sort_values(["params", "macro"], ascending=[True, False], kind="stable")
+def pareto(rows: Iterable[tuple[str, int, float]]) -> list[shape.ParetoModel]:
+    """Return each model that is better than all that are no larger, smallest first.
 
-
-def pareto(table: pd.DataFrame) -> list[shape.ParetoModel]:
-    """Return each model that is better than all that are no larger."""
-    before = table["macro"].cummax().shift(fill_value=-float("inf"))
-    front = table[table["macro"] > before]
-    return [
-        shape.ParetoModel(model=str(model), params=int(params), macro=float(macro))
-        for model, params, macro in front.itertuples()
-    ]
+    `rows` are model, parameters and macro score.
+    """
+    found: list[shape.ParetoModel] = []
+    for model, params, macro in sorted(rows, key=lambda row: (row[1], -row[2])):
+        if not found or macro > found[-1].macro:
+            found.append(shape.ParetoModel(model=model, params=params, macro=macro))
+    return found
 
 
 ATTRIBUTES = ("size", "architecture", "tokenization", "pretraining", "pooling")
@@ -145,19 +116,20 @@ class _Facts(NamedTuple):
     kinds: Mapping[str, str]
 
 
-def pairs(frames: Frames) -> dict[str, dict[str, shape.Attribute]]:
+def pairs(board: DiagnosedBoard) -> dict[str, dict[str, shape.Attribute]]:
     """Compare macro scores of controlled pairs in every regime, by the attribute that differs."""
-    facts = list(_facts(frames))
+    facts = list(_facts(board.entries))
     found = list(controlled(facts))
-    return {regime: _regime(frames, regime, found) for regime in frames.scores}
+    return {regime: _regime(board, regime, found) for regime in board.scores}
 
 
-def _facts(frames: Frames) -> Iterator[_Facts]:
-    for model, paper in frames.models["paper"].items():
-        known: Mapping[str, Any] = frames.attributes.get(str(model), {})
-        kinds = {name: known.get(name) for name in ATTRIBUTES[1:]}
+def _facts(entries: Iterable[Entry]) -> Iterator[_Facts]:
+    for entry in entries:
+        paper = params_in_paper(entry)
+        kinds = {name: entry.attributes.get(name) for name in ATTRIBUTES[1:]}
         if paper and paper > 0 and all(isinstance(kind, str) for kind in kinds.values()):
-            yield _Facts(str(model), float(paper), {k: str(v) for k, v in kinds.items()})
+            model = entry.submission.model_id
+            yield _Facts(model, float(paper), {k: str(v) for k, v in kinds.items()})
 
 
 def controlled(facts: list[_Facts]) -> Iterator[tuple[str, _Facts, _Facts]]:
@@ -180,15 +152,15 @@ def _value(facts: _Facts, attribute: str) -> float | str:
 
 
 def _regime(
-    frames: Frames, regime: str, found: list[tuple[str, _Facts, _Facts]]
+    board: DiagnosedBoard, regime: str, found: list[tuple[str, _Facts, _Facts]]
 ) -> dict[str, shape.Attribute]:
-    board = frames.intervals.regimes[regime].board
-    place = {model: k for k, model in enumerate(board.models)}
-    macro = board.scores["macro"]
+    ranked = board.intervals.regimes[regime].board
+    place = {model: k for k, model in enumerate(ranked.models)}
+    macro = ranked.scores["macro"]
     by_attribute: dict[str, list[shape.Pair]] = {name: [] for name in ATTRIBUTES}
     for name, first, second in found:
         if first.model in place and second.model in place:
-            against = compared(macro, place[first.model], place[second.model], board.critical)
+            against = compared(macro, place[first.model], place[second.model], ranked.critical)
             by_attribute[name].append(
                 shape.Pair(
                     first=first.model,
@@ -212,7 +184,7 @@ def _contrasts(attribute: str, found: list[shape.Pair]) -> Iterator[shape.Contra
     """Sum up the pairs of equal values; of sizes, all pairs are one contrast."""
     grouped: dict[tuple[str, str], list[float]] = {}
     for pair in found:
-        values = ("larger", "smaller") if attribute == "size" else pair.values  # noqa: PD011 (its field)
+        values = ("larger", "smaller") if attribute == "size" else pair.values
         grouped.setdefault(values, []).append(pair.difference)
     for values, differences in sorted(grouped.items()):
         yield shape.Contrast(
@@ -223,32 +195,50 @@ def _contrasts(attribute: str, found: list[shape.Pair]) -> Iterator[shape.Contra
         )
 
 
-def stability(frames: Frames) -> shape.Stability:
+def stability(board: DiagnosedBoard) -> shape.Stability:
     """Compare categories within a regime, and regimes with each other."""
-    categories = list(frames.benchmark.category_order)
+    categories = board.benchmark.category_order
     agreement: dict[str, dict[str, dict[str, float | None]]] = {}
     with_macro: dict[str, dict[str, float | None]] = {}
-    for regime, scores in frames.scores.items():
-        agreement[regime] = {
-            a: {b: tau(scores[a], scores[b]) for b in categories} for a in categories
-        }
-        with_macro[regime] = {a: tau(scores[a], scores["macro"]) for a in categories}
+    for regime, table in board.scores.items():
+        found = taus(table.scores)
+        told = [dict(zip(table.columns, row, strict=True)) for row in found]
+        rows = dict(zip(table.columns, told, strict=True))
+        agreement[regime] = {a: {b: rows[a][b] for b in categories} for a in categories}
+        with_macro[regime] = {a: rows[a]["macro"] for a in categories}
     return shape.Stability(
         category_tau=agreement,
         macro_tau=with_macro,
-        winners={regime: _winners(frames, regime) for regime in frames.scores},
-        regime_pairs=[_pair(frames, *pair) for pair in itertools.combinations(frames.scores, 2)],
+        winners={regime: _winners(board, regime) for regime in board.scores},
+        regime_pairs=[_pair(board, *pair) for pair in itertools.combinations(board.scores, 2)],
     )
 
 
-def tau(one: pd.Series, other: pd.Series) -> float | None:
-    """Return Kendall's tau-b over the models in both; None where it is not defined."""
-    left, right = one.align(other, join="inner")
-    return defined(kendalltau(left, right).statistic) if len(left) > 1 else None
+def taus(scores: Floats) -> list[list[float | None]]:
+    """Return Kendall's tau-b of all pairs of columns of (models, columns); None where undefined.
+
+    (concordant - discordant) / sqrt((pairs - ties of one) (pairs - ties of the other)), Kendall
+    1945. Differences of models have the signs -1, 0 and 1, and all sums are whole numbers.
+    """
+    columns = scores.shape[1]
+    together = np.zeros((columns, columns))
+    for k in range(1, len(scores)):  # row by row: a thousand models have half a million pairs
+        signs = np.sign(scores[k] - scores[:k])
+        together += signs.T @ signs
+    untied = together.diagonal()
+    return [
+        [
+            rounded(float(together[i, j]) / math.sqrt(float(untied[i]) * float(untied[j])))
+            if untied[i] and untied[j]
+            else None
+            for j in range(columns)
+        ]
+        for i in range(columns)
+    ]
 
 
-def _winners(frames: Frames, regime: str) -> dict[str, shape.Winner]:
-    stood = frames.intervals.regimes[regime].categories
+def _winners(board: DiagnosedBoard, regime: str) -> dict[str, shape.Winner]:
+    stood = board.intervals.regimes[regime].categories
     return {name: _winner(models) for name, models in stood.items() if models}
 
 
@@ -258,15 +248,20 @@ def _winner(models: ByModel) -> shape.Winner:
     return shape.Winner(model=first, score=models[first].score, could_be_best=count)
 
 
-def _pair(frames: Frames, before: str, after: str) -> shape.RegimePair:
-    left, right = frames.scores[before], frames.scores[after]
-    categories = frames.benchmark.category_order
-    changes = _changes(frames, before, after)
+def _pair(board: DiagnosedBoard, before: str, after: str) -> shape.RegimePair:
+    old, new = board.scores[before], board.scores[after]
+    both = [model for model in old.models if model in set(new.models)]
+    kept = [table.scores[[table.models.index(model) for model in both]] for table in (old, new)]
+    found = taus(np.hstack(kept))
+    columns = len(old.columns)
+    tau = {name: found[k][columns + k] for k, name in enumerate(old.columns)}
+    categories = board.benchmark.category_order
+    changes = _changes(board, before, after)
     return shape.RegimePair(
         regimes=(before, after),
-        models=len(left.index.intersection(right.index)),
-        macro_tau=tau(left["macro"], right["macro"]),
-        category_tau={name: tau(left[name], right[name]) for name in categories},
+        models=len(both),
+        macro_tau=tau["macro"],
+        category_tau={name: tau[name] for name in categories},
         winners_changed=len(changes),
         winners_significantly_changed=sum(change.significant for change in changes),
         categories=len(categories),
@@ -274,10 +269,10 @@ def _pair(frames: Frames, before: str, after: str) -> shape.RegimePair:
     )
 
 
-def _changes(frames: Frames, before: str, after: str) -> list[shape.WinnerChange]:
+def _changes(board: DiagnosedBoard, before: str, after: str) -> list[shape.WinnerChange]:
     found = []
-    for name in frames.benchmark.category_order:
-        old, new = (frames.intervals.regimes[r].categories[name] for r in (before, after))
+    for name in board.benchmark.category_order:
+        old, new = (board.intervals.regimes[r].categories[name] for r in (before, after))
         if not old or not new:
             continue
         first, second = next(iter(old)), next(iter(new))
@@ -300,7 +295,7 @@ def diagnostics(
 ) -> dict[str, Any]:
     """Return diagnostics.json as a value; `intervals` are those of the same entries."""
     rows = list(entries)
-    frames = frames_of(rows, benchmark, intervals)
+    board = diagnosed(rows, benchmark, intervals)
     values = figure_values(rows, benchmark)
     return shape.Diagnostics(
         schema_version="2.0",
@@ -316,11 +311,11 @@ def diagnostics(
             ),
             margin=MARGIN,
         ),
-        models=_models(frames),
+        models=_models(board),
         ranks={regime: _ranks(found) for regime, found in intervals.regimes.items()},
-        stability=stability(frames),
-        size=size(frames),
-        pairs=pairs(frames),
+        stability=stability(board),
+        size=size(board),
+        pairs=pairs(board),
         findings=[
             figure
             for scope in SCOPES
@@ -340,18 +335,19 @@ def figure_values(entries: Iterable[Entry], benchmark: Benchmark) -> dict[str, d
     return {LEADERBOARD: categories, TASKS: tasks, DIAGNOSTICS: {"models": counts}}
 
 
-def _models(frames: Frames) -> list[shape.ModelFacts]:
+def _models(board: DiagnosedBoard) -> list[shape.ModelFacts]:
+    ranked = {regime: set(table.models) for regime, table in board.scores.items()}
     return [
         shape.ModelFacts(
-            model=str(row.Index),
-            display=str(row.display),
-            authorship=str(row.authorship),
-            evidence=str(row.evidence),
-            params=int(row.params),
-            params_in_paper=int(row.paper) if row.paper == row.paper else None,
-            regimes=[name for name, table in frames.scores.items() if row.Index in table.index],
+            model=(model := entry.submission.model_id),
+            display=entry.submission.meta.display,
+            authorship=str(entry.authorship),
+            evidence=str(entry.evidence),
+            params=entry.submission.meta.params,
+            params_in_paper=params_in_paper(entry),
+            regimes=[regime for regime, models in ranked.items() if model in models],
         )
-        for row in frames.models.astype({"paper": float}).itertuples()
+        for entry in board.entries
     ]
 
 
