@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 from geneb_ci import __version__
 from geneb_ci.board.page import POLICY, pages_style
 from geneb_ci.board.site.inputs import Site, Standing, range_text, score_text, writable
-from geneb_ci.board.site.links import LICENCE, benchmark_links
+from geneb_ci.board.site.links import LICENCE, benchmark_links, mark_links
 from geneb_ci.board.site.pages import Page, all_pages, page, scores_path, scores_table
 
 FEED, STYLE = "feed.xml", "pages.css"
@@ -135,9 +135,14 @@ def span(standings: Sequence[Standing | None]) -> tuple[float, float]:
 def name_cell(model: str, root: str, site: Site) -> Markup:
     """Return the cell that names a model and links to its page."""
     name = escape(str(writable(site.names[model])))
-    return Markup(  # noqa: S704 (escaped above; an id has letters, digits, dots and dashes)
+    marks = ", ".join(
+        f'<a href="{escape(link.address)}">{escape(link.text)}</a>'
+        for link in mark_links(site.by_id[model], root)
+    )
+    marked = f'<small class="doubt">{marks}</small>' if marks else ""
+    return Markup(  # noqa: S704 (escaped above)
         f'<th scope="row" class="name"><a href="{root}models/{escape(model)}.html">'
-        f"<bdi>{name}</bdi></a></th>"
+        f"<bdi>{name}</bdi></a>{marked}</th>"
     )
 
 
