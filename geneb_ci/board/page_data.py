@@ -49,6 +49,8 @@ def _row(entry: Entry, regime: str, benchmark: Benchmark, tasks: list[int]) -> l
 SCORE_UNIT = 10**6
 NORMAL = 1.96
 """Standard errors from a score to the ends of its 95 % interval, as `decisions.NORMAL`."""
+FIGURE_PARTS = 30
+"""Parts of a figure that the page has: a thousand models have a hundred thousand pairs."""
 SHOWN = 3
 """Decimals on the page."""
 BASE, MATRICES, HISTORY = "board-data.js", "board-matrices.js", "board-history.js"
@@ -312,7 +314,10 @@ def _facts(
             }
             for pair in stability["regime_pairs"]
         ],
-        "findings": diagnostics["findings"],
+        "findings": [
+            one | {"parts": one["parts"][:FIGURE_PARTS], "count": len(one["parts"])}
+            for one in diagnostics["findings"]
+        ],
         "covered": [
             [place[model] for model in diagnostics["ranks"][regime]["draws_covered"]]
             for regime in benchmark.regimes

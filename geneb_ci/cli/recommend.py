@@ -132,8 +132,8 @@ def findings_command(
     """
     if settings and name is None:
         raise UsageProblem("--set is for one figure", "name it with --figure")
-    with extra_at_hand(", which brings scipy"):
-        from geneb_ci.board.diagnostics.findings import figure_of, figure_rows, kinds_of
+    from geneb_ci.board.diagnostics.findings import figure_of, figure_rows, kinds_of
+
     values = _values_by_files(folder) if is_built(folder) else _values_by_rows(folder)
     if isinstance(values, Exit):
         return values
@@ -194,7 +194,8 @@ def _values_by_files(folder: Path | None) -> dict[str, dict[str, Any]]:
 
 
 def _values_by_rows(folder: Path | None) -> dict[str, dict[str, Any]] | Exit:
-    from geneb_ci.board.diagnostics.whole import figure_values
+    with extra_at_hand(", which brings scipy"):
+        from geneb_ci.board.diagnostics.whole import figure_values
     from geneb_ci.cli.repository import Loaded, load  # 0.3 s
     from geneb_ci.common.config import benchmark_of
 

@@ -213,7 +213,10 @@ def _size_correlation(rows: Rows, used: Mapping[str, Any]) -> Computed:
 
 
 def rho(counts: Sequence[float], scores: Sequence[float]) -> float | None:
-    """Return Spearman's rho with mid-ranks; None where it is not defined."""
+    """Return Spearman's rho with mid-ranks; None where it is not defined.
+
+    Twice a mid-rank is a whole number, so every sum is exact: the same bytes on every machine.
+    """
     if len(counts) < MODELS_MIN:
         return None
     one, other = _centred_ranks(counts), _centred_ranks(scores)

@@ -142,6 +142,11 @@ class Site:
         return slugs(self.benchmark.category_order)
 
     @functools.cached_property
+    def by_id(self) -> dict[str, Entry]:
+        """Model id to its entry."""
+        return {e.submission.model_id: e for e in self.entries}
+
+    @functools.cached_property
     def names(self) -> dict[str, str]:
         """Model id to the name that is shown."""
         return {e.submission.model_id: e.submission.meta.display for e in self.entries}

@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from geneb_ci.audit.record import record_files
+from geneb_ci.board.columns import Entry
 from geneb_ci.board.site.inputs import Site, tex
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.config import Layout
+from geneb_ci.common.finding import plural
 from geneb_ci.models.entry import DEFAULT_HOSTS, ModelEntry, WeightsSource, addresses
 
 HUB = "https://huggingface.co"
@@ -24,6 +26,10 @@ SOURCES_MAX = 8
 
 _SOURCE = re.compile(r"([A-Za-z0-9-]+/[A-Za-z0-9._-]+):([A-Za-z0-9._/-]+)")
 _PULL = re.compile(r"(?:^Merge pull request |\()#([0-9]{1,9})\b")
+
+
+MARKS = "marks.html"
+"""The page that explains marks of rows."""
 
 
 class Link(NamedTuple):
@@ -63,6 +69,11 @@ class RepositoryLinks:
             name = path.relative_to(root).as_posix()
             yield Link(text, f"{self._base}/blob/{self._commit}/{quote(name)}")
 
+    def path(self, text: str, path: str) -> Iterator[Link]:
+        """Yield the link to a place in a file of this software's repository, by its path."""
+        if self._base:
+            yield Link(text, f"{self._base}/blob/{self._commit}/{path}")
+
     def event(self, event: Mapping[str, Any]) -> Iterator[Link]:
         """Yield links to the commit of an event, and to its pull request if its reason names it."""
         if not self._base:
@@ -76,6 +87,18 @@ class RepositoryLinks:
         """Yield the link to a form for an issue."""
         if self._base:
             yield Link(text, f"{self._base}/issues/new?template={template}")
+
+
+def mark_links(entry: Entry, root: str) -> list[Link]:
+    """Return the marks of a row in words, each kind with the link to what it means."""
+    found = []
+    if defects := entry.marks.defects:
+        text = plural(len(defects), "published defect")
+        found.append(Link(text, f"{root}{MARKS}#defect-{defects[0].id}"))
+    if warnings := entry.marks.warnings:
+        text = f"warnings of {plural(len(warnings), 'rule')}"
+        found.append(Link(text, f"{root}{MARKS}#rule-{warnings[0][0]}"))
+    return found
 
 
 def row_links(

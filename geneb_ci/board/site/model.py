@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.site.inputs import MACRO, Site, memory_text, range_text, score_text, size_text
+from geneb_ci.board.site.links import MARKS
 from geneb_ci.common.types import AUTHORSHIP_MEANING, EVIDENCE_MEANING, Evidence
 from geneb_ci.models.entry import ModelEntry, RunOptions, WeightsSource
 
@@ -42,6 +43,8 @@ class ModelFact(NamedTuple):
     value: str
     source: str
     """Who says so."""
+    address: str = ""
+    """Where the value is explained, from the top of the board."""
 
 
 SUBMITTED, REGISTRY, COMPUTED = "as submitted", "model registry", "computed from evidence"
@@ -72,9 +75,16 @@ def _own(entry: Entry) -> Iterator[ModelFact]:
     authors = f"{entry.authorship}: {AUTHORSHIP_MEANING[entry.authorship]}"
     yield ModelFact("Authorship", authors, COMPUTED)
     for defect in entry.marks.defects:
-        yield ModelFact("Published defect", defect.what, "defects of published extractors")
+        yield ModelFact(
+            "Published defect",
+            defect.what,
+            "defects of published extractors",
+            f"{MARKS}#defect-{defect.id}",
+        )
     for rule, count in entry.marks.warnings:
-        yield ModelFact("Warning", f"{rule} ({count})", "checks of the submission")
+        yield ModelFact(
+            "Warning", f"{rule} ({count})", "checks of the submission", f"{MARKS}#rule-{rule}"
+        )
     size = "no parameters"
     if meta.params:
         size = (

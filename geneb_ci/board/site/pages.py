@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.site.inputs import MACRO, MICRO, Site, Standing, score_text
 from geneb_ci.board.site.links import (
+    MARKS,
     Link,
     RepositoryLinks,
     benchmark_links,
@@ -23,6 +24,7 @@ from geneb_ci.board.site.model import (
     rank_words,
     snippet_of,
 )
+from geneb_ci.check.registry import BY_ID
 from geneb_ci.common.benchmark import Task
 from geneb_ci.models.entry import task_notes
 
@@ -92,6 +94,7 @@ def all_pages(site: Site) -> Iterator[Page]:
     for regime in site.benchmark.regimes:
         for metric in site.benchmark.metrics:
             yield scores_page(regime, metric, site)
+    yield marks_page(site)
 
 
 def model_page(entry: Entry, site: Site) -> Page:
@@ -245,3 +248,32 @@ def scores_table(regime: str, metric: str, site: Site) -> dict[str, Any]:
         "rows": [(m, found[m]) for m in order],
         "range": (min(every, default=0.0), max(every, default=1.0)),
     }
+
+
+def marks_page(site: Site) -> Page:
+    """Return the page that explains each mark of a row: published defects and warnings."""
+    defects = {one.id: one for entry in site.entries for one in entry.marks.defects}
+    defective: dict[str, list[str]] = {name: [] for name in sorted(defects)}
+    warned: dict[str, list[tuple[str, int]]] = {}
+    for entry in site.entries:
+        model = entry.submission.model_id
+        for defect in entry.marks.defects:
+            defective[defect.id].append(model)
+        for rule, count in entry.marks.warnings:
+            warned.setdefault(rule, []).append((model, count))
+    links = RepositoryLinks(site.layout, site.built.commit)
+    return page(
+        MARKS,
+        "marks.html",
+        site,
+        title="Warnings and known defects",
+        about=(
+            "What the marks of a row on this board mean: published defects of the extractor that "
+            "computed it, and warnings of the checks that its submission passed."
+        ),
+        defects=[
+            (defects[name], models, list(links.path("Documentation", defects[name].explained)))
+            for name, models in defective.items()
+        ],
+        rules=[(BY_ID[name], warned[name]) for name in sorted(warned)],
+    )

@@ -1,17 +1,18 @@
 """From the content of pages to files."""
 
+import functools
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from geneb_ci import __version__
 from geneb_ci.board.page import POLICY, pages_style
 from geneb_ci.board.site.inputs import Site, Standing, range_text, score_text, writable
-from geneb_ci.board.site.links import LICENCE, benchmark_links
+from geneb_ci.board.site.links import LICENCE, benchmark_links, mark_links
 from geneb_ci.board.site.pages import Page, all_pages, page, scores_path, scores_table
 
 FEED, STYLE = "feed.xml", "pages.css"
@@ -28,7 +29,7 @@ EDITIONS = "v"
 
 def site_files(site: Site) -> dict[str, bytes]:
     """Return the pages of a board, their style and, if there is a history, the feed."""
-    environment = _environment(site)
+    environment = _environment()
     files = {one.path: _rendered(environment, one) for one in all_pages(site)}
     files[STYLE] = pages_style()
     if site.built.commit is not None:
@@ -57,7 +58,7 @@ def with_scores(index: bytes, site: Site) -> bytes:
         "root": "",
         "site": site,
     }
-    made = _rendered(_environment(site), Page("index.html", "noscript.html", content))
+    made = _rendered(_environment(), Page("index.html", "noscript.html", content))
     return index.replace(MARKER, made.strip(), 1)
 
 
@@ -85,7 +86,7 @@ def editions(
             tables={r: scores_table(r, metric, site) for r in site.benchmark.regimes},
             data_files=data,
         )
-        found[path] = _rendered(_environment(site), one)
+        found[path] = _rendered(_environment(), one)
     return found
 
 
@@ -94,7 +95,8 @@ def _rendered(environment: jinja2.Environment, one: Page) -> bytes:
     return text.lstrip().encode("utf-8", "replace")
 
 
-def _environment(site: Site) -> jinja2.Environment:
+@functools.cache
+def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
@@ -104,15 +106,15 @@ def _environment(site: Site) -> jinja2.Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    environment.filters["score"] = score_text
     environment.globals |= {
         "policy": POLICY,
         "version": __version__,
         "licence": LICENCE,
-        "data_page": benchmark_links(site.benchmark)[1].address,
-        "heat": heat,
-        "score_cell": score_cell,
-        "range_text": range_text,
+        "data_page": lambda benchmark: benchmark_links(benchmark)[1].address,
+        "name_cell": name_cell,
+        "score_cells": score_cells,
+        "ranked_cells": ranked_cells,
+        "plain_cells": plain_cells,
         "scores_path": scores_path,
         "balance": balance,
         "span_of": lambda means: span([s for _, _, standings in means for s in standings]),
@@ -127,19 +129,61 @@ def span(standings: Sequence[Standing | None]) -> tuple[float, float]:
     return min(scores, default=0.0), max(scores, default=1.0)
 
 
-def score_cell(standing: Standing | None, ends: tuple[float, float]) -> Markup:
-    """Return the cell of a score: a board has ten thousands, and a macro takes ten times as long.
+# Cells are written in Python: a board has ten thousands, and a macro takes ten times as long.
 
-    Nothing but numbers is in it.
-    """
+
+def name_cell(model: str, root: str, site: Site) -> Markup:
+    """Return the cell that names a model and links to its page."""
+    name = escape(str(writable(site.names[model])))
+    marks = ", ".join(
+        f'<a href="{escape(link.address)}">{escape(link.text)}</a>'
+        for link in mark_links(site.by_id[model], root)
+    )
+    marked = f'<small class="doubt">{marks}</small>' if marks else ""
+    return Markup(  # noqa: S704 (escaped above)
+        f'<th scope="row" class="name"><a href="{root}models/{escape(model)}.html">'
+        f"<bdi>{name}</bdi></a>{marked}</th>"
+    )
+
+
+def score_cells(
+    standings: Sequence[Standing | None], ends: tuple[float, float] = (0.0, 1.0)
+) -> Markup:
+    """Return the cells of scores with their intervals."""
+    return Markup("".join(_score_cell(one, ends) for one in standings))  # noqa: S704 (numbers alone)
+
+
+def ranked_cells(standings: Sequence[Standing | None], ends: tuple[float, float]) -> Markup:
+    """Return the cells of scores with their intervals, each with the rank range beside it."""
+    cells = "".join(_score_cell(one, ends) + _rank_cell(one) for one in standings)
+    return Markup(cells)  # noqa: S704 (numbers alone)
+
+
+def plain_cells(scores: Sequence[float | None], ends: tuple[float, float]) -> Markup:
+    """Return the cells of scores without intervals."""
+    cells = [
+        '<td class="none">none</td>'
+        if score is None
+        else f'<td class="heat {heat(score, ends)}">{score_text(score)}</td>'
+        for score in scores
+    ]
+    return Markup("".join(cells))  # noqa: S704 (numbers alone)
+
+
+def _score_cell(standing: Standing | None, ends: tuple[float, float]) -> str:
     if standing is None:
-        return Markup('<td class="none">not ranked</td>')
+        return '<td class="none">not ranked</td>'
     score, low, high, *_ = standing
     interval = ""
     if low is not None:
         interval = f"<small>{score_text(low)} to {score_text(high)}</small>"
-    cell = f'<td class="heat {heat(score, ends)}">{score_text(score)}{interval}</td>'
-    return Markup(cell)  # noqa: S704 (numbers alone)
+    return f'<td class="heat {heat(score, ends)}">{score_text(score)}{interval}</td>'
+
+
+def _rank_cell(standing: Standing | None) -> str:
+    if standing is None or standing.rank_low is None or standing.rank_high is None:
+        return '<td class="none">unknown</td>'
+    return f'<td class="number">{range_text(standing.rank_low, standing.rank_high)}</td>'
 
 
 def heat(score: float, ends: tuple[float, float]) -> str:

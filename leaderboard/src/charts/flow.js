@@ -7,7 +7,7 @@ import { modelLink } from "../page/marks.js";
 import { plainRanks } from "../pure/ranks.js";
 import { metricName, shortened } from "../pure/words.js";
 import { change } from "../state/store.js";
-import { WIDTH, drawing, framed, label, point } from "./frame.js";
+import { WIDE, drawing, framed, label, linked } from "./frame.js";
 
 const LINES_MAX = 45; // more lines cannot be distinguished
 const [SIDE, TOP, STEP] = [220, 34, 17];
@@ -26,7 +26,7 @@ export function flowChart(state, places, column, coloured) {
     caption:
       `Ranks by ${column.label} among the models drawn, ${metricName(state.metric)}, by score alone: ` +
       `neighbours often do not differ significantly.${left} Coloured: ${coloured.text}.`,
-    invitation: "Point at a line for its ranks; click it for the model's page.",
+    invitation: "Point at a line for its ranks, or go from line to line with the arrow keys; click it, or press Enter, for the model's page.",
     draw: (box, title) => drawFlow(box, title, flow, coloured.places),
     figures: () => flowTable(flow),
   });
@@ -55,8 +55,8 @@ function flowTable(flow) {
 function drawFlow(box, title, flow, coloured) {
   const depth = Math.max(1, ...flow.flatMap(({ ranks }) => ranks));
   const height = TOP + depth * STEP + 12;
-  const drawn = drawing(box, title, height);
-  const x = d3.scalePoint(bench.regimes, [SIDE, WIDTH - SIDE]);
+  const drawn = drawing(box, title, height, { width: WIDE, parts: true });
+  const x = d3.scalePoint(bench.regimes, [SIDE, WIDE - SIDE]);
   const y = (rank) => TOP + (rank - 0.5) * STEP;
   for (const regime of bench.regimes) {
     label(drawn, regime, x(regime), 16, { anchor: "middle" });
@@ -71,17 +71,23 @@ function drawFlow(box, title, flow, coloured) {
   const scale = { x: (order) => x(bench.regimes[order]), y };
   const isOver = ({ index }) => coloured.includes(index);
   const order = [...flow].sort((a, b) => isOver(a) - isOver(b));
-  for (const one of order) drawLine(drawn, one, scale, coloured.indexOf(one.index));
+  const lines = order.map((one) => drawLine(drawn, one, scale, coloured.indexOf(one.index)));
+  const first = (line) => flow.findIndex(({ index }) => index === line[1]);
+  linked("flow", lines.sort((a, b) => first(a) - first(b)), {
+    text: (index) => lineText(flow.find((one) => one.index === index)),
+    open: (index) => change({ view: "model", model: models[index].id }),
+  });
 }
 
-function drawLine(drawn, { index, ranks }, { x, y }, place) {
-  const { id, name } = models[index];
+function lineText({ index, ranks }) {
   const told = bench.regimes.map((regime, order) => `${regime} ${ranks[order]}`);
-  const group = drawn
-    .append("g")
-    .attr("class", place >= 0 ? `flow s${place}` : "flow")
-    .on("pointerenter", () => point("flow", `${name}: ${told.join(", ")}`))
-    .on("click", () => change({ view: "model", model: id }));
+  return `${models[index].name}: ${told.join(", ")}`;
+}
+
+/** Draw the line of a model, and return its element with the index of the model. */
+function drawLine(drawn, { index, ranks }, { x, y }, place) {
+  const { name } = models[index];
+  const group = drawn.append("g").attr("class", place >= 0 ? `flow s${place}` : "flow");
   const path = d3.line((_, order) => x(order), y).curve(d3.curveBumpX)(ranks);
   group.append("path").attr("class", "reach").attr("d", path);
   group.append("path").attr("class", "line").attr("d", path);
@@ -92,4 +98,5 @@ function drawLine(drawn, { index, ranks }, { x, y }, place) {
   const text = shortened(name, NAME_MAX);
   label(group, `${text}  ${ranks[0]}`, x(0) - 10, y(ranks[0]) + 4, { anchor: "end", kind: "name" });
   label(group, `${ranks[end]}  ${text}`, x(end) + 10, y(ranks[end]) + 4, { kind: "name" });
+  return [group.node(), index];
 }

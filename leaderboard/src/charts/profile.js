@@ -6,7 +6,8 @@ import { metricName, regimeWords, shortened } from "../pure/words.js";
 import { WIDTH, axis, drawing, framed, label } from "./frame.js";
 
 const SYMBOLS = ["symbolCircle", "symbolSquare", "symbolTriangle", "symbolDiamond"];
-const [LEFT, STEP, LEGEND_STEP] = [150, 34, 18];
+const [LEFT, STEP, LEGEND_STEP] = [WIDTH > 600 ? 150 : 100, 34, 18];
+const LEGEND_COLUMNS = WIDTH > 600 ? 2 : 1;
 const APART = 7; // pixels between the models of one category
 const NAME_MAX = 44;
 
@@ -24,7 +25,7 @@ export function profileChart(state, places, { shown = "", figures = null } = {})
 }
 
 function drawProfile(box, title, { regime, metric }, places) {
-  const top = 34 + LEGEND_STEP * Math.ceil(places.length / 2);
+  const top = 34 + LEGEND_STEP * Math.ceil(places.length / LEGEND_COLUMNS);
   const height = top + meanColumns.length * STEP + 30;
   const drawn = drawing(box, title, height);
   const rows = meanColumns.map((column) => {
@@ -38,7 +39,7 @@ function drawProfile(box, title, { regime, metric }, places) {
     .flat()
     .flatMap(({ score, standing }) => (standing ? [standing.low, standing.high, score] : [score]));
   const x = d3.scaleLinear(d3.extent([...values, 0]), [LEFT, WIDTH - 24]).nice();
-  const ticks = d3.axisBottom(x).ticks(8).tickSize(-(height - 26 - top));
+  const ticks = d3.axisBottom(x).ticks(WIDTH / 100).tickSize(-(height - 26 - top));
   axis(drawn, `translate(0,${height - 26})`, ticks);
   meanColumns.forEach((column, place) => {
     const y = top + (place + 0.5) * STEP;
@@ -48,7 +49,10 @@ function drawProfile(box, title, { regime, metric }, places) {
     );
   });
   places.forEach((index, order) => {
-    const [a, b] = [LEFT + (order % 2) * 350, 16 + LEGEND_STEP * Math.floor(order / 2)];
+    const [a, b] = [
+      LEFT + (order % LEGEND_COLUMNS) * 350,
+      16 + LEGEND_STEP * Math.floor(order / LEGEND_COLUMNS),
+    ];
     drawSymbol(drawn, a, b - 4, order, 60);
     label(drawn, shortened(models[index].name, NAME_MAX), a + 12, b, { kind: "name" });
   });

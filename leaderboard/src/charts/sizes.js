@@ -9,7 +9,7 @@ import { frontOf } from "../pure/ranks.js";
 import { intervalText, metricName, regimeWords, scoreText } from "../pure/words.js";
 import { shortened, sizeText } from "../pure/words.js";
 import { change } from "../state/store.js";
-import { WIDTH, axis, drawing, framed, label, point } from "./frame.js";
+import { WIDTH, axis, drawing, framed, label, linked } from "./frame.js";
 
 const [HEIGHT, LEFT, BOTTOM] = [420, 56, 46];
 const WHISKERS_MAX = 120; // more intervals hide each other
@@ -27,7 +27,7 @@ export function sizeChart(state, places, column) {
     caption:
       `${column.label} ${metricName(state.metric)}, ${regimeWords(state.regime)}, against parameters ` +
       `(logarithmic). The dashed line is the Pareto front: no smaller model scores as high.${bars}`,
-    invitation: "Point at a dot for its figures; click it for the model's page.",
+    invitation: "Point at a dot for its figures, or go from dot to dot with the arrow keys; click it, or press Enter, for the model's page.",
     draw: (box, title) => drawSizes(box, title, plot),
     figures: () => sizeTable(plot, places),
   });
@@ -39,7 +39,7 @@ function standing({ state, column }, index) {
 
 function drawSizes(box, title, plot) {
   const { state, column, scores, sized, front } = plot;
-  const drawn = drawing(box, title, HEIGHT);
+  const drawn = drawing(box, title, HEIGHT, { parts: true });
   const ends = sized.flatMap((index) => {
     const found = plot.hasWhiskers ? standing(plot, index) : null;
     return found ? [found.low, found.high] : [scores[index]];
@@ -47,7 +47,7 @@ function drawSizes(box, title, plot) {
   const sizes = d3.extent(sized, (index) => params[index]);
   const x = d3.scaleLog(sizes, [LEFT + 16, WIDTH - 30]).nice();
   const y = d3.scaleLinear(d3.extent(ends), [HEIGHT - BOTTOM, 30]).nice();
-  axis(drawn, `translate(0,${HEIGHT - BOTTOM})`, d3.axisBottom(x).ticks(6, (v) => sizeText(v)));
+  axis(drawn, `translate(0,${HEIGHT - BOTTOM})`, d3.axisBottom(x).ticks(WIDTH / 140, (v) => sizeText(v)));
   axis(drawn, `translate(${LEFT},0)`, d3.axisLeft(y).ticks(8));
   label(drawn, "parameters", WIDTH - 30, HEIGHT - 8, { anchor: "end" });
   label(drawn, `${metricName(state.metric)}, ${column.label}`, 8, 12);
@@ -87,9 +87,13 @@ function drawDots(drawn, { state, column, scores, sized, front }, position) {
     .attr("class", kind)
     .attr("cx", (index) => position(index)[0])
     .attr("cy", (index) => position(index)[1])
-    .attr("r", (index) => (isOver(index) ? 6 : 4.5))
-    .on("pointerenter", (_, index) => point("size", dotText(state, column, scores, index)))
-    .on("click", (_, index) => change({ view: "model", model: models[index].id }));
+    .attr("r", (index) => (isOver(index) ? 6 : 4.5));
+  const dots = drawn.selectAll(".dot").nodes();
+  const parts = dots.map((dot) => [dot, d3.select(dot).datum()]);
+  linked("size", parts.sort(([, a], [, b]) => params[a] - params[b]), {
+    text: (index) => dotText(state, column, scores, index),
+    open: (index) => change({ view: "model", model: models[index].id }),
+  });
 }
 
 const comparedIn = (state) => state.models.map((id) => byId.get(id));

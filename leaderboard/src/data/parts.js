@@ -1,7 +1,7 @@
 // Parts of the data, and the library of the charts, are scripts that are loaded when a view needs
 // them: a page opened from a disk may load scripts, but fetch nothing.
 
-import { bench, regimePlace } from "./board.js";
+import { base, bench, regimePlace } from "./board.js";
 
 // Only these scripts may ever be added: the policy of trusted types holds it, too.
 const PART = /^(?:board-(?:(?:scores|tasks)-[0-9]+|matrices|history)\.js|vendor\/d3\.min\.js)$/;
@@ -33,6 +33,8 @@ function partsOf({ view, columns, regime, need }) {
     table: [scores(regime), ...(columns === "categories" ? [] : [tasks(regime)])],
     plots: [...all.map(scores), "vendor/d3.min.js"],
     compare: [scores(regime), "vendor/d3.min.js"],
+    // A chart of the paper's figure, which is of the regime of all data.
+    findings: base.facts ? [scores(all[0]), "vendor/d3.min.js"] : [],
     model: [...all.map(scores), ...all.map(tasks), "board-matrices.js", "board-history.js"],
   };
   return parts[view] ?? [];

@@ -3,7 +3,7 @@
 import { factText, isNumber } from "../pure/facts.js";
 import { evidenceText, memoryText, safeAddress } from "../pure/words.js";
 import { h } from "./dom.js";
-import { evidenceMark } from "./marks.js";
+import { evidenceMark, explained } from "./marks.js";
 
 /** Make the cell of a column in the table of scores. */
 export function factCell(column, model) {
@@ -17,6 +17,7 @@ const SHOWN = {
   size: sizeAndWeights,
   evidence: (one, model) => h("span", { class: `trust ${one}` }, evidenceText(model)),
   defects: (defects) => h("ul", { class: "why" }, ...defects.map(defectItem)),
+  warnings: (warnings) => h("ul", { class: "why" }, ...Object.entries(warnings).map(warningItem)),
   link,
 };
 
@@ -36,8 +37,12 @@ export function factList(columns, model) {
   return h("dl", { class: "facts" }, ...listed.map(line));
 }
 
-function defectItem({ what, explained }) {
-  return h("li", {}, `${what} `, h("code", {}, explained));
+function defectItem({ id, what }) {
+  return h("li", {}, `${what} `, h("a", { href: explained("defect", id) }, "What this means"));
+}
+
+function warningItem([rule, count]) {
+  return h("li", {}, h("a", { href: explained("rule", rule) }, rule), count > 1 ? ` (${count})` : "");
 }
 
 function sizeAndWeights(params) {

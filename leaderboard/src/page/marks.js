@@ -1,7 +1,7 @@
 // Small things that several views show: a link to a model, its evidence, an interval as a bar.
 
 import { COMPARED_MAX, models } from "../data/board.js";
-import { auditText, evidenceText, marksText } from "../pure/words.js";
+import { auditText, evidenceText, markTexts } from "../pure/words.js";
 import { addressOf, pick } from "../state/store.js";
 import { h, say, svg } from "./dom.js";
 
@@ -25,12 +25,19 @@ export function evidenceMark(model) {
   );
 }
 
-/** Mark published defects and warnings; null where there are none. */
+/** Mark published defects and warnings, each with a link to what it means; null without any. */
 export function cautionMark(model) {
-  const text = marksText(model);
-  if (!text) return null;
-  const all = (model.defects ?? []).map(({ what }) => what).join(" ");
-  return h("small", { class: "doubt", title: all || text }, text);
+  const found = markTexts(model);
+  if (!found.length) return null;
+  const links = found.map(({ text, kind, ids, title }) =>
+    h("a", { href: explained(kind, ids[0]), title }, text),
+  );
+  return h("small", { class: "doubt" }, ...links.flatMap((link, k) => (k ? [", ", link] : [link])));
+}
+
+/** Return where a published defect (`defect`) or a rule that warns (`rule`) is explained. */
+export function explained(kind, id) {
+  return `marks.html#${kind}-${encodeURIComponent(id)}`;
 }
 
 /** Put a model among the compared ones or take it out, and say so where there is no room. */

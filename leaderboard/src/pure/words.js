@@ -99,13 +99,20 @@ export function warningsText(warnings) {
     .join(", ");
 }
 
-/** Say how many published defects and warnings a row has; "" for none. */
-export function marksText({ defects = [], warnings = {} }) {
+/** Say how many published defects and warnings a row has, each kind with its ids. */
+export function markTexts({ defects = [], warnings = {} }) {
   const said = [];
-  if (defects.length) said.push(counted(defects.length, "published defect"));
-  const rules = Object.keys(warnings).length;
-  if (rules) said.push(`warnings of ${counted(rules, "rule")}`);
-  return said.join(", ");
+  if (defects.length) {
+    const title = defects.map(({ what }) => what).join(" ");
+    const ids = defects.map(({ id }) => id);
+    said.push({ text: counted(defects.length, "published defect"), kind: "defect", ids, title });
+  }
+  const rules = Object.keys(warnings);
+  if (rules.length) {
+    const text = `warnings of ${counted(rules.length, "rule")}`;
+    said.push({ text, kind: "rule", ids: rules, title: warningsText(warnings) });
+  }
+  return said;
 }
 
 /** Write an upper bound of a loss, rounded up: 0.000 only where nothing can be lost. */

@@ -78,7 +78,11 @@ function knownDefects() {
   const items = [...found.values()].map(({ what, names }) => fact(names.join(", "), what));
   return [
     h("h3", {}, "Known defects of published extractors"),
-    hint("Scores of these rows were computed with them; a rerun may differ. docs/defects.md explains each."),
+    hint(
+      "Scores of these rows were computed with them; a rerun may differ. ",
+      h("a", { href: "marks.html" }, "What each of them means, and the warnings of the checks"),
+      ".",
+    ),
     h("dl", { class: "facts" }, ...items),
   ];
 }

@@ -44,10 +44,18 @@ function chosen(state, one) {
     h("h3", {}, `${state.need || "All categories"}, ${regimeWords(state.regime)}`),
     h("div", { class: "choices" }, ...choices(one).map((part) => choice(part, seen))),
     caution(state, one),
-    one.could.length > 1 ? contenders(one.could, seen) : null,
-    h("h4", {}, "Why"),
-    h("ul", { class: "why" }, ...one.why.map((text) => h("li", {}, text))),
-    actions(one, key),
+    h(
+      "div",
+      { class: "reasons" },
+      one.could.length > 1 ? contenders(one.could, seen) : null,
+      h(
+        "div",
+        {},
+        h("h4", {}, "Why"),
+        h("ul", { class: "why" }, ...one.why.map((text) => h("li", {}, text))),
+        actions(one, key),
+      ),
+    ),
   ];
 }
 

@@ -1,15 +1,31 @@
 // The figures of the paper, in its own scope, the board's, or without rows of known defects.
 
-import { base } from "../data/board.js";
-import { h, hint, number, row, say, scroller, table, head } from "../page/dom.js";
+import { MACRO, base, bench, byId, columnByKey, models, taskColumns } from "../data/board.js";
+import { isRanked } from "../data/scores.js";
+import { sizeChart } from "../charts/sizes.js";
+import { h, head, hint, number, row, say, scroller, svg, table } from "../page/dom.js";
+import { modelLink } from "../page/marks.js";
 import { counted, scoreText } from "../pure/words.js";
 import { addressOf } from "../state/store.js";
 
 const PARTS_MAX = 30; // more lines help nobody; diagnostics.json has all
 const COUNTS = ["tasks", "categories", "pairs"];
+const TITLES = {
+  "size-correlation": "Do larger models score higher?",
+  "hard-tasks": "Hard tasks",
+  "high-variance-tasks": "Tasks on which models differ most",
+  "winner-changes": "Categories whose best model changes",
+  "small-beats-large": "Small models that beat large ones",
+  retention: "What remains with few training examples",
+  "controlled-pair": "Two models that differ in little else",
+  "mean-macro": "Mean of all models",
+  "kmer-baseline": "Frequencies of 4-mers instead of a model",
+};
+const titleOf = ({ id }) => (Object.hasOwn(TITLES, id) ? TITLES[id] : id);
 
 /** Draw the figures of a scope, or the one that the address names. */
-export function findingsView({ scope, figure }) {
+export function findingsView(state) {
+  const { scope, figure } = state;
   const title = h("h2", {}, "Findings");
   const all = (base.facts?.findings ?? []).filter((one) => one.scope === scope);
   if (!all.length) return [title, h("p", {}, "This board was built without diagnostics.")];
@@ -18,24 +34,27 @@ export function findingsView({ scope, figure }) {
   return [
     title,
     hint(
-      "Each figure with its definition and parameters. `geneb-ci findings` computes them with other ",
-      "rows, thresholds and regimes.",
+      "Each figure with its definition and parameters; its heading is its permanent address. ",
+      h("code", {}, "geneb-ci findings"),
+      " computes them with other rows, thresholds and regimes.",
     ),
     figure ? h("p", {}, h("a", { href: addressOf({ figure: "" }) }, "All figures")) : null,
-    ...shown.flatMap(section),
+    ...shown.flatMap((one) => section(state, one)),
   ];
 }
 
-function section(one) {
-  const title = `${one.id}: ${valueText(one.value, one.unit)}`;
+function section(state, one) {
   const used = Object.entries(one.parameters)
     .filter(([, value]) => !Array.isArray(value) || value.length)
     .map(([name, value]) => `${name} ${Array.isArray(value) ? value.join(" ") : value}`);
+  const title = titleOf(one);
   return [
     h("h3", {}, h("a", { href: addressOf({ figure: one.id }) }, title)),
+    h("p", { class: "value" }, valueText(one.value, one.unit), h("small", {}, ` ${one.id}`)),
     h("p", {}, one.definition),
     hint(`${counted(one.rows, "row")}; ${used.join(", ")}.`),
-    one.parts.length ? scroller(title, parts(one)) : null,
+    one.id === "size-correlation" ? sizes(state, one) : null,
+    one.parts.length || one.unit === "MCC" ? scroller(`Figures: ${title}`, partTable(one)) : null,
   ];
 }
 
@@ -44,12 +63,77 @@ function valueText(value, unit) {
   return COUNTS.includes(unit) ? `${value} ${unit}` : `${scoreText(value)} (${unit})`;
 }
 
-function parts({ parts: found, id, unit }) {
-  const rows = found
-    .slice(0, PARTS_MAX)
-    .map(({ name, value }) => row(name, number(value === null ? "" : scoreText(value))));
-  const left = found.length - PARTS_MAX;
-  if (left > 0) rows.push(row(`and ${left} more`, number("")));
-  const heads = [head("Part"), head(COUNTS.includes(unit) ? "MCC" : unit)];
+/** Draw the rows of a scope by size and score; the dots stand at the board's counts. */
+function sizes({ scope, models: compared }, { parameters }) {
+  const { regime, exclude } = parameters;
+  const isIn = ({ id, official, defects }) =>
+    !exclude.includes(id) &&
+    (scope === "board" || official) &&
+    !(scope === "exclusions" && defects);
+  const places = models.map((_, k) => k).filter((k) => isRanked(k, regime) && isIn(models[k]));
+  const seen = { regime, metric: bench.primary, models: compared };
+  return sizeChart(seen, places, columnByKey.get(MACRO));
+}
+
+function partTable(one) {
+  const { id, unit, parts, count, value, parameters } = one;
+  const isChange = id === "winner-changes";
+  const found = parts.length || value === null ? parts : [{ name: "value", value }];
+  const scale = scaleOf(one, found);
+  const rows = found.slice(0, PARTS_MAX).map((part) => {
+    if (isChange) return changeRow(part.name);
+    const text = part.value === null ? "" : scoreText(part.value);
+    return row(named(part.name), h("td", { class: "bars" }, partBar(part.value, scale)), number(text));
+  });
+  const left = (count ?? found.length) - PARTS_MAX;
+  if (left > 0) rows.push(row(`and ${left.toLocaleString("en")} more, in diagnostics.json`));
+  const measure = COUNTS.includes(unit) ? "MCC" : unit;
+  const heads = isChange
+    ? [head("Category"), head(parameters.before), head(parameters.after)]
+    : [head(""), head(scale.text), h("th", { scope: "col", class: "number" }, measure)];
   return table({ class: "findings" }, `Parts of ${id}`, heads, rows);
+}
+
+/** Return the ends of the bars of a figure, its threshold, and what the heading says of both. */
+function scaleOf({ unit, parameters }, found) {
+  const values = found.map((part) => part.value ?? 0);
+  const mark = parameters.threshold;
+  const isShare = ["rho", "ratio"].includes(unit);
+  const high = Math.max(...values, mark ?? 0, isShare ? 1 : 0);
+  const low = Math.min(...values, 0);
+  const line = mark === undefined ? "" : `; line at ${mark}`;
+  return { low, high, mark, text: `${scoreText(low)} to ${scoreText(high)}${line}` };
+}
+
+const BAR = { width: 200, height: 14 };
+
+function partBar(value, { low, high, mark }) {
+  if (value === null) return "";
+  const x = (at) => ((at - low) / (high - low || 1)) * BAR.width;
+  const [start, end] = [Math.min(x(0), x(value)), Math.max(x(0), x(value))];
+  return svg(
+    "svg",
+    { class: "part-bar", viewBox: `0 0 ${BAR.width} ${BAR.height}`, "aria-hidden": "true" },
+    svg("rect", { x: start, width: Math.max(end - start, 1), y: 2, height: BAR.height - 4 }),
+    mark === undefined
+      ? null
+      : svg("line", { x1: x(mark), x2: x(mark), y1: 0, y2: BAR.height }),
+  );
+}
+
+function changeRow(text) {
+  const [, category, before, after] = /^(.*): (\S+), then (\S+)$/.exec(text) ?? [];
+  if (category === undefined) return row(text);
+  return row(named(category), h("td", {}, named(before)), h("td", {}, named(after)));
+}
+
+/** Name a part: a task, a category or models, each with a link to its page. */
+function named(text) {
+  const task = taskColumns.find(({ key }) => key === `task:${text}`);
+  if (task) return h("a", { href: `tasks/${encodeURIComponent(text)}.html` }, task.label);
+  const category = bench.categories.indexOf(text);
+  if (category >= 0) return h("a", { href: `categories/${bench.pages[category]}.html` }, text);
+  const both = text.split(" over ").map((id) => byId.get(id));
+  if (both.includes(undefined)) return text;
+  return h("span", {}, ...both.flatMap((k, n) => (n ? [" over ", modelLink(k)] : [modelLink(k)])));
 }

@@ -4,7 +4,7 @@ import { bench, models, tableFacts } from "../data/board.js";
 import { standingOf } from "../data/scores.js";
 import { h, head } from "../page/dom.js";
 import { factCell } from "../page/facts.js";
-import { modelLink, pickOrSay } from "../page/marks.js";
+import { cautionMark, modelLink, pickOrSay } from "../page/marks.js";
 import { factText } from "../pure/facts.js";
 import { heat } from "../pure/ranks.js";
 import { metricName, rangeText, regimeWords, scoreText } from "../pure/words.js";
@@ -113,6 +113,7 @@ function scoreRow(state, content, order, before) {
       { scope: "row", class: "name" },
       modelLink(index),
       narrowFacts(model, could.has(index)),
+      h("span", { class: "narrow" }, cautionMark(model)),
     ),
     ...tableFacts.filter((fact) => !isName(fact)).map((fact) => factCell(fact, model)),
     ...columns.map((column, place) =>
