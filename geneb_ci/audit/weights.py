@@ -7,7 +7,7 @@ library. A pickle is never opened here.
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -165,7 +165,7 @@ def verify_weights(folder: Path, weights: Weights, level: int) -> dict[str, str]
         if file.suffix == ".safetensors":
             _check_safetensors(file, name)
     for name, raw in configurations.items():
-        _check_config(raw, name)
+        _check_config(raw, name, weights, files)
     if weights.kind != "none" and not weights.files:
         raise WeightsRefused(
             "the commitment names no weight file",
@@ -211,16 +211,23 @@ def _config(file: Path, name: str) -> bytes:
     return file.read_bytes()
 
 
-def _check_config(raw: bytes, name: str) -> None:
-    """Refuse `auto_map` entries that name another repository, whose revision nothing pins."""
+def _check_config(raw: bytes, name: str, weights: Weights, files: Mapping[str, Path]) -> None:
+    """Refuse `auto_map` entries that name another repository, whose revision nothing pins.
+
+    An entry may name the repository itself, and then has to name a module that is here.
+    """
     try:
         value = pydantic_core.from_json(raw)  # this parser bounds the depth
     except ValueError as error:
         raise WeightsRefused(f"{name} is not JSON: {error}", "repair or remove it") from error
+    on_hub = weights.kind == "huggingface"
     for text in _mapped(value):
-        if "--" in text:
+        repository, mark, inside = text.partition("--")
+        own = f"{inside.partition('.')[0]}.py" in files
+        if mark and not (own and (repository == weights.location or not on_hub)):
             raise WeightsRefused(
-                f"{name}: auto_map names {text!r}, code of another repository that nothing pins",
+                f"{name}: auto_map names {quoted(text)}, code of another repository that nothing "
+                "pins",
                 "ask for that module beside the weights, named without `--`",
             )
 

@@ -107,7 +107,7 @@ def test_a_pickle_needs_a_sandbox_and_is_not_opened_here(tmp_path: Path):
 def test_code_of_another_repository_is_refused(tmp_path: Path, config: bytes):
     place = folder_of(tmp_path, {"model.safetensors": SOUND, "config.json": config})
     message = refused(place, committed({"model.safetensors": SOUND}))
-    assert message.startswith("config.json: auto_map names 'other/repo--")
+    assert message.startswith('config.json: auto_map names "other/repo--')
 
 
 def test_weights_other_than_committed_are_refused(tmp_path: Path):
