@@ -2,8 +2,8 @@
 
 A run of the extractor costs its start, measured with a few sequences, and time in proportion to the
 letters, measured with `SAMPLE` sequences of the tasks; where these are too few to time, they are
-repeated, and start and sample are timed in turn three times. Scoring is timed once, on the smallest task with made-up embeddings of the same width, and
-scaled by the number of sequences.
+repeated, and start and sample are timed in turn three times. Scoring is timed once, on the smallest
+task with made-up embeddings of the same width, and scaled by the number of sequences.
 """
 
 import random
