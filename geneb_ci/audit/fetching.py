@@ -191,7 +191,7 @@ def _is_header(block: bytes) -> bool:
 
 
 def _kind_of(block: bytes) -> str:
-    """Say what a file is that does not begin as a tar archive."""
+    """Return what a file is that does not begin as a tar archive."""
     kinds = (kind for start, kind in OTHER_KINDS.items() if block.startswith(start))
     return f"it is {next(kinds, 'something else')}, expected a tar archive, plain or gzip"
 
