@@ -190,13 +190,13 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
     def _check_vocabulary(self) -> None:
         """Refuse a tokenizer that does not know DNA: other sequences would have the same row."""
         (own,), unknown = self._tokens.ids([_PROBE], special=False), self._tokens.unknown_id
-        if own and (unknown is None or 2 * own.count(unknown) <= len(own)):
+        lost = sum(token == unknown for token in own)
+        if own and 2 * lost <= len(own):
             return
         msg = (
-            f"the tokenizer does not read DNA: unknown tokens of {_PROBE!r}: "
-            f"{own.count(unknown)} of {len(own)}; rows would not depend on the sequence; declare "
-            "letters=spaced where it reads letters with spaces, tokenizer=characters or kmers with "
-            "a vocabulary, or case=sensitive"
+            f"the tokenizer does not read DNA: unknown tokens of {_PROBE!r}: {lost} of {len(own)}; "
+            "rows would not depend on the sequence; declare letters=spaced where it reads letters "
+            "with spaces, tokenizer=characters or kmers with a vocabulary, or case=sensitive"
         )
         raise ExtractorError(msg)
 

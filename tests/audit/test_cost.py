@@ -3,7 +3,6 @@
 import json
 import random
 from collections.abc import Callable
-from itertools import count
 
 import numpy as np
 import pytest
@@ -58,15 +57,22 @@ PER_LETTER, START = 2e-4, 4.0
 WORDS = ["ACGT" * 25] * cost.SAMPLE
 
 
-def _rate(delays: Callable[[int], float], seconds: float = PER_LETTER) -> cost.Rate:
-    """Time an extractor whose runs are delayed: number of the run to the factor on its time."""
-    runs = count()
+class _Runs:
+    """An extractor whose runs are delayed: number of the run to the factor on its time."""
 
-    def run(given: list[str]) -> cost.Timed:
-        took = START + seconds * sum(map(len, given))
-        return cost.Timed(took * delays(next(runs)), np.zeros((len(given), 2)), len(given))
+    def __init__(self, delays: Callable[[int], float], seconds: float) -> None:
+        self.delays = delays
+        self.seconds = seconds
+        self.number = 0
 
-    return cost.rate_of(run, WORDS, 1800)
+    def __call__(self, given: list[str]) -> cost.Timed:
+        took = (START + self.seconds * sum(map(len, given))) * self.delays(self.number)
+        self.number += 1
+        return cost.Timed(took, np.zeros((len(given), 2)), len(given))
+
+
+def _rate(delays: Callable[[int], float]) -> cost.Rate:
+    return cost.rate_of(_Runs(delays, PER_LETTER), WORDS, 1800)
 
 
 @pytest.mark.parametrize("delayed", range(8))
@@ -86,14 +92,13 @@ def test_a_load_that_lasts_is_in_the_estimate() -> None:
 
 def test_a_slow_model_is_timed_once() -> None:
     """A sample of minutes has the load of minutes in its mean; two more would cost as many."""
-    runs = []
-    found = _rate(lambda number: float(not runs.append(number)), seconds=0.01)
-    assert found.per_letter == pytest.approx(0.01)
-    assert len(runs) == 3
+    runs = _Runs(lambda _: 1.0, 0.01)
+    assert cost.rate_of(runs, WORDS, 1800).per_letter == pytest.approx(0.01)
+    assert runs.number == 3
 
 
 def test_a_model_that_costs_nothing_is_not_repeated_for_ever() -> None:
-    runs = []
-    found = _rate(lambda number: float(not runs.append(number)), seconds=0.0)
+    runs = _Runs(lambda _: 1.0, 0.0)
+    found = cost.rate_of(runs, WORDS, 1800)
     assert (found.per_letter, found.peak) == (0.0, cost.REPEATS_MAX * cost.SAMPLE)
-    assert len(runs) <= 3 + 4 + 2 * cost.MORE_PAIRS
+    assert runs.number <= 3 + 4 + 2 * cost.MORE_PAIRS

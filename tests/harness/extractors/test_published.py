@@ -2,6 +2,7 @@
 
 import json
 import tomllib
+from typing import Any
 
 import numpy as np
 import pytest
@@ -69,14 +70,14 @@ POSITIONS = 36
 """The published number of tokens is beyond those of a lookalike."""
 
 
-def entry_options(model_id: str) -> dict[str, object]:
+def entry_options(model_id: str) -> dict[str, Any]:
     file = ROOT / f"leaderboard/policy/models/{model_id}.toml"
     return values(tomllib.loads(file.read_text(encoding="utf-8"))["run"]["options"])
 
 
 @pytest.mark.parametrize("family", LOOKALIKE)
 def test_the_options_of_an_entry_run_on_its_lookalike(written, family):
-    tried: list[dict[str, object]] = []
+    tried: list[dict[str, Any]] = []
     for model_id in LOOKALIKE[family]:
         options = entry_options(model_id)
         own = OWN.get(family, ())
