@@ -2,15 +2,15 @@
 
 A run of the extractor costs its start, measured with a few sequences, and time in proportion to the
 letters, measured with `SAMPLE` sequences of the tasks; where these are too few to time, they are
-repeated. Scoring is timed once, on the smallest task with made-up embeddings of the same width, and
-scaled by the number of sequences.
+repeated, and start and sample are timed in turn three times. Scoring is timed once, on the smallest
+task with made-up embeddings of the same width, and scaled by the number of sequences.
 """
 
 import random
 import shutil
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import Field
@@ -39,8 +39,9 @@ FEW = 8
 TIMED_MIN = 2.0
 """Seconds by which the sample has to take longer than the start, or as long as the start where that
 is more: less is within the noise of a start on a busy machine."""
-QUICK_START, MORE_STARTS = 10.0, 2
-"""A start that takes fewer seconds is timed so often again, and the median taken."""
+QUICK, MORE_PAIRS = 30.0, 2
+"""A start and a sample that together take fewer seconds are timed so often again: a longer one has
+most of the load of a busy machine in its own mean."""
 REPEATS_MAX = 256
 """The sample is repeated at most so often: 65,536 sequences that take no longer cost nothing."""
 GROWTH = 4
@@ -131,15 +132,16 @@ def measured(here: Ready, tasks: Sequence[str], say: Say) -> Sampled:
     reading = (time.monotonic() - started) / len(tasks)
     chosen = _chosen(sizes, samples)
     say(f"timing the extractor on {len(chosen)} sequences")
-    start, per_letter, values, peak = _timed(here, chosen)
+    timed = _timed(here, chosen)
+    values = timed.values
     smallest = min(sizes, key=lambda task: (sizes[task].sequences, task))
     say(f"timing the scoring on {smallest}")
     found = Sampled(
         sizes=sizes,
-        start=start,
-        per_letter=per_letter,
+        start=timed.start,
+        per_letter=timed.per_letter,
         row_bytes=values.shape[1] * values.dtype.itemsize,
-        peak=peak,
+        peak=timed.peak,
         reading=reading,
         scored=sizes[smallest].sequences,
         scoring=_scoring(here, smallest, values),
@@ -167,33 +169,67 @@ def _chosen(sizes: Mapping[str, TaskSize], samples: Mapping[str, list[str]]) -> 
     return [one for task, share in shares.items() for one in samples[task][:share]]
 
 
-def _timed(here: Ready, sequences: list[str]) -> tuple[float, float, "np.ndarray", int]:
-    """Return seconds of a start, seconds per letter, the embeddings and the peak of memory."""
+class Timed(NamedTuple):
+    """One run of the extractor."""
 
-    def run(given: list[str]) -> tuple[float, "np.ndarray", int]:
+    seconds: float
+    values: "np.ndarray"
+    peak: int
+    """Bytes."""
+
+
+class Rate(NamedTuple):
+    """What running the extractor on a sample shows."""
+
+    start: float
+    """Seconds of a run without sequences."""
+    per_letter: float
+    """Seconds."""
+    values: "np.ndarray"
+    """Embeddings of the sample."""
+    peak: int
+    """Bytes of memory of its largest run."""
+
+
+def _timed(here: Ready, sequences: list[str]) -> Rate:
+    """Time the extractor in the sandbox. Raises what the sandbox does."""
+
+    def run(given: list[str]) -> Timed:
         started = time.monotonic()
         ran = run_in_sandbox(given, here.spec, here.sandbox, here.machine.limits)
-        return time.monotonic() - started, ran.values, ran.peak
+        return Timed(time.monotonic() - started, ran.values, ran.peak)
 
+    return rate_of(run, sequences, here.machine.limits.seconds / 2)
+
+
+def rate_of(run: Callable[[list[str]], Timed], sequences: list[str], allowed: float) -> Rate:
+    """Return the rate at which `run` embeds; no run may take more than about `allowed` seconds.
+
+    Start and sample are timed in turn, and the median of their differences is taken: one run that
+    another program delays changes it little, and a load that both have cancels.
+    """
     few = sequences[: min(FEW, len(sequences))]
     run(few)  # the first start also reads libraries and weights from disk
-    starts = [run(few)[0]]
-    if starts[0] < QUICK_START:
-        starts += [run(few)[0] for _ in range(MORE_STARTS)]
-    start = statistics.median(starts)
-    letters = sum(map(len, few))
-    took, values, peak = run(sequences)
-    times, first = 1, values
-    allowed = here.machine.limits.seconds / 2
+    start, sample, times = run(few).seconds, run(sequences), 1
+    values, peak = sample.values, sample.peak
     while (
-        took - start < max(TIMED_MIN, start)
+        sample.seconds - start < max(TIMED_MIN, start)
         and times < REPEATS_MAX
-        and start + GROWTH * (took - start) < allowed
+        and start + GROWTH * (sample.seconds - start) < allowed
     ):
         times *= GROWTH
-        took, _, peak = run(sequences * times)
-    per_letter = max(0.0, took - start) / max(1, sum(map(len, sequences)) * times - letters)
-    return max(0.0, start - per_letter * letters), per_letter, first, peak
+        sample = run(sequences * times)
+        peak = max(peak, sample.peak)
+    starts, differences = [start], [sample.seconds - start]
+    if start + sample.seconds < QUICK:
+        for _ in range(MORE_PAIRS):
+            starts.append(run(few).seconds)
+            differences.append(run(sequences * times).seconds - starts[-1])
+    letters = sum(map(len, few))
+    over = sum(map(len, sequences)) * times - letters
+    per_letter = max(0.0, statistics.median(differences)) / max(1, over)
+    start = max(0.0, statistics.median(starts) - per_letter * letters)
+    return Rate(start, per_letter, values, peak)
 
 
 def _scoring(here: Ready, task: str, values: "np.ndarray") -> float:

@@ -46,6 +46,8 @@ HEADER_MAX = 1 << 16
 """Bytes of an extended header: a path has at most 4,096."""
 CHUNK = 1 << 20
 GZIP = b"\x1f\x8b"
+OTHER_KINDS = {b"PK\x03\x04": "a zip archive", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"<": "a page"}
+"""How a file begins that people name an archive, and what it is."""
 _REGULAR = (b"0", b"\0", b"7")
 _PAX, _PAX_GLOBAL, _LONG_NAME, _LONG_LINK = b"x", b"g", b"L", b"K"
 _EXTENDED = (_PAX, _PAX_GLOBAL, _LONG_NAME, _LONG_LINK)
@@ -55,6 +57,10 @@ _EXTENDED_MAX = 8
 
 class BrokenArchiveError(Exception):
     """The bytes are no archive, or one that nobody needs."""
+
+
+class NotTarError(BrokenArchiveError):
+    """The bytes are whole, but of another kind."""
 
 
 class ArchiveMember(NamedTuple):
@@ -123,11 +129,14 @@ def tar_members(stream: io.BufferedIOBase, limit: int) -> Iterator[ArchiveMember
     told: dict[str, str] = {}
     extended = 0
     while True:
+        first = source.read == 0
         block = source.some(BLOCK)
         if not block or not block.strip(b"\0"):
             return
-        if len(block) < BLOCK or _checksum(block) != _number(block[148:156]):
-            raise BrokenArchiveError("it is not a tar archive")
+        if len(block) < BLOCK or not _is_header(block):
+            if first and len(block) == BLOCK:
+                raise NotTarError(_kind_of(block))
+            raise BrokenArchiveError("it is damaged")
         size, kind = _number(block[124:136]), block[156:157]
         if kind in _EXTENDED:
             extended += 1
@@ -174,6 +183,19 @@ def _extended(kind: bytes, content: bytes) -> dict[str, str]:
     return found
 
 
+def _is_header(block: bytes) -> bool:
+    try:
+        return _checksum(block) == _number(block[148:156])
+    except BrokenArchiveError:
+        return False
+
+
+def _kind_of(block: bytes) -> str:
+    """Return what a file is that does not begin as a tar archive."""
+    kinds = (kind for start, kind in OTHER_KINDS.items() if block.startswith(start))
+    return f"it is {next(kinds, 'something else')}, expected a tar archive, plain or gzip"
+
+
 def _checksum(block: bytes) -> int:
     """Return the sum of a header's bytes, those of the sum itself read as spaces."""
     return sum(block[:148]) + sum(b" " * 8) + sum(block[156:])
@@ -203,6 +225,10 @@ def _name(block: bytes) -> str:
     return joined.decode("utf-8", "replace")
 
 
+NOT_TAR = (
+    "correct the entry of the model registry, or fetch the files by hand and name their folder: "
+    "--weights DIR"
+)
 ARCHIVE_MAX = 1 << 36
 """Bytes of an unpacked archive: a decompressor can make any number of them from few."""
 WEIGHTS = Purpose(
@@ -250,6 +276,8 @@ def extract(address: str, members: Mapping[str, Path], sha256: Mapping[str, str]
                 if not waiting:
                     return
             require_whole(response)
+        except NotTarError as error:
+            raise WeightsRefused(f"{address}: {error}", NOT_TAR) from error
         except BrokenArchiveError as error:
             raise undelivered(address, error, WEIGHTS) from error
         except (OSError, EOFError, http.client.HTTPException) as error:

@@ -7,7 +7,7 @@ library. A pickle is never opened here.
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -29,6 +29,9 @@ PICKLE_LEVEL = 2
 WEIGHT_ENDINGS = frozenset({*PICKLED, ".safetensors", ".h5", ".msgpack", ".onnx"})
 PATTERNS = ("*.json", "*.txt", "*.model", "*.vocab", "*.py")
 """Files of a Hub repository that are fetched beside the weight files that the commitment names."""
+BY_HAND = "fetch the files by hand and name their folder: --weights DIR; digests are compared"
+POINTER = b"version https://git-lfs.github.com/spec/"
+"""How the file begins that a clone without git-lfs has in place of a large one."""
 CONFIG_MAX = 1 << 26
 """Bytes of one JSON file of a model: the largest vocabularies in use have a few million."""
 
@@ -53,7 +56,7 @@ def fetch(
             "commit to a revision of 40 hex digits",
         )
     from huggingface_hub import HfApi  # a second to import
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+    from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, LocalEntryNotFoundError
 
     download.limit(download.DOWNLOAD_LIMITS)
     try:
@@ -65,9 +68,11 @@ def fetch(
         )
     except (HfHubHTTPError, LocalEntryNotFoundError, ValueError) as error:
         said = str(error).partition("\n")[0]
+        advice = "check the network, and that the repository is public and still has that commit"
+        if isinstance(error, GatedRepoError):
+            said, advice = "it is gated", f"accept its terms there; {BY_HAND}"
         raise WeightsRefused(
-            f"{weights.location} at {weights.revision} cannot be fetched: {said}",
-            "check the network, and that the repository is public and still has that commit",
+            f"{weights.location} at {weights.revision} cannot be fetched: {said}", advice
         ) from error
     except (OSError, RuntimeError) as error:
         told = download.storage_failure(error)
@@ -106,7 +111,7 @@ def _fetch_files(weights: Weights, folder: Path, say: Say) -> Path:
         raise UsageProblem(
             f"{first_and_more(unknown) or 'the weights'}: no address to fetch from "
             f"({weights.kind} {weights.location})",
-            "fetch the files by hand and name their folder: --weights DIR; digests are compared",
+            BY_HAND,
         )
     archives: dict[str, dict[str, str]] = {}
     for name in lacking:
@@ -148,7 +153,9 @@ def verify_weights(folder: Path, weights: Weights, level: int) -> dict[str, str]
                 f"{name}: sha256 {found}, the commitment has {expected}"
                 if found
                 else f"{name}: there is no such file, the commitment has sha256 {expected}",
-                "fetch the committed revision; other weights need a submission of their own",
+                "it is a pointer of git-lfs: run `git lfs pull` in its folder"
+                if found and _is_pointer(files[name])
+                else "fetch the committed revision; other weights need a submission of their own",
             )
     for name, file in files.items():
         if file.suffix in WEIGHT_ENDINGS and name not in weights.files:
@@ -165,7 +172,7 @@ def verify_weights(folder: Path, weights: Weights, level: int) -> dict[str, str]
         if file.suffix == ".safetensors":
             _check_safetensors(file, name)
     for name, raw in configurations.items():
-        _check_config(raw, name)
+        _check_config(raw, name, weights, files)
     if weights.kind != "none" and not weights.files:
         raise WeightsRefused(
             "the commitment names no weight file",
@@ -174,8 +181,16 @@ def verify_weights(folder: Path, weights: Weights, level: int) -> dict[str, str]
     return digests
 
 
+def _is_pointer(file: Path) -> bool:
+    with file.open("rb") as stream:
+        return stream.read(len(POINTER)) == POINTER
+
+
 def _files(folder: Path) -> dict[str, Path]:
-    """Return name to path of every file, without the cache of the Hub's client."""
+    """Return name to path of every file, without the cache of the Hub's client.
+
+    Raises WeightsRefused for a link: the sandbox shows this folder alone.
+    """
     found = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
@@ -184,7 +199,8 @@ def _files(folder: Path) -> dict[str, Path]:
         if path.is_symlink() or not (path.is_file() or path.is_dir()):
             raise WeightsRefused(
                 f"{name} is a link or a special file, expected a regular file",
-                "replace it by the file itself",
+                "replace it by the file itself: `cp -rL` copies what links point to, and "
+                "`hf download --local-dir DIR` makes none",
             )
         if path.is_file():
             found[name] = path
@@ -211,16 +227,23 @@ def _config(file: Path, name: str) -> bytes:
     return file.read_bytes()
 
 
-def _check_config(raw: bytes, name: str) -> None:
-    """Refuse `auto_map` entries that name another repository, whose revision nothing pins."""
+def _check_config(raw: bytes, name: str, weights: Weights, files: Mapping[str, Path]) -> None:
+    """Refuse `auto_map` entries that name another repository, whose revision nothing pins.
+
+    An entry may name the repository itself, and then has to name a module that is here.
+    """
     try:
         value = pydantic_core.from_json(raw)  # this parser bounds the depth
     except ValueError as error:
         raise WeightsRefused(f"{name} is not JSON: {error}", "repair or remove it") from error
+    on_hub = weights.kind == "huggingface"
     for text in _mapped(value):
-        if "--" in text:
+        repository, mark, inside = text.partition("--")
+        own = f"{inside.partition('.')[0]}.py" in files
+        if mark and not (own and (repository == weights.location or not on_hub)):
             raise WeightsRefused(
-                f"{name}: auto_map names {text!r}, code of another repository that nothing pins",
+                f"{name}: auto_map names {quoted(text)}, code of another repository that nothing "
+                "pins",
                 "ask for that module beside the weights, named without `--`",
             )
 

@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import inspect
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,11 +27,28 @@ AUTO_CLASSES = tuple(
 )
 """The Auto classes of transformers, plain AutoModel first."""
 _SHOWN = 3
+_CAUSE_MAX = 400
+"""Characters of an exception that a message shows: transformers gives its advice in the first."""
+_SAFE_FILES = ("model.safetensors", "model.safetensors.index.json")
+"""Files of which a checkpoint in safetensors has one, as transformers names them."""
 
 
 def check_model_class(options: Options) -> None:
     """Raise ExtractorError for an `auto_class` that does not exist, before anything is loaded."""
     check_class("auto_class", options.auto_class, AUTO_CLASSES)
+
+
+def check_configuration(origin: Origin, options: Options) -> None:
+    """Raise ExtractorError where a class of transformers lacks the configuration it is built by."""
+    is_package = options.auto_class.partition(":")[0] == "package"
+    if options.weights or is_package or origin.file("config.json") is not None:
+        return
+    msg = (
+        f"{origin.name!r} has no config.json at its top, by which the model is built: name the "
+        "folder that has it, or declare weights=FILE with auto_class=transformers:CLASS and "
+        "config_arguments"
+    )
+    raise ExtractorError(msg)
 
 
 def load_model(origin: Origin, options: Options, device: str) -> tuple[Any, dict[str, Any]]:
@@ -47,7 +65,7 @@ def load_model(origin: Origin, options: Options, device: str) -> tuple[Any, dict
     else:
         model, info, safe = _from_files(
             cls,
-            origin.name,
+            origin,
             dtype=getattr(torch, options.dtype),
             **origin.keywords,
             **options.config_arguments,
@@ -91,22 +109,16 @@ def _spelled(cls: Any, options: dict[str, Any]) -> dict[str, Any]:  # any model 
     return found
 
 
-def _from_files(cls: Any, name: str, **options: Any) -> tuple[Any, dict[str, Any], bool]:
+def _from_files(cls: Any, origin: Origin, **options: Any) -> tuple[Any, dict[str, Any], bool]:
     """Load safetensors; only where there are none, the older format, read as tensors alone."""
-    for safe in (True, False):
-        try:
-            model, info = cls.from_pretrained(
-                name,
-                use_safetensors=safe,
-                output_loading_info=True,
-                **_spelled(cls, {"weights_only": True, **options}),
-            )
-        except OSError:
-            if not safe:
-                raise
-        else:
-            return model, info, safe
-    raise AssertionError
+    safe = any(origin.file(name) is not None for name in _SAFE_FILES)
+    model, info = cls.from_pretrained(
+        origin.loads_from,
+        use_safetensors=safe,
+        output_loading_info=True,
+        **_spelled(cls, {"weights_only": True, **options}),
+    )
+    return model, info, safe
 
 
 def _check_weights(name: str, model: Any, info: dict[str, Any], options: Options) -> None:
@@ -238,7 +250,15 @@ def _submodule(model: Any, path: str) -> Any:
         raise ExtractorError(msg) from None
 
 
-def first_line(error: BaseException) -> str:
-    """Return type and first line of an exception."""
-    text = str(error).strip()
-    return f"{type(error).__name__}: {text.splitlines()[0] if text else ''}"
+def cause_of(error: BaseException) -> str:
+    """Return type and text of an exception in one line, and of what caused it, if that is other."""
+    text = " ".join(str(error).split())
+    cause = error.__cause__
+    because = f" ({cause_of(cause)})" if cause is not None and not _repeats(text, cause) else ""
+    shown = textwrap.shorten(text, _CAUSE_MAX, placeholder=" ...")
+    return f"{type(error).__name__}: {shown}{because}"
+
+
+def _repeats(text: str, cause: BaseException) -> bool:
+    """Whether a text has all of what caused it already."""
+    return " ".join(str(cause).split()) in text

@@ -11,10 +11,10 @@ from reference_harness import batching as batches
 from reference_harness.memory import MemoryLimit
 
 from .base import BaseEmbeddingExtractor, ExtractorError
-from .checkpoint import check_model_class, first_line, load_model
+from .checkpoint import cause_of, check_configuration, check_model_class, load_model
 from .inputs import embedding_rows, inputs_of, limit_of, pad_id
 from .options import parse
-from .origin import check_code, origin_of
+from .origin import check_code, loadable, origin_of
 from .outputs import Output
 from .pooling import POOLINGS
 from .preparation import preparation_of
@@ -144,18 +144,21 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         origin = origin_of(self.name_model, said.revision, trust_remote_code=said.trust_remote_code)
         try:
             check_code(origin)
-            self._tokens = load_tokens(origin, said)
-            self.model, self.source = load_model(origin, said, self.device)
+            check_configuration(origin, said)
+            with loadable(origin) as found:
+                self._tokens = load_tokens(found, said)
+                self.model, self.source = load_model(found, said, self.device)
         except ExtractorError:
             raise
         except Exception as error:
-            msg = f"{self.name_model!r} cannot be loaded: {first_line(error)}; see the cause above"
+            msg = f"{self.name_model!r} cannot be loaded: {cause_of(error)}"
             raise ExtractorError(msg) from error
         self.tokenizer = self._tokens.inner
 
     def _set_up(self) -> None:
         """Measure what model and tokenizer take, and refuse what they cannot do."""
         said, model, tokens = self._options, self.model, self._tokens
+        self._check_vocabulary()
         inputs = inputs_of(model, tokens, said)
         self._takes_mask = inputs.takes_mask
         self._output = Output(model, inputs, said.output, said.layer)
@@ -184,6 +187,19 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
             )
             raise ExtractorError(msg)
 
+    def _check_vocabulary(self) -> None:
+        """Refuse a tokenizer that does not know DNA: other sequences would have the same row."""
+        (own,), unknown = self._tokens.ids([_PROBE], special=False), self._tokens.unknown_id
+        lost = sum(token == unknown for token in own)
+        if own and 2 * lost <= len(own):
+            return
+        msg = (
+            f"the tokenizer does not read DNA: unknown tokens of {_PROBE!r}: {lost} of {len(own)}; "
+            "rows would not depend on the sequence; declare letters=spaced where it reads letters "
+            "with spaces, tokenizer=characters or kmers with a vocabulary, or case=sensitive"
+        )
+        raise ExtractorError(msg)
+
     def _measure(self) -> None:
         """Run one short sequence for the width, and beside a longer one for the mask."""
         said = self._options
@@ -201,7 +217,7 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         except Exception as error:
             msg = (
                 f"{type(self.model).__name__} does not run on a sequence of {len(half)} tokens: "
-                f"{first_line(error)}; see the cause above, and declare what it needs"
+                f"{cause_of(error)}; declare what it needs"
             )
             raise ExtractorError(msg) from error
         self.batching = "exact" if unmasked else said.batching

@@ -1,11 +1,14 @@
 """Where a checkpoint lies, pinned; and which class of it or of transformers is meant."""
 
+import contextlib
+import dataclasses
 import difflib
 import importlib
 import importlib.util
 import json
 import re
-from collections.abc import Iterable
+import tempfile
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +24,10 @@ from .space import Space
 
 OWN_CLASSES = {"gated_bert": GatedBert, "janus": Janus, "space": Space}
 """Models that no package has, written here: `own:NAME` to its class."""
+_MAPPED = ("config.json", "tokenizer_config.json")
+"""Files whose `auto_map` names classes of a repository's own code."""
+_MARK = "--"
+"""Between a repository and a class of its code: `OWNER/NAME--MODULE.CLASS`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +38,13 @@ class Origin:
     revision: str | None
     local: bool
     trust_remote_code: bool
+    shadow: str = ""
+    """A folder that stands for the checkpoint's own while it is loaded; empty: its own."""
+
+    @property
+    def loads_from(self) -> str:
+        """What `from_pretrained` is given."""
+        return self.shadow or self.name
 
     @property
     def keywords(self) -> dict[str, Any]:
@@ -76,19 +90,65 @@ def origin_of(name: str, revision: str | None, *, trust_remote_code: bool) -> Or
 
 
 def check_code(origin: Origin) -> None:
-    """Refuse `other/repo--module.Class`: that code is not under the revision we pin."""
-    for file in ("config.json", "tokenizer_config.json"):
-        path = origin.file(file)
-        if path is None:
-            continue
-        for reference in _strings(json.loads(path.read_bytes()).get("auto_map")):
-            if "--" in reference:
-                msg = (
-                    f"{file} of {origin.name!r} takes its code from another repository "
-                    f"({reference}), which the revision does not pin: copy the code into one "
-                    "repository"
-                )
-                raise ExtractorError(msg)
+    """Refuse code of another repository, which is not under the revision that we pin.
+
+    `OWNER/NAME--module.Class` may name the repository itself. What a folder's own repository is
+    called is not known: the module then has to be in the folder. Raises ExtractorError.
+    """
+    for file, reference in _references(origin):
+        repository, mark, name = reference.partition(_MARK)
+        own = (
+            origin.file(f"{name.partition('.')[0]}.py") is not None
+            if origin.local
+            else repository == origin.name
+        )
+        if mark and not own:
+            msg = (
+                f"{file} of {origin.name!r} takes its code from another repository "
+                f"({reference}), which the revision does not pin: copy the code into one "
+                "repository"
+            )
+            raise ExtractorError(msg)
+
+
+@contextlib.contextmanager
+def loadable(origin: Origin) -> Iterator[Origin]:
+    """Yield a folder whose code is taken from itself, also where it names its repository.
+
+    transformers looks for `OWNER/NAME--module.Class` on the Hub, even if the folder has the module.
+    """
+    if not origin.local or not any(_MARK in reference for _, reference in _references(origin)):
+        yield origin
+        return
+    with tempfile.TemporaryDirectory(prefix="geneb-ci-") as shadow:
+        for path in Path(origin.name).resolve().iterdir():
+            Path(shadow, path.name).symlink_to(path)
+        for file in {file for file, _ in _references(origin)}:
+            read = json.loads(Path(shadow, file).read_bytes())
+            read["auto_map"] = _unmarked(read["auto_map"])
+            Path(shadow, file).unlink()
+            Path(shadow, file).write_text(json.dumps(read), encoding="utf-8")
+        yield dataclasses.replace(origin, shadow=shadow)
+
+
+def _references(origin: Origin) -> list[tuple[str, str]]:
+    """Return each class of the checkpoint's own code, beside the file that names it."""
+    paths = ((file, origin.file(file)) for file in _MAPPED)
+    return [
+        (file, reference)
+        for file, path in paths
+        if path is not None
+        for reference in _strings(json.loads(path.read_bytes()).get("auto_map"))
+    ]
+
+
+def _unmarked(value: object) -> object:
+    """Return a nest of texts, each without the repository before its mark."""
+    if isinstance(value, str):
+        return value.rpartition(_MARK)[2]
+    if isinstance(value, dict):
+        return {key: _unmarked(one) for key, one in value.items()}
+    return [_unmarked(one) for one in value] if isinstance(value, list) else value
 
 
 def check_class(option: str, value: str, auto: tuple[str, ...]) -> None:
@@ -150,7 +210,7 @@ def class_of(value: str, origin: Origin) -> Any:  # any class of that form
         return _member(importlib.import_module(module), leaf)
     if colon and kind == "repository":
         return get_class_from_dynamic_module(
-            name, origin.name, revision=origin.revision, local_files_only=origin.local
+            name, origin.loads_from, revision=origin.revision, local_files_only=origin.local
         )
     return getattr(transformers, name or kind)
 

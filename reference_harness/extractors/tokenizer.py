@@ -58,6 +58,12 @@ class Tokens:
         return next((int(one) for one in ids if one is not None), None)
 
     @property
+    def unknown_id(self) -> int | None:
+        """The id of what is not in the vocabulary, if there is one."""
+        said = self.inner.unknown if self.own else getattr(self.inner, "unk_token_id", None)
+        return None if said is None else int(said)
+
+    @property
     def special_count(self) -> int:
         """How many special tokens it adds to a sequence; the prefix counts for ours alone."""
         if self.own:
@@ -125,7 +131,7 @@ def load_tokens(origin: Origin, options: Options) -> Tokens:
     if options.tokenizer in OWN_TOKENIZERS:
         return Tokens(inner=word_tokenizer(options, origin))
     named = "AutoTokenizer" if options.tokenizer == "auto" else options.tokenizer
-    inner = class_of(named, origin).from_pretrained(origin.name, **origin.keywords)
+    inner = class_of(named, origin).from_pretrained(origin.loads_from, **origin.keywords)
     if not callable(inner):
         msg = f"tokenizer is {options.tokenizer!r}, which gives no tokenizer: name another class"
         raise ExtractorError(msg)

@@ -2,7 +2,9 @@
 
 import json
 import random
+from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from geneb_ci.audit import cost
@@ -49,3 +51,54 @@ def test_a_task_costs_two_starts_and_its_letters_with_those_of_decoys_and_varian
     assert cost.variants(TaskSize(sequences=100, letters=1, test=40), 13) == 220
     assert cost.variants(TaskSize(sequences=9000, letters=1, test=5000), 13) == 1232
     assert Sampled.model_validate_json(json.dumps(sampled.model_dump())) == sampled
+
+
+PER_LETTER, START = 2e-4, 4.0
+WORDS = ["ACGT" * 25] * cost.SAMPLE
+
+
+class _Runs:
+    """An extractor whose runs are delayed: number of the run to the factor on its time."""
+
+    def __init__(self, delays: Callable[[int], float], seconds: float) -> None:
+        self.delays = delays
+        self.seconds = seconds
+        self.number = 0
+
+    def __call__(self, given: list[str]) -> cost.Timed:
+        took = (START + self.seconds * sum(map(len, given))) * self.delays(self.number)
+        self.number += 1
+        return cost.Timed(took, np.zeros((len(given), 2)), len(given))
+
+
+def _rate(delays: Callable[[int], float]) -> cost.Rate:
+    return cost.rate_of(_Runs(delays, PER_LETTER), WORDS, 1800)
+
+
+@pytest.mark.parametrize("delayed", range(8))
+def test_one_run_that_is_delayed_does_not_change_the_estimate(delayed: int) -> None:
+    quiet = _rate(lambda _: 1.0)
+    assert (quiet.start, quiet.per_letter) == pytest.approx((START, PER_LETTER))
+    found = _rate(lambda number: 1.8 if number == delayed else 1.0)
+    for tasks in (1000, 100_000):  # of 100 letters
+        ratio = (found.start + found.per_letter * 100 * tasks) / (START + PER_LETTER * 100 * tasks)
+        assert ratio == pytest.approx(1, abs=0.25)
+
+
+def test_a_load_that_lasts_is_in_the_estimate() -> None:
+    found = _rate(lambda _: 3.0)
+    assert (found.start, found.per_letter) == pytest.approx((3 * START, 3 * PER_LETTER))
+
+
+def test_a_slow_model_is_timed_once() -> None:
+    """A sample of minutes has the load of minutes in its mean; two more would cost as many."""
+    runs = _Runs(lambda _: 1.0, 0.01)
+    assert cost.rate_of(runs, WORDS, 1800).per_letter == pytest.approx(0.01)
+    assert runs.number == 3
+
+
+def test_a_model_that_costs_nothing_is_not_repeated_for_ever() -> None:
+    runs = _Runs(lambda _: 1.0, 0.0)
+    found = cost.rate_of(runs, WORDS, 1800)
+    assert (found.per_letter, found.peak) == (0.0, cost.REPEATS_MAX * cost.SAMPLE)
+    assert runs.number <= 3 + 4 + 2 * cost.MORE_PAIRS

@@ -1,6 +1,9 @@
 """Weights from Zenodo, Drive, Dataverse and plain servers: by digest, over loopback."""
 
+import bz2
 import hashlib
+import lzma
+import random
 from pathlib import Path
 
 import numpy as np
@@ -141,7 +144,12 @@ ARCHIVES = {
         tar_gz({}, {f"models/Small.1024nt/{name}": "/etc/passwd" for name in FILES}),
         "is a link or a folder",
     ),
-    "no archive": (b"not a tar file at all" * 100, "cannot be fetched"),
+    "no archive": (b"not a tar file at all" * 100, "it is something else, expected a tar archive"),
+    "zip": (b"PK\x03\x04" + bytes(600), "it is a zip archive, expected a tar archive"),
+    "bzip2": (bz2.compress(random.Random(1).randbytes(600)), "it is bzip2, expected a tar"),
+    "xz": (lzma.compress(random.Random(1).randbytes(600)), "it is xz, expected a tar"),
+    "a page": (b"<html>Sign in</html>" * 50, "it is a page, expected a tar archive"),
+    "half a header": (b"models/Small.1024nt/", "cannot be fetched: it is damaged"),
 }
 
 
@@ -152,6 +160,8 @@ def test_an_archive_that_is_not_as_the_entry_says(name, tmp_path):
     with loopback(shelf.handler()) as server, pytest.raises(WeightsRefused) as caught:
         provide(registered_weights(source_of("archive", server)), tmp_path, 2)
     assert message in caught.value.message
+    by_hand = "correct the entry of the model registry, or fetch the files by hand"
+    assert caught.value.fix.startswith(by_hand) == ("expected a tar" in message)
 
 
 def test_an_archive_that_breaks_off(tmp_path):

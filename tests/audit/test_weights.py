@@ -107,7 +107,7 @@ def test_a_pickle_needs_a_sandbox_and_is_not_opened_here(tmp_path: Path):
 def test_code_of_another_repository_is_refused(tmp_path: Path, config: bytes):
     place = folder_of(tmp_path, {"model.safetensors": SOUND, "config.json": config})
     message = refused(place, committed({"model.safetensors": SOUND}))
-    assert message.startswith("config.json: auto_map names 'other/repo--")
+    assert message.startswith('config.json: auto_map names "other/repo--')
 
 
 def test_weights_other_than_committed_are_refused(tmp_path: Path):
@@ -128,6 +128,25 @@ def test_weights_other_than_committed_are_refused(tmp_path: Path):
     assert refused(place, committed(one)) == (
         "link.json is a link or a special file, expected a regular file"
     )
+
+
+def test_a_pointer_of_git_lfs_and_a_link_are_refused_with_what_to_do(tmp_path: Path):
+    """A clone has pointers without git-lfs, and the cache of the Hub's client has links."""
+    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"a" * 64 + b"\nsize 1\n"
+    place = folder_of(tmp_path / "clone", {"model.safetensors": pointer})
+    weights = committed({"model.safetensors": SOUND})
+    with pytest.raises(WeightsRefused) as caught:
+        verify_weights(place, weights, 2)
+    assert caught.value.message.startswith(f"model.safetensors: sha256 {sha256(pointer)}, the ")
+    assert caught.value.fix == "it is a pointer of git-lfs: run `git lfs pull` in its folder"
+    blob = folder_of(tmp_path / "blobs", {"b": SOUND}) / "b"
+    cache = tmp_path / "snapshot"
+    cache.mkdir()
+    (cache / "model.safetensors").symlink_to(blob)
+    with pytest.raises(WeightsRefused) as caught:
+        verify_weights(cache, weights, 2)
+    assert caught.value.message.startswith("model.safetensors is a link or a special file")
+    assert "`cp -rL` copies what links point to" in caught.value.fix
 
 
 def test_no_committed_file_is_no_commitment(tmp_path: Path):
@@ -197,6 +216,30 @@ def test_a_commit_that_is_gone_is_refused(hub: str, tmp_path: Path):
     weights = committed({"model.safetensors": SOUND}, revision="f" * 40)
     with pytest.raises(WeightsRefused, match="cannot be fetched"):
         fetch(weights, tmp_path, endpoint=hub)
+
+
+def test_a_gated_repository_is_named_with_the_way_by_hand(tmp_path: Path):
+    class Gated(BaseHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+        def do_GET(self) -> None:
+            self.send_response(401)
+            self.send_header("X-Error-Code", "GatedRepo")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def do_HEAD(self) -> None:
+            self.do_GET()
+
+    weights = committed({"model.safetensors": SOUND})
+    with loopback(Gated) as address, pytest.raises(WeightsRefused) as caught:
+        fetch(weights, tmp_path, endpoint=address)
+    assert caught.value.message == f"org/model at {COMMIT} cannot be fetched: it is gated"
+    assert caught.value.fix == (
+        "accept its terms there; fetch the files by hand and name their folder: --weights DIR; "
+        "digests are compared"
+    )
 
 
 def test_a_revision_that_can_move_is_refused(tmp_path: Path):

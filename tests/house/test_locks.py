@@ -17,6 +17,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from uv import find_uv_bin
 
+from geneb_ci.models.entry import Environment, parse_entry
 from tests.paths import ROOT
 from tools.lock import environment
 from tools.locks.entries import published_by, read_lock
@@ -29,13 +30,20 @@ TEXTS = {name: (ROOT / name).read_text(encoding="utf-8") for name in NAMES}
 LOCKS = {name: read_lock(text) for name, text in TEXTS.items()}
 TORCH = read_lock((ROOT / "requirements/torch.txt").read_text(encoding="utf-8"))
 TARGETS = [*LINUX, *ARM_MACS]
+FOLDER = ROOT / "leaderboard/policy"
+ENVIRONMENTS = {
+    path.name: read_lock(path.read_text(encoding="utf-8"))
+    for path in sorted(FOLDER.glob("environments/*.txt"))
+}
+"""Locks of the environments in which some models of the registry run."""
 PLATFORMS = ("x86_64-manylinux_2_28", "aarch64-manylinux_2_28", "aarch64-apple-darwin")
 
 
 @pytest.fixture(scope="session")
 def published():
     """Ask for the files of every pinned release."""
-    pins = {(e.name, e.version) for entries in (*LOCKS.values(), TORCH) for e in entries}
+    locks = (*LOCKS.values(), *ENVIRONMENTS.values(), TORCH)
+    pins = {(e.name, e.version) for entries in locks for e in entries}
     try:
         return releases(pins)
     except IndexUnreachableError as error:
@@ -70,6 +78,34 @@ def test_on_intel_macs_only_the_check_installs(published):
 def test_nothing_has_to_be_built_from_source(lock, target, published):
     entries = entries_for(target, LOCKS[lock])
     assert [e for e in entries if not best_wheel(target, published[e.name, e.version])] == []
+
+
+def environments() -> dict[str, Environment]:
+    """Return the environment of each model that has one."""
+    found = {}
+    for path in sorted(FOLDER.glob("models/*.toml")):
+        run = parse_entry(path.read_bytes(), path.name).entry.run
+        if run is not None and run.environment is not None:
+            found[path.stem] = run.environment
+    return found
+
+
+def test_every_lock_of_an_environment_is_that_of_a_model():
+    assert {one.lock for one in environments().values()} == ENVIRONMENTS.keys()
+
+
+@pytest.mark.parametrize("target", LINUX, ids=str)
+def test_an_environment_installs_on_the_pythons_that_its_entry_allows(target, published):
+    """An audit installs wheels alone; a Python without one has to be refused by the entry."""
+    here = ".".join(map(str, target.python))
+    wrong = []
+    for model_id, wanted in environments().items():
+        for entry in entries_for(target, ENVIRONMENTS[wanted.lock]):
+            wheel = best_wheel(target, published[entry.name, entry.version])
+            installs = wheel is not None and wheel.sha256 in entry.hashes
+            if not installs and wanted.python in {None, here}:
+                wrong.append(f"{model_id}: {wanted.lock}: no wheel of {entry}")
+    assert wrong == []
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=str)

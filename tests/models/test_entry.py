@@ -283,3 +283,27 @@ def test_the_lock_of_an_entry_is_the_one_beside_it(model_id):
     if environment is not None:
         raw = (REGISTRY.folder.parent / "environments" / environment.lock).read_bytes()
         assert hashlib.sha256(raw).hexdigest() == environment.sha256
+
+
+HARNESS_HAS = {"numpy", "torch"}
+"""Packages that no lock has: the harness brings them."""
+
+
+@pytest.mark.parametrize("model_id", PUBLIC)
+def test_an_environment_has_what_the_model_was_loaded_with(model_id):
+    """The code of DNABERT imports einops, which neither transformers nor the harness brings."""
+    found = REGISTRY.entry(model_id)
+    assert found is not None
+    assert found.entry.run is not None
+    environment, loading = found.entry.run.environment, found.entry.loading
+    if environment is None:
+        return
+    assert loading is not None
+    lock = REGISTRY.folder.parent / "environments" / environment.lock
+    has = set(re.findall(r"^([a-z0-9-]+)==", lock.read_text(encoding="utf-8"), re.MULTILINE))
+    loaded_with = {one.partition("==")[0] for one in loading.loaded_with}
+    assert loaded_with - HARNESS_HAS <= has
+    needed = {re.fullmatch(r"([a-z0-9-]+)(?: \([0-9.x]+\))?", one) for one in loading.packages}
+    lacking = {one[1] for one in needed if one is not None} - has
+    said = found.entry.run.exercised or ""
+    assert all(name in said for name in lacking), f"how to get {lacking} is not said"

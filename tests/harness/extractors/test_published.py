@@ -1,7 +1,8 @@
-"""The options that describe published models, as words of a command line, on their lookalikes."""
+"""The options by which the entries describe published models, on their lookalikes."""
 
 import json
 import tomllib
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,53 +10,96 @@ import torch
 from transformers import BertConfig, BertForMaskedLM
 
 from reference_harness.extractors.huggingface import HuggingFaceExtractor
-from reference_harness.keywords import texts, values
-from tests.paths import ROOT
+from reference_harness.keywords import values
+from tests.harness.extractors.families import FAMILIES
+from tests.paths import ROOT, SUBMISSIONS
 
-REMOTE = "trust_remote_code=true"
-MASKED = "auto_class=AutoModelForMaskedLM"
-CAUSAL = "auto_class=AutoModelForCausalLM"
-# Lengths are those of the lookalikes: a published one is beyond their positions.
-PUBLISHED = {
-    "METAGENE": ["pooling=mean", "dtype=float32", "max_length=36"],
-    "GenomeOcean": ["padding=left", "max_length=36", "dtype=bfloat16"],
-    "OmniNA": ["padding=left", "max_length=36"],
-    "GPT2-Gene": ["special_tokens=false", "max_length=36"],
-    "GROVER": ["max_length=36"],
-    "NT absolute": [MASKED, "max_length=36"],
-    "NT-v2 rotary": [MASKED, "max_length=36", REMOTE],
-    "SpliceBERT": [
-        "letters=spaced", "truncation=windows", "max_length=36", "stride=17", "last_window=full",
-        "window_weights=equal",
+LOOKALIKE = {
+    "BioFM": ["BioFM-265M"],
+    "Caduceus": [
+        "PlantCaduceus_l32", "caduceus-ph_seqlen-1k_d_model-256_n_layer-4_lr-8e-3",
+        "caduceus-ps_seqlen-131k_d_model-256_n_layer-16",
     ],
-    "BioFM": [
-        "tokenizer=characters", "vocabulary=D,N,A,T,G,C,<cls>,<sep>,<unk>,<pad>", "begin=<cls>",
-        "end=<sep>", "unknown=<unk>", "padding=left", "pooling=penultimate", "max_length=36",
-        "dtype=bfloat16",
+    "DNA-GPT 0.1B": ["dna_gpt0.1b_h"],
+    "DNA-GPT 3B": ["dna_gpt3b_m"],
+    "DNABERT": ["DNABERT-S", "dnabert2-no-flashattention"],
+    "DeepGene file": ["deepgene"],
+    "Enformer": ["enformer-official-rough"],
+    "Evo": ["evo-1-131k-base"],
+    "GENA": ["gena-lm-bert-base", "gena-lm-bert-base-t2t-multi", "gena-lm-bert-large-t2t"],
+    "GENERator": ["GENERator-eukaryote-1.2b-base", "GENERator-eukaryote-3b-base"],
+    "GPT2-Gene": ["gpt2_gene_multi_v2_ft", "gpt2_gene_v1"],
+    "GROVER": ["GROVER"],
+    "GenomeOcean": ["GenomeOcean-4B", "GenomeOcean-500M"],
+    "Genomics-FM": ["genomics-fm"],
+    "HyenaDNA": ["hyenadna-large-1m-seqlen-hf", "hyenadna-medium-160k-seqlen-hf"],
+    "JanusDNA w": ["JanusDNA_72_w"],
+    "JanusDNA wo": ["JanusDNA_72_wo"],
+    "LucaOne": ["LucaOne-default-step36M"],
+    "METAGENE": ["METAGENE-1"],
+    "MutBERT": ["MutBERT"],
+    "NT absolute": [
+        "agro-nucleotide-transformer-1b", "nucleotide-transformer-2.5b-multi-species",
     ],
-    "GENERator": [CAUSAL, "prefix={bos_token}", "multiple_of=6", "max_length=36", REMOTE],
-    "Omni-DNA": [CAUSAL, "max_length=36", REMOTE],
-    "HyenaDNA": ["special_tokens=false", "max_length=36", REMOTE],
-    "Caduceus": ["special_tokens=false", "max_length=none", REMOTE],
-    "DNABERT": ["output=item:0", "pooling=cls", "max_length=36", REMOTE],
-    "GENA": ["submodule=bert", "max_length=36", REMOTE],
-    "MutBERT": ["input=one_hot_tokens", "max_length=36", REMOTE],
-    "LucaOne": [
-        'config_arguments={"task_level": "token_level", "task_type": "embedding"}',
-        'tokenizer_arguments={"seq_type": "gene"}', 'model_arguments={"scale": 2.0}',
-        "max_length=36", REMOTE,
+    "NT-v2 rotary": [
+        "nucleotide-transformer-v2-100m-multi-species",
+        "nucleotide-transformer-v2-250m-multi-species",
+        "nucleotide-transformer-v2-50m-3mer-multi-species",
+        "nucleotide-transformer-v2-50m-multi-species",
     ],
+    "Omni-DNA": ["Omni-DNA-1B", "Omni-DNA-300M"],
+    "OmniNA": ["OmniNA-220m"],
+    "SPACE file": ["space"],
+    "eccDNAMamba": ["eccdnamamba_weights"],
 }  # fmt: skip
-"""Family to options; LucaOne's `scale` is the lookalike's own."""
+"""Family to the models that it stands for; SpliceBERT has a test of its own below."""
+FILE = ("config_arguments", "weights")
+JANUS = (*FILE, "pad_to", "vocabulary")
+GPT = (*FILE, "k", "vocabulary")
+OWN = {
+    "DNA-GPT 0.1B": GPT, "DNA-GPT 3B": GPT, "DNABERT": FILE, "DeepGene file": (*FILE, "prefix"),
+    "Enformer": (*FILE, "fixed_letters"), "Evo": ("keep_float32", "tokenizer", "vocabulary"),
+    "Genomics-FM": FILE, "JanusDNA w": JANUS, "JanusDNA wo": JANUS, "LucaOne": ("model_arguments",),
+    "SPACE file": (*FILE, "fixed_letters"), "eccDNAMamba": (*FILE, "auto_class"),
+}  # fmt: skip
+"""What a lookalike has of its own, or lacks: sizes, names of files, a tokenizer, weights of two
+types, for which `test_tensor_files.py` has tests."""
+PACKAGE = {"auto_class": "AutoModel", "trust_remote_code": True}
+"""In place of Enformer's class of a package, which `tests/bench/bench_environments.py` installs."""
+POSITIONS = 36
+"""The published number of tokens is beyond those of a lookalike."""
 
 
-@pytest.mark.parametrize("family", PUBLISHED)
-def test_the_options_of_a_published_model_describe_its_lookalike(written, family):
-    words = values(texts(PUBLISHED[family], "--option"))
-    extractor = HuggingFaceExtractor(str(written(family)[0]), **words)
-    found = extractor.extract_embeddings(["ACGTACGTTGCA", "GATTACAGCATG" * 2])
-    assert found.shape[0] == 2
-    assert np.isfinite(found).all()
+def entry_options(model_id: str) -> dict[str, Any]:
+    file = ROOT / f"leaderboard/policy/models/{model_id}.toml"
+    return values(tomllib.loads(file.read_text(encoding="utf-8"))["run"]["options"])
+
+
+@pytest.mark.parametrize("family", LOOKALIKE)
+def test_the_options_of_an_entry_run_on_its_lookalike(written, family):
+    tried: list[dict[str, Any]] = []
+    for model_id in LOOKALIKE[family]:
+        options = entry_options(model_id)
+        own = OWN.get(family, ())
+        options = {name: value for name, value in options.items() if name not in own}
+        options |= {k: v for k, v in FAMILIES[family].options.items() if k in own}
+        options |= PACKAGE if family == "Enformer" else {}
+        if options.get("max_length") is not None:
+            options["max_length"] = POSITIONS
+        if options in tried:
+            continue
+        tried.append(options)
+        extractor = HuggingFaceExtractor(str(written(family)[0]), **options)
+        found = extractor.extract_embeddings(["ACGTACGTTGCA", "GATTACAGCATG" * 2])
+        assert found.shape[0] == 2
+        assert np.isfinite(found).all()
+        assert (found[0] != found[1]).any()
+
+
+def test_every_public_model_has_a_lookalike():
+    named = [model_id for models in LOOKALIKE.values() for model_id in models]
+    rows = [path.stem for path in SUBMISSIONS.glob("*.json")]
+    assert sorted([*named, "splicebert-1024nt"]) == sorted(rows)
 
 
 def test_splicebert_is_read_from_its_one_file_by_the_options_of_its_entry(tmp_path):
