@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from geneb_ci.common.finding import first_and_more, plural
-from geneb_ci.common.types import Authorship, Evidence, TrustLevel
+from geneb_ci.common.types import Authorship, Evidence, TrustLevel, has_evidence
 from geneb_ci.submission.names import skeleton
 
 SIGNERS = 2
@@ -168,6 +169,26 @@ class Decision:
         return Authorship.OFFICIAL if self.is_official else Authorship.CONTRIBUTED
 
 
+class RatedSubmission(NamedTuple):
+    """The evidence of a submission, beside the least that is asked for."""
+
+    model_id: str
+    sha256: str
+    decision: Decision
+    least: Evidence
+
+    @property
+    def suffices(self) -> bool:
+        """Whether the evidence is as much as is asked for."""
+        return has_evidence(self.decision.evidence, self.least)
+
+    @property
+    def signers(self) -> tuple[str, ...]:
+        """Who signed the audits that the evidence rests on, each person once."""
+        people = {person(one.signer): one.signer for one in self.decision.basis}
+        return tuple(people[name] for name in sorted(people))
+
+
 def decide(
     sha256: str,
     audits: Iterable[Audit],
@@ -308,7 +329,7 @@ def _reproduced(audits: Sequence[Audit], demands: Demands) -> str:
                 tasks = one.canonical.get(regime, frozenset())
             covered.setdefault(key, set()).update(tasks)
             if not shortcoming(one, demands):
-                signers.setdefault(key, set()).add(_person(one.signer))
+                signers.setdefault(key, set()).add(person(one.signer))
     whole: dict[Versions, set[str]] = {}
     for key, tasks in covered.items():
         if tasks >= demands.tasks and len(signers.get(key, ())) >= SIGNERS:
@@ -321,7 +342,7 @@ def _reproduced(audits: Sequence[Audit], demands: Demands) -> str:
     return f"{plural(len(demands.regimes), 'regime')} {', '.join(sorted(demands.regimes))}"
 
 
-def _person(owner: str) -> str:
+def person(owner: str) -> str:
     """Return an owner's name as it is compared: letter case, spaces and look-alikes are equal."""
     return skeleton(skeleton(owner).casefold())
 

@@ -1,7 +1,7 @@
 """From records to the facts that decide a trust level, and the reasons as text."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from geneb_ci.audit.trust import (
     Audit,
     Decision,
     Demands,
+    RatedSubmission,
     RowAuditFacts,
     Versions,
     decide,
@@ -32,6 +33,7 @@ from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.config import Layout, official_files
 from geneb_ci.common.errors import Exit, GenebError
 from geneb_ci.common.finding import Severity, plural
+from geneb_ci.common.types import Evidence
 from geneb_ci.receipt.seen import gone_since
 from geneb_ci.submission.document import Document
 from geneb_ci.submission.names import MODEL_ID_PATTERN
@@ -88,15 +90,40 @@ def gather(layout: Layout, model_id: str | None = None) -> RepositoryEvidence:
     Raises BadConfiguration when its policy cannot be used.
     """
     repository = AuditRepository(layout)
-    found = list(repository.verifications(model_id))
+    return evidence_from(repository, list(repository.verifications(model_id)))
+
+
+def evidence_from(repository: AuditRepository, found: Sequence[Verification]) -> RepositoryEvidence:
+    """Return what verifications of a repository's records come to.
+
+    Raises BadConfiguration when its policy cannot be used.
+    """
     inputs = repository.inputs
     return RepositoryEvidence(
         audits=tuple(fact for one in found if (fact := audit_of(one, inputs)) is not None),
         broken=tuple(one for one in found if one.broken and one.withdrawn is None),
-        official=official_files(layout),
+        official=official_files(repository.layout),
         demands=demands_of(inputs.policy, inputs.benchmark),
         aborted=aborted_in_a_row(repository),
     )
+
+
+def rated(
+    repository: AuditRepository, found: Sequence[Verification], least: str
+) -> list[RatedSubmission]:
+    """Return the evidence of each submission that verified records are about, in order of name.
+
+    It rests on all records of the repository; the checks of the submission are not run. Raises
+    BadConfiguration when the policy cannot be used.
+    """
+    evidence = evidence_from(repository, list(repository.verifications()))
+    commitments = [one.record.outcome.plan.commitment for one in found if one.record is not None]
+    return [
+        RatedSubmission(model_id, sha256, evidence.decide(sha256), Evidence(least))
+        for model_id, sha256 in sorted(
+            {(one.model_id, one.submission_sha256) for one in commitments}
+        )
+    ]
 
 
 class _Run(NamedTuple):

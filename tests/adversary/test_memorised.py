@@ -30,7 +30,7 @@ from reference_harness.tasks import Split, TaskData
 from reference_harness.variants import KINDS, MAKERS, REVERSED, variants_of
 from tests.adversary.cheats import CAUGHT, KEYS, Memoriser
 from tests.adversary.measure import Case, both_splits, decisions_of
-from tests.adversary.models import ConvolutionExtractor, RoundedExtractor, random_convolution
+from tests.adversary.models import NetworkExtractor, RoundedExtractor, random_convolution
 
 NAMES = ("mini_splice", "mini_histone")
 CASES = [
@@ -67,7 +67,7 @@ def test_a_fresh_set_finds_every_key_and_variants_find_those_that_a_small_change
         KmerExtractor(k=2),
         KmerExtractor(k=3),
         RoundedExtractor(KmerExtractor(k=3)),
-        ConvolutionExtractor(random_convolution()),
+        NetworkExtractor(random_convolution()),
     ],
     ids=["2-mers", "3-mers", "3-mers in bfloat16", "a random convolution"],
 )
