@@ -273,10 +273,10 @@ def verify(
 ) -> "Verifications":
     """Verify audit records, files or folders of them, from public data; all without any named.
 
-    `submissions` is their folder, where it is not the repository's. With `cells`, cells and rows of
-    audits by receipt are computed again, from the folders `receipt` and `data`. `evidence` is the
-    least that each submission needs, see `rated`. A record that does not verify is no error: see
-    `hold`. Raises NothingChecked if there is none, UsageProblem for options that contradict others.
+    `submissions` is their folder, if not the repository's. With `cells`, cells and rows of audits
+    by receipt are computed again, from the folders `receipt` and `data`. `evidence` is the least
+    that each submission needs, see `rated`. A record that does not verify is no error: see `hold`.
+    Raises NothingChecked if there is none, UsageProblem for options that contradict each other.
     """
     from geneb_ci.audit.record import named_records  # cryptography
     from geneb_ci.audit.repository import AuditRepository
@@ -285,9 +285,8 @@ def verify(
     from geneb_ci.render.results import Verifications
     from geneb_ci.submission.reading import located
 
-    layout = find_layout(Path.cwd())
-    own = None if submissions is None else Path(submissions).resolve()
-    repository = AuditRepository(layout, own)
+    own = Path(submissions).resolve() if submissions is not None else None
+    repository = AuditRepository(find_layout(Path.cwd()), own)
     files = named_records(map(Path, records)) or repository.files
     lost = [] if records else list(repository.lost())
     if not files and not lost:
@@ -296,7 +295,7 @@ def verify(
     if not cells and (receipt is not None or data is not None):
         raise UsageProblem("--receipt and --data are for --cells", "add --cells, or leave them out")
     kept, tasks = (None if one is None else Path(one) for one in (receipt, data))
-    again = from_receipt(layout, kept, tasks, say) if cells else None
+    again = from_receipt(repository.layout, kept, tasks, say) if cells else None
 
     def each() -> Iterator[Any]:
         for path in files:
