@@ -87,7 +87,8 @@ def verification_text(found: Sequence[Verification], rated: Sequence[RatedSubmis
             lines.append(f"  ? {plural(left, 'step')} {_NOT_LOOKED_AT}")
         if one.withdrawn is not None:
             lines.append(
-                f"  withdrawn {one.withdrawn.withdrawn_at}: {escape(one.withdrawn.reason)}"
+                f"  withdrawn {one.withdrawn.withdrawn_at} by {escape(one.withdrawn.signer)}: "
+                f"{escape(one.withdrawn.reason)}"
             )
         lines.append("")
     for one in rated:

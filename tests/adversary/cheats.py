@@ -53,6 +53,20 @@ def minhashes(sequence: str) -> list[str]:
     return [f"{salt}:{_minhash(sequence, salt)}" for salt in range(MINHASHES)]
 
 
+SKETCHES, SIGNS = 48, 12
+"""Keys of a composition, and projections whose signs make one."""
+_DIRECTIONS = np.random.RandomState(6).standard_normal((64, SKETCHES * SIGNS))
+
+
+def composition(sequence: str) -> list[str]:
+    """Return hashes of the signs of random projections of the 3-mer counts: nearly equal sequences
+    share most of them."""
+    counts = KmerExtractor(k=3).extract_embeddings([sequence], 1)[0].astype(np.float64)
+    signs = (counts - counts.mean()) @ _DIRECTIONS > 0
+    parts = np.packbits(signs.reshape(SKETCHES, SIGNS), axis=1)
+    return [f"{number}:{one.tobytes().hex()}" for number, one in enumerate(parts)]
+
+
 KEYS: dict[str, Keys] = {
     "whole sequence": whole,
     "first quarter": first_quarter,
@@ -61,8 +75,9 @@ KEYS: dict[str, Keys] = {
     "one minhash": minhash,
     "five minhashes": minhashes,
     "vote of 12-mers": words,
+    "composition of 3-mers": composition,
 }
-CAUGHT = tuple(KEYS)[:5]
+CAUGHT = (*tuple(KEYS)[:5], "composition of 3-mers")
 """Keys that a small change breaks."""
 
 

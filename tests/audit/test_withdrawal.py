@@ -56,6 +56,8 @@ def test_the_command_writes_it_beside_the_record_once(tmp_path, capsys):
     capsys.readouterr()
     assert main(arguments) == 2
     assert "an audit is withdrawn only once" in capsys.readouterr().err
+    assert main(["audit", "verify"]) == 0
+    assert " by a maintainer: " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("reason", ["", "x" * 1001])

@@ -108,6 +108,9 @@ class Measured:
         return KmerExtractor() if "mers" in self.name else NetworkExtractor(random_convolution())
 
 
+EXACT, LUCKY = "bfloat16, no noise", "bfloat16, no noise in the rerun"
+"""Reruns that have none, under the tolerances of bfloat16. Raises over what the code gives there,
+which the forger knows; and over claims that do have the noise, which scores lower."""
 POOLS: dict[str, tuple[Measured, ...]] = {
     "float32": (
         Measured("4-mers", REAL, "float32"),
@@ -117,7 +120,11 @@ POOLS: dict[str, tuple[Measured, ...]] = {
         Measured("4-mers", REAL, "bfloat16"),
         Measured("convolution", REAL, "bfloat16"),
     ),
-    "bfloat16, rerun without noise": (
+    EXACT: (
+        Measured("4-mers", REAL, "bfloat16", noisy=False),
+        Measured("convolution", REAL, "bfloat16", noisy=False),
+    ),
+    LUCKY: (
         Measured("4-mers", REAL, "bfloat16", noisy=False),
         Measured("convolution", REAL, "bfloat16", noisy=False),
     ),
@@ -176,7 +183,10 @@ def tables(work: Path) -> list[str]:
     for name, members in POOLS.items():
         found = [one.rescored(work) for one in members]
         for regime in REGIMES:
-            lines.append(line(name, regime, [cell for one in found for cell in cells(one, regime)]))
+            pool = [cell for one in found for cell in cells(one, regime)]
+            if name == EXACT:
+                pool = [cell._replace(shifts=(0.0,)) for cell in pool]
+            lines.append(line(name, regime, pool))
             print(lines[-1], flush=True)
     return lines
 
