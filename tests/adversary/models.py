@@ -24,8 +24,8 @@ BATCH = 256
 LAYERS, HIDDEN, HEADS = 2, 64, 4
 """Of the transformers, whose feed-forward layers are four times as wide."""
 TRANSFORMER_EPOCHS, TRANSFORMER_RATE = 6, 1e-3
-LETTERS, WORDS = 1, 6
-"""Letters of a token: a letter each, or words that do not overlap, which a shift changes all."""
+TOKENS = (3, 6)
+"""Letters of a token. Tokens do not overlap: a shift by three letters changes all those of six."""
 Rows = npt.NDArray[np.float32]
 
 
@@ -207,11 +207,11 @@ def honest() -> dict[str, Callable[[], Any]]:
     networks: dict[str, Callable[[], Network]] = {
         "random convolution": random_convolution,
         "trained convolution": lambda: copy.deepcopy(pretrained()),
-        "random transformer": lambda: random_transformer(LETTERS),
-        "trained transformer": lambda: copy.deepcopy(pretrained(LETTERS)),
-        "random transformer of 6-mers": lambda: random_transformer(WORDS),
-        "trained transformer of 6-mers": lambda: copy.deepcopy(pretrained(WORDS)),
     }
+    for width in TOKENS:
+        name = f"transformer of {width}-mers"
+        networks[f"random {name}"] = functools.partial(random_transformer, width)
+        networks[f"trained {name}"] = lambda width=width: copy.deepcopy(pretrained(width))
     made: dict[str, Callable[[], Any]] = {
         f"{k}-mers": functools.partial(KmerExtractor, k=k) for k in (2, 3, 4, 5)
     }
