@@ -144,6 +144,20 @@ def test_the_limit_is_the_margin_and_the_alarm():
     assert [rows_varied(tasks) for tasks in (1, 13, 100, 1000)] == [4000, 308, 40, 40]
 
 
+def test_the_fits_of_a_few_shot_regime_count_as_one_of_them():
+    one, five = counts(4000, 144, 116), counts(20_000, 720, 580)
+    assert limit(five, VARIANT_MARGIN, fits=5) == pytest.approx(limit(one, VARIANT_MARGIN))
+
+    def tested(fits: int) -> FreshTask:
+        public, fresh = (
+            RescoredTested(rows=fits * rows, right=fits * right, MCC=0.0)
+            for rows, right in ((1000, 800), (500, 350))
+        )
+        return FreshTask(public=public, fresh=fresh, fits=fits)
+
+    assert drop({"t": tested(5)}) == pytest.approx(drop({"t": tested(1)}), rel=1e-2)
+
+
 def test_an_honest_extractor_at_its_margin_is_flagged_in_one_audit_of_a_thousand():
     rng = np.random.RandomState(4)
     wrong = 0
