@@ -227,6 +227,12 @@ def row(trial: Trial) -> str:
 
 def tables(work: Path) -> list[str]:
     head = [
+        "*MCC*: by the canonical probe of the full regime, then the largest of the other probes. "
+        "*Other probes*: the largest D of any",
+        "of them, and the largest fall on fresh sequences. Transformers are BERTs of two layers of 64 "
+        "with tokens of three or of six",
+        "letters that do not overlap. Two memorisers are of the tasks of two classes.",
+        "",
         "| extractor | tasks | MCC | substituted | cropped | shifted | other probes | training | "
         + " | ".join(f"flagged, {n} drawn" for n in DRAWN)
         + " | fresh MCC | other probes | flagged |",
