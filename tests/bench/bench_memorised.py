@@ -72,6 +72,11 @@ FALL = 0.02
 LOSSES = (0.08, 0.1, 0.15, 0.2, 0.3)
 SIZES, PUBLIC_ROWS = (100, 200, 500, 1000, 2000, 6000), 20_000
 """Fresh sequences of all tasks together, and public test rows beside them."""
+LEGEND = """\
+*MCC*: by the canonical probe of the full regime, then the largest of the other probes. *Other
+probes*: the largest D of any of them, and the largest fall on fresh sequences. Transformers are
+BERTs of two layers of 64 with tokens of three or of six letters that do not overlap. Two memorisers
+are of the tasks of two classes."""
 PAGE = ROOT / "docs/adversary.md"
 BEGIN, END = "<!-- bench memorised -->\n", "<!-- /bench memorised -->"
 
@@ -227,11 +232,7 @@ def row(trial: Trial) -> str:
 
 def tables(work: Path) -> list[str]:
     head = [
-        "*MCC*: by the canonical probe of the full regime, then the largest of the other probes. "
-        "*Other probes*: the largest D of any",
-        "of them, and the largest fall on fresh sequences. Transformers are BERTs of two layers of 64 "
-        "with tokens of three or of six",
-        "letters that do not overlap. Two memorisers are of the tasks of two classes.",
+        *LEGEND.splitlines(),
         "",
         "| extractor | tasks | MCC | substituted | cropped | shifted | other probes | training | "
         + " | ".join(f"flagged, {n} drawn" for n in DRAWN)
