@@ -21,7 +21,7 @@ PRETRAINED_ON = (9001, 9002)
 """Seeds of the sets that the honest trained model saw: none is one that it is tested on."""
 EPOCHS, ROWS, RATE = 12, 64, 3e-3
 BATCH = 256
-LAYERS, HIDDEN, HEADS = 2, 64, 4
+LAYERS, HIDDEN, HEADS = 2, 32, 4
 """Of the transformers, whose feed-forward layers are four times as wide."""
 TRANSFORMER_EPOCHS, TRANSFORMER_RATE = 6, 1e-3
 TOKENS = (3, 6)

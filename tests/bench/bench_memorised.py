@@ -75,7 +75,7 @@ SIZES, PUBLIC_ROWS = (100, 200, 500, 1000, 2000, 6000), 20_000
 LEGEND = """\
 *MCC*: by the canonical probe of the full regime, then the largest of the other probes. *Other
 probes*: the largest D of any of them, and the largest fall on fresh sequences. Transformers are
-BERTs of two layers of 64 with tokens of three or of six letters that do not overlap. Two memorisers
+BERTs of two layers of 32 with tokens of three or of six letters that do not overlap. Two memorisers
 are of the tasks of two classes."""
 PAGE = ROOT / "docs/adversary.md"
 BEGIN, END = "<!-- bench memorised -->\n", "<!-- /bench memorised -->"
