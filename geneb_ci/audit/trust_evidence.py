@@ -9,7 +9,7 @@ from geneb_ci.audit.applicability import TrustInputs, left_out, missing_cells
 from geneb_ci.audit.commitment import Commitment, Identity, identity_of, why_same
 from geneb_ci.audit.events import AuditEvent, EntryKind, Withdrawn
 from geneb_ci.audit.keys import RevokedKey, Signer, check_revoked
-from geneb_ci.audit.outcome import informative_cells, informative_text
+from geneb_ci.audit.outcome import hidden_raises, informative_cells, informative_text
 from geneb_ci.audit.record import ID_DIGITS, Record
 from geneb_ci.audit.repository import AuditRepository
 from geneb_ci.audit.row_draw import weakness_of
@@ -243,6 +243,7 @@ def audit_of(found: Verification, inputs: TrustInputs) -> Audit | None:
         date=outcome.finished_at[: len("2026-11-20")],
         withdrawn=found.withdrawn.reason if found.withdrawn is not None else "",
         uninformative=tuple(regime for regime, one in cells.items() if not one.suffices),
+        hidden=hidden_raises(outcome.tasks),
         informative=informative_text(cells),
         absent=tuple(
             f"{name} of {one.task}" for one in drawn for name in audited if name not in one.regimes
@@ -348,6 +349,12 @@ def reasons(model_id: str, file: Document, evidence: RepositoryEvidence) -> list
             f"audit {audit.audit_id} of {audit.date}: {done}, sandbox level "
             f"{audit.sandbox}, {verdict}; {audit_status(audit, sha256, evidence.demands)}"
         )
+        lines += [
+            f"audit {audit.audit_id} does not reproduce {regime}: a raise of its mean MCC by "
+            f"{raised:.4f} could be hidden in its noise, {evidence.demands.room:.4f} may"
+            for regime, raised in audit.hidden.items()
+            if raised > evidence.demands.room
+        ]
     return lines
 
 
