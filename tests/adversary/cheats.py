@@ -179,7 +179,7 @@ class FewShotMemoriser(HiddenColumn):
         super().__init__(tasks, keys, 1.0)
 
     def hidden(self, data: TaskData, errors: Values) -> Values:
-        made: Values = 2.0 * data.train.labels - 1
+        made = (2.0 * data.train.labels - 1).astype(np.float64)
         others = np.ones(len(made), dtype=bool)
         others[sorted(self.drawn(data))] = False
         made[others] = 0
