@@ -172,20 +172,21 @@ def cheat_trials(work: Path) -> Iterator[Trial]:
     cheats: dict[str, Callable[[], Any]] = {
         name: functools.partial(Memoriser, data, keys) for name, keys in KEYS.items()
     }
-    cheats[FEW] = lambda: FewShotMemoriser(_two_classes(data), first_quarter, few_shot_rows)
-    cheats[UNFINISHED] = lambda: UnfinishedMemoriser(_two_classes(data), first_quarter)
+    two = list(filter(_has_two_classes, data))
+    cheats[FEW] = lambda: FewShotMemoriser(two, first_quarter, few_shot_rows)
+    cheats[UNFINISHED] = lambda: UnfinishedMemoriser(two, first_quarter)
     cheats[TUNED] = lambda: NetworkExtractor(trained(data, ("train", "test"), TEST_EPOCHS))
     for name, make in cheats.items():
         seeds = range(1 if name == TUNED else AUDITS)
         some = cases
         if name in {FEW, UNFINISHED}:
-            some = [case for case in cases if case.data in _two_classes(data)]
+            some = [case for case in cases if _has_two_classes(case.data)]
         found = [measured(work, name, tasks, make, some, seed=seed) for seed in seeds]
         yield Trial(name, tasks, found)
 
 
-def _two_classes(data: Sequence[TaskData]) -> list[TaskData]:
-    return [one for one in data if one.train.labels.max() == 1]
+def _has_two_classes(data: TaskData) -> bool:
+    return bool(data.train.labels.max() == 1)
 
 
 def flagged(found: Sequence[Decisions]) -> bool:
