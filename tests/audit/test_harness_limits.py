@@ -63,8 +63,9 @@ class Place:
 
     def abort_of(self, error: ExtractorRefused, audits: Path) -> Aborted:
         """Sign the abort that a run writes for what ended it, and read it as a trusted one."""
-        at = (error.stage, error.task, self.outcome.sandbox)
-        error.at = RunFacts(*at, self.outcome.started_at, self.outcome.finished_at)
+        assert error.stage == "scoring"
+        ran = self.outcome
+        error.at = RunFacts("scoring", error.task, ran.sandbox, ran.started_at, ran.finished_at)
         sign_abort(error, self.plan, key(), audits, lambda _: None)
         (file,) = event_files(audits)
         found = parse_event(file.read_bytes(), f"{file.parent.name}/{file.name}", self.keys)
