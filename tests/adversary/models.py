@@ -202,21 +202,29 @@ def pretrained(width: int = 0) -> Network:
     return trained(sets, ("train", "test"), epochs, model=begun, rate=TRANSFORMER_RATE)
 
 
+def _copied(width: int) -> Network:
+    return copy.deepcopy(pretrained(width))
+
+
+def _extractor(make: Callable[[], Network], dtype: torch.dtype) -> NetworkExtractor:
+    return NetworkExtractor(make(), dtype)
+
+
 def honest() -> dict[str, Callable[[], Any]]:
     """Return what makes each honest extractor, by name."""
     networks: dict[str, Callable[[], Network]] = {
         "random convolution": random_convolution,
-        "trained convolution": lambda: copy.deepcopy(pretrained()),
+        "trained convolution": functools.partial(_copied, 0),
     }
     for width in TOKENS:
         name = f"transformer of {width}-mers"
         networks[f"random {name}"] = functools.partial(random_transformer, width)
-        networks[f"trained {name}"] = lambda width=width: copy.deepcopy(pretrained(width))
+        networks[f"trained {name}"] = functools.partial(_copied, width)
     made: dict[str, Callable[[], Any]] = {
         f"{k}-mers": functools.partial(KmerExtractor, k=k) for k in (2, 3, 4, 5)
     }
     made["4-mers, bfloat16"] = lambda: RoundedExtractor(KmerExtractor())
     for name, make in networks.items():
-        made[name] = lambda make=make: NetworkExtractor(make())
-        made[f"{name}, bfloat16"] = lambda make=make: NetworkExtractor(make(), torch.bfloat16)
+        made[name] = functools.partial(_extractor, make, torch.float32)
+        made[f"{name}, bfloat16"] = functools.partial(_extractor, make, torch.bfloat16)
     return made
