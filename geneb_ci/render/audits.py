@@ -91,8 +91,7 @@ def verification_text(found: Sequence[Verification], rated: Sequence[RatedSubmis
                 f"{escape(one.withdrawn.reason)}"
             )
         lines.append("")
-    for one in rated:
-        lines += _rated(one)
+    lines += [line for submission in rated for line in _rated(submission)]
     held = sum(one.holds for one in found)
     return "\n".join([*lines, f"{plural(len(found), 'record')}: {held} verified"]) + "\n"
 
