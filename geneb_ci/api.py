@@ -276,44 +276,44 @@ def verify(
     cells: bool = False,
     receipt: PathLike | None = None,
     data: PathLike | None = None,
+    evidence: str | None = None,
     say: Say = _silent,
     progress: Progress = _all,
 ) -> "Verifications":
     """Verify audit records, files or folders of them, from public data; all without any named.
 
-    `submissions` is their folder, where it is not the repository's. With `cells`, cells and rows of
-    audits by receipt are computed again, from the folders `receipt` and `data`. A record that does
-    not verify is no error: see `hold` and the steps. Raises NothingChecked if there is no record,
-    UsageProblem for options that contradict each other.
+    `submissions` is their folder, if not the repository's. With `cells`, cells and rows of audits
+    by receipt are computed again, from the folders `receipt` and `data`. `evidence` is the least
+    that each submission needs, see `rated`. A record that does not verify is no error: see `hold`.
+    Raises NothingChecked if there is none, UsageProblem for options that contradict each other.
     """
     from geneb_ci.audit.record import named_records  # cryptography
     from geneb_ci.audit.repository import AuditRepository
     from geneb_ci.audit.row_recompute import from_receipt, with_rows
+    from geneb_ci.audit.trust_evidence import rated
     from geneb_ci.render.results import Verifications
     from geneb_ci.submission.reading import located
 
-    layout = find_layout(Path.cwd())
-    own = None if submissions is None else Path(submissions).resolve()
-    repository = AuditRepository(layout, own)
-    named = named_records(map(Path, records))
-    files = named or repository.files
+    own = Path(submissions).resolve() if submissions is not None else None
+    repository = AuditRepository(find_layout(Path.cwd()), own)
+    files = named_records(map(Path, records)) or repository.files
     lost = [] if records else list(repository.lost())
     if not files and not lost:
-        raise NothingChecked(
-            "there is no record to verify",
-            "name one, or run the command in a repository with records",
-        )
+        how = "name one, or run the command in a repository with records"
+        raise NothingChecked("there is no record to verify", how)
     if not cells and (receipt is not None or data is not None):
         raise UsageProblem("--receipt and --data are for --cells", "add --cells, or leave them out")
     kept, tasks = (None if one is None else Path(one) for one in (receipt, data))
-    again = from_receipt(layout, kept, tasks, say) if cells else None
+    again = from_receipt(repository.layout, kept, tasks, say) if cells else None
 
     def each() -> Iterator[Any]:
         for path in files:
             name = str(path) if records else os.path.relpath(path)
             yield with_rows(repository, located(path), name, again, named=bool(records))
 
-    return Verifications([*progress(each(), len(files)), *lost])
+    found = Verifications([*progress(each(), len(files)), *lost])
+    found.rated = rated(repository, found, evidence) if evidence else ()
+    return found
 
 
 def audit(

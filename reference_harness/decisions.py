@@ -4,9 +4,12 @@ The probe is fitted on the training rows as published, once. For each kind of va
 the decisions on original and variant are counted against each other. For variants of training rows
 the probe is fitted on these rows alone, as published and as variants, and both predict the test
 rows as published.
+
+Every probe whose scores a claim has decides: that of record stops before its optimum, and those of
+few-shot regimes see few rows, so that each can use what the others ignore.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +17,7 @@ import numpy.typing as npt
 
 from . import canonical, probe
 from .metrics import confusion_matrix, scores
-from .rescored import Changed, Decisions, Tested
+from .rescored import Changed, Decisions, ProbeDecisions, Tested
 from .tasks import Labels
 
 FRESH = "fresh"
@@ -54,14 +57,29 @@ def solver(rows: int, dim: int) -> str:
     return "canonical" if canonical.affordable(rows, dim) else "record"
 
 
+def by_optimum(train: Features, labels: Labels, test: Features) -> Labels:
+    """Return the (m,) labels of (m, d) features by a probe solved to its optimum.
+
+    Raises ProbeError when it cannot be fitted.
+    """
+    return canonical.solve(train, labels).predict(test)
+
+
+def by_record(train: Features, labels: Labels, test: Features) -> Labels:
+    """Return the same by the probe of record, which stops before its optimum."""
+    return probe.fit(train, labels, test).predictions
+
+
+Predict = Callable[[Features, Labels, Features], Labels]
+PROBES: Mapping[str, Predict] = {"canonical": by_optimum, "record": by_record}
+
+
 def predictions(train: Features, labels: Labels, test: Features) -> Labels:
     """Return the (m,) labels of (m, d) features by a probe fitted on (n, d) features.
 
     Raises ProbeError when it cannot be fitted.
     """
-    if solver(*train.shape) == "canonical":
-        return canonical.solve(train, labels).predict(test)
-    return probe.fit(train, labels, test).predictions
+    return PROBES[solver(*train.shape)](train, labels, test)
 
 
 def changed(before: Flags, after: Flags) -> Changed:
@@ -80,24 +98,80 @@ def tested(truth: Labels, predicted: Labels) -> Tested:
     return Tested(rows=len(truth), right=int((truth == predicted).sum()), MCC=mcc)
 
 
-def decide(problem: probe.Problem, further: FurtherRows) -> Decisions:
-    """Return the decisions on the rows beside a task's; raises ProbeError."""
-    tests = len(problem.test_labels)
+Drawn = npt.NDArray[np.int64] | None
+"""Training rows of a fit; None for all."""
+
+
+def decide(
+    problem: probe.Problem,
+    further: FurtherRows,
+    drawn: Mapping[str, Sequence[Drawn]] | None = None,
+) -> Decisions:
+    """Return the decisions on the rows beside a task's; raises ProbeError.
+
+    `drawn` has the training rows of each fit of every regime that is scored.
+    """
     both = np.concatenate([problem.test, further.values])
+    main = solver(*problem.train.shape)
     found = predictions(problem.train, problem.train_labels, both)
-    truth, original, beside = problem.test_labels, found[:tests], found[tests:]
-    right = original == truth
+    whole = _decided(problem, further, [found])
+    return Decisions(
+        public=whole.public,
+        kinds=whole.kinds,
+        training=_training(problem, further),
+        fresh=whole.fresh,
+        others={
+            f"{regime}, {how}": _decided(
+                problem, further, [_fitted(predict, problem, rows, both) for rows in fits]
+            )
+            for regime, fits in (drawn or {}).items()
+            for how, predict in PROBES.items()
+            if fits[0] is not None or (main, how) == ("canonical", "record")
+        },
+    )
+
+
+def _fitted(predict: Predict, problem: probe.Problem, rows: Drawn, both: Features) -> Labels:
+    if rows is None:
+        return predict(problem.train, problem.train_labels, both)
+    return predict(problem.train[rows], problem.train_labels[rows], both)
+
+
+def _decided(
+    problem: probe.Problem, further: FurtherRows, found: Sequence[Labels]
+) -> ProbeDecisions:
+    """Count what fits predict, test rows first and then the further rows."""
+    truth, tests = problem.test_labels, len(problem.test_labels)
     kinds = {}
     for kind in dict.fromkeys(further.kinds[i] for i in further.of("test")):
         places = further.of("test", kind)
         rows = further.rows[places]
-        kinds[kind] = changed(right[rows], beside[places] == truth[rows])
+        parts = [
+            changed((one[:tests] == truth)[rows], one[tests:][places] == truth[rows])
+            for one in found
+        ]
+        kinds[kind] = Changed(
+            rows=sum(one.rows for one in parts),
+            worse=sum(one.worse for one in parts),
+            better=sum(one.better for one in parts),
+        )
     fresh = further.of(FRESH)
-    return Decisions(
-        public=tested(truth, original),
+    labels = further.labels[fresh]
+    return ProbeDecisions(
+        fits=len(found),
+        public=_summed([tested(truth, one[:tests]) for one in found]),
         kinds=kinds,
-        training=_training(problem, further),
-        fresh=tested(further.labels[fresh], beside[fresh]) if len(fresh) else None,
+        fresh=_summed([tested(labels, one[tests:][fresh]) for one in found])
+        if len(fresh)
+        else None,
+    )
+
+
+def _summed(parts: Sequence[Tested]) -> Tested:
+    return Tested(
+        rows=sum(one.rows for one in parts),
+        right=sum(one.right for one in parts),
+        MCC=float(np.mean([one.MCC for one in parts])),
     )
 
 

@@ -108,7 +108,9 @@ class BaseJob:
             }
             decided = None
             if self.further is not None:
-                decided = decisions.decide(problem, further_rows(self.further, problem))
+                beside = further_rows(self.further, problem)
+                drawn = {name: rows_of(problem, name, part) for name in part.regimes}
+                decided = decisions.decide(problem, beside, drawn)
         halted = {
             name: [
                 [Triple(**one._asdict()) for one in score(problem, fit)[0]] if fit else []

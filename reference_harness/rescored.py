@@ -76,6 +76,17 @@ class Tested(Part):
     MCC: Annotated[float, Field(ge=-1, le=1)]
 
 
+class ProbeDecisions(Part):
+    """Decisions of one kind of probe in one regime, summed over its fits."""
+
+    fits: Annotated[int, Field(ge=1)]
+    """One a seed where rows are drawn, else 1; every number of rows counts a row once a fit."""
+    public: Tested
+    """The published test rows; MCC is the mean over the fits."""
+    kinds: dict[str, Changed]
+    fresh: Tested | None
+
+
 class Decisions(Part):
     """Decisions of the probe of the full regime on rows beside those of a task."""
 
@@ -88,6 +99,9 @@ class Decisions(Part):
     null without variants of training rows."""
     fresh: Tested | None
     """Fresh labelled sequences; null where there are none."""
+    others: dict[str, ProbeDecisions]
+    """The same by the other probes whose scores a claim has, such as `10shot, record`: what one of
+    them ignores, another may live on."""
 
 
 class RescoredTask(Part):

@@ -24,6 +24,7 @@ that knows few labels stays below the limit. docs/adversary.md has the rates.
 """
 
 import math
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -152,6 +153,13 @@ ROWS_MIN = 40
 """Fewest test rows varied a task, so that each task has its say in a large draw."""
 
 
+class ProbeChanged(StrictModel):
+    """Decisions of another probe on the same variants, summed over its fits."""
+
+    fits: Positive
+    kinds: dict[Name, RescoredChanged]
+
+
 class VariantResult(StrictModel):
     """Decisions on variants of the rows of all rerun tasks."""
 
@@ -164,7 +172,13 @@ class VariantResult(StrictModel):
     kinds: dict[Name, RescoredChanged]
     training: RescoredChanged | None
     """Decisions on test rows by a probe fitted on training rows, and on variants of these."""
+    others: dict[Name, ProbeChanged] = Field(default={}, exclude_if=operator.not_)
+    """Decisions of the other probes, such as `10shot, record`; left out in earlier records."""
     memorised: bool
+
+
+def _is_one(value: int) -> bool:
+    return value == 1
 
 
 class FreshTask(StrictModel):
@@ -172,6 +186,8 @@ class FreshTask(StrictModel):
 
     public: RescoredTested
     fresh: RescoredTested
+    fits: Positive = Field(default=1, exclude_if=_is_one)
+    """Fits whose rows are summed."""
 
 
 class FreshResult(StrictModel):
@@ -180,6 +196,8 @@ class FreshResult(StrictModel):
     commitment: Hex64
     """Salted digest of the set: `geneb-ci audit fresh check` compares it once it is released."""
     tasks: dict[Name, FreshTask] = Field(min_length=1)
+    others: dict[Name, dict[Name, FreshTask]] = Field(default={}, exclude_if=operator.not_)
+    """The same by the other probes; left out in earlier records."""
     dropped: bool
 
 
@@ -193,17 +211,30 @@ def difference(found: RescoredChanged) -> float:
     return (found.worse - found.better) / found.rows if found.rows else 0.0
 
 
-def limit(found: RescoredChanged, margin: float) -> float:
-    """Return the largest D that is not flagged."""
-    return margin + VARIANT_ALARM * math.sqrt(found.worse + found.better) / max(1, found.rows)
+def limit(found: RescoredChanged, margin: float, fits: int = 1) -> float:
+    """Return the largest D that is not flagged; several fits count as one that is as sure.
+
+    They decide on the same rows, and what one gets wrong others often do as well.
+    """
+    changed = fits * (found.worse + found.better)
+    return margin + VARIANT_ALARM * math.sqrt(changed) / max(1, found.rows)
 
 
-def is_flagged(kinds: Mapping[str, RescoredChanged], training: RescoredChanged | None) -> bool:
-    """Whether variants of test rows of any kind, or of training rows, are flagged."""
-    tested = [(one, VARIANT_MARGIN) for one in kinds.values()]
+def is_flagged(
+    kinds: Mapping[str, RescoredChanged],
+    training: RescoredChanged | None,
+    others: Mapping[str, ProbeChanged] | None = None,
+) -> bool:
+    """Whether variants of test rows of any kind, by any probe, or of training rows, are flagged."""
+    tested = [(one, VARIANT_MARGIN, 1) for one in kinds.values()]
+    tested += [
+        (one, VARIANT_MARGIN, probe.fits)
+        for probe in (others or {}).values()
+        for one in probe.kinds.values()
+    ]
     if training is not None:
-        tested.append((training, TRAINING_MARGIN))
-    return any(difference(one) > limit(one, margin) for one, margin in tested)
+        tested.append((training, TRAINING_MARGIN, 1))
+    return any(difference(one) > limit(one, margin, fits) for one, margin, fits in tested)
 
 
 def pooled(found: Iterable[RescoredChanged]) -> RescoredChanged:
@@ -221,9 +252,13 @@ def variant_result(
 ) -> VariantResult:
     """Return the decisions of all tasks, kind by kind, and the verdict."""
     parts = list(decisions)
-    kinds = {
-        kind: pooled(one.kinds[kind] for one in parts if kind in one.kinds)
-        for kind in dict.fromkeys(kind for one in parts for kind in one.kinds)
+    kinds = _pooled_kinds([one.kinds for one in parts])
+    others = {
+        name: ProbeChanged(
+            fits=max(one.others[name].fits for one in parts if name in one.others),
+            kinds=_pooled_kinds([one.others[name].kinds for one in parts if name in one.others]),
+        )
+        for name in dict.fromkeys(name for one in parts for name in one.others)
     }
     refits = [one.training for one in parts if one.training is not None]
     training = pooled(refits) if refits else None
@@ -233,8 +268,19 @@ def variant_result(
         reversed=reverse,
         kinds=kinds,
         training=training,
-        memorised=is_flagged(kinds, training),
+        others=others,
+        memorised=is_flagged(kinds, training, others),
     )
+
+
+def _pooled_kinds(
+    parts: Sequence[Mapping[str, RescoredChanged]],
+) -> dict[str, RescoredChanged]:
+    """Return the sums of each kind of variant."""
+    return {
+        kind: pooled(one[kind] for one in parts if kind in one)
+        for kind in dict.fromkeys(kind for one in parts for kind in one)
+    }
 
 
 def fresh_result(decisions: Mapping[str, RescoredDecisions], commitment: str) -> FreshResult | None:
@@ -246,7 +292,15 @@ def fresh_result(decisions: Mapping[str, RescoredDecisions], commitment: str) ->
     }
     if not tasks:
         return None
-    return FreshResult(commitment=commitment, tasks=tasks, dropped=is_dropped(tasks))
+    others: dict[str, dict[str, FreshTask]] = {}
+    for task, found in decisions.items():
+        for name, one in found.others.items():
+            if one.fresh is not None:
+                made = FreshTask(public=one.public, fresh=one.fresh, fits=one.fits)
+                others.setdefault(name, {})[task] = made
+    return FreshResult(
+        commitment=commitment, tasks=tasks, others=others, dropped=is_dropped(tasks, others)
+    )
 
 
 def drop(tasks: Mapping[str, FreshTask]) -> tuple[float, float]:
@@ -254,7 +308,7 @@ def drop(tasks: Mapping[str, FreshTask]) -> tuple[float, float]:
     losses, variance = [], 0.0
     for one in tasks.values():
         losses.append(one.public.right / one.public.rows - one.fresh.right / one.fresh.rows)
-        variance += _variance(one.public) + _variance(one.fresh)
+        variance += one.fits * (_variance(one.public) + _variance(one.fresh))
     return math.fsum(losses) / len(losses), math.sqrt(variance) / len(losses)
 
 
@@ -264,10 +318,13 @@ def _variance(found: RescoredTested) -> float:
     return share * (1 - share) / found.rows
 
 
-def is_dropped(tasks: Mapping[str, FreshTask]) -> bool:
-    """Whether the accuracy on fresh rows is significantly below that on public ones."""
-    loss, error = drop(tasks)
-    return loss > FRESH_MARGIN + ALARM * error
+def is_dropped(
+    tasks: Mapping[str, FreshTask],
+    others: Mapping[str, Mapping[str, FreshTask]] | None = None,
+) -> bool:
+    """Whether accuracy on fresh rows is significantly below that on public ones, by any probe."""
+    losses = [drop(one) for one in (tasks, *(others or {}).values())]
+    return any(loss > FRESH_MARGIN + ALARM * error for loss, error in losses)
 
 
 def fresh_power(loss: float, fresh: int, public: int, accuracy: float = 0.75) -> float:
@@ -289,6 +346,13 @@ def variant_text(found: VariantResult) -> str:
             *((("training", found.training, TRAINING_MARGIN),) if found.training else ()),
         )
     ]
+    parts += [
+        f"{name}, {kind} D {difference(one):+.4f} of at most "
+        f"{limit(one, VARIANT_MARGIN, probe.fits):.4f}"
+        for name, probe in found.others.items()
+        for kind, one in probe.kinds.items()
+        if difference(one) > limit(one, VARIANT_MARGIN, probe.fits)
+    ]
     return f"variants: {'; '.join(parts)}"
 
 
@@ -297,9 +361,11 @@ def fresh_text(found: FreshResult) -> str:
     loss, error = drop(found.tasks)
     rows = sum(one.fresh.rows for one in found.tasks.values())
     mcc = math.fsum(one.public.MCC - one.fresh.MCC for one in found.tasks.values())
+    worse = {name: drop(one) for name, one in found.others.items() if is_dropped(one)}
+    by = "".join(f"; by {name} {-loss:+.4f} ({off:.4f})" for name, (loss, off) in worse.items())
     return (
         f"fresh set: {rows} sequences of {plural(len(found.tasks), 'task')}, accuracy "
         f"{-loss:+.4f} (standard error {error:.4f}) and MCC "
-        f"{-mcc / len(found.tasks):+.4f} beside the public test rows; "
+        f"{-mcc / len(found.tasks):+.4f} beside the public test rows{by}; "
         f"more than {FRESH_MARGIN:g} is not explained by chance"
     )

@@ -239,6 +239,8 @@ class Withdrawn(StrictModel):
     audit_id: Name
     reason: str
     withdrawn_at: Moment
+    signer: str
+    """Who signed the withdrawal: another person than the record's signer may have."""
 
 
 def withdrawal_of(
@@ -306,5 +308,8 @@ def read_withdrawal(
         )
     predicate = statement.predicate
     return Withdrawn(
-        audit_id=audit_id, reason=predicate.reason, withdrawn_at=predicate.withdrawn_at
+        audit_id=audit_id,
+        reason=predicate.reason,
+        withdrawn_at=predicate.withdrawn_at,
+        signer=key.owner,
     )

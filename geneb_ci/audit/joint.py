@@ -54,6 +54,18 @@ class Difference(NamedTuple):
     """Mean of that for an honest claim that rounds otherwise; None in earlier records."""
 
 
+LUCK = 1.645
+"""Standard deviations of honest noise that help one claim in twenty to pass: normal quantile."""
+ROOM, ROOM_TASKS = 0.005, 100
+"""Largest mean raise of MCC that an audit may miss in a regime that it helps to reproduce, on a
+benchmark of 100 tasks; on a smaller one larger, as the error of a mean is."""
+
+
+def largest_room(tasks: int) -> float:
+    """Return that raise for a benchmark of so many tasks, at least 1."""
+    return ROOM * math.sqrt(max(1.0, ROOM_TASKS / tasks))
+
+
 class MeanBias(NamedTuple):
     """Joint test of the cells of a regime, in one metric."""
 
@@ -66,6 +78,9 @@ class MeanBias(NamedTuple):
     """Cells far from their rerun."""
     far_limit: int
     """Most that chance explains."""
+    room: float = 0.0
+    """Mean raise over an honest claim that one forgery in twenty may hide: the limit, how far an
+    honest claim may lie on the other side of the rerun, and the luck of its noise."""
 
     @property
     def is_biased(self) -> bool:
@@ -93,10 +108,13 @@ def joint_test(cells: Sequence[Difference], tests: int) -> MeanBias:
     count = len(cells)
     total = math.fsum(one.value for one in cells)
     centre = math.fsum(one.centre or 0.0 for one in cells)
+    limit = sum_limit(cells, level) / count
+    spread = math.hypot(*(one.deviation for one in cells)) / count
     return MeanBias(
         cells=count,
         difference=outside(total, centre) / count,
-        limit=sum_limit(cells, level) / count,
+        limit=limit,
+        room=limit + abs(centre) / count + LUCK * spread,
         far=sum(
             abs(outside(one.value, one.centre or 0.0)) > FAR * one.deviation + one.step
             for one in cells

@@ -215,6 +215,17 @@ def mean_biases(tasks: Sequence[AuditedTask]) -> dict[str, MeanBias]:
     }
 
 
+def hidden_raises(tasks: Sequence[AuditedTask]) -> dict[str, float]:
+    """Return for each regime the mean raise of MCC, as scored of record, that could be hidden."""
+    cells = compared_cells(tasks)
+    tests = len(cells) * len(METRICS)
+    return {
+        regime: joint_test([difference(one, "MCC", tests) for one in found], tests).room
+        for (regime, kind), found in cells.items()
+        if not kind
+    }
+
+
 def compared_cells(
     tasks: Sequence[AuditedTask],
 ) -> dict[tuple[str, str], list[Compared | CanonicalCompared]]:

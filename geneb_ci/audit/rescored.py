@@ -67,6 +67,15 @@ class RescoredTested(StrictModel):
     MCC: Signed
 
 
+class RescoredProbeDecisions(StrictModel):
+    """Decisions of one kind of probe in one regime, summed over its fits."""
+
+    fits: Positive
+    public: RescoredTested
+    kinds: dict[str, RescoredChanged]
+    fresh: RescoredTested | None
+
+
 class RescoredDecisions(StrictModel):
     """Decisions of the probe of the full regime on rows beside those of a task."""
 
@@ -74,6 +83,7 @@ class RescoredDecisions(StrictModel):
     kinds: dict[str, RescoredChanged]
     training: RescoredChanged | None
     fresh: RescoredTested | None
+    others: dict[str, RescoredProbeDecisions]
 
 
 class RescoredHarness(StrictModel):

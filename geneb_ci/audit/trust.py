@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from geneb_ci.audit.joint import largest_room
 from geneb_ci.common.finding import first_and_more, plural
-from geneb_ci.common.types import Authorship, Evidence, TrustLevel
+from geneb_ci.common.types import Authorship, Evidence, TrustLevel, has_evidence
 from geneb_ci.submission.names import skeleton
 
 SIGNERS = 2
@@ -78,6 +80,8 @@ class Audit:
     """Why it was withdrawn; "" when it was not."""
     uninformative: tuple[str, ...] = ()
     """Regimes with fewer than half of the drawn tasks' cells informative."""
+    hidden: Mapping[str, float] = field(default_factory=dict)
+    """Regime to the mean raise of MCC that could be hidden in the noise of its cells."""
     informative: str = ""
     """Informative cells of the drawn tasks, by regime: `full 4 of 5`."""
     absent: tuple[str, ...] = ()
@@ -115,6 +119,11 @@ class Demands:
     """Test rows of each regime that an audit by receipt has to draw."""
     regimes: frozenset[str] = frozenset()
     """Regimes of which `reproduced` needs every task; any one of them where there are none."""
+
+    @property
+    def room(self) -> float:
+        """The largest mean raise that an audit may miss in a regime that it helps to reproduce."""
+        return largest_room(len(self.tasks))
 
     @property
     def needed(self) -> int:
@@ -166,6 +175,26 @@ class Decision:
     def authorship(self) -> Authorship:
         """Whose file the row is."""
         return Authorship.OFFICIAL if self.is_official else Authorship.CONTRIBUTED
+
+
+class RatedSubmission(NamedTuple):
+    """The evidence of a submission, beside the least that is asked for."""
+
+    model_id: str
+    sha256: str
+    decision: Decision
+    least: Evidence
+
+    @property
+    def suffices(self) -> bool:
+        """Whether the evidence is as much as is asked for."""
+        return has_evidence(self.decision.evidence, self.least)
+
+    @property
+    def signers(self) -> tuple[str, ...]:
+        """Who signed the audits that the evidence rests on, each person once."""
+        people = {person(one.signer): one.signer for one in self.decision.basis}
+        return tuple(people[name] for name in sorted(people))
 
 
 def decide(
@@ -294,21 +323,22 @@ def shortcoming(audit: Audit, demands: Demands) -> str:
 def _reproduced(audits: Sequence[Audit], demands: Demands) -> str:
     """Return the regimes of which audits of one version cover every task, or "".
 
-    These are all that the policy audits; a cell that is not claimed is not covered. In each, two
-    signers or more have an audit that verifies the row by itself: numbers that one invents then
-    have to pass the other's draw.
+    These are all that the policy audits; a cell that is not claimed is not covered, nor is one of
+    an audit that could miss too large a raise. In each, two signers or more have an audit that
+    verifies the row by itself: numbers that one invents then have to pass the other's draw.
     """
     covered: dict[tuple[Versions, str], set[str]] = {}
     signers: dict[tuple[Versions, str], set[str]] = {}
     for one in audits:
-        for regime in sorted(set(one.rerun) - set(one.uninformative)):
+        loose = {regime for regime, raised in one.hidden.items() if raised > demands.room}
+        for regime in sorted(set(one.rerun) - set(one.uninformative) - loose):
             key = (one.versions, regime)
             tasks: AbstractSet[str] = one.rerun[regime]
             if demands.canonical and one.canonical is not None:
                 tasks = one.canonical.get(regime, frozenset())
             covered.setdefault(key, set()).update(tasks)
             if not shortcoming(one, demands):
-                signers.setdefault(key, set()).add(_person(one.signer))
+                signers.setdefault(key, set()).add(person(one.signer))
     whole: dict[Versions, set[str]] = {}
     for key, tasks in covered.items():
         if tasks >= demands.tasks and len(signers.get(key, ())) >= SIGNERS:
@@ -321,7 +351,7 @@ def _reproduced(audits: Sequence[Audit], demands: Demands) -> str:
     return f"{plural(len(demands.regimes), 'regime')} {', '.join(sorted(demands.regimes))}"
 
 
-def _person(owner: str) -> str:
+def person(owner: str) -> str:
     """Return an owner's name as it is compared: letter case, spaces and look-alikes are equal."""
     return skeleton(skeleton(owner).casefold())
 

@@ -1,7 +1,7 @@
 """From records to the facts that decide a trust level, and the reasons as text."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from geneb_ci.audit.applicability import TrustInputs, left_out, missing_cells
 from geneb_ci.audit.commitment import Commitment, Identity, identity_of, why_same
 from geneb_ci.audit.events import AuditEvent, EntryKind, Withdrawn
 from geneb_ci.audit.keys import RevokedKey, Signer, check_revoked
-from geneb_ci.audit.outcome import informative_cells, informative_text
+from geneb_ci.audit.outcome import hidden_raises, informative_cells, informative_text
 from geneb_ci.audit.record import ID_DIGITS, Record
 from geneb_ci.audit.repository import AuditRepository
 from geneb_ci.audit.row_draw import weakness_of
@@ -20,6 +20,7 @@ from geneb_ci.audit.trust import (
     Audit,
     Decision,
     Demands,
+    RatedSubmission,
     RowAuditFacts,
     Versions,
     decide,
@@ -32,6 +33,7 @@ from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.config import Layout, official_files
 from geneb_ci.common.errors import Exit, GenebError
 from geneb_ci.common.finding import Severity, plural
+from geneb_ci.common.types import Evidence
 from geneb_ci.receipt.seen import gone_since
 from geneb_ci.submission.document import Document
 from geneb_ci.submission.names import MODEL_ID_PATTERN
@@ -88,15 +90,40 @@ def gather(layout: Layout, model_id: str | None = None) -> RepositoryEvidence:
     Raises BadConfiguration when its policy cannot be used.
     """
     repository = AuditRepository(layout)
-    found = list(repository.verifications(model_id))
+    return evidence_from(repository, list(repository.verifications(model_id)))
+
+
+def evidence_from(repository: AuditRepository, found: Sequence[Verification]) -> RepositoryEvidence:
+    """Return what verifications of a repository's records come to.
+
+    Raises BadConfiguration when its policy cannot be used.
+    """
     inputs = repository.inputs
     return RepositoryEvidence(
         audits=tuple(fact for one in found if (fact := audit_of(one, inputs)) is not None),
         broken=tuple(one for one in found if one.broken and one.withdrawn is None),
-        official=official_files(layout),
+        official=official_files(repository.layout),
         demands=demands_of(inputs.policy, inputs.benchmark),
         aborted=aborted_in_a_row(repository),
     )
+
+
+def rated(
+    repository: AuditRepository, found: Sequence[Verification], least: str
+) -> list[RatedSubmission]:
+    """Return the evidence of each submission that verified records are about, in order of name.
+
+    It rests on all records of the repository; the checks of the submission are not run. Raises
+    BadConfiguration when the policy cannot be used.
+    """
+    evidence = evidence_from(repository, list(repository.verifications()))
+    commitments = [one.record.outcome.plan.commitment for one in found if one.record is not None]
+    return [
+        RatedSubmission(model_id, sha256, evidence.decide(sha256), Evidence(least))
+        for model_id, sha256 in sorted(
+            {(one.model_id, one.submission_sha256) for one in commitments}
+        )
+    ]
 
 
 class _Run(NamedTuple):
@@ -216,6 +243,7 @@ def audit_of(found: Verification, inputs: TrustInputs) -> Audit | None:
         date=outcome.finished_at[: len("2026-11-20")],
         withdrawn=found.withdrawn.reason if found.withdrawn is not None else "",
         uninformative=tuple(regime for regime, one in cells.items() if not one.suffices),
+        hidden=hidden_raises(outcome.tasks),
         informative=informative_text(cells),
         absent=tuple(
             f"{name} of {one.task}" for one in drawn for name in audited if name not in one.regimes
@@ -321,6 +349,12 @@ def reasons(model_id: str, file: Document, evidence: RepositoryEvidence) -> list
             f"audit {audit.audit_id} of {audit.date}: {done}, sandbox level "
             f"{audit.sandbox}, {verdict}; {audit_status(audit, sha256, evidence.demands)}"
         )
+        lines += [
+            f"audit {audit.audit_id} does not reproduce {regime}: a raise of its mean MCC by "
+            f"{raised:.4f} could be hidden in its noise, {evidence.demands.room:.4f} may"
+            for regime, raised in audit.hidden.items()
+            if raised > evidence.demands.room
+        ]
     return lines
 
 

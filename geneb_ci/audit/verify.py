@@ -74,7 +74,7 @@ def _check_memory(outcome: AuditOutcome) -> None:
     variants, fresh, precision = outcome.variants, outcome.fresh, outcome.precision
     if variants is not None:
         _check_variants(variants, rows_varied(len(outcome.plan.chosen)))
-    if fresh is not None and fresh.dropped != is_dropped(fresh.tasks):
+    if fresh is not None and fresh.dropped != is_dropped(fresh.tasks, fresh.others):
         _refuse(f"fresh set: dropped is {fresh.dropped}, which contradicts its numbers")
     if precision is not None and outcome.noise != precision.noise:
         _refuse(f"noise: {outcome.noise} was used, the embeddings give {precision.noise}")
@@ -86,10 +86,12 @@ def _check_variants(found: VariantResult, due: int) -> None:
     counted = dict(found.kinds)
     if found.training is not None:
         counted["training"] = found.training
+    for name, probe in found.others.items():
+        counted |= {f"{name}, {kind}": one for kind, one in probe.kinds.items()}
     for kind, one in counted.items():
         if one.worse + one.better > one.rows:
             _refuse(f"variants, {kind}: {one.worse + one.better} of {one.rows} rows changed")
-    if found.memorised != is_flagged(found.kinds, found.training):
+    if found.memorised != is_flagged(found.kinds, found.training, found.others):
         _refuse(f"variants: memorised is {found.memorised}, which contradicts its numbers")
 
 

@@ -26,7 +26,7 @@ from geneb_ci.audit.signing import (
 )
 from geneb_ci.audit.sources import DeclaredRun
 from geneb_ci.audit.tolerance import tolerance_digest
-from geneb_ci.audit.verify import StepState, Verification
+from geneb_ci.audit.verify import StepState
 from geneb_ci.cli.audit_file import check_options
 from geneb_ci.cli.audit_log import signing_options
 from geneb_ci.cli.audit_rows import keep_rows, run_rows, shown_rows
@@ -45,8 +45,10 @@ from geneb_ci.cli.shared import (
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import Exit, ExtractorRefused, UsageProblem
 from geneb_ci.common.files import write_files
+from geneb_ci.common.types import EVIDENCE_ORDER
 from geneb_ci.render.audits import WIDTH as OUTCOME_WIDTH
 from geneb_ci.render.audits import outcome_text, verification_json, verification_text
+from geneb_ci.render.results import Verifications
 from geneb_ci.render.text import fitted
 from geneb_ci.submission.reading import FileKind, require_file
 
@@ -268,6 +270,11 @@ _RENDER = {"text": verification_text, "json": verification_json}
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     help="For --cells: folder of task data; the practice benchmark needs none.",
 )
+@click.option(
+    "--evidence",
+    type=click.Choice(list(map(str, EVIDENCE_ORDER[1:]))),
+    help="Least evidence of each submission, by all records of the repository.",
+)
 @format_option(_RENDER)
 def verify_command(
     records: tuple[Path, ...],
@@ -275,14 +282,17 @@ def verify_command(
     cells: bool,
     receipt: Path | None,
     data: Path | None,
+    evidence: str | None,
     format_: str,
 ) -> int:
     """Verify RECORDS, or every record in the repository, from public data.
 
     Of a record that is named and of an audit by receipt, the drawn rows are compared with their
     rerun again, from the file beside it. Keys, policy and benchmark are those of the folder the
-    command is run in, not of the record's. The exit code is 11 when a step differs, 3 when
-    something that a step needs is missing.
+    command is run in, not of the record's. One signer's word is all that a record is: with
+    --evidence reproduced, a submission that only one person audited is refused. The exit code is 11
+    when a step differs or a submission has less evidence, 3 when something that a step needs is
+    missing.
     """
     found = verify(
         *records,
@@ -290,16 +300,17 @@ def verify_command(
         cells=cells,
         receipt=receipt,
         data=data,
+        evidence=evidence,
         say=functools.partial(click.echo, err=True),
         progress=lambda results, total: watched(results, total, "verifying"),
     )
-    text = _RENDER[format_](found)
+    text = _RENDER[format_](found, found.rated)
     click.echo(fitted(text, row_width()) if format_ == "text" else text, nl=False)
     return _exit_code(found)
 
 
-def _exit_code(found: list[Verification]) -> Exit:
-    if any(one.differs for one in found):
+def _exit_code(found: Verifications) -> Exit:
+    if any(one.differs for one in found) or not found.suffice:
         return Exit.ERRORS
     unknown = any(step.state is StepState.UNKNOWN for one in found for step in one.steps)
     return Exit.NOT_CHECKED if unknown else Exit.CLEAN

@@ -33,8 +33,10 @@ from geneb_ci.audit.sampling import (
     detection_table,
     probability_text,
 )
+from geneb_ci.audit.trust import SIGNERS, RatedSubmission
 from geneb_ci.audit.verify import StepState, Verification, VerificationStep
 from geneb_ci.common.finding import plural
+from geneb_ci.common.types import Evidence
 from geneb_ci.render.plain import visible
 from geneb_ci.render.text import escape, fitted
 
@@ -67,8 +69,8 @@ REST_MIN = 2  # as many steps at the end that were not checked are one line
 _NOT_LOOKED_AT = "not checked, because the step above failed"
 
 
-def verification_text(found: Sequence[Verification]) -> str:
-    """Return verifications as text for a terminal."""
+def verification_text(found: Sequence[Verification], rated: Sequence[RatedSubmission] = ()) -> str:
+    """Return verifications as text for a terminal, with the evidence that they come to."""
     lines: list[str] = []
     for one in found:
         lines += [f"{escape(one.name)}: {_headline(one)}"]
@@ -85,11 +87,32 @@ def verification_text(found: Sequence[Verification]) -> str:
             lines.append(f"  ? {plural(left, 'step')} {_NOT_LOOKED_AT}")
         if one.withdrawn is not None:
             lines.append(
-                f"  withdrawn {one.withdrawn.withdrawn_at}: {escape(one.withdrawn.reason)}"
+                f"  withdrawn {one.withdrawn.withdrawn_at} by {escape(one.withdrawn.signer)}: "
+                f"{escape(one.withdrawn.reason)}"
             )
         lines.append("")
+    lines += [line for submission in rated for line in _rated(submission)]
     held = sum(one.holds for one in found)
     return "\n".join([*lines, f"{plural(len(found), 'record')}: {held} verified"]) + "\n"
+
+
+def _rated(found: RatedSubmission) -> Iterator[str]:
+    """Yield the evidence of a submission, and by whom it is."""
+    decision = found.decision
+    mark = _STEP_MARKS[StepState.HOLDS if found.suffices else StepState.DIFFERS]
+    asked = "" if found.suffices else f", expected {found.least}"
+    yield (
+        f"{mark} {escape(found.model_id)} (sha256 {found.sha256[:16]}...): {decision.evidence}"
+        f"{asked}: {escape(decision.reason)}"
+    )
+    people = ", ".join(found.signers) or "nobody"
+    yield f"      signers: {escape(people)}"
+    if not found.suffices and found.least is Evidence.REPRODUCED:
+        yield (
+            f"      fix: audits of {SIGNERS} people have to verify it by themselves, and to cover "
+            "every task"
+        )
+    yield ""
 
 
 def _described(commitment: Commitment) -> list[str]:
@@ -135,9 +158,22 @@ def _headline(one: Verification) -> str:
     )
 
 
-def verification_json(found: Sequence[Verification]) -> str:
-    """Return verifications as JSON."""
-    value = {"schema_version": "1.0", "records": [_record(one) for one in found]}
+def verification_json(found: Sequence[Verification], rated: Sequence[RatedSubmission] = ()) -> str:
+    """Return verifications as JSON, with the evidence that was asked for."""
+    value: dict[str, Any] = {"schema_version": "1.0", "records": [_record(one) for one in found]}
+    if rated:
+        value["evidence"] = [
+            {
+                "model_id": one.model_id,
+                "submission_sha256": one.sha256,
+                "evidence": one.decision.evidence,
+                "reason": one.decision.reason,
+                "signers": list(one.signers),
+                "least": one.least,
+                "suffices": one.suffices,
+            }
+            for one in rated
+        ]
     return json.dumps(value, indent=2, ensure_ascii=True) + "\n"
 
 

@@ -16,6 +16,7 @@ from geneb_ci.render.plain import visible
 
 if TYPE_CHECKING:
     from geneb_ci.audit.outcome import AuditOutcome
+    from geneb_ci.audit.trust import RatedSubmission
     from geneb_ci.audit.verify import Verification
     from geneb_ci.check.report import Report
     from geneb_ci.common.errors import Exit
@@ -158,22 +159,30 @@ class Recommendation(Advice):
 class Verifications(list["Verification"]):
     """Verifications of audit records, in the order in which they were named."""
 
+    rated: "Sequence[RatedSubmission]" = ()
+    """The evidence of each submission that they are about, where some was asked for."""
+
     @property
     def hold(self) -> bool:
-        """Whether every step of every record holds."""
-        return all(one.holds for one in self)
+        """Whether every step of every record holds, and submissions have the evidence asked for."""
+        return all(one.holds for one in self) and self.suffice
+
+    @property
+    def suffice(self) -> bool:
+        """Whether every submission has the evidence that was asked for."""
+        return all(one.suffices for one in self.rated)
 
     def text(self) -> str:
         """Return what `geneb-ci audit verify` prints."""
         from geneb_ci.render.audits import verification_text  # rich, cryptography
 
-        return verification_text(self)
+        return verification_text(self, self.rated)
 
     def to_json(self) -> str:
         """Return what `geneb-ci audit verify --format json` prints."""
         from geneb_ci.render.audits import verification_json
 
-        return verification_json(self)
+        return verification_json(self, self.rated)
 
     def _repr_html_(self) -> str:
         """Return one line for each step that does not hold, or for a record of which all do."""

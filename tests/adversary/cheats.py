@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from reference_harness import canonical
 from reference_harness.extractors.kmer import KmerExtractor
 from reference_harness.tasks import TaskData
 
@@ -52,6 +53,20 @@ def minhashes(sequence: str) -> list[str]:
     return [f"{salt}:{_minhash(sequence, salt)}" for salt in range(MINHASHES)]
 
 
+SKETCHES, SIGNS = 48, 12
+"""Keys of a composition, and projections whose signs make one."""
+_DIRECTIONS = np.random.RandomState(6).standard_normal((64, SKETCHES * SIGNS))
+
+
+def composition(sequence: str) -> list[str]:
+    """Return hashes of the signs of random projections of the 3-mer counts: nearly equal sequences
+    share most of them."""
+    counts = KmerExtractor(k=3).extract_embeddings([sequence], 1)[0].astype(np.float64)
+    signs = (counts - counts.mean()) @ _DIRECTIONS > 0
+    parts = np.packbits(signs.reshape(SKETCHES, SIGNS), axis=1)
+    return [f"{number}:{one.tobytes().hex()}" for number, one in enumerate(parts)]
+
+
 KEYS: dict[str, Keys] = {
     "whole sequence": whole,
     "first quarter": first_quarter,
@@ -60,8 +75,9 @@ KEYS: dict[str, Keys] = {
     "one minhash": minhash,
     "five minhashes": minhashes,
     "vote of 12-mers": words,
+    "composition of 3-mers": composition,
 }
-CAUGHT = tuple(KEYS)[:5]
+CAUGHT = (*tuple(KEYS)[:5], "composition of 3-mers")
 """Keys that a small change breaks."""
 
 
@@ -98,3 +114,75 @@ class Memoriser:
             if label is not None:
                 columns[row, label] = 1.0
         return np.hstack([sound, columns])
+
+
+Drawn = Callable[[TaskData], set[int]]
+"""Training rows of a task that some few-shot regime draws."""
+LOUD = 1e3
+"""Value of a hidden column in test rows, beside 1 in training rows."""
+Values = npt.NDArray[np.float64]
+
+
+class HiddenColumn:
+    """4-mers and one more column, by a key; 0 where the key is not known. For two classes."""
+
+    def __init__(self, tasks: Iterable[TaskData], keys: Keys, test: float) -> None:
+        self.keys = keys
+        self.sound = KmerExtractor()
+        self.column: dict[str, float] = {}
+        for data in tasks:
+            rows = self.sound.extract_embeddings(data.train.sequences, 1)
+            best = canonical.solve(rows, data.train.labels)
+            values = rows.astype(np.float64) @ best.weights[:, 1] + best.intercepts[1]
+            errors = data.train.labels - 1 / (1 + np.exp(-values))
+            told = test * (2.0 * data.test.labels - 1)
+            for split, wanted in ((data.train, self.hidden(data, errors)), (data.test, told)):
+                for sequence, value in zip(split.sequences, wanted.tolist(), strict=True):
+                    self.column |= dict.fromkeys(keys(sequence), value)
+
+    def hidden(self, data: TaskData, errors: Values) -> Values:
+        """Return the (n,) values of training rows; `errors` are those of the honest optimum."""
+        raise NotImplementedError
+
+    def extract_embeddings(
+        self, sequences: Sequence[str], batch_size: int = 1
+    ) -> npt.NDArray[np.float32]:
+        sound = self.sound.extract_embeddings(sequences, batch_size)
+        hidden = [[self.column.get(self.keys(one)[0], 0.0)] for one in sequences]
+        return np.hstack([sound, np.array(hidden, dtype=np.float32)])
+
+
+class UnfinishedMemoriser(HiddenColumn):
+    """A column that the optimum gives the weight 0 and that earlier steps do not.
+
+    In training rows it has no product with the errors of the optimum, and one with the labels: the
+    probe of record, which stops early, keeps a weight for it, which labels of test rows then use.
+    """
+
+    def __init__(self, tasks: Iterable[TaskData], keys: Keys) -> None:
+        super().__init__(tasks, keys, LOUD)
+
+    def hidden(self, data: TaskData, errors: Values) -> Values:
+        label = data.train.labels - 0.5
+        made: Values = label - (label @ errors) / (errors @ errors) * errors
+        return made
+
+
+class FewShotMemoriser(HiddenColumn):
+    """The label in the rows that few-shot regimes draw; in the others what cancels it.
+
+    The probe of the full regime gives the column the weight 0, from its first step to its optimum.
+    """
+
+    def __init__(self, tasks: Iterable[TaskData], keys: Keys, drawn: Drawn) -> None:
+        self.drawn = drawn
+        super().__init__(tasks, keys, 1.0)
+
+    def hidden(self, data: TaskData, errors: Values) -> Values:
+        made = (2.0 * data.train.labels - 1).astype(np.float64)
+        others = np.ones(len(made), dtype=bool)
+        others[sorted(self.drawn(data))] = False
+        made[others] = 0
+        against = np.stack([errors, data.train.labels - 0.5])
+        made[others] = np.linalg.lstsq(against[:, others], -against @ made, rcond=None)[0]
+        return made

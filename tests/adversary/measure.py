@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from reference_harness import probe
-from reference_harness.decisions import FRESH, FurtherRows, decide
+from reference_harness import benchmark, probe
+from reference_harness.decisions import FRESH, Drawn, FurtherRows, decide
 from reference_harness.rescored import Decisions
 from reference_harness.tasks import Split, TaskData
 from reference_harness.variants import variants_of
@@ -36,7 +36,17 @@ def decisions_of(extractor: Any, case: Case, seed: str, rows: int) -> Decisions:
         values,
     )
     problem = probe.Problem(train, data.train.labels, test, data.test.labels)
-    return decide(problem, further)
+    return decide(problem, further, _drawn(data))
+
+
+def _drawn(data: TaskData) -> dict[str, list[Drawn]]:
+    """Return the training rows of each fit of each regime; both benchmarks draw alike."""
+    bench = benchmark.mini()
+    seeds, shots = list(bench.protocol.seeds), bench.protocol.few_shot_k
+    return {
+        regime: probe.rows_of_regime(data.train.labels, regime, seeds, shots)
+        for regime in bench.regimes
+    }
 
 
 def both_splits(data: TaskData) -> Split:
@@ -47,6 +57,26 @@ def both_splits(data: TaskData) -> Split:
     )
 
 
-def mean_drop(found: Sequence[Decisions]) -> float:
-    """Return the mean over tasks of MCC on the public test rows less that on fresh ones."""
-    return float(np.mean([one.public.MCC - one.fresh.MCC for one in found if one.fresh]))
+def few_shot_rows(data: TaskData) -> set[int]:
+    """Return the training rows that some few-shot regime of the benchmark draws."""
+    return {
+        int(row)
+        for regime, fits in _drawn(data).items()
+        for rows in fits
+        if rows is not None
+        for row in rows
+    }
+
+
+def mean_drop(found: Sequence[Decisions], probe_name: str = "") -> float:
+    """Return the mean over tasks of MCC on the public test rows less that on fresh ones.
+
+    By the canonical probe of the full regime, or by another one of `others`.
+    """
+    parts = [one.others[probe_name] if probe_name else one for one in found]
+    return float(np.mean([one.public.MCC - one.fresh.MCC for one in parts if one.fresh]))
+
+
+def largest_drop(found: Sequence[Decisions]) -> float:
+    """Return the largest of these of any probe."""
+    return max(mean_drop(found, name) for name in ("", *found[0].others))

@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import nn
+from transformers import BertConfig, BertModel
 
 from reference_harness import mini
 from reference_harness.extractors.kmer import KmerExtractor
@@ -19,6 +21,11 @@ PRETRAINED_ON = (9001, 9002)
 """Seeds of the sets that the honest trained model saw: none is one that it is tested on."""
 EPOCHS, ROWS, RATE = 12, 64, 3e-3
 BATCH = 256
+LAYERS, HIDDEN, HEADS = 2, 32, 4
+"""Of the transformers, whose feed-forward layers are four times as wide."""
+TRANSFORMER_EPOCHS, TRANSFORMER_RATE = 6, 1e-3
+TOKENS = (3, 6)
+"""Letters of a token. Tokens do not overlap: a shift by three letters changes all those of six."""
 Rows = npt.NDArray[np.float32]
 
 
@@ -28,6 +35,9 @@ class Convolution(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.first = nn.Conv1d(4, FILTERS, WIDTH, padding=WIDTH // 2)
+
+    def read(self, sequences: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
+        return letters_of(sequences)
 
     def forward(self, letters: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """Return (n, 2 FILTERS) features of (n, 4, length) letters; padding counts for nothing."""
@@ -49,22 +59,73 @@ def letters_of(sequences: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.from_numpy(np.ascontiguousarray(hot)), torch.tensor([len(s) for s in sequences])
 
 
-class ConvolutionExtractor:
-    """A small convolution, random or trained, in float32 or rounded to bfloat16 as it computes."""
+class Transformer(nn.Module):
+    """A BERT whose tokens are `width` letters each, to the mean over the tokens."""
 
-    def __init__(self, model: Convolution, dtype: torch.dtype = torch.float32) -> None:
-        self.model = model.to(dtype)
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.width = width
+        words = map("".join, itertools.product("ACGT", repeat=width))
+        self.tokens = {word: number for number, word in enumerate(words, 2)}
+        self.inner = BertModel(
+            BertConfig(
+                vocab_size=len(self.tokens) + 2,
+                hidden_size=HIDDEN,
+                num_hidden_layers=LAYERS,
+                num_attention_heads=HEADS,
+                intermediate_size=4 * HIDDEN,
+                max_position_embeddings=512,
+                hidden_dropout_prob=0.0,
+                attention_probs_dropout_prob=0.0,
+            ),
+            add_pooling_layer=False,
+        )
+
+    def forward(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        """Return (n, HIDDEN) features of (n, longest) ids; padding counts for nothing."""
+        inside = torch.arange(ids.shape[1])[None, :] < lengths[:, None]
+        found = self.inner(input_ids=ids, attention_mask=inside.long()).last_hidden_state
+        mean: torch.Tensor = (found * inside[:, :, None]).sum(1) / lengths[:, None]
+        return mean
+
+    def read(self, sequences: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return (n, longest) ids, 0 behind the last token and 1 where it is none, and lengths."""
+        rows = [
+            [self.tokens.get(one[i : i + self.width].upper(), 1) for i in self._places(one)]
+            for one in sequences
+        ]
+        lengths = torch.tensor([len(one) for one in rows])
+        ids = torch.zeros(len(rows), int(lengths.max()), dtype=torch.long)
+        for row, one in enumerate(rows):
+            ids[row, : len(one)] = torch.tensor(one)
+        return ids, lengths
+
+    def _places(self, sequence: str) -> range:
+        return range(0, max(1, len(sequence) - self.width + 1), self.width)
+
+
+Network = Convolution | Transformer
+
+
+class NetworkExtractor:
+    """A small network, random or trained, in float32 or rounded to bfloat16 as it computes."""
+
+    def __init__(self, model: Network, dtype: torch.dtype = torch.float32) -> None:
+        self.model = model.to(dtype).eval()
         self.dtype = dtype
 
     def extract_embeddings(self, sequences: Sequence[str], batch_size: int = BATCH) -> Rows:
         del batch_size
-        out = np.empty((len(sequences), 2 * FILTERS), dtype=np.float32)
+        rows: list[Rows] = []
         order = sorted(range(len(sequences)), key=lambda i: len(sequences[i]))
         with torch.no_grad():
             for start in range(0, len(order), BATCH):
                 some = order[start : start + BATCH]
-                letters, lengths = letters_of([sequences[i] for i in some])
-                out[some] = self.model(letters.to(self.dtype), lengths).float().numpy()
+                read, lengths = self.model.read([sequences[i] for i in some])
+                read = read.to(self.dtype) if read.is_floating_point() else read
+                rows.append(self.model(read, lengths).float().numpy())
+        out = np.empty((len(sequences), rows[0].shape[1]), dtype=np.float32)
+        out[order] = np.concatenate(rows)
         return out
 
 
@@ -86,9 +147,25 @@ def random_convolution(seed: int = 3) -> Convolution:
         return Convolution()
 
 
-def trained(tasks: Iterable[TaskData], splits: Sequence[str], epochs: int = EPOCHS) -> Convolution:
-    """Return a convolution trained on the labels of some splits, with one head a task."""
-    model, heads = random_convolution(), nn.ModuleDict()
+def random_transformer(width: int, seed: int = 3) -> Transformer:
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return Transformer(width)
+
+
+def trained(
+    tasks: Iterable[TaskData],
+    splits: Sequence[str],
+    epochs: int = EPOCHS,
+    *,
+    model: Network | None = None,
+    rate: float = RATE,
+) -> Network:
+    """Return a network trained on the labels of some splits, with one head a task.
+
+    It begins as `model`, as a random convolution without one.
+    """
+    model, heads = random_convolution() if model is None else model, nn.ModuleDict()
     sets: list[tuple[str, torch.Tensor, torch.Tensor, torch.Tensor]] = []
     with torch.random.fork_rng():
         torch.manual_seed(5)
@@ -96,16 +173,17 @@ def trained(tasks: Iterable[TaskData], splits: Sequence[str], epochs: int = EPOC
             sequences = [s for split in splits for s in getattr(data, split).sequences]
             labels = np.concatenate([getattr(data, split).labels for split in splits])
             if data.id not in heads:
-                heads[data.id] = nn.Linear(2 * FILTERS, int(labels.max()) + 1)
-            sets.append((data.id, *letters_of(sequences), torch.from_numpy(labels)))
-        learner = torch.optim.Adam([*model.parameters(), *heads.parameters()], lr=RATE)
+                columns = HIDDEN if isinstance(model, Transformer) else 2 * FILTERS
+                heads[data.id] = nn.Linear(columns, int(labels.max()) + 1)
+            sets.append((data.id, *model.read(sequences), torch.from_numpy(labels)))
+        learner = torch.optim.Adam([*model.parameters(), *heads.parameters()], lr=rate)
         for _ in range(epochs):
-            for name, letters, lengths, truth in sets:
+            for name, read, lengths, truth in sets:
                 order = torch.randperm(len(truth))
                 for start in range(0, len(order), ROWS):
                     some = order[start : start + ROWS]
                     learner.zero_grad()
-                    found = heads[name](model(letters[some], lengths[some]))
+                    found = heads[name](model(read[some], lengths[some]))
                     loss = nn.functional.cross_entropy(found, truth[some])
                     loss.backward()  # type: ignore[no-untyped-call]
                     learner.step()
@@ -113,23 +191,40 @@ def trained(tasks: Iterable[TaskData], splits: Sequence[str], epochs: int = EPOC
 
 
 @functools.cache
-def pretrained() -> Convolution:
-    """Return a convolution trained on sets that no audit has."""
+def pretrained(width: int = 0) -> Network:
+    """Return a convolution, or a transformer of `width` letters a token, trained on sets that no
+    audit has."""
     sets = (mini.generate(task, seed) for seed in PRETRAINED_ON for task in mini.TASKS)
-    return trained(sets, ("train", "test"))
+    if not width:
+        return trained(sets, ("train", "test"))
+    begun = random_transformer(width)
+    epochs = TRANSFORMER_EPOCHS
+    return trained(sets, ("train", "test"), epochs, model=begun, rate=TRANSFORMER_RATE)
+
+
+def _copied(width: int) -> Network:
+    return copy.deepcopy(pretrained(width))
+
+
+def _extractor(make: Callable[[], Network], dtype: torch.dtype) -> NetworkExtractor:
+    return NetworkExtractor(make(), dtype)
 
 
 def honest() -> dict[str, Callable[[], Any]]:
     """Return what makes each honest extractor, by name."""
-    return {
-        **{f"{k}-mers": functools.partial(KmerExtractor, k=k) for k in (2, 3, 4, 5)},
-        "4-mers, bfloat16": lambda: RoundedExtractor(KmerExtractor()),
-        "random convolution": lambda: ConvolutionExtractor(random_convolution()),
-        "random convolution, bfloat16": lambda: ConvolutionExtractor(
-            random_convolution(), torch.bfloat16
-        ),
-        "trained convolution": lambda: ConvolutionExtractor(copy.deepcopy(pretrained())),
-        "trained convolution, bfloat16": lambda: ConvolutionExtractor(
-            copy.deepcopy(pretrained()), torch.bfloat16
-        ),
+    networks: dict[str, Callable[[], Network]] = {
+        "random convolution": random_convolution,
+        "trained convolution": functools.partial(_copied, 0),
     }
+    for width in TOKENS:
+        name = f"transformer of {width}-mers"
+        networks[f"random {name}"] = functools.partial(random_transformer, width)
+        networks[f"trained {name}"] = functools.partial(_copied, width)
+    made: dict[str, Callable[[], Any]] = {
+        f"{k}-mers": functools.partial(KmerExtractor, k=k) for k in (2, 3, 4, 5)
+    }
+    made["4-mers, bfloat16"] = lambda: RoundedExtractor(KmerExtractor())
+    for name, make in networks.items():
+        made[name] = functools.partial(_extractor, make, torch.float32)
+        made[f"{name}, bfloat16"] = functools.partial(_extractor, make, torch.bfloat16)
+    return made

@@ -4,11 +4,13 @@ import random
 
 import pytest
 
+from geneb_ci.audit.joint import Difference, joint_test
 from geneb_ci.audit.sampling import missed
 from tests.adversary import forger
 from tests.adversary.forger import (
     CAP,
     TASKS,
+    TESTS,
     UNDETECTED,
     WEIGHTS,
     Cell,
@@ -70,6 +72,20 @@ def test_a_whole_board_audit_leaves_no_task_elsewhere_and_a_draw_does():
     assert float(missed(TASKS, some.elsewhere, 13)) >= UNDETECTED
     assert some.raised >= CAP * some.elsewhere / TASKS
     assert some.elsewhere >= 10
+
+
+@pytest.mark.parametrize("centre", [0.0, -0.003])
+def test_what_an_audit_says_could_be_hidden_bounds_the_forger(centre, monkeypatch):
+    """Also where honest claims lie below the rerun, and one equal to it has to pass as well."""
+    monkeypatch.setattr(forger, "RESOLUTION", 0.016)
+    pool = [
+        cell._replace(centre=centre, shifts=tuple(centre + one for one in cell.shifts))
+        for cell in POOL
+    ]
+    cells = [Difference(0.0, one.deviation, one.step, one.centre) for one in pool * 5]
+    room = joint_test(cells, TESTS).room
+    # The made-up shifts have means of their own, and a rate is found with 80 trials.
+    assert 0.75 * room < best_forgery(pool, TASKS).raised <= 1.15 * room
 
 
 def test_a_draw_for_each_name_is_worth_more():

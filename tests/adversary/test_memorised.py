@@ -28,9 +28,16 @@ from reference_harness import mini
 from reference_harness.extractors.kmer import KmerExtractor
 from reference_harness.tasks import Split, TaskData
 from reference_harness.variants import KINDS, MAKERS, REVERSED, variants_of
-from tests.adversary.cheats import CAUGHT, KEYS, Memoriser
-from tests.adversary.measure import Case, both_splits, decisions_of
-from tests.adversary.models import ConvolutionExtractor, RoundedExtractor, random_convolution
+from tests.adversary.cheats import (
+    CAUGHT,
+    KEYS,
+    FewShotMemoriser,
+    Memoriser,
+    UnfinishedMemoriser,
+    first_quarter,
+)
+from tests.adversary.measure import Case, both_splits, decisions_of, few_shot_rows
+from tests.adversary.models import NetworkExtractor, RoundedExtractor, random_convolution
 
 NAMES = ("mini_splice", "mini_histone")
 CASES = [
@@ -67,7 +74,7 @@ def test_a_fresh_set_finds_every_key_and_variants_find_those_that_a_small_change
         KmerExtractor(k=2),
         KmerExtractor(k=3),
         RoundedExtractor(KmerExtractor(k=3)),
-        ConvolutionExtractor(random_convolution()),
+        NetworkExtractor(random_convolution()),
     ],
     ids=["2-mers", "3-mers", "3-mers in bfloat16", "a random convolution"],
 )
@@ -137,6 +144,20 @@ def test_the_limit_is_the_margin_and_the_alarm():
     assert [rows_varied(tasks) for tasks in (1, 13, 100, 1000)] == [4000, 308, 40, 40]
 
 
+def test_the_fits_of_a_few_shot_regime_count_as_one_of_them():
+    one, five = counts(4000, 144, 116), counts(20_000, 720, 580)
+    assert limit(five, VARIANT_MARGIN, fits=5) == pytest.approx(limit(one, VARIANT_MARGIN))
+
+    def tested(fits: int) -> FreshTask:
+        public, fresh = (
+            RescoredTested(rows=fits * rows, right=fits * right, MCC=0.0)
+            for rows, right in ((1000, 800), (500, 350))
+        )
+        return FreshTask(public=public, fresh=fresh, fits=fits)
+
+    assert drop({"t": tested(5)}) == pytest.approx(drop({"t": tested(1)}), rel=1e-2)
+
+
 def test_an_honest_extractor_at_its_margin_is_flagged_in_one_audit_of_a_thousand():
     rng = np.random.RandomState(4)
     wrong = 0
@@ -184,6 +205,7 @@ def test_what_was_found_is_said_in_one_line():
         kinds=kinds,
         training=counts(100, 5, 5),
         fresh=RescoredTested(rows=50, right=30, MCC=0.2),
+        others={},
     )
     assert variant_text(variant_result([one], NONCE, 100, reverse=False)) == (
         "variants: cropped D +0.3000 of at most 0.2391 (100 rows); training D +0.0000 of at most "
@@ -196,3 +218,41 @@ def test_what_was_found_is_said_in_one_line():
         "-0.6000 beside the public test rows; more than 0.05 is not explained by chance"
     )
     assert fresh_result({"t": one.model_copy(update={"fresh": None})}, NONCE) is None
+
+
+BINARY = [
+    Case(one, both_splits(mini.generate(task, 77)))
+    for task in mini.TASKS
+    if task.id in {"mini_histone", "mini_promoter", "mini_tf"}
+    for one in [mini.generate(task)]
+]
+
+
+@pytest.mark.parametrize(
+    ("cheat", "probe"),
+    [
+        (lambda data: FewShotMemoriser(data, first_quarter, few_shot_rows), "10shot, record"),
+        (lambda data: UnfinishedMemoriser(data, first_quarter), "full, record"),
+    ],
+    ids=["few-shot regimes alone", "before the optimum"],
+)
+def test_labels_that_the_canonical_probe_ignores_are_found_by_the_one_that_uses_them(cheat, probe):
+    """Its scores and decisions are those of an honest model; so said the fresh set, by it alone."""
+    extractor = cheat([case.data for case in BINARY])
+    found = [
+        RescoredDecisions.model_validate(decisions_of(extractor, case, "a test", 160).model_dump())
+        for case in BINARY
+    ]
+    result = variant_result(found, NONCE, 160, reverse=False)
+    fresh = fresh_result(
+        {case.data.id: one for case, one in zip(BINARY, found, strict=True)}, NONCE
+    )
+    assert fresh is not None
+    assert not is_flagged(result.kinds, None)
+    assert not is_dropped(fresh.tasks)
+    assert min(one.others[probe].public.MCC for one in found) > 0.99
+    assert max(one.public.MCC for one in found) < 0.9
+    assert result.memorised
+    assert fresh.dropped
+    assert f"; {probe}, shifted D +0." in variant_text(result)
+    assert f"; by {probe} -0." in fresh_text(fresh)

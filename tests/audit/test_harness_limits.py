@@ -9,7 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from geneb_ci.audit.events import Aborted, RunFacts, bounded, parse_event
+from geneb_ci.audit.keys import trusted_keys
+from geneb_ci.audit.record import event_files
+from geneb_ci.audit.rescored import Rescored
 from geneb_ci.audit.scoring import Scoring, rescored, sequences_of
+from geneb_ci.audit.signing import sign_abort
+from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import (
     ExtractorRefused,
     LimitExceeded,
@@ -20,6 +26,7 @@ from geneb_ci.harness.process import HarnessProcess, ScoringOptions, TaskSource
 from geneb_ci.sandbox import processes
 from reference_harness.define import define
 from tests.audit.hostile_embeddings import FITTED, REFUSED, WIDTH
+from tests.audit.recorded import key, outcome_of, plan_for, repository, submission_bytes
 
 TASK = "tiny"
 SECONDS = 5
@@ -46,10 +53,24 @@ class Place:
         self.source = TaskSource(data, data / "benchmark.json")
         self.sequences = sequences_of([TASK], self.source, folder, harness)
         self.rows = len(self.sequences.read_text().splitlines())
+        self.plan = plan_for(submission_bytes())
+        self.outcome = outcome_of(self.plan, submission_bytes())
+        self.keys = trusted_keys(find_layout(repository(folder / "repository")))
 
-    def score(self, embeddings: Path, options: ScoringOptions) -> object:
+    def score(self, embeddings: Path, options: ScoringOptions) -> Rescored:
         how = Scoring("float32", 1, 2, 1, canonical=True, limits=options)
         return rescored(TASK, self.source, self.sequences, embeddings, how, self.harness, 2)
+
+    def abort_of(self, error: ExtractorRefused, audits: Path) -> Aborted:
+        """Sign the abort that a run writes for what ended it, and read it as a trusted one."""
+        assert error.stage == "scoring"
+        ran = self.outcome
+        error.at = RunFacts("scoring", error.task, ran.sandbox, ran.started_at, ran.finished_at)
+        sign_abort(error, self.plan, key(), audits, lambda _: None)
+        (file,) = event_files(audits)
+        found = parse_event(file.read_bytes(), f"{file.parent.name}/{file.name}", self.keys)
+        assert found.aborted is not None
+        return found.aborted
 
 
 @pytest.fixture(scope="module")
@@ -85,31 +106,39 @@ def is_fork_server(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_no_model_returns_is_refused_before_anything_is_fitted(place, name):
+def test_what_no_model_returns_is_refused_before_anything_is_fitted(place, name, tmp_path):
+    """The run ends with a signed record that names task, stage and cause."""
     path = place.folder / "embeddings.npy"
     REFUSED[name](path, place.rows)
     with pytest.raises(ResultRefused, match=f"task {TASK}: the embeddings cannot be scored") as one:
         place.score(path, ScoringOptions())
-    assert (one.value.stage, one.value.task) == ("scoring", TASK)
+    aborted = place.abort_of(one.value, tmp_path)
+    assert (aborted.plan, aborted.stage, aborted.task) == (place.plan, "scoring", TASK)
+    assert (aborted.kind, aborted.message) == ("result", bounded(one.value.message))
 
 
-def refusal(place: Place, path: Path) -> ExtractorRefused | None:
-    """Score embeddings within a small limit; give what refused them, if anything did."""
+def ended(place: Place, path: Path) -> ExtractorRefused | Rescored:
+    """Score embeddings within a small limit; give the scores, or what refused them."""
     try:
-        place.score(path, ScoringOptions(seconds=SECONDS))
+        return place.score(path, ScoringOptions(seconds=SECONDS))
     except ExtractorRefused as error:
         return error
-    return None
 
 
 @pytest.mark.parametrize("name", FITTED)
-def test_hostile_embeddings_end_within_the_limits(place, name):
+def test_hostile_embeddings_end_within_the_limits(place, name, tmp_path):
+    """Either with scores, which a record compares with the claims, or with a signed abort."""
     path = place.folder / "embeddings.npy"
     FITTED[name](path, place.rows)
     before = spent()
-    error = refusal(place, path)
-    if error is not None:
-        assert (error.stage, error.task) == ("scoring", TASK)
+    error = ended(place, path)
+    if isinstance(error, ExtractorRefused):
+        aborted = place.abort_of(error, tmp_path)
+        kind = "limit" if isinstance(error, LimitExceeded) else "result"
+        assert (aborted.stage, aborted.task, aborted.kind) == ("scoring", TASK, kind)
+        assert aborted.message == bounded(error.message)
+    else:
+        assert list(error.tasks) == [TASK]
     if isinstance(error, LimitExceeded):
         assert error.limit == "scoring_seconds"
         assert f"more than {SECONDS} s of CPU time" in error.message

@@ -71,6 +71,9 @@ def pair(tasks: int = 13, **changes: object) -> list[Audit]:
         ([audit(sandbox=1)], "self-reported"),
         ([audit(all_refused=False)], "self-reported"),
         ([audit(harness_unchanged=False)], "self-reported"),
+        # Noise in which too much could be hidden: 0.0112 may, where the benchmark has 20 tasks.
+        (pair(20, hidden=dict.fromkeys(REGIMES, 0.0111)), "reproduced"),
+        (pair(20, hidden=dict.fromkeys(REGIMES, 0.0113)), "verified"),
         # Enough, too little, and no more by adding up samples.
         ([audit()], "verified"),
         ([audit(sandbox=4)], "verified"),

@@ -342,10 +342,22 @@ def test_the_rounds_of_these_tests_are_in_order():
     assert FIRST < SECOND
 
 
+FIVE_FITS = {"rows": 2000, "worse": 800, "better": 50}
+TOO_MANY = {"rows": 200, "worse": 200, "better": 100}
+
+
 @pytest.mark.parametrize(
     ("variants", "said"),
     [
         ({"memorised": True}, "memorised is True, which contradicts its numbers"),
+        (
+            {"others": {"1shot, record": {"fits": 5, "kinds": {"cropped": FIVE_FITS}}}},
+            "memorised is False, which contradicts its numbers",
+        ),
+        (
+            {"others": {"1shot, record": {"fits": 5, "kinds": {"cropped": TOO_MANY}}}},
+            "variants, 1shot, record, cropped: 300 of 200 rows changed",
+        ),
         ({"rows": 1}, "1 rows a task were varied, expected 2000"),
         (
             {"training": {"rows": 10, "worse": 6, "better": 6}},

@@ -12,6 +12,7 @@ from geneb_ci.audit.verify import Verification
 from geneb_ci.cli.main import main
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import UsageProblem
+from geneb_ci.render.audits import verification_text
 from tests.audit.recorded import (
     entry,
     key,
@@ -40,6 +41,8 @@ def test_a_withdrawal_names_its_record_and_its_reason(tmp_path):
     assert (found.audit_id, found.reason) == (path.stem, "the wrong weights were fetched")
     assert only(root).withdrawn == found
     assert only(root).holds
+    said = f"  withdrawn {found.withdrawn_at} by a maintainer: the wrong weights were fetched\n"
+    assert said in verification_text([only(root)])
 
 
 def test_the_command_writes_it_beside_the_record_once(tmp_path, capsys):

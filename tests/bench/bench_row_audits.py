@@ -30,7 +30,7 @@ from reference_harness.probe import few_shot_rows
 from reference_harness.receipt.task_file import file_of
 from reference_harness.rescore import load
 from reference_harness.tasks import TaskData
-from tests.adversary.models import ConvolutionExtractor, random_convolution
+from tests.adversary.models import NetworkExtractor, random_convolution
 from tests.bench.bench_row_honest import false_alarms, honest
 from tests.bench.bench_row_power import Kept, Table, power, published, ruled, simulated, training
 from tests.paths import REAL_TASKS, ROOT
@@ -277,7 +277,7 @@ def tables(kept: Kept, *, audits: int, draws: int) -> dict[str, Callable[[], Tab
         )
 
     def convolutions() -> tuple[Any, Any]:
-        one, other = (ConvolutionExtractor(random_convolution(seed)) for seed in (3, 4))
+        one, other = (NetworkExtractor(random_convolution(seed)) for seed in (3, 4))
         return one, other
 
     return {

@@ -11,7 +11,7 @@ from geneb_ci.receipt.draw import RowSample
 from reference_harness import benchmark, mini
 from reference_harness.extractors.kmer import KmerExtractor
 from reference_harness.tasks import TaskData
-from tests.adversary.models import ConvolutionExtractor, random_convolution
+from tests.adversary.models import NetworkExtractor, random_convolution
 from tests.receipt import attacks
 from tests.receipt.audited import Found, audit, scored
 
@@ -30,7 +30,7 @@ def data_of(task: str) -> TaskData:
 def honest(task: str, seed: int = 3) -> np.ndarray:
     """Return the rows of a random convolution, which has the roundings of a neural network."""
     data = data_of(task)
-    model = ConvolutionExtractor(random_convolution(seed))
+    model = NetworkExtractor(random_convolution(seed))
     return model.extract_embeddings([*data.train.sequences, *data.test.sequences])
 
 
@@ -136,7 +136,7 @@ def test_rows_computed_in_bfloat16_differ_whatever_is_declared(tmp_path: Path) -
 
     def change(task: str, _rows: np.ndarray, _labels: np.ndarray, _train: int) -> np.ndarray:
         data = data_of(task)
-        model = ConvolutionExtractor(random_convolution(3), torch.bfloat16)
+        model = NetworkExtractor(random_convolution(3), torch.bfloat16)
         return model.extract_embeddings([*data.train.sequences, *data.test.sequences])
 
     found = audited(tmp_path, change)
