@@ -22,7 +22,7 @@ from typing import IO, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from geneb_ci.common.errors import GenebError, unwritable
-from geneb_ci.common.types import LOOPBACK
+from geneb_ci.common.types import LOOPBACK, PUBLIC_ADDRESS
 
 LIMITS = {
     # Our own six attempts report what they wait for; hf_xet's five inside each of them, 3 to 243 s
@@ -118,6 +118,9 @@ SILENCE_MAX = 60
 SLOWEST, PACE = 1000, 60
 """Bytes a second below which it counts as gone, too, over so many seconds: a modem was seven times
 as fast."""
+AROUND_MAX = 1 << 20
+"""Bytes of headers, lengths of chunks and the like beyond those of the file so far; servers send a
+few kB of them."""
 CHUNK = 1 << 20
 BYTES_MAX = 1 << 38
 """Bytes of one file or archive: ten times the largest model of the board in float32."""
@@ -170,10 +173,48 @@ class _Paced(io.RawIOBase):
         super().close()
 
 
+class _Framed(io.BufferedReader):
+    """An answer in which little stands around the file.
+
+    http.client has no limit on answers that only announce another one, on the lines after the last
+    chunk, nor on what a line says beside the length of its chunk: any of them may have no end.
+    """
+
+    def __init__(self, source: io.RawIOBase) -> None:
+        super().__init__(source)
+        self.allowed = AROUND_MAX
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        """Read a line of what stands around the file. Raises HTTPException for too much of it."""
+        line = super().readline(size)
+        self.allowed -= len(line)
+        if self.allowed < 0:
+            raise http.client.HTTPException(f"more than {AROUND_MAX:,} bytes stand around the file")
+        return line
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Read bytes of the file."""
+        found = super().read(size)
+        self.allowed += len(found)
+        return found
+
+    def read1(self, size: int = -1, /) -> bytes:
+        """Read bytes of the file."""
+        found = super().read1(size)
+        self.allowed += len(found)
+        return found
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Read bytes of the file."""
+        count = super().readinto(buffer)
+        self.allowed += count
+        return count
+
+
 class _PacedResponse(http.client.HTTPResponse):
     def __init__(self, sock: socket.socket, *given: Any, **named: Any) -> None:
         super().__init__(sock, *given, **named)
-        self.fp = io.BufferedReader(_Paced(self.fp.detach()))
+        self.fp = _Framed(_Paced(self.fp.detach()))
 
 
 class _Http(http.client.HTTPConnection):
@@ -209,10 +250,19 @@ class _SafeRedirects(urllib.request.HTTPRedirectHandler):
         headers: http.client.HTTPMessage,
         newurl: str,
     ) -> urllib.request.Request | None:
-        """Return the request of a redirect. Raises URLError for another scheme."""
+        """Return the request of a redirect.
+
+        Raises URLError for another scheme, and for a way from a public server into a private
+        network.
+        """
+        wrong = ""
         if not _is_safe(newurl, req.full_url):
+            wrong = "is not https"
+        elif _is_public(req.full_url) and not _is_public(newurl):
+            wrong = "is not the address of a public server"
+        if wrong:
             fp.close()
-            raise urllib.error.URLError(f"redirected to {newurl!r}, which is not https")
+            raise urllib.error.URLError(f"redirected to {newurl!r}, which {wrong}")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
@@ -221,6 +271,12 @@ def _is_safe(address: str, before: str = "") -> bool:
     return address.startswith("https://") or (
         address.startswith(LOOPBACK) and (not before or before.startswith(LOOPBACK))
     )
+
+
+def _is_public(address: str) -> bool:
+    """Whether an address is of a server with a name, whatever is asked of it."""
+    parts = urlsplit(address)
+    return PUBLIC_ADDRESS.fullmatch(f"{parts.scheme}://{parts.netloc}/") is not None
 
 
 def download(
@@ -312,7 +368,7 @@ def opened(address: str, start: int, purpose: Purpose, asked: str = "") -> Itera
         if start and error.code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
             raise _AllHere from error
         raise purpose.undelivered(
-            f"{address}: the server answered {error.code} {error.reason}",
+            f"{address}: the server answered {error.code} {_line_of(error.reason)}",
             f"check that the file is public; fetch it by hand into {purpose.folder} if it is",
         ) from error
     except (OSError, http.client.HTTPException, ValueError) as error:
@@ -371,6 +427,12 @@ def writing(path: Path, purpose: Purpose) -> Iterator[None]:
         raise unwritable(
             str(path), error, f"free the disk, or name another folder: {purpose.folder}"
         ) from error
+
+
+def _line_of(reason: object) -> str:
+    """Return what a server gave as a reason, which may be anything, as part of a line."""
+    words = " ".join(str(reason).split())
+    return words[:_LINE_MAX]
 
 
 def require_whole(response: object) -> None:
