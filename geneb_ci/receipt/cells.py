@@ -60,8 +60,13 @@ class ReceiptCost(NamedTuple):
         line += f"{size_text(self.held)}; about {duration_text(self.seconds)} of one core"
         if not self.fetched:
             return line
-        network = duration_text(self.fetched / NETWORK_BYTES)
-        return f"{line}; {size_text(self.fetched)} to fetch: {network} at 100 Mbit/s"
+        return f"{line}; {network_text(self.fetched, 'fetch')}"
+
+
+def network_text(count: int, what: str) -> str:
+    """Return what bytes take that are still to go through the network: `what` is done to them."""
+    took = f": {duration_text(count / NETWORK_BYTES)} at 100 Mbit/s" if count else ""
+    return f"{size_text(count)} to {what}{took}"
 
 
 def cost_of(receipt: EmbeddingReceipt, tasks: Iterable[str], fetched: int) -> ReceiptCost:

@@ -81,7 +81,7 @@ def test_a_push_that_is_killed_goes_on(hub: Hub, of_small: Written, tmp_path: Pa
             time.sleep(0.01)
         assert len(repo.commits) == 1 + committed
     output, errors = begin().communicate(timeout=PATIENCE)
-    assert errors == "0 files of 5 to send, 0 bytes\n"
+    assert errors == "0 files of 5, 404 rows in all; 0 bytes to send\n"
     assert output.splitlines()[0] == f"{RESOURCE}: nothing changed"
     assert {name: raw for name, raw in repo.head.tree.items() if name in right} == right
     assert written.document["receipt"]["location"]["revision"] == repo.head.oid
