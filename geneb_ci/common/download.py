@@ -6,6 +6,7 @@ category, what happened, and mostly the status and the address. Only that text s
 
 import contextlib
 import errno
+import fcntl
 import hashlib
 import http.client
 import os
@@ -144,19 +145,48 @@ def download(
     or it is longer than `bytes_max`; the file is then not kept.
     """
     place = partial(path, purpose)
-    have = place.stat().st_size if place.exists() else 0
-    # What is here may be of another file, or the server may send other bytes than it is asked for.
-    if not (
-        0 < have <= bytes_max and _is_continued(address, place, have, purpose, sha256, bytes_max)
-    ):
+    with _alone(place, path, purpose):
+        have = place.stat().st_size
+        # What is here may be of another file, or the server may send other bytes than asked for.
+        if not (
+            0 < have <= bytes_max
+            and _is_continued(address, place, have, purpose, sha256, bytes_max)
+        ):
+            try:
+                _receive(address, place, 0, purpose, bytes_max)
+            except _TooLong as error:
+                more = f"{error.args[0]:,} bytes or more"
+                raise purpose.other(
+                    f"{address}: the file is longer than expected, by {more}",
+                    "check the address of the file",
+                ) from error
+        keep(place, path, sha256, address, purpose)
+
+
+@contextlib.contextmanager
+def _alone(place: Path, path: Path, purpose: Purpose) -> Iterator[None]:
+    """Keep other processes from writing an unfinished download, which is there then.
+
+    Raises what `purpose` says where another one does.
+    """
+    with writing(path, purpose):
+        stream = place.open("ab")
+    with stream:
         try:
-            _receive(address, place, 0, purpose, bytes_max)
-        except _TooLong as error:
-            raise purpose.other(
-                f"{address}: the file is longer than expected, by {error.args[0]:,} bytes or more",
-                "check the address of the file",
-            ) from error
-    keep(place, path, sha256, address, purpose)
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_named = place.exists() and os.fstat(stream.fileno()).st_ino == place.stat().st_ino
+        except BlockingIOError:
+            is_named = False
+        if not is_named:  # or it was finished, and has its own name, since it was opened here
+            raise purpose.undelivered(
+                f"{path}: another process is fetching this file",
+                "wait until that has ended, then run the command again",
+            )
+        try:
+            yield
+        finally:
+            if place.exists() and not place.stat().st_size:
+                place.unlink()
 
 
 def _is_continued(

@@ -2,9 +2,11 @@
 
 import contextlib
 import json
+import threading
 import time
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPMessage
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -262,6 +264,40 @@ def test_the_file_changed_between_two_ranges(of_small: Written, tmp_path: Path) 
         with files:
             assert files.file(SMALL[0]).read_bytes() == right
     assert asked == ["bytes=300-", None]
+
+
+def test_two_that_fetch_the_same_file_at_once(of_small: Written, tmp_path: Path) -> None:
+    """The second is told so while the first has not ended, and the first is not disturbed."""
+    right, name = files_of(of_small.receipt)[f"{SMALL[0]}.f16"], f"{SMALL[0]}.f16"
+    half, told = threading.Event(), threading.Event()
+
+    class Halting(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(right)))
+            self.end_headers()
+            self.wfile.write(right[:1000])
+            half.set()
+            told.wait(60)
+            self.wfile.write(right[1000:])
+
+        def log_message(self, *_: object) -> None:
+            """Keep the test's output clean."""
+
+    with loopback(Halting) as server, ThreadPoolExecutor() as pool:
+
+        def fetch() -> bytes:
+            files = receipt_files(receipt_of(of_small), mirror=f"{server}/rows", cache=tmp_path)
+            with files:
+                return files.file(SMALL[0]).read_bytes()
+
+        first = pool.submit(fetch)
+        assert half.wait(60)
+        with pytest.raises(NothingChecked, match="another process is fetching this file"):
+            fetch()
+        told.set()
+        assert first.result(60) == right
+    assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
 def test_a_public_server_leads_into_no_private_network(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ Whatever is there after a kill is right or not taken, and the same command goes 
 """
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -171,29 +172,53 @@ def whole(of_small: Written) -> dict[str, bytes]:
     return files_of(of_small.receipt)
 
 
+KILLER = """
+import os, re, signal, sys
+
+def kill(event, arguments):
+    if event == "os.rename" and re.search(os.environ["KILL_AT"], os.fspath(arguments[1])):
+        os.killpg(0, signal.SIGKILL)
+
+if os.environ.get("KILL_AT"):
+    sys.addaudithook(kill)
+"""
+"""Kills a command with all its processes when a file is whole and about to have its name."""
+WRITTEN = [
+    r"cache/",
+    *(
+        part
+        for task in sorted(SMALL)
+        for part in (rf"receipt/{task}\.f16$", rf"\.partial/.*{task}")
+    ),
+    r"predictions\.bin$",
+    r"record\.json$",
+    rf"{MODEL}\.json$",
+]
+"""Files in the order in which a run of one worker writes them."""
+
+
 def test_a_run_that_is_killed_while_it_writes_goes_on(
     of_small: Written, whole: dict[str, bytes], tmp_path: Path
 ) -> None:
     options = small_tasks(tmp_path / "data")
-    harness = Harness(tmp_path)
+    harness, receipt, hook = Harness(tmp_path), tmp_path / "receipt", tmp_path / "hook"
+    hook.mkdir()
+    (hook / "sitecustomize.py").write_text(KILLER, encoding="utf-8")
+    path = f"{hook}{os.pathsep}{harness.environment['PYTHONPATH']}"
     words = (
         *("run", "--model-id", MODEL, "--output", "record.json", "--quiet", "--workers", "1"),
         *("--submission", f"{MODEL}.json", "--receipt", "receipt", *options),
     )
-    receipt, moments = tmp_path / "receipt", [n for n in range(5) for _ in range(2)]
-    assert len(moments) == KILLS
-    for number, count in enumerate(moments):
+    assert len(WRITTEN) >= KILLS
+    for number, moment in enumerate(WRITTEN):
+        harness.environment |= {"PYTHONPATH": path, "KILL_AT": moment}
         process = harness.start(*words, *(["--resume"] if number else []))
-        end = time.monotonic() + PATIENCE
-        while process.poll() is None and time.monotonic() < end:
-            found = [path.name for path in receipt.glob("*.f16")] if receipt.exists() else []
-            if len(found) >= count and (count or (tmp_path / "cache").exists()):
-                break
-            time.sleep(0.002)
-        process.kill()
-        process.communicate(timeout=PATIENCE)
-        for path in receipt.glob("*.f16"):
-            assert path.read_bytes() == whole[path.name]
+        _, errors = process.communicate(timeout=PATIENCE)
+        assert process.returncode == -signal.SIGKILL, (moment, errors)
+        for name, raw in files_of(receipt).items() if receipt.exists() else ():
+            assert name not in whole or raw == whole[name]
+        assert not (tmp_path / f"{MODEL}.json").exists()
+    harness.environment["KILL_AT"] = ""
     done = harness.alone(*words, "--resume")
     assert (done.returncode, done.stderr) == (0, "")
     assert {name: (receipt / name).read_bytes() for name in whole} == whole
