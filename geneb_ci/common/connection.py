@@ -52,7 +52,8 @@ class _Framed(io.BufferedReader):
     """An answer in which little stands around the file.
 
     http.client has no limit on answers that only announce another one, on the lines after the last
-    chunk, nor on what a line says beside the length of its chunk: any of them may have no end.
+    chunk, nor on what a line says beside the length of its chunk: any of them may have no end. It
+    reads these by lines; whoever wants a file by lines has to cut it up.
     """
 
     def __init__(self, source: io.RawIOBase) -> None:
