@@ -115,7 +115,7 @@ class _Run:
         )
 
     def _say_receipt(self) -> None:
-        """Say what a receipt is to take: as soon as the width is known, and before that the rows.
+        """Print the rows of a receipt, and its bytes and time as soon as the width is known.
 
         The first task that is finished tells the width, and how long the others may take.
         """
