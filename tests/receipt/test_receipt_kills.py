@@ -107,6 +107,7 @@ def test_a_pull_that_is_killed_goes_on(hub: Hub, of_small: Written, tmp_path: Pa
         if number == len(moments) // 2:  # the first file is whole by now, the second half there
             place.mkdir(exist_ok=True)
             (place / f"{SMALL[0]}.f16").write_bytes(right[f"{SMALL[0]}.f16"])
+            (place / f"{SMALL[0]}.f16.part").unlink(missing_ok=True)  # renamed by a whole download
             (place / f"{SMALL[1]}.f16.part").write_bytes(right[f"{SMALL[1]}.f16"][:20_000])
         killed_at(hub, moment, begin)
         for name, raw in files_of(place).items() if place.exists() else ():
