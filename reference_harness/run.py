@@ -20,6 +20,7 @@ from .record import LibraryRef, RunRecord, TaskRecord
 from .settings import Settings, key_parts, record_of, tasks_to_run
 from .state import Finished, State
 from .tasks import TaskData, sequence_digests
+from .text import plural
 
 
 class _Checked(NamedTuple):
@@ -30,6 +31,8 @@ class _Checked(NamedTuple):
     """Of its distinct sequences."""
     letters: int
     """What embedding them grows with."""
+    rows: int
+    """Of both splits."""
 
 
 @dataclass
@@ -88,6 +91,7 @@ class _Run:
         self.claims = claims(
             {task.id: self.checked[task.id].named for task in self.todo}, self.cache
         )
+        self._say_receipt()
         if self.engine.longest_first:
             self.todo = deque(sorted(self.todo, key=lambda task: -self.checked[task.id].letters))
         while self.todo or self.embedded or self.engine.open:
@@ -109,6 +113,26 @@ class _Run:
             predictions=write_predictions(self.settings, self.predictions),
             token_budget=min(self.budgets, default=None),
         )
+
+    def _say_receipt(self) -> None:
+        """Print the rows of a receipt, and its bytes and time as soon as the width is known.
+
+        The first task that is finished tells the width, and how long the others may take.
+        """
+        if self.settings.receipt is None or not (self.todo or self.open):
+            return
+        whole = sum(one.rows for one in self.checked.values())
+        rows = f"receipt: {plural(whole, 'row')} of {plural(len(self.checked), 'task')}"
+        if not self.finished:
+            self._say([f"{rows}, 2 bytes a number"])
+            return
+        name, first = next(iter(self.finished.items()))
+        size = 2 * first.dim * whole / 1e6
+        done = sum(self.checked[one].letters for one in self.finished)
+        left = sum(one.letters for one in self.checked.values()) - done
+        seconds = (first.embed_seconds + first.probe_seconds) / max(1, self.checked[name].letters)
+        pace = f"about {max(1, round(seconds * left / 60))} min left at the pace of {name}"
+        self._say([f"{rows}, {plural(first.dim, 'number')} each: {size:,.1f} MB; {pace}"])
 
     def _begin(self, task: Task) -> None:
         try:
@@ -190,7 +214,8 @@ class _Run:
                 continue
             named = distinct(data)
             letters = sum(map(len, named.values()))
-            self.checked[task.id] = _Checked(data.sha256, packed(named), letters)
+            rows = len(data.train.labels) + len(data.test.labels)
+            self.checked[task.id] = _Checked(data.sha256, packed(named), letters, rows)
         if faults:
             raise DataError(faults)
 
@@ -275,8 +300,11 @@ class _Run:
         libraries = [LibraryRef(**one) for one in probed.libraries]
         finished = Finished(record, libraries, probed.predictions)
         self.state.save(probed.task_id, finished)
+        is_first = not self.finished
         self._keep(probed.task_id, finished)
         self.listener.finish(probed.task_id, summary(record))
+        if is_first:
+            self._say_receipt()
 
     def _keep(self, task_id: str, finished: Finished) -> None:
         self.finished[task_id] = finished.task

@@ -30,7 +30,7 @@ from geneb_ci.audit.canonical import (
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.plan import Beacon, DrandBeacon, FallbackBeacon
 from geneb_ci.audit.sampling import AuditPolicy
-from geneb_ci.common.download import opener
+from geneb_ci.common.connection import opener
 from geneb_ci.common.errors import NothingChecked, UsageProblem
 from geneb_ci.common.finding import Fault
 from geneb_ci.common.types import Hex64, first_error

@@ -31,7 +31,7 @@ from geneb_ci.common.files import NotReadable, read_regular
 from geneb_ci.harness.process import HarnessProcess, TaskSource, task_source
 from geneb_ci.receipt.cells import recompute
 from geneb_ci.receipt.draw import drawn_rows
-from geneb_ci.receipt.row_limits import LEVEL
+from geneb_ci.receipt.embeddings import LEVEL
 from geneb_ci.receipt.row_rule import directed
 from geneb_ci.receipt.source import ReceiptFiles, Say, receipt_files
 from geneb_ci.submission.models import EmbeddingReceipt, SubmissionV12

@@ -13,6 +13,7 @@ from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import Exit, UsageProblem
 from geneb_ci.common.finding import plural
 from geneb_ci.harness.process import ScoringOptions
+from geneb_ci.receipt.cells import network_text
 from geneb_ci.receipt.seen import (
     missing_files,
     noted,
@@ -21,7 +22,6 @@ from geneb_ci.receipt.seen import (
     seen_receipts,
     write_seen,
 )
-from geneb_ci.receipt.source import size_text
 from geneb_ci.receipt.verify import (
     ReceiptRequest,
     ReceiptSubject,
@@ -158,7 +158,11 @@ def pull_command(
     say = _say(quiet=quiet)
     names = tasks_of(subject, _names(tasks))
     with receipt_files(subject.receipt, mirror=mirror, cache=into, say=say) as files:
-        say(f"{plural(len(names), 'file')}; {size_text(files.lacking(list(names)))} to fetch")
+        said = [subject.receipt.tasks[one] for one in names]
+        count = (
+            f"{plural(len(names), 'file')}, {plural(sum(t.train + t.test for t in said), 'row')}"
+        )
+        say(f"{count}; {network_text(files.lacking(list(names)), 'fetch')}")
         for task in names:
             files.file(task)
         also = f", and {predicted.name}" if (predicted := files.predictions()) else ""
@@ -203,7 +207,9 @@ def push_command(file: Path, folder: Path, repo: str, definition: Path | None, q
     remote = Remote("dataset", repo, token=find_token(f"datasets/{repo}"))
     lacking = lacking_there(remote, paths, say)
     size = sum(path.stat().st_size for path in lacking.values())
-    say(f"{plural(len(lacking), 'file')} of {len(paths)} to send, {size_text(size)}")
+    rows = plural(subject.receipt.rows, "row")
+    count = f"{plural(len(lacking), 'file')} of {len(paths)}, {rows} in all"
+    say(f"{count}; {network_text(size, 'send')}")
     made = upload(remote, paths, say=say, message=PUSHED, ours=())
     written = write_location(file, ReceiptLocation(kind=HUB, address=repo, revision=made.revision))
     click.echo(f"{remote.resource}: {'pushed' if made.new else 'nothing changed'}")

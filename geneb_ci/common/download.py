@@ -6,13 +6,11 @@ category, what happened, and mostly the status and the address. Only that text s
 
 import contextlib
 import errno
+import fcntl
 import hashlib
 import http.client
-import io
 import os
 import re
-import socket
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -21,8 +19,8 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 from urllib.parse import urlsplit
 
+from geneb_ci.common.connection import SafeRedirects, is_safe, opener
 from geneb_ci.common.errors import GenebError, unwritable
-from geneb_ci.common.types import LOOPBACK
 
 LIMITS = {
     # Our own six attempts report what they wait for; hf_xet's five inside each of them, 3 to 243 s
@@ -115,9 +113,6 @@ def _named(status: int) -> str:
 
 SILENCE_MAX = 60
 """Seconds without a byte after which a server counts as gone."""
-SLOWEST, PACE = 1000, 60
-"""Bytes a second below which it counts as gone, too, over so many seconds: a modem was seven times
-as fast."""
 CHUNK = 1 << 20
 BYTES_MAX = 1 << 38
 """Bytes of one file or archive: ten times the largest model of the board in float32."""
@@ -141,88 +136,6 @@ class Purpose(NamedTuple):
     """What to do where the digest is another."""
 
 
-class _Paced(io.RawIOBase):
-    """The bytes of an answer, header included, at no less than a least pace.
-
-    What the reader does between two reads, such as unpacking or writing, is not the server's time.
-    """
-
-    def __init__(self, source: io.RawIOBase) -> None:
-        self.source, self.waited, self.came = source, 0.0, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int | None:
-        """Read what has come. Raises TimeoutError where that trickles or nothing comes."""
-        before = time.monotonic()
-        count: int | None = self.source.readinto(buffer)
-        self.waited += time.monotonic() - before
-        self.came += count or 0
-        if self.waited > PACE:
-            if count and self.came < SLOWEST * self.waited:
-                raise TimeoutError(f"it sends fewer than {SLOWEST:,} bytes a second")
-            self.waited, self.came = 0.0, 0
-        return count
-
-    def close(self) -> None:
-        self.source.close()
-        super().close()
-
-
-class _PacedResponse(http.client.HTTPResponse):
-    def __init__(self, sock: socket.socket, *given: Any, **named: Any) -> None:
-        super().__init__(sock, *given, **named)
-        self.fp = io.BufferedReader(_Paced(self.fp.detach()))
-
-
-class _Http(http.client.HTTPConnection):
-    response_class = _PacedResponse
-
-
-class _Https(http.client.HTTPSConnection):
-    response_class = _PacedResponse
-
-
-class _PacedHandler(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
-    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(_Http, req)
-
-    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(_Https, req)
-
-
-def opener(*handlers: urllib.request.BaseHandler) -> urllib.request.OpenerDirector:
-    """Return what opens addresses; a server that trickles, or falls silent, is a TimeoutError."""
-    return urllib.request.build_opener(_PacedHandler, *handlers)
-
-
-class _SafeRedirects(urllib.request.HTTPRedirectHandler):
-    """Follows redirects to https alone, or, on this machine, from this machine."""
-
-    def redirect_request(
-        self,
-        req: urllib.request.Request,
-        fp: IO[bytes],
-        code: int,
-        msg: str,
-        headers: http.client.HTTPMessage,
-        newurl: str,
-    ) -> urllib.request.Request | None:
-        """Return the request of a redirect. Raises URLError for another scheme."""
-        if not _is_safe(newurl, req.full_url):
-            fp.close()
-            raise urllib.error.URLError(f"redirected to {newurl!r}, which is not https")
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
-
-
-def _is_safe(address: str, before: str = "") -> bool:
-    """Whether an address is https, or on this machine as the one before it."""
-    return address.startswith("https://") or (
-        address.startswith(LOOPBACK) and (not before or before.startswith(LOOPBACK))
-    )
-
-
 def download(
     address: str, path: Path, sha256: str, purpose: Purpose, bytes_max: int = BYTES_MAX
 ) -> None:
@@ -232,19 +145,48 @@ def download(
     or it is longer than `bytes_max`; the file is then not kept.
     """
     place = partial(path, purpose)
-    have = place.stat().st_size if place.exists() else 0
-    # What is here may be of another file, or the server may send other bytes than it is asked for.
-    if not (
-        0 < have <= bytes_max and _is_continued(address, place, have, purpose, sha256, bytes_max)
-    ):
+    with _alone(place, path, purpose):
+        have = place.stat().st_size
+        # What is here may be of another file, or the server may send other bytes than asked for.
+        if not (
+            0 < have <= bytes_max
+            and _is_continued(address, place, have, purpose, sha256, bytes_max)
+        ):
+            try:
+                _receive(address, place, 0, purpose, bytes_max)
+            except _TooLong as error:
+                more = f"{error.args[0]:,} bytes or more"
+                raise purpose.other(
+                    f"{address}: the file is longer than expected, by {more}",
+                    "check the address of the file",
+                ) from error
+        keep(place, path, sha256, address, purpose)
+
+
+@contextlib.contextmanager
+def _alone(place: Path, path: Path, purpose: Purpose) -> Iterator[None]:
+    """Keep other processes from writing an unfinished download, which is there then.
+
+    Raises what `purpose` says where another one does.
+    """
+    with writing(path, purpose):
+        stream = place.open("ab")
+    with stream:
         try:
-            _receive(address, place, 0, purpose, bytes_max)
-        except _TooLong as error:
-            raise purpose.other(
-                f"{address}: the file is longer than expected, by {error.args[0]:,} bytes or more",
-                "check the address of the file",
-            ) from error
-    keep(place, path, sha256, address, purpose)
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_named = place.exists() and os.fstat(stream.fileno()).st_ino == place.stat().st_ino
+        except BlockingIOError:
+            is_named = False
+        if not is_named:  # or it was finished, and has its own name, since it was opened here
+            raise purpose.undelivered(
+                f"{path}: another process is fetching this file",
+                "wait until that has ended, then run the command again",
+            )
+        try:
+            yield
+        finally:
+            if place.exists() and not place.stat().st_size:
+                place.unlink()
 
 
 def _is_continued(
@@ -298,7 +240,7 @@ def opened(address: str, start: int, purpose: Purpose, asked: str = "") -> Itera
     Raises what `purpose` says, and _AllHere.
     """
     asked = asked or (f"bytes={start}-" if start else "")
-    if not _is_safe(address):
+    if not is_safe(address):
         raise purpose.undelivered(
             f"{address} is not https", "publish the files on a server with https"
         )
@@ -306,13 +248,13 @@ def opened(address: str, start: int, purpose: Purpose, asked: str = "") -> Itera
         address, headers={"Range": asked} if asked else {}
     )
     try:
-        response = opener(_SafeRedirects()).open(request, timeout=SILENCE_MAX)
+        response = opener(SafeRedirects()).open(request, timeout=SILENCE_MAX)
     except urllib.error.HTTPError as error:
         error.close()
         if start and error.code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
             raise _AllHere from error
         raise purpose.undelivered(
-            f"{address}: the server answered {error.code} {error.reason}",
+            f"{address}: the server answered {error.code} {_line_of(error.reason)}",
             f"check that the file is public; fetch it by hand into {purpose.folder} if it is",
         ) from error
     except (OSError, http.client.HTTPException, ValueError) as error:
@@ -371,6 +313,12 @@ def writing(path: Path, purpose: Purpose) -> Iterator[None]:
         raise unwritable(
             str(path), error, f"free the disk, or name another folder: {purpose.folder}"
         ) from error
+
+
+def _line_of(reason: object) -> str:
+    """Return what a server gave as a reason, which may be anything, as part of a line."""
+    words = " ".join(str(reason).split())
+    return words[:_LINE_MAX]
 
 
 def require_whole(response: object) -> None:

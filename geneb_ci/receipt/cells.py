@@ -26,9 +26,9 @@ from geneb_ci.receipt.receipt_cells import CellsCanonical, EqualRows, ReceiptCel
 from geneb_ci.receipt.source import ReceiptFiles, Say, size_text
 from geneb_ci.submission.models import CanonicalEvidence, EmbeddingReceipt, SubmissionV12
 
-NEWTON_SECONDS = 310e-12
-"""Of a training row and the square of the width: the slower end of 170 to 310 ps, measured on one
-core with 10,000 to 20,000 rows of 768 to 2,000 numbers, two classes."""
+NEWTON_SECONDS = 160e-12
+"""Of a training row and the square of the width: the slower end of 82 to 159 ps, measured on one
+core with 4,900 to 32,000 rows of 768 to 4,096 numbers, two classes."""
 MANY_CLASSES = 1.7
 """A row of three classes costs nine times as much; over the tasks of GENEB that is so often."""
 HASH_SECONDS_ROW, HASH_SECONDS_BYTE = 2e-6, 2e-9
@@ -60,8 +60,13 @@ class ReceiptCost(NamedTuple):
         line += f"{size_text(self.held)}; about {duration_text(self.seconds)} of one core"
         if not self.fetched:
             return line
-        network = duration_text(self.fetched / NETWORK_BYTES)
-        return f"{line}; {size_text(self.fetched)} to fetch: {network} at 100 Mbit/s"
+        return f"{line}; {network_text(self.fetched, 'fetch')}"
+
+
+def network_text(count: int, what: str) -> str:
+    """Return what bytes take that are still to go through the network: `what` is done to them."""
+    took = f": {duration_text(count / NETWORK_BYTES)} at 100 Mbit/s" if count else ""
+    return f"{size_text(count)} to {what}{took}"
 
 
 def cost_of(receipt: EmbeddingReceipt, tasks: Iterable[str], fetched: int) -> ReceiptCost:

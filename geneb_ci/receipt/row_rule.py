@@ -32,7 +32,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from geneb_ci.receipt.row_limits import LEVEL, TAU, allowed
+from geneb_ci.receipt.embeddings import LEVEL, TAU, allowed
 
 DIGITS = 3
 """Significant digits of what a record says of a row."""

@@ -20,6 +20,7 @@ from geneb_ci.submission.reading import decode, located, read_bytes
 from geneb_ci.submission.scanner import (
     DEPTH_MAX,
     KEY_CHARS_MAX,
+    NUMBERS_MAX,
     VALUES_MAX,
     Span,
     blank,
@@ -84,15 +85,22 @@ _DECODER = json.JSONDecoder(
 )
 
 
+_NUMBERS = (int, float)
+
+
 def _within_limits(value: Any) -> bool:
     """Whether the scanner's limits of depth and number of values hold."""
-    level, count = [value], 1
+    level, values, numbers = [value], 1, 0
     for _ in range(DEPTH_MAX):
         inner: list[Any] = []
         for one in level:
-            inner += one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
-        count += len(inner)
-        if count > VALUES_MAX:
+            if isinstance(one, dict):
+                inner += one.values()
+            elif isinstance(one, list):
+                inner += one
+                numbers += sum(type(each) in _NUMBERS for each in one)
+        values += len(inner)
+        if values - numbers > VALUES_MAX or numbers > NUMBERS_MAX:
             return False
         level = [one for one in inner if isinstance(one, dict | list)]
         if not level:

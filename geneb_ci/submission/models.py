@@ -12,7 +12,7 @@ import struct
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, FailFast, Field
 
 from geneb_ci.common.merkle import leaf_hash, root_of
 from geneb_ci.common.types import Count, Hex40, Hex64, Scores, Signed, StrictModel, Unit
@@ -263,11 +263,15 @@ class SubmissionByEntry(SubmissionV10):
 
 
 Matrix = Annotated[
-    list[Annotated[list[Count], Field(min_length=2, max_length=CLASSES_MAX)]],
+    list[Annotated[list[Count], Field(min_length=2, max_length=CLASSES_MAX), FailFast()]],
     Field(min_length=2, max_length=CLASSES_MAX),
+    FailFast(),
 ]
-"""A confusion matrix: a row for each true class, a column for each predicted one."""
-Matrices = Annotated[list[Matrix], Field(min_length=1, max_length=SEEDS_MAX)]
+"""A confusion matrix: a row for each true class, a column for each predicted one.
+
+Of those of a cell the first invalid number is named: a file may have 150,000 of them.
+"""
+Matrices = Annotated[list[Matrix], Field(min_length=1, max_length=SEEDS_MAX), FailFast()]
 
 
 class CanonicalEvidence(Scores):

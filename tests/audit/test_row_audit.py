@@ -1,10 +1,11 @@
 """A whole audit by receipt: from `run --receipt` to the label, in a sandbox, as a user calls it."""
 
+import functools
 import hashlib
 import json
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -14,6 +15,8 @@ import pytest
 
 from geneb_ci.audit.envelope import parse_envelope
 from geneb_ci.audit.record import record_files
+from reference_harness import benchmark
+from reference_harness.probe import few_shot_rows
 from tests.audit.installed import Installed
 from tests.harness.extractors.models import save
 from tests.publish.hub import Hub
@@ -197,6 +200,47 @@ def test_an_altered_test_row_disputes_the_row(kmers, copied):
     assert "not what the extractor gives: test row" in done.stdout
     assert outcome_in(record_of(kmers, "altered"))["verdict"] == "differs"
     assert level(kmers, "altered")["level"] == "disputed"
+
+
+def support_row(rows: np.ndarray, labels: np.ndarray, train: int) -> np.ndarray:
+    """Alter a support row of a 1shot probe."""
+    place = int(few_shot_rows(labels[:train], 1, benchmark.mini().protocol.seeds[2])[1])
+    return attacks.altered(rows, labels, [place], train)
+
+
+ATTACKS: dict[str, Callable[..., np.ndarray]] = {
+    "mini_tf": support_row,
+    "mini_splice": lambda rows, _labels, _train: np.ascontiguousarray(rows[:, ::-1]),
+    "mini_promoter": functools.partial(attacks.column, eps=1e-3),
+    "mini_histone": functools.partial(attacks.column, eps=1e-4),
+    "mini_enhancer": functools.partial(attacks.push, eps=1e-5),
+}
+"""Task to what is done to it; the rows of mini_splice are those of another model."""
+
+
+@pytest.mark.parametrize("copied", ["several"], indirect=True)
+def test_each_kind_of_attack_is_in_the_record(kmers, copied):
+    for task, change in ATTACKS.items():
+        rewrite(copied, kmers.root / "several.receipt", task, change)
+    done = audited(kmers, "several")
+    assert done.returncode == 11, done.stdout + done.stderr
+    outcome = outcome_in(record_of(kmers, "several"))
+    assert (outcome["verdict"], outcome["cells"]["equal"]) == ("differs", 39)
+    assert {task["task"] for task in outcome["tasks"] if task["failed"]} == set(ATTACKS)
+    assert "rows of" in outcome["reasons"][0]
+    assert "are not what the extractor gives: " in outcome["reasons"][0]
+
+
+@pytest.mark.parametrize("copied", ["border"], indirect=True)
+def test_what_moves_within_the_tolerance_is_found_by_its_direction(kmers, copied):
+    for task in json.loads(copied.read_bytes())["receipt"]["tasks"]:
+        rewrite(copied, kmers.root / "border.receipt", task, attacks.border)
+    done = audited(kmers, "border")
+    assert done.returncode == 11, done.stdout + done.stderr
+    outcome = outcome_in(record_of(kmers, "border"))
+    assert (outcome["verdict"], outcome["cells"]["equal"]) == ("differs", 39)
+    assert outcome["reasons"][-1].startswith("what the rows differ by points towards the labels: ")
+    assert outcome["direction"]["p"] < 1e-3
 
 
 @pytest.mark.parametrize("copied", ["raised"], indirect=True)

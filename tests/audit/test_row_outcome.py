@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from geneb_ci.audit.envelope import STATEMENT, strict_json
 from geneb_ci.audit.row_outcome import FailedRow, RowAgain, RowTask, is_altered
-from geneb_ci.receipt.row_limits import TAU
+from geneb_ci.receipt.embeddings import TAU
 
 
 def task(rows: list[int], deviation: list[float], mismatch: list[int]) -> RowTask:

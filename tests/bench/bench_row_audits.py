@@ -21,7 +21,7 @@ from geneb_ci.common.benchmark import Benchmark as ToolkitBenchmark
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK
 from geneb_ci.receipt.draw import RowSample, TaskShare, drawn_rows, shares
-from geneb_ci.receipt.row_limits import LEVEL
+from geneb_ci.receipt.embeddings import LEVEL
 from geneb_ci.receipt.row_power import needed_hit
 from reference_harness import benchmark as harness_benchmark
 from reference_harness.benchmark import Benchmark
@@ -33,6 +33,7 @@ from reference_harness.tasks import TaskData
 from tests.adversary.models import NetworkExtractor, random_convolution
 from tests.bench.bench_row_honest import false_alarms, honest
 from tests.bench.bench_row_power import Kept, Table, power, published, ruled, simulated, training
+from tests.bench.whole_audits import whole_audits
 from tests.paths import REAL_TASKS, ROOT
 from tests.receipt import attacks
 from tests.receipt.audited import Scored, audit, scored
@@ -289,6 +290,7 @@ def tables(kept: Kept, *, audits: int, draws: int) -> dict[str, Callable[[], Tab
         "reasons": lambda: reasons(
             lambda: embedded("random convolution", *convolutions(), kept, real=False), kept
         ),
+        "whole audits": lambda: whole_audits(kept, lambda: kept.folder / "whole"),
         "honest": lambda: honest(kept),
         "attacks on real tasks": lambda: attacked("random convolution", convolutions, real=True),
     }

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from transformers import BertConfig, BertModel
 
-from geneb_ci.receipt.row_limits import LEVEL, allowed
+from geneb_ci.receipt.embeddings import LEVEL, allowed
 from geneb_ci.receipt.row_rule import Stratum, directed, judge
 from reference_harness import mini
 from reference_harness.extractors.huggingface import HuggingFaceExtractor

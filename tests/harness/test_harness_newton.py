@@ -69,19 +69,25 @@ def test_blocks_of_any_size_give_the_same_predictions(monkeypatch: pytest.Monkey
     x, y = problem(500, 20, 3)
     whole = newton.minimise(x, y, 3)
     monkeypatch.setattr(newton, "HELD_BYTES", 0)
-    monkeypatch.setattr(newton, "BLOCK_BYTES", 20 * 8 * 7)  # seven rows
+    for name in ("BLOCK_BYTES", "PASS_BYTES"):
+        monkeypatch.setattr(newton, name, 20 * 8 * 7)  # seven rows
     monkeypatch.setattr(newton, "SAMPLE_ROWS", 50)
     parts = newton.minimise(x, y, 3)
     assert np.allclose(whole.weights, parts.weights, rtol=0, atol=1e-9)
     assert np.allclose(whole.intercepts, parts.intercepts, rtol=0, atol=1e-8)
 
 
-def test_features_may_be_halves_that_are_widened_when_read() -> None:
+def test_features_of_any_kind_are_the_same_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Halves that are widened when they are read, held or not, float32 and float64."""
+    monkeypatch.setattr(newton, "PASS_BYTES", 16 * 8 * 7)  # seven rows
     x, y = problem(400, 16, 2)
     half = (x * 8).astype(np.float16)
     wide = half.astype(np.float32) / 8
-    lazy, plain = newton.minimise(Widened(half, -3), y, 2), newton.minimise(wide, y, 2)
-    assert np.array_equal(lazy.weights, plain.weights)
+    plain = newton.minimise(wide, y, 2).weights
+    for same in (Widened(half, -3), wide.astype(np.float64)):
+        assert np.array_equal(newton.minimise(same, y, 2).weights, plain)
+    monkeypatch.setattr(newton, "HELD_BYTES", 0)
+    assert np.array_equal(newton.minimise(Widened(half, -3), y, 2).weights, plain)
 
 
 def test_what_is_not_solved_says_how_far_it_came(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -291,5 +291,5 @@ def test_the_cost_grows_with_the_work_and_is_said_in_a_sentence() -> None:
     assert cost(work, bench, KINDS, full=False, seeds=5).seconds == 0
     assert sentence(one, 1, 1, 4, 2) == (
         "1 receipt, 1 task, 4 kinds of probe: 33.8 MB to read, 135 MB of memory a worker, "
-        "about 29 s with 2 workers (rough: up to three times more or less)"
+        "about 26 s with 2 workers (rough: up to three times more or less)"
     )

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import struct
 from pathlib import Path
 from typing import Any
@@ -122,6 +123,20 @@ def test_a_run_writes_what_its_submission_says(made: Harness) -> None:
         assert found.hex() == task["root"]
         leaves.append(tree.task_leaf(name, len(rows), 256, task["scale_log2"], found))
     assert tree.Tree(leaves).root().hex() == receipt["root"]
+
+
+def test_what_a_receipt_takes_is_said_before_it_is_spent(tmp_path: Path) -> None:
+    """Rows at once, bytes and time with the first of the tasks."""
+    words = [word for word in WRITTEN if word != "--quiet"]
+    said = Harness(tmp_path)(*words, "--workers", "1").stderr.splitlines()
+    rows = "receipt: 1,040 rows of 2 tasks"
+    before, after = (place for place, line in enumerate(said) if line.startswith(rows))
+    assert (before, said[0]) == (0, f"{rows}, 2 bytes a number")
+    assert re.fullmatch(
+        rf"{rows}, 256 numbers each: 0\.5 MB; about 1 min left at the pace of mini_(tf|splice)",
+        said[after],
+    )
+    assert after == 2, "before the second task is finished"
 
 
 def test_the_cells_of_the_files_are_those_of_the_run(made: Harness) -> None:

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from geneb_ci.check.registry import select
+from geneb_ci.check.runner import Checker
 from geneb_ci.common.benchmark import shipped_benchmark
-from geneb_ci.submission.models import MODELS
+from geneb_ci.submission.models import MODELS, SubmissionV12
 from geneb_ci.submission.reading import BYTES_MAX
 from reference_harness import benchmark, metrics, record, submission
 from reference_harness.errors import OptionError
@@ -175,18 +177,35 @@ def test_a_list_of_numbers_is_one_line() -> None:
     )
 
 
-def test_a_submission_with_every_matrix_is_within_what_check_reads() -> None:
-    """All 100 tasks, two of them with 20 and 40 classes, and a receipt."""
-    definition = shipped_benchmark()
+def test_a_submission_with_every_matrix_is_what_check_reads(tmp_path: Path) -> None:
+    """All 100 tasks with five seeds, two of them with 20 and 40 classes, and a receipt."""
+    definition, draw = shipped_benchmark(), np.random.default_rng(0)
     document = small_v12("model", definition)
     classes = {"fungi_species_20": 20, "virus_species_40": 40, "virus_covid": 9}
     for tasks in document["evidence"].values():
         for name, cell in tasks.items():
             size = next((n for end, n in classes.items() if name.endswith(end)), 0)
             if size:
-                matrix = [[99] * size for _ in range(size)]
-                cell["confusion"] = cell["canonical"]["confusion"] = [matrix] * 5
-    task = {"train": 100_000, "test": 10_000, "bytes": 10**9, "sha256": DIGEST, "root": DIGEST}
-    document["receipt"] = {"tasks": dict.fromkeys(definition.task_ids, task)}
+                cell["classes"] = list(range(size))
+                for place in (cell, cell["canonical"]):
+                    place["confusion"] = draw.integers(1000, size=(5, size, size)).tolist()
+    task = {"train": 40_000, "test": 10_000, "scale_log2": 0, "bytes": 76_800_000}
+    document["receipt"] = {
+        "version": "1",
+        "dtype": "float16",
+        "compute_dtype": "float32",
+        "tf32": False,
+        "dim": 768,
+        "rows": 5_000_000,
+        "root": DIGEST,
+        "location": {"kind": "huggingface-dataset", "address": "a/b", "revision": "0" * 40},
+        "tasks": dict.fromkeys(definition.task_ids, task | {"sha256": DIGEST, "root": DIGEST}),
+    }
     assert len(dumps(document)) > BYTES_MAX
-    assert len(dumps_tables(document)) < 0.7 * BYTES_MAX
+    raw = dumps_tables(document)
+    assert len(raw) < 0.7 * BYTES_MAX
+    path = tmp_path / "model.json"
+    path.write_bytes(raw)
+    result = Checker(select(["structure"], [])).check(path)
+    assert [one.message for one in result.findings] == []
+    assert isinstance(result.submission, SubmissionV12)

@@ -17,8 +17,8 @@ from geneb_ci.check.runner import Checker, FileResult, Report, files_of
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import Finding
 from geneb_ci.submission.reading import BYTES_MAX
-from geneb_ci.submission.scanner import DEPTH_MAX, VALUES_MAX, scan
-from tests.small import small, small_v11
+from geneb_ci.submission.scanner import DEPTH_MAX, NUMBERS_MAX, VALUES_MAX, scan
+from tests.small import BENCHMARK, small, small_v11, small_v12
 
 SECONDS_MAX = 10.0  # a hang, or a cost that grows with the square; speed is for `make bench`
 BYTES_OF_MEMORY_MAX = 150_000_000
@@ -177,9 +177,34 @@ def test_the_deepest_level_that_is_read(opening, closing):
 
 
 def test_the_largest_number_of_values_that_is_read():
-    assert scan(f"[{','.join(['0'] * (VALUES_MAX - 1))}]").faults == []
-    faults = scan(f"[{','.join(['0'] * VALUES_MAX)}]").faults
+    assert scan(f"[{','.join(['null'] * (VALUES_MAX - 1))}]").faults == []
+    faults = scan(f"[{','.join(['null'] * VALUES_MAX)}]").faults
     assert [f.rule for f in faults] == ["too-many-values"]
+
+
+def test_numbers_of_lists_are_counted_apart():
+    """Those of objects are values like others."""
+    assert scan(f"[{','.join(['0'] * NUMBERS_MAX)}]").faults == []
+    (fault,) = scan(f"[{','.join(['0'] * (NUMBERS_MAX + 1))}]").faults
+    assert fault.message == "the document has more than 150,000 numbers in lists"
+    members = ",".join(f'"{number}":0' for number in range(VALUES_MAX))
+    assert [f.rule for f in scan(f"{{{members}}}").faults] == ["too-many-values"]
+
+
+def test_invalid_matrices_are_read_within_the_limits_of_memory(tmp_path):
+    """All numbers of as many matrices as a file may have are wrong."""
+    document = small_v12("negative")
+    cell = document["evidence"]["full"][BENCHMARK.task_ids[0]]
+    cell["confusion"] = [[[-1] * 100] * 100] * (NUMBERS_MAX // 10_000 - 1)
+    path = tmp_path / "negative.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    tracemalloc.start()
+    found = check(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < BYTES_OF_MEMORY_MAX
+    (fault,) = (f for f in found if f.rule == "score-out-of-range")
+    assert fault.pointer.endswith("/confusion/0/0/0"), "the first stands for all"
 
 
 LINK = "the file is a symbolic link"

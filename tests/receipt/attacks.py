@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from geneb_ci.receipt.row_limits import TAU
+from geneb_ci.receipt.embeddings import TAU
 from reference_harness.canonical import solve
 from reference_harness.receipt.rounding import rounded, widened
 

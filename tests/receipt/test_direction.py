@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from geneb_ci.receipt.row_limits import LEVEL
+from geneb_ci.receipt.embeddings import LEVEL
 from geneb_ci.receipt.row_rule import Probe, Stratum, directed, directions_of, midranks
 from tests.receipt.audited import SEED
 

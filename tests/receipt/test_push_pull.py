@@ -1,14 +1,20 @@
 """`geneb-ci receipt push` and `pull`, to the Hub of the tests and from a plain server."""
 
+import contextlib
 import json
+import threading
 import time
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPMessage
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 
-from geneb_ci.common import download
-from geneb_ci.common.errors import NothingChecked, UsageProblem
+from geneb_ci.common import connection
+from geneb_ci.common.errors import GenebError, NothingChecked, UsageProblem
 from geneb_ci.receipt.embeddings import RowsRefused
 from geneb_ci.receipt.source import hub_origin, mirror_at, published_at, receipt_files
 from geneb_ci.submission.models import EmbeddingReceipt, ReceiptLocation
@@ -57,7 +63,7 @@ def test_what_was_pushed_is_pulled_and_verified(
     before = written.file.read_text()
     code, output, errors = run(*push)
     assert code == 0, errors
-    assert errors == f"5 files of 5 to send, {SENT}\n"
+    assert errors == f"5 files of 5, 404 rows in all; {SENT} to send: 1 s at 100 Mbit/s\n"
     assert output.splitlines() == [
         f"{RESOURCE}: pushed",
         f"four-mers.json: location written, {repo.head.oid}",
@@ -70,7 +76,7 @@ def test_what_was_pushed_is_pulled_and_verified(
         f'   "revision": "{repo.head.oid}"\n  }},\n{tail}'
     )
     code, output, errors = run(*push)
-    assert (code, errors) == (0, "0 files of 5 to send, 0 bytes\n")
+    assert (code, errors) == (0, "0 files of 5, 404 rows in all; 0 bytes to send\n")
     assert output.splitlines() == [
         f"{RESOURCE}: nothing changed",
         f"four-mers.json: location unchanged, {repo.head.oid}",
@@ -81,7 +87,7 @@ def test_what_was_pushed_is_pulled_and_verified(
         0,
         "back: 4 files, and predictions.bin, each as the receipt says\n",
     ), errors
-    assert errors.splitlines()[0] == f"4 files; {SIZE} to fetch"
+    assert errors.splitlines()[0] == f"4 files, 404 rows; {SIZE} to fetch: 1 s at 100 Mbit/s"
     assert files_of(written.folder / "back") == files_of(written.receipt)
     if not way:
         code, output, errors = run("verify", "--format", "json")
@@ -156,8 +162,8 @@ def test_a_server_that_trickles_is_left(
     of_small: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Any server is slower than the limit here: a real one would take years for a file."""
-    monkeypatch.setattr(download, "PACE", 0)
-    monkeypatch.setattr(download, "SLOWEST", 10**15)
+    monkeypatch.setattr(connection, "PACE", 0)
+    monkeypatch.setattr(connection, "SLOWEST", 10**15)
     with loopback(served(of_small).handler()) as server:
         files = receipt_files(receipt_of(of_small), mirror=f"{server}/rows", cache=tmp_path)
         with (
@@ -191,11 +197,129 @@ def test_a_server_that_trickles_before_the_file_is_left(
         def log_message(self, *_: object) -> None:
             """Keep the test's output clean."""
 
-    monkeypatch.setattr(download, "PACE", 0.5)
+    monkeypatch.setattr(connection, "PACE", 0.5)
     with loopback(Trickle) as server:
         files = receipt_files(receipt_of(of_small), mirror=f"{server}/rows", cache=tmp_path)
         with files, pytest.raises(NothingChecked, match="it sends fewer than 1,000 bytes a second"):
             files.file(SMALL[0])
+
+
+OK = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
+ENDLESS = {
+    "answers that announce another one": (b"", b"HTTP/1.1 100 Continue\r\n\r\n", "stand around"),
+    "headers": (OK, b"X-A: b\r\n", "more than 100 headers"),
+    "status line": (OK.strip(), b"x" * 1000, "more than 65536 bytes"),
+    "lines after the last chunk": (CHUNKED + b"0\r\n", b"X-A: b\r\n", "stand around"),
+    "words beside a chunk of one byte": (
+        CHUNKED, b"1;" + b"x" * 60_000 + b"\r\nz\r\n", "stand around",
+    ),
+    "file": (OK + b"\r\n", b"x" * 1000, "the file is longer than expected"),
+}  # fmt: skip
+"""What a server may send without an end: what goes before, what is repeated, the message."""
+
+
+@pytest.mark.parametrize("what", ENDLESS)
+def test_an_answer_without_an_end_has_one(of_small: Written, tmp_path: Path, what: str) -> None:
+    before, piece, message = ENDLESS[what]
+
+    class Endless(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            with contextlib.suppress(OSError):  # until the client has had enough
+                self.wfile.write(before)
+                while True:
+                    self.wfile.write(piece * 100)
+
+        def log_message(self, *_: object) -> None:
+            """Keep the test's output clean."""
+
+    with loopback(Endless) as server:
+        files = receipt_files(receipt_of(of_small), mirror=f"{server}/rows", cache=tmp_path)
+        with files, pytest.raises(GenebError, match=message) as ended:
+            files.file(SMALL[0])
+    assert "\n" not in ended.value.message
+    assert not (tmp_path / f"{SMALL[0]}.f16").exists()
+
+
+def test_the_file_changed_between_two_ranges(of_small: Written, tmp_path: Path) -> None:
+    """The server has another version, by its ETag, when it is asked for the rest."""
+    right, asked = files_of(of_small.receipt)[f"{SMALL[0]}.f16"], []
+    (tmp_path / f"{SMALL[0]}.f16.part").write_bytes(b"\1" * 300)
+
+    class Changing(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.headers.get("Range"))
+            start = 300 if asked[-1] else 0
+            self.send_response(206 if start else 200)
+            self.send_header("ETag", f'"{len(asked)}"')
+            self.send_header("Content-Length", str(len(right) - start))
+            self.end_headers()
+            self.wfile.write(right[start:])
+
+        def log_message(self, *_: object) -> None:
+            """Keep the test's output clean."""
+
+    with loopback(Changing) as server:
+        files = receipt_files(receipt_of(of_small), mirror=f"{server}/rows", cache=tmp_path)
+        with files:
+            assert files.file(SMALL[0]).read_bytes() == right
+    assert asked == ["bytes=300-", None]
+
+
+def test_two_that_fetch_the_same_file_at_once(of_small: Written, tmp_path: Path) -> None:
+    """The second is told so while the first has not ended, and the first is not disturbed."""
+    right, name = files_of(of_small.receipt)[f"{SMALL[0]}.f16"], f"{SMALL[0]}.f16"
+    half, told = threading.Event(), threading.Event()
+
+    class Halting(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(right)))
+            self.end_headers()
+            self.wfile.write(right[:1000])
+            half.set()
+            told.wait(60)
+            self.wfile.write(right[1000:])
+
+        def log_message(self, *_: object) -> None:
+            """Keep the test's output clean."""
+
+    with loopback(Halting) as server, ThreadPoolExecutor() as pool:
+
+        def fetch() -> bytes:
+            files = receipt_files(receipt_of(of_small), mirror=f"{server}/rows", cache=tmp_path)
+            with files:
+                return files.file(SMALL[0]).read_bytes()
+
+        first = pool.submit(fetch)
+        assert half.wait(60)
+        with pytest.raises(NothingChecked, match="another process is fetching this file"):
+            fetch()
+        told.set()
+        assert first.result(60) == right
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_a_public_server_leads_into_no_private_network(tmp_path: Path) -> None:
+    follow = connection.SafeRedirects().redirect_request
+    for start, end, message in (
+        ("https://example.org/x", "https://192.168.0.1/x", "is not the address of a public server"),
+        ("https://example.org/x", "https://localhost/x", "is not the address of a public server"),
+        ("https://example.org/x", "http://127.0.0.1:1/x", "is not https"),
+        ("http://127.0.0.1:1/x", "http://example.org/x", "is not https"),
+    ):
+        request = urllib.request.Request(start)  # noqa: S310 (nothing is opened)
+        with (
+            (tmp_path / "answer").open("w+b") as answer,
+            pytest.raises(urllib.error.URLError, match=message),
+        ):
+            follow(request, answer, 302, "Found", HTTPMessage(), end)
+    for end in ("https://cdn.example.org/x?token=a", "https://example.com/y"):
+        request = urllib.request.Request("https://example.org/x")
+        with (tmp_path / "answer").open("rb") as answer:
+            found = follow(request, answer, 302, "Found", HTTPMessage(), end)
+        assert found is not None
+        assert found.full_url == end
 
 
 def test_what_is_fetched_to_a_temporary_place_is_one_task(

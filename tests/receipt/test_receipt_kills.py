@@ -4,6 +4,7 @@ Whatever is there after a kill is right or not taken, and the same command goes 
 """
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -81,7 +82,7 @@ def test_a_push_that_is_killed_goes_on(hub: Hub, of_small: Written, tmp_path: Pa
             time.sleep(0.01)
         assert len(repo.commits) == 1 + committed
     output, errors = begin().communicate(timeout=PATIENCE)
-    assert errors == "0 files of 5 to send, 0 bytes\n"
+    assert errors == "0 files of 5, 404 rows in all; 0 bytes to send\n"
     assert output.splitlines()[0] == f"{RESOURCE}: nothing changed"
     assert {name: raw for name, raw in repo.head.tree.items() if name in right} == right
     assert written.document["receipt"]["location"]["revision"] == repo.head.oid
@@ -106,6 +107,7 @@ def test_a_pull_that_is_killed_goes_on(hub: Hub, of_small: Written, tmp_path: Pa
         if number == len(moments) // 2:  # the first file is whole by now, the second half there
             place.mkdir(exist_ok=True)
             (place / f"{SMALL[0]}.f16").write_bytes(right[f"{SMALL[0]}.f16"])
+            (place / f"{SMALL[0]}.f16.part").unlink(missing_ok=True)  # renamed by a whole download
             (place / f"{SMALL[1]}.f16.part").write_bytes(right[f"{SMALL[1]}.f16"][:20_000])
         killed_at(hub, moment, begin)
         for name, raw in files_of(place).items() if place.exists() else ():
@@ -171,29 +173,53 @@ def whole(of_small: Written) -> dict[str, bytes]:
     return files_of(of_small.receipt)
 
 
+KILLER = """
+import os, re, signal, sys
+
+def kill(event, arguments):
+    if event == "os.rename" and re.search(os.environ["KILL_AT"], os.fspath(arguments[1])):
+        os.killpg(0, signal.SIGKILL)
+
+if os.environ.get("KILL_AT"):
+    sys.addaudithook(kill)
+"""
+"""Kills a command with all its processes when a file is whole and about to have its name."""
+WRITTEN = [
+    r"cache/",
+    *(
+        part
+        for task in sorted(SMALL)
+        for part in (rf"receipt/{task}\.f16$", rf"\.partial/.*{task}")
+    ),
+    r"predictions\.bin$",
+    r"record\.json$",
+    rf"{MODEL}\.json$",
+]
+"""Files in the order in which a run of one worker writes them."""
+
+
 def test_a_run_that_is_killed_while_it_writes_goes_on(
     of_small: Written, whole: dict[str, bytes], tmp_path: Path
 ) -> None:
     options = small_tasks(tmp_path / "data")
-    harness = Harness(tmp_path)
+    harness, receipt, hook = Harness(tmp_path), tmp_path / "receipt", tmp_path / "hook"
+    hook.mkdir()
+    (hook / "sitecustomize.py").write_text(KILLER, encoding="utf-8")
+    path = f"{hook}{os.pathsep}{harness.environment['PYTHONPATH']}"
     words = (
         *("run", "--model-id", MODEL, "--output", "record.json", "--quiet", "--workers", "1"),
         *("--submission", f"{MODEL}.json", "--receipt", "receipt", *options),
     )
-    receipt, moments = tmp_path / "receipt", [n for n in range(5) for _ in range(2)]
-    assert len(moments) == KILLS
-    for number, count in enumerate(moments):
+    assert len(WRITTEN) >= KILLS
+    for number, moment in enumerate(WRITTEN):
+        harness.environment |= {"PYTHONPATH": path, "KILL_AT": moment}
         process = harness.start(*words, *(["--resume"] if number else []))
-        end = time.monotonic() + PATIENCE
-        while process.poll() is None and time.monotonic() < end:
-            found = [path.name for path in receipt.glob("*.f16")] if receipt.exists() else []
-            if len(found) >= count and (count or (tmp_path / "cache").exists()):
-                break
-            time.sleep(0.002)
-        process.kill()
-        process.communicate(timeout=PATIENCE)
-        for path in receipt.glob("*.f16"):
-            assert path.read_bytes() == whole[path.name]
+        _, errors = process.communicate(timeout=PATIENCE)
+        assert process.returncode == -signal.SIGKILL, (moment, errors)
+        for name, raw in files_of(receipt).items() if receipt.exists() else ():
+            assert name not in whole or raw == whole[name]
+        assert not (tmp_path / f"{MODEL}.json").exists()
+    harness.environment["KILL_AT"] = ""
     done = harness.alone(*words, "--resume")
     assert (done.returncode, done.stderr) == (0, "")
     assert {name: (receipt / name).read_bytes() for name in whole} == whole

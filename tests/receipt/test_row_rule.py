@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geneb_ci.receipt.row_limits import TAU, allowed
+from geneb_ci.receipt.embeddings import TAU, allowed
 from geneb_ci.receipt.row_rule import is_same, judge, rounding, shown
 from reference_harness.receipt.rounding import rounded
 

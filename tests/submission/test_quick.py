@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from geneb_ci.submission.document import quick_value
 from geneb_ci.submission.reading import decode
-from geneb_ci.submission.scanner import DEPTH_MAX, VALUES_MAX, scan
+from geneb_ci.submission.scanner import DEPTH_MAX, NUMBERS_MAX, VALUES_MAX, scan
 from geneb_ci.submission.tokens import UNUSABLE
 from tests.hostile import corpus
 from tests.small import small, small_v11
@@ -46,8 +46,11 @@ def test_hostile_inputs_are_read_as_the_scanner_reads_them(name):
 @example("[" * DEPTH_MAX + "]" * DEPTH_MAX)
 @example("[" * (DEPTH_MAX + 1) + "]" * (DEPTH_MAX + 1))
 @example("[" * 100_000)
-@example("[" + "1," * (VALUES_MAX - 2) + "1]")
-@example("[" + "1," * (VALUES_MAX - 1) + "1]")
+@example("[" + "null," * (VALUES_MAX - 2) + "1,2]")
+@example("[" + "null," * (VALUES_MAX - 1) + "1]")
+@example("[" + "null," * VALUES_MAX + "1]")
+@example("[" + "1," * (NUMBERS_MAX - 1) + "1]")
+@example("[" + "1," * NUMBERS_MAX + "1]")
 def test_any_text_is_read_as_the_scanner_reads_it(text):
     alike(text)
 
@@ -59,7 +62,12 @@ def test_any_value_is_read_as_the_scanner_reads_it(value):
 
 
 @pytest.mark.parametrize(
-    "limit", ["[" * DEPTH_MAX + "]" * DEPTH_MAX, "[" + "1," * (VALUES_MAX - 2) + "1]"]
+    "limit",
+    [
+        "[" * DEPTH_MAX + "]" * DEPTH_MAX,
+        "[" + "null," * (VALUES_MAX - 2) + "1, null]",
+        "[" + "1," * (NUMBERS_MAX - 1) + "1]",
+    ],
 )
 def test_what_is_within_the_limits_is_read(limit):
     assert alike(limit)

@@ -1,0 +1,155 @@
+"""Connections to servers that may be slow, endless or lead elsewhere."""
+
+import http.client
+import io
+import socket
+import time
+import urllib.error
+import urllib.request
+from typing import IO, Any
+from urllib.parse import urlsplit
+
+from geneb_ci.common.types import LOOPBACK, PUBLIC_ADDRESS
+
+SLOWEST, PACE = 1000, 60
+"""Bytes a second below which a server counts as gone, over so many seconds: a modem was seven times
+as fast."""
+AROUND_MAX = 1 << 20
+"""Bytes of headers, lengths of chunks and the like beyond those of the file so far; servers send a
+few kB of them."""
+
+
+class _Paced(io.RawIOBase):
+    """The bytes of an answer, header included, at no less than a least pace.
+
+    What the reader does between two reads, such as unpacking or writing, is not the server's time.
+    """
+
+    def __init__(self, source: io.RawIOBase) -> None:
+        self.source, self.waited, self.came = source, 0.0, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        """Read what has come. Raises TimeoutError where that trickles or nothing comes."""
+        before = time.monotonic()
+        count: int | None = self.source.readinto(buffer)
+        self.waited += time.monotonic() - before
+        self.came += count or 0
+        if self.waited > PACE:
+            if count and self.came < SLOWEST * self.waited:
+                raise TimeoutError(f"it sends fewer than {SLOWEST:,} bytes a second")
+            self.waited, self.came = 0.0, 0
+        return count
+
+    def close(self) -> None:
+        self.source.close()
+        super().close()
+
+
+class _Framed(io.BufferedReader):
+    """An answer in which little stands around the file.
+
+    http.client has no limit on answers that only announce another one, on the lines after the last
+    chunk, nor on what a line says beside the length of its chunk: any of them may have no end. It
+    reads these by lines; whoever wants a file by lines has to cut it up.
+    """
+
+    def __init__(self, source: io.RawIOBase) -> None:
+        super().__init__(source)
+        self.allowed = AROUND_MAX
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        """Read a line of what stands around the file. Raises HTTPException for too much of it."""
+        line = super().readline(size)
+        self.allowed -= len(line)
+        if self.allowed < 0:
+            raise http.client.HTTPException(f"more than {AROUND_MAX:,} bytes stand around the file")
+        return line
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Read bytes of the file."""
+        found = super().read(size)
+        self.allowed += len(found)
+        return found
+
+    def read1(self, size: int = -1, /) -> bytes:
+        """Read bytes of the file."""
+        found = super().read1(size)
+        self.allowed += len(found)
+        return found
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Read bytes of the file."""
+        count = super().readinto(buffer)
+        self.allowed += count
+        return count
+
+
+class _PacedResponse(http.client.HTTPResponse):
+    def __init__(self, sock: socket.socket, *given: Any, **named: Any) -> None:
+        super().__init__(sock, *given, **named)
+        self.fp = _Framed(_Paced(self.fp.detach()))
+
+
+class _Http(http.client.HTTPConnection):
+    response_class = _PacedResponse
+
+
+class _Https(http.client.HTTPSConnection):
+    response_class = _PacedResponse
+
+
+class _PacedHandler(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
+    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(_Http, req)
+
+    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(_Https, req)
+
+
+def opener(*handlers: urllib.request.BaseHandler) -> urllib.request.OpenerDirector:
+    """Return what opens addresses; a server that trickles, or falls silent, is a TimeoutError."""
+    return urllib.request.build_opener(_PacedHandler, *handlers)
+
+
+class SafeRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows redirects to https alone, or, on this machine, from this machine."""
+
+    def redirect_request(
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: http.client.HTTPMessage,
+        newurl: str,
+    ) -> urllib.request.Request | None:
+        """Return the request of a redirect.
+
+        Raises URLError for another scheme, and for a way from a public server into a private
+        network.
+        """
+        wrong = ""
+        if not is_safe(newurl, req.full_url):
+            wrong = "is not https"
+        elif is_public(req.full_url) and not is_public(newurl):
+            wrong = "is not the address of a public server"
+        if wrong:
+            fp.close()
+            raise urllib.error.URLError(f"redirected to {newurl!r}, which {wrong}")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def is_safe(address: str, before: str = "") -> bool:
+    """Whether an address is https, or on this machine as the one before it."""
+    return address.startswith("https://") or (
+        address.startswith(LOOPBACK) and (not before or before.startswith(LOOPBACK))
+    )
+
+
+def is_public(address: str) -> bool:
+    """Whether an address is of a server with a name, whatever is asked of it."""
+    parts = urlsplit(address)
+    return PUBLIC_ADDRESS.fullmatch(f"{parts.scheme}://{parts.netloc}/") is not None
