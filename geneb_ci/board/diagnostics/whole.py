@@ -24,7 +24,7 @@ DECIMALS = 4
 """Of figures that describe the board and decide nothing: mean differences, Kendall's tau."""
 
 
-class ScoreTable(NamedTuple):
+class RankedTable(NamedTuple):
     """Scores of the ranked models of a regime."""
 
     models: tuple[str, ...]
@@ -47,7 +47,7 @@ class DiagnosedBoard:
     benchmark: Benchmark
     entries: tuple[Entry, ...]
     """In the order of the ids."""
-    scores: dict[str, ScoreTable]
+    scores: dict[str, RankedTable]
     """By regime."""
     intervals: Intervals
 
@@ -65,7 +65,7 @@ def diagnosed(
             for row in rows
         ]
         table = np.array(told, dtype=float).reshape(-1, len(columns))
-        scores[regime] = ScoreTable(tuple(row["model"] for row in rows), columns, table)
+        scores[regime] = RankedTable(tuple(row["model"] for row in rows), columns, table)
     return DiagnosedBoard(benchmark, tuple(ordered), scores, intervals)
 
 
