@@ -1,6 +1,7 @@
 """The pages that stand alone: what they say, where they lead, that nothing in them runs."""
 
 import ast
+import dataclasses
 import json
 import re
 import xml.etree.ElementTree as ET
@@ -13,12 +14,22 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from geneb_ci.board.columns import Entry
+from geneb_ci.board.marks import Defect, Marks
 from geneb_ci.board.site.inputs import Built, Site, score_text, site_of, slugs, tex
 from geneb_ci.board.site.links import bibtex, safe_address
 from geneb_ci.board.site.model import snippet_of
 from geneb_ci.board.site.render import INDEX_MODELS, MARKER, site_files, with_scores
 from geneb_ci.common.benchmark import shipped_benchmark
-from geneb_ci.models.entry import ModelEntry
+from geneb_ci.models.entry import (
+    Code,
+    ModelEntry,
+    Paper,
+    PublishedRun,
+    Sources,
+    TaskNote,
+    TaskNotes,
+    WeightsSource,
+)
 from geneb_ci.submission.models import Meta, SubmissionV10
 from reference_harness.extractors.options import parse
 from reference_harness.keywords import values as harness_values
@@ -41,6 +52,7 @@ from tests.page.test_hostile_names import MARKUP
 from tests.small import BENCHMARK, small
 
 LINKS_MIN = 10
+LINK = re.compile(r"https://|#|(\.\./)*[a-z0-9-]+[/.]")
 
 
 @pytest.fixture(scope="module")
@@ -273,6 +285,60 @@ def test_hostile_texts_stay_text(text):
             assert len(list(ET.fromstring(content).iter())) == len(  # noqa: S314 (our own)
                 list(ET.fromstring(usual[name]).iter())  # noqa: S314
             )
+
+
+def registered(text: str) -> tuple[ModelEntry, TaskNote, Defect]:
+    """Return an entry of the registry, a note of a task and a defect whose every text is one."""
+    known = public_site().known("space")
+    assert known is not None
+    assert known.run is not None
+    words = ("architecture", "tokenization", "pretraining", "licence", "name")
+    entry_ = known.model_copy(
+        update=dict.fromkeys(words, text)
+        | {
+            "papers": [Paper.model_construct(title=text, address=text)],
+            "code": Code.model_construct(repository=text, commit=None),
+            "sources": Sources.model_construct(facts=text, weights=text, loading=[text]),
+            "published": PublishedRun.model_construct(
+                hidden_layer=text, pooling=text, max_length=None
+            ),
+            "weights": WeightsSource.model_construct(
+                kind="url", location=text, revision=None, host=None, files={}
+            ),
+            "run": known.run.model_copy(
+                update={"missing": text, "exercised": text, "options": {"a": text}}
+            ),
+        }
+    )
+    note = TaskNote.model_construct(match="*", asks=text, species=text, length=text, paper="p")
+    defect = Defect.model_construct(
+        id="d", models=["m1"], what=text, found_by=text, explained="docs/defects.md#d"
+    )
+    return entry_, note, defect
+
+
+@pytest.mark.parametrize("text", MARKUP, ids=ascii)
+def test_hostile_texts_of_registry_tasks_and_defects_stay_text(text, monkeypatch):
+    def files(told: str) -> dict[str, bytes]:
+        # These files are UTF-8, which has no halves of surrogate pairs.
+        known, note, defect = registered(told.encode("utf-8", "replace").decode())
+        monkeypatch.setattr(Site, "known", lambda *_: known)
+        papers = {"p": Paper.model_construct(title=told, address=told)}
+        notes = TaskNotes.model_construct(schema_version="1.0", tasks=[note], papers=papers)
+        monkeypatch.setattr("geneb_ci.board.site.pages.task_notes", lambda _: notes)
+        marked = dataclasses.replace(
+            hostile(told), marks=Marks((("implausible-cell", 1),), (defect,))
+        )
+        return site_files(small_site([marked]))
+
+    found, usual = files(text), files("calm")
+    for name, content in found.items():
+        if not name.endswith(".html"):
+            continue
+        tags = Tags(content.decode())
+        shape = [(tag, sorted(attrs)) for tag, attrs in tags.found]
+        assert shape == [(t, sorted(a)) for t, a in Tags(usual[name].decode()).found], name
+        assert not [a for a in tags.values("a", "href") if not LINK.match(a)], name
 
 
 @pytest.mark.parametrize("text", MARKUP, ids=ascii)

@@ -15,6 +15,7 @@ from geneb_ci.board.site.links import (
     dataset,
     model_links,
     row_links,
+    safe_address,
 )
 from geneb_ci.board.site.model import (
     INSTALL,
@@ -48,7 +49,8 @@ def task_facts(site: Site) -> Mapping[str, TaskFacts]:
         note = notes.of(task)
         if note is not None:
             paper = notes.papers[note.paper] if note.paper else None
-            links = (Link(f"Paper: {paper.title}", paper.address),) if paper else ()
+            is_link = paper is not None and safe_address(paper.address)
+            links = (Link(f"Paper: {paper.title}", paper.address),) if paper and is_link else ()
             found[task] = TaskFacts(note.asks, note.species or "", note.length or "", links)
     return found
 
