@@ -72,8 +72,8 @@ def diagnosed(
 def params_in_paper(entry: Entry) -> int | None:
     """Return the parameter count of the paper; None for a row that is not the authors' own."""
     known = entry.attributes if entry.authorship is Authorship.OFFICIAL else {}
-    count: int | None = known.get("params_in_paper", known.get("params"))
-    return count
+    count = known.get("params_in_paper", known.get("params"))
+    return None if count is None else int(count)
 
 
 def rounded(value: float, decimals: int = DECIMALS) -> float:

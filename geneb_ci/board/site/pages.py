@@ -18,10 +18,10 @@ from geneb_ci.board.site.links import (
     safe_address,
 )
 from geneb_ci.board.site.model import (
-    INSTALL,
     badge_of,
     evidence_words,
     facts_of_model,
+    install_of,
     rank_words,
     snippet_of,
 )
@@ -136,7 +136,7 @@ def model_page(entry: Entry, site: Site) -> Page:
             for category in site.benchmark.category_order
         ],
         snippet=snippet_of(known),
-        install=INSTALL,
+        install=install_of(site.layout.repository),
         links=(
             ("This row", row_links(model, site.layout, repository, events)),
             ("The model", model_links(known, submission.meta.url)),
