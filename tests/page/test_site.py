@@ -1,36 +1,25 @@
 """The pages that stand alone: what they say, where they lead, that nothing in them runs."""
 
 import ast
-import dataclasses
 import json
 import re
 import xml.etree.ElementTree as ET
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from geneb_ci.board.columns import Entry
-from geneb_ci.board.marks import Defect, Marks
-from geneb_ci.board.site.inputs import Built, Site, score_text, site_of, slugs, tex
+from geneb_ci.board.site.inputs import score_text, slugs, tex
 from geneb_ci.board.site.links import bibtex, safe_address
 from geneb_ci.board.site.model import snippet_of
-from geneb_ci.board.site.render import INDEX_MODELS, MARKER, site_files, with_scores
+from geneb_ci.board.site.render import INDEX_MODELS, MARKER, with_scores
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.models.entry import (
-    Code,
     ModelEntry,
-    Paper,
-    PublishedRun,
-    Sources,
-    TaskNote,
-    TaskNotes,
-    WeightsSource,
 )
-from geneb_ci.submission.models import Meta, SubmissionV10
+from geneb_ci.submission.models import SubmissionV10
 from reference_harness.extractors.options import parse
 from reference_harness.keywords import values as harness_values
 from tests.board.board import attributes, entries, entry
@@ -43,8 +32,8 @@ from tests.page.site import (
     REPOSITORY,
     Tags,
     json_ld,
-    layout,
     public_site,
+    small_site,
     write_site,
 )
 from tests.page.tab import opened, serving
@@ -52,7 +41,6 @@ from tests.page.test_hostile_names import MARKUP
 from tests.small import BENCHMARK, small
 
 LINKS_MIN = 10
-LINK = re.compile(r"https://|#|(\.\./)*[a-z0-9-]+[/.]")
 
 
 @pytest.fixture(scope="module")
@@ -243,102 +231,6 @@ def test_a_large_board_has_the_best_in_the_index_and_a_link_to_all():
     assert index.count('<th scope="row"') == INDEX_MODELS
     assert '70 more models are in <a href="scores/full-MCC.html">' in index
     assert with_scores(b"<p>a page of their own</p>", site) == b"<p>a page of their own</p>"
-
-
-def small_site(rows: list[Entry], **more: Any) -> Site:
-    from geneb_ci.board.rows import leaderboards
-
-    categories, tasks = leaderboards(rows, BENCHMARK)
-    found = {"leaderboard.json": categories, "leaderboard_tasks.json": tasks}
-    built = Built(COMMIT, "2026-11-20T08:30:00Z", more.pop("events", ()))
-    return site_of(rows, found, BENCHMARK, layout(**more), built)
-
-
-def hostile(text: str) -> Entry:
-    """Return a row whose every text is hostile; its id is one that the checks let through."""
-    document = small("m1", BENCHMARK)
-    texts = ("display", "url", "training_data", "submitted_by")
-    meta = Meta.model_construct(**document["meta"] | dict.fromkeys(texts, text))
-    return entry(
-        SubmissionV10.model_validate(document).model_copy(update={"meta": meta}), registry={}
-    )
-
-
-@pytest.mark.parametrize("text", MARKUP, ids=ascii)
-def test_hostile_texts_stay_text(text):
-    event = EVENT | {"model": "m1", "who": text, "why": text}
-    site = small_site([hostile(text)], events=(event,))
-    calm = small_site(
-        [hostile("calm")], events=(EVENT | {"model": "m1", "who": "calm", "why": "calm"},)
-    )
-    files, usual = site_files(site), site_files(calm)
-    assert files.keys() == usual.keys()
-    for name, content in files.items():
-        made, plain = content.decode(), usual[name].decode()
-        if name.endswith(".html"):
-            # The same elements with the same names of attributes, whatever the text is.
-            shape = [(tag, sorted(attrs)) for tag, attrs in Tags(made).found]
-            assert shape == [(tag, sorted(attrs)) for tag, attrs in Tags(plain).found], name
-            assert not [a for a in Tags(made).values("a", "href") if a.startswith("javascript")]
-            json.loads(json_ld(made))
-        elif name.endswith((".svg", ".xml")):
-            assert len(list(ET.fromstring(content).iter())) == len(  # noqa: S314 (our own)
-                list(ET.fromstring(usual[name]).iter())  # noqa: S314
-            )
-
-
-def registered(text: str) -> tuple[ModelEntry, TaskNote, Defect]:
-    """Return an entry of the registry, a note of a task and a defect whose every text is one."""
-    known = public_site().known("space")
-    assert known is not None
-    assert known.run is not None
-    words = ("architecture", "tokenization", "pretraining", "licence", "name")
-    entry_ = known.model_copy(
-        update=dict.fromkeys(words, text)
-        | {
-            "papers": [Paper.model_construct(title=text, address=text)],
-            "code": Code.model_construct(repository=text, commit=None),
-            "sources": Sources.model_construct(facts=text, weights=text, loading=[text]),
-            "published": PublishedRun.model_construct(
-                hidden_layer=text, pooling=text, max_length=None
-            ),
-            "weights": WeightsSource.model_construct(
-                kind="url", location=text, revision=None, host=None, files={}
-            ),
-            "run": known.run.model_copy(
-                update={"missing": text, "exercised": text, "options": {"a": text}}
-            ),
-        }
-    )
-    note = TaskNote.model_construct(match="*", asks=text, species=text, length=text, paper="p")
-    defect = Defect.model_construct(
-        id="d", models=["m1"], what=text, found_by=text, explained="docs/defects.md#d"
-    )
-    return entry_, note, defect
-
-
-@pytest.mark.parametrize("text", MARKUP, ids=ascii)
-def test_hostile_texts_of_registry_tasks_and_defects_stay_text(text, monkeypatch):
-    def files(told: str) -> dict[str, bytes]:
-        # These files are UTF-8, which has no halves of surrogate pairs.
-        known, note, defect = registered(told.encode("utf-8", "replace").decode())
-        monkeypatch.setattr(Site, "known", lambda *_: known)
-        papers = {"p": Paper.model_construct(title=told, address=told)}
-        notes = TaskNotes.model_construct(schema_version="1.0", tasks=[note], papers=papers)
-        monkeypatch.setattr("geneb_ci.board.site.pages.task_notes", lambda _: notes)
-        marked = dataclasses.replace(
-            hostile(told), marks=Marks((("implausible-cell", 1),), (defect,))
-        )
-        return site_files(small_site([marked]))
-
-    found, usual = files(text), files("calm")
-    for name, content in found.items():
-        if not name.endswith(".html"):
-            continue
-        tags = Tags(content.decode())
-        shape = [(tag, sorted(attrs)) for tag, attrs in tags.found]
-        assert shape == [(t, sorted(a)) for t, a in Tags(usual[name].decode()).found], name
-        assert not [a for a in tags.values("a", "href") if not LINK.match(a)], name
 
 
 @pytest.mark.parametrize("text", MARKUP, ids=ascii)
