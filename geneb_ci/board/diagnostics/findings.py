@@ -9,7 +9,6 @@ whose extractor has a published defect. docs/diagnostics.md lists the figures.
 
 import itertools
 import math
-import operator
 import statistics
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -232,7 +231,7 @@ def _twice_mid_ranks(values: Sequence[float]) -> list[int]:
 
 def _product(one: Sequence[int], other: Sequence[int]) -> int:
     """Return n times the sum of the products of deviations from the mean."""
-    return len(one) * sum(map(operator.mul, one, other)) - sum(one) * sum(other)
+    return len(one) * sum(a * b for a, b in zip(one, other, strict=True)) - sum(one) * sum(other)
 
 
 def _by_task(rows: Rows, regime: str) -> Iterator[tuple[str, list[float]]]:
