@@ -114,7 +114,7 @@ def analysed(
     Raises UsageProblem when the extra `build` is not installed.
     """
     with extra_at_hand("; only `build --no-diagnostics` does without"):
-        from geneb_ci.board.diagnostics.whole import diagnostics  # 0.7 s
+        from geneb_ci.board.diagnostics.whole import diagnostics  # 0.3 s
         from geneb_ci.board.recommend import recommendations
         from geneb_ci.board.uncertainty import intervals
     rows = list(entries)

@@ -221,9 +221,12 @@ def test_build_puts_the_page_beside_the_data(tmp_path: Path):
     }
     scripts = {"board-data.js", "board-matrices.js", "board-history.js"}
     scripts |= {f"board-{part}-{regime}.js" for part in ("scores", "tasks") for regime in range(3)}
-    pages = {name for name in written if "/" in name and name not in NAMES} | {"pages.css"}
+    pages = {name for name in written if "/" in name and name not in NAMES} | {
+        "pages.css",
+        "marks.html",
+    }
     assert written == {*NAMES, *scripts, *BYTES, *pages}
-    assert len(pages) == 2 * 41 + 100 + 13 + 9 + 1
+    assert len(pages) == 2 * 41 + 100 + 13 + 9 + 2
     assert "feed.xml" not in written, "a folder has no history"
 
 

@@ -5,8 +5,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+from geneb_ci.board.columns import Entry
 from geneb_ci.board.page import page_files, write_page
 from geneb_ci.board.page_data import history_script, page_scripts
+from geneb_ci.board.rows import leaderboards
 from geneb_ci.board.site.inputs import Built, Site, site_of
 from geneb_ci.board.site.render import editions, site_files, with_scores
 from geneb_ci.common.benchmark import shipped_benchmark
@@ -14,6 +16,7 @@ from geneb_ci.common.config import Layout, LayoutKind
 from tests.board.board import POLICY, entries
 from tests.page.boards import EVENT, values
 from tests.paths import PUBLIC, SUBMISSIONS
+from tests.small import BENCHMARK
 
 COMMIT = "abcdef0123" * 4
 GENERATION = "5a" * 32
@@ -34,6 +37,14 @@ def layout(**more: Any) -> Layout:
 def public_site(**more: Any) -> Site:
     built = Built(COMMIT, "2026-11-20T08:30:00Z", EVENTS)
     return site_of(entries(), values(), shipped_benchmark(), layout(**more), built)
+
+
+def small_site(rows: list[Entry], **more: Any) -> Site:
+    """Return the pages' inputs of made-up rows on three tasks, without diagnostics."""
+    categories, tasks = leaderboards(rows, BENCHMARK)
+    found = {"leaderboard.json": categories, "leaderboard_tasks.json": tasks}
+    built = Built(COMMIT, "2026-11-20T08:30:00Z", more.pop("events", ()))
+    return site_of(rows, found, BENCHMARK, layout(**more), built)
 
 
 def write_site(folder: Path) -> Site:

@@ -58,7 +58,7 @@ class Tab:
 
     def names(self) -> list[str]:
         """Return the models of the table, in order."""
-        return self.texts(".scores tbody .name a")
+        return self.texts(".scores tbody .name .model")
 
     def sound(self) -> None:
         """Hold that nothing complained and nobody else was asked."""

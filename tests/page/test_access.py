@@ -17,11 +17,15 @@ PLACES = [
     "#/plots",
     "#/compare?m=space&m=GROVER&m=MutBERT&m=DNABERT-S",
     "#/compare",
+    "#/findings",
     "#/model/space",
     "#/model/nobody",
     "#/about",
 ]
 # A hundredth row is no other than a tenth, and axe-core takes its time for each.
+WIDTHS = (390, 768, 1440, 1920, 2560)
+LAYOUTS = (390, 768, 1440)
+FIGURE = "#/findings?figure=small-beats-large"
 OPENED_AND_CUT = """
 async () => {
   document.querySelectorAll('details').forEach((one) => { one.open = true });
@@ -39,12 +43,63 @@ def test_axe_finds_nothing(browser, served, place):
     with opened(browser, served, bypass_csp=True) as tab:
         page = tab.go(place)
         page.evaluate(OPENED_AND_CUT)
-        for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme=scheme)
-            # Nothing but colours differs in the dark.
-            rules = {"runOnly": ["color-contrast"]} if scheme == "dark" else {}
-            results = Axe().run(page, options={"resultTypes": ["violations"]} | rules)
-            assert results.violations_count == 0, (scheme, results.generate_report())
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 900})
+            for scheme in ("light", "dark"):
+                page.emulate_media(color_scheme=scheme)
+                # Nothing but colours differs in the dark, and layouts in three ranges of widths.
+                is_whole = width in LAYOUTS and scheme == "light"
+                rules = {} if is_whole else {"runOnly": ["color-contrast"]}
+                results = Axe().run(page, options={"resultTypes": ["violations"]} | rules)
+                assert results.violations_count == 0, (width, scheme, results.generate_report())
+
+
+# What the tab key has to reach: all that is seen and can be pressed, of buttons that exclude each
+# other the chosen one, and of the parts of a chart the first.
+CONTROLS = """
+() => {
+  const shown = [...document.querySelectorAll(
+    'a[href], button:enabled, input, select, summary, [role=link]:not([tabindex="-1"])')]
+    .filter((one) => one.checkVisibility({ visibilityProperty: true }))
+    .filter((one) => one.type !== 'radio' || one.checked);
+  shown.forEach((one, number) => { one.dataset.control = number; });
+  return shown.map((one) => one.outerHTML.slice(0, 90));
+}
+"""
+
+
+@pytest.mark.parametrize("place", [place.replace("m=DNABERT-S", "") for place in PLACES])
+def test_the_tab_key_reaches_every_control(tab, place):
+    page = tab.go(place.replace("#/table?", "#/table?size=25000000&").replace("#/findings", FIGURE))
+    controls = page.evaluate(CONTROLS)
+    reached = set()
+    for _ in range(2 * len(controls) + 10):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.dataset.control"))
+        if len(reached - {None}) == len(controls):
+            break
+    missed = [text for number, text in enumerate(controls) if str(number) not in reached]
+    assert missed == []
+
+
+@pytest.mark.parametrize(("chart", "part"), [("size", ".dot"), ("flow", ".flow")])
+def test_arrow_keys_walk_through_a_chart_and_enter_opens_a_model(tab, chart, part):
+    page = tab.go("#/plots?size=100000000")
+    parts = page.locator(f"#chart-{chart} {part}")
+    count = parts.count()
+    page.locator(f"#chart-{chart} {part}[tabindex='0']").focus()
+    seen = []
+    for _ in range(count):
+        told = page.evaluate("document.activeElement.getAttribute('aria-label')")
+        assert page.inner_text(f"#pointed-{chart}") == told
+        seen.append(told)
+        page.keyboard.press("ArrowRight")
+    assert len(set(seen)) == count == 14
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == seen[-2]
+    page.keyboard.press("Enter")
+    tab.drawn()
+    assert seen[-2].startswith(page.inner_text("h2") + ": ")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -125,7 +180,7 @@ def test_a_screen_reader_is_told_what_changed(tab):
     assert page.locator(".scores").get_attribute("aria-rowcount") == "4"
     heads = page.locator(".scores tbody th[scope=row]")
     assert heads.count() == 3
-    page.locator(".scores tbody .name a").first.click()
+    page.locator(".scores tbody .name .model").first.click()
     tab.drawn()
     assert page.evaluate("document.activeElement.id") == "main"
 
@@ -174,8 +229,10 @@ def test_whoever_cannot_see_a_chart_has_its_figures(tab):
     for chart in page.locator("figure.plot").all():
         title = chart.locator("h3").inner_text()
         name = chart.locator("svg").get_attribute("aria-label")
-        assert name == f"{title}: the figures stand in a table below"
-        assert chart.locator("svg").get_attribute("role") == "img"
+        assert name is not None
+        assert name.startswith(f"{title}: the figures stand in a table below")
+        is_image = chart.locator("svg").get_attribute("role") == "img"
+        assert is_image == (chart.locator("svg [role=link]").count() == 0)
         chart.locator("summary").click()
         chart.locator("table tbody tr").nth(14).wait_for()
         assert chart.locator("table caption").count() == 1

@@ -148,3 +148,8 @@ def test_a_narrow_screen_says_the_columns_below_the_name(browser, board):
             present = [column for column in TABLE if column.key in own]
             assert len(parts) == len(present) - 1 + could  # the name stands above
         assert display("space") in tab.names()
+        seen = page.locator(".scores tbody tr").filter(has=page.locator(".narrow-mark a"))
+        assert set(seen.locator(".name .model").all_inner_texts()) == {
+            row["disp"] for row in FULL if "defects" in row or "warnings" in row
+        }
+        assert all(one.is_visible() for one in page.locator(".narrow-mark a").all())

@@ -41,7 +41,7 @@ def test_every_row_is_on_one_page(tab):
     seen: list[str] = []
     while True:
         seen += page.evaluate(
-            "[...document.querySelectorAll('.scores tbody .name a')].map((a) => a.title)"
+            "[...document.querySelectorAll('.scores tbody .name .model')].map((a) => a.title)"
         )
         if page.get_by_role("button", name="Next").is_disabled():
             break

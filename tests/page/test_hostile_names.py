@@ -114,7 +114,7 @@ def test_names_are_shown_as_they_are(tab):
     shown: list[str] = []
     while True:
         shown += tab.page.evaluate(
-            "[...document.querySelectorAll('.scores tbody .name a')].map((a) => a.textContent)"
+            "[...document.querySelectorAll('.scores tbody .name .model')].map((a) => a.textContent)"
         )
         following = tab.page.get_by_role("button", name="Next")
         if not following.is_enabled():

@@ -68,7 +68,20 @@ BY_COLUMN = [[0.1, 0.4], [0.2, 0.3]]
         ("words.probabilityText", [0.527], "at least 0.527"),
         ("words.probabilityText", [0.999], "more than 0.999"),
         ("words.warningsText", [{"a": 1, "b": 2}], "a, b (2)"),
-        ("words.marksText", [{}], ""),
+        ("words.markTexts", [{}], []),
+        (
+            "words.markTexts",
+            [{"defects": [{"id": "d", "what": "D."}], "warnings": {"a": 1, "b": 2}}],
+            [
+                {"text": "1 published defect", "kind": "defect", "ids": ["d"], "title": "D."},
+                {
+                    "text": "warnings of 2 rules",
+                    "kind": "rule",
+                    "ids": ["a", "b"],
+                    "title": "a, b (2)",
+                },
+            ],
+        ),
         # What has no value comes last in either order; equals stand by score.
         ("rows.sorted", [[0, 1, 2, 3], MODELS, SCORES, "up", TEXT], [2, 3, 0, 1]),
         ("rows.sorted", [[0, 1, 2, 3], MODELS, SCORES, "down", TEXT], [3, 0, 2, 1]),

@@ -6,6 +6,7 @@ from urllib.parse import parse_qsl, quote_plus
 
 import pytest
 
+from geneb_ci.board.page_data import FIGURE_PARTS
 from geneb_ci.board.reasons import bound_text
 from tests.page.boards import values
 from tests.page.rows import ALL, BY_MACRO, DASH, FULL, PROMOTER, advice, display, shown
@@ -101,7 +102,7 @@ def test_each_choice_has_its_own_score_and_loss(tab, need):
 @pytest.mark.parametrize("regime", ["full", "10shot", "1shot"])
 def test_the_overview_has_an_answer_for_every_category_and_size(tab, regime):
     page = tab.go(f"#/overview?regime={regime}")
-    cells = tab.texts(".needs tbody td a")
+    cells = tab.texts(".needs tbody .model")
     categories = [None, *FULL[0]["cat_MCC"]]
     limits = [None, 1_000_000_000, 500_000_000, 100_000_000, 25_000_000]
     assert cells == [
@@ -126,7 +127,7 @@ def test_all_that_could_be_best_are_named(tab):
     could = [display(model) for model in advice("full", "Chromatin Acc.")["could_be_best"]]
     assert len(could) == 36
     page.locator(".ties summary").click()
-    assert tab.texts(".ties tbody a") == could
+    assert tab.texts(".ties tbody .model") == could
     assert page.locator(".ties .bar-of circle").count() == len(could)
     assert "Could be best: no model scores significantly higher." in page.inner_text(".answer")
 
@@ -233,10 +234,11 @@ def test_published_defects_and_warnings_are_marked(tab):
     assert "1 published defect" in page.inner_text(".choice")
     page = tab.go("#/model/MutBERT")
     assert "Truncation is asked for without a length" in page.inner_text(".facts")
-    assert "docs/defects.md#no-truncation" in page.inner_text(".facts")
+    link = page.locator(".facts").get_by_text("What this means")
+    assert link.get_attribute("href") == "marks.html#defect-no-truncation"
     page = tab.go("#/table")
     marked = page.locator(".scores tbody tr").filter(has=page.locator(".doubt"))
-    names = set(marked.locator(".name a").all_inner_texts())
+    names = set(marked.locator(".name .model").all_inner_texts())
     rows = {row["disp"] for row in FULL if "defects" in row or "warnings" in row}
     assert names == rows
     assert len(rows) == 10
@@ -253,14 +255,20 @@ def test_findings_are_those_of_diagnostics(tab, scope):
         value = one["value"]
         number = "not known" if value is None else f"{shown(value)} ({one['unit']})"
         counts = one["unit"] in {"tasks", "categories", "pairs"}
-        heads.append(f"{one['id']}: {f'{value:.0f} ' + one['unit'] if counts else number}")
-    assert tab.texts("main h3") == heads
+        heads.append(f"{f'{value:.0f} ' + one['unit'] if counts else number} {one['id']}")
+    assert tab.texts("main .value") == heads
+    drawn = [one for one in figures if one["parts"] or one["unit"] == "MCC"]
+    for one, table in zip(drawn, page.locator(".findings").all(), strict=True):
+        kept = [part["value"] for part in one["parts"][:FIGURE_PARTS]] or [one["value"]]
+        texts = table.locator("tbody .number").all_inner_texts()
+        assert texts == [shown(value) for value in kept if value is not None]
+        assert table.locator(".part-bar").count() == len(texts)
     page.locator("main h3 a").nth(1).click()
     assert (
         tab.address()
         == f"/findings?{'' if scope == 'paper' else f'scope={scope}&'}figure=hard-tasks"
     )
-    assert tab.texts("main h3") == heads[1:2]
+    assert tab.texts("main .value") == heads[1:2]
 
 
 @pytest.mark.parametrize("regime", ["full", "10shot"])

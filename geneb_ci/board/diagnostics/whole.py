@@ -24,7 +24,7 @@ DECIMALS = 4
 """Of figures that describe the board and decide nothing: mean differences, Kendall's tau."""
 
 
-class ScoreTable(NamedTuple):
+class RankedTable(NamedTuple):
     """The ranked models of a regime, and their scores by "macro", "micro" and category."""
 
     places: Mapping[str, int]
@@ -39,7 +39,7 @@ class Frames:
     benchmark: Benchmark
     models: list[shape.ModelFacts]
     """In the order of their ids."""
-    scores: dict[str, ScoreTable]
+    scores: dict[str, RankedTable]
     """By regime."""
     intervals: Intervals
     attributes: Mapping[str, Mapping[str, Any]]
@@ -60,15 +60,15 @@ def frames_of(
     return Frames(benchmark, models, scores, intervals, attributes)
 
 
-def _scores(rows: list[dict[str, Any]], benchmark: Benchmark) -> ScoreTable:
+def _scores(rows: list[dict[str, Any]], benchmark: Benchmark) -> RankedTable:
     told = {name: [row[f"{name}_{METRIC}"] for row in rows] for name in ("macro", "micro")}
     for name in benchmark.category_order:
         told[name] = [row[f"cat_{METRIC}"][name] for row in rows]
     places = {row["model"]: place for place, row in enumerate(rows)}
-    return ScoreTable(places, {name: np.array(one, dtype=float) for name, one in told.items()})
+    return RankedTable(places, {name: np.array(one, dtype=float) for name, one in told.items()})
 
 
-def _model(entry: Entry, scores: Mapping[str, ScoreTable]) -> shape.ModelFacts:
+def _model(entry: Entry, scores: Mapping[str, RankedTable]) -> shape.ModelFacts:
     submission = entry.submission
     model, paper = submission.model_id, params_in_paper(entry)
     return shape.ModelFacts(
@@ -107,7 +107,7 @@ def size(frames: Frames) -> dict[str, shape.Size]:
     }
 
 
-def _sized(frames: Frames, table: ScoreTable) -> list[shape.ParetoModel]:
+def _sized(frames: Frames, table: RankedTable) -> list[shape.ParetoModel]:
     """Return params and macro of the ranked models, smallest first, the better one of equals."""
     macro = table.columns["macro"].tolist()
     found = [

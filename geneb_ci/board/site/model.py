@@ -133,7 +133,13 @@ def longest_input(known: ModelEntry) -> str:
     return " or ".join(parts)
 
 
-INSTALL = 'pip install "geneb-ci[harness]"'
+def install_of(repository: str | None) -> str:
+    """Return the command that installs the harness, from the repository if a setting names it."""
+    if repository:
+        return f'pip install "geneb-ci[harness] @ git+{repository}"'
+    return "pip install '.[harness]'  # in a clone of the repository of geneb-ci"
+
+
 _BUILTIN = "builtin:huggingface"
 
 

@@ -15,12 +15,13 @@ from geneb_ci.board.site.links import (
     dataset,
     model_links,
     row_links,
+    safe_address,
 )
 from geneb_ci.board.site.model import (
-    INSTALL,
     badge_of,
     evidence_words,
     facts_of_model,
+    install_of,
     rank_words,
     snippet_of,
 )
@@ -48,7 +49,8 @@ def task_facts(site: Site) -> Mapping[str, TaskFacts]:
         note = notes.of(task)
         if note is not None:
             paper = notes.papers[note.paper] if note.paper else None
-            links = (Link(f"Paper: {paper.title}", paper.address),) if paper else ()
+            is_link = paper is not None and safe_address(paper.address)
+            links = (Link(f"Paper: {paper.title}", paper.address),) if paper and is_link else ()
             found[task] = TaskFacts(note.asks, note.species or "", note.length or "", links)
     return found
 
@@ -134,7 +136,7 @@ def model_page(entry: Entry, site: Site) -> Page:
             for category in site.benchmark.category_order
         ],
         snippet=snippet_of(known),
-        install=INSTALL,
+        install=install_of(site.layout.repository),
         links=(
             ("This row", row_links(model, site.layout, repository, events)),
             ("The model", model_links(known, submission.meta.url)),

@@ -34,7 +34,7 @@ export function factList(columns, model) {
     const shown = value === undefined ? (NONE[column.kind] ?? "not given") : text();
     return h("div", {}, h("dt", {}, column.label), h("dd", { dir: "auto" }, shown));
   };
-  return h("dl", { class: "facts" }, ...listed.map(line));
+  return h("dl", { class: "facts long" }, ...listed.map(line));
 }
 
 function defectItem({ id, what }) {

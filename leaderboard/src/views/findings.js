@@ -21,7 +21,14 @@ const TITLES = {
   "mean-macro": "Mean of all models",
   "kmer-baseline": "Frequencies of 4-mers instead of a model",
 };
-const titleOf = ({ id }) => (Object.hasOwn(TITLES, id) ? TITLES[id] : id);
+
+/** Name a figure; those of one kind differ in a parameter. */
+function titleOf({ id, parameters }) {
+  const { regime, first, second } = parameters;
+  const title = Object.hasOwn(TITLES, id) ? TITLES[id] : id;
+  if (first) return `${title}: ${first} and ${second}`;
+  return ["retention", "mean-macro"].includes(id) ? `${title}: ${regime}` : title;
+}
 
 /** Draw the figures of a scope, or the one that the address names. */
 export function findingsView(state) {
@@ -90,7 +97,7 @@ function partTable(one) {
   const measure = COUNTS.includes(unit) ? "MCC" : unit;
   const heads = isChange
     ? [head("Category"), head(parameters.before), head(parameters.after)]
-    : [head(""), head(scale.text), h("th", { scope: "col", class: "number" }, measure)];
+    : [head("Part"), head(scale.text), h("th", { scope: "col", class: "number" }, measure)];
   return table({ class: "findings" }, `Parts of ${id}`, heads, rows);
 }
 

@@ -113,7 +113,7 @@ function scoreRow(state, content, order, before) {
       { scope: "row", class: "name" },
       modelLink(index),
       narrowFacts(model, could.has(index)),
-      h("span", { class: "narrow" }, cautionMark(model)),
+      h("span", { class: "narrow-mark" }, cautionMark(model)),
     ),
     ...tableFacts.filter((fact) => !isName(fact)).map((fact) => factCell(fact, model)),
     ...columns.map((column, place) =>

@@ -1,0 +1,95 @@
+"""Boards that are not the public one: few rows, gaps, no class sizes, long and foreign names."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from geneb_ci.board.board import board_of, page_of
+from geneb_ci.board.columns import Entry
+from geneb_ci.board.page import write_page
+from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
+from geneb_ci.submission.models import SubmissionV10, SubmissionV11
+from tests.board.board import entries, entry
+from tests.page.site import layout
+from tests.page.tab import opened
+from tests.small import BENCHMARK, small, small_v11
+
+NAME_MAX = 80
+"""What the schema of submissions allows."""
+NAMES = (
+    "W" * NAME_MAX,
+    "\u0645\u062e\u062a\u0628\u0631 \u0627\u0644\u062c\u064a\u0646\u0648\u0645 " * 8,
+    "a name of many words " * 5,
+    "\u202e" + "reversed " * 8,
+    "\u6df1\u5ea6\u57fa\u56e0\u7ec4" * 20,
+)
+REGIMES = BENCHMARK.regimes
+
+
+def v10(name: str, display: str = "", benchmark: Benchmark = BENCHMARK) -> Entry:
+    document = small(name, benchmark)
+    document["meta"]["display"] = display or name
+    return entry(SubmissionV10.model_validate(document), registry={})
+
+
+def of_one_regime(name: str) -> Entry:
+    """Return a row that has no cell but those of the regime of all data."""
+    document = small_v11(name)
+    gaps = {}
+    for regime in REGIMES[1:]:
+        gaps[regime] = dict.fromkeys(document["results"][regime], "not run")
+        document["results"][regime] = {}
+        document["evidence"][regime] = {}
+    return entry(SubmissionV11.model_validate(document | {"gaps": gaps}), registry={})
+
+
+def sized(counts: list[int] | None, n_test: int | None = 500) -> Benchmark:
+    tasks = [
+        task.model_dump() | {"n_test": n_test, "test_class_counts": counts}
+        for task in BENCHMARK.tasks
+    ]
+    return Benchmark.model_validate(BENCHMARK.model_dump(by_alias=True) | {"tasks": tasks})
+
+
+BOARDS: dict[str, Callable[[], tuple[list[Entry], Benchmark]]] = {
+    "one row": lambda: (list(entries()[:1]), shipped_benchmark()),
+    "two rows": lambda: (list(entries()[:2]), shipped_benchmark()),
+    "120 rows": lambda: ([v10(f"m{number}") for number in range(120)], sized([250, 250])),
+    "long and foreign names": lambda: (
+        [v10(f"m{number}", name[:NAME_MAX].strip()) for number, name in enumerate(NAMES)],
+        sized([180, 320]),
+    ),
+    "one regime alone": lambda: ([of_one_regime("a"), v10("b")], sized([180, 320])),
+    "only rows of one regime": lambda: ([of_one_regime("a")], sized([180, 320])),
+    "no class sizes": lambda: ([v10("a"), v10("b")], sized(None)),
+    "no sizes at all": lambda: ([v10("a"), v10("b")], sized(None, None)),
+}
+VIEWS = ("overview", "table", "table?columns=tasks", "plots", "compare", "findings", "about")
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_every_view_of_another_board_is_drawn_and_fits(browser, tmp_path, monkeypatch, name):
+    rows, benchmark = BOARDS[name]()
+    monkeypatch.setattr("geneb_ci.board.board.benchmark_of", lambda _: benchmark)
+    place = layout()
+    board = board_of(rows, place)
+    write_page(tmp_path, page_of(rows, board, place) | board.files)
+    first = rows[0].submission.model_id
+    category = next(Path(tmp_path, "categories").iterdir()).name
+    static = [f"models/{first}.html", f"categories/{category}", "scores/full-MCC.html"]
+    static += [f"tasks/{benchmark.task_ids[0]}.html", "marks.html"]
+    views = [f"index.html#/{view}" for view in (*VIEWS, f"model/{first}")]
+    wrong = []
+    with opened(browser, f"{tmp_path.as_uri()}/") as tab:
+        for width in (390, 1440):
+            tab.page.set_viewport_size({"width": width, "height": 900})
+            for view in (*views, *static):
+                tab.page.goto("about:blank")
+                tab.page.goto(f"{tab.home}{view}")
+                tab.page.wait_for_selector("main:not([aria-busy]) > :is(h1, h2, .fault)")
+                wide = tab.page.evaluate("document.documentElement.scrollWidth")
+                is_wide = wide > width and not view.endswith("columns=tasks")  # a hundred columns
+                if tab.page.locator(".fault").count() or is_wide:
+                    wrong.append((width, view, wide, tab.page.inner_text("main")[:150]))
+    assert wrong == []

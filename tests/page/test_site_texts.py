@@ -1,0 +1,118 @@
+"""Texts of contributors and of the registry stay text on the pages that stand alone."""
+
+import dataclasses
+import json
+import re
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from geneb_ci.board.columns import Entry
+from geneb_ci.board.marks import Defect, Marks
+from geneb_ci.board.site.inputs import Site
+from geneb_ci.board.site.render import site_files
+from geneb_ci.models.entry import (
+    Code,
+    ModelEntry,
+    Paper,
+    PublishedRun,
+    Sources,
+    TaskNote,
+    TaskNotes,
+    WeightsSource,
+)
+from geneb_ci.submission.models import Meta, SubmissionV10
+from tests.board.board import entry
+from tests.page.boards import EVENT
+from tests.page.site import Tags, json_ld, public_site, small_site
+from tests.page.test_hostile_names import MARKUP
+from tests.small import BENCHMARK, small
+
+LINK = re.compile(r"https://|#|(\.\./)*[a-z0-9-]+[/.]")
+
+
+def hostile(text: str) -> Entry:
+    """Return a row whose every text is hostile; its id is one that the checks let through."""
+    document = small("m1", BENCHMARK)
+    texts = ("display", "url", "training_data", "submitted_by")
+    meta = Meta.model_construct(**document["meta"] | dict.fromkeys(texts, text))
+    return entry(
+        SubmissionV10.model_validate(document).model_copy(update={"meta": meta}), registry={}
+    )
+
+
+@pytest.mark.parametrize("text", MARKUP, ids=ascii)
+def test_hostile_texts_stay_text(text):
+    event = EVENT | {"model": "m1", "who": text, "why": text}
+    site = small_site([hostile(text)], events=(event,))
+    calm = small_site(
+        [hostile("calm")], events=(EVENT | {"model": "m1", "who": "calm", "why": "calm"},)
+    )
+    files, usual = site_files(site), site_files(calm)
+    assert files.keys() == usual.keys()
+    for name, content in files.items():
+        made, plain = content.decode(), usual[name].decode()
+        if name.endswith(".html"):
+            # The same elements with the same names of attributes, whatever the text is.
+            shape = [(tag, sorted(attrs)) for tag, attrs in Tags(made).found]
+            assert shape == [(tag, sorted(attrs)) for tag, attrs in Tags(plain).found], name
+            assert not [a for a in Tags(made).values("a", "href") if a.startswith("javascript")]
+            json.loads(json_ld(made))
+        elif name.endswith((".svg", ".xml")):
+            assert len(list(ET.fromstring(content).iter())) == len(  # noqa: S314 (our own)
+                list(ET.fromstring(usual[name]).iter())  # noqa: S314
+            )
+
+
+def registered(text: str) -> tuple[ModelEntry, TaskNote, Defect]:
+    """Return an entry of the registry, a note of a task and a defect whose every text is one."""
+    known = public_site().known("space")
+    assert known is not None
+    assert known.run is not None
+    words = ("architecture", "tokenization", "pretraining", "licence", "name")
+    entry_ = known.model_copy(
+        update=dict.fromkeys(words, text)
+        | {
+            "papers": [Paper.model_construct(title=text, address=text)],
+            "code": Code.model_construct(repository=text, commit=None),
+            "sources": Sources.model_construct(facts=text, weights=text, loading=[text]),
+            "published": PublishedRun.model_construct(
+                hidden_layer=text, pooling=text, max_length=None
+            ),
+            "weights": WeightsSource.model_construct(
+                kind="url", location=text, revision=None, host=None, files={}
+            ),
+            "run": known.run.model_copy(
+                update={"missing": text, "exercised": text, "options": {"a": text}}
+            ),
+        }
+    )
+    note = TaskNote.model_construct(match="*", asks=text, species=text, length=text, paper="p")
+    defect = Defect.model_construct(
+        id="d", models=["m1"], what=text, found_by=text, explained="docs/defects.md#d"
+    )
+    return entry_, note, defect
+
+
+@pytest.mark.parametrize("text", MARKUP, ids=ascii)
+def test_hostile_texts_of_registry_tasks_and_defects_stay_text(text, monkeypatch):
+    def files(told: str) -> dict[str, bytes]:
+        # These files are UTF-8, which has no halves of surrogate pairs.
+        known, note, defect = registered(told.encode("utf-8", "replace").decode())
+        monkeypatch.setattr(Site, "known", lambda *_: known)
+        papers = {"p": Paper.model_construct(title=told, address=told)}
+        notes = TaskNotes.model_construct(schema_version="1.0", tasks=[note], papers=papers)
+        monkeypatch.setattr("geneb_ci.board.site.pages.task_notes", lambda _: notes)
+        marked = dataclasses.replace(
+            hostile(told), marks=Marks((("implausible-cell", 1),), (defect,))
+        )
+        return site_files(small_site([marked]))
+
+    found, usual = files(text), files("calm")
+    for name, content in found.items():
+        if not name.endswith(".html"):
+            continue
+        tags = Tags(content.decode())
+        shape = [(tag, sorted(attrs)) for tag, attrs in tags.found]
+        assert shape == [(t, sorted(a)) for t, a in Tags(usual[name].decode()).found], name
+        assert not [a for a in tags.values("a", "href") if not LINK.match(a)], name
