@@ -68,8 +68,8 @@ def test_it_is_the_optimum_for_any_small_problem(
 def test_blocks_of_any_size_give_the_same_predictions(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = problem(500, 20, 3)
     whole = newton.minimise(x, y, 3)
-    monkeypatch.setattr(newton, "HELD_BYTES", 0)
     monkeypatch.setattr(newton, "BLOCK_BYTES", 20 * 8 * 7)  # seven rows
+    monkeypatch.setattr(newton, "FACTOR_BYTES", 20 * 8 * 9)
     monkeypatch.setattr(newton, "SAMPLE_ROWS", 50)
     parts = newton.minimise(x, y, 3)
     assert np.allclose(whole.weights, parts.weights, rtol=0, atol=1e-9)
@@ -118,7 +118,7 @@ for at in range(0, rows, 1000):
 y = (np.asarray(half[:, 0], dtype=float) > 0).astype(np.int64)
 newton.minimise(Widened(half[:50], 0), y[:50], 2)
 before = peak_rss()
-newton.HELD_BYTES, newton.BLOCK_BYTES = 0, 1 << 22
+newton.BLOCK_BYTES = newton.FACTOR_BYTES = 1 << 22
 newton.minimise(Widened(half, 0), y, 2)
 print(json.dumps([peak_rss() - before, rows * dim * 8]))
 """
