@@ -60,7 +60,7 @@ def test_what_was_not_measured_is_taken_to_be_far_apart(atlas_of, claimed):
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"entries": [{}]}', '{"entries": 1}'])
 def test_a_table_that_cannot_be_read_is_a_broken_installation(atlas_of, text):
     atlas_of(text)
-    with pytest.raises(BrokenInstallation, match="atlas.json cannot be read"):
+    with pytest.raises(BrokenInstallation, match=r"atlas\.json cannot be read"):
         compare.apart("cpu", "cpu", "float32")
 
 

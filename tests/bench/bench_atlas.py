@@ -293,8 +293,8 @@ def table(atlas: dict[str, Any]) -> str:
     lines += [
         "",
         (
-            f"{atlas['rows']} rows of {len(TASKS)} practice tasks, {atlas['test_rows']} of them test "
-            f"rows; {atlas['model']}; {atlas['machine']}; {atlas['packages']}."
+            f"{atlas['rows']} rows of {len(TASKS)} practice tasks, {atlas['test_rows']} of them "
+            f"test rows; {atlas['model']}; {atlas['machine']}; {atlas['packages']}."
         ),
     ]
     return "\n".join(lines) + "\n"
