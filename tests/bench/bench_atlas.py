@@ -2,13 +2,14 @@
 
     python -m tests.bench.bench_atlas --write     # schemas/atlas.json, a table in docs/tolerance.md
 
-Each condition is a process of its own: kernels are chosen by the environment. An entry compares a
+Each set of kernels is a process of its own: the environment chooses them. An entry compares a
 condition with the first one of its device and dtype, but for one that compares two dtypes. Pairs of
 devices that this machine does not have are written as not measured, and those that it does have
 replace what was written before; `audit` takes what is not measured to be far apart.
 """
 
 import argparse
+import contextlib
 import itertools
 import json
 import os
@@ -28,6 +29,8 @@ ATLAS = ROOT / "schemas/atlas.json"
 PAGE = ROOT / "docs/tolerance.md"
 BEGIN, END = "<!-- atlas -->\n", "<!-- /atlas -->"
 TASKS = ("mini_tf", "mini_promoter", "mini_splice")
+CUT = 32
+"""Sequences lose 0 to 31 letters at their end, one after another."""
 DTYPES = ("float32", "bfloat16")
 DEVICES = ("cpu", "cuda", "mps")
 NOTE = (
@@ -81,51 +84,57 @@ def conditions(device: str, dtype: str) -> list[Condition]:
     return [base, *others]
 
 
-def embed(condition: Condition, folder: Path, output: Path) -> None:
-    """Embed the tasks in this process, whose environment chose the kernels."""
+def embed(todo: list[list[Any]], folder: Path) -> None:
+    """Embed under conditions that this process's environment allows: each with its output."""
     import torch
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
     from reference_harness.loading import load
 
-    torch.set_num_threads(condition.threads)
-    mode, budget = condition.batches.split()
-    extractor: Any = load(
-        "huggingface", str(folder), condition.device,
-        batching=mode, token_budget=int(budget), dtype=condition.dtype,
-    ).extractor  # fmt: skip
-    kind, *kernel = condition.attention.split()
-    extractor.model.set_attn_implementation(kind)
-    found = {}
-    for task, sequences in sequences_of().items():
-        if kernel:
-            with sdpa_kernel([SDPBackend.MATH]):
+    for *words, output in todo:
+        condition = Condition(*words)
+        torch.set_num_threads(condition.threads)
+        mode, budget = condition.batches.split()
+        extractor: Any = load(
+            "huggingface", str(folder), condition.device,
+            batching=mode, token_budget=int(budget), dtype=condition.dtype,
+        ).extractor  # fmt: skip
+        kind, *kernel = condition.attention.split()
+        extractor.model.set_attn_implementation(kind)
+        found = {}
+        for task, sequences in sequences_of().items():
+            with sdpa_kernel([SDPBackend.MATH]) if kernel else contextlib.nullcontext():
                 found[task] = extractor.extract_embeddings(sequences)
-        else:
-            found[task] = extractor.extract_embeddings(sequences)
-    np.savez(output, **found)
+        np.savez(output, **found)
 
 
 def sequences_of() -> dict[str, list[str]]:
-    """Return the sequences of each task: train, then test."""
+    """Return the sequences of each task, train, then test: of mixed lengths, as padding needs."""
     from reference_harness import mini
 
     tasks = {task: mini.load(task) for task in TASKS}
-    return {task: [*one.train.sequences, *one.test.sequences] for task, one in tasks.items()}
+    return {
+        task: [
+            sequence[: len(sequence) - number % CUT]
+            for number, sequence in enumerate([*one.train.sequences, *one.test.sequences])
+        ]
+        for task, one in tasks.items()
+    }
 
 
-def score(features: Path, output: Path) -> None:
+def score(files: list[str]) -> None:
     """Fit the probe of record and the canonical one; write the predictions of the test rows."""
     from reference_harness import canonical, mini, probe
 
-    rows, found = np.load(features), {}
-    for task in TASKS:
-        data = mini.load(task)
-        cut = len(data.train.labels)
-        x, test = rows[task][:cut], rows[task][cut:]
-        found[f"record {task}"] = probe.fit(x, data.train.labels, test).predictions
-        found[f"canonical {task}"] = canonical.solve(x, data.train.labels).predict(test)
-    np.savez(output, **found)
+    for name in files:
+        rows, found = np.load(name), {}
+        for task in TASKS:
+            data = mini.load(task)
+            cut = len(data.train.labels)
+            x, test = rows[task][:cut], rows[task][cut:]
+            found[f"record {task}"] = probe.fit(x, data.train.labels, test).predictions
+            found[f"canonical {task}"] = canonical.solve(x, data.train.labels).predict(test)
+        np.savez(Path(name).with_suffix(".scores.npz"), **found)
 
 
 def child(kernels: str, blas: str, *words: str) -> None:
@@ -198,27 +207,40 @@ def measured(scratch: Path, device: str) -> list[dict[str, Any]]:
     model = scratch / "model"
     if not model.exists():
         save("bert", model)
-    found, bases = [], {}
-    for dtype in DTYPES:
-        files = []
-        for number, condition in enumerate(conditions(device, dtype)):
-            file = scratch / f"{device}-{dtype}-{number}.npz"
-            word = json.dumps(condition)
-            child(condition.kernels, OPENBLAS[0], "--embed", word, str(model), str(file))
-            child("default", OPENBLAS[0], "--score", str(file))
-            files.append((condition, file))
-        (base, first), *others = files
-        bases[dtype] = first
-        for condition, file in others:
+    places = {
+        (dtype, number): (one, scratch / f"{device}-{dtype}-{number}.npz")
+        for dtype in DTYPES
+        for number, one in enumerate(conditions(device, dtype))
+    }
+    for kernels, is_again in itertools.product(TORCH, (False, True)):
+        # "again" is a process of its own, as every other set of kernels is.
+        todo = [
+            [*one, str(file)]
+            for (_, number), (one, file) in places.items()
+            if one.kernels == kernels and (number == 1) == is_again
+        ]
+        if todo:
+            child(kernels, OPENBLAS[0], "--embed", json.dumps(todo), str(model))
+    files = [str(file) for _, file in places.values()]
+    child("default", OPENBLAS[0], "--score", json.dumps(files))
+    found: list[dict[str, Any]] = []
+    bases = {dtype: places[dtype, 0] for dtype in DTYPES}
+    for (dtype, number), (condition, file) in places.items():
+        if number:
+            base, first = bases[dtype]
             found.append(entry(device, device, dtype, condition.name(base), first, file))
-        for blas in OPENBLAS[1:]:
-            copy = scratch / f"{device}-{dtype}-{blas}.npz"
-            copy.write_bytes(first.read_bytes())
-            child("default", blas, "--score", str(copy))
-            found.append(entry(device, device, dtype, f"probe on {blas}", first, copy))
+    for blas in OPENBLAS[1:]:
+        copies = {dtype: scratch / f"{device}-{dtype}-{blas}.npz" for dtype in DTYPES}
+        for dtype, copy in copies.items():
+            copy.write_bytes(bases[dtype][1].read_bytes())
+        child("default", blas, "--score", json.dumps([*map(str, copies.values())]))
+        found += [
+            entry(device, device, dtype, f"probe on {blas}", bases[dtype][1], copy)
+            for dtype, copy in copies.items()
+        ]
     for one, other in itertools.pairwise(DTYPES):
         what = f"{one} against {other}"
-        found.append(entry(device, device, other, what, bases[one], bases[other]))
+        found.append(entry(device, device, other, what, bases[one][1], bases[other][1]))
     return found
 
 
@@ -304,15 +326,14 @@ def main() -> None:
     """Measure, print, and with --write keep file and table."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--write", action="store_true")
-    parser.add_argument("--embed", nargs=3, metavar=("CONDITION", "MODEL", "OUTPUT"))
-    parser.add_argument("--score", metavar="FEATURES", type=Path)
+    parser.add_argument("--embed", nargs=2, metavar=("CONDITIONS", "MODEL"))
+    parser.add_argument("--score", metavar="FILES")
     options = parser.parse_args()
     if options.embed:
-        condition, model, output = options.embed
-        embed(Condition(*json.loads(condition)), Path(model), Path(output))
+        embed(json.loads(options.embed[0]), Path(options.embed[1]))
         return
     if options.score:
-        score(options.score, options.score.with_suffix(".scores.npz"))
+        score(json.loads(options.score))
         return
     from reference_harness import environment, mini
 
