@@ -24,7 +24,7 @@ from tools.mutants import hits
 
 HEAVY = (
     *("cryptography.hazmat.primitives.asymmetric.ed25519", "hypothesis", "huggingface_hub"),
-    *("jsonschema", "numpy", "pandas", "pydantic", "requests", "rich.console"),
+    *("jsonschema", "numpy", "pydantic", "requests", "rich.console"),
     *("scipy.stats", "scipy.optimize", "sklearn.linear_model", "sklearn.metrics", "torch"),
 )
 """What most test files import and no test looks for in `sys.modules` of its own process."""
