@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test site real-tasks test-rows flakes lint rehearse rehearse-proof bench bench-harness \
   bench-adversary bench-forgery bench-crowns bench-sampling bench-audit bench-sandbox bench-tolerance bench-uncertainty \
-  bench-page bench-receipts bench-scale \
+  bench-page bench-receipts bench-scale bench-atlas \
   pictures page-shots vendor mutants generate lock clean
 
 # An environment that is there goes on being used, unless its interpreter is gone or PYTHON is named
@@ -130,8 +130,11 @@ bench-uncertainty: $(READY)  ## coverage and speed of decisions, as tables for t
 bench-page: $(READY)  ## how fast the page is with a thousand models, as tables for the docs
 	$(BIN)/python -m tests.bench.bench_page
 
-bench-scale: $(READY)  ## what check costs for one file, the board and 10,000 rows, for the docs
+bench-scale: $(READY)  ## what check, build and the probe cost, side by side, up to 10,000 rows, for the docs
 	$(BIN)/python -m tests.bench.bench_scale --write
+
+bench-atlas: $(READY)  ## how far devices, dtypes, kernels and batches lie apart: schemas/atlas.json, for the docs
+	$(BIN)/python -m tests.bench.bench_atlas --write
 
 pictures: $(READY)  ## docs/pictures, which the README shows: the board, and terminals
 	$(BIN)/python -m tools.pictures

@@ -14,14 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from geneb_ci.check.report import Outcome, Report, named_files, outcome_of, read_baseline
-from geneb_ci.common.config import (
-    Finder,
-    Layout,
-    benchmark_of,
-    cache_folder,
-    find_layout,
-    finder,
-)
+from geneb_ci.common.config import Finder, Layout, benchmark_of, find_layout, finder
 from geneb_ci.common.errors import BadConfiguration, NothingChecked, UsageProblem
 from geneb_ci.render.formats import WIDTH, Verdict, render, verdict
 
@@ -30,7 +23,7 @@ if TYPE_CHECKING:
     from geneb_ci.audit.ready import Machine
     from geneb_ci.check.fixes import Fixed
     from geneb_ci.check.place import Against
-    from geneb_ci.check.reuse import Reuse, Store
+    from geneb_ci.check.reuse import Reuse
     from geneb_ci.check.runner import Checker
     from geneb_ci.render.results import AuditResult, BuiltBoard, Recommendation, Verifications
 
@@ -147,17 +140,9 @@ def _runner(
     """Return what checks files."""
     if engine == "jsonschema":
         return _checker(rules, find, against, engine)
-    from geneb_ci.check.reuse import Reuse
+    from geneb_ci.check.reuse import Reuse, own_store
 
-    return Reuse(rules, find, against, _store(cache=cache), jobs)
-
-
-def _store(*, cache: bool) -> "Store":
-    """Return where results are kept: nowhere in GitHub Actions, where others may write."""
-    from geneb_ci.check.reuse import NO_STORE, Store
-
-    is_kept = cache and os.environ.get("GITHUB_ACTIONS") != "true"
-    return Store(cache_folder("check")) if is_kept else NO_STORE
+    return Reuse(rules, find, against, own_store(cache=cache), jobs)
 
 
 def _checker(
@@ -260,7 +245,7 @@ def build(
 
     place = None if folder is None else Path(folder)
     with _reported():
-        layout, entries = entries_of(place, "build FOLDER --out DIR", progress, _store(cache=cache))
+        layout, entries = entries_of(place, "build FOLDER --out DIR", progress, cache=cache)
     board = board_of(entries, layout, more=diagnostics)
 
     page = functools.partial(page_of, entries, board, layout)
@@ -406,8 +391,6 @@ def recommend(
             else:
                 from geneb_ci.board.board import entries_of
 
-                layout, entries = entries_of(
-                    place, "recommend FOLDER", progress, _store(cache=cache)
-                )
+                layout, entries = entries_of(place, "recommend FOLDER", progress, cache=cache)
                 advice = advise_rows(entries, benchmark_of(layout), need, accepted)
     return Recommendation.model_construct(**dict(advice))

@@ -1,7 +1,8 @@
 """Calls an extractor on sequences, in batches of similar length."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -131,8 +132,13 @@ def calls(
     `label` and shows the sequence.
     """
     limit = limit or MemoryLimit()
+    ahead: Callable[[list[str]], None] | None = getattr(loaded.extractor, "ahead", None)
+    following: dict[int, npt.NDArray[np.int64]] = {}
 
     def call(rows: npt.NDArray[np.int64]) -> Rows:
+        after = following.pop(int(rows[0]), None)
+        if ahead is not None and after is not None:
+            ahead([sequences[i] for i in after])
         return _call(loaded, batching, label, [sequences[i] for i in rows])
 
     dim = None
@@ -141,6 +147,9 @@ def calls(
     planned = plan(loaded, batching, sequences, sizes)
     if lacking is not None:
         planned = [rest for rows in planned if len(rest := rows[lacking[rows]])]
+    following |= {int(rows[0]): after for rows, after in itertools.pairwise(planned)}
+    if ahead is not None and planned:
+        ahead([sequences[i] for i in planned[0]])
     made = limit.fitting(planned, sizes, call)
     for rows, values in _named(made, label, sequences):
         batch = [sequences[i] for i in rows]

@@ -74,6 +74,8 @@ class EmbedderSpec:
             raise EmbeddingError(str(error)) from error
         if not self.tf32:
             environment.set_tf32(allowed=False)
+        if self.batching.mode == "exact" and self.device.startswith("cuda"):
+            environment.set_exact()
         room = room_of(self.device) if self.measured else None
         facts = facts_of(loaded, self.device)
         return Embedder(loaded, facts, self.batching, MemoryLimit(room))

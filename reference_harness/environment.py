@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib.metadata
+import os
 import platform
 import re
 import subprocess
@@ -9,6 +10,7 @@ import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from .extractors.base import BaseEmbeddingExtractor
 from .record import HarnessRef
@@ -139,6 +141,50 @@ def tf32(device: str) -> bool:
         return False
     torch = sys.modules["torch"]
     return bool(torch.backends.cuda.matmul.allow_tf32 or torch.backends.cudnn.allow_tf32)
+
+
+def set_exact() -> None:
+    """Make the kernels of a GPU a function of their input, where torch is in use.
+
+    Of those that sum in any order the deterministic one is taken, with a warning where there is
+    none, and sums in half precision are rounded once. What is left is the choice of a kernel by
+    the shape of a batch: batches of equal lengths have the same columns, not the same rows.
+    """
+    if "torch" not in sys.modules:
+        return
+    torch = sys.modules["torch"]
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # as cuBLAS asks for it
+    torch.use_deterministic_algorithms(True, warn_only=True)  # noqa: FBT003 - its own signature
+    torch.backends.cudnn.benchmark = False
+    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+    set_tf32(allowed=False)
+
+
+ATTENTION_KERNELS = ("flash", "mem_efficient", "math", "cudnn")
+"""Of torch's scaled dot-product attention; which of those allowed is taken depends on the input."""
+
+
+def numerics(extractor: object) -> dict[str, Any]:
+    """Return the settings of torch that choose kernels, and the attention of the model's config.
+
+    Empty where torch is not in use.
+    """
+    if "torch" not in sys.modules:
+        return {}
+    torch = sys.modules["torch"]
+    config = getattr(getattr(extractor, "model", None), "config", None)
+    attention = getattr(config, "_attn_implementation", None)
+    return {
+        "attention": attention if isinstance(attention, str) else "",
+        "attention_kernels": [
+            name
+            for name in ATTENTION_KERNELS
+            if getattr(torch.backends.cuda, f"{name}_sdp_enabled", bool)()
+        ],
+        "deterministic": bool(torch.are_deterministic_algorithms_enabled()),
+        "matmul_precision": str(torch.get_float32_matmul_precision()),
+    }
 
 
 def now() -> str:

@@ -22,21 +22,24 @@ class ExtractorFacts:
     packages: dict[str, str]
     hardware: str
     tf32: bool
+    numerics: dict[str, Any]
+    """As `environment.numerics` has them; empty without a torch module."""
 
 
 def facts_of(loaded: LoadedExtractor, device: str) -> ExtractorFacts:
     """Return the facts, for which the extractor embeds a short sequence."""
-    packages = environment.packages_of(loaded.extractor)
+    packages, parameters = environment.packages_of(loaded.extractor), _parameters(loaded)
     return ExtractorFacts(
         path=loaded.path,
         class_name=loaded.class_name,
         sha256=loaded.sha256,
         siblings=loaded.siblings,
         description=loaded.description,
-        parameters=_parameters(loaded),
+        parameters=parameters,
         packages=packages,
         hardware=environment.hardware(device),
         tf32=environment.tf32(device),
+        numerics=environment.numerics(loaded.extractor) if parameters else {},
     )
 
 

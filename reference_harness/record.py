@@ -222,6 +222,19 @@ class Hardware(Part):
     name: str
 
 
+class NumericsRef(Part):
+    """Settings of torch that choose kernels, once the extractor has embedded a sequence."""
+
+    attention: str
+    """Attention of the model's configuration, such as "sdpa" or "eager"; "" if it names none."""
+    attention_kernels: list[str]
+    """Kernels that scaled dot-product attention may use."""
+    deterministic: bool
+    """Whether deterministic algorithms were asked for, as `--batching exact` does on a GPU."""
+    matmul_precision: str
+    """As `torch.get_float32_matmul_precision` says."""
+
+
 class LibraryRef(Part):
     """A numerical library of the probe's processes; kernel and threads can change a score."""
 
@@ -266,6 +279,8 @@ class RunRecord(Part):
     hardware: Hardware
     tf32: bool = False
     """Whether the device may have used TF32 at the end of the run."""
+    numerics: NumericsRef | None = None
+    """Null for an extractor without a module of torch, and in records of older harnesses."""
     packages: dict[str, str]
     started_at: Moment
     finished_at: Moment

@@ -27,7 +27,7 @@ from typing import NoReturn
 import numpy as np
 
 from .embed import budget_now, embed_rows
-from .environment import set_tf32
+from .environment import set_exact, set_tf32
 from .errors import HarnessError
 from .keywords import keywords
 from .loading import load
@@ -112,6 +112,8 @@ def embed(options: WorkerOptions, sequences: list[str]) -> np.ndarray:
     )
     if not options.tf32:
         set_tf32(allowed=False)
+    if options.batching == "exact" and options.device.startswith("cuda"):
+        set_exact()
     allowed = None if options.memory_mib is None else options.memory_mib << 20
     limit = MemoryLimit(room_of(options.device, allowed) if options.measure else None)
     values = embed_rows(loaded, options.plan, sequences, limit)

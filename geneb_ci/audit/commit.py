@@ -159,6 +159,13 @@ class AuditSubject:
         return embedding.get("dtype") if isinstance(embedding, dict) else None
 
     @property
+    def device(self) -> str | None:
+        """The kind of device that the run declares, such as "cuda"; None where it declares none."""
+        hardware = self.document.get("run", {}).get("hardware", {})
+        found = hardware.get("device") if isinstance(hardware, dict) else None
+        return found.partition(":")[0] if isinstance(found, str) and found else None
+
+    @property
     def environment(self) -> Environment | None:
         """The packages that the entry names, where it does."""
         run = self.entry.run if self.entry is not None else None

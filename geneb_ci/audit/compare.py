@@ -1,5 +1,6 @@
 """Comparison: the claims of a submission with the rerun, cell by cell."""
 
+import functools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -20,7 +21,9 @@ from geneb_ci.audit.plan import Chosen
 from geneb_ci.audit.rescored import Rescored, RescoredRegime
 from geneb_ci.check.claims import claims_of
 from geneb_ci.common.benchmark import Benchmark
-from geneb_ci.common.errors import NothingChecked
+from geneb_ci.common.errors import BrokenInstallation, NothingChecked
+from geneb_ci.common.files import NotReadable, read_json, read_regular
+from geneb_ci.common.shipped import shipped
 from geneb_ci.common.types import Scores
 from geneb_ci.statistics.metrics import Reading
 from geneb_ci.statistics.metrics import Triple as Values
@@ -31,6 +34,66 @@ _RESCORE = "run `geneb-harness rescore` again, for this plan and with this versi
 STOPPING_MCC = 0.015
 """Largest change of MCC, full regime, that another batch or BLAS kernel made: 24 comparisons on
 random BERTs with 613 to 1,883 test sequences."""
+
+
+ATLAS = "atlas.json"
+ATLAS_BYTES_MAX = 1_000_000  # its forty entries take 12 kB
+UNMEASURED = 8.0
+"""Conditions of which nothing was measured are taken to lie so many times as far apart as the
+farthest that were: what stressed copies have more noise by."""
+
+
+class Apart(NamedTuple):
+    """How far two honest runs may lie apart because of device, kernels and batches alone."""
+
+    row: float
+    """Largest distance of an embedding from its rerun, over its length."""
+    mcc: float
+    """Largest difference of a task's MCC, score of record."""
+    is_measured: bool
+    """Whether runs on these devices were compared; else both are `UNMEASURED` times others."""
+
+
+@functools.cache
+def atlas() -> tuple[Mapping[str, Any], ...]:
+    """Return the measured entries of the shipped table. Raises BrokenInstallation."""
+    path = shipped("schemas", ATLAS)
+    try:
+        entries = read_json(read_regular(path, ATLAS_BYTES_MAX))["entries"]
+        return tuple(one for one in entries if one["row_max"] is not None)
+    except (NotReadable, ValueError, KeyError, TypeError) as error:
+        raise BrokenInstallation(
+            f"the shipped file {path} cannot be read: {error}",
+            "reinstall geneb-ci: pip install --force-reinstall geneb-ci",
+        ) from error
+
+
+def apart(claimed: str | None, rerun: str, dtype: str) -> Apart:
+    """Return how far runs on two kinds of device lie apart; None for one that is not known.
+
+    Raises BrokenInstallation where the shipped table cannot be read.
+    """
+    pair = {claimed, rerun}
+    same = [one for one in atlas() if one["dtype"] == dtype]
+    found = [one for one in same if {one["claimed"], one["rerun"]} == pair]
+    factor = 1.0 if found else UNMEASURED
+    rows, scores = zip(
+        *((one["row_max"], one["record_mcc"]) for one in found or same or atlas()), strict=True
+    )
+    return Apart(factor * max(rows), min(factor * max(scores), 2.0), bool(found))
+
+
+def atlas_note(claimed: str | None, rerun: str, dtype: str) -> str:
+    """Return what a reader of the record should know of devices, in one sentence."""
+    found = apart(claimed, rerun, dtype)
+    sizes = f"rows by up to {found.row:.1e} of their length and a task's MCC by {found.mcc:.4f}"
+    pair = f"{claimed or 'an unknown device'} and {rerun} in {dtype}"
+    if found.is_measured:
+        return f"devices: between {pair}, other kernels and batches were measured to move {sizes}"
+    return (
+        f"devices: {pair} were never compared; {UNMEASURED:g} times the farthest that was measured "
+        f"would move {sizes}, so confirm a claim that differs on a device like that of the claim"
+    )
 
 
 class Claims(NamedTuple):

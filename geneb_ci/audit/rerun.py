@@ -98,6 +98,7 @@ def outcome_of(plan: Plan, here: Ready, clock: Callable[[], float], say: Say) ->
     precision = precision_of(here.settings.noise, run.repeated)
     notes = [
         *compare.notes(compared, rescoring),
+        compare.atlas_note(here.subject.device, here.settings.device, here.settings.noise),
         *([variant_text(variants)] if variants is not None else []),
         *([fresh_text(fresh)] if fresh is not None else []),
         *([precision_text(precision)] if precision is not None else []),

@@ -22,7 +22,7 @@ from geneb_ci.board.rows import (
     ranked_regimes,
 )
 from geneb_ci.check.registry import chosen
-from geneb_ci.check.reuse import NO_STORE, Reuse, Store
+from geneb_ci.check.reuse import NO_STORE, Reuse, Store, own_store
 from geneb_ci.check.rule import Rule
 from geneb_ci.check.runner import Checker, FileResult, Report, files_of
 from geneb_ci.common.benchmark import Benchmark
@@ -209,14 +209,18 @@ def entries_of(
     folder: Path | None,
     usage: str,
     watch: Watch = lambda results, _: results,
-    store: Store = NO_STORE,
+    *,
+    cache: bool = False,
 ) -> tuple[Layout, list[Entry]]:
     """Check the submissions of a folder, all of which have to pass, and return them as rows.
 
+    With `cache`, results of checks that are kept and still hold are not computed again.
     Raises SubmissionsRefused, and UsageProblem as `layout_of` does.
     """
     layout = layout_of(folder, usage)
-    report, entries = rows_of(layout, files_of([folder or layout.root]), watch, store)
+    report, entries = rows_of(
+        layout, files_of([folder or layout.root]), watch, own_store(cache=cache)
+    )
     if entries is None:
         raise SubmissionsRefused(report)
     return layout, entries

@@ -10,6 +10,7 @@ loss. The formulas, their sources and what they assume: docs/uncertainty.md.
 
 import functools
 import math
+from collections.abc import Sequence
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -313,3 +314,33 @@ def intervals_of(scores: ScoreColumn) -> tuple[Floats, Floats]:
     reach = stretched(NORMAL, scores.freedom) * np.sqrt(scores.variance)
     low, high = scores.values - reach, scores.values + reach
     return np.maximum(low, -1.0) + 0.0, np.minimum(high, 1.0) + 0.0
+
+
+PAIRS_AT_ONCE = 2_000_000
+"""Signs of differences that are in memory together: 8 MB."""
+
+
+def taus(columns: Sequence[Floats]) -> Floats:
+    """Return Kendall's tau-b of each of K columns of M scores with each other: (K, K).
+
+    NaN where it is not defined: fewer than two models, or all of a column equal. The counts of
+    pairs are whole numbers, so the result does not depend on their order or on the machine.
+    """
+    count, models = len(columns), len(columns[0])
+    # Ranks: their differences have the signs of those of the scores, exactly, in half the bytes.
+    ranks = np.empty((models, count), dtype=np.float32)
+    for k, column in enumerate(columns):
+        ranks[:, k] = np.unique(column, return_inverse=True)[1].reshape(-1)
+    agree = np.zeros((count, count))
+    step = max(1, PAIRS_AT_ONCE // max(1, models * count))
+    for start in range(0, models, step):
+        below = ranks[start:]
+        signs = np.sign(below[:step, None, :] - below[None, :, :]).reshape(-1, count)
+        found = (signs.T @ signs).astype(float)
+        # The pairs within a step were counted from both sides.
+        within = np.sign(below[:step, None, :] - below[None, :step, :]).reshape(-1, count)
+        agree += found - (within.T @ within).astype(float) / 2
+    untied = np.sqrt(np.diag(agree))
+    defined_ = (untied[:, None] > 0) & (untied[None, :] > 0)
+    one, other = (np.where(defined_, side, 1.0) for side in (untied[:, None], untied[None, :]))
+    return np.where(defined_, np.clip(agree / one / other, -1.0, 1.0), np.nan)

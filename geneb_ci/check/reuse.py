@@ -21,7 +21,7 @@ from geneb_ci.check.kept import KeptEntry, Miss, Seen, TracedAnswers, outcome_fr
 from geneb_ci.check.place import Against, Place, place_of, practice_benchmark
 from geneb_ci.check.report import Outcome
 from geneb_ci.check.row_facts import NOTHING, RowFacts, RowSource, card_at, module_digest
-from geneb_ci.common.config import PRACTICE_BENCHMARK, Finder, LayoutKind
+from geneb_ci.common.config import PRACTICE_BENCHMARK, Finder, LayoutKind, cache_folder
 from geneb_ci.common.errors import BadConfiguration, NothingChecked
 from geneb_ci.common.files import NotReadable, read_regular, write_whole
 from geneb_ci.common.shipped import KNOWN_FILE, shipped
@@ -100,6 +100,12 @@ class Store:
 
 
 NO_STORE = Store(None)
+
+
+def own_store(*, cache: bool) -> Store:
+    """Return where results are kept: nowhere in GitHub Actions, where others may write."""
+    is_kept = cache and os.environ.get("GITHUB_ACTIONS") != "true"
+    return Store(cache_folder("check")) if is_kept else NO_STORE
 
 
 def _head(name: str) -> bytes:

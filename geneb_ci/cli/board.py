@@ -131,7 +131,10 @@ def server(folder: Path, port: int) -> "ThreadingHTTPServer":
 @click.option(
     "--at", "commit", metavar="COMMIT", help="Rebuild every published file of this commit."
 )
-def build_command(folder: Path | None, out: Path, commit: str | None, *, more: bool) -> int:
+@click.option("--no-cache", is_flag=True, help="Neither use nor keep results of earlier checks.")
+def build_command(
+    folder: Path | None, out: Path, commit: str | None, *, more: bool, no_cache: bool
+) -> int:
     """Rebuild leaderboard.json, leaderboard_tasks.json and the page from the submissions of FOLDER.
 
     Every submission is checked first; if one has an error, nothing is written. Open index.html in
@@ -143,13 +146,13 @@ def build_command(folder: Path | None, out: Path, commit: str | None, *, more: b
             extra = "FOLDER" if folder is not None else "--no-diagnostics"
             raise UsageProblem(f"{extra} and --at exclude each other", f"leave {extra} out")
         return _at(commit, out)
-    return _build(folder, out, more=more)
+    return _build(folder, out, more=more, cache=not no_cache)
 
 
-def _build(folder: Path | None, out: Path, *, more: bool) -> int:
+def _build(folder: Path | None, out: Path, *, more: bool, cache: bool = True) -> int:
     """Write the board of a folder and its page, say so, and return the exit code."""
     try:
-        board = build(folder, diagnostics=more, out=out, progress=watch_checks)
+        board = build(folder, diagnostics=more, out=out, cache=cache, progress=watch_checks)
     except SubmissionsRefused as error:
         from geneb_ci.cli.repository import refused  # 0.1 s
 

@@ -44,6 +44,7 @@ BUILTINS = {
             "tensors.py",
             "tokenizer.py",
             "tokens.py",
+            "transfer.py",
             "weights.py",
             "words.py",
             "../batching.py",

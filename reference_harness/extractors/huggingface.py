@@ -20,6 +20,7 @@ from .pooling import POOLINGS
 from .preparation import preparation_of
 from .tokenizer import check_tokenizer, load_tokens
 from .tokens import Encoder
+from .transfer import EncodedAhead, fetched, sent, to_host
 
 # Largest distance of a sequence's row beside a longer one from its row alone, over the length of
 # the row, at which padding is taken to be masked. Rounding alone is at most 1e-6 in float32 and
@@ -61,12 +62,17 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         self._load()
         self._prepare = preparation_of(said)
         self._set_up()
+        self._encoded = EncodedAhead(lambda letters: self.encoder.encode(self._prepare(letters)))
         self._measure()
         self._declare()
 
     def count_tokens(self, sequences: Sequence[str]) -> list[int]:
         """Return the tokens each sequence would have if nothing were cut, special ones included."""
         return self.encoder.count(self._prepare.uncut(sequences))
+
+    def ahead(self, sequences: Sequence[str]) -> None:
+        """Begin to encode the sequences of the call after the one that comes next or is running."""
+        self._encoded.begin(sequences)
 
     def trial(self, sequence: str) -> tuple[int, Callable[[int], object]]:
         """Return the tokens of a sequence's longest piece, and what runs a batch of n such pieces.
@@ -84,7 +90,7 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         Raises ExtractorError for a sequence without tokens, or with one the model does not have,
         DoesNotFitError for a sequence that memory cannot hold even alone.
         """
-        pieces, rows = self.encoder.encode(self._prepare(sequences))
+        pieces, rows = self._encoded.take(sequences)
         out = np.zeros((len(sequences), self._width), dtype=np.float32)
         tokens = np.array([len(piece) for piece in pieces], dtype=np.float32)
         if self._options.window_weights == "equal":
@@ -100,12 +106,13 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         self, pieces: list[list[int]], owners: np.ndarray, batch_size: int
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         lengths = [self.encoder.pad_to or len(piece) for piece in pieces]
-        yield from self.memory.fitting(
+        made = self.memory.fitting(
             self._batches(lengths, batch_size),
             lengths,
-            lambda batch: self._pooled([pieces[i] for i in batch]),
+            lambda batch: self._queued([pieces[i] for i in batch]),
             owners,
         )
+        yield from fetched(made)
 
     def _batches(self, lengths: list[int], batch_size: int) -> list[np.ndarray]:
         if self.batching == "file":
@@ -116,11 +123,14 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
 
     def _pooled(self, pieces: Sequence[list[int]]) -> np.ndarray:
         """Return the (b, d) float32 rows of b pieces that are run as one batch."""
-        ids, mask = (one.to(self.device) for one in self.encoder.pad(pieces))
+        return to_host(self._queued(pieces))()
+
+    def _queued(self, pieces: Sequence[list[int]]) -> Tensor:
+        """Return the same on the device, where it may not be computed yet."""
+        ids, mask = (sent(one, self.device) for one in self.encoder.pad(pieces))
         with torch.inference_mode():
             hidden = self._output(ids, mask)
-            found = POOLINGS[self._options.pooling](hidden, self._positions(hidden, mask))
-        return found.cpu().numpy()
+            return POOLINGS[self._options.pooling](hidden, self._positions(hidden, mask))
 
     def _positions(self, hidden: Tensor, mask: Tensor) -> Tensor:
         """Return the mask of the positions to pool: all, where they are not those of the tokens."""

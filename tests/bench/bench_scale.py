@@ -1,9 +1,10 @@
-"""What `check` costs for one file, the board and thousands of rows: cold, and after a change.
+"""What check, build, advice and the probe cost, side by side: cold, after a change, many rows.
 
 `--write` puts the table into docs/scale.md.
 """
 
 import argparse
+import hashlib
 import json
 import os
 import platform
@@ -18,9 +19,11 @@ from typing import NamedTuple
 
 from geneb_ci.submission.peers import ROWS_MAX, _lot
 from tests.bench.many_rows import write_rows
-from tests.paths import PUBLIC, ROOT, SUBMISSIONS
+from tests.paths import PUBLIC, REAL_TASKS, ROOT, SUBMISSIONS
 
 ROWS = 10_000
+BUILD_ROWS = 1_000
+"""The pages and tables of 10,000 rows take gigabytes and hours."""
 RUNS = 5
 BEGIN, END = "<!-- scale -->\n", "<!-- /scale -->"
 PAGE = ROOT / "docs/scale.md"
@@ -32,16 +35,26 @@ class Cost(NamedTuple):
     seconds: float
     cpu: float
     output: bytes
+    """Of `build`, digests of all files instead."""
 
 
-def run(cache: Path, *arguments: str, folder: Path = PUBLIC) -> Cost:
+class Measured(NamedTuple):
+    """A line of the table."""
+
+    what: str
+    cost: Cost
+    limit: float | None = None
+    """Seconds on two idle processors."""
+
+
+def run(cache: Path, command: str, *arguments: str, folder: Path = PUBLIC) -> Cost:
     """Run a process of geneb-ci with a cache folder of its own and return what it cost."""
     environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
     environment.pop("GITHUB_ACTIONS", None)
     with tempfile.TemporaryFile() as output:
         start = time.perf_counter()
         process = subprocess.Popen(
-            [sys.executable, "-m", "geneb_ci", "check", *arguments],
+            [sys.executable, "-m", "geneb_ci", command, *arguments],
             stdout=output,
             cwd=folder,
             env=environment,
@@ -51,7 +64,7 @@ def run(cache: Path, *arguments: str, folder: Path = PUBLIC) -> Cost:
         seconds = time.perf_counter() - start
         output.seek(0)
         if process.returncode not in {0, 11}:
-            sys.exit(f"bench: geneb-ci check {arguments} gave exit code {process.returncode}")
+            sys.exit(f"bench: geneb-ci {command} {arguments} gave exit code {process.returncode}")
         return Cost(seconds, usage.ru_utime + usage.ru_stime, output.read())
 
 
@@ -73,41 +86,121 @@ def changed(path: Path) -> None:
     path.write_text(json.dumps(document, separators=(",", ":")), encoding="utf-8")
 
 
-def small(scratch: Path, runs: int) -> list[tuple[str, Cost]]:
+def built(cache: Path, rows: Path, out: Path, *arguments: str) -> Cost:
+    """Build the board of a folder; the output is a digest of each file that was written."""
+    cost = run(cache, "build", str(rows), "--out", str(out), *arguments)
+    digests = [
+        f"{path.relative_to(out)} {hashlib.sha256(path.read_bytes()).hexdigest()}"
+        for path in sorted(out.rglob("*"))
+        if path.is_file()
+    ]
+    return cost._replace(output="\n".join(digests).encode())
+
+
+def small(scratch: Path, runs: int) -> list[Measured]:
     """Measure one public file and all of them."""
-    one = str(SUBMISSIONS / "space.json")
-    run(scratch / "first", one)  # writes byte code
-    board = str(SUBMISSIONS)
-    kept = scratch / "board"
-    found = [
-        ("one file, nothing kept", repeated(runs, lambda n: run(scratch / f"one-{n}", one))),
-        ("41 files, nothing kept", repeated(runs, lambda n: run(scratch / f"all-{n}", board))),
+    one, board, kept = str(SUBMISSIONS / "space.json"), SUBMISSIONS, scratch / "board"
+    need = ("recommend", str(board), "--category", "Splice Sites")
+    run(scratch / "first", "check", one)  # writes byte code
+    built(kept, board, scratch / "out")
+    run(kept, "check", str(board))
+    run(kept, *need)
+
+    def checked(name: str, *paths: str) -> Cost:
+        return repeated(runs, lambda n: run(scratch / f"{name}-{n}", "check", *paths))
+
+    cold = repeated(runs, lambda n: built(scratch / f"b-{n}", board, scratch / "cold"))
+    warm = repeated(runs, lambda _: built(kept, board, scratch / "out"))
+    _require_equal(cold, warm)
+    return [
+        Measured("`check` one file, nothing kept", checked("one", one), 0.20),
+        Measured("`check` 41 files, nothing kept", checked("all", str(board)), 0.6),
+        Measured(
+            "`check` one file among rows that were checked",
+            repeated(runs, lambda _: run(kept, "check", one)),
+            0.20,
+        ),
+        Measured(
+            "`check` 41 files, unchanged",
+            repeated(runs, lambda _: run(kept, "check", str(board))),
+            0.3,
+        ),
+        Measured("`build` 41 rows, nothing kept", cold, 2.0),
+        Measured("`build` 41 rows, checked before", warm, 2.0),
+        Measured(
+            "`recommend` from 41 rows, checked before",
+            repeated(runs, lambda _: run(kept, *need)),
+            0.4,
+        ),
+        Measured(
+            "`recommend` from a built board",
+            repeated(runs, lambda _: run(kept, need[0], str(scratch / "out"), *need[2:])),
+            0.4,
+        ),
     ]
-    run(kept, board)
-    found += [
-        ("one file among rows that were checked", repeated(runs, lambda _: run(kept, one))),
-        ("41 files, unchanged", repeated(runs, lambda _: run(kept, board))),
-    ]
-    return found
 
 
-def large(scratch: Path, count: int) -> list[tuple[str, Cost]]:
+def large(scratch: Path, count: int, *, build: bool) -> list[Measured]:
     """Measure generated rows, each case once; the bytes of both ways must be equal."""
     folder, kept = scratch / "rows", scratch / "kept"
     write_rows(folder, count)
-    found = [(f"{count:,} files, nothing kept", run(kept, str(folder)))]
-    found.append((f"{count:,} files, unchanged", run(kept, str(folder))))
+    rows = str(folder)
+    found = [Measured(f"`check` {count:,} files, nothing kept", run(kept, "check", rows), 60.0)]
+    found.append(Measured(f"`check` {count:,} files, unchanged", run(kept, "check", rows), 2.0))
     ranked = sorted(folder.glob("*.json"), key=_lot)
-    for what, path in (
-        ("one changed", ranked[-1]),
-        (f"one changed of the {ROWS_MAX} that others are compared with", ranked[0]),
+    for what, path, limit in (
+        ("one changed", ranked[-1], 2.0),
+        (f"one changed of the {ROWS_MAX} that others are compared with", ranked[0], None),
     ):
         changed(path)
-        found.append((f"{count:,} files, {what}", run(kept, str(folder))))
-    fresh = run(scratch / "none", str(folder), "--no-cache")
-    if found[-1][1].output != fresh.output:
-        sys.exit("bench: the output after a change is not that of a run that keeps nothing")
+        cost = run(kept, "check", rows)
+        found.append(Measured(f"`check` {count:,} files, {what}", cost, limit))
+    _require_equal(found[-1].cost, run(scratch / "none", "check", rows, "--no-cache"))
+    if build:
+        out = scratch / "large"
+        first = built(scratch / "other", folder, out)
+        found.append(Measured(f"`build` {count:,} rows, nothing kept", first, 60.0))
+        changed(ranked[-1])
+        warm = built(scratch / "other", folder, out)
+        found.append(Measured(f"`build` {count:,} rows, one changed", warm, 5.0))
+        _require_equal(warm, built(scratch / "none", folder, scratch / "cold-large"))
     return found
+
+
+def _require_equal(one: Cost, other: Cost) -> None:
+    if one.output != other.output:
+        sys.exit("bench: the output after a change is not that of a run that keeps nothing")
+
+
+def probes() -> list[Measured]:
+    """Measure the probe of real tasks beside the plain loop, where they are at hand."""
+    if not REAL_TASKS.is_dir():
+        return []
+    done = subprocess.run(
+        [sys.executable, "-c", SHARE], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    plain, _, both = json.loads(done.stdout.splitlines()[-1])
+    return [
+        Measured("plain loop, six real tasks, one process", Cost(plain, plain, b"")),
+        Measured("harness with canonical scores, the same", Cost(both, both, b""), 0.75 * plain),
+    ]
+
+
+SHARE = (
+    "import json; from tests.bench.bench_harness import canonical_share; "
+    "print(json.dumps(canonical_share()))"
+)
+
+
+def line(one: Measured) -> str:
+    """Return a row of the table: wall clock, processor, and both beside the limit."""
+    cells = [one.what, f"{one.cost.seconds:.2f} s", f"{one.cost.cpu:.2f} s"]
+    cells += ["", ""] if one.limit is None else [f"{one.limit:.2g} s", _share(one)]
+    return f"| {' | '.join(cells)} |"
+
+
+def _share(one: Measured) -> str:
+    return f"{one.cost.seconds / (one.limit or 1):.2f}"
 
 
 def main() -> None:
@@ -115,16 +208,22 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--write", action="store_true", help="put the table into docs/scale.md")
     parser.add_argument("--runs", type=int, default=RUNS)
-    parser.add_argument("--rows", type=int, default=ROWS)
+    parser.add_argument("--rows", type=int, default=ROWS, help="of `check`; 0 for none")
+    parser.add_argument("--build-rows", type=int, default=BUILD_ROWS, help="of `build`; 0 for none")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         found = small(Path(scratch), options.runs)
-        found += large(Path(scratch), options.rows) if options.rows else []
-    lines = ["| `geneb-ci check` of | wall clock | processor |", "|---|---:|---:|"]
-    lines += [f"| {what} | {cost.seconds:.2f} s | {cost.cpu:.2f} s |" for what, cost in found]
+        found += probes()
+        found += large(Path(scratch), options.rows, build=False) if options.rows else []
+    if options.build_rows:
+        with tempfile.TemporaryDirectory() as scratch:
+            found += large(Path(scratch), options.build_rows, build=True)[-2:]
+    lines = ["| what | wall clock | processor | limit | of it |", "|---|---:|---:|---:|---:|"]
+    lines += map(line, found)
     where = (
         f"Python {platform.python_version()}, {os.cpu_count()} cores; up to 41 files the median of "
-        f"{options.runs} runs, else one run. Output after a change equals that of `--no-cache`."
+        f"{options.runs} runs, else one run. Every output after a change equals that of a run that "
+        "keeps nothing, byte for byte."
     )
     table = "\n".join(lines) + f"\n\n{where}\n"
     print(table)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from scipy.stats import kendalltau, spearmanr
 
-from geneb_ci.board.diagnostics import whole
+from geneb_ci.board import decisions
+from geneb_ci.board.decisions import taus
 from geneb_ci.board.diagnostics.findings import rho
 from geneb_ci.board.diagnostics.shape import ParetoModel
 from geneb_ci.board.diagnostics.whole import (
@@ -21,7 +22,6 @@ from geneb_ci.board.diagnostics.whole import (
     diagnostics,
     pareto,
     rounded,
-    taus,
 )
 from geneb_ci.board.rows import encode
 from geneb_ci.board.uncertainty import intervals
@@ -123,7 +123,7 @@ def test_tau_and_rho_are_those_of_scipy_whatever_is_in_memory_together(seed, mod
     rng = np.random.default_rng(seed)
     columns = [rng.integers(4, size=models) / 4, rng.random(models), rng.normal(size=models)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(whole, "PAIRS_AT_ONCE", at_once)
+        patch.setattr(decisions, "PAIRS_AT_ONCE", at_once)
         found = taus(columns)
     for (i, one), (j, other) in itertools.product(enumerate(columns), repeat=2):
         expected = kendalltau(one, other).statistic

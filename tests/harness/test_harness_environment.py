@@ -3,6 +3,8 @@
 import importlib
 import importlib.metadata
 import json
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import pytest
 from reference_harness import environment
 from reference_harness.extractors.kmer import KmerExtractor
 from tests.harness.support import Harness
+from tests.paths import ROOT
 
 CPU_SECONDS_MAX = 5.0  # measured: 0.4 on an idle machine, most of it reading metadata
 
@@ -76,3 +79,42 @@ def test_an_extractor_that_refuses_the_short_sequence_is_measured(
     extractor = KmerExtractor("")
     monkeypatch.setattr(extractor, "extract_embeddings", refuse)
     assert environment.packages_of(extractor)["numpy"] == importlib.metadata.version("numpy")
+
+
+NUMERICS = """
+import json, sys
+from pathlib import Path
+import torch
+from reference_harness import environment
+from reference_harness.embed import Batching
+from reference_harness.embedder import EmbedderSpec
+from tests.harness.extractors.models import save
+
+save("bert", Path(sys.argv[1]))
+
+def found(mode):
+    spec = EmbedderSpec(
+        extractor="huggingface", name_model=sys.argv[1], device="cpu", keywords={},
+        batching=Batching(mode), measured=False,
+    )
+    return spec.load().facts.numerics
+
+before = found("budget")
+environment.set_exact()
+bare = environment.numerics(object())["attention"]
+print(json.dumps([before, found("exact"), torch.backends.cuda.matmul.allow_tf32, bare]))
+"""
+
+
+def test_kernels_are_recorded_and_exact_runs_ask_for_deterministic_ones(tmp_path):
+    """In a process of its own, for torch's settings are global; a GPU is asked in the same way."""
+    done = subprocess.run(
+        [sys.executable, "-c", NUMERICS, str(tmp_path / "model")],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    before, after, tf32, none = json.loads(done.stdout.splitlines()[-1])
+    assert before["attention"] == "sdpa"
+    assert set(before["attention_kernels"]) >= {"flash", "math"}
+    assert (before["deterministic"], before["matmul_precision"]) == (False, "highest")
+    assert after == before | {"deterministic": True}
+    assert (tf32, none) == (False, "")

@@ -54,6 +54,8 @@ ALLOWED = {
     "RUN_RECORD": "found by other_kind, which looks at every FileKind",
     "teardown": "hypothesis calls it",
     # reference_harness
+    "allow_bf16_reduced_precision_reduction": "torch reads it",
+    "allow_fp16_reduced_precision_reduction": "torch reads it",
     "FAULT": "the table of exit codes",
     "get_filename": "importlib calls it",
     "get_data": "importlib calls it",

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from geneb_ci.board.advice import MARGIN
 from geneb_ci.board.columns import Entry
-from geneb_ci.board.decisions import CONFIDENCE, Floats, compared
+from geneb_ci.board.decisions import CONFIDENCE, Floats, compared, taus
 from geneb_ci.board.diagnostics import shape
 from geneb_ci.board.diagnostics.findings import SCOPES, figure_rows, figures_of
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS, leaderboards, mean
@@ -24,7 +24,7 @@ DECIMALS = 4
 """Of figures that describe the board and decide nothing: mean differences, Kendall's tau."""
 
 
-class RankedTable(NamedTuple):
+class RankedModels(NamedTuple):
     """The ranked models of a regime, and their scores by "macro", "micro" and category."""
 
     places: Mapping[str, int]
@@ -39,7 +39,7 @@ class Frames:
     benchmark: Benchmark
     models: list[shape.ModelFacts]
     """In the order of their ids."""
-    scores: dict[str, RankedTable]
+    scores: dict[str, RankedModels]
     """By regime."""
     intervals: Intervals
     attributes: Mapping[str, Mapping[str, Any]]
@@ -60,15 +60,15 @@ def frames_of(
     return Frames(benchmark, models, scores, intervals, attributes)
 
 
-def _scores(rows: list[dict[str, Any]], benchmark: Benchmark) -> RankedTable:
+def _scores(rows: list[dict[str, Any]], benchmark: Benchmark) -> RankedModels:
     told = {name: [row[f"{name}_{METRIC}"] for row in rows] for name in ("macro", "micro")}
     for name in benchmark.category_order:
         told[name] = [row[f"cat_{METRIC}"][name] for row in rows]
     places = {row["model"]: place for place, row in enumerate(rows)}
-    return RankedTable(places, {name: np.array(one, dtype=float) for name, one in told.items()})
+    return RankedModels(places, {name: np.array(one, dtype=float) for name, one in told.items()})
 
 
-def _model(entry: Entry, scores: Mapping[str, RankedTable]) -> shape.ModelFacts:
+def _model(entry: Entry, scores: Mapping[str, RankedModels]) -> shape.ModelFacts:
     submission = entry.submission
     model, paper = submission.model_id, params_in_paper(entry)
     return shape.ModelFacts(
@@ -107,7 +107,7 @@ def size(frames: Frames) -> dict[str, shape.Size]:
     }
 
 
-def _sized(frames: Frames, table: RankedTable) -> list[shape.ParetoModel]:
+def _sized(frames: Frames, table: RankedModels) -> list[shape.ParetoModel]:
     """Return params and macro of the ranked models, smallest first, the better one of equals."""
     macro = table.columns["macro"].tolist()
     found = [
@@ -237,36 +237,6 @@ def stability(frames: Frames) -> shape.Stability:
         winners={regime: _winners(frames, regime) for regime in frames.scores},
         regime_pairs=[_pair(frames, *pair) for pair in itertools.combinations(frames.scores, 2)],
     )
-
-
-PAIRS_AT_ONCE = 2_000_000
-"""Signs of differences that are in memory together: 8 MB."""
-
-
-def taus(columns: Sequence[Floats]) -> Floats:
-    """Return Kendall's tau-b of each of K columns of M scores with each other: (K, K).
-
-    NaN where it is not defined: fewer than two models, or all of a column equal. The counts of
-    pairs are whole numbers, so the result does not depend on their order or on the machine.
-    """
-    count, models = len(columns), len(columns[0])
-    # Ranks: their differences have the signs of those of the scores, exactly, in half the bytes.
-    ranks = np.empty((models, count), dtype=np.float32)
-    for k, column in enumerate(columns):
-        ranks[:, k] = np.unique(column, return_inverse=True)[1].reshape(-1)
-    agree = np.zeros((count, count))
-    step = max(1, PAIRS_AT_ONCE // max(1, models * count))
-    for start in range(0, models, step):
-        below = ranks[start:]
-        signs = np.sign(below[:step, None, :] - below[None, :, :]).reshape(-1, count)
-        found = (signs.T @ signs).astype(float)
-        # The pairs within a step were counted from both sides.
-        within = np.sign(below[:step, None, :] - below[None, :step, :]).reshape(-1, count)
-        agree += found - (within.T @ within).astype(float) / 2
-    untied = np.sqrt(np.diag(agree))
-    defined_ = (untied[:, None] > 0) & (untied[None, :] > 0)
-    one, other = (np.where(defined_, side, 1.0) for side in (untied[:, None], untied[None, :]))
-    return np.where(defined_, np.clip(agree / one / other, -1.0, 1.0), np.nan)
 
 
 def _winners(frames: Frames, regime: str) -> dict[str, shape.Winner]:

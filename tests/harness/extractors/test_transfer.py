@@ -1,0 +1,97 @@
+"""Batches under way: order, values and errors are those of one after another."""
+
+import threading
+
+import numpy as np
+import pytest
+import torch
+
+from reference_harness import mini
+from reference_harness.embed import Batching, embed_rows
+from reference_harness.extractors.transfer import AHEAD, EncodedAhead, fetched, sent, to_host
+from reference_harness.loading import load
+from tests.harness.extractors.models import save
+
+
+def test_results_come_in_order_each_once_another_one_is_queued():
+    begun: list[int] = []
+
+    def made():
+        for number in range(5):
+            begun.append(number)
+            yield number, torch.full((2, 3), float(number))
+
+    seen = []
+    for number, values in fetched(made()):
+        assert (values == number).all()
+        seen.append((number, len(begun)))
+    assert seen == [(n, min(n + 1 + AHEAD, 5)) for n in range(5)]
+    assert list(fetched(iter(()))) == []
+
+
+def test_what_was_queued_before_an_error_is_yielded_or_lost_with_it():
+    def made():
+        yield 0, torch.zeros(1)
+        raise MemoryError("no room")
+
+    with pytest.raises(MemoryError, match="no room"):
+        list(fetched(made()))
+
+
+def test_a_tensor_of_the_host_is_handed_on():
+    ids = torch.arange(6).reshape(2, 3)
+    assert sent(ids, "cpu").data_ptr() == ids.data_ptr()
+    assert np.array_equal(to_host(ids)(), ids.numpy())
+    assert sent(ids, "meta").device.type == "meta"
+
+
+def test_the_next_call_is_encoded_in_one_other_thread():
+    threads = []
+
+    def encode(sequences):
+        threads.append(threading.current_thread().name)
+        if "bad" in sequences:
+            raise ValueError("bad")
+        return [one.lower() for one in sequences]
+
+    encoded = EncodedAhead(encode)
+    assert encoded.take(["A"]) == ["a"]
+    encoded.begin(["B"])
+    encoded.begin(["C"])
+    encoded.begin(["D"])  # not before one was taken
+    assert (encoded.take(("B",)), encoded.take(["C"]), encoded.take(["D"])) == (["b"], ["c"], ["d"])
+    encoded.begin(["bad"])
+    with pytest.raises(ValueError, match="bad"):
+        encoded.take(["bad"])
+    encoded.begin(["bad"])
+    assert encoded.take(["other"]) == ["other"]
+    main = threading.current_thread().name
+    assert [name == main for name in threads] == [1, 0, 0, 1, 0, 0, 1]
+
+
+def test_without_a_thread_calls_encode_for_themselves(monkeypatch):
+    def refused(*_, **__):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    encoded = EncodedAhead(len)
+    encoded.begin(["A"])
+    assert encoded.take(["A"]) == 1
+
+
+@pytest.mark.parametrize("mode", ["budget", "exact"])
+def test_embeddings_are_those_of_calls_one_after_another(tmp_path, monkeypatch, mode):
+    monkeypatch.setattr("reference_harness.embed.CALL_ROWS", 16)
+    save("bert", tmp_path / "model")
+    loaded = load("huggingface", str(tmp_path / "model"), "cpu", batching=mode)
+    extractor = loaded.extractor
+    sequences = list(dict.fromkeys(mini.load("mini_tf").train.sequences))[:60]
+    batching = Batching(mode, 256)
+    begun = []
+    ahead = extractor.ahead
+    monkeypatch.setattr(extractor, "ahead", lambda rows: (begun.append(len(rows)), ahead(rows)))
+    found = embed_rows(loaded, batching, sequences)
+    assert begun == [16, 16, 16, 12]
+    monkeypatch.setattr(type(extractor), "ahead", None)
+    monkeypatch.delattr(extractor, "ahead")
+    assert np.array_equal(embed_rows(loaded, batching, sequences), found)
