@@ -1,5 +1,6 @@
 """Progress of a run: bars on a terminal, otherwise one line per task."""
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -80,8 +81,11 @@ class Talking:
         self.say(f"{task_id}: {line}")
 
     def say(self, line: str) -> None:
-        """Write a line above the bars."""
-        self._console.print(f"{self._label}{line}", markup=False, highlight=False, soft_wrap=True)
+        """Write lines above the bars; in a pipe or a file each stays one line."""
+        is_narrow = self._console.is_terminal or "COLUMNS" in os.environ
+        for one in line.splitlines():
+            text = f"{self._label}{one}"
+            self._console.print(text, markup=False, highlight=False, soft_wrap=not is_narrow)
 
 
 Listeners = Callable[[int, str], Listener]

@@ -329,14 +329,18 @@ QUESTIONS = (
 """In the order in which they are asked."""
 
 
+COMMAND_COLUMNS = 80
+
+
 def _command(*words: str) -> Iterator[str]:
     """Yield the lines of a command of the harness, to be copied as they are."""
-    line = "  geneb-harness"
-    for one in words:
-        if one.startswith("--"):
+    parts = shlex.join(words).split(" --")  # an option and its value stay on one line
+    line = f"  geneb-harness {parts[0]}"
+    for one in parts[1:]:
+        if len(f"{line} --{one} \\") > COMMAND_COLUMNS:
             yield f"{line} \\"
             line = "   "
-        line += f" {shlex.quote(one)}"
+        line += f" --{one}"
     yield line
 
 
