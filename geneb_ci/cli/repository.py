@@ -57,7 +57,7 @@ def layout_here() -> Layout:
 
 def refused(report: Report, refusal: str = "nothing was built") -> Exit:
     """Print why there are no rows, and return the exit code."""
-    click.echo(render("text", report), nl=False)
+    click.echo(render("text", report, width=width()), nl=False)
     echo(f"{refusal}: every submission must pass every check", err=True)
     return exit_code(report, strict=False)
 
