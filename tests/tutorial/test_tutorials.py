@@ -106,12 +106,16 @@ def test_each_block_is_run_or_says_why_not(path):
     """A test that a reason names exists; what is no command and no Python is data."""
     for block in blocks(path.read_text(encoding="utf-8")):
         if block.kind in {SHELL, "python"} and block.file is None:
-            is_run = block.kind == SHELL and (path.name in PLAYED or "tutorial" in path.name)
+            is_played = block.kind == SHELL and (path.name in PLAYED or "tutorial" in path.name)
             where = f"{path.name}:{block.line}"
+            is_run = is_played or block.test is not None
             assert is_run or block.reason is not None, f"{where}: run it, or say why not"
-            named = re.findall(r"(?:tests|docs)/[\w/.-]*\w/?", block.reason or "")
+            named = re.findall(r"(?:tests|docs)/[\w/.-]*\w/?", block.reason or block.test or "")
             assert [one for one in named if not outside_rows(one).exists()] == [], where
             assert block.reason is None or len(block.reason) >= REASON_MIN, where
+            if block.test is not None:  # it reads this page, and so every block of it
+                text = outside_rows(block.test).read_text(encoding="utf-8")
+                assert path.relative_to(ROOT).as_posix() in text, where
 
 
 @pytest.mark.parametrize(
