@@ -356,7 +356,7 @@ def built_in(path: str) -> BuiltIn:
     )
     if done.returncode:
         raise AuditRefused(
-            f"{path}: not found in the harness: {done.stderr.strip()[-200:]}",
+            f"{path}: not found in the harness: {' '.join(done.stderr.split())[-200:]}",
             "correct the entry of the model registry, or pip install 'geneb-ci[audit]'",
         )
     return BuiltIn(**json.loads(done.stdout))

@@ -252,7 +252,7 @@ def _measure(place: Path, record: Path) -> None:
         command, capture_output=True, text=True, check=False, timeout=HARNESS_SECONDS
     )
     if done.returncode:
-        said = done.stderr.strip().rpartition("\n")[2]
+        said = " ".join(done.stderr.split())
         raise UsageProblem(
             f"the practice row was not measured: {said}",
             "pip install 'geneb-ci[harness]', then run this again; or put a row of your own "

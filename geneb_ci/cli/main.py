@@ -171,6 +171,7 @@ _EXTRAS = {
     **dict.fromkeys(("cryptography", "py_arkworks_bls12381"), "records"),
     **dict.fromkeys(("numpy", "safetensors", "scipy", "sklearn", "threadpoolctl"), "audit"),
     "pandas": "build",
+    "pyarrow": "parquet",
 }
 
 
