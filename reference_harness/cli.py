@@ -235,7 +235,7 @@ def tasks(definition: Path | None, *, mini: bool) -> None:
         benchmark.mini() if mini else benchmark.geneb()
     )  # fmt: skip
     for task in found.tasks:
-        click.echo(f"{task.id}\t{task.category}\t{task.n_test or '-'}")
+        echo(f"{task.id}\t{task.category}\t{task.n_test or '-'}")
 
 
 cli.add_command(data)

@@ -346,13 +346,20 @@ COMMAND_COLUMNS = 80
 
 def _command(*words: str) -> Iterator[str]:
     """Yield the lines of a command of the harness, to be copied as they are."""
-    parts = shlex.join(words).split(" --")  # an option and its value stay on one line
-    line = f"  geneb-harness {parts[0]}"
-    for one in parts[1:]:
-        if len(f"{line} --{one} \\") > COMMAND_COLUMNS:
+    groups: list[list[str]] = [["geneb-harness"]]  # an option and its value stay on one line
+    for one in words:
+        is_value = not one.startswith("--") and groups[-1][0].startswith("--")
+        if is_value and len(groups[-1]) == 1:
+            groups[-1].append(one)
+        else:
+            groups.append([one])
+    first, *rest = map(shlex.join, groups)
+    line = f"  {first}"
+    for one in rest:
+        if len(f"{line} {one} \\") > COMMAND_COLUMNS:
             yield f"{line} \\"
             line = "   "
-        line += f" --{one}"
+        line += f" {one}"
     yield line
 
 

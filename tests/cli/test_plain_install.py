@@ -8,6 +8,7 @@ import sys
 import tomllib
 
 import pytest
+from rich.cells import cell_len
 
 from geneb_ci.cli.main import COMMANDS
 from tests.paths import ROOT, SUBMISSIONS
@@ -140,6 +141,14 @@ def test_a_command_works_or_names_the_extra(line, said):
         assert code != 0
     else:
         assert "geneb-ci[" not in text
+
+
+@pytest.mark.parametrize("line", NEEDS)
+def test_what_it_prints_fits_eighty_columns(line, said):
+    """A pipe that is told of 80 columns, as a dumb terminal is; JSON and words stay whole."""
+    _, text = said[line]
+    wide = [one for one in text.splitlines() if cell_len(one) > 80 and " " in one.strip()]
+    assert (wide, "\x1b" in text) == ([], False)
 
 
 def test_every_extra_is_one_that_exists():

@@ -2,8 +2,8 @@
 
 What to do with a block stands in a comment above it, which readers of the page do not see:
 `<!-- file: PATH -->` saves it, `<!-- exit code N -->` is what its last command exits with,
-`<!-- run by TEST -->` names a test of its own that runs it, and `<!-- not run: REASON -->` leaves it
-out. A block of shell commands that has no comment is run.
+`<!-- run by TEST -->` names a test of its own that runs it, and `<!-- not run: REASON -->` leaves
+it out. A block of shell commands that has no comment is run.
 """
 
 import re
