@@ -168,7 +168,7 @@ def init_command(
         f"{folder.resolve()}: a board for {given.repository}, Space {given.space}",
         *plan_lines(plan, force=force),
         *(f"  not of this version, delete it  {name}" for name in left_over(folder, files)),
-        *([f"  write  {KEYS}, with private keys in keys/, which git ignores"] if keys else []),
+        *([f"  write  {KEYS}; private keys in keys/, which git ignores"] if keys else []),
         *([f"  write  {ROW}, measured here by the harness"] if practice else []),
     ):
         echo(line)

@@ -37,7 +37,7 @@ def test_the_plan_comes_first_and_the_next_commands_last(written):
     lines = written.said.splitlines()
     assert lines[0].endswith(f": a board for {REPOSITORY}, Space {SPACE}")
     assert (
-        "  write  leaderboard/policy/keys.json, with private keys in keys/, which git ignores"
+        "  write  leaderboard/policy/keys.json; private keys in keys/, which git ignores"
         in (lines)
     )
     assert [line for line in lines if line.startswith("  GH_TOKEN=")] == [
