@@ -34,7 +34,7 @@ FOLDER = ROOT / "docs/pictures"
 ROW = ROOT / "tests/public/submissions/GROVER.json"
 CARD = ROOT / "submissions/cards/splicebert-1024nt.md"
 PROGRAMS = {"geneb-ci": "geneb_ci", "geneb-harness": "reference_harness"}
-HOME = "/home/ada"
+HOME = "~"
 WIDTH = 80
 """Columns; what a message is wrapped at where nothing else is known."""
 READ_BYTES = 65536
