@@ -1,6 +1,5 @@
 """Progress of a run: bars on a terminal, otherwise one line per task."""
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,6 +8,8 @@ from typing import Protocol
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from .text import wrapped
 
 
 class Listener(Protocol):
@@ -82,10 +83,9 @@ class Talking:
 
     def say(self, line: str) -> None:
         """Write lines above the bars; in a pipe or a file each stays one line."""
-        is_narrow = self._console.is_terminal or "COLUMNS" in os.environ
         for one in line.splitlines():
-            text = f"{self._label}{one}"
-            self._console.print(text, markup=False, highlight=False, soft_wrap=not is_narrow)
+            text = wrapped(f"{self._label}{one}")
+            self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 Listeners = Callable[[int, str], Listener]

@@ -25,8 +25,8 @@ def first_and_more(names: Sequence[str]) -> str:
     return ", ".join(names[:SHOWN_MAX]) + (f" and {more:,} more" if more > 0 else "")
 
 
-def echo(text: str, *, err: bool = False) -> None:
-    """Print text; where a terminal is narrower, each line is wrapped between words."""
+def wrapped(text: str) -> str:
+    """Return text; where a terminal is narrower, each line is wrapped between words."""
     columns = shutil.get_terminal_size((UNLIMITED, 24)).columns
     lines = [
         line
@@ -40,4 +40,9 @@ def echo(text: str, *, err: bool = False) -> None:
         )
         for line in text.split("\n")
     ]
-    click.echo("\n".join(lines), err=err)
+    return "\n".join(lines)
+
+
+def echo(text: str, *, err: bool = False) -> None:
+    """Print text, wrapped."""
+    click.echo(wrapped(text), err=err)
