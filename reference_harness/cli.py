@@ -4,6 +4,7 @@ Nothing here imports NumPy at module level: worker processes import this file fi
 BLAS to one thread before it is loaded.
 """
 
+import io
 import signal
 import sys
 from pathlib import Path
@@ -20,12 +21,20 @@ from .extractors_cli import TokenBudget, extractors
 from .probe_cli import probe
 from .receipt_cli import receipt_cells, receipt_equal
 from .rescore_cli import batch, fresh, rescore, sequences, variants
+from .text import echo
 from .upgrade_cli import upgrade
 
 FAULT, USAGE, NOTHING, ERRORS, INTERRUPTED = 1, 2, 3, 11, 130
 """Exit codes: internal error; usage; nothing was done; errors found; 128 + SIGINT."""
 
 
+EXTRAS = {
+    **dict.fromkeys(
+        ("huggingface_hub", "numpy", "safetensors", "sklearn", "threadpoolctl", "torch"), "harness"
+    ),
+    **dict.fromkeys(("fsspec", "ray"), "ray"),
+}
+"""What commands import of an optional part, and the extra that installs it."""
 ALIASES = {"extractor": "extractors"}
 """Other names of commands: `geneb-ci` calls this one by the singular."""
 
@@ -226,7 +235,7 @@ def tasks(definition: Path | None, *, mini: bool) -> None:
         benchmark.mini() if mini else benchmark.geneb()
     )  # fmt: skip
     for task in found.tasks:
-        click.echo(f"{task.id}\t{task.category}\t{task.n_test or '-'}")
+        echo(f"{task.id}\t{task.category}\t{task.n_test or '-'}")
 
 
 cli.add_command(data)
@@ -250,18 +259,27 @@ def main() -> None:
     try:
         cli(standalone_mode=False)
     except click.ClickException as error:
-        error.show()
+        shown = io.StringIO()
+        error.show(shown)
+        echo(shown.getvalue().removesuffix("\n"), err=True)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("stopped; finished work is kept: continue with --resume", err=True)
+        echo("stopped; finished work is kept: continue with --resume", err=True)
         sys.exit(INTERRUPTED)
     except HarnessError as error:
-        click.echo(f"error: {error}", err=True)
+        echo(f"error: {error}", err=True)
         some = isinstance(error, FailedTasksError | FailedRunsError) and error.finished > 0
         sys.exit(ERRORS if some else USAGE if isinstance(error, OptionError) else NOTHING)
+    except ModuleNotFoundError as error:
+        extra = EXTRAS.get((error.name or "").partition(".")[0])
+        if extra is None:
+            raise
+        needed = f"{error.name} is not installed, and this command needs it"
+        echo(f"error: {needed}: pip install 'geneb-ci[{extra}]'", err=True)
+        sys.exit(USAGE)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        click.echo(f"error: {where}{error.strerror or error}", err=True)
+        echo(f"error: {where}{error.strerror or error}", err=True)
         sys.exit(NOTHING)
 
 

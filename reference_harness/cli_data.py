@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .files import dumps
-from .text import plural
+from .text import echo, plural
 
 if TYPE_CHECKING:
     from .audit_data import TaskAudit
@@ -44,7 +44,7 @@ def pull(
     found = benchmark.load(definition) if definition else benchmark.geneb()
     made = download.pull(found, folder, revision=revision, tasks=tasks, endpoint=endpoint)
     task_count, files = plural(len(made.tasks), "task"), plural(len(made.files), "file")
-    click.echo(f"{folder}: {task_count}, {files} at {made.revision}")
+    echo(f"{folder}: {task_count}, {files} at {made.revision}")
 
 
 @data.command()
@@ -56,7 +56,7 @@ def verify(folder: Path, definition: Path | None) -> None:
 
     found = benchmark.load(definition) if definition else benchmark.geneb()
     said = download.verify(found, folder)
-    click.echo(f"{folder}: {plural(len(said.tasks), 'task')} as at {said.revision}")
+    echo(f"{folder}: {plural(len(said.tasks), 'task')} as at {said.revision}")
 
 
 @data.command()
@@ -87,8 +87,8 @@ def define(folder: Path, name: str | None) -> None:
     from .define import define as write  # NumPy: see cli.py
 
     path, made = write(folder, name)
-    click.echo(f"wrote {path}: {plural(len(made.tasks), 'task')}, revision {made.dataset.revision}")
-    click.echo(f"run it: geneb-harness run --data {folder} --benchmark {path} --output record.json")
+    echo(f"wrote {path}: {plural(len(made.tasks), 'task')}, revision {made.dataset.revision}")
+    echo(f"run it: geneb-harness run --data {folder} --benchmark {path} --output record.json")
 
 
 @data.command()
@@ -105,7 +105,7 @@ def stage(folder: Path, out: Path, definition: Path | None) -> None:
 
     found = benchmark.load(definition) if definition else benchmark.geneb()
     staged = write(found, folder, out)
-    click.echo(f"{out}: {plural(len(staged), 'task')} in both layouts")
+    echo(f"{out}: {plural(len(staged), 'task')} in both layouts")
 
 
 @data.command()
@@ -137,10 +137,10 @@ def audit(folder: Path | None, shape: str, definition: Path | None) -> None:
         click.echo(dumps([one.as_json() for one in audits]).decode(), nl=False)
         return
     for one in audits:
-        click.echo(_line(one))
+        echo(_line(one))
     unclean = sum(not one.clean for one in audits)
     verb = "has" if len(audits) == 1 else "have"
-    click.echo(f"{unclean} of {plural(len(audits), 'task')} {verb} duplicate sequences")
+    echo(f"{unclean} of {plural(len(audits), 'task')} {verb} duplicate sequences")
 
 
 def _line(one: "TaskAudit") -> str:

@@ -62,7 +62,10 @@ def run_command(options: dict[str, Any], place: Place) -> None:
     given = texts(options["options"], "--option")
     spec = _spec(options, given)
     probe_device = _probe_device(options["probe_device"])
-    listener = place.listeners(len(bench.tasks), place.label)
+    tasks = tuple(name for one in options["tasks"] for name in _names(one))
+    asked = set(tasks) or source.available()
+    planned = sum(task.id in asked & source.available() for task in bench.tasks)
+    listener = place.listeners(planned, place.label)
     with _engine(options, spec, place.cluster, listener, array_api=probe_device.torch) as engine:
         facts = engine.facts
         _declare(facts, texts(options["declared"], "--declare"))
@@ -75,7 +78,7 @@ def run_command(options: dict[str, Any], place: Place) -> None:
             model_id=model_id(options["model_id"], options, given),
             output=options["output"],
             cache=options["cache"] or default_cache(),
-            tasks=tuple(name for one in options["tasks"] for name in _names(one)),
+            tasks=tasks,
             regimes=tuple(r for r in bench.regimes if r in regimes),
             limit=options["limit"],
             name_model=options["name_model"],
@@ -189,7 +192,7 @@ def _write(record: RunRecord, settings: Settings, options: dict[str, Any]) -> st
         )
         document = submission.build(record, settings.benchmark, meta, options["format_version"])
         write_bytes(options["submission"], dumps_tables(document))
-        said += f"; wrote {options['submission']}: format {options['format_version']}"
+        said += f"\nwrote {options['submission']}: format {options['format_version']}"
     State(settings.output).finish()
     return said
 

@@ -198,10 +198,11 @@ def _table(spec: str, results: list["PropertyResult"]) -> None:
         table.add_row(verdict, r.property, seen, _number(r.measured), _number(r.tolerance))
     console = Console()
     console.print(table)
-    failed = sum(not r.passed for r in results)
-    verb = "hold" if failed == 0 else "do not hold"
-    count = f"all {len(results)}" if failed == 0 else f"{failed} of {len(results)}"
-    console.print(Text(f"{_printable(spec)}: {count} properties {verb}"))
+    failed, lost = (sum(not r.passed and r.ran is ran for r in results) for ran in (True, False))
+    count = f"{len(results)} properties"
+    said = [f"{failed} of {count} do not hold"] if failed else []
+    said += [f"{lost} of {count} could not be tried"] if lost else []
+    console.print(Text(f"{_printable(spec)}: {'; '.join(said) or f'all {count} hold'}"))
 
 
 def _printable(text: str) -> str:

@@ -9,6 +9,7 @@ import click
 
 from .probes import KINDS, WHAT
 from .rescore_cli import BENCHMARK, DATA, FILE, QUIET
+from .text import echo
 
 FORMATS = ("text", "markdown", "json")
 
@@ -79,7 +80,7 @@ def probe(**options: Any) -> None:
         return
     write_bytes(options["output"], text.encode())
     if not options["quiet"]:
-        click.echo(f"wrote {options['output']}", err=True)
+        echo(f"wrote {options['output']}", err=True)
 
 
 def _chosen(words: str, known: tuple[str, ...], option: str) -> tuple[str, ...]:

@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from .text import wrapped
+
 
 class Listener(Protocol):
     """Receives the progress of a run."""
@@ -80,8 +82,10 @@ class Talking:
         self.say(f"{task_id}: {line}")
 
     def say(self, line: str) -> None:
-        """Write a line above the bars."""
-        self._console.print(f"{self._label}{line}", markup=False, highlight=False, soft_wrap=True)
+        """Write lines above the bars; in a pipe or a file each stays one line."""
+        for one in line.splitlines():
+            text = wrapped(f"{self._label}{one}")
+            self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 Listeners = Callable[[int, str], Listener]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .rescore_cli import BENCHMARK, DATA, FILE, OUTPUT, QUIET, TASKS, names_of, place_of
-from .text import plural
+from .text import echo, plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,7 +80,7 @@ def receipt_cells(**options: Any) -> None:
     write_json(options["output"], found.model_dump())
     if not options["quiet"]:
         tasks = plural(len(found.tasks), "task")
-        click.echo(f"wrote {options['output']}: {tasks} in {found.seconds:.1f} s", err=True)
+        echo(f"wrote {options['output']}: {tasks} in {found.seconds:.1f} s", err=True)
 
 
 @click.command("receipt-equal")
@@ -107,7 +107,7 @@ def receipt_equal(**options: Any) -> None:
     write_json(options["output"], found.model_dump())
     if not options["quiet"]:
         rows = plural(found.rows, "row")
-        click.echo(f"wrote {options['output']}: {rows} compared", err=True)
+        echo(f"wrote {options['output']}: {rows} compared", err=True)
 
 
 def _read(path: Path, names: tuple[str, ...]) -> "tuple[dict[str, Any], Mapping[str, ReceiptTask]]":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .text import plural
+from .text import echo, plural
 
 if TYPE_CHECKING:
     from .benchmark import Benchmark
@@ -74,7 +74,7 @@ def sequences(**options: Any) -> None:
     found = distinct(bench, source, names_of(options["tasks"]))
     write_bytes(options["output"], *(f"{sequence}\n".encode() for sequence in found))
     if not options["quiet"]:
-        click.echo(f"wrote {options['output']}: {plural(len(found), 'sequence')}", err=True)
+        echo(f"wrote {options['output']}: {plural(len(found), 'sequence')}", err=True)
 
 
 @click.command()
@@ -153,7 +153,7 @@ def rescore(**options: Any) -> None:
     if not options["quiet"]:
         tasks = plural(len(found.tasks), "task")
         said = f"wrote {options['output']}: {tasks} in {found.seconds:.1f} s"
-        click.echo(said, err=True)
+        echo(said, err=True)
 
 
 def _further(options: dict[str, Any]) -> "FurtherFiles | None":
@@ -197,7 +197,7 @@ def variants(**options: Any) -> None:
     made = variants_of(data, options["seed"], options["rows"], reverse=options["reverse"])
     write_variants(options["output"], made)
     if not options["quiet"]:
-        click.echo(f"wrote {options['output']}: {plural(len(made), 'variant')}", err=True)
+        echo(f"wrote {options['output']}: {plural(len(made), 'variant')}", err=True)
 
 
 @click.command()
@@ -232,7 +232,7 @@ def fresh(**options: Any) -> None:
         ]
     write_bytes(options["output"], "\n".join([*lines, ""]).encode())
     if not options["quiet"]:
-        click.echo(f"wrote {options['output']}: {plural(len(lines) - 1, 'sequence')}", err=True)
+        echo(f"wrote {options['output']}: {plural(len(lines) - 1, 'sequence')}", err=True)
 
 
 def place_of(options: dict[str, Any]) -> "tuple[Benchmark, Source]":

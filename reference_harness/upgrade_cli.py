@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from .rescore_cli import BENCHMARK, FILE, OUTPUT, QUIET
+from .text import echo
 
 
 @click.command()
@@ -41,4 +42,4 @@ def upgrade(**options: Any) -> None:
     write_bytes(options["output"], dumps_tables(made))
     if not options["quiet"]:
         has = "with its receipt" if "receipt" in made else "without a receipt"
-        click.echo(f"wrote {options['output']}: format {LATEST}, {has}", err=True)
+        echo(f"wrote {options['output']}: format {LATEST}, {has}", err=True)

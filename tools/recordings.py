@@ -1,8 +1,8 @@
 """Recordings of the terminal as SVG, for the pages: what the commands print, as they print it.
 
-Each recording runs commands of `geneb-ci` in a pseudo-terminal of 80 columns, so that colour and
-wrapping are those of a reader's own screen. The lines appear one after another; where a reader asks
-for less motion, or a viewer knows no animation, all of them stand there from the beginning.
+Each recording runs commands in a pseudo-terminal of 80 columns, so that colour and wrapping are
+those of a reader's own screen. The lines appear one after another; where a reader asks for less
+motion, or a viewer knows no animation, all of them stand there from the beginning.
 """
 
 import io
@@ -10,6 +10,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import shutil
 import struct
 import subprocess
@@ -25,10 +26,15 @@ from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
+from tests.audit import recorded as recorded_audit
+from tests.publish.hub import Hub
+
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs/pictures"
 ROW = ROOT / "tests/public/submissions/GROVER.json"
 CARD = ROOT / "submissions/cards/splicebert-1024nt.md"
+PROGRAMS = {"geneb-ci": "geneb_ci", "geneb-harness": "reference_harness"}
+HOME = "~"
 WIDTH = 80
 """Columns; what a message is wrapped at where nothing else is known."""
 READ_BYTES = 65536
@@ -77,15 +83,23 @@ class Said(NamedTuple):
 class Session:
     """A terminal in a folder: commands that are typed into it, and what they print."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **environment: str) -> None:
         self.folder = folder
+        self.environment = environment
         self.lines: list[Said] = []
 
-    def type(self, *words: str) -> int:
-        """Run `geneb-ci WORDS`, keep the command line and its output, and return the exit code."""
-        done, output = in_terminal(self.folder, *words)
+    def type(self, command: str) -> int:
+        """Run a command, keep it and its output, and return its exit code.
+
+        The folder of the recording, which has another name each time, is shown as HOME.
+        """
+        words = shlex.split(command.replace("\\\n", ""))
+        done, output = in_terminal(self.folder, words, self.environment)
         wait = COMMAND_SECONDS if self.lines else 0.0
-        self.lines.append(Said(Text.assemble(("$ ", "dim"), f"geneb-ci {' '.join(words)}"), wait))
+        for number, line in enumerate(command.splitlines()):
+            prompt = "" if number else "$ "
+            self.lines.append(Said(Text.assemble((prompt, "dim"), line), 0.0 if number else wait))
+        output = output.replace(str(self.folder), HOME)
         for number, line in enumerate(output.rstrip().splitlines()):
             wait = LINE_SECONDS if number else COMMAND_SECONDS
             self.lines.append(Said(Text.from_ansi(line), wait))
@@ -117,19 +131,22 @@ class Session:
         )
 
 
-def in_terminal(folder: Path, *words: str) -> tuple[int, str]:
-    """Run `geneb-ci WORDS` in a terminal and return its exit code and what the screen got."""
+def in_terminal(folder: Path, words: list[str], more: dict[str, str]) -> tuple[int, str]:
+    """Run one of our programs in a terminal; return its exit code and what it printed.
+
+    The error stream is a pipe: what belongs to it here are bars, which come and go.
+    """
     ours, theirs = pty.openpty()
     ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, WIDTH, 0, 0))
     kept = {key: value for key, value in os.environ.items() if key not in {"NO_COLOR", "COLUMNS"}}
-    environment = {**kept, "TERM": "xterm-256color", "PYTHONPATH": str(ROOT)}
+    environment = {**kept, "TERM": "xterm-256color", "PYTHONPATH": str(ROOT), **more}
     with subprocess.Popen(
-        [sys.executable, "-m", "geneb_ci", *words],
+        [sys.executable, "-m", PROGRAMS[words[0]], *words[1:]],
         cwd=folder,
         env=environment,
         stdin=subprocess.DEVNULL,
         stdout=theirs,
-        stderr=theirs,
+        stderr=subprocess.PIPE,
     ) as process:
         os.close(theirs)
         parts = []
@@ -140,6 +157,7 @@ def in_terminal(folder: Path, *words: str) -> tuple[int, str]:
             pass
         finally:
             os.close(ours)
+        parts.append(process.stderr.read() if process.stderr else b"")
     return process.returncode, b"".join(parts).decode().replace("\r\n", "\n")
 
 
@@ -163,19 +181,105 @@ def check(folder: Path) -> Session:
         card = re.sub(rf"(?m)(?<=\*\*{field}:\*\* ).*", value, card)
     (folder / "submissions/cards/my-model.md").write_text(card, encoding="utf-8")
     session = Session(folder)
-    session.type("check", "submissions/my-model.json")
+    session.type("geneb-ci check submissions/my-model.json")
     return session
 
 
-RECORDINGS: dict[str, tuple[str, Callable[[Path], Session]]] = {"check": ("geneb-ci check", check)}
-"""By the name of the file: the title of the window, and what is typed in it."""
+def init(folder: Path) -> Session:
+    """Record the plan of `init`."""
+    session = Session(folder)
+    session.type("geneb-ci init board --repo ada/board --dry-run")
+    return session
+
+
+def run(folder: Path) -> Session:
+    """Record a run on two tasks of GENEB-mini."""
+    session = Session(folder)
+    session.type(
+        "geneb-harness run --tasks mini_promoter,mini_splice --workers 1 \\\n"
+        "    --model-id 4-mers --output record.json --submission 4-mers.json"
+    )
+    return session
+
+
+def new(folder: Path) -> Session:
+    """Record `new` for a model on a Hub on loopback, whose weights are never read."""
+    shutil.copytree(ROOT / "schemas", folder / "schemas")
+    for name in ("submissions/cards", "leaderboard/policy"):
+        (folder / name).mkdir(parents=True)
+    hub = Hub()
+    hub.create("models/ada/tiny-dna", TINY)
+    session = Session(folder, HF_ENDPOINT=hub.endpoint, HF_HOME=str(folder / "cache"))
+    session.type(
+        "geneb-ci new ada/tiny-dna --pooling mean --params 24000000 --licence mit \\\n"
+        '    --training-data "human genome, GRCh38" --no-zero-shot --overlap unknown \\\n'
+        '    --submitted-by "Ada Example"'
+    )
+    hub.close()
+    return session
+
+
+def recommend(folder: Path) -> Session:
+    """Record advice for the public rows."""
+    shutil.copytree(ROW.parent, folder / "submissions")
+    shutil.copytree(ROOT / "schemas", folder / "schemas")
+    shutil.copytree(ROOT / "leaderboard/policy", folder / "leaderboard/policy")
+    session = Session(folder)
+    session.type('geneb-ci recommend --category "Splice Sites" --regime 10shot --max-params 500M')
+    return session
+
+
+def audit(folder: Path) -> Session:
+    """Record the verification of an audit record, and the level that follows."""
+    raw = recorded_audit.submission_bytes()
+    recorded_audit.repository(folder)
+    recorded_audit.put(folder, recorded_audit.outcome_of(recorded_audit.plan_for(raw), raw))
+    session = Session(folder)
+    session.type("geneb-ci audit verify")
+    session.type("geneb-ci label")
+    return session
+
+
+TINY = {
+    "config.json": b"""{"architectures": ["BertModel"], "model_type": "bert", "hidden_size": 512,
+        "num_hidden_layers": 6, "max_position_embeddings": 1024}""",
+    "tokenizer_config.json": b'{"tokenizer_class": "PreTrainedTokenizerFast"}',
+    "tokenizer.json": b"{}",
+    "model.safetensors": b"weights",
+    ".gitattributes": b"*.safetensors filter=lfs diff=lfs merge=lfs -text\n",
+}
+"""A repository of a model, as far as `new` reads it."""
+
+
+class Recording(NamedTuple):
+    """What is typed, and what of the output differs from one machine or version to the next."""
+
+    title: str
+    typed: Callable[[Path], Session]
+    varies: str = ""
+    """Pattern of characters that a test does not compare; their number does not vary."""
+
+    def compared(self, picture: str) -> str:
+        """Return a picture without what varies."""
+        return re.sub(self.varies, "", picture) if self.varies else picture
+
+
+RECORDINGS = {
+    "check": Recording("geneb-ci check", check),
+    "init": Recording("geneb-ci init --dry-run", init, r"\d+(?=&#160;files)"),
+    "run": Recording("geneb-harness run", run, r"\d\.\d{3}"),
+    "new": Recording("geneb-ci new", new),
+    "recommend": Recording("geneb-ci recommend", recommend),
+    "audit": Recording("geneb-ci audit verify", audit),
+}
+"""By the name of the file."""
 
 
 def recorded(name: str) -> str:
     """Record one of RECORDINGS and return its picture."""
-    title, typed = RECORDINGS[name]
+    recording = RECORDINGS[name]
     with tempfile.TemporaryDirectory(prefix="geneb-ci-recording-") as folder:
-        return typed(Path(folder)).svg(name, title)
+        return recording.typed(Path(folder).resolve()).svg(name, recording.title)
 
 
 def main() -> None:

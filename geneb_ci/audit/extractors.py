@@ -356,8 +356,8 @@ def built_in(path: str) -> BuiltIn:
     )
     if done.returncode:
         raise AuditRefused(
-            f"{path}: the harness has no such extractor: {done.stderr.strip()[-200:]}",
-            "correct the entry of the model registry, or install geneb-ci[audit]",
+            f"{path}: not found in the harness: {' '.join(done.stderr.split())[-200:]}",
+            "correct the entry of the model registry, or pip install 'geneb-ci[audit]'",
         )
     return BuiltIn(**json.loads(done.stdout))
 

@@ -30,7 +30,7 @@ from geneb_ci.audit.verify import StepState
 from geneb_ci.cli.audit_file import check_options
 from geneb_ci.cli.audit_log import signing_options
 from geneb_ci.cli.audit_rows import keep_rows, run_rows, shown_rows
-from geneb_ci.cli.main import LazyGroup
+from geneb_ci.cli.main import LazyGroup, echo
 from geneb_ci.cli.shared import (
     STDOUT,
     Output,
@@ -141,13 +141,11 @@ def commit_command(
     write(Output("json", output), committed_text(found))
     name = "C.json" if output == STDOUT else output
     if keeps_log(layout):
-        say = functools.partial(click.echo, err=True)
+        say = functools.partial(echo, err=True)
         again = f"geneb-ci audit plan {name} --output PLAN.json"
-        click.echo(
-            commit_in_log(found, layout, signer, log_key, relay, say, again), err=output == STDOUT
-        )
+        echo(commit_in_log(found, layout, signer, log_key, relay, say, again), err=output == STDOUT)
         return
-    click.echo(
+    echo(
         f"commitment {found.sha256}\n"
         f"{found.model_id}: {found.policy.drawn} of {len(found.tasks)} tasks will be drawn\n"
         f"next: publish the digest, as commit status {STATUS} or in the ledger, and note the\n"
@@ -210,7 +208,7 @@ def run_command(
         check_can_record(signer, layout, audits / plan.commitment.model_id)
     # A service manager ends a process by SIGTERM, a person by Ctrl-C: both clean up.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    say = functools.partial(click.echo, err=True)
+    say = functools.partial(echo, err=True)
     if signer is not None and keeps_log(layout):
         check_in_log(plan, layout)
         sign_start(plan, signer, audits, say)
@@ -235,7 +233,7 @@ def run_command(
     if signer is not None:  # before anything is printed: a closed pipe must not lose the record
         record = record_of(outcome, signer)
         write_files((audits / record.place).parent, {record.place.name: record.content})
-        click.echo(f"wrote {audits / record.place}", err=True)
+        echo(f"wrote {audits / record.place}", err=True)
     click.echo(encoded(outcome) if as_json else outcome_text(outcome, _columns()), nl=False)
     return Exit.CLEAN if outcome.verdict == "agrees" else Exit.ERRORS
 
@@ -301,7 +299,7 @@ def verify_command(
         receipt=receipt,
         data=data,
         evidence=evidence,
-        say=functools.partial(click.echo, err=True),
+        say=functools.partial(echo, err=True),
         progress=lambda results, total: watched(results, total, "verifying"),
     )
     text = _RENDER[format_](found, found.rated)
@@ -337,7 +335,7 @@ def withdraw_command(record: Path, reason: str, key: Path | None) -> None:
             f"{path}: cannot be written: {error.strerror}",
             "an audit is withdrawn only once",
         ) from error
-    click.echo(f"wrote {path}: commit it to the main branch")
+    echo(f"wrote {path}: commit it to the main branch")
 
 
 class _Audit(LazyGroup):

@@ -31,6 +31,7 @@ from geneb_ci.audit.signing import (
 )
 from geneb_ci.cli.audit_log import relay_option
 from geneb_ci.cli.audit_rows import RowSources, plan_rows
+from geneb_ci.cli.main import echo
 from geneb_ci.cli.shared import STDOUT, Output, write
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import UsageProblem
@@ -121,7 +122,7 @@ def wanted_design(
     asked, least = (
         probability_text(detection(design, detect, count, power)) for count in (size, committed)
     )
-    click.echo(
+    echo(
         f"{plural(size, 'drawn task')} of {design.tasks}: at least one of {detect} fabricated is "
         f"found with probability {asked}; with {least} by the {committed} committed",
         err=to_stderr,
@@ -232,7 +233,7 @@ def plan_command(
     what a sample detects, and make the sample large enough; without a time the table is all that is
     printed.
     """
-    layout, say = find_layout(Path.cwd()), functools.partial(click.echo, err=True)
+    layout, say = find_layout(Path.cwd()), functools.partial(echo, err=True)
     commitment = read_committed(commitment_file, layout)
     if rows is not None:
         if drawn is not None or detect is not None or targeted is not None:

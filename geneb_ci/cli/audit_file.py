@@ -59,6 +59,7 @@ from geneb_ci.cli.audit_rows import (
     shown_rows,
     write_rows,
 )
+from geneb_ci.cli.main import echo
 from geneb_ci.cli.shared import Output, machine_of, machine_options, width, write
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import Exit, ExtractorRefused, UsageProblem, unwritable
@@ -107,7 +108,7 @@ _RECORD = (
 
 
 def _say(line: str) -> None:
-    click.echo(line, err=True)
+    echo(line, err=True)
 
 
 def _show(text: str) -> None:

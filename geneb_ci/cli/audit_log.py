@@ -12,7 +12,7 @@ from geneb_ci.audit.log import LogBroken
 from geneb_ci.audit.note import LogKeys, NotANote, check_signed, hash_lines, parse_checkpoint
 from geneb_ci.audit.repository import AuditRepository
 from geneb_ci.audit.signing import append_to_log, kept_log
-from geneb_ci.cli.main import LazyGroup
+from geneb_ci.cli.main import LazyGroup, echo
 from geneb_ci.cli.shared import format_option
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
@@ -103,10 +103,10 @@ def append_command(log_key: Path | None, beacon_file: Path | None, relay: tuple[
     """
     batch, size = append_to_log(find_layout(Path.cwd()), log_key, relay, beacon_file)
     for entry in batch.entries:
-        click.echo(f"{entry.kind} {entry.file or entry.signer[:16]}")
+        echo(f"{entry.kind} {entry.file or entry.signer[:16]}")
     for file, reason in batch.refused:
-        click.echo(f"not added: {file}: {reason}", err=True)
-    click.echo(f"{counted(len(batch.entries))} added, {size} in all", err=True)
+        echo(f"not added: {file}: {reason}", err=True)
+    echo(f"{counted(len(batch.entries))} added, {size} in all", err=True)
     return Exit.ERRORS if batch.refused else Exit.CLEAN
 
 
@@ -151,13 +151,13 @@ def verify_command(checkpoints: tuple[Path, ...]) -> int:
                 "name a checkpoint, such as audits/log/checkpoint of a published board",
             ) from error
         logged.log.check_follows(earlier)
-        click.echo(f"{file}: the log follows it, from entry {earlier.size} on")
+        echo(f"{file}: the log follows it, from entry {earlier.size} on")
     for round_, signature in dict.fromkeys(
         (one.round, one.signature) for one in logged.log.entries
     ):
         verify_round(round_, signature)
     checkpoint = logged.log.checkpoint
-    click.echo(
+    echo(
         f"{checkpoint.origin}: {counted(checkpoint.size)}, root "
         f"{checkpoint.root.hex()}; every file that it lists is there"
     )

@@ -26,7 +26,7 @@ from geneb_ci.audit.plan import encoded
 from geneb_ci.audit.record import RERUN, parse_record, read_record, statement_of
 from geneb_ci.audit.row_outcome import AnyOutcome, RowOutcome
 from geneb_ci.audit.row_run import RERUN_ROWS
-from geneb_ci.cli.main import LazyGroup
+from geneb_ci.cli.main import LazyGroup, echo
 from geneb_ci.cli.shared import STDOUT, Output, write
 from geneb_ci.common.config import benchmark_of, find_layout
 from geneb_ci.common.errors import NothingChecked, UsageProblem
@@ -65,13 +65,11 @@ def keygen_command(output: Path, owner: str, origin: str | None) -> None:
     else:
         named = NoteKey(origin, ED25519, entry.raw).text
         click.echo(json.dumps({"log": {"origin": origin, "keys": [named]}}, indent=1))
-    click.echo(
+    echo(
         f"wrote {output}: keep it secret; pass it by --key or {KEY_VARIABLE} to sign",
         err=True,
     )
-    click.echo(
-        "  next: add the entry above to leaderboard/policy/keys.json on the main branch", err=True
-    )
+    echo("  next: add the entry above to leaderboard/policy/keys.json on the main branch", err=True)
 
 
 @click.command()
@@ -85,10 +83,10 @@ def statement_command(outcome: Path) -> None:
     found = _outcome(outcome)
     payload, place = statement_of(found)
     click.echo(payload, nl=False)
-    click.echo(f"sign these bytes into leaderboard/audits/{place}", err=True)
+    echo(f"sign these bytes into leaderboard/audits/{place}", err=True)
     if isinstance(found, RowOutcome):
         rows = place.with_name(f"{place.stem}{RERUN}")
-        click.echo(
+        echo(
             f"  and put the rerun rows beside it: {RERUN_ROWS} of the work folder, whose sha256 is "
             f"{found.rerun_sha256}, as leaderboard/audits/{rows}",
             err=True,
@@ -140,7 +138,7 @@ def commit_command(file: Path, data: Path | None, output: str) -> None:
     rows = sum(found.tasks.values())
     public = sum(benchmark.by_id[task].n_test or 0 for task in found.tasks) or rows
     power = ", ".join(f"{loss:g} with {fresh_power(loss, rows, public):.0%}" for loss in LOSSES)
-    click.echo(
+    echo(
         f"{plural(rows, 'sequence')} of {plural(len(found.tasks), 'task')}: {found.sha256}\n"
         f"an audit of all these tasks finds a loss of accuracy of {power}\n"
         "next: publish the commitment; then, in an audit: "
@@ -186,7 +184,7 @@ def check_command(release: Path, commitment: Path, record: Path | None, data: Pa
             )
         check_used(outcome, found)
         said += "; the record scored all of it"
-    click.echo(f"{release}: {plural(len(found.rows), 'sequence')}, {said}")
+    echo(f"{release}: {plural(len(found.rows), 'sequence')}, {said}")
 
 
 class _Fresh(LazyGroup):

@@ -32,6 +32,7 @@ from geneb_ci.audit.signing import (
 )
 from geneb_ci.audit.tolerance import tolerance_digest
 from geneb_ci.cli.audit_log import relay_option
+from geneb_ci.cli.main import echo
 from geneb_ci.cli.shared import Seconds, machine_of, machine_options
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK, Layout, benchmark_of, find_layout
@@ -51,7 +52,7 @@ from geneb_ci.submission.reading import BYTES_MAX
 
 ORDER, OUTCOME, RUN = "AUDIT_ORDER", "AUDIT_OUTCOME", "AUDIT_RUN"
 """Variables of the environment: what the jobs of one run pass on."""
-_say = functools.partial(click.echo, err=True)
+_say = functools.partial(echo, err=True)
 
 
 @contextlib.contextmanager
@@ -115,7 +116,7 @@ def open_command(pr: int | None, repo: str | None, author_id: int, relay: tuple[
             raise error from None
         audits.mark(github, pull.number, report.RUNNING)
     line = audits.encode(order)
-    click.echo(line)
+    echo(line)
     _output("order", line)
     _summary(audits.begun_text(order))
     return Exit.CLEAN
@@ -215,7 +216,7 @@ def job_command(**machine: Any) -> int:
         outcome = rerun(order.plan, place, machine_of(machine), time.time, _say)
     line = audits.encode(outcome)
     for text in hub_jobs.outcome_lines(line, order.nonce):
-        click.echo(text)
+        echo(text)
     _output("outcome", line)
     return Exit.CLEAN
 
@@ -281,7 +282,7 @@ def send_command(
     job = hub_jobs.start(client, order, found, image, namespace)
     _say(f"started {job.url}")
     line = hub_jobs.collect(client, job, order, found, namespace, _say, poll)
-    click.echo(line)
+    echo(line)
     _output("outcome", line)
     return Exit.CLEAN
 

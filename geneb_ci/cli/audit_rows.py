@@ -28,6 +28,7 @@ from geneb_ci.audit.row_files import OwnReceipt, near_roots
 from geneb_ci.audit.row_outcome import RowOutcome
 from geneb_ci.audit.row_run import RowsDone, rerun_rows
 from geneb_ci.audit.signing import sign_start
+from geneb_ci.cli.main import echo
 from geneb_ci.cli.shared import STDOUT, Output, machine_of, write
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.config import Layout, benchmark_of
@@ -169,7 +170,7 @@ def plan_rows(
 
     Without a time, what it finds and costs is all. Raises what its parts do.
     """
-    say = functools.partial(click.echo, err=True)
+    say = functools.partial(echo, err=True)
     rows = rows_wanted(wanted)
     with_receipt = committed_receipt(commitment, submission, layout)
     lines = before_the_draw(with_receipt, rows, layout, commitment)
@@ -178,7 +179,7 @@ def plan_rows(
             "next: publish the digest of the commitment; then, with the time of publication:",
             f"  geneb-ci audit plan C.json --rows {wanted} --committed-at TIME --output PLAN.json",
         ]
-        click.echo("\n".join(lines))
+        echo("\n".join(lines))
         return
     plan = drawn_row_plan(
         commitment, committed_at, layout, source, rows, with_receipt, sources, say

@@ -14,6 +14,7 @@ from geneb_ci.board.page import POLICY, write_page
 from geneb_ci.board.rows import recovered
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult, files_of
+from geneb_ci.cli.main import echo
 from geneb_ci.cli.shared import (
     FOLDER,
     STDOUT,
@@ -159,14 +160,14 @@ def _build(folder: Path | None, out: Path, *, more: bool, cache: bool = True) ->
         return refused(error.report)
     first, *middle, last = board.files
     names = ", ".join([str(out / first), *middle])
-    click.echo(f"built {names} and {last}: {plural(board.models, 'model')}")
+    echo(f"built {names} and {last}: {plural(board.models, 'model')}")
     if board.unsized:
-        click.echo(
+        echo(
             "diagnostics and recommendations were left out: the benchmark has no n_test for "
             f"{first_and_more(list(board.unsized))}"
         )
     if board.unranked:
-        click.echo(f"not ranked (missing cells): {first_and_more(list(board.unranked))}")
+        echo(f"not ranked (missing cells): {first_and_more(list(board.unranked))}")
     return Exit.CLEAN
 
 
@@ -177,7 +178,7 @@ def _at(commit: str, out: Path) -> int:
     if made is None:
         return code
     write_page(out, made.published)
-    click.echo(
+    echo(
         f"built {len(made.published)} files in {out}: generation {made.manifest.generation} "
         f"of commit {made.manifest.source_commit}, {plural(made.models, 'model')}"
     )
@@ -215,11 +216,11 @@ def serve_command(folder: Path | None, port: int, *, more: bool) -> int:
         code = _build(folder, Path(temporary), more=more)
         if code != Exit.CLEAN:
             return code
-        click.echo(f"open http://{ADDRESS}:{running.server_port}/ in a browser; Ctrl-C stops")
+        echo(f"open http://{ADDRESS}:{running.server_port}/ in a browser; Ctrl-C stops")
         try:
             running.serve_forever()
         except KeyboardInterrupt:
-            click.echo("stopped")
+            echo("stopped")
     return Exit.CLEAN
 
 

@@ -12,7 +12,7 @@ from geneb_ci.api import CheckReport
 from geneb_ci.api import check as check_files
 from geneb_ci.api import fix as fix_files
 from geneb_ci.check.reuse import MANY_FILES
-from geneb_ci.cli.main import is_dumb
+from geneb_ci.cli.main import echo, is_dumb
 from geneb_ci.cli.shared import (
     STDOUT,
     Output,
@@ -174,7 +174,7 @@ def read_stdin() -> bytes:
     if sys.stdin is None or sys.stdin.closed:
         raise UsageProblem("standard input is closed", f"pass a submission: {_PIPE}")
     if sys.stdin.isatty():
-        click.echo(f"reading a submission; end it by Ctrl-D, or pass one: {_PIPE}", err=True)
+        echo(f"reading a submission; end it by Ctrl-D, or pass one: {_PIPE}", err=True)
     return sys.stdin.buffer.read(BYTES_MAX + 1)
 
 
@@ -193,13 +193,13 @@ def _repair(paths: tuple[Path, ...], *, write: bool) -> None:
             for line in one.diff().splitlines():
                 click.echo(escape(line[:DIFF_WIDTH]))
         elif one.changes:
-            click.echo(
+            echo(
                 fitted(f"{escape(one.file)}: {escape('; '.join(one.changes))}\n", width()),
                 nl=False,
                 err=True,
             )
     for reason, count in Counter(one.left for one in found if one.left).items():
-        click.echo(f"not changed, {reason}: {plural(count, 'file')}", err=True)
+        echo(f"not changed, {reason}: {plural(count, 'file')}", err=True)
 
 
 def _say_known(report: CheckReport, baseline: Path) -> None:

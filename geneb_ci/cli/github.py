@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from geneb_ci.cli.main import echo
 from geneb_ci.cli.shared import STDOUT, Output, write
 from geneb_ci.common.config import cache_folder, find_layout
 from geneb_ci.common.errors import Exit, UsageProblem
@@ -100,7 +101,7 @@ def _sha(given: str | None) -> str | None:
 
 
 def _say(text: str) -> None:
-    click.echo(text, err=True)
+    echo(text, err=True)
 
 
 @click.command()

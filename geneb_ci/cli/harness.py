@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from geneb_ci.cli.main import echo
 from geneb_ci.cli.shared import HARNESS, HELP, hand_over
 from geneb_ci.common.benchmark import load_benchmark, shipped_benchmark
 from geneb_ci.common.errors import Exit
@@ -49,7 +50,7 @@ class _Data(click.Group):
         result = ctx.invoke(_harness, arguments=tuple(arguments))
         if tuple(arguments) in HELP:
             line = "  push      Upload a new revision: geneb-ci data push --help"
-            click.echo(line, err=not arguments)  # like the help above it
+            echo(line, err=not arguments)  # like the help above it
         return result
 
 
@@ -86,9 +87,9 @@ def push(folder: Path, repo: str | None, definition: Path | None) -> int:
         if done.returncode:
             return done.returncode
         remote = Remote("dataset", name, token=token)
-        made = upload(remote, staged(Path(place)), say=lambda line: click.echo(line, err=True))
-    click.echo(f"{remote.resource}: {'pushed' if made.new else 'nothing changed'}")
-    click.echo(f"revision to pin in schemas/benchmark.json: {made.revision}")
+        made = upload(remote, staged(Path(place)), say=lambda line: echo(line, err=True))
+    echo(f"{remote.resource}: {'pushed' if made.new else 'nothing changed'}")
+    echo(f"revision to pin in schemas/benchmark.json: {made.revision}")
     return Exit.CLEAN
 
 

@@ -13,6 +13,7 @@ import click
 from geneb_ci.audit.canonical import FORMAT
 from geneb_ci.audit.keys import KEYS_FILE, KeyFile, TrustedKey, entry_of, new_key, private_key
 from geneb_ci.audit.note import ED25519, LogKeys, NoteKey
+from geneb_ci.cli.main import echo
 from geneb_ci.cli.shared import STDOUT, Output, width, write
 from geneb_ci.common.errors import Exit, UsageProblem
 from geneb_ci.github import diagnosis
@@ -64,17 +65,17 @@ def apply_settings(folder: Path, given: Answers, *, dry_run: bool) -> Exit:
         if seen.has_main:
             pass
         elif dry_run:
-            click.echo(f"would push the first commit to {given.repository}")
+            echo(f"would push the first commit to {given.repository}")
         else:
-            click.echo(f"pushed the first commit to {push_first(folder, given.repository)}")
+            echo(f"pushed the first commit to {push_first(folder, given.repository)}")
         later = Observed(github.wire, given.space, dry=dry_run)
         _apply(later, [one for one in SETTINGS if one.id.startswith(AFTER_PUSH)])
         if dry_run:
-            click.echo("nothing was changed: this was a dry run")
+            echo("nothing was changed: this was a dry run")
             return Exit.CLEAN
         left = diagnosis.diagnosed(Observed(github.wire, given.space))
     if not seen.sent and not later.sent:
-        click.echo("no setting had to be changed")
+        echo("no setting had to be changed")
     write(Output("text", STDOUT), diagnosis.as_text(given.repository, left, width()))
     wrong = any(one.state is SettingState.WRONG for one in left)
     return Exit.ERRORS if wrong else Exit.CLEAN
@@ -101,7 +102,7 @@ def _create_space(seen: Observed) -> None:
     except Unseen:
         return  # the report at the end says so
     if seen.dry:
-        click.echo(f"would create the Space {seen.space}")
+        echo(f"would create the Space {seen.space}")
         return
     # `space_probe` has imported the Hub's client.
     from huggingface_hub import HfApi  # a second to import
@@ -112,9 +113,9 @@ def _create_space(seen: Observed) -> None:
             seen.space, repo_type="space", space_sdk="static", exist_ok=True
         )
     except (HfHubHTTPError, OSError) as error:
-        click.echo(f"the Space was not created: {type(error).__name__}", err=True)
+        echo(f"the Space was not created: {type(error).__name__}", err=True)
     else:
-        click.echo(f"created the Space {seen.space}")
+        echo(f"created the Space {seen.space}")
 
 
 KEYS = f"leaderboard/policy/{KEYS_FILE}"
@@ -167,12 +168,12 @@ def init_command(
         f"{folder.resolve()}: a board for {given.repository}, Space {given.space}",
         *plan_lines(plan, force=force),
         *(f"  not of this version, delete it  {name}" for name in left_over(folder, files)),
-        *([f"  write  {KEYS}, with private keys in keys/, which git ignores"] if keys else []),
+        *([f"  write  {KEYS}; private keys in keys/, which git ignores"] if keys else []),
         *([f"  write  {ROW}, measured here by the harness"] if practice else []),
     ):
-        click.echo(line)
+        echo(line)
     if dry_run:
-        click.echo("nothing was written: this was a dry run")
+        echo("nothing was written: this was a dry run")
         return Exit.CLEAN
     write_planned(folder, plan, force=force)
     if keys:
@@ -180,15 +181,15 @@ def init_command(
     if practice:
         _write_row(folder)
     if first_commit(folder):
-        click.echo("made the first commit")
+        echo("made the first commit")
     elif is_changed(folder):
-        click.echo("next: commit the changes, and merge them by pull request")
+        echo("next: commit the changes, and merge them by pull request")
     if not force and any(one.placing is Placing.DIFFERS for one in plan):
-        click.echo("  fix: compare what was kept, or overwrite it: geneb-ci init --force", err=True)
+        echo("  fix: compare what was kept, or overwrite it: geneb-ci init --force", err=True)
     if _has_rows(folder):
         _say_next(given)
     else:
-        click.echo("next: add a first row to submissions/; without one no board can be built")
+        echo("next: add a first row to submissions/; without one no board can be built")
     return Exit.CLEAN
 
 
@@ -251,7 +252,7 @@ def _measure(place: Path, record: Path) -> None:
         command, capture_output=True, text=True, check=False, timeout=HARNESS_SECONDS
     )
     if done.returncode:
-        said = done.stderr.strip().rpartition("\n")[2]
+        said = " ".join(done.stderr.split())
         raise UsageProblem(
             f"the practice row was not measured: {said}",
             "pip install 'geneb-ci[harness]', then run this again; or put a row of your own "

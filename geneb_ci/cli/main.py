@@ -1,6 +1,7 @@
 """`geneb-ci`: runs a command, and turns every error into a message and an exit code."""
 
 import importlib
+import io
 import os
 import shutil
 import sys
@@ -145,7 +146,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _say(error.message, error.fix)
         return error.exit_code
     except click.ClickException as error:
-        error.show()
+        shown = io.StringIO()
+        error.show(shown)
+        echo(shown.getvalue().removesuffix("\n"), err=True)
         return Exit.USAGE
     except (click.Abort, KeyboardInterrupt):
         _say("interrupted", "")
@@ -161,15 +164,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(result) if isinstance(result, int) else Exit.CLEAN
 
 
-# What a command imports first of an optional part, and the extra that installs it.
-_EXTRAS = {"github": "github", "requests": "github", "urllib3": "github"}
+# What commands import of an optional part, and the extra that installs it.
+_EXTRAS = {
+    **dict.fromkeys(("github", "requests", "urllib3"), "github"),
+    **dict.fromkeys(("huggingface_hub", "yaml"), "hub"),
+    **dict.fromkeys(("cryptography", "py_arkworks_bls12381"), "records"),
+    **dict.fromkeys(("numpy", "safetensors", "scipy", "sklearn", "threadpoolctl"), "audit"),
+    "pandas": "build",
+    "pyarrow": "parquet",
+}
 
 
 def _unforeseen(error: Exception) -> Exit:
     """Report an unexpected exception: a missing extra, a machine failure, a bug of geneb-ci."""
     name = (getattr(error, "name", "") or "").partition(".")[0]
     if isinstance(error, ModuleNotFoundError) and name in _EXTRAS:
-        _say(f"the package {name} is missing", f"pip install 'geneb-ci[{_EXTRAS[name]}]'")
+        fix = f"pip install 'geneb-ci[{_EXTRAS[name]}]'"
+        _say(f"{name} is not installed, and this command needs it", fix)
         return Exit.USAGE
     fault = machine_fault(error) if isinstance(error, OSError) else None
     if fault is not None:
@@ -192,26 +203,36 @@ def _drop_output() -> None:
 
 def _say(message: str, fix: str) -> None:
     # The message may contain untrusted names.
-    _echo(f"geneb-ci: {visible(message, len(message) * 10)}")
+    echo(f"geneb-ci: {visible(message, len(message) * 10)}", err=True)
     if fix:
-        _echo(f"  fix: {visible(fix, len(fix) * 10)}")
+        echo(f"  fix: {visible(fix, len(fix) * 10)}", err=True)
 
 
 UNLIMITED = 10_000
-"""Columns where no terminal has a width: in a pipe, a message is one line."""
+"""Columns where no terminal has a width: in a pipe, a line stays one line."""
 
 
-def _echo(line: str) -> None:
-    """Print a line to standard error, wrapped between words where a terminal is narrower."""
+def echo(text: str, *, err: bool = False) -> None:
+    """Print text; where a terminal is narrower, each line is wrapped between words."""
     columns = max(shutil.get_terminal_size((UNLIMITED, 24)).columns, NARROWEST)
-    if len(line) > columns:
-        import textwrap  # most runs print no error
+    if len(text) > columns:
+        import textwrap  # most lines are short
 
-        line = textwrap.fill(
-            line, columns, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+        text = "\n".join(
+            line
+            if len(line) <= columns
+            else textwrap.fill(
+                line,
+                columns,
+                subsequent_indent=" " * (len(line) - len(line.lstrip()) + INDENT),
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+            for line in text.split("\n")
         )
-    click.echo(line, err=True)
+    click.echo(text, err=err)
 
 
+INDENT = 4  # spaces before what continues a line
 NARROWEST = 40
 """Columns; a message in fewer cannot be read."""

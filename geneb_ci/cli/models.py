@@ -13,7 +13,7 @@ from geneb_ci.audit.extractors import BUILTIN, built_in
 from geneb_ci.audit.fetching import lock_bytes
 from geneb_ci.audit.weights import file_sha256
 from geneb_ci.cli.check import STDIN, read_stdin
-from geneb_ci.cli.main import LazyGroup
+from geneb_ci.cli.main import LazyGroup, echo
 from geneb_ci.cli.shared import STDOUT, format_option, hand_over, row_width
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import (
@@ -105,7 +105,7 @@ def list_command(format_: str) -> None:
         try:
             entries[name] = required(found, name)
         except BadConfiguration as error:
-            click.echo(f"{_shown(error.message)}\n  fix: {error.fix}", err=True)
+            echo(f"{_shown(error.message)}\n  fix: {error.fix}", err=True)
     if format_ == "json":
         click.echo(json.dumps({name: _summary(one) for name, one in entries.items()}, indent=1))
         return
@@ -120,8 +120,8 @@ def list_command(format_: str) -> None:
     ]
     for lines in Table(("model", "weights", "run by", "open"), rows).fitted_rows(row_width("-")):
         for line in lines:
-            click.echo(_shown(line))
-    click.echo(f"{plural(len(rows), 'model')}; `geneb-ci models show MODEL` prints one")
+            echo(_shown(line))
+    echo(f"{plural(len(rows), 'model')}; `geneb-ci models show MODEL` prints one")
 
 
 def _summary(one: ReadEntry) -> Mapping[str, Any]:
@@ -205,19 +205,19 @@ def verify_command(models: tuple[str, ...], weights: Path | None) -> int:
         except GenebError as error:
             if models and isinstance(error, NothingChecked):
                 raise
-            click.echo(f"{name}: {_shown(error.message)}")
+            echo(f"{name}: {_shown(error.message)}")
             wrong += 1
             continue
         left = open_points(one.entry)
         absent = not_usable_here(one.entry, layout, found)
         for what, points in (("open", left), ("wrong", absent)):
             if points:
-                click.echo(_shown(f"{name}: {what}: {'; '.join(points)}"))
+                echo(_shown(f"{name}: {what}: {'; '.join(points)}"))
         differ = weights is not None and _compared(one.entry, weights, name) > 0
         wrong += bool(absent) or differ
         complete += not left and not absent and not differ
     total = len(models) or len(found)
-    click.echo(f"{plural(total, 'model')}: {wrong} wrong, {complete} ready for an audit")
+    echo(f"{plural(total, 'model')}: {wrong} wrong, {complete} ready for an audit")
     return Exit.ERRORS if wrong else Exit.CLEAN
 
 
@@ -231,8 +231,8 @@ def _compared(entry: ModelEntry, folder: Path, name: str) -> int:
         if digest != expected:
             wrong += 1
             what = f"sha256 {digest}" if digest else "no such file"
-            click.echo(f"{name}: {file}: {what}, expected sha256 {expected}")
-    click.echo(f"{name}: {len(files) - wrong} of {plural(len(files), 'file')} as pinned")
+            echo(f"{name}: {file}: {what}, expected sha256 {expected}")
+    echo(f"{name}: {len(files) - wrong} of {plural(len(files), 'file')} as pinned")
     return wrong
 
 
@@ -310,7 +310,7 @@ def upgrade_command(
         raise unwritable(output, error, "name another file") from error
     if not quiet:
         entry = "" if undo else f", by the entry of {older.value['model_id']} in the model registry"
-        click.echo(f"wrote {output}: format {'1.0' if undo else '1.1'}{entry}", err=True)
+        echo(f"wrote {output}: format {'1.0' if undo else '1.1'}{entry}", err=True)
     return Exit.CLEAN
 
 

@@ -130,6 +130,12 @@ def new_command(
     layout = find_layout(Path.cwd())
     folders = _folders(layout)
     model = hub_model(repository, revision)
+    if model.has_decoder and not module:
+        raise UsageProblem(
+            f"{model.location} has an encoder and a decoder, and the general extractor runs no "
+            "decoder",
+            "pass --module: the module that it writes takes the states of the encoder",
+        )
     own = _answers(model, given)
     extractor = "builtin:huggingface"
     if module:
@@ -207,7 +213,7 @@ def hub_model(repository: str, revision: str | None) -> HubModel:
         )
     card, counted = info.card_data, info.safetensors
     return HubModel(
-        location=repository,
+        location=_canonical(info.id, repository),
         revision=info.sha or "",
         files=files | {name: digests[name] for name in weights},
         config=read[CONFIG],
@@ -215,6 +221,12 @@ def hub_model(repository: str, revision: str | None) -> HubModel:
         licence=word(getattr(card, "license", None)),
         params=counted.total if counted is not None else None,
     )
+
+
+def _canonical(said: object, asked: str) -> str:
+    """Return the name that the Hub gives a repository: it answers for other letter case as well."""
+    is_name = isinstance(said, str) and re.fullmatch(r"[\w.-]+(/[\w.-]+)?", said, re.ASCII)
+    return str(said) if is_name else asked
 
 
 _READ = (CONFIG, TOKENIZER_CONFIG, *(listed for _, listed in FORMATS))
@@ -329,14 +341,25 @@ QUESTIONS = (
 """In the order in which they are asked."""
 
 
+COMMAND_COLUMNS = 80
+
+
 def _command(*words: str) -> Iterator[str]:
     """Yield the lines of a command of the harness, to be copied as they are."""
-    line = "  geneb-harness"
+    groups: list[list[str]] = [["geneb-harness"]]  # an option and its value stay on one line
     for one in words:
-        if one.startswith("--"):
+        is_value = not one.startswith("--") and groups[-1][0].startswith("--")
+        if is_value and len(groups[-1]) == 1:
+            groups[-1].append(one)
+        else:
+            groups.append([one])
+    first, *rest = map(shlex.join, groups)
+    line = f"  {first}"
+    for one in rest:
+        if len(f"{line} {one} \\") > COMMAND_COLUMNS:
             yield f"{line} \\"
             line = "   "
-        line += f" {shlex.quote(one)}"
+        line += f" {one}"
     yield line
 
 

@@ -15,6 +15,7 @@ from typing import Any, TypeGuard
 
 import click
 
+from geneb_ci.cli.main import echo
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.config import benchmark_of, find_layout
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
@@ -242,7 +243,7 @@ def pack_command(
     write_files(path.parent, {path.name: text.encode()})
     _say(packed)
     cells = sum(len(tasks) for tasks in packed.results.values())
-    click.echo(f"wrote {path}: {cells} of {len(benchmark.regimes) * len(benchmark.tasks)} cells")
+    echo(f"wrote {path}: {cells} of {len(benchmark.regimes) * len(benchmark.tasks)} cells")
     return Exit.CLEAN if packed.is_whole else Exit.ERRORS
 
 
@@ -263,10 +264,10 @@ def _require(known: dict[str, Any], place: Path) -> None:
 
 def _say(packed: Packed) -> None:
     for regime, missing in packed.missing.items():
-        click.echo(f"{regime}: {len(missing)} missing: {first_and_more(missing)}", err=True)
+        echo(f"{regime}: {len(missing)} missing: {first_and_more(missing)}", err=True)
     for regime, doubled in packed.doubled.items():
         for task, names in doubled.items():
-            click.echo(
+            echo(
                 f"{regime}: {task} has {len(names)} logs: "
                 f"{first_and_more([quoted(n) for n in names])}",
                 err=True,
@@ -275,9 +276,9 @@ def _say(packed: Packed) -> None:
     for name, reason in packed.broken.items():
         reasons.setdefault(reason, []).append(quoted(name))
     for reason, names in reasons.items():
-        click.echo(f"{first_and_more(names)} cannot be used: {reason}", err=True)
+        echo(f"{first_and_more(names)} cannot be used: {reason}", err=True)
     if packed.foreign:
-        click.echo(
+        echo(
             "ignored, no task id in the file name: "
             f"{first_and_more([quoted(n) for n in packed.foreign])}",
             err=True,

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import click
-
 from geneb_ci.check.registry import CHANGE_RULES, RULES
 from geneb_ci.check.runner import Report
+from geneb_ci.cli.main import echo
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import Exit, UsageProblem
 from geneb_ci.common.types import Hex40
@@ -106,7 +105,7 @@ def _note(text: str) -> None:
 
 
 def _say(text: str) -> None:
-    click.echo(text, err=True)
+    echo(text, err=True)
 
 
 def merged_comparison(github: "GitHub", layout: Layout, numbers: Sequence[int]) -> Comparison:

@@ -14,6 +14,7 @@ from geneb_ci.board.page import write_page
 from geneb_ci.board.rows import encode
 from geneb_ci.board.site.inputs import Built, Site, site_of
 from geneb_ci.check.runner import files_of
+from geneb_ci.cli.main import echo
 from geneb_ci.cli.repository import (
     HEAD,
     Loaded,
@@ -64,7 +65,7 @@ def show_health(space: Space, made: Generation, repository: GitRepository) -> Ex
     """Print which generation is live; return 11 if it is not the expected one or incomplete."""
     health = attempt(lambda: look(space, made, repository), say=say)
     for line in health_lines(space.resource, health, made.manifest):
-        click.echo(line)
+        echo(line)
     return Exit.CLEAN if health.sound else Exit.ERRORS
 
 
@@ -73,22 +74,22 @@ def show_changes(space: Space, intent: Newest) -> Exit:
     made = intent.made
     state = attempt(space.state, say=say)
     if intent.is_live(state):
-        click.echo(f"{space.resource}: nothing would change; {named(made.manifest)} is live")
+        echo(f"{space.resource}: nothing would change; {named(made.manifest)} is live")
         return Exit.CLEAN
     intent.generation(state)
     live = attempt(lambda: space.read(BOARD, state.head), say=say) if BOARD in state.files else None
     files = file_changes(state, made)
     others = len(state.files.keys() - {change.name for change in files})
     board = made.files[BOARD]
-    click.echo(preview_line(space.resource, made.manifest, state.manifest))
+    echo(preview_line(space.resource, made.manifest, state.manifest))
     for line in changes(Preview(files, row_changes(live, board), others, models_of(board))):
-        click.echo(line)
+        echo(line)
     return Exit.CLEAN
 
 
 def say(line: str) -> None:
     """Print a progress message to standard error."""
-    click.echo(line, err=True)
+    echo(line, err=True)
 
 
 SPACE = click.option("--space", metavar="OWNER/NAME", help="Space; default: HF_OIDC_RESOURCE.")
@@ -124,7 +125,7 @@ def publish_command(space: str | None, dry_run: bool, verify: bool, expect: str 
     if dry_run:
         return show_changes(target, Newest(made, repository))
     done = push(target, Newest(made, repository), say=say)
-    click.echo(published_line(target.resource, done))
+    echo(published_line(target.resource, done))
     return Exit.CLEAN
 
 
@@ -154,12 +155,12 @@ def rollback_command(generation: str, space: str | None, *, fetched: bool) -> in
     else:
         code, rebuilt = built(repository, held.manifest.source_commit)
         if rebuilt is None:
-            click.echo(f"  fix: {AS_PUBLISHED}", err=True)
+            echo(f"  fix: {AS_PUBLISHED}", err=True)
             return code
         hold_against(held.manifest, rebuilt)
         made = rebuilt
     done = push(target, Earlier(made, covers, repository), say=say)
-    click.echo(published_line(target.resource, done))
+    echo(published_line(target.resource, done))
     return Exit.CLEAN
 
 
@@ -269,7 +270,7 @@ def export_command(
     }
     made = dict(files[format_])
     write_page(out, made)
-    click.echo(f"wrote {plural(len(made), 'file')} to {out}: {plural(len(site.entries), 'model')}")
+    echo(f"wrote {plural(len(made), 'file')} to {out}: {plural(len(site.entries), 'model')}")
     return Exit.CLEAN
 
 

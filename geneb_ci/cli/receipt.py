@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from geneb_ci.check.runner import files_of
-from geneb_ci.cli.main import LazyGroup
+from geneb_ci.cli.main import LazyGroup, echo
 from geneb_ci.cli.shared import Mebibytes, Seconds, format_option
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import Exit, UsageProblem
@@ -63,7 +63,7 @@ def _say(*, quiet: bool) -> Callable[[str], None]:
 
 def _echo(line: str, *, err: bool = False) -> None:
     """Print a line that may have names of a submission."""
-    click.echo(visible(line, len(line) * 10), err=err)
+    echo(visible(line, len(line) * 10), err=err)
 
 
 def _names(words: tuple[str, ...]) -> tuple[str, ...]:
@@ -166,7 +166,7 @@ def pull_command(
         for task in names:
             files.file(task)
         also = f", and {predicted.name}" if (predicted := files.predictions()) else ""
-    click.echo(f"{into}: {plural(len(names), 'file')}{also}, each as the receipt says")
+    echo(f"{into}: {plural(len(names), 'file')}{also}, each as the receipt says")
     return Exit.CLEAN
 
 
@@ -212,8 +212,8 @@ def push_command(file: Path, folder: Path, repo: str, definition: Path | None, q
     say(f"{count}; {network_text(size, 'send')}")
     made = upload(remote, paths, say=say, message=PUSHED, ours=())
     written = write_location(file, ReceiptLocation(kind=HUB, address=repo, revision=made.revision))
-    click.echo(f"{remote.resource}: {'pushed' if made.new else 'nothing changed'}")
-    click.echo(f"{file}: location {'written' if written else 'unchanged'}, {made.revision}")
+    echo(f"{remote.resource}: {'pushed' if made.new else 'nothing changed'}")
+    echo(f"{file}: location {'written' if written else 'unchanged'}, {made.revision}")
     return Exit.CLEAN
 
 
@@ -245,10 +245,10 @@ def seen_command(paths: tuple[Path, ...], is_written: bool) -> int:
         looked, lost = looked + 1, lost + bool(missing)
         _echo(f"{path}: {missing or 'there'}")
         seen = noted(seen, submission.model_id, receipt.root, today, there=not missing)
-    click.echo(f"{plural(looked, 'published receipt')}, {lost} not there")
+    echo(f"{plural(looked, 'published receipt')}, {lost} not there")
     if is_written and notes is not None and seen != before:
         write_seen(notes, seen)
-        click.echo(f"wrote {notes}")
+        echo(f"wrote {notes}")
     return Exit.ERRORS if lost else Exit.CLEAN
 
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import click
 
 from geneb_ci.check.runner import files_of
+from geneb_ci.cli.main import echo
 from geneb_ci.cli.shared import format_option
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.config import benchmark_of, find_layout
@@ -101,9 +102,9 @@ def predictions_command(word: str, definition: Path | None) -> int:
     found = named.required()
     wrong = contradictions(named.subject.submission, found, named.subject.benchmark)
     for line in wrong:
-        click.echo(line)
+        echo(line)
     tasks = plural(len(found.tasks), "task")
-    click.echo(
+    echo(
         f"{plural(len(wrong), 'contradiction')} in {tasks}" if wrong
         else f"{tasks}: every matrix and digest follows from the predictions"
     )  # fmt: skip
@@ -188,18 +189,18 @@ def pairs_command(paths: tuple[Path, ...], receipts: Path | None, is_written: bo
             here = folder if folder is not None and folder.is_dir() else None
             rows[path] = submission, receipt, here
             to_fetch += 0 if here is not None else receipt.predictions.bytes
-    click.echo(f"{plural(len(rows), 'row')} with predictions, {size_text(to_fetch)} to fetch")
+    echo(f"{plural(len(rows), 'row')} with predictions, {size_text(to_fetch)} to fetch")
     found: dict[str, Predictions] = {}
     left_out = 0
     for path, (submission, receipt, here) in rows.items():
         why = _noted(submission, receipt, here, benchmark, found)
         left_out += bool(why)
-        click.echo(f"{path}: {why or 'noted'}")
+        echo(f"{path}: {why or 'noted'}")
     shared = errors_shared(found, benchmark)
-    click.echo(f"{plural(len(found), 'row')} noted, {left_out} left out")
+    echo(f"{plural(len(found), 'row')} noted, {left_out} left out")
     if is_written and layout.policy is not None:
         write_seen(layout.policy / PAIRS, shared)
-        click.echo(f"wrote {layout.policy / PAIRS}")
+        echo(f"wrote {layout.policy / PAIRS}")
     return Exit.ERRORS if left_out else Exit.CLEAN
 
 

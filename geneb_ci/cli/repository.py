@@ -10,6 +10,7 @@ from geneb_ci.board.board import SubmissionsRefused, entries_of
 from geneb_ci.board.columns import Entry
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.check.runner import Report
+from geneb_ci.cli.main import echo
 from geneb_ci.cli.shared import PARAGRAPH, exit_code, row_width, watch_checks, width
 from geneb_ci.common.config import Layout, LayoutKind, find_layout
 from geneb_ci.common.errors import Exit, UsageProblem
@@ -56,8 +57,8 @@ def layout_here() -> Layout:
 
 def refused(report: Report, refusal: str = "nothing was built") -> Exit:
     """Print why there are no rows, and return the exit code."""
-    click.echo(render("text", report), nl=False)
-    click.echo(f"{refusal}: every submission must pass every check", err=True)
+    click.echo(render("text", report, width=width()), nl=False)
+    echo(f"{refusal}: every submission must pass every check", err=True)
     return exit_code(report, strict=False)
 
 
@@ -111,9 +112,9 @@ def tell(model: str) -> None:
     for line in others:
         click.echo(fitted(f"  {escape(line)}", row_width()), nl=False)
     for line in events:
-        click.echo(line)
+        echo(line)
     if no_history:
-        click.echo(f"its history cannot be read: {escape(no_history)}", err=True)
+        echo(f"its history cannot be read: {escape(no_history)}", err=True)
 
 
 def _unknown(name: str, layout: Layout, models: list[str]) -> UsageProblem:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 import click
 
 from geneb_ci.check.report import Report
+from geneb_ci.cli.main import echo
 from geneb_ci.common.errors import Exit, UsageProblem, unwritable
 from geneb_ci.render.formats import FORMATS, WIDTH, Verdict, verdict
 
@@ -119,7 +120,7 @@ def write(output: Output, text: str) -> None:
         Path(output.path).write_text(text, encoding="utf-8")
     except OSError as error:
         raise unwritable(output.path, error, "name another file") from error
-    click.echo(f"wrote {output.path}", err=True)
+    echo(f"wrote {output.path}", err=True)
 
 
 def width(path: str = STDOUT, widest: int = WIDEST, unknown: int = WIDTH) -> int:

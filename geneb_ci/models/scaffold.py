@@ -22,6 +22,8 @@ LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 LENGTH_MAX = 10_000_000  # tokens; transformers writes 10**30 where a tokenizer has no limit
 WORD_MAX = 100  # letters of a name that is taken from a repository
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+/-]*")
+TEXT_CONFIG = "text_config"
+"""Member of a configuration that has several parts."""
 CONFIG, TOKENIZER_CONFIG, TOKENIZER = "config.json", "tokenizer_config.json", "tokenizer.json"
 TOKENIZER_FILES = (TOKENIZER_CONFIG, TOKENIZER, "vocab.txt", "vocab.json", "spiece.model")
 FORMATS = (
@@ -47,8 +49,10 @@ class HubModel:
     params: int | None
 
     def number(self, names: tuple[str, ...]) -> int | None:
-        """Return the first of these numbers that the configuration has."""
-        found = (self.config.get(name) for name in names)
+        """Return the first of these numbers that the configuration has, or that of its text."""
+        inner = self.config.get(TEXT_CONFIG)
+        parts = (self.config, inner if isinstance(inner, dict) else {})
+        found = (part.get(name) for part in parts for name in names)
         return next((one for one in found if type(one) is int and one > 0), None)
 
     @property
@@ -73,6 +77,11 @@ class HubModel:
     def has_code(self) -> bool:
         """Whether the repository brings code of its own."""
         return "auto_map" in self.config or "auto_map" in self.tokenizer
+
+    @property
+    def has_decoder(self) -> bool:
+        """Whether it has an encoder and a decoder, and so does not run on a sequence alone."""
+        return self.config.get("is_encoder_decoder") is True
 
     @property
     def model_class(self) -> str:
@@ -291,7 +300,7 @@ class {own.class_name}(BaseEmbeddingExtractor):
         self.tokenizer = AutoTokenizer.from_pretrained(name_model, **pinned)
         self.tokenizer.padding_side = "right"
         model = AutoModel.from_pretrained(name_model, dtype=torch.{own.dtype}, **pinned)
-        self.model = model.to(device).eval()
+        self.model = model{".get_encoder()" if model.has_decoder else ""}.to(device).eval()
 
     def extract_embeddings(self, sequences, batch_size=1):
         rows = []

@@ -34,6 +34,7 @@ BUBBLEWRAP_LEAST = (0, 8)
 TRIAL_SECONDS = 60
 """NumPy is imported in half a second; on two cores with twenty busy processes in more than 10 s."""
 TRUE = "/usr/bin/true"
+TRACEBACK = "Traceback (most recent call last):"
 IMPORTS = "import numpy, reference_harness.worker"
 """What every run imports, from the packages and the harness that it is shown."""
 
@@ -108,7 +109,10 @@ def trial(sandbox: Sandbox) -> str | None:
                 process.kill()
                 return f"{inner[0]} did not end within {TRIAL_SECONDS} s inside it"
         if process.returncode != 0:
-            words = " ".join(said.decode("utf-8", "backslashreplace").split())
+            lines = said.decode("utf-8", "backslashreplace").splitlines()
+            # Of a traceback only the last line says what is wrong.
+            shown = lines[-1:] if lines[:1] == [TRACEBACK] else lines
+            words = " ".join(" ".join(shown).split())
             settings = mounts.refusing_settings()
             return "; ".join([words or f"exit code {process.returncode}", *settings])
     return None

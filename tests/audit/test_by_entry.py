@@ -187,7 +187,7 @@ WRONG = {
     ),
     "unknown extractor": (
         'schema_version = "1.0"\n[weights]\nkind = "none"\n[run]\nextractor = "builtin:nope"',
-        "builtin:nope: the harness has no such extractor",
+        "builtin:nope: not found in the harness",
     ),
 }
 

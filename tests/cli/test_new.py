@@ -11,6 +11,7 @@ from typing import Any, get_args
 
 import click
 import pytest
+from transformers import T5Config, T5Model
 
 from geneb_ci.cli.main import main
 from geneb_ci.cli.models import open_points
@@ -154,6 +155,43 @@ def test_the_properties_of_the_extractor_hold(place, hub, tmp_path, way):
         env={"HF_ENDPOINT": hub.endpoint, "HF_HOME": str(tmp_path / "hf"), "COLUMNS": "120"},
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_an_encoder_with_a_decoder_is_read_by_a_module(place, hub, tiny, tmp_path, capsys):
+    """A T5 with random weights: the states are those of its encoder."""
+    model = T5Model(T5Config(vocab_size=64, d_model=32, d_kv=8, d_ff=32, num_layers=2, num_heads=4))
+    model.save_pretrained(tmp_path / "t5")
+    files = {path.name: path.read_bytes() for path in (tmp_path / "t5").iterdir()}
+    hub.create(f"models/{REPOSITORY}", {**tiny, **files})
+    more = ("--max-length", "64")
+    assert new(*more) == 2
+    assert "pass --module" in capsys.readouterr().err
+    assert new("--module", *more) == 0
+    done = forked.run(
+        *("reference_harness", "extractors", "check"),
+        *("submissions/extractors/tiny_dna.py:ModelTinyDna", "--model", REPOSITORY),
+        *("--select", "loads", "--select", "padding"),
+        cwd=place,
+        env={"HF_ENDPOINT": hub.endpoint, "HF_HOME": str(tmp_path / "hf"), "COLUMNS": "120"},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_name_is_the_one_that_the_hub_gives(place, hub):
+    """It answers for other letter case, and for a name that a repository had before."""
+    hub.told = CARD_DATA | {"id": "Example/Tiny-DNA"}
+    assert new() == 0
+    entry = tomllib.loads((place / "leaderboard/policy/models/Tiny-DNA.toml").read_text())
+    assert entry["weights"]["location"] == "Example/Tiny-DNA"
+
+
+def test_facts_of_a_model_of_several_parts_are_those_of_its_text(place, hub, tiny):
+    inner = {"hidden_size": 640, "max_position_embeddings": 48}
+    lost = dict.fromkeys(("hidden_size", "max_position_embeddings"))
+    changed(hub, tiny, "config.json", text_config=inner, **lost)
+    assert new() == 0
+    entry = tomllib.loads((place / "leaderboard/policy/models/tiny-dna.toml").read_text())
+    assert (entry["embedding_dim"], entry["max_tokens"]) == (640, 48)
 
 
 @pytest.mark.usefixtures("hub")

@@ -1,5 +1,7 @@
 """The Python interface: what the commands print, the page's examples, and what a notebook shows."""
 
+import enum
+import inspect
 import io
 import json
 import os
@@ -8,7 +10,9 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,6 +27,11 @@ from tests.cli.repository import put, real_repository, small_repository
 from tests.hostile.conftest import hostile_folder as hostile_folder  # noqa: PLC0414 (a fixture)
 from tests.paths import PUBLIC, ROOT
 from tests.small import BENCHMARK_FILE, small
+
+
+def value(name: str) -> Any:
+    return getattr(geneb_ci, name)
+
 
 PAGE = (ROOT / "docs/python.md").read_text(encoding="utf-8")
 HOSTILE = "<script>alert(1)</script>\u202e\x1b[31m"
@@ -182,12 +191,75 @@ def test_every_example_of_the_page_runs(rows, monkeypatch, capsys):
     assert "--unsigned writes no record" in out
 
 
-def test_the_page_has_each_function_and_each_public_name():
-    functions = ("check", "fix", "build", "recommend", "verify", "audit")
-    assert [name for name in functions if f"\n## {name}\n\n`{name}(" not in PAGE] == []
-    others = {*dir(geneb_ci)} - {"__version__", "Severity", *functions}
-    assert [name for name in others if f"`{name}`" not in PAGE.replace("geneb_ci.", "")] == []
-    assert len(blocks()) > len(functions)
+FUNCTIONS = [name for name in geneb_ci.__all__ if inspect.isroutine(inspect.unwrap(value(name)))]
+CLASSES = [name for name in geneb_ci.__all__ if isinstance(value(name), type)]
+
+
+def test_every_public_name_is_a_function_a_class_or_the_version():
+    assert sorted([*FUNCTIONS, *CLASSES, "__version__"]) == sorted(geneb_ci.__all__)
+    assert sorted(geneb_ci.__all__) == sorted(dir(geneb_ci))
+    assert FUNCTIONS == ["check", "audit", "build", "fix", "recommend", "verify"]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_page_has_signature_errors_and_an_example_of(name):
+    """Parameters in their order with their defaults, what is returned, what is raised."""
+    section = PAGE.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+    (shown,) = re.findall(rf"\A\n`{name}\((.*?)\) -> ([^`]+)`\n", section, re.DOTALL)
+    signature = inspect.signature(inspect.unwrap(value(name)))
+    assert " ".join(shown[0].split()) == ", ".join(parameters(signature))
+    returned = signature.return_annotation
+    assert shown[1] == getattr(returned, "__name__", str(returned))
+    assert re.search(r"\braises?\b", section, re.IGNORECASE)
+    assert re.search(r"^```python\n", section, re.MULTILINE)
+    for parameter in signature.parameters.values():
+        assert parameter.annotation is not parameter.empty
+
+
+def parameters(signature: inspect.Signature) -> Iterator[str]:
+    """Yield the parameters of a signature as the page writes them: without types."""
+    was_named = any(
+        one.kind is one.VAR_POSITIONAL for one in signature.parameters.values()
+    )  # what follows `*sources` is by name anyway
+    for name, one in signature.parameters.items():
+        if one.kind is one.VAR_POSITIONAL:
+            yield f"*{name}"
+            continue
+        if one.kind is one.KEYWORD_ONLY and not was_named:
+            was_named = True
+            yield "*"
+        if one.default is one.empty:
+            yield name
+        else:
+            default = "..." if callable(one.default) else json.dumps(one.default)
+            yield f"{name}={PYTHON.get(default, default)}"
+
+
+PYTHON = {"null": "None", "true": "True", "false": "False", "[]": "()"}
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_the_page_has_every_public_attribute_of(name):
+    assert f"`{name}`" in PAGE.replace("geneb_ci.", "")
+    page = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`\n]+)`", PAGE))))
+    if issubclass(value(name), Exception):
+        assert re.search(rf"\| `{name}` \| \S", PAGE) or name == "GenebError"
+        return
+    if issubclass(value(name), enum.Enum):
+        assert {one.value for one in value(name)} <= {*re.findall(r"[\w-]+", PAGE)}
+        return
+    attributes = {one for one in vars(value(name)) if not one.startswith("_")}
+    attributes |= {*getattr(value(name), "__annotations__", {})}
+    assert sorted(attributes - page - INTERNAL.get(name, set())) == []
+
+
+INTERNAL = {
+    "BuiltBoard": {"page"},
+    "Finding": {"sort_key"},
+    "Machine": {"gpu", "scored_as"},
+    "Recommendation": {"model_config"},
+}
+"""For the package itself, and not promised."""
 
 
 def test_nothing_is_imported_before_it_is_used():

@@ -221,7 +221,7 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (folder / "typos.toml").write_text(
         'schema_version = "1.0"\n[weights]\nkind = "none"\n[run]\nextractor = "builtin:nope"\n'
     )
-    assert "builtin:nope: the harness has no such extractor" in said("verify", "typos", code=11)
+    assert "builtin:nope: not found in the harness" in said("verify", "typos", code=11)
     (folder / "broken.toml").write_text("params = 1")
     assert "ready" in said("list"), "one that is broken does not hide the others"
     assert "broken.toml: schema_version: Field required" in said("verify", code=11)

@@ -13,19 +13,13 @@ import pytest
 from geneb_ci.board.page import FIXED
 from geneb_ci.common.shipped import toolkit_files
 from geneb_ci.github.new_repository import copied_files
+from tests.packaging.wheel import built
 from tests.paths import ROOT, SUBMISSIONS
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-    )
-    return Path(next(folder.glob("*.whl")))
+    return built(tmp_path_factory.mktemp("wheel"))
 
 
 def test_it_carries_schemas_policy_and_page(wheel):

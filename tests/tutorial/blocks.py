@@ -1,8 +1,9 @@
 """The fenced blocks of a page as a session: commands that are typed, files that are saved.
 
 What to do with a block stands in a comment above it, which readers of the page do not see:
-`<!-- file: PATH -->` saves it, `<!-- exit code N -->` is what its last command exits with, and
-`<!-- not run: REASON -->` leaves it out. A block of shell commands that has no comment is run.
+`<!-- file: PATH -->` saves it, `<!-- exit code N -->` is what its last command exits with,
+`<!-- run by TEST -->` names a test of its own that runs it, and `<!-- not run: REASON -->` leaves
+it out. A block of shell commands that has no comment is run.
 """
 
 import re
@@ -39,6 +40,11 @@ class Block(NamedTuple):
     def reason(self) -> str | None:
         """Return why it is not run, or None."""
         return self._after("not run: ")
+
+    @property
+    def test(self) -> str | None:
+        """Return the test of its own that runs it, or None."""
+        return self._after("run by ")
 
     @property
     def file(self) -> str | None:
@@ -101,7 +107,7 @@ class Session:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(block.text, encoding="utf-8")
             return
-        if block.kind != SHELL or block.reason is not None:
+        if block.kind != SHELL or block.reason is not None or block.test is not None:
             return
         commands = block.typed()
         for number, (command, shown) in enumerate(commands, 1):

@@ -13,12 +13,14 @@ import pytest
 from geneb_ci.cli.main import main
 from geneb_ci.github import errors
 from tests.init.conftest import IMPATIENT, identity, servers
+from tests.packaging.wheel import installed
 from tests.paths import IMPORTABLE, ROOT, SUBMISSIONS, outside_rows
 from tests.tutorial.blocks import SHELL, Block, Session, blocks, in_fork, is_shown
 
 __all__ = ["identity", "servers"]
 COMMANDS_MAX = 10
 """What a newcomer types before the files are ready, the installation included."""
+SYSTEM = "/usr/local/bin:/usr/bin:/bin"
 PLAYED = ("check.md", "models.md")
 """Pages, beside the tutorials, whose commands are typed in a repository of the public rows."""
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -48,7 +50,19 @@ def play(session: Session, name: str) -> None:
 
 
 def test_from_nothing_to_a_pull_request_that_passes(tmp_path, identity):
-    session = Session(tmp_path, clean(identity))
+    """In an environment that has the wheel, and a shell that knows nothing else."""
+    programs = installed(tmp_path)
+    environment = {"HOME": str(identity), "PATH": f"{programs}:{SYSTEM}", "COLUMNS": "80"}
+
+    def run(words, cwd, env):
+        command = [programs / words[0], *words[1:]]
+        return subprocess.run(
+            command, cwd=cwd, env=dict(env), capture_output=True, text=True, check=False
+        )
+
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    session = Session(folder, environment, run)
     play(session, "tutorial.md")
     assert session.typed >= COMMANDS_MAX - 1
     typed = [one for block in page("tutorial.md") if block.kind == SHELL for one in block.typed()]
@@ -92,12 +106,16 @@ def test_each_block_is_run_or_says_why_not(path):
     """A test that a reason names exists; what is no command and no Python is data."""
     for block in blocks(path.read_text(encoding="utf-8")):
         if block.kind in {SHELL, "python"} and block.file is None:
-            is_run = block.kind == SHELL and (path.name in PLAYED or "tutorial" in path.name)
+            is_played = block.kind == SHELL and (path.name in PLAYED or "tutorial" in path.name)
             where = f"{path.name}:{block.line}"
+            is_run = is_played or block.test is not None
             assert is_run or block.reason is not None, f"{where}: run it, or say why not"
-            named = re.findall(r"(?:tests|docs)/[\w/.-]*\w/?", block.reason or "")
+            named = re.findall(r"(?:tests|docs)/[\w/.-]*\w/?", block.reason or block.test or "")
             assert [one for one in named if not outside_rows(one).exists()] == [], where
             assert block.reason is None or len(block.reason) >= REASON_MIN, where
+            if block.test is not None:  # it reads this page, and so every block of it
+                text = outside_rows(block.test).read_text(encoding="utf-8")
+                assert path.relative_to(ROOT).as_posix() in text, where
 
 
 @pytest.mark.parametrize(

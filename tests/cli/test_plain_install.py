@@ -1,0 +1,156 @@
+"""What `pip install geneb-ci` installs, without extras: each command works or names the extra."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+
+import pytest
+from rich.cells import cell_len
+
+from geneb_ci.cli.main import COMMANDS
+from tests.paths import ROOT, SUBMISSIONS
+
+EXTRAS = (
+    *("cryptography", "fsspec", "github", "huggingface_hub", "numpy", "pandas", "pyarrow"),
+    *("py_arkworks_bls12381", "ray", "requests", "ruff", "safetensors", "scipy", "sigstore"),
+    *("sklearn", "threadpoolctl", "torch", "transformers", "urllib3", "uv", "yaml"),
+)
+"""Modules of the packages that only extras bring."""
+BLOCKER = f"""
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name in {EXTRAS!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Absent())
+"""
+DRIVER = """
+import json, os, sys, tempfile
+from geneb_ci.cli.main import main
+found = []
+for words in json.loads(sys.argv[1]):
+    with tempfile.TemporaryFile() as said:
+        if not (child := os.fork()):
+            os.dup2(said.fileno(), 1)
+            os.dup2(said.fileno(), 2)
+            code = main(words)
+            sys.stdout.flush()
+            os._exit(code)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        said.seek(0)
+        found.append([code, said.read().decode()])
+print(json.dumps(found))
+"""
+NEEDS = {
+    "check submissions/GROVER.json": "",
+    "rules": "",
+    "explain missing-task": "",
+    "explain GROVER": "",
+    "matrices submissions/GROVER.json": "",
+    "label": "",
+    "build --out out --no-diagnostics": "",
+    "build --out board": "build",
+    "serve": "build",
+    "recommend": "build",
+    "findings": "build",
+    "publish --space a/b": "build",
+    "rollback 1 --space a/b": "hub",
+    "ledger": "",
+    "diff --base HEAD": "build",
+    "replay --rules HEAD": "",
+    "pack logs": "",
+    "import logs": "",
+    "export --to csv --out csv": "",
+    "export --to croissant --out croissant": "",
+    "export --to every-eval-ever --out eee": "",
+    "export --to eval-results --out results": "hub",
+    "export --to parquet --out parquet": "parquet",
+    "audit submissions/GROVER.json": "audit",
+    "audit verify": "audit",
+    "audit keygen --output key.pem": "audit",
+    "receipt verify submissions/GROVER.json": "",
+    "receipt push submissions/GROVER.json --folder .": "",
+    "new a/b": "hub",
+    "models": "",
+    "models show GROVER": "",
+    "models verify GROVER": "harness",
+    "data push . --repo a/b": "hub",
+    "data verify data": "harness",
+    "upgrade submissions/GROVER.json --output new.json": "",
+    "probe receipts": "harness",
+    "reconcile": "github",
+    "report verdict": "github",
+    "triage --repo a/b": "github",
+    "init board --repo a/b": "github",
+    "extractor list": "harness",
+    "extractor check kmer": "harness",
+    "doctor": "",
+    "doctor --github a/b": "github",
+}
+"""A command line to the extra that it needs; those of the harness run in a process of their own."""
+HARNESS = {"data", "probe", "extractor"}
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory) -> dict[str, tuple[int, str]]:
+    """Run every command line in a repository of one row, with what the core brings alone."""
+    root = tmp_path_factory.mktemp("plain")
+    for name in ("site", "repository/submissions", "repository/logs", "repository/leaderboard"):
+        (root / name).mkdir(parents=True)
+    (root / "site/sitecustomize.py").write_text(BLOCKER, encoding="utf-8")
+    place = root / "repository"
+    (place / "submissions/GROVER.json").write_bytes((SUBMISSIONS / "GROVER.json").read_bytes())
+    for name in ("schemas", "leaderboard/policy"):
+        shutil.copytree(ROOT / name, place / name)
+    subprocess.run(["git", "init", "--quiet", "."], cwd=place, check=True)
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run([*git, "add", "."], cwd=place, check=True)
+    subprocess.run([*git, "commit", "--quiet", "-m", "x"], cwd=place, check=True)
+    paths = f"{root / 'site'}{os.pathsep}{ROOT}"
+    env = {"PATH": os.environ["PATH"], "HOME": str(root), "PYTHONPATH": paths, "COLUMNS": "80"}
+    ours = [one for one in NEEDS if one.split()[0] not in HARNESS or "push" in one]
+    command = [sys.executable, "-c", DRIVER, json.dumps([one.split() for one in ours])]
+    done = subprocess.run(command, cwd=place, env=env, capture_output=True, text=True, check=True)
+    found = {
+        one: (code, text) for one, (code, text) in zip(ours, json.loads(done.stdout), strict=True)
+    }
+    for one in NEEDS.keys() - found.keys():
+        command = [sys.executable, "-m", "geneb_ci", *one.split()]
+        ended = subprocess.run(
+            command, cwd=place, env=env, capture_output=True, text=True, check=False
+        )
+        found[one] = ended.returncode, ended.stdout + ended.stderr
+    return found
+
+
+def test_every_command_is_tried():
+    assert {one.split()[0] for one in NEEDS} == COMMANDS.keys()
+
+
+@pytest.mark.parametrize("line", NEEDS)
+def test_a_command_works_or_names_the_extra(line, said):
+    code, text = said[line]
+    assert "Traceback" not in text
+    assert "internal error" not in text
+    named = f"geneb-ci[{NEEDS[line]}]"
+    if NEEDS[line]:
+        assert named in " ".join(text.split()), text
+        assert code != 0
+    else:
+        assert "geneb-ci[" not in text
+
+
+@pytest.mark.parametrize("line", NEEDS)
+def test_what_it_prints_fits_eighty_columns(line, said):
+    """A pipe that is told of 80 columns, as a dumb terminal is; JSON and words stay whole."""
+    _, text = said[line]
+    wide = [one for one in text.splitlines() if cell_len(one) > 80 and " " in one.strip()]
+    assert (wide, "\x1b" in text) == ([], False)
+
+
+def test_every_extra_is_one_that_exists():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert {one for one in NEEDS.values() if one} <= {*project["optional-dependencies"]}
