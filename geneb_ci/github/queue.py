@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from geneb_ci.common.types import TrustLevel
-from geneb_ci.github.api import GitHub
+from geneb_ci.github.api import GitHub, first_of_heads
 from geneb_ci.github.batch import prefetch_talks
 from geneb_ci.github.comment import AUDIT_RECORD, Receipt, receipt_on
 from geneb_ci.github.errors import ForgeProblem, RateLimited
 from geneb_ci.github.replies import Pull
 from geneb_ci.github.report import AGREES, ASKED, DIFFERS, FAILED, RUNNING
-from geneb_ci.github.verdict import PASSING, PullOutcome
+from geneb_ci.github.verdict import PASSING, PENDING, PullOutcome
 from geneb_ci.github.waits import Wait, read_waits
 from geneb_ci.render.plain import visible
 
@@ -99,6 +99,8 @@ class Said(NamedTuple):
     state: str | None = None
     """State of the status on its head; None if it was not read."""
     wait: Wait | None = None
+    first: int | None = None
+    """Number of the first open pull request with its head; None if that is itself."""
 
 
 def read_queue(github: GitHub) -> Queue:
@@ -108,12 +110,13 @@ def read_queue(github: GitHub) -> Queue:
     """
     pulls = list(github.open_pulls())
     prefetch_talks(github, [pull.number for pull in pulls])
-    waits = read_waits(github).waits
+    waits, first = read_waits(github).waits, first_of_heads(pulls)
     found = []
     for pull in pulls:
         talk = github.talks.get(pull.number)
         state = talk.state if talk is not None else None
-        found.append((pull, Said(_receipt(github, pull), state, waits.get(pull.number))))
+        same = first[pull.head.sha] if first[pull.head.sha] != pull.number else None
+        found.append((pull, Said(_receipt(github, pull), state, waits.get(pull.number), same)))
     return queue(found, github.wire.now)
 
 
@@ -138,7 +141,7 @@ def _row(pull: Pull, said: Said, now: dt.datetime) -> QueueRow:
     age = now - pull.created_at
     receipt = said.receipt if isinstance(said.receipt, Receipt) else None
     known = receipt if receipt is not None and receipt.head_sha == pull.head.sha else None
-    is_stale = known is not None and known.passes and said.state == "pending"
+    is_stale = known is not None and known.passes and said.state == PENDING
     turn, action = _next(pull, said, None if is_stale else known, now)
     author = visible(pull.user.login, _TITLE_MAX) if pull.user is not None else ""
     assignees = tuple(visible(user.login, _TITLE_MAX) for user in pull.assignees)
@@ -179,6 +182,8 @@ def _next(pull: Pull, said: Said, receipt: Receipt | None, now: dt.datetime) -> 
         return Turn.MAINTAINER, "review it manually: its comments cannot be read"
     if pull.draft and idle <= ABANDONED_AFTER:
         return Turn.CONTRIBUTOR, "wait: it is a draft"
+    if said.first is not None:
+        return Turn.MAINTAINER, f"close it: it has the commit of pull request {said.first}"
     if receipt is None:
         return _unjudged(pull, said, idle)
     if receipt.outcome is PullOutcome.CHANGES_NEEDED and idle <= ABANDONED_AFTER:
@@ -193,7 +198,7 @@ def _unjudged(pull: Pull, said: Said, idle: dt.timedelta) -> tuple[Turn, str]:
     """Return who has to act where the head has no verdict, and the next action."""
     if said.wait is not None and said.wait.head_sha == pull.head.sha:
         return Turn.MAINTAINER, said.wait.reason
-    if idle < SWEPT_AFTER or said.state == "pending":
+    if idle < SWEPT_AFTER or said.state == PENDING:
         return Turn.PROGRAM, "wait for the next sweep"
     return Turn.MAINTAINER, f"gh workflow run pr-report.yml -f pr={pull.number}"
 

@@ -15,7 +15,7 @@ Id = Annotated[int, Field(ge=0)]
 class ReplyModel(BaseModel):
     """Base of the models; unknown members are ignored."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True, populate_by_name=True)
+    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
 
 
 class User(ReplyModel):
@@ -133,7 +133,6 @@ class Comment(ReplyModel):
     id: Id
     user: User | None
     body: str = ""
-    association: Annotated[str, Field(alias="author_association")] = "NONE"
 
 
 class Status(ReplyModel):

@@ -21,7 +21,10 @@ from geneb_ci.github.errors import (
 from geneb_ci.github.replies import Comment, Pull
 from geneb_ci.github.sides import main_at
 from geneb_ci.github.verdict import (
+    FAILURE,
+    PENDING,
     STATES,
+    SUCCESS,
     CommandName,
     GroupVerdict,
     PullHead,
@@ -91,14 +94,12 @@ RUNNING, AGREES, DIFFERS, FAILED = (
 )
 AUDIT_STATES = (RUNNING, AGREES, DIFFERS, FAILED)
 """Labels of the state of an audit: a pull request has at most one."""
-_DESCRIPTION_MAX = 140  # GitHub's limit
 
 
-PENDING, FAILURE, SUCCESS = "pending", "failure", "success"
 # Read together right before they are written: what is read is at most half a minute old.
 BATCH = 10
 _QUEUED = "nothing was written; the new commits are queued, and are checked within 15 minutes"
-_STALE = "main has changed since the verdict; it is computed again"
+_STALE = "the verdict no longer holds; it is computed again while this is open to main"
 _AGAIN = "nothing was written; the next sweep compares with the new main"
 _LABEL_FIX = 'create it once: gh label create "{}"'
 
@@ -185,7 +186,7 @@ def _status(github: GitHub, head: PullHead, state: str, text: str) -> Result:
     """Take back a status that passes, or say on a head why there is no verdict."""
     number = str(head.number)
     try:
-        github.set_status(head.head_sha, state, text[:_DESCRIPTION_MAX])
+        github.set_status(head.head_sha, state, text)
     except RateLimited:
         raise
     except GenebError as problem:
@@ -201,7 +202,7 @@ def _group(github: GitHub, group: GroupVerdict, *, is_fresh: bool) -> Result:
     try:
         if not is_fresh:
             raise MainMoved("main has changed since the verdict was computed", _AGAIN)
-        github.set_status(group.head_sha, state, text[:_DESCRIPTION_MAX])
+        github.set_status(group.head_sha, state, text)
     except RateLimited:
         raise
     except GenebError as problem:
@@ -333,10 +334,10 @@ def _comment_once(github: GitHub, number: int, text: str) -> None:
 def _description(verdict: PullVerdict) -> str:
     dispute = verdict.asked.in_force
     if dispute is not None and verdict.state != STATES[verdict.outcome]:
-        return f"disputed by {dispute.login}: {dispute.reason}"[:_DESCRIPTION_MAX]
+        return f"disputed by {dispute.login}: {dispute.reason}"
     if verdict.outcome is PullOutcome.NEEDS_MAINTAINER:
         return "a maintainer has to review this change"
-    return found_line(verdict)[:_DESCRIPTION_MAX]
+    return found_line(verdict)
 
 
 def _same(one: str, other: str) -> bool:

@@ -208,7 +208,7 @@ class GitForge(GitHubServer):
         )
         git(self.repository, "update-ref", "refs/heads/main", sha)
         self.learn(sha)
-        pull["state"] = "closed"
+        pull |= {"state": "closed", "merged_at": pull["updated_at"]}
         return Answer(200, {"sha": sha, "merged": True, "message": "Pull Request merged"})
 
     # Commits that a job makes over the API.
