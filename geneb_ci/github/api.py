@@ -264,15 +264,15 @@ class GitHub:
         parsed(Comment, reply, "the comment")
 
 
-def first_of_heads(pulls: Iterable[Pull]) -> dict[str, int]:
-    """Return the number of the first pull request with each head.
+def numbers_by_head(pulls: Iterable[Pull]) -> dict[str, list[int]]:
+    """Return the numbers of the pull requests with each head, the first one first.
 
-    A commit has one status. It is that of its first pull request, or two would replace each other's
-    in every sweep, and take the places of others in it.
+    A commit has one status: that of its first pull request. Otherwise each of two would replace the
+    other's in every sweep, and take the places of others in it.
     """
-    found: dict[str, int] = {}
-    for pull in pulls:
-        found[pull.head.sha] = min(pull.number, found.get(pull.head.sha, pull.number))
+    found: dict[str, list[int]] = {}
+    for pull in sorted(pulls, key=lambda pull: pull.number):
+        found.setdefault(pull.head.sha, []).append(pull.number)
     return found
 
 

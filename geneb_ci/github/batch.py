@@ -11,7 +11,7 @@ takes the pass back.
 
 import base64
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Annotated, Any, TypeVar
 
@@ -203,26 +203,30 @@ def _comment(said: _Comment) -> Comment:
     return Comment(id=said.databaseId, user=user, body=said.body)
 
 
-def aside(github: GitHub, elsewhere: Sequence[Pull]) -> Iterator[PullHead]:
-    """Yield what is closed or open to another branch, and has a status that passes.
+def aside(github: GitHub, listed: Iterable[Pull], heads: Collection[str]) -> Iterator[PullHead]:
+    """Yield what is closed, or `listed` and to another branch, and has a status that passes.
 
     A status stays on its commit: open to main again, it would pass at once. One query, and one for
-    each 25 of `elsewhere`, those to another branch. Of the closed, the last 50 are looked at; those
-    that were merged are not among them. None where GitHub does not answer.
+    each 25 to another branch. Of the closed, the last 50 are looked at; those that were merged are
+    not among them. None where GitHub does not answer. `heads` are those of the pull requests to
+    main, whose status counts.
     """
+    elsewhere = [one for one in listed if not one.is_to_main]
     prefetch_talks(github, [pull.number for pull in elsewhere])
-    for pull in elsewhere:
-        talk = github.talks.get(pull.number)
-        if talk is not None and talk.state == SUCCESS:
-            yield PullHead(number=pull.number, head_sha=pull.head.sha)
+    found = [
+        (pull.number, pull.head.sha, github.talks[pull.number].state)
+        for pull in elsewhere
+        if pull.number in github.talks
+    ]
     field = (
         f"c: pullRequests(states: CLOSED, first: {CLOSED}, "
         "orderBy: {field: UPDATED_AT, direction: DESC}) { ...Gone }"
     )
-    found = _answers(github, [field], _GONE, _Gone).get("c")
-    for one in found.nodes if found is not None else ():
-        if one.status == SUCCESS:
-            yield PullHead(number=one.number, head_sha=one.headRefOid)
+    for gone in _answers(github, [field], _GONE, _Gone).values():
+        found += [(one.number, one.headRefOid, one.status) for one in gone.nodes]
+    for number, head, state in found:
+        if state == SUCCESS and head not in heads:
+            yield PullHead(number=number, head_sha=head)
 
 
 def prefetch_bases(github: GitHub, main: str, heads: Sequence[str]) -> None:
@@ -311,9 +315,9 @@ REFUSED_MAX = 5
 
 
 def asked_on(
-    github: GitHub, number: int, known: Asked, rights: dict[str, bool]
+    github: GitHub, numbers: Sequence[int], known: Asked, rights: dict[str, bool]
 ) -> tuple[Asked, bool]:
-    """Return what is asked for on a pull request, with the commands since its verdict.
+    """Return what is asked for on pull requests of one head, with the commands since its verdict.
 
     And whether so much was read for it that a verdict should note how far. One request for each new
     author of a command, and one for each hundred comments where more are new than were read
@@ -321,13 +325,16 @@ def asked_on(
     memberships from the token. `rights` keeps who may write, for the next pull request. Raises
     UnexpectedReply where there are more comments than can be read.
     """
-    talk = github.talks.get(number)
-    if talk is None:
-        return known, False
     found = known
     after = max(known.seen, known.command.comment if known.command is not None else 0)
-    are_many = _are_many(talk, after)
-    comments = github.comments(number) if are_many else talk.latest
+    comments: list[Comment] = []
+    is_far = False
+    for number in numbers:
+        talk = github.talks.get(number)
+        are_many = talk is not None and _are_many(talk, after)
+        is_far |= are_many
+        if talk is not None:
+            comments += github.comments(number) if are_many else talk.latest
     refused = 0
     for comment in sorted(comments, key=lambda one: one.id):
         if comment.id <= after or (comment.user is not None and comment.user.id == github.author):
@@ -338,7 +345,7 @@ def asked_on(
         elif command is not None:
             refused += 1
         after = comment.id
-    return found._replace(seen=after), are_many or refused > REFUSED_MAX
+    return found._replace(seen=after), is_far or refused > REFUSED_MAX
 
 
 def _are_many(talk: Talk, after: int) -> bool:

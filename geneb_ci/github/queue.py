@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from geneb_ci.common.types import TrustLevel
-from geneb_ci.github.api import GitHub, first_of_heads
+from geneb_ci.github.api import GitHub, numbers_by_head
 from geneb_ci.github.batch import prefetch_talks
 from geneb_ci.github.comment import AUDIT_RECORD, Receipt, receipt_on
 from geneb_ci.github.errors import ForgeProblem, RateLimited
@@ -100,7 +100,7 @@ class Said(NamedTuple):
     """State of the status on its head; None if it was not read."""
     wait: Wait | None = None
     first: int | None = None
-    """Number of the first open pull request with its head; None if that is itself."""
+    """Number of the first open pull request with its head; None if that was not looked up."""
 
 
 def read_queue(github: GitHub) -> Queue:
@@ -110,13 +110,13 @@ def read_queue(github: GitHub) -> Queue:
     """
     pulls = list(github.open_pulls())
     prefetch_talks(github, [pull.number for pull in pulls])
-    waits, first = read_waits(github).waits, first_of_heads(pulls)
+    waits, heads = read_waits(github).waits, numbers_by_head(pulls)
     found = []
     for pull in pulls:
         talk = github.talks.get(pull.number)
         state = talk.state if talk is not None else None
-        same = first[pull.head.sha] if first[pull.head.sha] != pull.number else None
-        found.append((pull, Said(_receipt(github, pull), state, waits.get(pull.number), same)))
+        first = heads[pull.head.sha][0]
+        found.append((pull, Said(_receipt(github, pull), state, waits.get(pull.number), first)))
     return queue(found, github.wire.now)
 
 
@@ -182,7 +182,7 @@ def _next(pull: Pull, said: Said, receipt: Receipt | None, now: dt.datetime) -> 
         return Turn.MAINTAINER, "review it manually: its comments cannot be read"
     if pull.draft and idle <= ABANDONED_AFTER:
         return Turn.CONTRIBUTOR, "wait: it is a draft"
-    if said.first is not None:
+    if said.first not in {None, pull.number}:
         return Turn.MAINTAINER, f"close it: it has the commit of pull request {said.first}"
     if receipt is None:
         return _unjudged(pull, said, idle)

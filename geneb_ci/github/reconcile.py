@@ -7,6 +7,7 @@ up for a lost event.
 """
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from geneb_ci import __version__
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import GenebError
-from geneb_ci.github.api import GitHub, first_of_heads
+from geneb_ci.github.api import GitHub, numbers_by_head
 from geneb_ci.github.batch import (
     aside,
     asked_on,
@@ -131,9 +132,14 @@ class OpenPulls:
     passing: dict[int, Fingerprint] = field(default_factory=dict)
     """Fingerprints of the pull requests that pass, or passed when the run began."""
 
+    @functools.cached_property
+    def heads(self) -> dict[str, list[int]]:
+        """Numbers by head."""
+        return numbers_by_head(self.pulls)
+
     def others(self, pull: Pull) -> dict[int, Fingerprint]:
         """Return the pull requests with which one is compared: not those with the same head."""
-        same = {one.number for one in self.pulls if one.head.sha == pull.head.sha} | {pull.number}
+        same = {*self.heads.get(pull.head.sha, ()), pull.number}
         return {one: mark for one, mark in self.passing.items() if one not in same}
 
     def fail(self, pull: Pull, problem: GenebError) -> None:
@@ -157,16 +163,14 @@ def sweep(
     """
     with base_of(github, layout) as (main, own):
         listed = sorted(github.all_open_pulls(), key=lambda pull: (pull.updated_at, pull.number))
-        first = first_of_heads(pull for pull in listed if pull.is_to_main)
-        pulls = [pull for pull in listed if first.get(pull.head.sha) == pull.number]
+        pulls = [pull for pull in listed if pull.is_to_main]
         waits = {} if only is not None else read_waits(github).waits
         board = read_board(github, main, pulls, waits, say)
         queued: list[str] = []
         if only is not None:
             board.wanted, board.troubles, board.problems = [only], [], []
         else:
-            elsewhere = [pull for pull in listed if not pull.is_to_main]
-            board.stale += [one for one in aside(github, elsewhere) if one.head_sha not in first]
+            board.stale += aside(github, listed, board.heads)
             if pulls:
                 queued = waiting_groups(github, pulls[0].base.repo.default_branch)
         if not board.wanted and not queued:
@@ -226,9 +230,10 @@ def read_board(
 ) -> OpenPulls:
     """Read what is known of the open pull requests, and choose those that need a verdict."""
     board = OpenPulls(main, list(pulls))
+    prefetch_talks(github, [pull.number for pull in pulls])
+    pulls = [pull for pull in pulls if board.heads[pull.head.sha][0] == pull.number]
     due = [pull for pull in pulls if is_due(waits.get(pull.number), pull.head.sha, github.wire.now)]
     board.settled = sorted(set(waits) - {pull.number for pull in pulls})
-    prefetch_talks(github, [pull.number for pull in pulls])
     for pull in _within_reserve(github, pulls, say):
         if len(board.problems) == FAILED_MAX:
             break
@@ -257,7 +262,8 @@ def _read_one(github: GitHub, board: OpenPulls, pull: Pull, *, is_due: bool) -> 
         receipt = receipt_on(github, pull)
         known = asked = receipt.asked if receipt is not None else Asked()
         if receipt is not None or is_due:
-            asked, is_far = asked_on(github, pull.number, known, board.rights)
+            said = board.heads[pull.head.sha]
+            asked, is_far = asked_on(github, said, known, board.rights)
     except RateLimited:
         raise
     except GenebError as problem:

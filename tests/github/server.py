@@ -64,8 +64,7 @@ class GitHubServer(History):
         self.lies: dict[str, bytes] = {}
         self.archived = False
         self.content_max = 500
-        """Writes that GitHub takes in an hour, of all kinds; its documentation leaves open which.
-        """
+        """Comments and issues that GitHub takes in an hour."""
         self.content = 0
         self.skew = 0.0
         self.stamp = ""
@@ -184,7 +183,7 @@ class GitHubServer(History):
                     return Answer(403, {"message": message}, headers)
                 self.used.add(needs)
                 if verb != "GET":
-                    self.content += 1
+                    self.content += verb == "POST" and path.endswith(("/issues", "/comments"))
                     if refusal := unwritable(self.archived, self.content > self.content_max):
                         return refusal
                 return handler(self, query, body, *match.groups())

@@ -124,7 +124,7 @@ def test_an_archived_repository_is_named_and_a_second_limit_loses_nothing(world)
     problems = {str(one.problem and one.problem.message) for one in written_of(world, found)}
     assert problems == {"the repository is archived, and takes no writes"}
     world.server.archived = False
-    world.server.content_max = world.server.content + 7  # two pull requests, and a part of one
+    world.server.content_max = world.server.content + 2
     world.sweep()
     assert [world.state(n) for n in numbers] == ["success", "success", "", ""]
     world.server.content_max += 500
