@@ -11,11 +11,11 @@ takes the pass back.
 
 import base64
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Annotated, Any, TypeVar
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, ValidationError
 
 from geneb_ci.check.change import Blob
 from geneb_ci.github.api import STATUS_CONTEXT, GitHub, Talk
@@ -30,6 +30,7 @@ from geneb_ci.github.replies import (
     ReplyModel,
     Sha,
     User,
+    adapter,
 )
 from geneb_ci.github.sides import git_sha
 from geneb_ci.github.verdict import (
@@ -298,7 +299,7 @@ def _answers(
     found = github.wire.graphql(
         f'query {{ repository(owner: "{owner}", name: "{name}") {{ {body} }} }} {fragment}'
     )
-    read: Callable[[Any], T] = TypeAdapter(kind).validate_python
+    read = adapter(kind).validate_python
     answers = {}
     for alias, value in found.items():
         try:

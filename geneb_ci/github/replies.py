@@ -173,10 +173,20 @@ class Issue(ReplyModel):
 T = TypeVar("T")
 
 
+_adapters: dict[Any, TypeAdapter[Any]] = {}
+
+
+def adapter(kind: type[T]) -> TypeAdapter[T]:
+    """Return what reads this type, made once: that takes longer than to read an answer."""
+    if kind not in _adapters:
+        _adapters[kind] = TypeAdapter(kind)
+    return _adapters[kind]
+
+
 def parsed(kind: type[T], body: Any, what: str) -> T:
     """Return an answer as a model. Raises UnexpectedReply with the first validation error."""
     try:
-        return TypeAdapter(kind).validate_python(body)
+        return adapter(kind).validate_python(body)
     except ValidationError as error:
         raise UnexpectedReply(
             f"{what}: unexpected answer of GitHub, at {first_error(error, 'the top level')}",

@@ -8,7 +8,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tests.github.server import Answer, GitHubServer
+    from tests.github.refusals import Answer
+    from tests.github.server import GitHubServer
 
 _FIELD = re.compile(
     r"(\w+): (object|pullRequest)\((?:oid: \"([0-9a-f]{40})\"|number: (\d+))\) \{ \.\.\.(\w+) \}"

@@ -5,7 +5,7 @@ import pytest
 from geneb_ci.github.batch import REFUSED_MAX
 from geneb_ci.github.waits import LONGEST
 from tests.github.conftest import sound
-from tests.github.server import Fault
+from tests.github.refusals import Fault
 from tests.github.text import calm
 from tests.github.world import World
 

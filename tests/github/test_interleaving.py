@@ -338,7 +338,7 @@ class Interleaving(RuleBasedStateMachine):
 EXAMPLES = int(os.environ.get("GENEB_INTERLEAVINGS", "6"))
 
 
-class TestInAnyOrderNothingStalePassesAndNothingFreezes(Interleaving.TestCase):  # type: ignore[name-defined,misc]
+class TestInAnyOrderNothingStalePassesAndNothingFreezes(Interleaving.TestCase):  # type: ignore[misc,valid-type]
     settings = settings(
         max_examples=EXAMPLES,
         stateful_step_count=40,

@@ -28,7 +28,8 @@ from geneb_ci.github.sides import main_at
 from geneb_ci.github.wire import Refusal, Wire
 from tests.github.conftest import IMPATIENT, PEERS, REGULAR, sound
 from tests.github.history import Files
-from tests.github.server import REPOSITORY, TOKEN, Fault, GitHubServer
+from tests.github.refusals import Fault
+from tests.github.server import REPOSITORY, TOKEN, GitHubServer
 from tests.small import BENCHMARK_FILE
 
 EPOCH = dt.datetime(2026, 11, 23, 8, 0, tzinfo=dt.UTC)

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.github.server import REPOSITORY, ROUTES, STRANGER, Answer, GitHubServer
+from tests.github.refusals import Answer
+from tests.github.server import REPOSITORY, ROUTES, STRANGER, GitHubServer
 
 REQUIRED = "geneb/verdict"
 """The status that the ruleset of docs/github.md requires before a merge."""
