@@ -25,6 +25,7 @@ ABANDONED_AFTER = dt.timedelta(days=30)
 # Sum of warning scores (each 1 to 10) from which a row is audited as soon as it is merged.
 AUDIT_WEIGHT = 10.0
 _TITLE_MAX = 40
+_FILE_MAX = 60
 
 
 class Turn(enum.StrEnum):
@@ -221,6 +222,28 @@ def _audited(pull: Pull, receipt: Receipt) -> tuple[Turn, str] | None:
     return Turn.MAINTAINER, found
 
 
+_REVIEW = {
+    "truncated-tree": "review it by hand: GitHub lists only a part of its files",
+    "too-many-files": "review it by hand: it changes more files than geneb-ci reads",
+    "several-models": "ask its author for one pull request for each model",
+    "generated-file": "ask its author to take the generated file out",
+    "deleted-file": "decide whether a row is withdrawn: it deletes files",
+}
+"""What to do where rules need a decision; the first that applies."""
+
+
+def _review(receipt: Receipt) -> str:
+    """Return what a maintainer does with what is no submission, or more than one."""
+    found = next((text for rule, text in _REVIEW.items() if rule in receipt.decide), None)
+    if found is not None:
+        return found
+    if receipt.foreign:
+        return f"review {visible(receipt.foreign, _FILE_MAX)}: it belongs to no submission"
+    if receipt.model is not None:
+        return "ask its author for the row that belongs to its files"
+    return "close it: it changes nothing that main does not have"
+
+
 def _decision(receipt: Receipt, *, is_draft: bool) -> str:
     """Return the next action of a maintainer: the first condition that holds."""
     needs_review = receipt.outcome is PullOutcome.NEEDS_MAINTAINER
@@ -230,8 +253,7 @@ def _decision(receipt: Receipt, *, is_draft: bool) -> str:
             "ask whether work continues, or close it",
         ),
         (receipt.outcome is PullOutcome.NOT_CHECKED, "fix geneb-ci: a rule crashed"),
-        (needs_review and receipt.model is None, "review it: it is not a submission"),
-        (needs_review, "review the other files it changes"),
+        (needs_review, _review(receipt)),
         (receipt.effect == AUDIT_RECORD, "merge: its records verify"),
         (
             receipt.asked.in_force is not None,

@@ -2,8 +2,7 @@
 
 A verdict is about a head, the state of main with which it was compared, and the other open pull
 requests that its findings name. If any of these has changed, the pull request is checked again.
-Pull requests are found by listing them, not by the triggering event, so that the next sweep makes
-up for a lost event.
+Pull requests are found by listing them, so that the next sweep makes up for a lost event.
 """
 
 import contextlib
@@ -32,6 +31,7 @@ from geneb_ci.github.main_branch import further_places, layout_of_main
 from geneb_ci.github.replies import Pull
 from geneb_ci.github.sides import Main, main_at, numbers, rivals
 from geneb_ci.github.verdict import (
+    OPEN_MAX,
     PASSING,
     PULLS_MAX,
     SUCCESS,
@@ -200,7 +200,7 @@ def _found(
         pulls=done,
         groups=groups,
         waiting=max(0, len(board.wanted) - len(done)),
-        stale=board.stale,
+        stale=board.stale[:OPEN_MAX],
         troubles=board.troubles,
         settled=sorted(set(board.settled)),
     )
@@ -379,7 +379,7 @@ def explained(error: GenebError) -> GenebError:
     if not isinstance(error, NotFound):
         return error
     return NotFound(
-        "GitHub finds no commit that the pull request has in common with main, or no head",
+        "it has no commit in common with main, or no head: ask its author to rebase it onto main",
         "ask its author to rebase it onto main",
     )
 

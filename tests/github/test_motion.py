@@ -310,7 +310,7 @@ def test_unreadable_heads_stop_no_sweep(world):
     waits = read_waits(world.github()).waits
     assert set(waits) == set(hidden)
     assert {wait.reason for wait in waits.values()} == {
-        "GitHub finds no commit that the pull request has in common with main, or no head"
+        "it has no commit in common with main, or no head: ask its author to rebase it onto main"
     }
 
 

@@ -1,12 +1,10 @@
 """`geneb-ci check --base` and `--pr` reach the server's verdict on each kind of fault."""
 
-import hashlib
 import json
 import os
 import re
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -18,10 +16,12 @@ from geneb_ci.common.errors import UsageProblem
 from geneb_ci.github import api
 from geneb_ci.github.api import repository_address
 from geneb_ci.github.comment import comment
+from geneb_ci.github.envelope import decode, encode
 from geneb_ci.github.reconcile import sweep
 from tests.git import git
-from tests.github.conftest import MODULE, REGULAR, ROW, encoded, sound
+from tests.github.conftest import MODULE, REGULAR, ROW, encoded, of_module, sound
 from tests.github.history import Files
+from tests.github.server import REPOSITORY
 from tests.github.test_envelope import many, pull_of
 from tests.github.test_motion import NOTE, copied, corrected
 from tests.github.world import World
@@ -57,13 +57,6 @@ def of_rules() -> dict[str, Case]:
                 rest = {path: entry for path, entry in files.items() if path not in OWN}
                 found[f"{family}-{name}"] = Case(own, rest)
     return found
-
-
-def of_module(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the run of a document, with the digest of the extractor that is there."""
-    digest = hashlib.sha256(sound()[MODULE][1]).hexdigest()
-    run = document["run"]
-    return {"run": run | {"extractor": run["extractor"] | {"sha256": digest}}}
 
 
 def of_changes() -> dict[str, Case]:
@@ -213,7 +206,8 @@ def remote(world: World, case: Case) -> dict[str, object]:
     server.open_pull(server.commit(head, server.default_head), server.default_head)
     if case.later:
         server.default_head = server.commit(base | case.later, server.default_head)
-    (verdict,) = sweep(world.github(), world.layout, lambda _text: None).verdict.pulls
+    found = sweep(world.github(), world.layout, lambda _text: None)
+    (verdict,) = decode(encode(found.verdict), REPOSITORY).pulls  # the job that writes takes it
     return verdict.model_dump(exclude=OF_THE_PULL)
 
 
