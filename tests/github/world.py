@@ -85,6 +85,7 @@ class World:
         self.clock = EPOCH
         self.unreadable: set[int] = set()
         self.builds = 0
+        self.digests: dict[str, str] = {}
 
     def github(self) -> GitHub:
         wire = DirectWire(self.server)
@@ -157,8 +158,11 @@ class World:
 
     def digest(self) -> str:
         """Return the digest of main as a verdict has it."""
-        github = self.github()
-        return main_at(github, github.main()).digest
+        sha = self.server.main_sha()
+        if sha not in self.digests:
+            github = self.github()
+            self.digests[sha] = main_at(github, github.main()).digest
+        return self.digests[sha]
 
     def is_stale(self, number: int) -> bool:
         """Whether no verdict is about its head and the present main.
