@@ -334,8 +334,7 @@ def asked_on(
         talk = github.talks.get(number)
         are_many = talk is not None and _are_many(talk, after)
         is_far |= are_many
-        if talk is not None:
-            comments += github.comments(number) if are_many else talk.latest
+        comments += github.comments(number) if talk is None or are_many else talk.latest
     refused = 0
     for comment in sorted(comments, key=lambda one: one.id):
         if comment.id <= after or (comment.user is not None and comment.user.id == github.author):

@@ -82,7 +82,12 @@ def _parts(github: GitHub, change: Change) -> dict[str, set[str]]:
     changed = {file.path for file in change.files}
     found: dict[str, set[str]] = {}
     for pull in pulls:
-        receipt = receipt_on(github, pull)
+        try:
+            receipt = receipt_on(github, pull)
+        except RateLimited:
+            raise
+        except GenebError:  # its files belong to no pull request that is known to pass
+            continue
         if receipt is None or not receipt.passes or receipt.head_sha != pull.head.sha:
             continue
         mark, model = receipt.fingerprint, receipt.model

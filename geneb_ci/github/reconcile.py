@@ -23,7 +23,15 @@ from geneb_ci.github.batch import (
     prefetch_talks,
 )
 from geneb_ci.github.comment import Receipt, receipt_on
-from geneb_ci.github.errors import HeadMoved, NotFound, RateLimited, Tampered, UnexpectedReply
+from geneb_ci.github.errors import (
+    HeadMoved,
+    NotFound,
+    RateLimited,
+    Tampered,
+    UnexpectedReply,
+    explained,
+    our_mistake,
+)
 from geneb_ci.github.groups import judge_group, judge_groups, waiting_groups
 from geneb_ci.github.judge import Judge, places_of
 from geneb_ci.github.judgement import BaseBranch, crash_verdict, pull_verdict
@@ -266,8 +274,8 @@ def _read_one(github: GitHub, board: OpenPulls, pull: Pull, *, is_due: bool) -> 
             asked, is_far = asked_on(github, said, known, board.rights)
     except RateLimited:
         raise
-    except GenebError as problem:
-        board.fail(pull, problem)
+    except Exception as error:  # noqa: BLE001 (no exception may stop the queue)
+        board.fail(pull, error if isinstance(error, GenebError) else our_mistake(error))
         return
     board.asked[pull.number] = asked
     is_new = is_far or asked.command != known.command
@@ -372,16 +380,6 @@ def _prefetch(
             continue
     prefetch_blobs(github, blobs)
     return failed
-
-
-def explained(error: GenebError) -> GenebError:
-    """Return an error of reading one pull request, with advice about that pull request."""
-    if not isinstance(error, NotFound):
-        return error
-    return NotFound(
-        "it has no commit in common with main, or no head: ask its author to rebase it onto main",
-        "ask its author to rebase it onto main",
-    )
 
 
 def _within_reserve(

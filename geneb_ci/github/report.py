@@ -17,6 +17,7 @@ from geneb_ci.github.errors import (
     MissingScope,
     RateLimited,
     Unavailable,
+    our_mistake,
 )
 from geneb_ci.github.replies import Comment, Pull
 from geneb_ci.github.sides import main_at
@@ -169,9 +170,10 @@ def _is_fresh(github: GitHub, verdict: Verdicts, further: tuple[str, ...]) -> bo
 
 def _result(github: GitHub, pull: PullVerdict, *, is_fresh: bool) -> Result:
     number = str(pull.number)
+    if not is_fresh:
+        moved = MainMoved("main has changed since the verdict was computed", _AGAIN)
+        return Result(number, "", None, moved)
     try:
-        if not is_fresh:
-            raise MainMoved("main has changed since the verdict was computed", _AGAIN)
         written = publish(github, pull)
     except RateLimited:
         raise
@@ -179,6 +181,8 @@ def _result(github: GitHub, pull: PullVerdict, *, is_fresh: bool) -> Result:
         return Result(number, pull.outcome.value, None, problem)
     except GenebError as problem:
         return Result(number, "", None, problem)
+    except Exception as error:  # noqa: BLE001 (a mistake about one stops no other)
+        return Result(number, "", None, our_mistake(error))
     return Result(number, pull.outcome.value, written, None)
 
 

@@ -168,6 +168,21 @@ def test_comments_of_others_hide_no_command(world, others, has_command):
     assert [path for _, path in asked if path.split("?")[0].endswith("/comments")] == []
 
 
+def test_many_comments_before_ours_hide_no_command(world):
+    """Ours is not among the first ones then, and no command was read on that pull request."""
+    number = world.open(sound())
+    for n in range(25):
+        say(world, number, f"Nice ({n}).", id=7, login="stranger")
+    world.sweep()
+    assert world.state(number) == "success"
+    say(world, number, "/dispute fake")
+    world.sweep()
+    assert world.state(number) == "pending"
+    say(world, number, "/recheck")
+    world.sweep()
+    assert world.state(number) == "success"
+
+
 def test_commands_of_strangers_cost_requests_once(world):
     number = world.open(sound())
     world.sweep()

@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from geneb_ci.github import judgement
+from geneb_ci.github import judgement, reconcile, report
 from geneb_ci.github.verdict import OPEN_MAX, PullOutcome
 from geneb_ci.github.waits import SHOWN, Wait, issue_text, read_waits
 from tests.github.conftest import REGULAR, sound
@@ -68,6 +68,27 @@ def test_a_verdict_that_contradicts_itself_costs_no_other(world, monkeypatch):
     assert (world.state(wrong), world.state(honest)) == ("pending", "success")
     (wait,) = read_waits(world.github()).waits.values()
     assert (wait.number, "its findings give passed" in wait.reason) == (wrong, True)
+
+
+@pytest.mark.parametrize("where", [(reconcile, "asked_on"), (report, "comment")])
+def test_a_mistake_of_ours_about_one_costs_no_other(world, monkeypatch, where):
+    """An exception on one of them ended the job."""
+    first, honest = world.open(sound("first")), world.open(sound("honest"))
+    plain, found = getattr(*where), iter([ValueError("x\n::error::y")])
+
+    def failing(*given, **named):
+        if (error := next(found, None)) is not None:
+            raise error
+        return plain(*given, **named)
+
+    monkeypatch.setattr(*where, failing)
+    world.sweep()
+    assert (world.state(first) in {"", "pending"}, world.state(honest)) == (True, "success")
+    (wait,) = read_waits(world.github()).waits.values()
+    assert (wait.number, wait.reason) == (
+        first,
+        "geneb-ci failed on it: ValueError: x\\n::error::y",
+    )
 
 
 def test_the_list_has_room_for_every_open_pull_request(world):
