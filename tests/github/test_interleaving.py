@@ -221,6 +221,8 @@ class Interleaving(RuleBasedStateMachine):
         if login == MAINTAINER and command in {"/dispute", "/recheck"}:
             self.told[number] = command
             event(f"command {command}")
+        elif login == FORMER and command == "/recheck":
+            self.told.pop(number, None)  # it ends a dispute, if a sweep reads it while they may
         self.quiet = 0
 
     @rule(right=st.sampled_from(["write", "read"]))
