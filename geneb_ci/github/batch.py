@@ -322,7 +322,7 @@ def asked_on(
 
     And whether so much was read for it that a verdict should note how far. One request for each new
     author of a command, and one for each hundred comments where more are new than were read
-    together with others. Who is a member cannot be told from a comment: GitHub hides private
+    together with others. A comment does not say who is a member: GitHub hides private
     memberships from the token. `rights` keeps who may write, for the next pull request. Raises
     UnexpectedReply where there are more comments than can be read.
     """
