@@ -69,7 +69,7 @@ def of_pull(number: int, repo: str | None) -> Proposal:
     with connect(repo) as github:
         pull = one_pull(github, number, None)
         with base_of(github, layout, _note) as (main, own):
-            others = [other for other in github.open_pulls() if other.number != number]
+            others = [one for one in github.open_pulls() if one.head.sha != pull.head.sha]
             board = read_board(github, main, others, {}, _say)
             known = BaseBranch(own)
             judged = Judge(github, own, known.modules, main).judge(pull.head.sha, board.passing)

@@ -3,7 +3,7 @@
 import base64
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, Self
 from urllib.parse import quote
 
@@ -40,6 +40,9 @@ PULLS_PAGES_MAX = 10  # 1,000 open pull requests
 # 3,000 comments; after more, a maintainer has to lock the conversation.
 COMMENTS_PAGES_MAX = 30
 ISSUES_PAGES_MAX = 10
+DESCRIPTION_MAX = 140  # characters of the description of a status
+# GitHub answers 422, "description doesn't accept 4-byte Unicode", to what lies above.
+BMP_LAST = "\uffff"
 STATUSES_PAGES_MAX = 10  # GitHub keeps 1,000 statuses of one commit and context
 TREES_MAX = 16  # kept in memory: most pull requests of a sweep share a few merge bases
 
@@ -57,8 +60,6 @@ class Talk(NamedTuple):
     """State of our status on the head; "" if there is none."""
     latest: tuple[Comment, ...] = ()
     """The last ones."""
-    recent: tuple[Comment, ...] = ()
-    """More of the last ones, without their text."""
     number_of_comments: int = 0
 
 
@@ -84,14 +85,21 @@ class GitHub:
     def open_pulls(self) -> Iterator[Pull]:
         """Yield the open pull requests to the default branch, the last updated first.
 
-        One request per 100. Pull requests to other branches are skipped, because a verdict is about
-        the default branch. One that moves between pages during reading is returned once.
+        Those to other branches are left out, because a verdict is about the default branch. One
+        request per 100.
+        """
+        return (pull for pull in self.all_open_pulls() if pull.is_to_main)
+
+    def all_open_pulls(self) -> Iterator[Pull]:
+        """Yield the open pull requests to any branch; one request per 100.
+
+        One that moves between pages during reading is returned once.
         """
         met: set[int] = set()
         parameters = {"state": "open", "sort": "updated", "direction": "desc"}
         for page in self.wire.pages("/pulls", PULLS_PAGES_MAX, **parameters):
             for pull in parsed(list[Pull], page, "the list of pull requests"):
-                if self._known(pull).is_to_main and pull.number not in met:
+                if self._known(pull).number not in met:
                     met.add(pull.number)
                     yield pull
 
@@ -178,8 +186,12 @@ class GitHub:
     def set_status(
         self, sha: str, state: str, description: str, context: str = STATUS_CONTEXT
     ) -> Status:
-        """Set a status on a commit, unless another is named that of the verdict; one write."""
-        body = {"state": state, "description": description, "context": context}
+        """Set a status on a commit, unless another is named that of the verdict; one write.
+
+        The description is cut to what GitHub takes: 140 characters, none of four bytes in UTF-8.
+        """
+        told = "".join(c if c <= BMP_LAST else "\ufffd" for c in description)[:DESCRIPTION_MAX]
+        body = {"state": state, "description": told, "context": context}
         return parsed(Status, self.wire.send("POST", f"/statuses/{sha}", body), "the status")
 
     def statuses(self, sha: str) -> Iterator[Status]:
@@ -250,6 +262,18 @@ class GitHub:
         """Comment on a pull request; one write. After Unavailable it may or may not exist."""
         reply = self.wire.send("POST", f"/issues/{number}/comments", {"body": text})
         parsed(Comment, reply, "the comment")
+
+
+def numbers_by_head(pulls: Iterable[Pull]) -> dict[str, list[int]]:
+    """Return the numbers of the pull requests with each head, the first one first.
+
+    A commit has one status: that of its first pull request. Otherwise each of two would replace the
+    other's in every sweep, and take the places of others in it.
+    """
+    found: dict[str, list[int]] = {}
+    for pull in sorted(pulls, key=lambda pull: pull.number):
+        found.setdefault(pull.head.sha, []).append(pull.number)
+    return found
 
 
 def repository_address(name: str, environment: Mapping[str, str] = os.environ) -> str:

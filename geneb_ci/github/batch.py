@@ -11,24 +11,42 @@ takes the pass back.
 
 import base64
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Annotated, Any, TypeVar
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, ValidationError
 
 from geneb_ci.check.change import Blob
 from geneb_ci.github.api import STATUS_CONTEXT, GitHub, Talk
 from geneb_ci.github.errors import MissingScope, NotFound
-from geneb_ci.github.replies import BlobReply, Comment, Commit, Id, Label, ReplyModel, Sha, User
+from geneb_ci.github.replies import (
+    BlobReply,
+    Comment,
+    Commit,
+    Id,
+    Label,
+    Pull,
+    ReplyModel,
+    Sha,
+    User,
+    adapter,
+)
 from geneb_ci.github.sides import git_sha
-from geneb_ci.github.verdict import REASON_MAX, Asked, Command, CommandName
+from geneb_ci.github.verdict import (
+    REASON_MAX,
+    SUCCESS,
+    Asked,
+    Command,
+    CommandName,
+    PullHead,
+)
 from geneb_ci.render.plain import visible
 
 # GitHub ends a query after ten seconds. Comments are the largest part of what is read.
 TALKS = 25
-LATEST = 5  # read with their text; where a maintainer's lies before them, all comments are read
-RECENT = 100  # of these, who wrote them
+LATEST = 5  # read with their text; where there are more new ones, all comments are read
+CLOSED = 50  # closed pull requests whose status is looked at, the last updated first
 COMMENTS = 20  # ours comes within minutes; where more were faster, it is looked up on its own
 BASES = 20
 LINE = 100  # commits of main among which a merge base is looked up
@@ -37,15 +55,16 @@ HISTORY = 30  # commits of a pull request
 FILE_BYTES_MAX = 400_000
 FILES, FILES_BYTES = 40, 1_500_000
 
+_TIP = f"""commits(last: 1) {{ nodes {{ commit {{ oid status {{
+  context(name: "{STATUS_CONTEXT}") {{ state }} }} }} }} }}"""
 _TALK = f"""fragment Talk on PullRequest {{ number state locked headRefOid
  labels(first: 100) {{ nodes {{ name }} }}
  comments(first: {COMMENTS}) {{ totalCount nodes {{ databaseId body author {{
   ... on Bot {{ databaseId }} ... on User {{ databaseId }} }} }} }}
- latest: comments(last: {LATEST}) {{ nodes {{ databaseId body authorAssociation author {{
+ latest: comments(last: {LATEST}) {{ nodes {{ databaseId body author {{
   login ... on User {{ databaseId }} }} }} }}
- recent: comments(last: {RECENT}) {{ nodes {{ databaseId authorAssociation }} }}
- commits(last: 1) {{ nodes {{ commit {{ oid status {{
-  context(name: "{STATUS_CONTEXT}") {{ state }} }} }} }} }} }}"""
+ {_TIP} }}"""
+_GONE = f"""fragment Gone on PullRequestConnection {{ nodes {{ number headRefOid {_TIP} }} }}"""
 _HISTORY = f"""fragment History on Commit {{ history(first: {HISTORY}) {{
  nodes {{ oid tree {{ oid }} }} }} }}"""
 _LINE = f"""fragment Line on Commit {{ history(first: {LINE}) {{
@@ -88,7 +107,6 @@ class _Author(ReplyModel):
 class _Comment(ReplyModel):
     databaseId: Id  # noqa: N815
     body: str = ""
-    authorAssociation: str = "NONE"  # noqa: N815
     author: _Author | None = None
 
 
@@ -122,16 +140,29 @@ class _Labels(ReplyModel):
     nodes: list[Label]
 
 
-class _Talk(ReplyModel):
+class _Headed(ReplyModel):
     number: Annotated[int, Field(ge=1)]
+    headRefOid: Sha  # noqa: N815
+    commits: _Commits
+
+    @property
+    def status(self) -> str:
+        """State of our status on the head; "" if there is none."""
+        tips = [node.commit for node in self.commits.nodes if node.commit.oid == self.headRefOid]
+        states = [tip.status.context.state for tip in tips if tip.status and tip.status.context]
+        return states[0].lower() if states else ""
+
+
+class _Gone(ReplyModel):
+    nodes: list[_Headed]
+
+
+class _Talk(_Headed):
     state: str
     locked: bool
-    headRefOid: Sha  # noqa: N815
     labels: _Labels
     comments: _Comments
     latest: _Comments
-    recent: _Comments = _Comments(nodes=[])
-    commits: _Commits
 
 
 T = TypeVar("T")
@@ -153,17 +184,14 @@ def _has_ours(github: GitHub, one: _Talk) -> bool:
 
 def _talk(one: _Talk) -> Talk:
     comments = list(map(_comment, one.comments.nodes))
-    tips = [node.commit for node in one.commits.nodes if node.commit.oid == one.headRefOid]
-    states = [tip.status.context.state for tip in tips if tip.status and tip.status.context]
     return Talk(
         comments=comments,
         head_sha=one.headRefOid,
         is_open=one.state == "OPEN",
         locked=one.locked,
         labels=[label.name for label in one.labels.nodes],
-        state=states[0].lower() if states else "",
+        state=one.status,
         latest=tuple(map(_comment, one.latest.nodes)),
-        recent=tuple(map(_comment, one.recent.nodes)),
         number_of_comments=one.comments.totalCount,
     )
 
@@ -173,9 +201,33 @@ def _comment(said: _Comment) -> Comment:
     user = None
     if author is not None and author.databaseId is not None:
         user = User(id=author.databaseId, login=author.login)
-    return Comment(
-        id=said.databaseId, user=user, body=said.body, association=said.authorAssociation
+    return Comment(id=said.databaseId, user=user, body=said.body)
+
+
+def aside(github: GitHub, listed: Iterable[Pull], heads: Collection[str]) -> Iterator[PullHead]:
+    """Yield what is closed, or `listed` and to another branch, and has a status that passes.
+
+    A status stays on its commit: open to main again, it would pass at once. One query, and one for
+    each 25 to another branch. Of the closed, the last 50 are looked at; those that were merged are
+    not among them. None where GitHub does not answer. `heads` are those of the pull requests to
+    main, whose status counts.
+    """
+    elsewhere = [one for one in listed if not one.is_to_main]
+    prefetch_talks(github, [pull.number for pull in elsewhere])
+    found = [
+        (pull.number, pull.head.sha, github.talks[pull.number].state)
+        for pull in elsewhere
+        if pull.number in github.talks
+    ]
+    field = (
+        f"c: pullRequests(states: CLOSED, first: {CLOSED}, "
+        "orderBy: {field: UPDATED_AT, direction: DESC}) { ...Gone }"
     )
+    for gone in _answers(github, [field], _GONE, _Gone).values():
+        found += [(one.number, one.headRefOid, one.status) for one in gone.nodes]
+    for number, head, state in found:
+        if state == SUCCESS and head not in heads:
+            yield PullHead(number=number, head_sha=head)
 
 
 def prefetch_bases(github: GitHub, main: str, heads: Sequence[str]) -> None:
@@ -247,7 +299,7 @@ def _answers(
     found = github.wire.graphql(
         f'query {{ repository(owner: "{owner}", name: "{name}") {{ {body} }} }} {fragment}'
     )
-    read: Callable[[Any], T] = TypeAdapter(kind).validate_python
+    read = adapter(kind).validate_python
     answers = {}
     for alias, value in found.items():
         try:
@@ -258,57 +310,62 @@ def _answers(
 
 
 _COMMAND = re.compile(r"/(recheck|audit|dispute)(?:[ \t]+(\S[^\r\n]*))?")
-# Whoever has another association has no right to write; of these, some have not either.
-_INSIDERS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 _RIGHTS = frozenset({"admin", "write"})
+# Commands of people without rights that are read in each sweep; after more, they are passed over.
+REFUSED_MAX = 5
 
 
-def asked_on(github: GitHub, number: int, known: Asked, rights: dict[str, bool]) -> Asked:
-    """Return what is asked for on a pull request, with the commands since its verdict.
+def asked_on(
+    github: GitHub, numbers: Sequence[int], known: Asked, rights: dict[str, bool]
+) -> tuple[Asked, bool]:
+    """Return what is asked for on pull requests of one head, with the commands since its verdict.
 
-    One request for each new author, and where a comment of a maintainer lies before the last ones,
-    one for each hundred comments. `rights` keeps who may write, for the next pull request. Raises
+    And whether so much was read for it that a verdict should note how far. One request for each new
+    author of a command, and one for each hundred comments where more are new than were read
+    together with others. A comment does not say who is a member: GitHub hides private
+    memberships from the token. `rights` keeps who may write, for the next pull request. Raises
     UnexpectedReply where there are more comments than can be read.
     """
-    talk = github.talks.get(number)
-    if talk is None:
-        return known
     found = known
     after = max(known.seen, known.command.comment if known.command is not None else 0)
-    comments = github.comments(number) if _are_hidden(talk, after) else talk.latest
+    comments: list[Comment] = []
+    is_far = False
+    for number in numbers:
+        talk = github.talks.get(number)
+        are_many = talk is not None and _are_many(talk, after)
+        is_far |= are_many
+        comments += github.comments(number) if talk is None or are_many else talk.latest
+    refused = 0
     for comment in sorted(comments, key=lambda one: one.id):
         if comment.id <= after or (comment.user is not None and comment.user.id == github.author):
             continue
-        command = _command_in(github, comment, rights)
-        if command is not None:
+        command = _command_in(comment)
+        if command is not None and _may_write(github, command.login, rights):
             found = found.after(command)
+        elif command is not None:
+            refused += 1
         after = comment.id
-    return found._replace(seen=after)
+    return found._replace(seen=after), is_far or refused > REFUSED_MAX
 
 
-def _are_hidden(talk: Talk, after: int) -> bool:
-    """Whether a comment of a maintainer can lie between the last verdict and the last comments."""
+def _are_many(talk: Talk, after: int) -> bool:
+    """Whether there can be comments between the last verdict and the last comments."""
     first = min((one.id for one in talk.latest), default=0)
-    if talk.number_of_comments <= len(talk.latest) or first <= after:
-        return False
-    recent = {one.id: one.association for one in talk.recent}
-    is_whole = talk.number_of_comments <= len(recent) or min(recent, default=0) <= after
-    of_insiders = (one for one, role in recent.items() if role in _INSIDERS and after < one < first)
-    return not is_whole or any(of_insiders)
+    return talk.number_of_comments > len(talk.latest) and first > after
 
 
-def _command_in(github: GitHub, comment: Comment, rights: dict[str, bool]) -> Command | None:
-    """Return the command of a comment; None without a valid one of somebody who may write."""
+def _command_in(comment: Comment) -> Command | None:
+    """Return the command of a comment; None without a valid one."""
     match = _COMMAND.fullmatch(comment.body.strip().split("\n", 1)[0].strip())
-    if match is None or comment.association not in _INSIDERS or comment.user is None:
+    if match is None or comment.user is None:
         return None
     name, reason = CommandName(match[1]), visible(match[2] or "", REASON_MAX)
     login = comment.user.login
     if name is CommandName.DISPUTE and not reason:
         return None
-    if re.fullmatch(r"[A-Za-z0-9-]{1,100}", login) and _may_write(github, login, rights):
-        return Command(comment=comment.id, name=name, login=login, reason=reason)
-    return None
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", login):
+        return None
+    return Command(comment=comment.id, name=name, login=login, reason=reason)
 
 
 def _may_write(github: GitHub, login: str, rights: dict[str, bool]) -> bool:

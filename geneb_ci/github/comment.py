@@ -19,6 +19,7 @@ from geneb_ci.common.types import Hex40, Hex64, StrictModel
 from geneb_ci.github.api import GitHub
 from geneb_ci.github.replies import Comment, Pull
 from geneb_ci.github.verdict import (
+    FOR_MAINTAINERS,
     PASSING,
     Asked,
     AuditEstimate,
@@ -33,6 +34,7 @@ from geneb_ci.github.verdict import (
     PullVerdict,
     RowComparison,
     RowStanding,
+    RuleId,
     Text,
     VerdictFinding,
     counts_of,
@@ -42,7 +44,7 @@ from geneb_ci.render.formats import by_rule
 from geneb_ci.render.markdown import CHARACTERS_MAX, cell, code, fill, finding_blocks
 from geneb_ci.render.text import Table
 
-AUDIT_RECORD = "audit record"
+AUDIT_RECORD, UNRANKED = "audit record", "not ranked"
 MARKER = "<!-- geneb-ci:verdict:1 "
 _LINE = re.compile(re.escape(MARKER) + r"([A-Za-z0-9+/=]{1,16000}) -->")
 
@@ -70,6 +72,10 @@ class Receipt(StrictModel):
     seen: Count = 0
     effect: Text = ""
     """What a merge changes on the board, in the first regime."""
+    decide: list[RuleId] = Field(default_factory=list)
+    """Rules whose findings a maintainer has to decide on."""
+    foreign: Text = ""
+    """A file that is no part of a submission."""
 
     @property
     def passes(self) -> bool:
@@ -107,6 +113,8 @@ def receipt_of(pull: PullVerdict) -> Receipt:
         rivals=pull.rivals,
         **pull.asked._asdict(),
         effect=_effect(pull),
+        decide=sorted(FOR_MAINTAINERS & set(pull.places)),
+        foreign=next((one.file for one in pull.findings if one.rule == "foreign-file"), ""),
     )
 
 
@@ -114,7 +122,7 @@ def _effect(pull: PullVerdict) -> str:
     """Return the change of rank in the first regime, or that records are added."""
     if not pull.standings:
         is_evidence = pull.outcome in PASSING and bool(pull.files)
-        return AUDIT_RECORD if is_evidence else ""
+        return "" if not is_evidence else AUDIT_RECORD if pull.level is None else UNRANKED
     first = pull.standings[0]
     if first.before is None:
         return f"new, {first.rank} of {first.rows}"
@@ -141,10 +149,7 @@ def read_receipt(body: str) -> Receipt | None:
 
 
 def receipt_on(github: GitHub, pull: Pull) -> Receipt | None:
-    """Return the receipt on a pull request, for whichever commit; one request, unless it was read.
-
-    The comment is written last, so that its presence proves that label and status were set.
-    """
+    """Return the receipt on a pull request, of any commit; one request, unless it was read."""
     talk = github.talks.get(pull.number)
     comments = github.comments(pull.number) if talk is None else talk.comments
     comment = own_comment(comments, github.author)

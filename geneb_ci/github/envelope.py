@@ -109,13 +109,17 @@ def decode(text: str, repository: str) -> Verdicts:
         raise Tampered("the verdict has a duplicate pull request", _AGAIN)
     # 5. Consistency: known rules, their severities, and the outcome that follows from them.
     for pull in verdict.pulls:
-        _hold_together(pull)
+        hold_together(pull)
     for group in verdict.groups:
         _known(group.places, "the merge queue")
     return verdict
 
 
-def _hold_together(pull: PullVerdict) -> None:
+def hold_together(pull: PullVerdict) -> None:
+    """Raise Tampered where a verdict contradicts itself, or names a rule that is not known.
+
+    The job that computes verdicts asks this of each: one that `report` would refuse costs no other.
+    """
     _known(pull.places, str(pull.number))
     for finding in pull.findings:
         if finding.rule not in pull.places or BY_ID[finding.rule].severity != finding.severity:

@@ -4,6 +4,9 @@ import datetime as dt
 from dataclasses import dataclass
 
 from geneb_ci.common.errors import Exit, GenebError, UsageProblem
+from geneb_ci.render.plain import visible
+
+_SHOWN = 80  # characters of an exception in a message
 
 
 class NoGitHubToken(UsageProblem):
@@ -54,6 +57,22 @@ class UnexpectedReply(ForgeProblem):
 
 class Tampered(ForgeProblem):
     """The received data contradict themselves, such as bytes that do not match their digest."""
+
+
+def explained(error: GenebError) -> GenebError:
+    """Return an error of reading one pull request, with advice about that pull request."""
+    if not isinstance(error, NotFound):
+        return error
+    return NotFound(
+        "it has no commit in common with main, or no head: ask its author to rebase it onto main",
+        "ask its author to rebase it onto main",
+    )
+
+
+def our_mistake(error: Exception) -> UnexpectedReply:
+    """Return an exception that nobody foresaw, about one pull request, as one that it waits for."""
+    text = f"geneb-ci failed on it: {type(error).__name__}: {str(error)[:_SHOWN]}"
+    return UnexpectedReply(visible(text), "report it to the maintainers of geneb-ci")
 
 
 class Unseen(GenebError):

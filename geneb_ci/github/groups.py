@@ -5,12 +5,15 @@ A group is the commit that main is to become. Its files belong to open pull requ
 
 import itertools
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 
 from geneb_ci.check.change import Change
+from geneb_ci.common.errors import GenebError
 from geneb_ci.github.api import STATUS_CONTEXT, GitHub
 from geneb_ci.github.batch import prefetch_talks
 from geneb_ci.github.comment import receipt_on
+from geneb_ci.github.errors import RateLimited
 from geneb_ci.github.judge import RIVAL_RULES, UNREAD, Judge, Judged, change_findings
 from geneb_ci.github.sides import Sides, rivals
 from geneb_ci.github.verdict import GROUPS_MAX, GroupVerdict
@@ -27,6 +30,22 @@ def waiting_groups(github: GitHub, branch: str) -> list[str]:
         if not any(one.context == STATUS_CONTEXT for one in github.statuses(sha))
     )
     return list(itertools.islice(waiting, GROUPS_MAX))
+
+
+def judge_groups(
+    github: GitHub, judge: Judge, heads: Iterable[str]
+) -> tuple[list[GroupVerdict], list[GenebError]]:
+    """Return the verdicts on groups, and the errors; one that fails stops no other."""
+    found: list[GroupVerdict] = []
+    problems: list[GenebError] = []
+    for head in heads:
+        try:
+            found.append(judge_group(github, judge, head))
+        except GenebError as error:
+            problems.append(error)
+            if isinstance(error, RateLimited):  # would also hit the others
+                break
+    return found, problems
 
 
 def judge_group(github: GitHub, judge: Judge, head: str) -> GroupVerdict:
@@ -63,7 +82,12 @@ def _parts(github: GitHub, change: Change) -> dict[str, set[str]]:
     changed = {file.path for file in change.files}
     found: dict[str, set[str]] = {}
     for pull in pulls:
-        receipt = receipt_on(github, pull)
+        try:
+            receipt = receipt_on(github, pull)
+        except RateLimited:
+            raise
+        except GenebError:  # its files belong to no pull request that is known to pass
+            continue
         if receipt is None or not receipt.passes or receipt.head_sha != pull.head.sha:
             continue
         mark, model = receipt.fingerprint, receipt.model

@@ -143,6 +143,7 @@ class Judged:
     change: Change
     findings: tuple[Finding, ...]
     files: tuple[FileDigest, ...]
+    """What was checked; empty where neither a row nor a record was."""
     context: Context | None
     """The row with its context; None if no row was read."""
     result: FileResult | None
@@ -227,7 +228,7 @@ class Judge:
         files = _digests(raws | records)
         row = f"{self.places.submissions}/{change.model}.json"
         if row not in raws:
-            return Judged(sides.merge_base, change, tuple(findings), files, None, None)
+            return Judged(sides.merge_base, change, tuple(findings), (), None, None)
         context = self._context(change, raws, row)
         result = self.checker.result(context)
         findings += [*_too_large(change, raws), *result.findings]

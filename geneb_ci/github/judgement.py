@@ -16,6 +16,7 @@ from geneb_ci.common.config import Layout, benchmark_of
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import Finding, Severity, quoted
 from geneb_ci.common.types import TrustLevel
+from geneb_ci.github.envelope import hold_together
 from geneb_ci.github.judge import Judged
 from geneb_ci.github.sides import numbers
 from geneb_ci.github.verdict import (
@@ -244,7 +245,7 @@ def pull_verdict(
     base: BaseBranch,
     main_digest: str | None = None,
 ) -> PullVerdict:
-    """Return the verdict on a pull request."""
+    """Return the verdict on a pull request. Raises Tampered for one that `report` would refuse."""
     result, context = judged.result, judged.context
     places = shown_places_of(judged.findings)
     is_sound = result is not None and not counts_of(places).error
@@ -252,11 +253,11 @@ def pull_verdict(
     file = (result.document.sha256, result.document.origin) if result is not None else ("", "")
     board, benchmark = base.rows, base.benchmark
     model = judged.change.model or None
-    return PullVerdict(
+    verdict = PullVerdict(
         number=pull.number,
         head_sha=pull.head_sha,
         base_sha=judged.merge_base,
-        outcome=outcome_of(places, is_checked=result is not None or judged.change.is_evidence),
+        outcome=outcome_of(places, is_checked=bool(judged.files and model)),
         model=model,
         level=base.level(own, *file) if own is not None else None,
         is_edit=not judged.change.is_evidence and any(row.model_id == model for row in board),
@@ -272,6 +273,8 @@ def pull_verdict(
         fingerprint=judged.fingerprint,
         rivals=numbers(judged.change.rivals),
     )
+    hold_together(verdict)
+    return verdict
 
 
 def crash_verdict(

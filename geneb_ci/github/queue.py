@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from geneb_ci.common.types import TrustLevel
-from geneb_ci.github.api import GitHub
+from geneb_ci.github.api import GitHub, numbers_by_head
 from geneb_ci.github.batch import prefetch_talks
 from geneb_ci.github.comment import AUDIT_RECORD, Receipt, receipt_on
 from geneb_ci.github.errors import ForgeProblem, RateLimited
 from geneb_ci.github.replies import Pull
 from geneb_ci.github.report import AGREES, ASKED, DIFFERS, FAILED, RUNNING
-from geneb_ci.github.verdict import PASSING, PullOutcome
+from geneb_ci.github.verdict import PASSING, PENDING, PullOutcome
 from geneb_ci.github.waits import Wait, read_waits
 from geneb_ci.render.plain import visible
 
@@ -25,6 +25,7 @@ ABANDONED_AFTER = dt.timedelta(days=30)
 # Sum of warning scores (each 1 to 10) from which a row is audited as soon as it is merged.
 AUDIT_WEIGHT = 10.0
 _TITLE_MAX = 40
+_FILE_MAX = 60
 
 
 class Turn(enum.StrEnum):
@@ -99,6 +100,8 @@ class Said(NamedTuple):
     state: str | None = None
     """State of the status on its head; None if it was not read."""
     wait: Wait | None = None
+    first: int | None = None
+    """Number of the first open pull request with its head; None if that was not looked up."""
 
 
 def read_queue(github: GitHub) -> Queue:
@@ -108,12 +111,13 @@ def read_queue(github: GitHub) -> Queue:
     """
     pulls = list(github.open_pulls())
     prefetch_talks(github, [pull.number for pull in pulls])
-    waits = read_waits(github).waits
+    waits, heads = read_waits(github).waits, numbers_by_head(pulls)
     found = []
     for pull in pulls:
         talk = github.talks.get(pull.number)
         state = talk.state if talk is not None else None
-        found.append((pull, Said(_receipt(github, pull), state, waits.get(pull.number))))
+        first = heads[pull.head.sha][0]
+        found.append((pull, Said(_receipt(github, pull), state, waits.get(pull.number), first)))
     return queue(found, github.wire.now)
 
 
@@ -138,7 +142,7 @@ def _row(pull: Pull, said: Said, now: dt.datetime) -> QueueRow:
     age = now - pull.created_at
     receipt = said.receipt if isinstance(said.receipt, Receipt) else None
     known = receipt if receipt is not None and receipt.head_sha == pull.head.sha else None
-    is_stale = known is not None and known.passes and said.state == "pending"
+    is_stale = known is not None and known.passes and said.state == PENDING
     turn, action = _next(pull, said, None if is_stale else known, now)
     author = visible(pull.user.login, _TITLE_MAX) if pull.user is not None else ""
     assignees = tuple(visible(user.login, _TITLE_MAX) for user in pull.assignees)
@@ -179,6 +183,8 @@ def _next(pull: Pull, said: Said, receipt: Receipt | None, now: dt.datetime) -> 
         return Turn.MAINTAINER, "review it manually: its comments cannot be read"
     if pull.draft and idle <= ABANDONED_AFTER:
         return Turn.CONTRIBUTOR, "wait: it is a draft"
+    if said.first not in {None, pull.number}:
+        return Turn.MAINTAINER, f"close it: it has the commit of pull request {said.first}"
     if receipt is None:
         return _unjudged(pull, said, idle)
     if receipt.outcome is PullOutcome.CHANGES_NEEDED and idle <= ABANDONED_AFTER:
@@ -193,7 +199,7 @@ def _unjudged(pull: Pull, said: Said, idle: dt.timedelta) -> tuple[Turn, str]:
     """Return who has to act where the head has no verdict, and the next action."""
     if said.wait is not None and said.wait.head_sha == pull.head.sha:
         return Turn.MAINTAINER, said.wait.reason
-    if idle < SWEPT_AFTER or said.state == "pending":
+    if idle < SWEPT_AFTER or said.state == PENDING:
         return Turn.PROGRAM, "wait for the next sweep"
     return Turn.MAINTAINER, f"gh workflow run pr-report.yml -f pr={pull.number}"
 
@@ -216,6 +222,28 @@ def _audited(pull: Pull, receipt: Receipt) -> tuple[Turn, str] | None:
     return Turn.MAINTAINER, found
 
 
+_REVIEW = {
+    "truncated-tree": "review it by hand: GitHub lists only a part of its files",
+    "too-many-files": "review it by hand: it changes more files than geneb-ci reads",
+    "several-models": "ask its author for one pull request for each model",
+    "generated-file": "ask its author to take the generated file out",
+    "deleted-file": "decide whether a row is withdrawn: it deletes files",
+}
+"""What to do where rules need a decision; the first that applies."""
+
+
+def _review(receipt: Receipt) -> str:
+    """Return what a maintainer does with what is no submission, or more than one."""
+    found = next((text for rule, text in _REVIEW.items() if rule in receipt.decide), None)
+    if found is not None:
+        return found
+    if receipt.foreign:
+        return f"review {visible(receipt.foreign, _FILE_MAX)}: it belongs to no submission"
+    if receipt.model is not None:
+        return "ask its author for the row that belongs to its files"
+    return "close it: it changes nothing that main does not have"
+
+
 def _decision(receipt: Receipt, *, is_draft: bool) -> str:
     """Return the next action of a maintainer: the first condition that holds."""
     needs_review = receipt.outcome is PullOutcome.NEEDS_MAINTAINER
@@ -225,8 +253,7 @@ def _decision(receipt: Receipt, *, is_draft: bool) -> str:
             "ask whether work continues, or close it",
         ),
         (receipt.outcome is PullOutcome.NOT_CHECKED, "fix geneb-ci: a rule crashed"),
-        (needs_review and receipt.model is None, "review it: it is not a submission"),
-        (needs_review, "review the other files it changes"),
+        (needs_review, _review(receipt)),
         (receipt.effect == AUDIT_RECORD, "merge: its records verify"),
         (
             receipt.asked.in_force is not None,

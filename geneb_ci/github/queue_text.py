@@ -24,6 +24,7 @@ _RIGHT = frozenset({"PR", "age", "warnings", "audit"})
 # Columns left out in a narrow terminal, in this order.
 _EXPENDABLE = ("audit", "level", "warnings", "effect", "author")
 _BELOW = ("by", "next")
+_BELOW_IN = "    "
 _GAP = 2
 _STYLES = {Turn.MAINTAINER: "bold", Turn.PROGRAM: "", Turn.CONTRIBUTOR: "dim"}
 
@@ -50,15 +51,17 @@ def terminal(queue: Queue, limit: int, *, color: bool, width: int) -> str:
         console.print(table)
     head, *lines = stream.getvalue().splitlines() if rows else [""]
     if below:
-        lines = [text for line, row in zip(lines, rows, strict=True) for text in (line, _step(row))]
+        pairs = zip(lines, rows, strict=True)
+        lines = [text for line, row in pairs for text in (line, *_step(row, width))]
     summary = [part for line in _lines(queue, limit) for part in textwrap.wrap(line, width)]
     whole = [head, *lines, "", *summary] if rows else summary
     return "".join(f"{line.rstrip()}\n" for line in whole)
 
 
-def _step(row: QueueRow) -> str:
-    """Return the line below a row: who has to do what."""
-    return f"    {escape(row.who)}: {escape(row.action)}"
+def _step(row: QueueRow, width: int) -> list[str]:
+    """Return the lines below a row: who has to do what. None begins with contributor text."""
+    told = f"{escape(row.who)}: {escape(row.action)}"
+    return textwrap.wrap(told, width, initial_indent=_BELOW_IN, subsequent_indent=_BELOW_IN)
 
 
 def _console_of(stream: TextIO, width: int, *, color: bool) -> Console:

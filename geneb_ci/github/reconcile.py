@@ -2,11 +2,11 @@
 
 A verdict is about a head, the state of main with which it was compared, and the other open pull
 requests that its findings name. If any of these has changed, the pull request is checked again.
-Pull requests are found by listing them, not by the triggering event, so that the next sweep makes
-up for a lost event.
+Pull requests are found by listing them, so that the next sweep makes up for a lost event.
 """
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -14,19 +14,35 @@ from typing import TYPE_CHECKING, Any
 from geneb_ci import __version__
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import GenebError
-from geneb_ci.github.api import GitHub
-from geneb_ci.github.batch import asked_on, prefetch_bases, prefetch_blobs, prefetch_talks
+from geneb_ci.github.api import GitHub, numbers_by_head
+from geneb_ci.github.batch import (
+    aside,
+    asked_on,
+    prefetch_bases,
+    prefetch_blobs,
+    prefetch_talks,
+)
 from geneb_ci.github.comment import Receipt, receipt_on
-from geneb_ci.github.errors import HeadMoved, NotFound, RateLimited, Tampered, UnexpectedReply
-from geneb_ci.github.groups import judge_group, waiting_groups
+from geneb_ci.github.errors import (
+    HeadMoved,
+    NotFound,
+    RateLimited,
+    Tampered,
+    UnexpectedReply,
+    explained,
+    our_mistake,
+)
+from geneb_ci.github.groups import judge_group, judge_groups, waiting_groups
 from geneb_ci.github.judge import Judge, places_of
 from geneb_ci.github.judgement import BaseBranch, crash_verdict, pull_verdict
 from geneb_ci.github.main_branch import further_places, layout_of_main
 from geneb_ci.github.replies import Pull
 from geneb_ci.github.sides import Main, main_at, numbers, rivals
 from geneb_ci.github.verdict import (
+    OPEN_MAX,
     PASSING,
     PULLS_MAX,
+    SUCCESS,
     Asked,
     Fingerprint,
     GroupVerdict,
@@ -80,14 +96,14 @@ def one_pull(github: GitHub, number: int, head_sha: str | None) -> Pull:
 
 
 def pull_of(pulls: Iterable[Pull], head_sha: str) -> Pull:
-    """Return the open pull request with this head. Raises HeadMoved if there is none.
+    """Return the first open pull request with this head. Raises HeadMoved if there is none.
 
     The event's pull request number is not used: it is empty for forks, and could be forged.
     """
-    for pull in pulls:
-        if pull.head.sha == head_sha:
-            return pull
-    raise HeadMoved(f"no open pull request has the head {head_sha}", _QUEUED)
+    found = [pull for pull in pulls if pull.head.sha == head_sha]
+    if not found:
+        raise HeadMoved(f"no open pull request has the head {head_sha}", _QUEUED)
+    return min(found, key=lambda pull: pull.number)
 
 
 @contextlib.contextmanager
@@ -124,9 +140,15 @@ class OpenPulls:
     passing: dict[int, Fingerprint] = field(default_factory=dict)
     """Fingerprints of the pull requests that pass, or passed when the run began."""
 
-    def others(self, number: int) -> dict[int, Fingerprint]:
-        """Return the pull requests with which one is compared."""
-        return {one: mark for one, mark in self.passing.items() if one != number}
+    @functools.cached_property
+    def heads(self) -> dict[str, list[int]]:
+        """Numbers by head."""
+        return numbers_by_head(self.pulls)
+
+    def others(self, pull: Pull) -> dict[int, Fingerprint]:
+        """Return the pull requests with which one is compared: not those with the same head."""
+        same = {*self.heads.get(pull.head.sha, ()), pull.number}
+        return {one: mark for one, mark in self.passing.items() if one not in same}
 
     def fail(self, pull: Pull, problem: GenebError) -> None:
         """Note that a pull request could not be read."""
@@ -148,19 +170,23 @@ def sweep(
     With `only`, just that one is checked, whatever its verdict.
     """
     with base_of(github, layout) as (main, own):
-        pulls = sorted(github.open_pulls(), key=lambda pull: (pull.updated_at, pull.number))
+        listed = sorted(github.all_open_pulls(), key=lambda pull: (pull.updated_at, pull.number))
+        pulls = [pull for pull in listed if pull.is_to_main]
         waits = {} if only is not None else read_waits(github).waits
         board = read_board(github, main, pulls, waits, say)
         queued: list[str] = []
         if only is not None:
             board.wanted, board.troubles, board.problems = [only], [], []
-        elif pulls:
-            queued = waiting_groups(github, pulls[0].base.repo.default_branch)
+        else:
+            board.stale += aside(github, listed, board.heads)
+            if pulls:
+                queued = waiting_groups(github, pulls[0].base.repo.default_branch)
         if not board.wanted and not queued:
             return _found(github, board, [], [])
         base = BaseBranch(own)
         judge = Judge(github, own, base.modules, main)
-        groups = list(_groups(github, judge, board, queued))
+        groups, problems = judge_groups(github, judge, queued)
+        board.problems += problems
         done = _checked(github, judge, base, board)
         board.settled += [verdict.number for verdict in done if verdict.number in waits]
         return _found(github, board, done, groups)
@@ -182,7 +208,7 @@ def _found(
         pulls=done,
         groups=groups,
         waiting=max(0, len(board.wanted) - len(done)),
-        stale=board.stale,
+        stale=board.stale[:OPEN_MAX],
         troubles=board.troubles,
         settled=sorted(set(board.settled)),
     )
@@ -203,20 +229,6 @@ def found_of(github: GitHub, main: Main, **found: Any) -> Found:  # fields of Ve
     return Found(verdict)
 
 
-def _groups(
-    github: GitHub, judge: Judge, board: OpenPulls, queued: list[str]
-) -> Iterator[GroupVerdict]:
-    """Yield the verdicts on groups of the merge queue; one that fails stops no other."""
-    for head in queued:
-        try:
-            yield judge_group(github, judge, head)
-        except RateLimited as error:  # would also hit the others
-            board.problems.append(error)
-            return
-        except GenebError as error:
-            board.problems.append(error)
-
-
 def read_board(
     github: GitHub,
     main: Main,
@@ -226,9 +238,10 @@ def read_board(
 ) -> OpenPulls:
     """Read what is known of the open pull requests, and choose those that need a verdict."""
     board = OpenPulls(main, list(pulls))
+    prefetch_talks(github, [pull.number for pull in pulls])
+    pulls = [pull for pull in pulls if board.heads[pull.head.sha][0] == pull.number]
     due = [pull for pull in pulls if is_due(waits.get(pull.number), pull.head.sha, github.wire.now)]
     board.settled = sorted(set(waits) - {pull.number for pull in pulls})
-    prefetch_talks(github, [pull.number for pull in pulls])
     for pull in _within_reserve(github, pulls, say):
         if len(board.problems) == FAILED_MAX:
             break
@@ -252,17 +265,20 @@ def _read_one(github: GitHub, board: OpenPulls, pull: Pull, *, is_due: bool) -> 
     talk = github.talks.get(pull.number)
     if talk is None and not is_due:
         return
+    is_far = False
     try:
         receipt = receipt_on(github, pull)
-        known = receipt.asked if receipt is not None else Asked()
-        asked = asked_on(github, pull.number, known, board.rights)
+        known = asked = receipt.asked if receipt is not None else Asked()
+        if receipt is not None or is_due:
+            said = board.heads[pull.head.sha]
+            asked, is_far = asked_on(github, said, known, board.rights)
     except RateLimited:
         raise
-    except GenebError as problem:
-        board.fail(pull, problem)
+    except Exception as error:  # noqa: BLE001 (no exception may stop the queue)
+        board.fail(pull, error if isinstance(error, GenebError) else our_mistake(error))
         return
     board.asked[pull.number] = asked
-    is_new = asked.command != known.command
+    is_new = is_far or asked.command != known.command
     if receipt is not None and receipt.head_sha == pull.head.sha:
         board.receipts[pull.number] = receipt
         if receipt.passes and receipt.fingerprint is not None:
@@ -272,7 +288,7 @@ def _read_one(github: GitHub, board: OpenPulls, pull: Pull, *, is_due: bool) -> 
     if is_new:
         board.receipts.pop(pull.number, None)
     is_current = receipt is not None and receipt.main_digest == board.main.digest
-    passes = talk.state == "success" if talk is not None else receipt is not None and receipt.passes
+    passes = talk.state == SUCCESS if talk is not None else receipt is not None and receipt.passes
     if passes and not is_current:
         board.stale.append(PullHead(number=pull.number, head_sha=pull.head.sha))
     if is_due and pull.locked and not is_current:
@@ -288,7 +304,7 @@ def _holds(github: GitHub, board: OpenPulls, pull: Pull, receipt: Receipt) -> bo
         return False
     if receipt.fingerprint is None:
         return True
-    found = numbers(rivals(receipt.fingerprint, board.others(pull.number)))
+    found = numbers(rivals(receipt.fingerprint, board.others(pull)))
     return found == receipt.rivals
 
 
@@ -332,7 +348,7 @@ def _verdict(
     """Check one pull request. Raises RateLimited."""
     head = PullHead(number=pull.number, head_sha=pull.head.sha)
     try:
-        judged = judge.judge(pull.head.sha, board.others(pull.number))
+        judged = judge.judge(pull.head.sha, board.others(pull))
         return pull_verdict(head, judged, base, board.main.digest)
     except RateLimited:
         raise
@@ -364,16 +380,6 @@ def _prefetch(
             continue
     prefetch_blobs(github, blobs)
     return failed
-
-
-def explained(error: GenebError) -> GenebError:
-    """Return an error of reading one pull request, with advice about that pull request."""
-    if not isinstance(error, NotFound):
-        return error
-    return NotFound(
-        "GitHub finds no commit that the pull request has in common with main, or no head",
-        "ask its author to rebase it onto main",
-    )
 
 
 def _within_reserve(

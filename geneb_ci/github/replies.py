@@ -15,7 +15,7 @@ Id = Annotated[int, Field(ge=0)]
 class ReplyModel(BaseModel):
     """Base of the models; unknown members are ignored."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True, populate_by_name=True)
+    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
 
 
 class User(ReplyModel):
@@ -133,7 +133,6 @@ class Comment(ReplyModel):
     id: Id
     user: User | None
     body: str = ""
-    association: Annotated[str, Field(alias="author_association")] = "NONE"
 
 
 class Status(ReplyModel):
@@ -174,10 +173,20 @@ class Issue(ReplyModel):
 T = TypeVar("T")
 
 
+_adapters: dict[Any, TypeAdapter[Any]] = {}
+
+
+def adapter(kind: type[T]) -> TypeAdapter[T]:
+    """Return what reads this type, made once: that takes longer than to read an answer."""
+    if kind not in _adapters:
+        _adapters[kind] = TypeAdapter(kind)
+    return _adapters[kind]
+
+
 def parsed(kind: type[T], body: Any, what: str) -> T:
     """Return an answer as a model. Raises UnexpectedReply with the first validation error."""
     try:
-        return TypeAdapter(kind).validate_python(body)
+        return adapter(kind).validate_python(body)
     except ValidationError as error:
         raise UnexpectedReply(
             f"{what}: unexpected answer of GitHub, at {first_error(error, 'the top level')}",

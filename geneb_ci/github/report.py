@@ -17,11 +17,15 @@ from geneb_ci.github.errors import (
     MissingScope,
     RateLimited,
     Unavailable,
+    our_mistake,
 )
 from geneb_ci.github.replies import Comment, Pull
 from geneb_ci.github.sides import main_at
 from geneb_ci.github.verdict import (
+    FAILURE,
+    PENDING,
     STATES,
+    SUCCESS,
     CommandName,
     GroupVerdict,
     PullHead,
@@ -91,14 +95,12 @@ RUNNING, AGREES, DIFFERS, FAILED = (
 )
 AUDIT_STATES = (RUNNING, AGREES, DIFFERS, FAILED)
 """Labels of the state of an audit: a pull request has at most one."""
-_DESCRIPTION_MAX = 140  # GitHub's limit
 
 
-PENDING, FAILURE, SUCCESS = "pending", "failure", "success"
 # Read together right before they are written: what is read is at most half a minute old.
 BATCH = 10
 _QUEUED = "nothing was written; the new commits are queued, and are checked within 15 minutes"
-_STALE = "main has changed since the verdict; it is computed again"
+_STALE = "the verdict no longer holds; it is computed again while this is open to main"
 _AGAIN = "nothing was written; the next sweep compares with the new main"
 _LABEL_FIX = 'create it once: gh label create "{}"'
 
@@ -168,9 +170,10 @@ def _is_fresh(github: GitHub, verdict: Verdicts, further: tuple[str, ...]) -> bo
 
 def _result(github: GitHub, pull: PullVerdict, *, is_fresh: bool) -> Result:
     number = str(pull.number)
+    if not is_fresh:
+        moved = MainMoved("main has changed since the verdict was computed", _AGAIN)
+        return Result(number, "", None, moved)
     try:
-        if not is_fresh:
-            raise MainMoved("main has changed since the verdict was computed", _AGAIN)
         written = publish(github, pull)
     except RateLimited:
         raise
@@ -178,6 +181,8 @@ def _result(github: GitHub, pull: PullVerdict, *, is_fresh: bool) -> Result:
         return Result(number, pull.outcome.value, None, problem)
     except GenebError as problem:
         return Result(number, "", None, problem)
+    except Exception as error:  # noqa: BLE001 (a mistake about one stops no other)
+        return Result(number, "", None, our_mistake(error))
     return Result(number, pull.outcome.value, written, None)
 
 
@@ -185,7 +190,7 @@ def _status(github: GitHub, head: PullHead, state: str, text: str) -> Result:
     """Take back a status that passes, or say on a head why there is no verdict."""
     number = str(head.number)
     try:
-        github.set_status(head.head_sha, state, text[:_DESCRIPTION_MAX])
+        github.set_status(head.head_sha, state, text)
     except RateLimited:
         raise
     except GenebError as problem:
@@ -201,7 +206,7 @@ def _group(github: GitHub, group: GroupVerdict, *, is_fresh: bool) -> Result:
     try:
         if not is_fresh:
             raise MainMoved("main has changed since the verdict was computed", _AGAIN)
-        github.set_status(group.head_sha, state, text[:_DESCRIPTION_MAX])
+        github.set_status(group.head_sha, state, text)
     except RateLimited:
         raise
     except GenebError as problem:
@@ -333,10 +338,10 @@ def _comment_once(github: GitHub, number: int, text: str) -> None:
 def _description(verdict: PullVerdict) -> str:
     dispute = verdict.asked.in_force
     if dispute is not None and verdict.state != STATES[verdict.outcome]:
-        return f"disputed by {dispute.login}: {dispute.reason}"[:_DESCRIPTION_MAX]
+        return f"disputed by {dispute.login}: {dispute.reason}"
     if verdict.outcome is PullOutcome.NEEDS_MAINTAINER:
         return "a maintainer has to review this change"
-    return found_line(verdict)[:_DESCRIPTION_MAX]
+    return found_line(verdict)
 
 
 def _same(one: str, other: str) -> bool:

@@ -29,7 +29,7 @@ class Command(StrictModel):
     comment: Annotated[int, Field(ge=1)]
     """Id of the comment; a later comment has a larger one."""
     name: CommandName
-    login: Annotated[str, Field(max_length=100, pattern=r"^[A-Za-z0-9-]+$")]
+    login: Annotated[str, Field(max_length=100, pattern=r"^[A-Za-z0-9_-]+$")]
     reason: Annotated[str, Field(max_length=REASON_MAX)]
 
 
@@ -80,11 +80,12 @@ PASSING = frozenset({PullOutcome.PASSED, PullOutcome.WARNINGS})
 """Outcomes whose status lets a pull request be merged."""
 
 
+PENDING, FAILURE, SUCCESS = "pending", "failure", "success"
 STATES = {
-    PullOutcome.PASSED: "success",
-    PullOutcome.WARNINGS: "success",
-    PullOutcome.CHANGES_NEEDED: "failure",
-    PullOutcome.NEEDS_MAINTAINER: "pending",
+    PullOutcome.PASSED: SUCCESS,
+    PullOutcome.WARNINGS: SUCCESS,
+    PullOutcome.CHANGES_NEEDED: FAILURE,
+    PullOutcome.NEEDS_MAINTAINER: PENDING,
     PullOutcome.NOT_CHECKED: "error",
 }
 """The status that an outcome gives."""
@@ -111,7 +112,7 @@ class Asked(NamedTuple):
 
 def state_of(outcome: PullOutcome, asked: Asked) -> str:
     """Return the status of a verdict: a dispute takes a pass back."""
-    return "pending" if asked.in_force and outcome in PASSING else STATES[outcome]
+    return PENDING if asked.in_force and outcome in PASSING else STATES[outcome]
 
 
 class VerdictFinding(StrictModel):

@@ -36,7 +36,6 @@ from geneb_ci.render.plain import visible
 
 FORBIDDEN, TOO_MANY = 403, 429
 _LIMITED = frozenset({FORBIDDEN, TOO_MANY})
-_LIMIT_BODY = {"message": "API rate limit exceeded"}
 
 
 class PoliteRetry(GithubRetry):
@@ -48,7 +47,7 @@ class PoliteRetry(GithubRetry):
         headers = lower(response.headers) if response is not None else {}
         status = response.status if response is not None else 0
         wait = told_wait(headers) if status in _LIMITED else None
-        limited = RateLimitExceededException(status, _LIMIT_BODY, headers)
+        limited = RateLimitExceededException(status, {"message": "rate limit exceeded"}, headers)
         if response is not None and wait is not None and wait > (self.max_rate_limit_wait or 0):
             response.drain_conn()  # so that the connection is closed, not lost
             raise limited
@@ -106,9 +105,11 @@ class Refusal(NamedTuple):
 
     @property
     def message(self) -> str:
-        """GitHub's message, made printable."""
-        said = self.body.get("message") if isinstance(self.body, dict) else None
-        return visible(said, _SAID_MAX) if isinstance(said, str) else "no reason given"
+        """GitHub's message and the first of its errors, made printable."""
+        errors = self.body.get("errors") if isinstance(self.body, dict) else None
+        parts = [self.body, *(errors if isinstance(errors, list) else ())][:2]
+        said = [part.get("message") for part in parts if isinstance(part, dict)]
+        return visible(": ".join(map(str, filter(None, said))) or "no reason given", _SAID_MAX)
 
 
 def problem(refusal: Refusal, repository: str, now: dt.datetime, patience: Patience) -> GenebError:
@@ -139,6 +140,8 @@ def _forbidden(refusal: Refusal) -> GenebError:
         return ConversationLocked(
             "the conversation is locked, and takes no comment", "unlock it; try again"
         )
+    if "was archived" in refusal.message:
+        return UnexpectedReply("the repository is archived, and takes no writes", "unarchive it")
     needs = next((refusal.headers[name] for name in _SCOPES if refusal.headers.get(name)), "")
     return MissingScope(
         f"the token lacks a permission: {refusal.message}",
@@ -222,8 +225,7 @@ def _read(path: Path) -> dict[str, Kept]:
 
 
 PER_PAGE = 100  # GitHub's largest page
-_NOT_MODIFIED = 304
-_OK = range(200, 300)
+_NOT_MODIFIED, _OK = 304, range(200, 300)
 
 
 class Reply(NamedTuple):

@@ -1,5 +1,6 @@
 """A repository of submissions on disk, the same on a loopback GitHub, and the commands between."""
 
+import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -46,6 +47,13 @@ def sound(name: str = "model") -> Files:
         f"submissions/cards/{name}.md": (REGULAR, CARD.encode()),
         f"submissions/extractors/{name}.py": (REGULAR, f'"""{name}"""\n'.encode()),
     }
+
+
+def of_module(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the run of a document, with the digest of the extractor that is there."""
+    digest = hashlib.sha256(sound()[MODULE][1]).hexdigest()
+    run = document["run"]
+    return {"run": run | {"extractor": run["extractor"] | {"sha256": digest}}}
 
 
 @dataclass

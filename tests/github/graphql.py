@@ -8,14 +8,20 @@ import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tests.github.server import Answer, GitHubServer
+    from tests.github.refusals import Answer
+    from tests.github.server import GitHubServer
 
 _FIELD = re.compile(
     r"(\w+): (object|pullRequest)\((?:oid: \"([0-9a-f]{40})\"|number: (\d+))\) \{ \.\.\.(\w+) \}"
 )
+_CLOSED = re.compile(
+    r"(\w+): pullRequests\(states: CLOSED, first: (\d+), "
+    r"orderBy: {field: UPDATED_AT, direction: DESC}\) { ...(Gone) }"
+)
 _REPOSITORY = re.compile(
     r'query \{ repository\(owner: "([^"]+)", name: "([^"]+)"\) \{ (.*?) \} \} fragment '
 )
+VERDICT = "geneb/verdict"
 TEXT_MAX = 512_000  # GitHub leaves out the text of a larger file
 
 
@@ -28,6 +34,9 @@ def graphql(server: "GitHubServer", query: str) -> dict[str, Any] | None:
     for alias, _kind, oid, number, fragment in _FIELD.findall(match[3]):
         assert f"fragment {fragment} on " in query
         fields[alias] = _ANSWERS[fragment](server, oid or number, query)
+    for alias, first, fragment in _CLOSED.findall(match[3]):
+        assert f"fragment {fragment} on PullRequestConnection" in query
+        fields[alias] = {"nodes": _closed(server, int(first))}
     assert len(fields) == match[3].count("...")
     return {"data": {"repository": fields}}
 
@@ -65,30 +74,41 @@ def _talk(server: "GitHubServer", number: str, query: str) -> dict[str, Any] | N
             "body": comment["body"],
             "author": comment["user"]
             and {"databaseId": comment["user"]["id"], "login": comment["user"].get("login", "")},
-            "authorAssociation": comment.get("author_association", "NONE"),
         }
         for comment in [*found.body, *server.comments[int(number)][-_last(query) :]]
     ]
     said, latest = said[: len(found.body)], said[len(found.body) :]
-    recent = [
-        {"databaseId": one["id"], "authorAssociation": one.get("author_association", "NONE")}
-        for one in server.comments[int(number)][-100:]
-    ]
-    head = pull.body["head"]["sha"]
-    found_states = _rest(server, f"/commits/{head}/statuses", per_page="100")
-    states = [s["state"].upper() for s in found_states.body] if found_states else []
-    contexts = {"context": {"state": states[0]}} if states else None
-    return {
-        "number": int(number),
+    return _headed(server, pull.body) | {
         "state": pull.body["state"].upper(),
         "locked": pull.body.get("locked", False),
-        "headRefOid": head,
         "labels": {"nodes": [{"name": label["name"]} for label in pull.body["labels"]]},
         "comments": {"totalCount": len(server.comments[int(number)]), "nodes": said},
         "latest": {"nodes": latest},
-        "recent": {"nodes": recent},
+    }
+
+
+def _headed(server: "GitHubServer", pull: dict[str, Any]) -> dict[str, Any]:
+    head = pull["head"]["sha"]
+    found = _rest(server, f"/commits/{head}/statuses", per_page="100")
+    ours = [one for one in found.body if one["context"] == VERDICT] if found else []
+    states = [one["state"].upper() for one in ours]
+    contexts = {"context": {"state": states[0]}} if states else None
+    return {
+        "number": pull["number"],
+        "headRefOid": head,
         "commits": {"nodes": [{"commit": {"oid": head, "status": contexts}}]},
     }
+
+
+def _closed(server: "GitHubServer", first: int) -> list[dict[str, Any]]:
+    """List the closed pull requests that were not merged, the last updated first."""
+    found = [
+        pull
+        for pull in server.pulls.values()
+        if pull["state"] == "closed" and not pull.get("merged_at")
+    ]
+    found.sort(key=lambda pull: (pull["updated_at"], pull["number"]), reverse=True)
+    return [_headed(server, pull) for pull in found[:first]]
 
 
 def _history(server: "GitHubServer", oid: str, query: str) -> dict[str, Any] | None:

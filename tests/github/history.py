@@ -42,7 +42,7 @@ class History:
         main, head = self.main_sha(), pull["head"]["sha"]
         files = self.merged(main, head)
         assert files is not None
-        pull["state"] = "closed"
+        pull |= {"state": "closed", "merged_at": pull["updated_at"]}
         self.default_head = self.commit_tree(files, main)
         return self.default_head
 

@@ -11,41 +11,22 @@ import json
 import re
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from time import gmtime, strftime, time
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from tests.github.graphql import graphql
 from tests.github.history import History, git_sha
+from tests.github.refusals import Answer, Fault, invalid, unknown_labels, unwritable, wrong_status
 
 REPOSITORY = "org/board"
 BOT = {"id": 41898282, "login": "github-actions[bot]"}
 STRANGER = {"id": 7, "login": "stranger"}
+FORK = {"full_name": "stranger/board"}
 TOKEN = "ghs_token"  # noqa: S105 (the loopback server's own)
 READ = frozenset({"contents:read", "issues:read", "pull_requests:read", "statuses:read"})
 WRITE = READ | {"pull_requests:write", "statuses:read", "statuses:write"}
 WRITE |= {"issues:read", "issues:write"}
-
-
-@dataclass
-class Fault:
-    """What happens instead of an answer, or after the work was done; 0 hangs up without one."""
-
-    verb: str
-    path: str
-    status: int
-    headers: dict[str, str] = field(default_factory=dict)
-    message: str = "Server Error"
-    times: int = 1
-    done: bool = False
-
-
-@dataclass
-class Answer:
-    status: int
-    body: Any = None
-    headers: dict[str, str] = field(default_factory=dict)
 
 
 class GitHubServer(History):
@@ -81,6 +62,10 @@ class GitHubServer(History):
         self.faults: list[Fault] = []
         self.truncated: set[str] = set()
         self.lies: dict[str, bytes] = {}
+        self.archived = False
+        self.content_max = 500
+        """Comments and issues that GitHub takes in an hour."""
+        self.content = 0
         self.skew = 0.0
         self.stamp = ""
         """Time of new statuses, if it is not that of the clock."""
@@ -107,7 +92,8 @@ class GitHubServer(History):
             "labels": [],
             "locked": False,
             "assignees": [],
-            "head": {"sha": head, "ref": "patch-1", "label": "stranger:patch-1"},
+            "head": {"sha": head, "ref": "patch-1", "label": "stranger:patch-1", "repo": FORK},
+            "mergeable": None,  # until GitHub has computed it
             "base": {
                 "sha": base,
                 "ref": "main",
@@ -196,6 +182,10 @@ class GitHubServer(History):
                     self.denied.append(f"{verb} {path} needs {scope}: {access}")
                     return Answer(403, {"message": message}, headers)
                 self.used.add(needs)
+                if verb != "GET":
+                    self.content += verb == "POST" and path.endswith(("/issues", "/comments"))
+                    if refusal := unwritable(self.archived, self.content > self.content_max):
+                        return refusal
                 return handler(self, query, body, *match.groups())
         return Answer(404, {"message": "Not Found"})
 
@@ -204,7 +194,7 @@ class GitHubServer(History):
         return ROUTES
 
     def get_permission(self, _query: dict[str, str], _body: Any, login: str) -> Answer:
-        return Answer(200, {"permission": self.rights.get(login, "none")})
+        return Answer(200, {"permission": self.rights.get(login, "read")})  # it is public
 
     def head_commit(self, _query: dict[str, str], _body: Any) -> Answer:
         sha = self.main_sha()
@@ -318,7 +308,7 @@ class GitHubServer(History):
         return Answer(404, {"message": "Not Found"})
 
     def post_labels(self, _query: dict[str, str], body: Any, number: str) -> Answer:
-        if refusal := self._unknown_labels(body["labels"]):
+        if refusal := unknown_labels(body["labels"], self.known_labels):
             return refusal
         labels = self.pulls[int(number)]["labels"]
         known = self.labels(int(number))
@@ -326,19 +316,11 @@ class GitHubServer(History):
         return Answer(200, labels)
 
     def put_labels(self, _query: dict[str, str], body: Any, number: str) -> Answer:
-        if refusal := self._unknown_labels(body["labels"]):
+        if refusal := unknown_labels(body["labels"], self.known_labels):
             return refusal
         labels = [{"name": name} for name in body["labels"]]
         self.pulls[int(number)]["labels"] = labels
         return Answer(200, labels)
-
-    def _unknown_labels(self, names: list[str]) -> Answer | None:
-        """Refuse a label that would have to be created: pull-requests: write is not enough."""
-        if self.known_labels is None or set(names) <= self.known_labels:
-            return None
-        message = "You do not have permission to create labels on this repository."
-        error = {"resource": "Repository", "field": "label", "code": "unauthorized"}
-        return Answer(403, {"message": message, "errors": [error]})
 
     def list_statuses(self, query: dict[str, str], _body: Any, sha: str) -> Answer:
         path = f"/repos/{REPOSITORY}/commits/{sha}/statuses"
@@ -347,6 +329,8 @@ class GitHubServer(History):
     def post_status(self, _query: dict[str, str], body: Any, sha: str) -> Answer:
         assert body["state"] in {"error", "failure", "pending", "success"}
         assert len(body["description"]) <= 140
+        if refusal := wrong_status(body, self.statuses.get(sha, [])):
+            return invalid("Status", refusal)
         moment = self.stamp or strftime("%Y-%m-%dT%H:%M:%SZ", gmtime(time() + self.skew))
         status = body | {"creator": BOT, "created_at": moment}
         self.statuses.setdefault(sha, []).insert(0, status)

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.github.history import Files
-from tests.github.server import REPOSITORY, ROUTES, WRITE, Answer, GitHubServer
+from tests.github.refusals import Answer
+from tests.github.server import REPOSITORY, ROUTES, WRITE, GitHubServer
 
 ADMIN = WRITE | {
     f"{scope}:{access}"

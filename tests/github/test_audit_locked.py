@@ -3,7 +3,7 @@
 from geneb_ci.github import report
 from tests.audit.recorded import outcome_of
 from tests.github.audit_flow import OLD, flow, founded
-from tests.github.server import Fault
+from tests.github.refusals import Fault
 from tools.rehearse import row
 
 __all__ = ["flow", "founded"]

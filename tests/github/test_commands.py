@@ -2,9 +2,10 @@
 
 import pytest
 
+from geneb_ci.github.batch import REFUSED_MAX
 from geneb_ci.github.waits import LONGEST
 from tests.github.conftest import sound
-from tests.github.server import Fault
+from tests.github.refusals import Fault
 from tests.github.text import calm
 from tests.github.world import World
 
@@ -18,9 +19,8 @@ def world(tmp_path) -> World:
     return found
 
 
-def say(world: World, number: int, body: str, association: str = "MEMBER", **user: object) -> None:
+def say(world: World, number: int, body: str, **user: object) -> None:
     world.server.add_comment(number, MAINTAINER | user, body)
-    world.server.comments[number][-1]["author_association"] = association
 
 
 def test_a_dispute_takes_the_pass_back_until_a_recheck(world):
@@ -66,26 +66,66 @@ def test_an_audit_is_asked_for(world):
 
 
 @pytest.mark.parametrize(
-    ("body", "association", "login"),
+    ("body", "login"),
     [
-        ("/dispute x", "NONE", "maintainer"),
-        ("/dispute x", "CONTRIBUTOR", "maintainer"),
-        ("/dispute x", "MEMBER", "reader"),
-        ("/dispute", "MEMBER", "maintainer"),
-        ("please /dispute x", "MEMBER", "maintainer"),
-        ("> /dispute x", "MEMBER", "maintainer"),
-        ("/disputed x", "MEMBER", "maintainer"),
-        ("/recheck; rm", "MEMBER", "a\nb"),
+        ("/dispute x", "reader"),
+        ("/dispute x", "stranger"),
+        ("/dispute", "maintainer"),
+        ("please /dispute x", "maintainer"),
+        ("> /dispute x", "maintainer"),
+        ("```\n/dispute x\n```", "maintainer"),
+        ("`/dispute x`", "maintainer"),
+        ("<!--\n/dispute x\n-->", "maintainer"),
+        ("/Dispute x", "maintainer"),
+        ("/disputed x", "maintainer"),
+        ("/recheck; rm", "a\nb"),
+        ("/dispute x", "maintainer[bot]"),
     ],
 )
-def test_what_is_no_command_of_theirs_changes_nothing(world, body, association, login):
+def test_what_is_no_command_of_theirs_changes_nothing(world, body, login):
     number = world.open(sound())
     world.sweep()
     written = len(world.server.writes())
-    say(world, number, body, association, login=login)
+    say(world, number, body, login=login)
     world.sweep()
     assert world.state(number) == "success"
     assert len(world.server.writes()) == written
+
+
+def test_rights_that_were_taken_away_count_no_more(world):
+    """Rights are those of the moment at which a sweep reads the command."""
+    number = world.open(sound())
+    world.sweep()
+    say(world, number, "/dispute x")
+    world.server.rights["maintainer"] = "read"
+    world.sweep()
+    assert world.state(number) == "success"
+
+
+def test_a_comment_that_is_edited_after_it_was_read_is_no_command(world):
+    number = world.open(sound())
+    world.sweep()
+    say(world, number, "Thank you.")
+    say(world, number, "/recheck")
+    world.sweep()
+    for comment in world.server.comments[number]:
+        if comment["body"] == "Thank you.":
+            comment["body"] = "/dispute x"
+    world.sweep()
+    assert world.state(number) == "success"
+
+
+def test_a_dispute_with_signs_that_a_status_cannot_have_takes_the_pass_back(world):
+    """GitHub refused the status, and the pull request went on to pass."""
+    number = world.open(sound())
+    world.sweep()
+    say(world, number, "/dispute copied \U0001f41b from another")
+    world.sweep()
+    last = world.server.statuses[world.server.pulls[number]["head"]["sha"]][0]
+    assert (last["state"], last["description"]) == (
+        "pending",
+        "disputed by maintainer: copied \ufffd from another",
+    )
 
 
 def test_an_audit_does_not_end_a_dispute(world):
@@ -111,26 +151,58 @@ def test_an_audit_does_not_end_a_dispute(world):
 
 
 @pytest.mark.parametrize("others", [5, 120])
-def test_comments_of_others_hide_no_command(world, others):
+@pytest.mark.parametrize("has_command", [True, False])
+def test_comments_of_others_hide_no_command(world, others, has_command):
+    """Who is a member is not asked: GitHub shows a private membership to no token of Actions."""
     number = world.open(sound())
     world.sweep()
-    say(world, number, "/dispute fake")
+    say(world, number, "/dispute fake" if has_command else "Hm.")
     for n in range(others):
-        say(world, number, f"Nice ({n}).", "NONE", id=7, login="stranger")
+        say(world, number, f"Nice ({n}).", id=7, login="stranger")
     world.sweep()
-    assert world.state(number) == "pending"
-    # Read once: a sweep with nothing new asks for no comment.
+    assert world.state(number) == ("pending" if has_command else "success")
+    # Read once: our comment notes how far, and a sweep with nothing new asks for no comment.
     before = len(world.server.requests)
     world.sweep()
     asked = world.server.requests[before:]
     assert [path for _, path in asked if path.split("?")[0].endswith("/comments")] == []
 
 
+def test_many_comments_before_ours_hide_no_command(world):
+    """Ours is not among the first ones then, and no command was read on that pull request."""
+    number = world.open(sound())
+    for n in range(25):
+        say(world, number, f"Nice ({n}).", id=7, login="stranger")
+    world.sweep()
+    assert world.state(number) == "success"
+    say(world, number, "/dispute fake")
+    world.sweep()
+    assert world.state(number) == "pending"
+    say(world, number, "/recheck")
+    world.sweep()
+    assert world.state(number) == "success"
+
+
+def test_commands_of_strangers_cost_requests_once(world):
+    number = world.open(sound())
+    world.sweep()
+
+    def asked() -> int:
+        before = len(world.server.requests)
+        world.sweep()
+        return sum("/collaborators/" in path for _, path in world.server.requests[before:])
+
+    for n in range(REFUSED_MAX + 1):
+        say(world, number, "/dispute x", id=100 + n, login=f"stranger-{n}")
+    assert [asked(), asked()] == [REFUSED_MAX + 1, 0]
+    assert world.state(number) == "success"
+
+
 def test_where_comments_cannot_be_read_nothing_passes(world):
     number = world.open(sound())
     world.sweep()
     for n in range(3_100):
-        say(world, number, f"Nice ({n}).", "NONE", id=7, login="stranger")
+        say(world, number, f"Nice ({n}).", id=7, login="stranger")
     world.sweep()
     assert world.state(number) == "pending"
     (issue,) = world.server.issues.values()

@@ -8,7 +8,8 @@ import pytest
 from geneb_ci.github.api import connect
 from geneb_ci.github.waits import read_waits
 from tests.github.conftest import Place, sound
-from tests.github.server import BOT, READ, TOKEN, WRITE, Fault
+from tests.github.refusals import Fault
+from tests.github.server import BOT, READ, TOKEN, WRITE
 
 
 def only_the_list(place: Place) -> list[int]:

@@ -2,10 +2,12 @@
 
 import pytest
 
+from geneb_ci.github.api import COMMENTS_PAGES_MAX
 from geneb_ci.github.reconcile import group_verdict
 from tests.audit.recorded import outcome_of
 from tests.github.audit_flow import flow, founded
 from tests.github.conftest import sound
+from tests.github.server import BOT, STRANGER
 from tests.github.test_motion import copied
 from tests.github.world import World
 from tools.rehearse import row
@@ -66,11 +68,25 @@ def test_two_rows_of_one_group_are_compared_with_each_other(world):
     world.server.pulls[one]["state"] = "closed"
     world.sweep()
     world.server.pulls[one]["state"] = "open"
-    assert (world.state(one), world.state(two)) == ("success", "success")
+    assert (world.state(one), world.state(two)) == ("pending", "success")  # the comment passes
     group = world.queue(two, world.queue(one))
     world.write(group_verdict(world.github(), world.layout, group))
     assert world.status(group) == "failure"
     assert world.server.statuses[group][0]["description"] == "open-collision"
+
+
+def test_a_pull_request_that_cannot_be_read_stops_no_group(world):
+    """One with more comments than can be read kept every group from its verdict."""
+    one, other = world.open(sound("one")), world.open(sound("other"))
+    world.sweep()
+    for n in range(COMMENTS_PAGES_MAX * 100 + 1):
+        world.server.add_comment(other, STRANGER, f"Nice ({n}).")
+    ours = next(c for c in world.server.comments[other] if c["user"] == BOT)
+    world.server.comments[other].remove(ours)
+    world.server.comments[other].append(ours)  # not among the first
+    group = world.queue(one)
+    world.write(group_verdict(world.github(), world.layout, group))
+    assert world.status(group) == "success"
 
 
 def test_a_group_may_contain_copies(world):

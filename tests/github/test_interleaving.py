@@ -2,11 +2,12 @@
 
 Without a queue, a merge may rest on a verdict about an earlier main until the run that the last
 merge started has ended. DIRECT assumes that it has: then no merge rests on a stale verdict. BURST
-assumes nothing of the kind, and no change of policy: then rows still do not collide. QUEUE assumes
-nothing. That main is free of errors of rules is asserted, not that the whole board is built.
-More open pull requests than here: tests/github/test_starvation.py.
+assumes nothing of the kind, and no other change of main: then rows still do not collide. QUEUE
+assumes nothing. That main is free of errors of rules is asserted, not that the whole board is
+built. More open pull requests than here: tests/github/test_starvation.py.
 
-GENEB_INTERLEAVINGS is how many orders are tried; 1,000 take about a quarter of an hour.
+GENEB_INTERLEAVINGS is how many orders are tried; `--hypothesis-show-statistics` counts what
+happened in them.
 """
 
 import os
@@ -15,7 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, event, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -23,7 +24,6 @@ from hypothesis.stateful import (
     invariant,
     precondition,
     rule,
-    run_state_machine_as_test,
 )
 
 from geneb_ci.github.sides import RIVALS_MAX
@@ -39,6 +39,7 @@ DIRECT = "after every change of main, the run that the push starts comes before 
 QUEUE = "by a merge queue, which checks each group"
 BURST = "one merge right after the other, before any run: rows may collide only with each other"
 STEMS = ("copycat", "twin", "zebra", "mouse")
+MAINTAINER, FORMER, STRANGER = "maintainer", "former", "somebody"
 
 
 class Interleaving(RuleBasedStateMachine):
@@ -52,17 +53,46 @@ class Interleaving(RuleBasedStateMachine):
         self.made = 0
         self.quiet = 0
         """Sweeps since anything else has happened."""
+        self.told: dict[int, str] = {}
+        """Number to the last command of the maintainer."""
+        self.disputed: set[int] = set()
+        """Those of which a sweep has read that they are disputed."""
+        self.undo: list[tuple[Files, Files]] = []
+        """Files of main before and after each merge."""
+        self.world.server.rights |= {MAINTAINER: "write", FORMER: "write"}
 
-    @initialize(way=st.sampled_from([DIRECT, QUEUE, BURST]))
-    def choose(self, way: str) -> None:
+    @initialize(
+        way=st.sampled_from([DIRECT, QUEUE, BURST]),
+        crowd=st.lists(
+            st.tuples(st.sampled_from(STEMS), st.sampled_from([0, 1, 2, 3, 3, 3, 3])),
+            min_size=3,
+            max_size=14,
+        ),
+    )
+    def choose(self, way: str, crowd: list[tuple[str, int]]) -> None:
         self.way = way
+        for stem, form in crowd:
+            name = self.name(stem, form)
+            self.world.open(self.submission(name, name))
+        self.swept()
 
     def teardown(self) -> None:
         for _ in range(2):
             self.swept()
         self.all_that_can_be_judged_are()
         assert self.world.errors_of_main() == []
+        event(f"pull requests: {len(self.world.server.pulls) // 5 * 5} or more")
         shutil.rmtree(self.place)
+
+    def one_of(self, data: Any, *, state: str = "open") -> int:
+        """Draw a pull request in a state."""
+        pulls = self.world.server.pulls.items()
+        numbers = [n for n, pull in pulls if pull["state"] == state and not pull.get("merged_at")]
+        return int(data.draw(st.sampled_from(numbers)))
+
+    def is_closed_any(self) -> bool:
+        pulls = self.world.server.pulls.values()
+        return any(one["state"] == "closed" and not one.get("merged_at") for one in pulls)
 
     def moved(self) -> None:
         """Main has changed: on GitHub, that starts a run."""
@@ -136,15 +166,105 @@ class Interleaving(RuleBasedStateMachine):
     @precondition(lambda self: self.world.open_numbers())
     @rule(data=st.data())
     def closes(self, data: Any) -> None:
-        number = data.draw(st.sampled_from(self.world.open_numbers()))
-        self.world.server.pulls[number]["state"] = "closed"
+        self.world.server.pulls[self.one_of(data)]["state"] = "closed"
         self.quiet = 0
+
+    @precondition(lambda self: self.is_closed_any())
+    @rule(data=st.data())
+    def reopens(self, data: Any) -> None:
+        number = self.one_of(data, state="closed")
+        self.world.server.pulls[number]["state"] = "open"
+        event("reopened")
+        self.quiet = 0
+
+    @precondition(lambda self: self.world.open_numbers())
+    @rule(data=st.data(), ref=st.sampled_from(["main", "main", "dev"]))
+    def changes_the_base(self, data: Any, ref: str) -> None:
+        base = self.world.server.pulls[self.one_of(data)]["base"]
+        event(f"from {base['ref']} to {ref}")
+        base["ref"] = ref
+        self.quiet = 0
+
+    @precondition(lambda self: self.world.open_numbers())
+    @rule(data=st.data())
+    def deletes_its_fork(self, data: Any) -> None:
+        self.world.server.pulls[self.one_of(data)]["head"]["repo"] = None
+
+    @precondition(lambda self: self.world.open_numbers())
+    @rule(data=st.data(), draft=st.booleans())
+    def makes_a_draft(self, data: Any, draft: bool) -> None:
+        self.world.server.pulls[self.one_of(data)]["draft"] = draft
+
+    @precondition(lambda self: self.world.open_numbers() and len(self.world.server.pulls) < PULLS)
+    @rule(data=st.data(), stem=st.sampled_from(STEMS), more=st.booleans())
+    def builds_on_another(self, data: Any, stem: str, more: bool) -> None:
+        """Open the head of another pull request again, or a model on top of it."""
+        head = self.world.server.pulls[self.one_of(data)]["head"]["sha"]
+        if more:
+            name = self.name(stem, 3)
+            files = self.world.files(head) | self.submission(name, name)
+            head = self.world.server.commit(files, head)
+        self.world.server.open_pull(head, self.world.server.main_sha())
+        event("stacked" if more else "the same head")
+        self.quiet = 0
+
+    @precondition(lambda self: self.world.open_numbers())
+    @rule(
+        data=st.data(),
+        login=st.sampled_from([MAINTAINER, MAINTAINER, FORMER, STRANGER]),
+        body=st.sampled_from(["/dispute fake \U0001f41b", "/recheck", "/audit", "Thank you."]),
+    )
+    def comments(self, data: Any, login: str, body: str) -> None:
+        number = self.one_of(data)
+        self.world.say(number, login, body)
+        command = body.partition(" ")[0]
+        if login == MAINTAINER and command in {"/dispute", "/recheck"}:
+            self.told[number] = command
+            event(f"command {command}")
+        elif login == FORMER and command == "/recheck":
+            self.told.pop(number, None)  # it ends a dispute, if a sweep reads it while they may
+        self.quiet = 0
+
+    @rule(right=st.sampled_from(["write", "read"]))
+    def rights_change(self, right: str) -> None:
+        self.world.server.rights[FORMER] = right
 
     @precondition(lambda self: self.way != BURST)
     @rule(number=st.integers(0, 9))
     def changes_policy(self, number: int) -> None:
         policy = encoded({"files": {f"file-{number}": "0" * 64}})
         self.world.change_main({"leaderboard/policy/official.json": (REGULAR, policy)})
+        self.moved()
+
+    @precondition(lambda self: self.way != BURST)
+    @rule(data=st.data(), stem=st.sampled_from(STEMS))
+    def renames_a_row(self, data: Any, stem: str) -> None:
+        """Maintainers give a published row another id."""
+        files = self.world.files(self.world.server.main_sha())
+        names = sorted(
+            Path(path).stem for path in files if path.count("/") == 1 and ".json" in path
+        )
+        rows = [name for name in names if f"submissions/{name}.json" in files]
+        gone, name = data.draw(st.sampled_from(rows)), self.name(stem, 3)
+        kept = {path: one for path, one in files.items() if Path(path).stem != gone}
+        self.world.restore(kept | self.submission(name, name))
+        event("row renamed")
+        self.moved()
+
+    @precondition(lambda self: self.way != BURST and self.undo)
+    @rule()
+    def reverts(self) -> None:
+        """Take the last merge back."""
+        before, after = self.undo.pop()
+        now = self.world.files(self.world.server.main_sha())
+        changed = {
+            path for path in before.keys() | after.keys() if before.get(path) != after.get(path)
+        }
+        if any(now.get(path) != after.get(path) for path in changed):
+            return  # a conflict
+        rest = {path: one for path, one in now.items() if path not in changed}
+        self.world.restore(rest | {path: before[path] for path in changed if path in before})
+        event("merge reverted")
         self.moved()
 
     @rule(times=st.integers(1, 5))
@@ -155,30 +275,53 @@ class Interleaving(RuleBasedStateMachine):
     def swept(self) -> None:
         self.world.sweep()
         self.quiet += 1
+        self.disputed = {n for n, command in self.told.items() if command == "/dispute"}
+        for number in self.disputed & set(self.world.judged_numbers()):
+            assert self.world.state(number) != "success", f"{number} is disputed and passes"
 
-    @precondition(lambda self: self.world.open_numbers())
     @rule(data=st.data())
     def merges(self, data: Any) -> None:
+        self.merge_some(data)
+
+    def merge_some(self, data: Any) -> None:
         """Try to merge all of some pull requests, one right after the other."""
         numbers = self.world.open_numbers()
-        chosen = data.draw(st.lists(st.sampled_from(numbers), unique=True, min_size=1))
-        for number in chosen:
-            if self.way == QUEUE:
+        if not numbers:
+            return
+        passing = [number for number in numbers if self.world.is_mergeable(number)]
+        some = st.sampled_from(data.draw(st.sampled_from([numbers, passing or numbers])))
+        chosen = data.draw(st.lists(some, unique=True, min_size=1))
+        rest = list(chosen)
+        while rest:
+            number, *others = rest
+            before = self.world.files(self.world.server.main_sha())
+            if self.way == QUEUE and others and data.draw(st.booleans()):
+                done = any(self.world.merge_two_by_queue(number, others[0]))
+                others = others[1:]
+                event(f"two by the queue: {done}")
+            elif self.way == QUEUE:
                 done = self.world.merge_by_queue(number)
             else:
                 stale = self.way == DIRECT and self.world.is_stale(number)
                 done = self.world.merge(number)
                 assert not (done and stale), f"{number} was merged on a verdict that is stale"
+            rest = others
             if done:
+                event("merged")
+                self.undo.append((before, self.world.files(self.world.server.main_sha())))
                 self.moved()
                 assert self.world.errors_of_main() == [], f"{number} froze the publication"
+
+    # A rule is drawn as often as another, and what matters is a merge.
+    merges_again = rule(data=st.data())(lambda self, data: self.merge_some(data))
+    sweeps_again = rule()(lambda self: self.swept())
 
     @invariant()
     def all_that_can_be_judged_are(self) -> None:
         """After two sweeps each open pull request has its verdict on its head and on main."""
         if self.quiet < 2:
             return
-        for number in self.world.open_numbers():
+        for number in self.world.judged_numbers():
             pull = self.world.server.pulls[number]
             if pull["locked"] or number in self.world.unreadable:
                 assert self.world.state(number) != "success" or not self.world.is_stale(number)
@@ -197,14 +340,11 @@ class Interleaving(RuleBasedStateMachine):
 EXAMPLES = int(os.environ.get("GENEB_INTERLEAVINGS", "6"))
 
 
-def test_in_any_order_nothing_stale_passes_and_nothing_freezes():
-    run_state_machine_as_test(
-        Interleaving,
-        settings=settings(
-            max_examples=EXAMPLES,
-            stateful_step_count=25,
-            deadline=None,
-            phases=[Phase.explicit, Phase.reuse, Phase.generate],  # to shrink one takes minutes
-            suppress_health_check=list(HealthCheck),
-        ),
+class TestInAnyOrderNothingStalePassesAndNothingFreezes(Interleaving.TestCase):  # type: ignore[misc,valid-type]
+    settings = settings(
+        max_examples=EXAMPLES,
+        stateful_step_count=40,
+        deadline=None,
+        phases=[Phase.explicit, Phase.reuse, Phase.generate],  # to shrink one takes minutes
+        suppress_health_check=list(HealthCheck),
     )

@@ -6,10 +6,12 @@ import datetime as dt
 import pytest
 
 from geneb_ci.github import report
-from geneb_ci.github.reconcile import FAILED_MAX, LOCKED, group_verdict, sweep
+from geneb_ci.github.queue import read_queue
+from geneb_ci.github.reconcile import FAILED_MAX, LOCKED, Found, group_verdict, sweep
 from geneb_ci.github.waits import LONGEST, read_waits
 from tests.github.conftest import REGULAR, encoded, sound
 from tests.github.history import Files
+from tests.github.refusals import STATUSES_MAX
 from tests.github.server import READ, WRITE
 from tests.github.world import World
 from tests.small import CARD, small
@@ -20,6 +22,10 @@ NOTE = CARD + "\n- **Correction:** 2026-11-20, full regime rerun\n"
 @pytest.fixture
 def world(tmp_path) -> World:
     return World(tmp_path / "board")
+
+
+def written_of(world: World, found: Found) -> list[report.Result]:
+    return list(report.write(world.github(), found.verdict))
 
 
 def copied(name: str, of: str) -> Files:
@@ -52,6 +58,87 @@ def test_two_ids_that_differ_in_case_never_both_pass(world):
     # After it, the other one collides with what is published.
     world.sweep()
     assert world.state(two) == "failure"
+
+
+def test_pull_requests_with_one_head_have_one_verdict(world):
+    """Each found the status to be that of the other, and both were checked in every sweep: 50 of
+    them would have left no place for others, and a commit takes 1,000 statuses."""
+    one = world.open(sound("copycat"))
+    head = world.server.pulls[one]["head"]["sha"]
+    others = [world.server.open_pull(head, world.server.main_sha()) for _ in range(3)]
+    for _ in range(3):
+        world.sweep()
+    assert [status["state"] for status in world.server.statuses[head]] == ["success"]
+    assert [len(world.server.comments[n]) for n in (one, *others)] == [1, 0, 0, 0]
+    rows = {row.number: row for row in read_queue(world.github()).rows}
+    assert rows[others[0]].action == f"close it: it has the commit of pull request {one}"
+    assert rows[one].action == "review and merge"
+    world.server.pulls[one]["state"] = "closed"
+    world.sweep()
+    assert [len(world.server.comments[n]) for n in others] == [1, 0, 0]
+
+
+@pytest.mark.parametrize("away", [{"state": "closed"}, {"base": {"ref": "dev"}}])
+def test_what_is_open_again_does_not_pass_on_an_old_verdict(world, away):
+    """A status stays on its commit: closed, overtaken by main and opened again, it passed."""
+    one, two = world.open(sound("copycat")), world.open(sound("CopyCat"))
+    world.sweep()
+    pull = world.server.pulls[one]
+    was = {"state": pull["state"], "base": pull["base"]}
+    world.server.pulls[one] |= away | (
+        {"base": pull["base"] | away["base"]} if "base" in away else {}
+    )
+    world.sweep()
+    assert (world.state(one), world.state(two)) == ("pending", "success")
+    written = len(world.server.writes())
+    world.sweep()
+    assert len(world.server.writes()) == written
+    assert world.merge(two)
+    world.server.pulls[one] |= was
+    assert not world.merge(one)
+    world.sweep()
+    assert world.state(one) == "failure"
+
+
+def test_a_commit_with_all_its_statuses_is_named(world):
+    """GitHub takes 1,000 of one commit; only new commits help."""
+    number = world.open(sound())
+    head = world.server.pulls[number]["head"]["sha"]
+    old = {"context": "geneb/verdict", "state": "pending", "created_at": "2026-11-20T00:00:00Z"}
+    world.server.statuses[head] = [old] * STATUSES_MAX
+    world.sweep()
+    (wait,) = read_waits(world.github()).waits.values()
+    assert wait.reason == (
+        "GitHub answered 422: Validation Failed: "
+        "This SHA and context has reached the maximum number of statuses."
+    )
+    world.push(number, sound())
+    world.sweep()
+    assert world.state(number) == "success"
+
+
+def test_an_archived_repository_is_named_and_a_second_limit_loses_nothing(world):
+    numbers = [world.open(sound(f"model-{n}")) for n in range(4)]
+    world.server.archived = True
+    found = sweep(world.github(), world.layout, lambda _text: None)
+    problems = {str(one.problem and one.problem.message) for one in written_of(world, found)}
+    assert problems == {"the repository is archived, and takes no writes"}
+    world.server.archived = False
+    world.server.content_max = world.server.content + 2
+    world.sweep()
+    assert [world.state(n) for n in numbers] == ["success", "success", "", ""]
+    world.server.content_max += 500
+    world.clock += LONGEST
+    world.sweep()
+    assert {world.state(n) for n in numbers} == {"success"}
+    assert {len(world.server.comments[n]) for n in numbers} == {1}
+
+
+def test_a_fork_that_was_deleted_is_judged_all_the_same(world):
+    number = world.open(sound())
+    world.server.pulls[number]["head"] |= {"repo": None, "label": "unknown repository"}
+    world.sweep()
+    assert world.state(number) == "success"
 
 
 def test_a_name_is_free_again_when_the_other_pull_request_is_closed(world):
@@ -223,7 +310,7 @@ def test_unreadable_heads_stop_no_sweep(world):
     waits = read_waits(world.github()).waits
     assert set(waits) == set(hidden)
     assert {wait.reason for wait in waits.values()} == {
-        "GitHub finds no commit that the pull request has in common with main, or no head"
+        "it has no commit in common with main, or no head: ask its author to rebase it onto main"
     }
 
 

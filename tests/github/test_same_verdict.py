@@ -16,10 +16,12 @@ from geneb_ci.common.errors import UsageProblem
 from geneb_ci.github import api
 from geneb_ci.github.api import repository_address
 from geneb_ci.github.comment import comment
+from geneb_ci.github.envelope import decode, encode
 from geneb_ci.github.reconcile import sweep
 from tests.git import git
-from tests.github.conftest import MODULE, REGULAR, ROW, encoded, sound
+from tests.github.conftest import MODULE, REGULAR, ROW, encoded, of_module, sound
 from tests.github.history import Files
+from tests.github.server import REPOSITORY
 from tests.github.test_envelope import many, pull_of
 from tests.github.test_motion import NOTE, copied, corrected
 from tests.github.world import World
@@ -32,10 +34,16 @@ OF_THE_PULL = {"number", "head_sha", "base_sha"}
 
 
 class Case:
-    """A pull request, and the files of main that it comes with."""
+    """A pull request, the files of main that it comes with, and those that main got later."""
 
-    def __init__(self, changes: Files, main: Files | None = None, gone: tuple[str, ...] = ()):
-        self.changes, self.main, self.gone = changes, main or {}, gone
+    def __init__(
+        self,
+        changes: Files,
+        main: Files | None = None,
+        gone: tuple[str, ...] = (),
+        later: Files | None = None,
+    ):
+        self.changes, self.main, self.gone, self.later = changes, main or {}, gone, later or {}
 
 
 def of_rules() -> dict[str, Case]:
@@ -61,8 +69,9 @@ def of_changes() -> dict[str, Case]:
     alpha = {"submissions/cards/alpha.md": (REGULAR, NOTE.encode())}
     return {
         "sound": Case(whole),
-        "sound-1.1": Case(row(small_v11("model"))),
-        "sound-1.2": Case(row(small_v12("model"))),
+        "sound-1.1": Case(row(small_v11("model") | of_module(small_v11("model")))),
+        "sound-1.2": Case(row(small_v12("model") | of_module(small_v12("model")))),
+        "extractor-of-another": Case(row(small_v11("model"))),
         "empty": Case({}),
         "no-card": Case({k: v for k, v in whole.items() if k != CARD_PATH}),
         "no-extractor": Case({k: v for k, v in whole.items() if k != MODULE}),
@@ -94,8 +103,49 @@ def of_changes() -> dict[str, Case]:
         "collision": Case(sound("Alpha")),
         "correction": Case(corrected("alpha", 0.6)),
         "edit": Case({"submissions/alpha.json": corrected("alpha", 0.6)["submissions/alpha.json"]}),
+        "binary": Case(whole | {CARD_PATH: (REGULAR, bytes(range(256)))}),
+        "binary-extractor": Case(whole | {MODULE: (REGULAR, b"\x7fELF\0\0")}),
+        "binary-beside": Case(whole | {"submissions/extractors/model.so": (REGULAR, b"\0")}),
+        "record": Case(whole | {"leaderboard/audits/model/2026-11-20.json": (REGULAR, b"{}\n")}),
+        "record-alone": Case({"leaderboard/audits/alpha/2026-11-20.json": (REGULAR, b"{}\n")}),
+        "record-link": Case({"leaderboard/audits/alpha/2026-11-20.json": ("120000", b"../x.json")}),
+        "all-deleted": Case({}, gone=tuple(path.replace("model", "beta") for path in OWN)),
+        "behind": Case(whole, later=sound("other")),
+        "overtaken": Case(whole, later=sound("Model")),
+        "overtaken-copy": Case(copied("model", "other"), later=sound("other")),
+        "outdated": Case(corrected("alpha", 0.6), later=corrected("alpha", 0.61)),
+        "merged-already": Case(whole, later=whole),
+        "stacked": Case(sound("parent") | whole, later=sound("parent")),
+        "stacked-on-an-open-one": Case(sound("parent") | whole),
+        "stacked-on-another": Case(sound("parent") | whole, later=copied("parent", "other")),
+        "policy-moved": Case(
+            whole, later={"leaderboard/policy/official.json": (REGULAR, b'{"files": {"a": "b"}}\n')}
+        ),
         "odd-path": Case(whole | {"submissions/extractors/a\nb.py": (REGULAR, b"x = 1\n")}),
     }
+
+
+# The other changes need a maintainer.
+PASS = {"sound", "sound-1.1", "sound-1.2", "card-only", "crlf", "correction", "binary-extractor"}
+PASS |= {"behind", "stacked", "policy-moved"}
+WARN = {"copy", "overtaken-copy"}
+FAIL = {
+    "extractor-of-another",
+    "no-card",
+    "no-extractor",
+    "row-only",
+    "link",
+    "executable",
+    "huge",
+    "huge-extractor",
+}
+FAIL |= {"utf-16", "not-utf-8", "no-json", "nothing", "collision", "edit", "binary", "record"}
+FAIL |= {"record-alone", "overtaken", "outdated"}
+
+
+def outcome_of(name: str) -> str:
+    kinds = {"passed": PASS, "warnings": WARN, "changes-needed": FAIL}
+    return next((kind for kind, names in kinds.items() if name in names), "needs-maintainer")
 
 
 CASES = of_rules() | of_changes()
@@ -129,6 +179,8 @@ def fast_import(base: Files, cases: dict[str, Case]) -> bytes:
     for name, case in cases.items():
         commit(f"main-{name}", "start", case.main)
         commit(f"pull-{name}", f"main-{name}", case.changes, case.gone)
+        if case.later:
+            commit(f"main-{name}", "", case.later)  # on top of what it has
     return bytes(out)
 
 
@@ -152,7 +204,10 @@ def remote(world: World, case: Case) -> dict[str, object]:
     for pull in server.pulls.values():
         pull["state"] = "closed"
     server.open_pull(server.commit(head, server.default_head), server.default_head)
-    (verdict,) = sweep(world.github(), world.layout, lambda _text: None).verdict.pulls
+    if case.later:
+        server.default_head = server.commit(base | case.later, server.default_head)
+    found = sweep(world.github(), world.layout, lambda _text: None)
+    (verdict,) = decode(encode(found.verdict), REPOSITORY).pulls  # the job that writes takes it
     return verdict.model_dump(exclude=OF_THE_PULL)
 
 
@@ -191,6 +246,8 @@ def test_the_verdict_on_this_machine_is_that_of_the_server(board, name, monkeypa
     here = found.model_dump(exclude=OF_THE_PULL)
     there = remote(board, CASES[name])
     assert here == there
+    if name in of_changes():
+        assert there["outcome"] == outcome_of(name), there["places"]
     monkeypatch.setattr(api, "connect", lambda _repo: board.github())
     over = of_pull(max(board.server.pulls), None).verdict
     assert over.model_dump(exclude=OF_THE_PULL) == there

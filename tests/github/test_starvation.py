@@ -4,12 +4,14 @@ import hashlib
 
 import pytest
 
-from geneb_ci.github.verdict import OPEN_MAX
+from geneb_ci.github import judgement, reconcile, report, verdict
+from geneb_ci.github.verdict import OPEN_MAX, PullOutcome
 from geneb_ci.github.waits import SHOWN, Wait, issue_text, read_waits
-from tests.github.conftest import sound
+from tests.github.conftest import REGULAR, sound
 from tests.github.history import git_sha
 from tests.github.server import BOT
 from tests.github.world import World
+from tests.small import CARD
 
 MANY = 105
 
@@ -44,6 +46,49 @@ def test_a_hundred_unreadable_heads_hold_up_no_other(world):
     world.sweep(events=True)
     assert world.state(new) == "success"
     assert not world.is_stale(new)
+
+
+def test_a_card_without_a_row_costs_no_other_its_verdict(world):
+    """The job that writes refused its verdict, and with it those of all others, in every sweep."""
+    card = world.open({"submissions/cards/new.md": (REGULAR, CARD.encode())})
+    honest = world.open(sound("honest"))
+    world.sweep()
+    assert (world.state(card), world.state(honest)) == ("pending", "success")
+
+
+def test_a_verdict_that_contradicts_itself_costs_no_other(world, monkeypatch):
+    """A mistake of ours in one verdict is noted on that pull request."""
+    wrong, honest = world.open(sound("wrong")), world.open(sound("honest"))
+    plain = verdict.outcome_of
+    found = iter([PullOutcome.CHANGES_NEEDED])
+    monkeypatch.setattr(
+        judgement, "outcome_of", lambda *one, **two: next(found, None) or plain(*one, **two)
+    )
+    world.sweep()
+    assert (world.state(wrong), world.state(honest)) == ("pending", "success")
+    (wait,) = read_waits(world.github()).waits.values()
+    assert (wait.number, "its findings give passed" in wait.reason) == (wrong, True)
+
+
+@pytest.mark.parametrize("where", [(reconcile, "asked_on"), (report, "comment")])
+def test_a_mistake_of_ours_about_one_costs_no_other(world, monkeypatch, where):
+    """An exception on one of them ended the job."""
+    first, honest = world.open(sound("first")), world.open(sound("honest"))
+    plain, found = getattr(*where), iter([ValueError("x\n::error::y")])
+
+    def failing(*given, **named):
+        if (error := next(found, None)) is not None:
+            raise error
+        return plain(*given, **named)
+
+    monkeypatch.setattr(*where, failing)
+    world.sweep()
+    assert (world.state(first) in {"", "pending"}, world.state(honest)) == (True, "success")
+    (wait,) = read_waits(world.github()).waits.values()
+    assert (wait.number, wait.reason) == (
+        first,
+        "geneb-ci failed on it: ValueError: x\\n::error::y",
+    )
 
 
 def test_the_list_has_room_for_every_open_pull_request(world):

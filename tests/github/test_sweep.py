@@ -7,7 +7,7 @@ import pytest
 from geneb_ci.github.api import connect
 from geneb_ci.github.reconcile import CHUNK, FAILED_MAX
 from tests.github.conftest import sound
-from tests.github.server import Fault
+from tests.github.refusals import Fault
 
 
 def numbers(line: str) -> list[int]:

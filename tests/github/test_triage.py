@@ -13,9 +13,11 @@ from geneb_ci.github.queue import Said, Turn, duration, queue
 from geneb_ci.github.queue_text import as_json, markdown, terminal
 from geneb_ci.github.replies import Pull, parsed
 from geneb_ci.github.verdict import PullOutcome
-from tests.github.conftest import golden, sound
+from tests.github.conftest import REGULAR, ROW, encoded, golden, of_module, sound
 from tests.github.text import CONTROL, commands, outside_code
 from tests.render.hostile import texts
+from tests.rules.fixtures.coverage import REASON
+from tests.small import CARD, small_v11
 
 NOW = dt.datetime(2026, 11, 21, 12, 0, tzinfo=dt.UTC)
 HEAD = "a" * 40
@@ -60,6 +62,11 @@ def receipt(number: int, outcome: PullOutcome, **said: Any) -> Receipt:
     return Receipt.model_validate(values | said)
 
 
+def foreign(number: int, path: str, **said: Any) -> Receipt:
+    outcome = PullOutcome.NEEDS_MAINTAINER
+    return receipt(number, outcome, decide=["foreign-file"], foreign=path, **said)
+
+
 UNKNOWN: dict[str, Any] = {"level": None, "drawn": 0, "sequences": 0}
 QUEUE = queue(
     [
@@ -75,10 +82,10 @@ QUEUE = queue(
         (pull(7, 0.1), Said(receipt(7, PullOutcome.PASSED, level="official"))),
         (pull(8, 1, title="##[error]x @everyone |"), Said()),
         (pull(9, 0.01), Said(receipt(9, PullOutcome.PASSED, head_sha="c" * 40))),
-        (pull(10, 1), Said(receipt(10, PullOutcome.NEEDS_MAINTAINER, model=None))),
+        (pull(10, 1), Said(foreign(10, "README.md", model=None))),
         (
             pull(11, 1),
-            Said(receipt(11, PullOutcome.NEEDS_MAINTAINER, error=1, **UNKNOWN)),
+            Said(foreign(11, "tools/x.py", error=1, **UNKNOWN)),
         ),
         (pull(12, 1), Said(receipt(12, PullOutcome.NOT_CHECKED, **UNKNOWN))),
     ],
@@ -94,8 +101,8 @@ def test_the_order_is_whose_turn_it_is_then_age():
     ]
     assert [row.action for row in QUEUE.rows][5:] == [
         "gh workflow run pr-report.yml -f pr=8",
-        "review it: it is not a submission",
-        "review the other files it changes",
+        "review README.md: it belongs to no submission",
+        "review tools/x.py: it belongs to no submission",
         "fix geneb-ci: a rule crashed",
         "merge",
         "wait for the next sweep",
@@ -105,6 +112,53 @@ def test_the_order_is_whose_turn_it_is_then_age():
         "waiting: 10 for a maintainer (longest: 40 d); 1 for a verdict (longest: 14 min); "
         "1 for the contributor (longest: 4 d); 2 overdue (over 7 d)"
     )
+
+
+@pytest.mark.parametrize(
+    ("changes", "action"),
+    [
+        (
+            {"results/x.json": (REGULAR, b"{}")},
+            "review results/x.json: it belongs to no submission",
+        ),
+        (sound("one") | sound("two"), "ask its author for one pull request for each model"),
+        ({"submissions/alpha.json": None}, "decide whether a row is withdrawn: it deletes files"),
+        (
+            sound() | {"RULES.md": (REGULAR, b"x")},
+            "ask its author to take the generated file out",
+        ),
+        (
+            {f"submissions/x/{n}.txt": (REGULAR, b"x") for n in range(60)},
+            "review it by hand: it changes more files than geneb-ci reads",
+        ),
+        (
+            {"submissions/cards/model.md": (REGULAR, CARD.encode())},
+            "ask its author for the row that belongs to its files",
+        ),
+        ({}, "close it: it changes nothing that main does not have"),
+    ],
+)
+def test_what_is_no_submission_is_named(place, changes, action):
+    """All of these were "review it: it is not a submission"."""
+    number = place.pull(changes)
+    place.both(number)
+    (row,) = json.loads(place.run("triage", "--json")[1])["pulls"]
+    assert (row["number"], row["turn"], row["action"]) == (number, "maintainer", action)
+
+
+def test_a_row_that_is_not_ranked_is_no_audit_record(place):
+    """A row with declared gaps was said to be an audit record that verifies."""
+    document = small_v11("model")
+    document["gaps"] = {}
+    for regime, cells in document["results"].items():
+        task = min(cells)
+        del cells[task], document["evidence"][regime][task]
+        document["gaps"][regime] = {task: REASON}
+    number = place.pull(sound() | {ROW: (REGULAR, encoded(document | of_module(document)))})
+    place.both(number)
+    (row,) = json.loads(place.run("triage", "--json")[1])["pulls"]
+    assert (row["effect"], row["verdict"]) == ("not ranked", "warnings")
+    assert row["action"] == "read the warnings and their answers"
 
 
 def test_the_whole_tables(update_golden):

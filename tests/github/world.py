@@ -28,7 +28,8 @@ from geneb_ci.github.sides import main_at
 from geneb_ci.github.wire import Refusal, Wire
 from tests.github.conftest import IMPATIENT, PEERS, REGULAR, sound
 from tests.github.history import Files
-from tests.github.server import REPOSITORY, TOKEN, Fault, GitHubServer
+from tests.github.refusals import Fault
+from tests.github.server import REPOSITORY, TOKEN, GitHubServer
 from tests.small import BENCHMARK_FILE
 
 EPOCH = dt.datetime(2026, 11, 23, 8, 0, tzinfo=dt.UTC)
@@ -84,6 +85,7 @@ class World:
         self.clock = EPOCH
         self.unreadable: set[int] = set()
         self.builds = 0
+        self.digests: dict[str, str] = {}
 
     def github(self) -> GitHub:
         wire = DirectWire(self.server)
@@ -114,6 +116,14 @@ class World:
         """Change files of main, as maintainers do."""
         main = self.server.main_sha()
         self.server.default_head = self.server.commit(self.files(main) | changes, main)
+
+    def say(self, number: int, login: str, body: str) -> None:
+        """Comment on a pull request."""
+        self.server.add_comment(number, {"id": 50, "login": login}, body)
+
+    def restore(self, then: Files) -> None:
+        """Make these the files of main, as a revert or a deletion does."""
+        self.server.default_head = self.server.commit(then, self.server.main_sha())
 
     def hide(self, number: int) -> None:
         """Let GitHub fail on a head: it has no commit in common with main."""
@@ -148,24 +158,50 @@ class World:
 
     def digest(self) -> str:
         """Return the digest of main as a verdict has it."""
-        github = self.github()
-        return main_at(github, github.main()).digest
+        sha = self.server.main_sha()
+        if sha not in self.digests:
+            github = self.github()
+            self.digests[sha] = main_at(github, github.main()).digest
+        return self.digests[sha]
 
     def is_stale(self, number: int) -> bool:
-        """Whether the verdict on a pull request is about another head or another main."""
-        receipt = self.receipt(number)
+        """Whether no verdict is about its head and the present main.
+
+        Pull requests with one head have one verdict, since a status is of a commit.
+        """
         head = self.server.pulls[number]["head"]["sha"]
-        return receipt is None or (receipt.head_sha, receipt.main_digest) != (head, self.digest())
+        same = (n for n, pull in self.server.pulls.items() if pull["head"]["sha"] == head)
+        found = [one for one in map(self.receipt, same) if one is not None]
+        now = (head, self.digest())
+        return all((one.head_sha, one.main_digest) != now for one in found)
 
     def open_numbers(self) -> list[int]:
         return [n for n, pull in self.server.pulls.items() if pull["state"] == "open"]
 
+    def judged_numbers(self) -> list[int]:
+        """Return those that get a verdict: open to main, the first of their head."""
+        found: dict[str, int] = {}
+        for number in self.open_numbers():
+            pull = self.server.pulls[number]
+            if pull["base"]["ref"] == "main":
+                found.setdefault(pull["head"]["sha"], number)
+        return list(found.values())
+
+    def is_mergeable(self, number: int) -> bool:
+        """Whether GitHub offers to merge it: open to main, no draft, passing, no conflict."""
+        pull = self.server.pulls[number]
+        head = pull["head"]["sha"]
+        return (
+            pull["state"] == "open"
+            and pull["base"]["ref"] == "main"
+            and not pull["draft"]
+            and self.status(head) == "success"
+            and self.server.merged(self.server.main_sha(), head) is not None
+        )
+
     def merge(self, number: int) -> bool:
         """Merge as GitHub does where the verdict is required; tell whether it was possible."""
-        head = self.server.pulls[number]["head"]["sha"]
-        if self.status(head) != "success":
-            return False
-        if self.server.merged(self.server.main_sha(), head) is None:
+        if not self.is_mergeable(number):
             return False
         self.server.squash(number)
         return True
@@ -186,17 +222,33 @@ class World:
         if self.status(group) != "success":
             return False
         self.server.default_head = group
-        self.server.pulls[number]["state"] = "closed"
+        pull = self.server.pulls[number]
+        pull |= {"state": "closed", "merged_at": pull["updated_at"]}
         return True
 
     def merge_by_queue(self, number: int) -> bool:
         """Merge as a merge queue does: the group is checked, and only then becomes main."""
-        head, main = self.server.pulls[number]["head"]["sha"], self.server.main_sha()
-        if self.status(head) != "success" or self.server.merged(main, head) is None:
+        if not self.is_mergeable(number):
             return False
         group = self.queue(number)
         self.write(group_verdict(self.github(), self.layout, group))
         return self.merge_group(group, number)
+
+    def merge_two_by_queue(self, one: int, two: int) -> list[bool]:
+        """Merge two as a merge queue does: the second group has both, and is checked at once.
+
+        Where the first does not pass, the group of the second goes with it.
+        """
+        if not (self.is_mergeable(one) and self.is_mergeable(two)):
+            return [False, False]
+        first = self.queue(one)
+        if self.server.merged(first, self.server.pulls[two]["head"]["sha"]) is None:
+            return [self.merge_group(first, one), False]
+        second = self.queue(two, first)
+        for group in (first, second):
+            self.write(group_verdict(self.github(), self.layout, group))
+        done = self.merge_group(first, one)
+        return [done, self.merge_group(second, two) if done else False]
 
     def errors_of_main(self) -> list[str]:
         """Return what would freeze the publication: the errors of the rows of main."""

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.github.server import REPOSITORY, ROUTES, STRANGER, Answer, GitHubServer
+from tests.github.refusals import Answer
+from tests.github.server import REPOSITORY, ROUTES, STRANGER, GitHubServer
 
 REQUIRED = "geneb/verdict"
 """The status that the ruleset of docs/github.md requires before a merge."""
@@ -208,7 +209,7 @@ class GitForge(GitHubServer):
         )
         git(self.repository, "update-ref", "refs/heads/main", sha)
         self.learn(sha)
-        pull["state"] = "closed"
+        pull |= {"state": "closed", "merged_at": pull["updated_at"]}
         return Answer(200, {"sha": sha, "merged": True, "message": "Pull Request merged"})
 
     # Commits that a job makes over the API.
