@@ -193,11 +193,7 @@ def _repair(paths: tuple[Path, ...], *, write: bool) -> None:
             for line in one.diff().splitlines():
                 click.echo(escape(line[:DIFF_WIDTH]))
         elif one.changes:
-            echo(
-                fitted(f"{escape(one.file)}: {escape('; '.join(one.changes))}\n", width()),
-                nl=False,
-                err=True,
-            )
+            echo(f"{escape(one.file)}: {escape('; '.join(one.changes))}", err=True)
     for reason, count in Counter(one.left for one in found if one.left).items():
         echo(f"not changed, {reason}: {plural(count, 'file')}", err=True)
 

@@ -21,6 +21,7 @@ from geneb_ci.github.queue import read_queue
 from geneb_ci.github.queue_text import as_json, markdown, terminal
 from geneb_ci.github.reconcile import group_verdict, one_pull, pull_of, sweep
 from geneb_ci.github.report import tell_health
+from geneb_ci.github.verdict import SUCCESS
 from geneb_ci.github.wire import Etags
 from geneb_ci.render.plain import visible
 
@@ -127,7 +128,7 @@ def report_command(repo: str | None, author_id: int, health: str | None, run: st
     """
     if health is not None:
         with connect(repo, author=author_id) as github:
-            done = tell_health(github, is_good=health == report.SUCCESS, run=run)
+            done = tell_health(github, is_good=health == SUCCESS, run=run)
         _say(f"issue {done}" if done else "nothing to write")
         return Exit.CLEAN
     with connect(repo, author=author_id) as github:

@@ -53,7 +53,7 @@ def to_host(found: Tensor) -> Callable[[], Array]:
         return lambda: found.cpu().numpy()
     host = torch.empty(found.shape, dtype=found.dtype, pin_memory=True)
     host.copy_(found, non_blocking=True)
-    done = torch.cuda.Event()
+    done = torch.cuda.Event()  # type: ignore[no-untyped-call]
     done.record()
 
     def wait() -> Array:

@@ -134,7 +134,7 @@ def score(files: list[str]) -> None:
             x, test = rows[task][:cut], rows[task][cut:]
             found[f"record {task}"] = probe.fit(x, data.train.labels, test).predictions
             found[f"canonical {task}"] = canonical.solve(x, data.train.labels).predict(test)
-        np.savez(Path(name).with_suffix(".scores.npz"), **found)
+        np.savez(Path(name).with_suffix(".scores.npz"), allow_pickle=False, **found)
 
 
 def child(kernels: str, blas: str, *words: str) -> None:
@@ -343,7 +343,7 @@ def main() -> None:
         new = [one for device in here for one in measured(scratch, device)]
         new += between(scratch, here)
     old = json.loads(ATLAS.read_bytes())["entries"] if ATLAS.is_file() else []
-    atlas = {
+    atlas: dict[str, Any] = {
         "schema_version": "1.0",
         "note": NOTE,
         "model": "a small BERT with random weights",

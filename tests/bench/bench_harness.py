@@ -279,8 +279,8 @@ def canonical_share(repeats: int = REPEATS) -> tuple[float, float, float]:
         todo = jobs(Path(folder) / "cache", sets, REGIMES)
         calls: dict[str, Callable[[], object]] = {
             "stock": lambda: [
-                plain.one(*arrays, plain.SHOTS[regime], seed)
-                for arrays in sets.values()
+                plain.one(x, y, x_test, y_test, plain.SHOTS[regime], seed)
+                for x, y, x_test, y_test in sets.values()
                 for regime in REGIMES
                 for seed in SEEDS
             ],

@@ -1,6 +1,7 @@
 """Batches under way: order, values and errors are those of one after another."""
 
 import threading
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from tests.harness.extractors.models import save
 def test_results_come_in_order_each_once_another_one_is_queued():
     begun: list[int] = []
 
-    def made():
+    def made() -> Iterator[tuple[int, torch.Tensor]]:
         for number in range(5):
             begun.append(number)
             yield number, torch.full((2, 3), float(number))
@@ -30,7 +31,7 @@ def test_results_come_in_order_each_once_another_one_is_queued():
 
 
 def test_what_was_queued_before_an_error_is_yielded_or_lost_with_it():
-    def made():
+    def made() -> Iterator[tuple[int, torch.Tensor]]:
         yield 0, torch.zeros(1)
         raise MemoryError("no room")
 
@@ -87,9 +88,14 @@ def test_embeddings_are_those_of_calls_one_after_another(tmp_path, monkeypatch, 
     extractor = loaded.extractor
     sequences = list(dict.fromkeys(mini.load("mini_tf").train.sequences))[:60]
     batching = Batching(mode, 256)
-    begun = []
-    ahead = extractor.ahead
-    monkeypatch.setattr(extractor, "ahead", lambda rows: (begun.append(len(rows)), ahead(rows)))
+    begun: list[int] = []
+    ahead = getattr(extractor, "ahead")  # noqa: B009 - the base class does not declare it
+
+    def counted(rows: Sequence[str]) -> None:
+        begun.append(len(rows))
+        ahead(rows)
+
+    monkeypatch.setattr(extractor, "ahead", counted)
     found = embed_rows(loaded, batching, sequences)
     assert begun == [16, 16, 16, 12]
     monkeypatch.setattr(type(extractor), "ahead", None)
