@@ -24,6 +24,7 @@ from hypothesis.stateful import (
     invariant,
     precondition,
     rule,
+    run_state_machine_as_test,
 )
 
 from geneb_ci.github.sides import RIVALS_MAX
@@ -340,11 +341,14 @@ class Interleaving(RuleBasedStateMachine):
 EXAMPLES = int(os.environ.get("GENEB_INTERLEAVINGS", "6"))
 
 
-class TestInAnyOrderNothingStalePassesAndNothingFreezes(Interleaving.TestCase):  # type: ignore[misc,valid-type]
-    settings = settings(
-        max_examples=EXAMPLES,
-        stateful_step_count=40,
-        deadline=None,
-        phases=[Phase.explicit, Phase.reuse, Phase.generate],  # to shrink one takes minutes
-        suppress_health_check=list(HealthCheck),
+def test_in_any_order_nothing_stale_passes_and_nothing_freezes():
+    run_state_machine_as_test(
+        Interleaving,
+        settings=settings(
+            max_examples=EXAMPLES,
+            stateful_step_count=40,
+            deadline=None,
+            phases=[Phase.explicit, Phase.reuse, Phase.generate],  # to shrink one takes minutes
+            suppress_health_check=list(HealthCheck),
+        ),
     )
