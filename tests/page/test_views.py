@@ -244,7 +244,8 @@ def test_published_defects_and_warnings_are_marked(tab):
     assert reasons.get_by_text("no-truncation").get_attribute("href") == (
         "marks.html#defect-no-truncation"
     )
-    assert reasons.get_by_text("MutBERT").first.get_attribute("href") == "#/model/MutBERT"
+    address = reasons.get_by_text("MutBERT").first.get_attribute("href") or ""
+    assert address.startswith("#/model/MutBERT")
     page = tab.go("#/model/MutBERT")
     assert "Truncation is asked for without a length" in page.inner_text(".facts")
     link = page.locator(".facts").get_by_text("What this means")
