@@ -25,7 +25,7 @@ SHOWN = {"width": 1280, "height": 753}
 """Pixels: the table from its heading on, with the first rows."""
 MARGIN = 16
 COLOURS = 256
-"""Most shades of a PNG with a palette, without dithering: text stays sharp, and the file below 150 kB."""
+"""All that a palette has, without dithering: text stays sharp, and the file below 150 kB."""
 
 
 def main() -> None:
