@@ -108,7 +108,8 @@ class Advice(StrictModel):
     on_average: Choice | None
     """The smallest model whose expected loss is within the margin: no guarantee."""
     why: list[str]
-    """The reasons, in sentences."""
+    """The reasons, in sentences: ids of models in backticks, those of rules and published defects
+    in brackets."""
 
 
 class AdvisedBenchmark(StrictModel):

@@ -16,7 +16,7 @@ from geneb_ci.audit.trust import Decision, Summary
 from geneb_ci.board.marks import NO_MARKS, Marks
 from geneb_ci.common.types import Authorship, Count, Evidence, StrictModel, TrustLevel
 from geneb_ci.receipt.seen import Published, SharedErrors
-from geneb_ci.submission.models import Submission
+from geneb_ci.submission.models import Submission, run_words
 
 
 @dataclass(frozen=True)
@@ -241,8 +241,8 @@ COLUMNS: tuple[Column, ...] = (
         about="Whose file it is: the authors' own (`official`) or another's (`contributed`).",
         value=lambda entry: str(entry.authorship),
         kind="text",
-        label="Author",
-        table=InTable("author", "author", "whose file it is", "up"),
+        label="Authorship",
+        table=InTable("authorship", "authorship", "whose file it is", "up"),
         download="authorship",
     ),
     Column(
@@ -332,6 +332,17 @@ COLUMNS: tuple[Column, ...] = (
         label="Link",
         is_published=False,
         is_required=False,
+    ),
+    Column(
+        key="run",
+        type=str,
+        about="Hardware of the run, and time from its start to its end, as submitted; not in 1.0.",
+        value=lambda entry: run_words(entry.submission),
+        kind="text",
+        label="Run",
+        is_published=False,
+        is_required=False,
+        download="run",
     ),
     Column(
         key="training_data",

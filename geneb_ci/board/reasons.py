@@ -49,6 +49,11 @@ def times_text(larger: int, smaller: int) -> str:
     return str((Decimal(larger) / Decimal(smaller)).quantize(Decimal("0.1"), ROUND_HALF_UP))
 
 
+def unmarked(sentence: str) -> str:
+    """Write a reason for a terminal or a caption: ids of models without their backticks."""
+    return sentence.replace("`", "")
+
+
 _CONFIDENT = "with 95 % confidence"
 _EVIDENCE = {
     Evidence.CHECKED: "Checked, but not rerun by anybody: {}.",
@@ -58,6 +63,9 @@ _EVIDENCE = {
 
 def reasons_of(advice: Advice, known: AdviceFacts, places: Sequence[int]) -> list[str]:
     """Return why a model is recommended; ids of models are all of a contributor's text in it.
+
+    Ids of models stand in backticks, those of rules and published defects in brackets: the page
+    writes them as links, a terminal as they are (`unmarked`).
 
     `places` are the models that meet the need, best first.
     """
@@ -96,7 +104,7 @@ def _highest(advice: Advice, best: Choice) -> str:
     of = f"{models}{f' with {limits}' if limits else ''}"
     where = f"{need.category or 'the mean of all categories'} in the regime {need.regime}"
     return (
-        f"{best.model} has the highest MCC on {where}, of {of}: {score_text(best.score)}, 95 % "
+        f"`{best.model}` has the highest MCC on {where}, of {of}: {score_text(best.score)}, 95 % "
         f"interval {interval_text(best.low, best.high)}."
     )
 
@@ -112,22 +120,22 @@ def _smaller(advice: Advice, best: Choice) -> list[str]:
     """Return sentences on smaller models of little loss."""
     margin, within, average = f"{advice.margin:g} MCC", advice.within_margin, advice.on_average
     said = []
-    loses = f"{best.model} loses {_at_most(best.loss_bound)}"
+    loses = f"`{best.model}` loses {_at_most(best.loss_bound)}"
     if within is None:
         said.append(
-            f"No model is within {margin} of the best {_CONFIDENT}; {best.model} scores highest "
-            f"and loses {_at_most(best.loss_bound)}."
+            f"No model is within {margin} of the best {_CONFIDENT}; `{best.model}` scores "
+            f"highest and loses {_at_most(best.loss_bound)}."
         )
     elif within.model == best.model:
         said.append(f"No smaller model is within {margin} of the best {_CONFIDENT}; {loses}.")
     else:
         said.append(
-            f"{within.model} is the smallest model within {margin} of the best {_CONFIDENT}: "
+            f"`{within.model}` is the smallest model within {margin} of the best {_CONFIDENT}: "
             f"{_size(within, best)}. {_loss(within)}"
         )
     if average is not None and average.model not in {best.model, within and within.model}:
         said.append(
-            f"{average.model} is the smallest model that is expected to lose at most {margin}: "
+            f"`{average.model}` is the smallest model that is expected to lose at most {margin}: "
             f"{_size(average, best)}. {_loss(average)}"
         )
     return said
@@ -144,7 +152,7 @@ def _size(choice: Choice, best: Choice) -> str:
 
 def _loss(choice: Choice) -> str:
     said = (
-        f"Expected loss of {choice.model} against the best model: "
+        f"Expected loss of `{choice.model}` against the best model: "
         f"{score_text(choice.expected_loss)} MCC; at most {bound_text(choice.loss_bound)} "
         f"{_CONFIDENT}."
     )
@@ -169,7 +177,7 @@ def _elsewhere(
     values = board.scores[advice.need.category].values
     place = 1 + sum(values[k] > values[overall] for k in places)
     return [
-        f"The best of them over all categories, {board.models[overall]}, is number {place} here."
+        f"The best of them over all categories, `{board.models[overall]}`, is number {place} here."
     ]
 
 
@@ -179,7 +187,7 @@ def _evidence(models: Sequence[str], known: AdviceFacts) -> list[str]:
     for model in models:
         by_evidence.setdefault(known.evidence[model], []).append(model)
     return [
-        text.format(_listed(by_evidence[evidence]))
+        text.format(_listed([f"`{model}`" for model in by_evidence[evidence]]))
         for evidence, text in _EVIDENCE.items()
         if evidence in by_evidence
     ]
@@ -195,9 +203,9 @@ def _marks(models: Sequence[str], known: AdviceFacts) -> list[str]:
     said = []
     for model in models:
         marks = known.marks.get(model)
-        for _, what, explained in marks.defects if marks is not None else ():
-            said.append(f"Published defect of the extractor of {model} ({explained}): {what}")
+        for defect, what, _ in marks.defects if marks is not None else ():
+            said.append(f"Published defect [{defect}] of the extractor of `{model}`: {what}")
         if marks is not None and marks.warnings:
-            rules = _listed([rule for rule, _ in marks.warnings])
-            said.append(f"`geneb-ci check` warns about {model}: {rules}.")
+            rules = _listed([f"[{rule}]" for rule, _ in marks.warnings])
+            said.append(f"geneb-ci check warns about `{model}`: {rules}.")
     return said

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from geneb_ci.board.advice import Advice, Choice
 from geneb_ci.board.diagnostics.shape import Figure
-from geneb_ci.board.reasons import bound_text, interval_text, score_text, size_text
+from geneb_ci.board.reasons import bound_text, interval_text, score_text, size_text, unmarked
 from geneb_ci.common.finding import plural
 from geneb_ci.render.plain import visible
 from geneb_ci.render.text import escape, fitted
@@ -30,7 +30,7 @@ def advice_text(advice: Advice, width: int) -> str:
         lines += _labelled("on average", *_other(advice, advice.on_average))
         lines.append("")
     text = "".join(f"{line}\n" for line in lines)
-    return text + fitted("".join(f"{escape(sentence)}\n" for sentence in advice.why), width)
+    return text + fitted("".join(f"{escape(unmarked(one))}\n" for one in advice.why), width)
 
 
 def _labelled(label: str, *texts: str) -> list[str]:

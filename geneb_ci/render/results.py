@@ -134,6 +134,8 @@ class Recommendation(Advice):
 
     def _repr_html_(self) -> str:
         """Return the choices for a notebook, with the reasons."""
+        from geneb_ci.board.reasons import unmarked
+
         named = (
             ("highest score", self.best),
             (f"within {self.margin:g} MCC", self.within_margin),
@@ -153,7 +155,7 @@ class Recommendation(Advice):
             if one is not None
         ]
         head = ("", "model", "parameters", "MCC", "expected loss", "loss at most", "evidence")
-        return html_table(head, rows, " ".join(self.why))
+        return html_table(head, rows, unmarked(" ".join(self.why)))
 
 
 class Verifications(list["Verification"]):

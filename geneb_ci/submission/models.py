@@ -10,6 +10,7 @@ the pinned data: float16, little-endian, in C order, without a header.
 
 import struct
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, FailFast, Field
@@ -360,6 +361,19 @@ MODELS: dict[str, type[SubmissionV10]] = {
     "1.2": SubmissionV12,
     BY_ENTRY: SubmissionByEntry,
 }
+
+
+def run_words(submission: SubmissionV10) -> str | None:
+    """Return hardware and duration of a run, from start to end; None where format 1.0 says neither.
+
+    No throughput follows from it: downloads, probes and pauses are part of that time.
+    """
+    if not isinstance(submission, SubmissionV11):
+        return None
+    run = submission.run
+    took = datetime.fromisoformat(run.finished_at) - datetime.fromisoformat(run.started_at)
+    hours, minutes = divmod(round(took / timedelta(minutes=1)), 60)
+    return f"{run.hardware.name} ({run.hardware.device}), {hours} h {minutes} min from start to end"
 
 
 def task_leaf(task: str, said: ReceiptTask, dim: int) -> bytes:

@@ -25,10 +25,11 @@ from geneb_ci.check.runner import files_of
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.types import TrustLevel
+from geneb_ci.submission.models import SubmissionV11
 from tests.board.board import entries, entry
 from tests.paths import ROOT, outside_rows
 from tests.rules.deltas import entry_of
-from tests.small import BENCHMARK_FILE, CARD, small
+from tests.small import BENCHMARK_FILE, CARD, small, small_v11
 from tools.generate import generated
 
 GOLDEN = Path(__file__).with_name("golden")
@@ -55,6 +56,20 @@ def row(**changes: Any) -> dict[str, Any]:
     made = leaderboards([entry(own.submission, TrustLevel.VERIFIED, AUDIT)], shipped_benchmark())
     found: dict[str, Any] = made[0]["data"]["full"][0]
     return found | changes
+
+
+def test_a_run_is_shown_where_a_format_records_it():
+    document = small_v11("fast")
+    document["run"] |= {
+        "hardware": {"device": "cuda", "name": "NVIDIA H100"},
+        "started_at": "2026-11-20T08:30:00Z",
+        "finished_at": "2026-11-20T11:35:40.5Z",
+    }
+    (column,) = (one for one in COLUMNS if one.key == "run")
+    fast = entry(SubmissionV11.model_validate(document))
+    assert column.value(fast) == "NVIDIA H100 (cuda), 3 h 6 min from start to end"
+    plain = next(one for one in entries() if one.submission.schema_version == "1.0")
+    assert column.value(plain) is None
 
 
 def test_all_that_the_columns_say_of_one_model(update_golden):

@@ -93,14 +93,16 @@ def test_within_a_margin_a_model_may_be_smaller():
     )
     probability = advice.within_margin.best_is_better or 0
     within = (
-        "LucaOne-default-step36M is the smallest model within 0.02 MCC of the best with 95 % "
-        "confidence: 2B parameters, 1.5 times fewer. Expected loss of LucaOne-default-step36M "
+        "`LucaOne-default-step36M` is the smallest model within 0.02 MCC of the best with 95 % "
+        "confidence: 2B parameters, 1.5 times fewer. Expected loss of `LucaOne-default-step36M` "
         "against the best model: 0.004 MCC; at most 0.016 with 95 % confidence. Probability that "
         f"the highest score is better: {probability_text(probability)}."
     )
     badge = "Could be best: 5 models, than which no other scores significantly higher."
     assert advice.why[1:3] == [badge, within]
-    assert advice.why[3].startswith("splicebert-1024nt is the smallest model that is expected to ")
+    assert advice.why[3].startswith(
+        "`splicebert-1024nt` is the smallest model that is expected to "
+    )
 
 
 @pytest.mark.parametrize(("category", "regime"), [(None, "full"), ("Promoters", "10shot")])
@@ -198,7 +200,7 @@ def test_a_recommended_row_has_its_marks():
     assert found.best is not None
     assert (found.best.model, found.best.defects) == ("MutBERT", ["no-truncation"])
     assert (
-        "Published defect of the extractor of MutBERT (docs/defects.md#no-truncation): Truncation "
+        "Published defect [no-truncation] of the extractor of `MutBERT`: Truncation "
         "is asked for without a length, so nothing is truncated." in found.why
     )
 

@@ -98,7 +98,7 @@ def test_sorting_by_every_kind_of_column(tab):
     assert [sizes[name] for name in tab.names()] == sorted(sizes.values(), reverse=True)
     press("Size")
     assert [sizes[name] for name in tab.names()] == sorted(sizes.values())
-    press("Author")
+    press("Authorship")
     assert tab.names()[0] == "SpliceBERT 1024nt"
     press("lncRNA")
     by_lncrna = sorted(FULL, key=lambda row: -row["cat_MCC"]["lncRNA"])

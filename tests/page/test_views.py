@@ -1,5 +1,6 @@
 """Every view, from disk and from a server; the overview; addresses."""
 
+import re
 import shutil
 from typing import Any
 from urllib.parse import parse_qsl, quote_plus
@@ -64,13 +65,19 @@ def test_the_overview_answers_as_recommend_does(tab):
     page.select_option("#size", "500000000")
     found = advice("10shot", "Splice Sites", 500_000_000)
     assert tab.texts(".choices .model") == named(found)
-    assert tab.texts(".answer .why li") == found["why"]
+    assert tab.texts(".answer .why li") == list(map(plain, found["why"]))
     assert tab.address() == "/overview?regime=10shot&size=500000000&need=Splice+Sites"
     page.select_option("#evidence", "audited+")
     assert "evidence=audited%2B" in tab.address()
     assert page.inner_text(".answer h3") == "No model meets this"
     again = advice("10shot", "Splice Sites", 500_000_000, "audited")
     assert tab.texts(".answer p") == again["why"]
+
+
+def plain(reason: str) -> str:
+    """Return what the page shows of a reason: display names, no marks."""
+    named = re.sub("`([^`]+)`", lambda found: display(found[1]), reason)
+    return re.sub(r"\[([a-z0-9-]+)\]", r"\1", named)
 
 
 def named(found: dict[str, Any]) -> list[str]:
@@ -232,6 +239,13 @@ def test_what_nobody_else_has_run_is_said_and_can_be_left_out(tab):
 def test_published_defects_and_warnings_are_marked(tab):
     page = tab.go("#/overview?need=Histone+Mod.&regime=10shot")
     assert "1 published defect" in page.inner_text(".choice")
+    reasons = page.locator(".answer .why")
+    assert "`" not in reasons.inner_text()
+    assert reasons.get_by_text("no-truncation").get_attribute("href") == (
+        "marks.html#defect-no-truncation"
+    )
+    address = reasons.get_by_text("MutBERT").first.get_attribute("href") or ""
+    assert address.startswith("#/model/MutBERT")
     page = tab.go("#/model/MutBERT")
     assert "Truncation is asked for without a length" in page.inner_text(".facts")
     link = page.locator(".facts").get_by_text("What this means")

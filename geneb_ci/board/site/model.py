@@ -9,6 +9,7 @@ from geneb_ci.board.site.inputs import MACRO, Site, memory_text, range_text, sco
 from geneb_ci.board.site.links import MARKS
 from geneb_ci.common.types import AUTHORSHIP_MEANING, EVIDENCE_MEANING, Evidence
 from geneb_ci.models.entry import ModelEntry, RunOptions, WeightsSource
+from geneb_ci.submission.models import run_words
 
 TERMS = {
     "T-enc": "transformer encoder",
@@ -94,6 +95,8 @@ def _own(entry: Entry) -> Iterator[ModelFact]:
     yield ModelFact("Size", size, SUBMITTED)
     seen = "saw no sequence of any task in training" if meta.zero_shot else "no such claim"
     yield ModelFact("Zero-shot", seen, SUBMITTED)
+    if (run := run_words(entry.submission)) is not None:
+        yield ModelFact("Run", run, SUBMITTED)
     yield ModelFact("Training data", meta.training_data or "not given", SUBMITTED)
     yield ModelFact("Submitted by", meta.submitted_by or "not given", SUBMITTED)
 

@@ -1,6 +1,6 @@
 // Small things that several views show: a link to a model, its evidence, an interval as a bar.
 
-import { COMPARED_MAX, models } from "../data/board.js";
+import { COMPARED_MAX, byId, models } from "../data/board.js";
 import { auditText, evidenceText, markTexts } from "../pure/words.js";
 import { addressOf, pick } from "../state/store.js";
 import { h, say, svg } from "./dom.js";
@@ -38,6 +38,26 @@ export function cautionMark(model) {
 /** Return where a published defect (`defect`) or a rule that warns (`rule`) is explained. */
 export function explained(kind, id) {
   return `marks.html#${kind}-${encodeURIComponent(id)}`;
+}
+
+// As geneb_ci/board/reasons.py writes them: `id of a model`, [id of a rule or a defect].
+const MARKED = /(`[^`]+`|\[[a-z0-9-]+\])/;
+
+/** Write a reason of an advice: models by their names, and rules and defects, all as links. */
+export function reason(sentence) {
+  return sentence.split(MARKED).map((part) => {
+    const id = part.slice(1, -1);
+    if (part.startsWith("`") && byId.has(id)) return modelLink(byId.get(id));
+    const kind = part.startsWith("[") ? kindOf(id) : null;
+    return kind ? h("a", { href: explained(kind, id) }, id) : part;
+  });
+}
+
+function kindOf(id) {
+  const isDefect = ({ defects = [] }) => defects.some((one) => one.id === id);
+  if (models.some(isDefect)) return "defect";
+  const isRule = ({ warnings = {} }) => Object.hasOwn(warnings, id);
+  return models.some(isRule) ? "rule" : null;
 }
 
 /** Put a model among the compared ones or take it out, and say so where there is no room. */

@@ -4,7 +4,7 @@ import { COMPARED_MAX, base, bench, categoryKey, columnByKey, models } from "../
 import { adviceFor } from "../data/advice.js";
 import { scoresIn, standingOf } from "../data/scores.js";
 import { h, head, hint, number, scroller, table } from "../page/dom.js";
-import { evidenceMark, intervalBar, modelLink } from "../page/marks.js";
+import { evidenceMark, intervalBar, modelLink, reason } from "../page/marks.js";
 import { boundText, intervalText, memoryText, parametersText } from "../pure/words.js";
 import { regimeWords, scoreText, shortInterval, sizeText, weightText } from "../pure/words.js";
 import { ORDER } from "../pure/evidence.js";
@@ -52,7 +52,7 @@ function chosen(state, one) {
         "div",
         {},
         h("h4", {}, "Why"),
-        h("ul", { class: "why" }, ...one.why.map((text) => h("li", {}, text))),
+        h("ul", { class: "why" }, ...one.why.map((text) => h("li", {}, ...reason(text)))),
         actions(one, key),
       ),
     ),

@@ -6,7 +6,7 @@ const COMMIT_SHOWN = 10;
 
 export function historySection(id) {
   const events = globalThis.geneb.history?.filter((event) => event.model === id);
-  if (!events) return [];
+  if (!events?.length) return [];
   const items = events.map(historyItem);
   return [h("h3", {}, "History"), h("ol", { class: "history" }, ...items)];
 }
