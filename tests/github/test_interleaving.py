@@ -314,8 +314,15 @@ class Interleaving(RuleBasedStateMachine):
                 assert self.world.errors_of_main() == [], f"{number} froze the publication"
 
     # A rule is drawn as often as another, and what matters is a merge.
-    merges_again = rule(data=st.data())(lambda self, data: self.merge_some(data))
-    sweeps_again = rule()(lambda self: self.swept())
+    @rule(data=st.data())
+    def merges_again(self, data):
+        """Merge as before."""
+        self.merge_some(data)
+
+    @rule()
+    def sweeps_again(self):
+        """Sweep as before."""
+        self.swept()
 
     @invariant()
     def all_that_can_be_judged_are(self) -> None:
