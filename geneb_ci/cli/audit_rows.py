@@ -188,7 +188,7 @@ def plan_rows(
     if signer is not None:
         sign_start(plan, signer, audits, say)
     name = "PLAN.json" if output == STDOUT else output
-    click.echo(row_plan_text(plan, lines, name), nl=False, err=output == STDOUT)
+    echo(row_plan_text(plan, lines, name).rstrip("\n"), err=output == STDOUT)
 
 
 def run_rows(
