@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import click
-
 from geneb_ci.audit.beacon_source import BeaconSource, beacon_of
 from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.commit import read_submission

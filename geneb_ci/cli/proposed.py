@@ -94,7 +94,7 @@ def exit_of(verdict: PullVerdict, *, strict: bool) -> Exit:
     """Print the verdict, and what to do where no finding says it; return the exit code."""
     _say(f"verdict on the pull request: {verdict.outcome.value}")
     if verdict.outcome in {PullOutcome.NEEDS_MAINTAINER, PullOutcome.NOT_CHECKED}:
-        _say(f"  {next_step(verdict).replace(chr(96), str())}")
+        _say(f"  {next_step(verdict).replace('`', '')}")
     if strict and verdict.outcome is PullOutcome.WARNINGS:
         return Exit.WARNINGS
     return _EXITS[verdict.outcome]
