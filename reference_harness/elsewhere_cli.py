@@ -12,6 +12,8 @@ from collections.abc import Iterator
 
 import click
 
+from .text import echo
+
 NOTHING = 3
 """Exit code where the command could not be carried out."""
 PASSED = ("GENEB_", "PYTHONSAFEPATH")
@@ -37,9 +39,9 @@ def elsewhere(words: tuple[str, ...], *, gpu: bool) -> None:
                 if isinstance(found, int):
                     code = found
                 else:
-                    click.echo(found, err=True)
+                    echo(found, err=True)
         except ray.exceptions.RayError:
-            click.echo("geneb-ci: its process was killed, or its machine left", err=True)
+            echo("geneb-ci: its process was killed, or its machine left", err=True)
     sys.exit(code)
 
 

@@ -1,5 +1,6 @@
 """Progress of a run: bars on a terminal, otherwise one line per task."""
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -103,9 +104,9 @@ def listeners(*, quiet: bool) -> Iterator[Listeners]:
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
         TextColumn("{task.fields[rate]}"), TimeRemainingColumn(),
     )  # fmt: skip
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bars:
+    plain = bool(os.environ.get("NO_COLOR")) or console.is_dumb_terminal
+    silent = plain or not console.is_terminal  # a line for each finished task is printed anyway
+    with Progress(*columns, console=console, transient=True, disable=silent) as bars:
         yield lambda tasks, label: Talking(console, bars, tasks, label)
 
 

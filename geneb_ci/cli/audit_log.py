@@ -13,11 +13,12 @@ from geneb_ci.audit.note import LogKeys, NotANote, check_signed, hash_lines, par
 from geneb_ci.audit.repository import AuditRepository
 from geneb_ci.audit.signing import append_to_log, kept_log
 from geneb_ci.cli.main import LazyGroup, echo
-from geneb_ci.cli.shared import format_option
+from geneb_ci.cli.shared import format_option, row_width
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
 from geneb_ci.common.merkle import consistency_proof, inclusion_proof
 from geneb_ci.render.audits import counted, log_json, log_text, witness_lines
+from geneb_ci.render.text import fitted
 from geneb_ci.submission.reading import read_bytes
 
 RELAY_VARIABLE = "GENEB_RELAY"
@@ -118,7 +119,8 @@ _RENDER = {"text": log_text, "json": log_json}
 def show_command(format_: str) -> int:
     """List the entries of the log; starts that nothing followed are marked as open."""
     repository, logged, _ = _here()
-    click.echo(_RENDER[format_](logged, repository.keys), nl=False)
+    text = _RENDER[format_](logged, repository.keys)
+    click.echo(fitted(text, row_width()) if format_ == "text" else text, nl=False)
     return Exit.ERRORS if logged.lost else Exit.CLEAN
 
 
@@ -161,7 +163,8 @@ def verify_command(checkpoints: tuple[Path, ...]) -> int:
         f"{checkpoint.origin}: {counted(checkpoint.size)}, root "
         f"{checkpoint.root.hex()}; every file that it lists is there"
     )
-    click.echo("".join(f"{line}\n" for line in witness_lines(logged.log)), nl=False)
+    for line in witness_lines(logged.log):
+        echo(line)
     return Exit.CLEAN
 
 

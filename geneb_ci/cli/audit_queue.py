@@ -23,6 +23,7 @@ from geneb_ci.audit.stages import TO_BE_LOGGED
 from geneb_ci.cli.audit_draw import source_options
 from geneb_ci.cli.audit_file import QUEUED, check_options, file_command, record_options
 from geneb_ci.cli.audit_log import log_key_option
+from geneb_ci.cli.main import echo
 from geneb_ci.cli.shared import machine_options
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
@@ -180,7 +181,7 @@ class _Queue:
             for line in process.stderr or ():
                 said = line.rstrip()
                 last = said if said.startswith("geneb-ci: ") else last
-                click.echo(f"{Path(entry.file).stem}: {visible(said, LINE_MAX)}", err=True)
+                echo(f"{Path(entry.file).stem}: {visible(said, LINE_MAX)}", err=True)
         del self._running[number]
         state = last.removeprefix("geneb-ci: ") or f"ended with code {process.returncode}"
         if not report.is_file():
@@ -260,8 +261,7 @@ def table_of(ended: Sequence[AuditEnd]) -> str:
     """Return the table that ends a queue: a line for each audit, then the counts."""
     width = max(len(one.file) for one in ended)
     lines = [f"{one.code:>4}  {one.file:<{width}}  {visible(one.state, LINE_MAX)}" for one in ended]
-    clean = sum(one.code == Exit.CLEAN for one in ended)
-    differ = sum(one.code == Exit.ERRORS for one in ended)
+    clean, differ = (sum(one.code == code for one in ended) for code in (Exit.CLEAN, Exit.ERRORS))
     counts = (
         f"{plural(len(ended), 'audit')}: {clean} without an error, {differ} that differ or are "
         f"refused, {len(ended) - clean - differ} not carried out"
@@ -363,7 +363,7 @@ def queue_command(
         ended = run_logged(entries, words, devices, layout, log, cluster=engine == "ray")
     else:
         ended = run_queue(entries, words, devices, cluster=engine == "ray")
-    click.echo(table_of(ended) + details_of(ended), nl=False)
+    echo((table_of(ended) + details_of(ended)).removesuffix("\n"))
     return exit_of(ended)
 
 

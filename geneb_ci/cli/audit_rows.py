@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import click
-
 from geneb_ci.audit.beacon_source import BeaconSource, beacon_of
 from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.commit import read_submission
@@ -188,7 +186,7 @@ def plan_rows(
     if signer is not None:
         sign_start(plan, signer, audits, say)
     name = "PLAN.json" if output == STDOUT else output
-    click.echo(row_plan_text(plan, lines, name), nl=False, err=output == STDOUT)
+    echo(row_plan_text(plan, lines, name).rstrip("\n"), err=output == STDOUT)
 
 
 def run_rows(

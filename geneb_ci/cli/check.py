@@ -1,6 +1,5 @@
 """`geneb-ci check`: all errors of all submissions in one run."""
 
-import os
 import sys
 from collections import Counter
 from pathlib import Path
@@ -12,7 +11,7 @@ from geneb_ci.api import CheckReport
 from geneb_ci.api import check as check_files
 from geneb_ci.api import fix as fix_files
 from geneb_ci.check.reuse import MANY_FILES
-from geneb_ci.cli.main import echo, is_dumb
+from geneb_ci.cli.main import echo, is_plain
 from geneb_ci.cli.shared import (
     STDOUT,
     Output,
@@ -228,5 +227,4 @@ def _proposed(
 
 
 def _color(path: str) -> bool:
-    plain = os.environ.get("NO_COLOR") or is_dumb()
-    return path == STDOUT and sys.stdout.isatty() and not plain
+    return path == STDOUT and sys.stdout.isatty() and not is_plain()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from geneb_ci.cli.main import echo
+from geneb_ci.cli.main import echo, is_plain
 from geneb_ci.cli.shared import STDOUT, Output, write
 from geneb_ci.common.config import cache_folder, find_layout
 from geneb_ci.common.errors import Exit, UsageProblem
@@ -203,7 +203,7 @@ def triage_command(
     else:
         is_terminal = sys.stdout.isatty()
         width = max(NARROWEST, shutil.get_terminal_size((140, 24)).columns)
-        color = is_terminal and not os.environ.get("NO_COLOR")
+        color = is_terminal and not is_plain()
         text = terminal(queue, limit, color=color, width=width)
     write(Output("text", STDOUT), text)
     return Exit.CLEAN

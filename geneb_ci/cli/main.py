@@ -5,8 +5,9 @@ import io
 import os
 import shutil
 import sys
-from collections.abc import Sequence
-from typing import Any, ClassVar
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, ClassVar, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -128,9 +129,9 @@ def cli() -> None:
     """Check, audit and publish the GENEB leaderboard of DNA foundation models."""
 
 
-def is_dumb() -> bool:
-    """Whether the terminal shows escape sequences as they are."""
-    return os.environ.get("TERM") == "dumb"
+def is_plain() -> bool:
+    """Whether no escape sequence may be printed: NO_COLOR is set, or the terminal shows them."""
+    return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -139,7 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if config is not None:  # a command before, in this process, may have made folders
         config.find_layout.cache_clear()
     try:
-        plain: dict[str, Any] = {"color": False} if os.environ.get("NO_COLOR") or is_dumb() else {}
+        plain: dict[str, Any] = {"color": False} if is_plain() else {}
         result: Any = cli.main(arguments, prog_name="geneb-ci", standalone_mode=False, **plain)
         sys.stdout.flush()  # report write errors here, not at interpreter exit
     except GenebError as error:
@@ -168,8 +169,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 _EXTRAS = {
     **dict.fromkeys(("github", "requests", "urllib3"), "github"),
     **dict.fromkeys(("huggingface_hub", "yaml"), "hub"),
-    **dict.fromkeys(("cryptography", "py_arkworks_bls12381"), "records"),
-    **dict.fromkeys(("numpy", "safetensors", "scipy", "sklearn", "threadpoolctl"), "audit"),
+    **dict.fromkeys(("cryptography", "numpy", "py_arkworks_bls12381"), "records"),
+    **dict.fromkeys(("safetensors", "scipy", "sklearn", "threadpoolctl"), "audit"),
     "pandas": "build",
     "pyarrow": "parquet",
 }
@@ -180,6 +181,8 @@ def _unforeseen(error: Exception) -> Exit:
     name = (getattr(error, "name", "") or "").partition(".")[0]
     if isinstance(error, ModuleNotFoundError) and name in _EXTRAS:
         fix = f"pip install 'geneb-ci[{_EXTRAS[name]}]'"
+        if _EXTRAS[name] == "records":
+            fix += "; to rerun tasks and receipts as well, 'geneb-ci[audit]'"
         _say(f"{name} is not installed, and this command needs it", fix)
         return Exit.USAGE
     fault = machine_fault(error) if isinstance(error, OSError) else None
@@ -233,6 +236,21 @@ def echo(text: str, *, err: bool = False) -> None:
     click.echo(text, err=err)
 
 
+T = TypeVar("T")
+
+
+def counted_aloud(items: Iterable[T], done: int, total: int, label: str) -> Iterator[T]:
+    """Yield the items, of which some were done before, and say now and then how many are left."""
+    start = said = time.monotonic()
+    for number, item in enumerate(items, 1):
+        yield item
+        now = time.monotonic()
+        if now - said > PAUSE:
+            said, left = now, (now - start) / number * (total - done - number)
+            echo(f"{label}: {done + number} of {total}, about {left:.0f} s left", err=True)
+
+
+PAUSE = 5.0  # seconds between two lines that say what is left
 INDENT = 4  # spaces before what continues a line
 NARROWEST = 40
 """Columns; a message in fewer cannot be read."""

@@ -13,6 +13,7 @@ from geneb_ci.cli.main import echo
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import Exit, UsageProblem
 from geneb_ci.common.types import Hex40
+from geneb_ci.github.comment import next_step
 from geneb_ci.github.judge import Judge, Judged, places_of
 from geneb_ci.github.judgement import BaseBranch, pull_verdict
 from geneb_ci.github.main_branch import Clone, further_places, lay_out_main, layout_of_main
@@ -84,13 +85,16 @@ def report_of(judged: Judged) -> Report:
         report.add(dataclasses.replace(judged.result, findings=judged.findings))
     else:
         report.findings = list(judged.findings)
-        report.files = [file.path for file in judged.change.files]
+        if report.findings:  # otherwise no submission was read
+            report.files = [file.path for file in judged.change.files]
     return report
 
 
 def exit_of(verdict: PullVerdict, *, strict: bool) -> Exit:
-    """Print the verdict, and return its exit code."""
+    """Print the verdict, and what to do where no finding says it; return the exit code."""
     _say(f"verdict on the pull request: {verdict.outcome.value}")
+    if verdict.outcome in {PullOutcome.NEEDS_MAINTAINER, PullOutcome.NOT_CHECKED}:
+        _say(f"  {next_step(verdict).replace('`', '')}")
     if strict and verdict.outcome is PullOutcome.WARNINGS:
         return Exit.WARNINGS
     return _EXITS[verdict.outcome]

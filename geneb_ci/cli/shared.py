@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 import click
 
 from geneb_ci.check.report import Report
-from geneb_ci.cli.main import echo
+from geneb_ci.cli.main import counted_aloud, echo, is_plain
 from geneb_ci.common.errors import Exit, UsageProblem, unwritable
 from geneb_ci.render.formats import FORMATS, WIDTH, Verdict, verdict
 
@@ -328,8 +328,7 @@ def machine_of(options: Mapping[str, Any], device: str | None = None) -> "Machin
 
 T = TypeVar("T")
 
-# No progress bar for work that is shorter than this.
-PATIENCE = 2.0  # seconds
+PATIENCE = 2.0  # seconds; no progress bar for shorter work
 
 
 def watched(items: Iterable[T], total: int, label: str) -> Iterator[T]:
@@ -347,8 +346,10 @@ def watched(items: Iterable[T], total: int, label: str) -> Iterator[T]:
             break
     else:
         return
-    # Imported here: most runs need no progress bar.
-    from rich.console import Console
+    if is_plain():
+        yield from counted_aloud(rest, done, total, label)
+        return
+    from rich.console import Console  # most runs need no progress bar
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True) as progress:

@@ -293,10 +293,8 @@ _NO_SUBMISSION = (
     "`submissions/cards/MODEL.md` and `submissions/extractors/MODULE.py`, and nothing else. A "
     "maintainer reviews any other change."
 )
-_EDIT = (
-    "You need not do anything: the row is already published, so a maintainer asks its author "
-    "before merging."
-)
+_EDIT = """You need not do anything: the row is already published, so a maintainer asks its \
+author before merging."""
 _CUT_MAX = 120  # room for the line that counts what is not listed
 _LINKS_MAX = 20
 _SHA_SHOWN = 12
@@ -337,13 +335,17 @@ def found_line(pull: PullVerdict) -> str:
     return ", ".join(said) or "nothing to fix"
 
 
+def next_step(pull: PullVerdict) -> str:
+    """Return what the author does next, as Markdown."""
+    if pull.outcome is PullOutcome.NEEDS_MAINTAINER and pull.model is None:
+        return _NO_SUBMISSION
+    return _EDIT if pull.outcome is PullOutcome.PASSED and pull.is_edit else _NEXT[pull.outcome]
+
+
 def _head(pull: PullVerdict, repository: str) -> str:
     name = code(pull.model) if pull.model else "No submission"
     sha = code(pull.head_sha[:_SHA_SHOWN])
-    is_done = pull.outcome is PullOutcome.PASSED and pull.is_edit
-    step = _EDIT if is_done else _NEXT[pull.outcome]
-    if pull.outcome is PullOutcome.NEEDS_MAINTAINER and pull.model is None:
-        step = _NO_SUBMISSION
+    step = next_step(pull)
     if pull.outcome is PullOutcome.CHANGES_NEEDED:
         step += f" `git fetch {repository} main && geneb-ci check --base FETCH_HEAD`"
     return (

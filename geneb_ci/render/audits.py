@@ -309,7 +309,7 @@ def plan_text(plan: Plan, targeted: int, name: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-POWER_WIDTH = 100  # columns
+POWER_WIDTH = 80  # columns
 
 
 def power_table(design: Design, marked: Mapping[int, str], power: Fraction) -> str:

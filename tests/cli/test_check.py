@@ -280,8 +280,22 @@ def test_a_bar_is_drawn_only_for_work_that_lasts(monkeypatch, patience, drawn):
     terminal = Terminal()
     monkeypatch.setattr(shared, "PATIENCE", patience)
     monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
     assert list(shared.watched(iter(range(5)), 5, "checking")) == [0, 1, 2, 3, 4]
     assert ("checking" in terminal.text) == drawn
+
+
+@pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
+def test_without_escape_sequences_lines_say_what_is_left(monkeypatch, name, value):
+    terminal = Terminal()
+    monkeypatch.setattr(shared, "PATIENCE", 0.0)
+    monkeypatch.setattr("geneb_ci.cli.main.PAUSE", 0.0)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv(name, value)
+    assert list(shared.watched(iter(range(5)), 5, "checking")) == [0, 1, 2, 3, 4]
+    lines = [f"checking: {number} of 5, about 0 s left" for number in (2, 3, 4, 5)]
+    assert terminal.text.splitlines() == lines
 
 
 def test_no_bar_without_a_terminal(monkeypatch, capsys):
