@@ -51,8 +51,9 @@ def triple_of(scores: Any) -> Triple | None:
     """
     if not isinstance(scores, dict):
         return None
-    get = scores.get
-    mcc, acc, f1 = get("MCC"), get("Acc"), get("F1")
+    mcc: Any = scores.get("MCC")
+    acc: Any = scores.get("Acc")
+    f1: Any = scores.get("F1")
     if not (type(mcc) in _NUMBERS and type(acc) in _NUMBERS and type(f1) in _NUMBERS):
         return None
     within = -1 <= mcc <= 1 and 0 <= acc <= 1 and 0 <= f1 <= 1
