@@ -134,9 +134,9 @@ def test_the_shipped_fit_is_the_fit_of_the_shipped_rows(monkeypatch, benchmark):
 def test_other_rows_and_settings_are_fitted_anew(monkeypatch, benchmark, changed):
     rows = list(table_of(shipped_rows(), benchmark).vectors)
     regimes = table_of((), benchmark).regimes
-    assert module._shipped_fit(rows, rows, regimes) is not None
+    assert module._shipped_fit(rows, list(map(list, rows)), regimes) is not None
     if changed == "a score":
         rows[7] = (*rows[7][:-1], math.nextafter(rows[7][-1], 1.0))
     else:
         monkeypatch.setattr(module, "POOLING", 21)
-    assert module._shipped_fit(rows, rows, regimes) is None
+    assert module._shipped_fit(rows, list(map(list, rows)), regimes) is None
