@@ -64,9 +64,7 @@ _THREE_FLOATS = (float, float, float)
 
 
 @functools.lru_cache(maxsize=4096)
-def _names(
-    regime: str, task: str, metrics: tuple[str, ...]
-) -> "tuple[itemgetter[tuple[float, ...]], list[str]]":
+def _names(regime: str, task: str, metrics: tuple[str, ...]) -> "tuple[itemgetter[Any], list[str]]":
     """Return what takes three scores from a cell, sorted by metric, and their names."""
     ordered = sorted(metrics)
     return itemgetter(*ordered), [cell_name(regime, task, metric) for metric in ordered]
