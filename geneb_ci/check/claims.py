@@ -51,12 +51,16 @@ def triple_of(scores: Any) -> Triple | None:
     """
     if not isinstance(scores, dict):
         return None
-    values = [scores.get(metric) for metric in ("MCC", "Acc", "F1")]
-    if any(type(value) not in {int, float} for value in values):
+    mcc: Any = scores.get("MCC")
+    acc: Any = scores.get("Acc")
+    f1: Any = scores.get("F1")
+    if not (type(mcc) in _NUMBERS and type(acc) in _NUMBERS and type(f1) in _NUMBERS):
         return None
-    triple = Triple(*values)  # type: ignore[arg-type]  # the types were checked above
-    within = -1 <= triple.mcc <= 1 and 0 <= triple.acc <= 1 and 0 <= triple.f1 <= 1
-    return triple if within else None
+    within = -1 <= mcc <= 1 and 0 <= acc <= 1 and 0 <= f1 <= 1
+    return Triple(mcc, acc, f1) if within else None
+
+
+_NUMBERS = frozenset({int, float})
 
 
 def readings(triples: Mapping[Key, Triple], fits: int) -> dict[Key, Reading]:

@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 from geneb_ci.check.rule import Policy
 from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK, Finder, Layout, benchmark_of, official_files
-from geneb_ci.common.errors import BrokenInstallation, UsageProblem
-from geneb_ci.common.files import NotReadable, read_json, read_regular
-from geneb_ci.common.shipped import shipped
+from geneb_ci.common.errors import UsageProblem
+from geneb_ci.common.shipped import read_shipped
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.submission.peers import Known, Peers, cell_name, peers_of, results_digest
 from geneb_ci.submission.reading import files_in, is_folder, located
@@ -41,23 +40,20 @@ def shipped_rows() -> tuple[Known, ...]:
 
     Raises BrokenInstallation if the file cannot be read.
     """
-    path = shipped("schemas", FILE)
-    try:
-        value = read_json(read_regular(path, BYTES_MAX))
-        names = tuple(
-            cell_name(regime, task, value["metric"])
-            for regime in value["regimes"]
-            for task in value["tasks"]
-        )
-        return tuple(
-            Known(model, row["scores_sha256"], names, _doubles(row["scores"]))
-            for model, row in value["rows"].items()
-        )
-    except (NotReadable, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise BrokenInstallation(
-            f"the shipped file {path} cannot be read: {error}",
-            "reinstall geneb-ci: pip install --force-reinstall geneb-ci",
-        ) from error
+    return read_shipped(FILE, BYTES_MAX, rows_in)
+
+
+def rows_in(value: Any) -> tuple[Known, ...]:
+    """Return the rows that the value of `shipped-rows.json` lists."""
+    names = tuple(
+        cell_name(regime, task, value["metric"])
+        for regime in value["regimes"]
+        for task in value["tasks"]
+    )
+    return tuple(
+        Known(model, row["scores_sha256"], names, _doubles(row["scores"]))
+        for model, row in value["rows"].items()
+    )
 
 
 def _doubles(scores: list[float | None]) -> "array.array[float]":

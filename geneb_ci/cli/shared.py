@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -397,4 +396,6 @@ def hand_over(name: str, *arguments: str) -> int:
     if os.name == "posix" and arguments not in HELP:
         sys.stdout.flush()
         os.execv(sys.executable, command)  # noqa: S606 (our own module)
+    import subprocess  # 5 ms that `check` does not need
+
     return subprocess.run(command, check=False).returncode  # noqa: S603 (our own module)

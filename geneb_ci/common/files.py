@@ -170,15 +170,17 @@ def read_json(raw: bytes) -> Any:
     return pydantic_core.from_json(raw)
 
 
-def _is_flat(value: object) -> bool:
-    level = [value]
+_NESTING = frozenset({dict, list})
+
+
+def _is_flat(value: Any) -> bool:
+    """Whether a value of `json.loads`, which has no subclasses, is less deep than `DEPTH_MAX`."""
+    level = [value] if type(value) in _NESTING else []
     for _ in range(DEPTH_MAX):
         inner: list[Any] = []
         for one in level:
-            if isinstance(one, dict):
-                inner += [each for each in one.values() if isinstance(each, dict | list)]
-            elif isinstance(one, list):
-                inner += [each for each in one if isinstance(each, dict | list)]
+            members = one.values() if type(one) is dict else one
+            inner += [each for each in members if type(each) in _NESTING]
         if not inner:
             return True
         level = inner

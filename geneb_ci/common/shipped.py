@@ -5,8 +5,9 @@ A file of other bytes is none of them, and is read in full.
 
 import functools
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from geneb_ci.common.errors import BrokenInstallation
 from geneb_ci.common.files import NotReadable, read_regular
@@ -80,11 +81,25 @@ class KnownFiles(NamedTuple):
 @functools.cache
 def known() -> KnownFiles:
     """Return what is known of shipped files. Raises BrokenInstallation if it cannot be read."""
-    path = shipped("schemas", KNOWN_FILE)
+    return read_shipped(
+        KNOWN_FILE,
+        BYTES_MAX,
+        lambda value: KnownFiles(frozenset(value["benchmarks"]), value["models"]),
+    )
+
+
+T = TypeVar("T")
+
+
+def read_shipped(name: str, bytes_max: int, parse: Callable[[Any], T]) -> T:
+    """Return what a shipped file of `schemas` says, parsed from its value of JSON.
+
+    Raises BrokenInstallation if it is missing, too large, or not what was written.
+    """
+    path = shipped("schemas", name)
     try:
-        value = json.loads(read_regular(path, BYTES_MAX))
-        return KnownFiles(frozenset(value["benchmarks"]), value["models"])
-    except (NotReadable, ValueError, KeyError, TypeError) as error:
+        return parse(json.loads(read_regular(path, bytes_max)))
+    except (NotReadable, ValueError, KeyError, TypeError, AttributeError) as error:
         raise BrokenInstallation(
             f"the shipped file {path} cannot be read: {error}",
             "reinstall geneb-ci: pip install --force-reinstall geneb-ci",

@@ -171,6 +171,10 @@ def _mcc_runs(
 
     low = reading.value.mcc - reading.width.mcc - ROUNDING
     high = reading.value.mcc + reading.width.mcc + ROUNDING
+    if first == last:  # nearly always, for unrounded scores
+        if low <= mcc(first) <= high:
+            yield TableRun(right, first, last)
+        return
     for start, end in _monotone(classes, right, first, last):
         rising = mcc(start) <= mcc(end)
         inside = _first(

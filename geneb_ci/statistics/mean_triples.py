@@ -4,6 +4,7 @@ import bisect
 import functools
 import heapq
 import math
+import operator
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -243,9 +244,12 @@ def _is_below(hull: Hull, reading: Reading) -> bool:
     return False
 
 
+_ACC = operator.attrgetter("acc")
+
+
 def _line(chain: list[Triple], acc: float) -> tuple[float, float]:
     """Return height and slope at an accuracy of the line through F1 of a chain's tables."""
-    right = min(max(bisect.bisect_right(chain, acc, key=lambda t: t.acc), 1), len(chain) - 1)
+    right = min(max(bisect.bisect_right(chain, acc, key=_ACC), 1), len(chain) - 1)
     start, end = chain[right - 1], chain[right]
     slope = (end.f1 - start.f1) / (end.acc - start.acc)
     return start.f1 + slope * (acc - start.acc), slope

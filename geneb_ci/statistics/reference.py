@@ -3,8 +3,13 @@
 It gives leave-one-out predictions of cells.
 """
 
+import binascii
 import functools
+import hashlib
+import itertools
+import json
 import math
+import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import mul
@@ -13,7 +18,8 @@ from typing import NamedTuple
 
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.finding import ROWS_MIN
-from geneb_ci.submission.peers import PeerRow, cell_name
+from geneb_ci.common.shipped import read_shipped
+from geneb_ci.submission.peers import Known, PeerRow, cell_name
 
 Vector = tuple[float, ...]
 """The primary metric of each cell, regime by regime; NaN where there is none."""
@@ -37,7 +43,7 @@ def cell_names(benchmark: Benchmark) -> list[str]:
     return [cell_name(r, t, metric) for r in benchmark.regimes for t in benchmark.task_ids]
 
 
-def table_of(rows: Iterable[PeerRow], benchmark: Benchmark) -> ScoreTable:
+def table_of(rows: Iterable[PeerRow | Known], benchmark: Benchmark) -> ScoreTable:
     """Return the table of rows."""
     wanted = cell_names(benchmark)
     places: dict[int, list[int | None]] = {}
@@ -211,16 +217,88 @@ def reference_of(table: ScoreTable) -> Reference | None:
     rows = [table.vectors[i] for i in complete]
     centre, mads = _centre(rows)
     moved = [centre.clipped(row) for row in rows]
-    unit: list[float] = []
-    for part in table.regimes:
-        unit += [FIRST_SCALE * median(mads[part])] * (part.stop - part.start)
-    fit = _fit(moved, unit)
-    unit = _scales(_residuals(rows, centre, moved, unit, fit), table.regimes, rounds=1)[0]
-    fit = _fit(moved, unit)
-    residuals = _residuals(rows, centre, moved, unit, fit)
-    _, sizes, pooled = _scales(residuals, table.regimes, rounds=2)
+    found = _shipped_fit(rows, moved, table.regimes)
+    unit, fit, sizes, pooled = found or _fitted(rows, centre, mads, moved, table.regimes)
     spread = [sorted(column) for column in zip(*sizes, strict=True)]
     return Reference(table, tuple(complete), centre, unit, *fit, spread, sizes, pooled)
+
+
+Fitted = tuple[list[float], "_Fit", list[list[float]], tuple[float, ...]]
+"""Unit, fit, sizes and pooled of a reference."""
+
+
+def _fitted(
+    rows: list[Vector],
+    centre: Centre,
+    mads: list[float],
+    moved: list[list[float]],
+    regimes: tuple[slice, ...],
+) -> Fitted:
+    unit: list[float] = []
+    for part in regimes:
+        unit += [FIRST_SCALE * median(mads[part])] * (part.stop - part.start)
+    fit = _fit(moved, unit)
+    unit = _scales(_residuals(rows, centre, moved, unit, fit), regimes, rounds=1)[0]
+    fit = _fit(moved, unit)
+    residuals = _residuals(rows, centre, moved, unit, fit)
+    _, sizes, pooled = _scales(residuals, regimes, rounds=2)
+    return unit, fit, sizes, pooled
+
+
+FIT_FILE = "shipped-fit.json"
+FIT_BYTES_MAX = 1_000_000  # 41 rows of 300 cells take 290 kB
+_FIT_NOTE = (
+    "Fit of the shipped rows: the doubles of unit, inverse, products, leverage, sizes and pooled, "
+    "little-endian, in base64. Written by `make generate`; other rows are fitted when needed."
+)
+
+
+def fit_text(table: ScoreTable) -> str:
+    """Return the text of `FIT_FILE`, from the table of the shipped rows, all of them complete."""
+    rows = list(table.vectors)
+    centre, mads = _centre(rows)
+    moved = [centre.clipped(row) for row in rows]
+    unit, fit, sizes, pooled = _fitted(rows, centre, mads, moved, table.regimes)
+    lines = [unit, *fit.inverse, *fit.products, fit.leverage, *sizes, pooled]
+    doubles = binascii.b2a_base64(_packed(lines), newline=False).decode()
+    value = {"note": _FIT_NOTE, "rows": _identity(rows, table.regimes), "doubles": doubles}
+    return json.dumps(value, indent=1) + "\n"
+
+
+def _packed(lines: Iterable[Iterable[float]]) -> bytes:
+    numbers = list(itertools.chain.from_iterable(lines))
+    return struct.pack(f"<{len(numbers)}d", *numbers)
+
+
+def _identity(rows: Sequence[Vector], regimes: tuple[slice, ...]) -> str:
+    """Return a digest of all that a fit depends on."""
+    settings = (RIDGE, CLIP, SCALE_FLOOR, FIRST_SCALE, *BULK, POOLING, len(rows))
+    bounds = [bound for part in regimes for bound in (part.start, part.stop)]
+    return hashlib.sha256(_packed([settings, bounds, *rows])).hexdigest()
+
+
+def _shipped_fit(
+    rows: list[Vector], moved: list[list[float]], regimes: tuple[slice, ...]
+) -> Fitted | None:
+    """Return the fit of the shipped rows; None if these are others."""
+    name, raw = read_shipped(
+        FIT_FILE,
+        FIT_BYTES_MAX,
+        lambda it: (it["rows"], binascii.a2b_base64(it["doubles"])),
+    )
+    if name != _identity(rows, regimes):
+        return None
+    numbers = iter(struct.unpack(f"<{len(raw) // 8}d", raw))
+
+    def lines(count: int, size: int) -> list[list[float]]:
+        return [list(itertools.islice(numbers, size)) for _ in range(count)]
+
+    height, width = len(rows), len(rows[0])
+    (unit,), inverted, products = lines(1, width), lines(height, height), lines(height, width)
+    (leverage,), sizes, (pooled,) = lines(1, width), lines(height, width), lines(1, len(regimes))
+    standard = _standard(moved, unit)
+    columns = list(zip(*standard, strict=True))
+    return unit, _Fit(standard, columns, inverted, products, leverage), sizes, tuple(pooled)
 
 
 def _centre(rows: list[Vector]) -> tuple[Centre, list[float]]:
@@ -241,13 +319,17 @@ class _Fit(NamedTuple):
 
 
 def _fit(moved: list[list[float]], unit: list[float]) -> _Fit:
-    weights = [1.0 / s for s in unit]
-    standard = [[x * w for x, w in zip(row, weights, strict=True)] for row in moved]
+    standard = _standard(moved, unit)
     inverted = inverse(gram(standard, RIDGE))
     columns = list(zip(*standard, strict=True))
     products = [[dot(line, column) for column in columns] for line in inverted]
     leverage = [dot(a, b) for a, b in zip(columns, zip(*products, strict=True), strict=True)]
     return _Fit(standard, columns, inverted, products, leverage)
+
+
+def _standard(moved: list[list[float]], unit: list[float]) -> list[list[float]]:
+    weights = [1.0 / s for s in unit]
+    return [[x * w for x, w in zip(row, weights, strict=True)] for row in moved]
 
 
 def _residuals(

@@ -63,10 +63,9 @@ def leave_one_out_of(
     if len(row) < CELLS_MIN or share_present(row) < PRESENT_MIN:
         return None
     without = reference.place(own)
-    moved = reference.centre.clipped(row)
-    standard = [x / s for x, s in zip(moved, reference.unit, strict=True)]
     # 1. Weights of the other rows: A_-i Z x, where A_-i is the inverse without the row's own place.
-    right = [dot(line, standard) for line in reference.standard]
+    standard, right = _beside(row, reference)
+    right = list(right)
     out = [place for place in (without, reference.place(nearest)) if place is not None]
     inverse, leverage = _downdated(reference, out)
     for place in out:
@@ -97,19 +96,33 @@ def leave_one_out_of(
     return LeaveOneOut(predicted, distance, tuple(spreads), named)
 
 
+@functools.lru_cache(maxsize=2)
+def _beside(row: Vector, reference: Reference) -> tuple[list[float], list[float]]:
+    """Return a row standardised, and its inner product with each row of the fit.
+
+    Both predictions of a row begin with them.
+    """
+    moved = reference.centre.clipped(row)
+    standard = [x / s for x, s in zip(moved, reference.unit, strict=True)]
+    return standard, [dot(line, standard) for line in reference.standard]
+
+
 def _downdated(reference: Reference, out: Sequence[int]) -> tuple[list[list[float]], list[float]]:
     """Return inverse and leverage of the fit without some of its rows."""
-    inverse, products, leverage = reference.inverse, reference.products, reference.leverage
-    for place in out:
-        line, pivot, gone = inverse[place], inverse[place][place], products[place]
+    inverse, leverage = reference.inverse, reference.leverage
+    left = [(place, reference.products[place]) for place in out]
+    while left:
+        (place, gone), *left = left
+        pivot = inverse[place][place]
+        line, shares = inverse[place], [row[place] / pivot for row in inverse]
         leverage = [q - u * u / pivot for q, u in zip(leverage, gone, strict=True)]
-        if place != out[-1]:
-            products = [
-                [p - row[place] / pivot * u for p, u in zip(cells, gone, strict=True)]
-                for row, cells in zip(inverse, products, strict=True)
-            ]
+        left = [
+            (later, [p - shares[later] * u for p, u in zip(cells, gone, strict=True)])
+            for later, cells in left
+        ]
         inverse = [
-            [x - row[place] / pivot * a for x, a in zip(row, line, strict=True)] for row in inverse
+            [x - share * a for x, a in zip(row, line, strict=True)]
+            for row, share in zip(inverse, shares, strict=True)
         ]
     return inverse, leverage
 

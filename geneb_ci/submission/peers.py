@@ -8,6 +8,7 @@ import re
 import struct
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,9 +49,9 @@ def flat(results: Any) -> "tuple[list[str], array.array[float]]":
             scores = tasks[task] if isinstance(tasks[task], dict) else {}
             if tuple(map(type, scores.values())) == _THREE_FLOATS:
                 # Fast path for nearly every cell.
-                metrics, cells = _names(regime, task, tuple(scores))
+                picked, cells = _names(regime, task, tuple(scores))
                 names += cells
-                numbers += [scores[metric] for metric in metrics]
+                numbers += picked(scores)
                 continue
             for metric in sorted(scores):
                 if type(scores[metric]) in {int, float}:
@@ -63,10 +64,10 @@ _THREE_FLOATS = (float, float, float)
 
 
 @functools.lru_cache(maxsize=4096)
-def _names(regime: str, task: str, metrics: tuple[str, ...]) -> tuple[list[str], list[str]]:
-    """Return the sorted metrics, and the names of their scores."""
+def _names(regime: str, task: str, metrics: tuple[str, ...]) -> "tuple[itemgetter[Any], list[str]]":
+    """Return what takes three scores from a cell, sorted by metric, and their names."""
     ordered = sorted(metrics)
-    return ordered, [cell_name(regime, task, metric) for metric in ordered]
+    return itemgetter(*ordered), [cell_name(regime, task, metric) for metric in ordered]
 
 
 def cell_name(regime: str, task: str, metric: str) -> str:

@@ -5,10 +5,19 @@ import math
 import numpy as np
 import pytest
 
+from geneb_ci.check.place import shipped_rows
 from geneb_ci.check.rules.plausibility_rows import ABOVE, ABOVE_FEW_SHOT, BELOW
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.statistics import reference as module
-from geneb_ci.statistics.reference import RIDGE, Reference, ScoreTable, gram, inverse, reference_of
+from geneb_ci.statistics.reference import (
+    RIDGE,
+    Reference,
+    ScoreTable,
+    gram,
+    inverse,
+    reference_of,
+    table_of,
+)
 from geneb_ci.statistics.view import leave_one_out_of
 
 
@@ -110,3 +119,24 @@ def test_a_row_full_of_holes_has_no_standing(table: ScoreTable, fit: Reference) 
     row = table.vectors[0]
     assert leave_one_out_of((math.nan,) * 31 + row[31:], fit, 0) is None
     assert leave_one_out_of((math.nan,) * 29 + row[29:], fit, 0) is not None
+
+
+def test_the_shipped_fit_is_the_fit_of_the_shipped_rows(monkeypatch, benchmark):
+    rows = table_of(shipped_rows(), benchmark)
+    shipped = module.reference_of.__wrapped__(rows)
+    monkeypatch.setattr(module, "_shipped_fit", lambda *_: None)
+    fitted = module.reference_of.__wrapped__(rows)
+    assert shipped is not None
+    assert vars(shipped) == vars(fitted)
+
+
+@pytest.mark.parametrize("changed", ["a score", "a setting"])
+def test_other_rows_and_settings_are_fitted_anew(monkeypatch, benchmark, changed):
+    rows = list(table_of(shipped_rows(), benchmark).vectors)
+    regimes = table_of((), benchmark).regimes
+    assert module._shipped_fit(rows, list(map(list, rows)), regimes) is not None
+    if changed == "a score":
+        rows[7] = (*rows[7][:-1], math.nextafter(rows[7][-1], 1.0))
+    else:
+        monkeypatch.setattr(module, "POOLING", 21)
+    assert module._shipped_fit(rows, list(map(list, rows)), regimes) is None
