@@ -153,6 +153,10 @@ ROWS_MIN = 40
 """Fewest test rows varied a task, so that each task has its say in a large draw."""
 
 
+MEMORISED = "labels of published sequences are known that variants of them do not get"
+"""What flagged variants show."""
+
+
 class ProbeChanged(StrictModel):
     """Decisions of another probe on the same variants, summed over its fits."""
 
@@ -235,6 +239,23 @@ def is_flagged(
     if training is not None:
         tested.append((training, TRAINING_MARGIN, 1))
     return any(difference(one) > limit(one, margin, fits) for one, margin, fits in tested)
+
+
+def contradiction(found: VariantResult, due: int) -> str:
+    """Return what is wrong with a result whose audit varies `due` rows a task, or ""."""
+    if found.rows != due:
+        return f"{found.rows} rows a task were varied, expected {due}"
+    counted = dict(found.kinds)
+    if found.training is not None:
+        counted["training"] = found.training
+    for name, probe in found.others.items():
+        counted |= {f"{name}, {kind}": one for kind, one in probe.kinds.items()}
+    for kind, one in counted.items():
+        if one.worse + one.better > one.rows:
+            return f"{kind}: {one.worse + one.better} of {one.rows} rows changed"
+    if found.memorised != is_flagged(found.kinds, found.training, found.others):
+        return f"memorised is {found.memorised}, which contradicts its numbers"
+    return ""
 
 
 def pooled(found: Iterable[RescoredChanged]) -> RescoredChanged:

@@ -1,4 +1,7 @@
-"""Drawn rows embedded again, among decoys; and what that costs, before it is spent.
+"""Drawn rows embedded again, among decoys and variants; and what that costs, before it is spent.
+
+Variants keep the label: an extractor that looks sequences up has no answer for them. The probes of
+the receipt decide on them, rounded as its rows are, and on the rows that they are variants of.
 
 The sequences of all tasks are one list in order of their digests, so that neither order nor content
 tells task, split or label. It is cut into parts, each kept when it is finished.
@@ -7,29 +10,42 @@ tells task, split or label. It is cut into parts, each kept when it is finished.
 import dataclasses
 import hashlib
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from geneb_ci.audit.cost import DECOYS
 from geneb_ci.audit.decoys import with_decoys
-from geneb_ci.audit.embedding import SandboxRuns
+from geneb_ci.audit.embedding import SandboxRuns, read_further
+from geneb_ci.audit.embedding_checks import (
+    ROWS_MIN,
+    ProbeChanged,
+    VariantResult,
+    is_flagged,
+    pooled,
+)
 from geneb_ci.audit.outcome import Decoys
 from geneb_ci.audit.plan import RowsWanted
 from geneb_ci.audit.ready import Ready, Say
+from geneb_ci.audit.rescored import RescoredChanged
 from geneb_ci.audit.row_draw import task_shares
+from geneb_ci.audit.scoring import variants_of
 from geneb_ci.audit.weights import file_sha256
 from geneb_ci.audit.work import EmbeddedTask
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.errors import ExtractorFailed, ResultRefused
 from geneb_ci.common.finding import plural
+from geneb_ci.harness.process import HarnessProcess, TaskSource
 from geneb_ci.receipt.cells import ReceiptCost, duration_text
-from geneb_ci.receipt.draw import SMALL_TASK
+from geneb_ci.receipt.draw import SMALL_TASK, TaskStrata
 from geneb_ci.receipt.source import size_text
 from geneb_ci.submission.models import EmbeddingReceipt
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+    from geneb_ci.receipt.row_rule import Probe
 
 
 PART = 4096
@@ -50,17 +66,30 @@ class RowEmbedder:
         self._say = say
         self.parts: list[EmbeddedTask] = []
 
-    def embed(self, sequences: Sequence[str]) -> "dict[str, npt.NDArray[np.float32]]":
-        """Return the row of each distinct sequence. Raises what `run_in_sandbox` does."""
-        ordered = sorted(set(sequences), key=lambda one: hashlib.sha256(one.encode()).digest())
+    def embed(
+        self, sequences: Sequence[str], variants: Sequence[str] = ()
+    ) -> "dict[str, npt.NDArray[np.float32]]":
+        """Return the row of each distinct sequence, published ones and their variants.
+
+        Raises what `run_in_sandbox` does.
+        """
+        published = set(sequences)
+        ordered = sorted(
+            published.union(variants), key=lambda one: hashlib.sha256(one.encode()).digest()
+        )
         parts = [ordered[start : start + PART] for start in range(0, len(ordered), PART)]
         found: dict[str, npt.NDArray[np.float32]] = {}
-        for number, part in enumerate(parts):
-            values = self._part(part, f"part {number + 1} of {len(parts)}", number)
+        for number, mixed in enumerate(parts):
+            part = sorted(mixed, key=lambda one: one not in published)  # the decoys need them first
+            own = sum(one in published for one in part)
+            values = self._part(part, own, f"part {number + 1} of {len(parts)}", number)
             found.update(zip(part, values, strict=True))
         return found
 
-    def _part(self, sequences: list[str], place: str, number: int) -> "npt.NDArray[np.float32]":
+    def _part(
+        self, sequences: list[str], published: int, place: str, number: int
+    ) -> "npt.NDArray[np.float32]":
+        """Embed the sequences of a part, the published ones first, or read what is kept."""
         import numpy as np  # slow to import, and only needed here
 
         work = self._here.work
@@ -78,9 +107,10 @@ class RowEmbedder:
                 self.parts.append(kept)
                 return self._checked(np.load(folder / _MATRIX, allow_pickle=False))
         runs = SandboxRuns(self._here, sum(one.seconds for one in self.parts))
-        decoyed = with_decoys(sequences, secrets.token_bytes(32))
+        decoyed = with_decoys(sequences, secrets.token_bytes(32), published)
         self._say(
-            f"{place}: embedding {plural(len(sequences), 'row')} and "
+            f"{place}: embedding {plural(published, 'row')}, "
+            f"{plural(len(sequences) - published, 'variant')} and "
             f"{len(decoyed.sequences) - len(sequences)} decoys"
         )
         ran = runs.embed(decoyed)
@@ -92,13 +122,13 @@ class RowEmbedder:
         done = EmbeddedTask(
             sequences_sha256=named,
             embeddings_sha256=file_sha256(folder / _MATRIX),
-            computed=len(sequences),
+            computed=published,
             decoys=ran.decoys,
             attempts=runs.attempts,
             seconds=runs.seconds,
             peak=runs.peak,
             token_budget=runs.token_budget,
-            further=0,
+            further=len(sequences) - published,
             further_sha256=None,
             repeated=ran.repeated,
         )
@@ -144,6 +174,95 @@ class RowEmbedder:
         )
 
 
+KIND = "substituted"
+"""The kind of variant: up to three letters anywhere. At full strength it finds whatever crops and
+shifts find; docs/adversary.md has the table."""
+
+
+class Varied(NamedTuple):
+    """Variants of v test rows of a task."""
+
+    rows: list[int]
+    """Of the test split, ascending."""
+    sequences: list[str]
+
+
+def varied(task: str, source: TaskSource, harness: HarnessProcess, seed: str, path: Path) -> Varied:
+    """Return variants of `ROWS_MIN` test rows of a task, or of all; `path` is a file to write.
+
+    Raises NothingChecked, with what the harness said, when it cannot make them.
+    """
+    variants_of(task, source, harness, seed, ROWS_MIN, path, reverse=False)
+    own = [one for one in read_further(path).rows if (one.split, one.kind) == ("test", KIND)]
+    return Varied([one.row for one in own], [one.sequence for one in own])
+
+
+Changes = Mapping[str, Sequence[RescoredChanged]]
+"""Regime to what changed, by each of its probes."""
+
+
+def changes_of(
+    strata: TaskStrata,
+    probes: "Mapping[str, Sequence[Probe]]",
+    scale_log2: int,
+    rows: Sequence[int],
+    values: "npt.NDArray[np.float32]",
+) -> Changes:
+    """Return the decisions that changed between v test rows and their variants of (v, d) values.
+
+    A variant whose row no receipt could hold is decided wrong.
+    """
+    import numpy as np
+
+    from geneb_ci.receipt.row_rule import rounding
+
+    rounded = rounding(values, scale_log2).astype(np.float64)
+    sound = np.asarray(np.isfinite(rounded).all(axis=1))
+    features = np.ldexp(np.where(sound[:, None], rounded, 0.0), scale_log2)
+    places = np.array(rows, dtype=np.int64)
+    truth = strata.labels[places]
+    found = {}
+    for regime, predicted in strata.predicted.items():
+        pairs = [
+            (before[places] == truth, (probe.predict(features) == truth) & sound)
+            for before, probe in zip(predicted, probes[regime], strict=True)
+        ]
+        found[regime] = [
+            RescoredChanged(
+                rows=len(places),
+                worse=int((before & ~after).sum()),
+                better=int((~before & after).sum()),
+            )
+            for before, after in pairs
+        ]
+    return found
+
+
+def row_variants(changes: Collection[Changes], main: str, nonce: str) -> VariantResult:
+    """Return what the variants of all tasks show; `main` is the regime of one probe."""
+    fits: dict[str, int] = {}
+    kinds: dict[str, RescoredChanged] = {}
+    for regime in dict.fromkeys(name for one in changes for name in one):
+        parts = [one[regime] for one in changes if regime in one]
+        fits[regime] = max(map(len, parts))
+        kinds[regime] = pooled(each for part in parts for each in part)
+    own = {KIND: kinds[main]}
+    others = {
+        f"{regime}, canonical": ProbeChanged(fits=fits[regime], kinds={KIND: found})
+        for regime, found in kinds.items()
+        if regime != main
+    }
+    return VariantResult(
+        nonce=nonce,
+        rows=ROWS_MIN,
+        reversed=False,
+        kinds=own,
+        training=None,
+        others=others,
+        memorised=is_flagged(own, None, others),
+    )
+
+
 RATE = 150e9
 """Operations a second of one run on a CPU. Measured: 193 to 242 GFLOP/s on two cores, with 21 and
 85 million parameters."""
@@ -156,8 +275,10 @@ class RowCost(NamedTuple):
 
     rows: int
     """Draws, at most so many distinct rows."""
+    variants: int
+    """Variants of test rows, at most."""
     embedded: int
-    """Sequences in the sandbox, decoys among them."""
+    """Sequences in the sandbox, variants and decoys among them."""
     kept: int
     """Bytes of the file of rerun rows."""
     embedding: float | None
@@ -189,12 +310,15 @@ def row_cost(
             for number, most in enumerate(support)
         )
         total += drawn
-    embedded = total + DECOYS * (1 + total // PART)
+    variants = sum(min(ROWS_MIN, said.test) for said in receipt.tasks.values())
+    embedded = total + variants
+    embedded += DECOYS * (1 + embedded // PART)
     seconds = None if parameters is None else 2 * parameters * tokens * embedded / rate
     return RowCost(
         rows=total,
+        variants=variants,
         embedded=embedded,
-        kept=total * (6 * receipt.dim + 32 * 20),
+        kept=total * (6 * receipt.dim + 32 * 20) + variants * (4 * receipt.dim + 16),
         embedding=seconds,
     )
 
@@ -207,7 +331,11 @@ def row_cost_lines(cost: RowCost, cells: ReceiptCost) -> list[str]:
             f"about {duration_text(cost.embedding)} on a CPU, at 2 operations a parameter and "
             f"token, {TOKENS} tokens a row and {RATE / 1e9:.0f} GFLOP/s"
         )
+    decoys = cost.embedded - cost.rows - cost.variants
     return [
-        f"cost: at most {cost.rows:,} rows and {cost.embedded - cost.rows} decoys to embed, {took}",
+        (
+            f"cost: at most {cost.rows:,} rows, {cost.variants:,} variants and {decoys:,} decoys "
+            f"to embed, {took}"
+        ),
         f"  cells: {cells.text}; rerun rows up to {size_text(cost.kept)}",
     ]

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 
 ARRAYS, LINES = ".npz", ".txt"
+FULL = "full"
+"""The regime whose one probe sees all training rows."""
 _AGAIN = "run `geneb-harness` of the same version as geneb-ci"
 
 
@@ -48,7 +50,8 @@ class TaskRead(NamedTuple):
     sequences: list[str]
     """Training rows, then test rows."""
     train_labels: "npt.NDArray[np.int64]"
-    probe: Probe
+    probes: dict[str, list[Probe]]
+    """Of each regime that the receipt has."""
 
 
 def read_task(folder: Path, task: str, benchmark: Benchmark) -> TaskRead:
@@ -71,12 +74,22 @@ def read_task(folder: Path, task: str, benchmark: Benchmark) -> TaskRead:
                 {name: found[f"predicted_{name}"] for name in regimes},
                 {name: found[f"support_{name}"] for name in support},
             )
-            probe = Probe(found["weights"], found["intercepts"], found["classes"])
+            classes = found["classes"]
+            probes = {
+                name: [
+                    Probe(*both, classes)
+                    for both in zip(
+                        found[f"weights_{name}"], found[f"intercepts_{name}"], strict=True
+                    )
+                ]
+                for name in support
+            }
+            probes = {FULL: [Probe(found["weights"], found["intercepts"], classes)], **probes}
             train_labels = found["train_labels"]
         lines = (folder / f"{task}{LINES}").read_text(encoding="ascii").split("\n")[:-1]
     except (OSError, ValueError, KeyError) as error:
         raise NothingChecked(f"{path}: cannot be read: {error}", _AGAIN) from error
-    return TaskRead(strata, lines, train_labels, probe)
+    return TaskRead(strata, lines, train_labels, probes)
 
 
 class DrawnTask(NamedTuple):
@@ -94,7 +107,9 @@ class DrawnTask(NamedTuple):
     """(n,)."""
     directed: "npt.NDArray[np.bool_]"
     """(n,) whether a row is outside of all support sets."""
-    probe: Probe
+    strata: TaskStrata
+    probes: dict[str, list[Probe]]
+    """Of each regime."""
 
 
 def drawn_task(
@@ -127,7 +142,8 @@ def drawn_task(
         [tree.proof(row) for row in rows],
         labels[rows],
         ~np.isin(rows, support),
-        read.probe,
+        read.strata,
+        read.probes,
     )
 
 
@@ -286,7 +302,7 @@ def directions(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> list[Stratu
     with np.errstate(invalid="ignore"):
         difference = np.nan_to_num(said - rounded, posinf=0.0, neginf=0.0)
     features = np.ldexp(said, task.said.scale_log2)
-    return directions_of(task.task, difference, features, task.labels[rows], task.probe)
+    return directions_of(task.task, difference, features, task.labels[rows], task.probes[FULL][0])
 
 
 def row_task(
@@ -306,12 +322,20 @@ def row_task(
     )
 
 
-def rerun_file(drawn: Sequence[DrawnTask], reruns: Sequence["np.ndarray"]) -> bytes:
+def rerun_file(
+    drawn: Sequence[DrawnTask],
+    reruns: Sequence["np.ndarray"],
+    variants: Sequence[Sequence[int]],
+    varied: Sequence["np.ndarray"],
+) -> bytes:
     """Return the file of rerun rows: of each drawn row, what was committed, the rerun, its proof.
 
+    `variants` has the test rows that were varied of each task, `varied` their (v, d) variants.
+
     An `.npz` with `task` (n,) as a place in the receipt, `row` (n,) of the file, `committed` (n, d)
-    float16, `rerun` (n, d) float32, `length` (n,) and `proof` (sum of lengths, 32) bytes. Its bytes
-    depend on the rows alone.
+    float16, `rerun` (n, d) float32, `length` (n,) and `proof` (sum of lengths, 32) bytes; then of
+    all variants `varied_task` and `varied_row` (v,), of the test split, and `varied` (v, d)
+    float32. Its bytes depend on the rows alone.
     """
     import numpy as np
 
@@ -327,6 +351,9 @@ def rerun_file(drawn: Sequence[DrawnTask], reruns: Sequence["np.ndarray"]) -> by
         rerun=np.concatenate(list(reruns)),
         length=np.array([len(one) for one in proofs], dtype="<i8"),
         proof=np.frombuffer(hashes, dtype="u1").reshape(-1, 32),
+        varied_task=np.repeat(np.arange(len(variants)), list(map(len, variants))),
+        varied_row=np.array([row for rows in variants for row in rows], dtype="<i8"),
+        varied=np.concatenate(list(varied)),
     )
     return stream.getvalue()
 

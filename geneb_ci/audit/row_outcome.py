@@ -1,11 +1,13 @@
 """Outcome of an audit by receipt: the predicate of its signed record, and the verdict it gives."""
 
+import operator
 import re
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
+from geneb_ci.audit.embedding_checks import MEMORISED, VariantResult
 from geneb_ci.audit.outcome import (
     AGREES,
     DIFFERS,
@@ -23,7 +25,7 @@ from geneb_ci.sandbox.launch import SandboxFacts
 
 ROW_PREDICATE = "urn:geneb-ci:row-audit:1.0"
 NOT_PROVED = (
-    "that the extractor is honest: one that looks labels up gives the same rows to everybody",
+    "that the extractor is honest: a look-up that tolerates three changed letters is not found",
     "that no training row is altered: few of a small task raise a score and are seldom drawn",
     "that the score of one task is right: its own draws are few; rerun the task where it matters",
     "that the auditor reported the rows that the extractor gave: anybody can embed a row again",
@@ -148,6 +150,8 @@ class RowOutcome(StrictModel):
     """Every task of the receipt, in the order of the benchmark."""
     direction: Direction
     decoys: Decoys
+    variants: VariantResult | None = Field(default=None, exclude_if=operator.not_)
+    """Decisions on variants of test rows; left out in earlier records."""
     verdict: Verdict
     reasons: list[str]
     """Why it differs, in words; none where it agrees."""
@@ -199,6 +203,7 @@ def reasons_of(
     direction: Direction,
     decoys: Decoys,
     width: int,
+    variants: VariantResult | None = None,
 ) -> list[str]:
     """Return why an audit differs, in words; none where it agrees."""
     return [
@@ -206,6 +211,7 @@ def reasons_of(
         *_row_reasons(tasks, width),
         *_direction_reasons(direction),
         *_decoy_reasons(decoys),
+        *([MEMORISED] if variants is not None and variants.memorised else []),
     ]
 
 

@@ -7,11 +7,21 @@ from typing import NamedTuple
 
 from geneb_ci.audit.applicability import TrustInputs
 from geneb_ci.audit.canonical import StepMismatch
+from geneb_ci.audit.embedding import variant_seed
+from geneb_ci.audit.embedding_checks import VariantResult
 from geneb_ci.audit.envelope import RESTORE
 from geneb_ci.audit.record import RERUN as RERUN_SUFFIX
 from geneb_ci.audit.repository import AuditRepository
 from geneb_ci.audit.row_draw import task_shares
-from geneb_ci.audit.row_files import DrawnTask, compared_cells, directions, drawn_task, read_task
+from geneb_ci.audit.row_embedding import Varied, changes_of, row_variants, varied
+from geneb_ci.audit.row_files import (
+    FULL,
+    DrawnTask,
+    compared_cells,
+    directions,
+    drawn_task,
+    read_task,
+)
 from geneb_ci.audit.row_outcome import Direction, RowOutcome
 from geneb_ci.audit.row_verify import (
     CELLS,
@@ -127,6 +137,7 @@ def _from_receipt(
     shares = task_shares(plan.rows, receipt, benchmark)
     seeds = [plan.seed, *(one.seed for one in plan.earlier)]
     drawn: dict[str, DrawnTask] = {}
+    made: dict[str, Varied] = {}
     with (
         tempfile.TemporaryDirectory(prefix="geneb-ci-rows-") as place,
         HarnessProcess() as harness,
@@ -143,6 +154,13 @@ def _from_receipt(
             [one.task for one in outcome.tasks], benchmark=benchmark, say=given.say,
             strata=Path(place), each=take,
         )  # fmt: skip
+        if outcome.variants is not None:
+            seed = variant_seed(plan.seed, outcome.variants.nonce)
+            path = Path(place) / "variants.json"
+            made = {
+                one.task: varied(one.task, given.source, harness, seed, path)
+                for one in outcome.tasks
+            }
     other = [
         one.task
         for one in outcome.tasks
@@ -156,6 +174,11 @@ def _from_receipt(
         "its test of direction is another": rows is not None
         and not other
         and not _is_near(_direction(outcome, rows, drawn), outcome.direction),
+        "its variants are not those of the seed, or the probes decide otherwise on them": (
+            rows is not None
+            and outcome.variants is not None
+            and _variants(outcome.variants, outcome, rows, drawn, made) != outcome.variants
+        ),
     }
     said = [text for text, holds in wrong.items() if holds]
     if said:
@@ -171,6 +194,30 @@ def _direction(outcome: RowOutcome, rows: RerunRows, drawn: dict[str, DrawnTask]
     ]
     found = directed(strata, outcome.plan.seed)
     return Direction(rows=found.rows, statistic=found.statistic, p=found.p)
+
+
+def _variants(
+    said: VariantResult,
+    outcome: RowOutcome,
+    rows: RerunRows,
+    drawn: dict[str, DrawnTask],
+    made: dict[str, Varied],
+) -> VariantResult | None:
+    """Return what the kept rows of the variants show; None where they are of other variants."""
+    kept = rows.variants
+    if kept is None:
+        return None
+    due = [(number, row) for number, one in enumerate(outcome.tasks) for row in made[one.task].rows]
+    if list(zip(kept.task.tolist(), kept.row.tolist(), strict=True)) != due:
+        return None
+    changes = []
+    for number, one in enumerate(outcome.tasks):
+        task, own = drawn[one.task], kept.task == number
+        values = kept.values[own]
+        changes.append(
+            changes_of(task.strata, task.probes, task.said.scale_log2, made[one.task].rows, values)
+        )
+    return row_variants(changes, FULL, said.nonce)
 
 
 def _is_near(one: Direction, other: Direction) -> bool:

@@ -14,14 +14,17 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from geneb_ci.audit.canonical import SAMPLE, StepMismatch, moment_of
 from geneb_ci.audit.commit import AuditSubject, subject_of
+from geneb_ci.audit.embedding import variant_seed
+from geneb_ci.audit.embedding_checks import VariantResult, variant_text
 from geneb_ci.audit.events import RunFacts
 from geneb_ci.audit.outcome import HarnessFacts
 from geneb_ci.audit.plan import RowPlan
 from geneb_ci.audit.ready import Machine, Ready, Say, ready
 from geneb_ci.audit.row_draw import receipt_of, recompute_rows, task_shares
-from geneb_ci.audit.row_embedding import RowEmbedder
+from geneb_ci.audit.row_embedding import RowEmbedder, Varied, changes_of, row_variants, varied
 from geneb_ci.audit.row_files import (
     ARRAYS,
+    FULL,
     LINES,
     DrawnTask,
     compared_cells,
@@ -59,6 +62,8 @@ if TYPE_CHECKING:
 
 STRATA, CELLS = "strata", "cells.json"
 """Folder of what the harness wrote of the tasks, and its file of all cells."""
+VARIANTS = ".variants.json"
+"""Ending of a task's variants in that folder."""
 RERUN_ROWS = "rerun.npz"
 """File of the work folder with the rerun rows, once all are compared: the record needs them."""
 AGAIN = 16
@@ -159,9 +164,13 @@ class _RowRun:
         started_at = self.here.work.begin(moment_of(int(clock())))
         try:
             drawn = self._drawn()
+            changed = self._varied(drawn)
             stage = "embedding"
-            rows = self.embedder.embed([one for task in drawn for one in task.sequences])
-            reruns = [_stacked([rows[one] for one in task.sequences]) for task in drawn]
+            rows = self.embedder.embed(
+                [one for task in drawn for one in task.sequences],
+                [one for each in changed for one in each.sequences],
+            )
+            reruns = [self._stacked(rows, task.sequences) for task in drawn]
             judged = [
                 judge(task.committed, rerun, task.said.scale_log2)
                 for task, rerun in zip(drawn, reruns, strict=True)
@@ -174,7 +183,13 @@ class _RowRun:
             )
             raise
         self.here.check_weights()
-        rerun = rerun_file(drawn, reruns)
+        values = [self._stacked(rows, one.sequences) for one in changed]
+        rerun = rerun_file(drawn, reruns, [one.rows for one in changed], values)
+        changes = [
+            changes_of(task.strata, task.probes, task.said.scale_log2, one.rows, found)
+            for task, one, found in zip(drawn, changed, values, strict=True)
+        ]
+        variants = row_variants(changes, FULL, self.here.settings.nonce)
         tasks = [
             row_task(task, one, again.get(task.task, {}), self.receipt.dim)
             for task, one in zip(drawn, judged, strict=True)
@@ -182,7 +197,7 @@ class _RowRun:
         strata = [
             one for task, rows in zip(drawn, reruns, strict=True) for one in directions(task, rows)
         ]
-        return RowsDone(self._outcome(tasks, strata, rerun, clock), rerun)
+        return RowsDone(self._outcome(tasks, strata, variants, rerun, clock), rerun)
 
     def _drawn(self) -> list[DrawnTask]:
         """Score and draw the tasks, one after another: one file of the receipt at a time."""
@@ -218,6 +233,25 @@ class _RowRun:
         for one in made:
             work.note_result(one)
         work.keep_result(folder / CELLS, self.cells.model_dump_json() + "\n")
+        return found
+
+    def _varied(self, drawn: Sequence[DrawnTask]) -> list[Varied]:
+        """Return variants of test rows of each task."""
+        here, folder = self.here, self.here.work.folder / STRATA
+        seed = variant_seed(self.plan.seed, here.settings.nonce)
+        return [
+            varied(one.task, here.source, here.harness, seed, folder / f"{one.task}{VARIANTS}")
+            for one in drawn
+        ]
+
+    def _stacked(
+        self, rows: "dict[str, npt.NDArray[np.float32]]", sequences: Sequence[str]
+    ) -> "npt.NDArray[np.float32]":
+        import numpy as np
+
+        found = np.empty((len(sequences), self.receipt.dim), dtype=np.float32)
+        for place, one in enumerate(sequences):
+            found[place] = rows[one]
         return found
 
     def _again(
@@ -258,6 +292,7 @@ class _RowRun:
         self,
         tasks: list[RowTask],
         strata: list[Stratum],
+        variants: VariantResult,
         rerun: bytes,
         clock: Callable[[], float],
     ) -> RowOutcome:
@@ -266,7 +301,7 @@ class _RowRun:
         found = directed(strata, self.plan.seed)
         direction = Direction(rows=found.rows, statistic=found.statistic, p=found.p)
         decoys = self.embedder.decoys
-        reasons = reasons_of(cells, tasks, direction, decoys, receipt.dim)
+        reasons = reasons_of(cells, tasks, direction, decoys, receipt.dim, variants)
         said = self.cells
         return RowOutcome(
             schema_version="1.0",
@@ -276,6 +311,7 @@ class _RowRun:
             tasks=tasks,
             direction=direction,
             decoys=decoys,
+            variants=variants,
             verdict=verdict_by(reasons),
             reasons=reasons,
             not_proved=list(NOT_PROVED),
@@ -289,7 +325,7 @@ class _RowRun:
             benchmark_sha256=said.benchmark.sha256,
             dataset_revision=said.dataset.revision,
             packages={"geneb-ci": said.harness.version, **said.packages},
-            notes=self._notes(),
+            notes=[variant_text(variants), *self._notes()],
             started_at=here.work.begin(moment_of(int(clock()))),
             finished_at=moment_of(int(clock())),
         )
@@ -297,7 +333,8 @@ class _RowRun:
     def _notes(self) -> list[str]:
         parts = self.embedder.parts
         called = list(dict.fromkeys(one for part in parts for one in part.attempts))
-        rows, seconds = sum(one.computed for one in parts), sum(one.seconds for one in parts)
+        rows = sum(one.computed + one.further for one in parts)
+        seconds = sum(one.seconds for one in parts)
         peak = max(one.peak for one in parts)
         return [
             *(f"weights: {name} {one}" for name, one in sorted(self.here.digests.items())),
@@ -319,9 +356,3 @@ def facts_of(receipt: EmbeddingReceipt) -> ReceiptFacts:
         tf32=receipt.tf32,
         tasks=len(receipt.tasks),
     )
-
-
-def _stacked(rows: "list[npt.NDArray[np.float32]]") -> "npt.NDArray[np.float32]":
-    import numpy as np
-
-    return np.stack(rows)

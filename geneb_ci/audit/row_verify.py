@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from geneb_ci.audit.applicability import TrustInputs
 from geneb_ci.audit.canonical import StepMismatch
+from geneb_ci.audit.embedding_checks import ROWS_MIN, VariantResult, contradiction
 from geneb_ci.audit.envelope import RESTORE
 from geneb_ci.audit.row_draw import task_shares, weakness_of
+from geneb_ci.audit.row_embedding import KIND
 from geneb_ci.audit.row_outcome import (
     FailedRow,
     RowOutcome,
@@ -66,13 +68,32 @@ def check_rows(outcome: RowOutcome, inputs: TrustInputs) -> None:
     cells = outcome.cells
     if cells.equal + len(cells.differing) + len(cells.unclaimed) != cells.of:
         _refuse(f"its cells do not add up to {cells.of}")
+    if outcome.variants is not None:
+        _check_variants(outcome.variants, outcome.tasks)
     reasons = reasons_of(
-        cells, outcome.tasks, outcome.direction, outcome.decoys, outcome.receipt.dim
+        cells,
+        outcome.tasks,
+        outcome.direction,
+        outcome.decoys,
+        outcome.receipt.dim,
+        outcome.variants,
     )
     if outcome.reasons != reasons:
         _refuse("its reasons are not those that its numbers give")
     if outcome.verdict != verdict_by(reasons):
         _refuse(f"the verdict is {outcome.verdict!r}, its numbers give {verdict_by(reasons)!r}")
+
+
+def _check_variants(found: VariantResult, tasks: list[RowTask]) -> None:
+    if wrong := contradiction(found, ROWS_MIN):
+        _refuse(f"variants: {wrong}")
+    most = sum(min(ROWS_MIN, task.test) for task in tasks)
+    counted = [(1, found.kinds), *((one.fits, one.kinds) for one in found.others.values())]
+    if found.training is not None or any(set(kinds) != {KIND} for _, kinds in counted):
+        _refuse(f"variants: expected those of test rows of the kind {KIND!r} alone")
+    rows = found.kinds[KIND].rows
+    if rows > most or any(kinds[KIND].rows != fits * rows for fits, kinds in counted):
+        _refuse(f"variants: {rows} test rows were varied, or not by every probe; {most} can be")
 
 
 def audited_receipt(outcome: RowOutcome, inputs: TrustInputs) -> EmbeddingReceipt | None:
@@ -147,6 +168,17 @@ class RerunRows(NamedTuple):
     committed: "npt.NDArray[np.float16]"
     rerun: "npt.NDArray[np.float32]"
     proofs: list[list[bytes]]
+    variants: "VariantRows | None" = None
+    """None in earlier files."""
+
+
+class VariantRows(NamedTuple):
+    """The rows of v variants."""
+
+    task: "npt.NDArray[np.int64]"
+    row: "npt.NDArray[np.int64]"
+    """Of the test split."""
+    values: "npt.NDArray[np.float32]"
 
 
 def read_rerun(raw: bytes, outcome: RowOutcome) -> RerunRows:
@@ -177,12 +209,22 @@ def read_rerun(raw: bytes, outcome: RowOutcome) -> RerunRows:
                 _array(archive, "committed", "<f2", (count, dim)),
                 _array(archive, "rerun", "<f4", (count, dim)),
                 proofs,
+                _variants(archive, outcome.variants, dim) if outcome.variants else None,
             )
     except UNREADABLE as error:
         raise StepMismatch(RERUN, f"it cannot be read: {error}", RESTORE) from error
     if list(zip(rows.task.tolist(), rows.row.tolist(), strict=True)) != due:
         _refuse("its rows are not those of the record", RERUN)
     return rows
+
+
+def _variants(archive: zipfile.ZipFile, found: VariantResult, dim: int) -> VariantRows:
+    count = sum(one.rows for one in found.kinds.values())
+    return VariantRows(
+        _array(archive, "varied_task", "<i8", (count,)),
+        _array(archive, "varied_row", "<i8", (count,)),
+        _array(archive, "varied", "<f4", (count, dim)),
+    )
 
 
 def _array(

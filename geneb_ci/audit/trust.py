@@ -286,6 +286,9 @@ def _verified(enough: list[Audit], demands: Demands) -> str:
     return f"{_audits(enough)} agrees: {largest.rows.text if largest.rows else ''} of the receipt"
 
 
+_PLAIN = "no variants of the sequences were embedded"
+
+
 def _row_shortcoming(rows: RowAuditFacts, demands: Demands) -> str:
     lacking = {
         f"the receipt is weak: {rows.weak}": bool(rows.weak),
@@ -301,7 +304,7 @@ def _row_shortcoming(rows: RowAuditFacts, demands: Demands) -> str:
 def shortcoming(audit: Audit, demands: Demands) -> str:
     """Return why an agreeing audit of the right bytes and versions is too small, or ""."""
     if audit.rows is not None:
-        return _row_shortcoming(audit.rows, demands)
+        return _row_shortcoming(audit.rows, demands) or (_PLAIN if not audit.varied else "")
     drawn = f"{plural(audit.drawn, 'task')} drawn, the policy requires {demands.needed}"
     lacking = {
         drawn: audit.drawn < demands.needed,
@@ -315,7 +318,7 @@ def shortcoming(audit: Audit, demands: Demands) -> str:
         f"drawn tasks have no claim in {first_and_more(list(audit.absent))}": bool(audit.absent),
         "drawn cells have no canonical score, which format 1.1 has: "
         f"{first_and_more(list(audit.plain))}": demands.canonical and bool(audit.plain),
-        "no variants of the sequences were embedded": not audit.varied,
+        _PLAIN: not audit.varied,
     }
     return next((reason for reason, holds in lacking.items() if holds), "")
 

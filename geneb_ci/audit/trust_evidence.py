@@ -288,6 +288,7 @@ def row_audit_of(found: Verification, outcome: RowOutcome, inputs: TrustInputs) 
         ),
         date=outcome.finished_at[: len("2026-11-20")],
         withdrawn=found.withdrawn.reason if found.withdrawn is not None else "",
+        varied=outcome.variants is not None,
         signer=record.signer.owner if record is not None else "",
         rows=RowAuditFacts(
             test=outcome.plan.rows.test,

@@ -9,7 +9,7 @@ from geneb_ci.audit.applicability import NotHere, TrustInputs
 from geneb_ci.audit.beacon import is_open
 from geneb_ci.audit.canonical import AuditRefused, StepMismatch
 from geneb_ci.audit.draw import earlier_draws
-from geneb_ci.audit.embedding_checks import VariantResult, is_dropped, is_flagged, rows_varied
+from geneb_ci.audit.embedding_checks import contradiction, is_dropped, rows_varied
 from geneb_ci.audit.envelope import ENVELOPE, RESTORE, SIGNER, STATEMENT
 from geneb_ci.audit.events import EntryKind, Withdrawn
 from geneb_ci.audit.keys import RevokedKey, check_revoked
@@ -73,26 +73,13 @@ def _check_memory(outcome: AuditOutcome) -> None:
     """Compute again what the variants, the fresh set and the precision come to."""
     variants, fresh, precision = outcome.variants, outcome.fresh, outcome.precision
     if variants is not None:
-        _check_variants(variants, rows_varied(len(outcome.plan.chosen)))
+        wrong = contradiction(variants, rows_varied(len(outcome.plan.chosen)))
+        if wrong:
+            _refuse(f"variants: {wrong}")
     if fresh is not None and fresh.dropped != is_dropped(fresh.tasks, fresh.others):
         _refuse(f"fresh set: dropped is {fresh.dropped}, which contradicts its numbers")
     if precision is not None and outcome.noise != precision.noise:
         _refuse(f"noise: {outcome.noise} was used, the embeddings give {precision.noise}")
-
-
-def _check_variants(found: VariantResult, due: int) -> None:
-    if found.rows != due:
-        _refuse(f"variants: {found.rows} rows a task were varied, expected {due}")
-    counted = dict(found.kinds)
-    if found.training is not None:
-        counted["training"] = found.training
-    for name, probe in found.others.items():
-        counted |= {f"{name}, {kind}": one for kind, one in probe.kinds.items()}
-    for kind, one in counted.items():
-        if one.worse + one.better > one.rows:
-            _refuse(f"variants, {kind}: {one.worse + one.better} of {one.rows} rows changed")
-    if found.memorised != is_flagged(found.kinds, found.training, found.others):
-        _refuse(f"variants: memorised is {found.memorised}, which contradicts its numbers")
 
 
 def _cell(

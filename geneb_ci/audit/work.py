@@ -99,7 +99,7 @@ class EmbeddedTask(StrictModel):
     further: Count
     """Variants and fresh sequences among what was embedded."""
     further_sha256: Hex64 | None
-    """Of their embeddings; None where there are none."""
+    """Of their embeddings; None where there are none, or where the matrix has them."""
     repeated: Repeated | None
     """How far embeddings of one sequence in other batches differ; None without decoys."""
 

@@ -106,8 +106,13 @@ BATCH = 500
 Labels = npt.NDArray[np.int64]
 
 
+TIE = 1e-6
+"""Decision values that differ by less than this share of the largest are equal: as in the harness,
+since probes of word counts have exact ties."""
+
+
 class Probe(NamedTuple):
-    """The canonical probe of the full regime."""
+    """A canonical probe."""
 
     weights: Wide
     """(d, c)."""
@@ -115,6 +120,15 @@ class Probe(NamedTuple):
     """(c,)."""
     classes: Labels
     """(c,) ascending."""
+
+    def predict(self, features: Wide) -> Labels:
+        """Return the (n,) labels of (n, d) finite features, ties going to the lower label."""
+        values = features @ self.weights + self.intercepts
+        centred = values - values.mean(axis=1, keepdims=True)
+        slack = TIE * float(np.abs(centred).max(initial=0.0))
+        best = values.max(axis=1, keepdims=True)
+        found: Labels = self.classes[np.argmax(values >= best - slack, axis=1)]
+        return found
 
 
 class Stratum(NamedTuple):

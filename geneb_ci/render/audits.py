@@ -14,6 +14,7 @@ from geneb_ci.audit.applicability import Logged
 from geneb_ci.audit.beacon import is_open
 from geneb_ci.audit.canonical import moment_of
 from geneb_ci.audit.commitment import Commitment
+from geneb_ci.audit.embedding_checks import MEMORISED
 from geneb_ci.audit.keys import Keys
 from geneb_ci.audit.log import AuditLog
 from geneb_ci.audit.log_check import open_starts
@@ -270,7 +271,7 @@ def _summary(outcome: AuditOutcome) -> Iterator[str]:
     if outcome.decoys.memorised:
         yield "differs: benchmark sequences are treated differently from similar new sequences"
     if outcome.variants is not None and outcome.variants.memorised:
-        yield "differs: labels of published sequences are known that variants of them do not get"
+        yield f"differs: {MEMORISED}"
     if outcome.fresh is not None and outcome.fresh.dropped:
         yield "differs: fresh sequences are classified far worse than the published ones"
     yield f"decoys: {visible(outcome.decoys.detail)}"

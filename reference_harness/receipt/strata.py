@@ -5,8 +5,10 @@
     train_labels, test_labels    (n,) and (m,) int64
     predicted_<regime>           (s, m) int64: a row for each probe, one where all seeds agree
     support_<regime>             training rows of the probes of a few-shot regime, ascending
+    weights_<regime>             (s, d, c) float64: the probes of a few-shot regime
+    intercepts_<regime>          (s, c) float64
     weights, intercepts          (d, c) and (c,) float64: the probe of the full regime
-    classes                      (c,) int64: the label of each column
+    classes                      (c,) int64: the label of each column, in every regime
 
 Labels are in them: they stay outside of the sandbox in which a contributor's code runs.
 """
@@ -45,6 +47,8 @@ def write_strata(folder: Path, data: TaskData, regimes: Mapping[str, FittedRegim
         found[f"predicted_{name}"] = np.stack(one.predicted)
         if one.rows:
             found[f"support_{name}"] = np.unique(np.concatenate(one.rows))
+            found[f"weights_{name}"] = np.stack([each.weights for each in one.solved])
+            found[f"intercepts_{name}"] = np.stack([each.intercepts for each in one.solved])
         else:
             found["weights"] = one.solved[0].weights
             found["intercepts"] = one.solved[0].intercepts

@@ -308,7 +308,9 @@ def test_a_transformer_becomes_verified_by_one_command(hub, tmp_path_factory):
     done = place.run(*words, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(
-        r"^cost: at most [\d,]+ rows and [\d,]+ decoys to embed", done.stdout, re.MULTILINE
+        r"^cost: at most [\d,]+ rows, 520 variants and [\d,]+ decoys to embed",
+        done.stdout,
+        re.MULTILINE,
     )
     assert level(place, "tiny")["level"] == "verified"
     record = record_of(place, "tiny")

@@ -63,9 +63,9 @@ def audited(place: Path, *, embedded: bool) -> RowPlan:
     unread: Any = None  # what a file of rerun rows has no part of
     drawn = DrawnTask(
         TASK, unread, unread, every, [], rounded([ROWS]).values, [[]] * len(every), unread,
-        unread, unread,
+        unread, unread, unread,
     )  # fmt: skip
-    file = rerun_file([drawn], [ROWS])
+    file = rerun_file([drawn], [ROWS], [[]], [ROWS[:0]])
     outcome = sound().model_copy(
         update={"plan": plan, "tasks": [task], "rerun_sha256": hashlib.sha256(file).hexdigest()}
         | {"receipt": sound().receipt.model_copy(update={"root": root, "dim": WIDTH})}

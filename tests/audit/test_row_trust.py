@@ -50,6 +50,12 @@ def test_what_is_too_small_adds_no_level(change: dict[str, object], said: str) -
     assert said in found.reason
 
 
+def test_an_earlier_one_without_variants_adds_no_level() -> None:
+    found = by_receipt(varied=False)
+    assert found.level is TrustLevel.SELF_REPORTED
+    assert "no variants of the sequences were embedded" in found.reason
+
+
 def test_it_never_reproduces() -> None:
     pair = [
         audit(0, rerun={}, drawn=0, rows=ROWS, signer=signer, audit_id=f"{number:016}")

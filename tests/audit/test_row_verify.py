@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from geneb_ci.audit.applicability import TrustInputs
 from geneb_ci.audit.beacon import QUICKNET
 from geneb_ci.audit.canonical import StepMismatch
+from geneb_ci.audit.embedding_checks import MEMORISED
 from geneb_ci.audit.keys import TrustedKey
 from geneb_ci.audit.plan import DrandBeacon, EarlierRows, RowPlan, RowsWanted
 from geneb_ci.audit.record import parse_record, record_of
@@ -117,6 +118,87 @@ def test_a_sound_outcome_passes_and_is_read_back(altered: bool) -> None:
     check_rows(found, INPUTS)
     keys = {entry()["keyid"]: TrustedKey.model_validate(entry())}
     assert parse_record(record_of(found, key()).content, keys).outcome == found
+
+
+def varied(worse: int = 1, **other: Any) -> RowOutcome:
+    """Return `sound` with variants of forty test rows, of which so many became wrong."""
+    value = json.loads(sound().model_dump_json())
+    value["tasks"][0]["test"] = 40
+    value |= {
+        "variants": {
+            "nonce": "ef" * 32,
+            "rows": 40,
+            "reversed": False,
+            "kinds": {"substituted": {"rows": 40, "worse": worse, "better": 0}},
+            "training": None,
+            "others": {
+                "1shot, canonical": {
+                    "fits": 5,
+                    "kinds": {"substituted": {"rows": 200, "worse": 0, "better": 0}},
+                }
+            },
+            "memorised": False,
+        }
+        | other
+    }
+    return RowOutcome.model_validate_json(json.dumps(value))
+
+
+def test_an_earlier_record_has_no_variants_and_the_same_bytes() -> None:
+    text = sound().model_dump_json()
+    assert "variants" not in json.loads(text)
+    assert RowOutcome.model_validate_json(text).model_dump_json() == text
+
+
+def test_flagged_variants_are_a_reason_and_their_counts_decide() -> None:
+    check_rows(varied(), INPUTS)
+    known = varied(40, memorised=True)
+    with pytest.raises(StepMismatch, match="its reasons are not those"):
+        check_rows(known, INPUTS)
+    check_rows(known.model_copy(update={"reasons": [MEMORISED], "verdict": "differs"}), INPUTS)
+
+
+ONE_KIND = {"substituted": {"rows": 41, "worse": 0, "better": 0}}
+
+
+@pytest.mark.parametrize(
+    ("found", "message"),
+    [
+        (varied(40), "memorised is False, which contradicts its numbers"),
+        (varied(memorised=True), "memorised is True, which contradicts its numbers"),
+        (varied(41), "substituted: 41 of 40 rows changed"),
+        (varied(rows=39), "39 rows a task were varied, expected 40"),
+        (varied(kinds=ONE_KIND, others={}), "41 test rows were varied"),
+        (varied(kinds={}), "expected those of test rows of the kind 'substituted' alone"),
+        (
+            varied(others={"1shot, canonical": {"fits": 5, "kinds": ONE_KIND}}),
+            "40 test rows were varied, or not by every probe",
+        ),
+    ],
+)
+def test_variants_that_contradict_themselves_are_refused(found: RowOutcome, message: str) -> None:
+    with pytest.raises(StepMismatch, match=message):
+        check_rows(found, INPUTS)
+
+
+def test_rows_of_variants_have_the_shapes_of_the_record() -> None:
+    more = {
+        "varied_task": np.zeros(40, "<i8"),
+        "varied_row": np.arange(40, dtype="<i8"),
+        "varied": np.ones((40, 64), "<f4"),
+    }
+
+    def read(**other: Any) -> RerunRows:
+        raw = file_of(arrays(**more | other))
+        digest = hashlib.sha256(raw).hexdigest()
+        return read_rerun(raw, varied().model_copy(update={"rerun_sha256": digest}))
+
+    found = read().variants
+    assert found is not None
+    assert found.row.tolist() == [*range(40)]
+    assert reread(file_of(arrays())).variants is None
+    with pytest.raises(StepMismatch, match=r"varied has the shape \(39, 64\)"):
+        read(varied=np.ones((39, 64), "<f4"))
 
 
 def test_the_reason_names_the_row_and_the_limits() -> None:

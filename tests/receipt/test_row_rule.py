@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from geneb_ci.receipt.embeddings import TAU, allowed
-from geneb_ci.receipt.row_rule import is_same, judge, rounding, shown
+from geneb_ci.receipt.row_rule import Probe, is_same, judge, rounding, shown
+from reference_harness.canonical import Solved
 from reference_harness.receipt.rounding import rounded
 
 WIDTH = 512
@@ -95,3 +96,14 @@ def test_one_coordinate_that_is_no_number_fails(value: float) -> None:
 def test_a_shown_deviation_is_a_fixed_point(value: float) -> None:
     once = shown(np.array([value]))
     assert shown(once).tolist() == once.tolist()
+
+
+@given(st.integers(2, 5), st.integers(0, 1000))
+def test_a_probe_decides_as_in_the_harness_ties_too(classes: int, seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    labels = np.arange(classes, dtype=np.int64) * 3
+    weights = draw.integers(-2, 3, size=(8, classes)) / 3
+    features = draw.integers(0, 3, size=(40, 8)) / 7
+    found = Probe(weights, np.zeros(classes), labels).predict(features)
+    due = Solved(weights, np.zeros(classes), labels, "", 0).predict(features)
+    assert found.tolist() == due.tolist()
