@@ -54,7 +54,7 @@ def public(tmp_path: Path) -> Public:
 
 def is_page(name: str) -> bool:
     """Whether a published file is one of the pages that stand alone, their style or their feed."""
-    return name.startswith(STANDING) or name in {"feed.xml", "pages.css"}
+    return name.startswith(STANDING) or name in {"feed.xml", "marks.html", "pages.css"}
 
 
 def pages_of(model: str, generation: str) -> list[str]:
@@ -62,7 +62,8 @@ def pages_of(model: str, generation: str) -> list[str]:
     scores = [f"scores/{r}-{m}.html" for r in ("10shot", "1shot", "full") for m in METRICS]
     return sorted(
         [
-            *(f"badges/{model}.svg", f"models/{model}.html", "feed.xml", "pages.css"),
+            *(f"badges/{model}.svg", f"models/{model}.html"),
+            *("feed.xml", "marks.html", "pages.css"),
             *(f"categories/{slug}.html" for slug in slugs(BENCHMARK.category_order).values()),
             *(f"tasks/{task}.html" for task in BENCHMARK.task_ids),
             *(*scores, f"v/{generation}/index.html", "v/index.html"),
