@@ -217,7 +217,7 @@ def test_41_models_and_the_page_cost_six_calls_and_nothing_new_two(hub, public):
     shown = page_files() | {"README.md": (ROOT / "leaderboard/README.md").read_bytes()}
     own = {name for name in repo.head.tree if not is_page(name)}
     assert own == {".gitattributes", *GENERATED, *shown}
-    assert len(repo.head.tree) - len(own) == 2 * 41 + 100 + 13 + 9 + 2 + 2
+    assert len(repo.head.tree) - len(own) == 2 * 41 + 100 + 13 + 9 + 2 + 3
     del shown["index.html"]
     assert {name: repo.head.tree[name] for name in shown} == shown
     assert len(repo.commits) == 2
@@ -260,7 +260,7 @@ def test_large_files_go_to_the_storage_and_are_served_again(hub, clone, tmp_path
     assert (code, output.partition(";")[0]) == (0, f"{RESOURCE}: nothing changed")
     hub.calls.clear()
     code, output, _ = geneb_ci("publish", "--verify", "--space", NAME, cwd=clone.root, env=env)
-    assert (code, output.splitlines()[-1]) == (0, "32 files identical to the published ones")
+    assert (code, output.splitlines()[-1]) == (0, "33 files identical to the published ones")
     assert hub.calls.count("cas-bridge") == len(scripts)
 
 
