@@ -118,7 +118,7 @@ def wanted_design(
     committed = commitment.policy.drawn
     marked = {committed: "committed"}
     marked[size] = "committed, requested" if size == committed else "requested"
-    echo(power_table(design, marked, power).rstrip("\n"), err=to_stderr)
+    echo(power_table(design, marked, power).removesuffix("\n"), err=to_stderr)
     asked, least = (
         probability_text(detection(design, detect, count, power)) for count in (size, committed)
     )
@@ -272,4 +272,4 @@ def plan_command(
     if signer is not None:
         sign_start(plan, signer, audits_of(layout), say)
     name = "PLAN.json" if output == STDOUT else output
-    echo(plan_text(plan, targeted or 0, name).rstrip("\n"), err=to_stderr)
+    echo(plan_text(plan, targeted or 0, name).removesuffix("\n"), err=to_stderr)

@@ -385,17 +385,16 @@ def exit_code(report: Report, *, strict: bool) -> Exit:
     return Exit.WARNINGS if strict and found is Verdict.WARNINGS else _EXITS[found]
 
 
-# The harness names the program that the user typed in its help and its messages.
-HARNESS = (sys.executable, "-m", "reference_harness", "--program", "geneb-ci")
 HELP = ((), ("-h",), ("--help",))
+HARNESS = (sys.executable, "-m", "reference_harness", "--program", "geneb-ci")  # as the user typed
 
 
 def hand_over(name: str, *arguments: str) -> int:
     """Run a command of the harness in the place of this process, or return its exit code."""
+    import subprocess  # 5 ms that `check` does not need
+
     command = [*HARNESS, name, *arguments]
     if os.name == "posix" and arguments not in HELP:
         sys.stdout.flush()
         os.execv(sys.executable, command)  # noqa: S606 (our own module)
-    import subprocess  # 5 ms that `check` does not need
-
     return subprocess.run(command, check=False).returncode  # noqa: S603 (our own module)

@@ -35,7 +35,7 @@ def test_it_writes_a_repository_and_commits_it(written):
 
 def test_the_plan_comes_first_and_the_next_commands_last(written):
     lines = written.said.splitlines()
-    assert lines[0].endswith(f": a board for {REPOSITORY}, Space {SPACE}")
+    assert f": a board for {REPOSITORY}, Space {SPACE}" in " ".join(written.said.split())
     assert "  write  leaderboard/policy/keys.json; private keys in keys/, which git ignores" in (
         lines
     )

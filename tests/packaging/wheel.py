@@ -36,7 +36,7 @@ def installed(folder: Path) -> Path:
     (place / "bin/ruff").symlink_to(Path(sysconfig.get_path("scripts"), "ruff"))
     code = "import geneb_ci, reference_harness as h; print(geneb_ci.__file__, h.__file__)"
     said = subprocess.run(
-        [python, "-c", code], cwd=folder, capture_output=True, text=True, check=True
+        [python, "-E", "-c", code], cwd=folder, capture_output=True, text=True, check=True
     ).stdout
     assert all(one.startswith(str(place)) for one in said.split()), said
     return place / "bin"
