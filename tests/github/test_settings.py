@@ -326,5 +326,8 @@ def test_a_missing_extra_is_named(words, tmp_path):
         text=True,
         check=False,
     )
-    said = "geneb-ci: the package github is missing\n  fix: pip install 'geneb-ci[github]'\n"
+    said = (
+        "geneb-ci: github is not installed, and this command needs it\n"
+        "  fix: pip install 'geneb-ci[github]'\n"
+    )
     assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
