@@ -386,7 +386,7 @@ def exit_code(report: Report, *, strict: bool) -> Exit:
 
 
 HELP = ((), ("-h",), ("--help",))
-HARNESS = (sys.executable, "-m", "reference_harness", "--program", "geneb-ci")  # as the user typed
+HARNESS = (sys.executable, "-m", "reference_harness", "--program", "geneb-ci")  # named in its help
 
 
 def hand_over(name: str, *arguments: str) -> int:

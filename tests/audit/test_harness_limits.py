@@ -118,7 +118,7 @@ def test_what_no_model_returns_is_refused_before_anything_is_fitted(place, name,
 
 
 def ended(place: Place, path: Path) -> ExtractorRefused | Rescored:
-    """Score embeddings within a small limit; give the scores, or what refused them."""
+    """Score embeddings within a small limit; return the scores, or what refused them."""
     try:
         return place.score(path, ScoringOptions(seconds=SECONDS))
     except ExtractorRefused as error:

@@ -240,7 +240,7 @@ class Interleaving(RuleBasedStateMachine):
     @precondition(lambda self: self.way != BURST)
     @rule(data=st.data(), stem=st.sampled_from(STEMS))
     def renames_a_row(self, data: Any, stem: str) -> None:
-        """Maintainers give a published row another id."""
+        """Maintainers rename a published row."""
         files = self.world.files(self.world.server.main_sha())
         names = sorted(
             Path(path).stem for path in files if path.count("/") == 1 and ".json" in path
