@@ -382,7 +382,7 @@ def recommend(
     need = requested(category, regime, max_params, evidence, accepted)
     advice = stored_advice(place, need, accepted) if place and is_built(place) else None
     if advice is None:
-        with extra_at_hand(", which brings scipy"), _reported():
+        with extra_at_hand(", which brings numpy"), _reported():
             from geneb_ci.board.recommend import advise_built, advise_rows  # 0.3 s
 
             built = place if is_built(place) else None

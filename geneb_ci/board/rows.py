@@ -1,6 +1,6 @@
 """From submissions to rows, and the two files of a board that upstream reads.
 
-Numpy and scipy come with the extra `build` alone, and are imported where they are needed.
+Numpy comes with the extra `build` alone, and is imported where it is needed.
 """
 
 import contextlib
