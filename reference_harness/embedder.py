@@ -15,7 +15,7 @@ from .errors import EmbeddingError, HarnessError
 from .extractors.base import ExtractorError
 from .facts import ExtractorFacts, facts_of
 from .loading import LoadedExtractor, load
-from .memory import MemoryLimit, room_of
+from .memory import MemoryLimit, peak_memory, room_of
 from .tasks import sequence_digests
 
 
@@ -43,6 +43,10 @@ class EmbedDone:
 
     task_id: str
     seconds: float
+    letters: int = 0
+    """Of the sequences that were embedded."""
+    peak_memory: int = 0
+    """Most bytes that the accelerator, or this process, has held; 0 where that is unknown."""
     budget: int | None = None
     """Padded tokens a batch may have, where that was measured."""
     said: tuple[str, ...] = ()
@@ -78,7 +82,7 @@ class EmbedderSpec:
             environment.set_exact()
         room = room_of(self.device) if self.measured else None
         facts = facts_of(loaded, self.device)
-        return Embedder(loaded, facts, self.batching, MemoryLimit(room))
+        return Embedder(loaded, facts, self.batching, MemoryLimit(room), self.device)
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,7 @@ class Embedder:
     batching: Batching
     limit: MemoryLimit
     """What memory has been found to allow, for every task of the run."""
+    device: str = "cpu"
 
     def embed(self, job: EmbedJob) -> Generator[Step | EmbedDone]:
         """Embed what the cache lacks of a job: yields a step after each call, then how it went.
@@ -100,11 +105,13 @@ class Embedder:
         started = time.perf_counter()
         measured, cut = self.limit.budget, cut_to(self.loaded, self.limit)
         failed = ""
-        said: list[str] = []
+        letters, said = 0, list[str]()
         try:
             cache = Cache(job.cache, job.key_parts)
             said = cache.set_aside
-            yield from self._fill(cache, job)
+            for step in self._fill(cache, job):
+                letters += step.letters
+                yield step
         except HarnessError as error:
             failed = str(error)
         budget = self.limit.budget
@@ -115,8 +122,8 @@ class Embedder:
                 f"{job.task_id}: memory ran out; batches have at most {now:,} padded tokens from "
                 "now on"
             )
-        seconds = time.perf_counter() - started
-        yield EmbedDone(job.task_id, seconds, budget, tuple(said), failed)
+        seconds, peak = time.perf_counter() - started, peak_memory(self.device)
+        yield EmbedDone(job.task_id, seconds, letters, peak, budget, tuple(said), failed)
 
     def _fill(self, cache: Cache, job: EmbedJob) -> Iterator[Step]:
         digests, sequences = sequence_digests(job.sequences), job.sequences

@@ -185,6 +185,20 @@ def room_of(device: str, allowed: int | None = None) -> "Room":
     return _Cuda(device) if device.partition(":")[0] == "cuda" else Host(allowed)
 
 
+def peak_memory(device: str) -> int:
+    """Return the most bytes that a GPU of CUDA gave out, or that this process held; 0 if unknown.
+
+    Since the process began, or, on a GPU, since the size of a batch was last measured.
+    """
+    if device.partition(":")[0] == "cuda":
+        cuda: Any = getattr(sys.modules.get("torch"), "cuda", None)
+        return int(cuda.max_memory_allocated(device)) if cuda is not None else 0
+    if device != "cpu":
+        return 0
+    unit = 1 if sys.platform == "darwin" else 1024  # getrusage(2) of each
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
 def fitting_budget(room: Room, row: int, run: Callable[[int], bool]) -> int | None:
     """Return the padded tokens that a batch may have: a power of two, at most `room.most`.
 

@@ -138,6 +138,11 @@ class TaskRecord(Part):
     distinct_sequences: Count
     embedded_now: Count
     """Number of sequences that this run embedded; the others came from the cache."""
+    embedded_letters: Count = 0
+    """Letters of the sequences that this run embedded; 0 in records of older harnesses."""
+    peak_memory: Count = 0
+    """Most bytes that the accelerator gave out by then, or that the embedding process held on a
+    CPU; 0 where that is unknown."""
     token_budgets: list[Count]
     """Every limit of padded tokens per batch under which an embedding of this task was computed,
     ascending: smaller than the run's where memory ran out, another where the cache had the

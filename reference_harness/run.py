@@ -44,6 +44,9 @@ class _Open:
     embedded_now: int
     seconds: float = 0.0
     """Time of embedding."""
+    letters: int = 0
+    """Letters embedded."""
+    peak_memory: int = 0
 
 
 def run(settings: Settings, engine: Engine, listener: Listener | None = None) -> RunRecord:
@@ -167,7 +170,10 @@ class _Run:
         if done.failed:
             self._fail(done.task_id, EmbeddingError(done.failed))
         else:
-            self.open[done.task_id].seconds += done.seconds
+            known = self.open[done.task_id]
+            known.seconds += done.seconds
+            known.letters += done.letters
+            known.peak_memory = max(known.peak_memory, done.peak_memory)
             self.embedded.add(done.task_id)
             self._probe()
 
@@ -273,7 +279,7 @@ class _Run:
             facts,
             self._job(data),
             len(sequences) + (before.embedded_now if before else 0),
-            before.seconds if before else 0.0,
+            *((before.seconds, before.letters, before.peak_memory) if before else ()),
         )
         return EmbedJob(task.id, sequences, self.settings.cache, self.key_parts)
 
@@ -318,6 +324,8 @@ class _Run:
             **known.data,
             distinct_sequences=len(self.checked[probed.task_id].named),
             embedded_now=known.embedded_now,
+            embedded_letters=known.letters,
+            peak_memory=known.peak_memory,
             token_budgets=list(probed.token_budgets),
             dim=probed.dim,
             feature_dtype=probed.dtype,

@@ -79,7 +79,7 @@ def build(
         raise OptionError(msg)
     receipt = receipt_of(record) if version == "1.2" else None
     return base | {
-        "run": _run(record),
+        "run": _run(record) | (_embedding_cost(record) if version == "1.2" else {}),
         "evidence": _evidence(record, version),
         "gaps": _gaps(record, benchmark),
         **({"receipt": receipt} if receipt else {}),
@@ -105,6 +105,20 @@ def _run(record: RunRecord) -> dict[str, Any]:
         "started_at": record.started_at,
         "finished_at": record.finished_at,
     }
+
+
+def _embedding_cost(record: RunRecord) -> dict[str, Any]:
+    """Return what embedding took, summed over the tasks of which this run embedded a part."""
+    tasks = [task for task in record.tasks.values() if task.embedded_letters]
+    seconds = sum(task.embed_seconds for task in tasks)
+    if not seconds:
+        return {}
+    cost = {
+        "letters": sum(task.embedded_letters for task in tasks),
+        "seconds": round(seconds, 6),
+        "peak_memory_bytes": max(task.peak_memory for task in tasks) or None,
+    }
+    return {"embedding_cost": cost}
 
 
 def _evidence(record: RunRecord, version: FormatVersion) -> dict[str, Any]:

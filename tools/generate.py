@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from geneb_ci.audit import commitment, envelope, events, keys, log, outcome, plan, row_outcome
-from geneb_ci.board import advice, columns
+from geneb_ci.board import advice, columns, marks
 from geneb_ci.board import rows as board_files
 from geneb_ci.board.diagnostics import shape as diagnostics_shape
 from geneb_ci.check import place
@@ -216,7 +216,7 @@ def generated() -> dict[str, str]:
         ),
         "leaderboard": model_schema(
             board_files.Leaderboard,
-            (board_files, columns, types),
+            (board_files, columns, marks, types),
             "leaderboard.schema.json",
             "leaderboard.json: category scores",
         ),

@@ -13,10 +13,18 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import Field
 
 from geneb_ci.audit.trust import Decision, Summary
-from geneb_ci.board.marks import NO_MARKS, Marks
-from geneb_ci.common.types import Authorship, Count, Evidence, StrictModel, TrustLevel
+from geneb_ci.board.marks import (
+    NO_MARKS,
+    Audited,
+    Marks,
+    ShownDefect,
+    letters_a_second,
+    peak_memory,
+    run_words,
+)
+from geneb_ci.common.types import Authorship, Count, Evidence, TrustLevel
 from geneb_ci.receipt.seen import Published, SharedErrors
-from geneb_ci.submission.models import Submission, run_words
+from geneb_ci.submission.models import Submission
 
 
 @dataclass(frozen=True)
@@ -119,34 +127,6 @@ class Column:
     """Whether the page filters models by its values."""
     words: tuple[str, str] = ("yes", "no")
     """What the page writes for true and false."""
-
-
-class ShownDefect(StrictModel):
-    """A published defect of the extractor behind a row."""
-
-    id: str
-    what: str
-    """What goes wrong, in one sentence."""
-    explained: str
-    """Page of the documentation, with its anchor."""
-
-
-class Audited(StrictModel):
-    """What audits say of a row: "audited 13/100, sandbox level 2, 2026-11-20"."""
-
-    tasks: Annotated[int, Field(ge=0)]
-    """Distinct tasks that were rerun; 0 where every audit was by receipt."""
-    of: Annotated[int, Field(ge=1)]
-    """Tasks of the benchmark."""
-    date: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
-    """Day of the latest audit, UTC."""
-    sandbox: Annotated[int, Field(ge=1, le=4)]
-    """Lowest sandbox level among them."""
-    verdict: Literal["agrees", "differs"]
-    cells: str = ""
-    """Cells recomputed from the receipt: "300/300"; left out without an audit by receipt."""
-    rows: Annotated[int, Field(ge=0)] = 0
-    """Rows of the receipt that were embedded again; left out with the cells."""
 
 
 def _audit(found: Summary | None) -> dict[str, Any] | None:
@@ -343,6 +323,29 @@ COLUMNS: tuple[Column, ...] = (
         is_published=False,
         is_required=False,
         download="run",
+    ),
+    Column(
+        key="letters_a_second",
+        type=Count,
+        about="Letters that the run embedded a second on its hardware, as submitted; from 1.2 on.",
+        value=lambda entry: letters_a_second(entry.submission),
+        kind="count",
+        label="Letters embedded a second",
+        is_published=False,
+        is_required=False,
+        download="letters_a_second",
+    ),
+    Column(
+        key="peak_memory",
+        type=Count,
+        about="Most bytes that the accelerator gave out while embedding, or that the process held "
+        "on a CPU, as submitted; from 1.2 on.",
+        value=lambda entry: peak_memory(entry.submission),
+        kind="count",
+        label="Peak memory in bytes",
+        is_published=False,
+        is_required=False,
+        download="peak_memory_bytes",
     ),
     Column(
         key="training_data",

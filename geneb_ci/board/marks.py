@@ -1,4 +1,4 @@
-"""Marks of a row beside its evidence: warnings of its checks, and defects of its extractor.
+"""What stands beside the scores of a row: warnings, published defects, its audits and its run.
 
 Defects are published facts about the authors' extractors: `defects.json` in the policy folder names
 them, docs/defects.md explains them. They belong to the authors' files, not to a model: a row that
@@ -7,6 +7,7 @@ somebody else computed with another extractor does not have them.
 
 from collections import Counter
 from collections.abc import Iterable
+from datetime import datetime, timedelta
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, ValidationError
@@ -17,10 +18,39 @@ from geneb_ci.common.files import lies_there
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.common.shipped import shipped
 from geneb_ci.common.types import Name, StrictModel, first_error
+from geneb_ci.submission.models import Submission, SubmissionV11, SubmissionV12
 
 FILE = "defects.json"
 BYTES_MAX = 200_000
 """Ten defects have 4 kB; a defect of each of a thousand models would have 150 kB."""
+
+
+class ShownDefect(StrictModel):
+    """A published defect of the extractor behind a row."""
+
+    id: str
+    what: str
+    """What goes wrong, in one sentence."""
+    explained: str
+    """Page of the documentation, with its anchor."""
+
+
+class Audited(StrictModel):
+    """What audits say of a row: "audited 13/100, sandbox level 2, 2026-11-20"."""
+
+    tasks: Annotated[int, Field(ge=0)]
+    """Distinct tasks that were rerun; 0 where every audit was by receipt."""
+    of: Annotated[int, Field(ge=1)]
+    """Tasks of the benchmark."""
+    date: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
+    """Day of the latest audit, UTC."""
+    sandbox: Annotated[int, Field(ge=1, le=4)]
+    """Lowest sandbox level among them."""
+    verdict: Literal["agrees", "differs"]
+    cells: str = ""
+    """Cells recomputed from the receipt: "300/300"; left out without an audit by receipt."""
+    rows: Annotated[int, Field(ge=0)] = 0
+    """Rows of the receipt that were embedded again; left out with the cells."""
 
 
 class Defect(StrictModel):
@@ -77,3 +107,28 @@ def marks_of(
     counts = Counter(one.rule for one in findings if one.severity is Severity.WARNING)
     own = tuple(one for one in defects if is_official and model_id in one.models)
     return Marks(tuple(sorted(counts.items())), own)
+
+
+def run_words(submission: Submission) -> str | None:
+    """Return hardware and duration of a run, from start to end; None where format 1.0 says neither.
+
+    No speed follows from it: downloads, probes and pauses are part of that time.
+    """
+    if not isinstance(submission, SubmissionV11):
+        return None
+    run = submission.run
+    took = datetime.fromisoformat(run.finished_at) - datetime.fromisoformat(run.started_at)
+    hours, minutes = divmod(round(took / timedelta(minutes=1)), 60)
+    return f"{run.hardware.name} ({run.hardware.device}), {hours} h {minutes} min from start to end"
+
+
+def letters_a_second(submission: Submission) -> int | None:
+    """Return how many letters the run embedded a second; None where it did not measure that."""
+    cost = submission.run.embedding_cost if isinstance(submission, SubmissionV12) else None
+    return None if cost is None else round(cost.letters / cost.seconds)
+
+
+def peak_memory(submission: Submission) -> int | None:
+    """Return the most bytes that embedding took; None where the run did not measure that."""
+    cost = submission.run.embedding_cost if isinstance(submission, SubmissionV12) else None
+    return None if cost is None else cost.peak_memory_bytes

@@ -10,7 +10,6 @@ the pinned data: float16, little-endian, in C order, without a header.
 
 import struct
 from collections.abc import Sequence
-from datetime import datetime, timedelta
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, FailFast, Field
@@ -34,6 +33,7 @@ SCALE_MIN, SCALE_MAX = -148, 112
 # A claimed size is what verifying takes: whoever verifies reads so many bytes. The largest task has
 # 336,000 rows, 44 GB at the most columns; its files end well below the limit of a download.
 ROWS_MAX, COLUMNS_MAX, ROWS_BYTES_MAX = 10_000_000, 1 << 16, 1 << 36
+SECONDS_MAX = 1e9  # 30 years
 ITEM = 2
 """Bytes of a float16."""
 
@@ -345,10 +345,28 @@ class EmbeddingReceipt(StrictModel):
     """null where the predicted labels are not published."""
 
 
+class EmbeddingCost(StrictModel):
+    """What embedding took, as the harness measured it, without what a cache had."""
+
+    letters: Positive
+    seconds: Annotated[float, Field(gt=0, le=SECONDS_MAX)]
+    """From the tokens to the embeddings in the cache; loading the model is no part of it."""
+    peak_memory_bytes: Positive | None
+    """The most that the accelerator gave out, or that the process held on a CPU."""
+
+
+class RunV12(Run):
+    """A run, and what its embedding took."""
+
+    embedding_cost: EmbeddingCost | None = None
+    """null where a cache had every embedding."""
+
+
 class SubmissionV12(SubmissionV11):
     """Superset of format 1.1, with confusion matrices and an optional receipt."""
 
     schema_version: Literal["1.2"]  # type: ignore[assignment]  # distinguishes the formats
+    run: RunV12
     evidence: dict[str, dict[str, CellEvidenceV12]]  # type: ignore[assignment]  # a narrower cell
     """Regime, then task, as in `results`."""
     receipt: EmbeddingReceipt | None = None
@@ -361,19 +379,6 @@ MODELS: dict[str, type[SubmissionV10]] = {
     "1.2": SubmissionV12,
     BY_ENTRY: SubmissionByEntry,
 }
-
-
-def run_words(submission: SubmissionV10) -> str | None:
-    """Return hardware and duration of a run, from start to end; None where format 1.0 says neither.
-
-    No throughput follows from it: downloads, probes and pauses are part of that time.
-    """
-    if not isinstance(submission, SubmissionV11):
-        return None
-    run = submission.run
-    took = datetime.fromisoformat(run.finished_at) - datetime.fromisoformat(run.started_at)
-    hours, minutes = divmod(round(took / timedelta(minutes=1)), 60)
-    return f"{run.hardware.name} ({run.hardware.device}), {hours} h {minutes} min from start to end"
 
 
 def task_leaf(task: str, said: ReceiptTask, dim: int) -> bytes:

@@ -25,11 +25,11 @@ from geneb_ci.check.runner import files_of
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.types import TrustLevel
-from geneb_ci.submission.models import SubmissionV11
+from geneb_ci.submission.models import SubmissionV11, SubmissionV12
 from tests.board.board import entries, entry
 from tests.paths import ROOT, outside_rows
 from tests.rules.deltas import entry_of
-from tests.small import BENCHMARK_FILE, CARD, small, small_v11
+from tests.small import BENCHMARK_FILE, CARD, small, small_v11, small_v12
 from tools.generate import generated
 
 GOLDEN = Path(__file__).with_name("golden")
@@ -70,6 +70,21 @@ def test_a_run_is_shown_where_a_format_records_it():
     assert column.value(fast) == "NVIDIA H100 (cuda), 3 h 6 min from start to end"
     plain = next(one for one in entries() if one.submission.schema_version == "1.0")
     assert column.value(plain) is None
+
+
+def test_what_embedding_took_is_shown_where_the_run_measured_it():
+    document = small_v12("fast")
+    measured = {"letters": 9_000_001, "seconds": 4.0, "peak_memory_bytes": 3_210_000_000}
+    document["run"]["embedding_cost"] = measured
+    keys = ("letters_a_second", "peak_memory")
+    columns = [one for one in COLUMNS if one.key in keys]
+    fast = entry(SubmissionV12.model_validate(document))
+    assert facts_of(fast, columns) == {keys[0]: 2_250_000, keys[1]: 3_210_000_000}
+    document["run"]["embedding_cost"]["peak_memory_bytes"] = None
+    assert facts_of(entry(SubmissionV12.model_validate(document)), columns) == {keys[0]: 2_250_000}
+    document["run"]["embedding_cost"] = None
+    assert facts_of(entry(SubmissionV12.model_validate(document)), columns) == {}
+    assert facts_of(entries()[0], columns) == {}
 
 
 def test_all_that_the_columns_say_of_one_model(update_golden):

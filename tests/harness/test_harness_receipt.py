@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+import shutil
 import struct
 from pathlib import Path
 from typing import Any
@@ -123,6 +124,19 @@ def test_a_run_writes_what_its_submission_says(made: Harness) -> None:
         assert found.hex() == task["root"]
         leaves.append(tree.task_leaf(name, len(rows), 256, task["scale_log2"], found))
     assert tree.Tree(leaves).root().hex() == receipt["root"]
+
+
+def test_a_submission_says_what_embedding_took(made: Harness, tmp_path: Path) -> None:
+    """Of what this run embedded alone: with every embedding in the cache it measured nothing."""
+    record, submission = read(made.folder / "record.json"), read(made.folder / "sub.json")
+    tasks = [task for task in record["tasks"].values() if task["embedded_now"]]
+    cost = submission["run"]["embedding_cost"]
+    assert cost["letters"] == sum(task["embedded_letters"] for task in tasks) > 0
+    assert cost["seconds"] == pytest.approx(sum(task["embed_seconds"] for task in tasks))
+    assert cost["peak_memory_bytes"] == max(task["peak_memory"] for task in tasks) > 10_000_000
+    shutil.copytree(made.folder / "cache", tmp_path / "cache")
+    assert Harness(tmp_path)(*WRITTEN).returncode == 0
+    assert "embedding_cost" not in read(tmp_path / "sub.json")["run"]
 
 
 def test_what_a_receipt_takes_is_said_before_it_is_spent(tmp_path: Path) -> None:

@@ -53,9 +53,13 @@ def size_text(params: int) -> str:
 
 def memory_text(params: int) -> str:
     """Return what the weights take in half precision."""
-    taken = params * BYTES_A_PARAMETER
-    unit, name = (10**9, "GB") if taken >= 10**9 else (10**6, "MB")
-    return f"{float(f'{taken / unit:.2g}'):g} {name}"
+    return bytes_text(params * BYTES_A_PARAMETER)
+
+
+def bytes_text(count: int) -> str:
+    """Return a number of bytes in two digits."""
+    unit, name = (10**9, "GB") if count >= 10**9 else (10**6, "MB")
+    return f"{float(f'{count / unit:.2g}'):g} {name}"
 
 
 def slugs(names: Iterable[str]) -> dict[str, str]:

@@ -5,11 +5,19 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from geneb_ci.board.columns import Entry
-from geneb_ci.board.site.inputs import MACRO, Site, memory_text, range_text, score_text, size_text
+from geneb_ci.board.marks import letters_a_second, peak_memory, run_words
+from geneb_ci.board.site.inputs import (
+    MACRO,
+    Site,
+    bytes_text,
+    memory_text,
+    range_text,
+    score_text,
+    size_text,
+)
 from geneb_ci.board.site.links import MARKS
 from geneb_ci.common.types import AUTHORSHIP_MEANING, EVIDENCE_MEANING, Evidence
 from geneb_ci.models.entry import ModelEntry, RunOptions, WeightsSource
-from geneb_ci.submission.models import run_words
 
 TERMS = {
     "T-enc": "transformer encoder",
@@ -97,6 +105,10 @@ def _own(entry: Entry) -> Iterator[ModelFact]:
     yield ModelFact("Zero-shot", seen, SUBMITTED)
     if (run := run_words(entry.submission)) is not None:
         yield ModelFact("Run", run, SUBMITTED)
+    if (pace := letters_a_second(entry.submission)) is not None:
+        taken = peak_memory(entry.submission)
+        memory = f", in up to {bytes_text(taken)} of memory" if taken else ""
+        yield ModelFact("Embedding", f"{pace:,} letters a second{memory}", SUBMITTED)
     yield ModelFact("Training data", meta.training_data or "not given", SUBMITTED)
     yield ModelFact("Submitted by", meta.submitted_by or "not given", SUBMITTED)
 
