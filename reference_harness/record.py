@@ -250,6 +250,9 @@ class ProbeRef(Part):
     device: str
     array_api: bool
     """Whether torch tensors were used through scikit-learn's array API, which changes the score."""
+    least_numbers: Count | None = None
+    """Numbers (rows times columns) of the training features from which a fit used them; null where
+    none did, and in records of older harnesses, where all did."""
     seeds: list[int]
     few_shot_k: dict[str, int]
     workers: Count

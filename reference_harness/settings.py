@@ -152,6 +152,7 @@ def record_of(
         probe=ProbeRef(
             device=chosen.probe_device.name,
             array_api=chosen.probe_device.torch,
+            least_numbers=chosen.probe_device.least if chosen.probe_device.torch else None,
             seeds=protocol.seeds,
             few_shot_k=protocol.few_shot_k,
             workers=chosen.workers,

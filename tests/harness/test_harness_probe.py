@@ -135,7 +135,7 @@ for task_id in ("mini_promoter", "mini_species"):
     problem = probe.Problem(embed(data.train.sequences), data.train.labels,
                             embed(data.test.sequences), data.test.labels)
     for rows in ([None], [probe.few_shot_rows(data.train.labels, 10, 13)]):
-        torch_fit = probe.run(problem, rows, probe.Device("cpu", torch=True))[0]
+        torch_fit = probe.run(problem, rows, probe.Device("cpu", torch=True, least=0))[0]
         numpy_fit = probe.run(problem, rows)[0]
         assert torch_fit.predictions.dtype == np.int64
         assert set(torch_fit.predictions) <= set(data.train.labels)
