@@ -11,10 +11,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from reference_harness import benchmark, canonical, data, mini, newton, probe
-from reference_harness.arithmetic import HOST, DeviceArithmetic
+from reference_harness.arithmetic import HOST
 from reference_harness.errors import ProbeError
 from reference_harness.loading import load
 from reference_harness.tasks import TaskData
+from tests.harness.support import torch_on_cpu
 
 PERTURBATION = 1e-7
 """Relative change of a feature: what another batch, kernel or thread count does in float32."""
@@ -96,7 +97,7 @@ def assert_a_torch_device_gives_each_label(task: TaskData) -> None:
         rows = slice(None) if k is None else probe.few_shot_rows(labels, k, 13)
         here, there = (
             canonical.solve(train[rows], labels[rows], on=on).predict(test)
-            for on in (HOST, DeviceArithmetic("cpu"))
+            for on in (HOST, torch_on_cpu())
         )
         assert (here != there).sum() == 0, (task.id, k)
 

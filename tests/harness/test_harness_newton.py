@@ -18,7 +18,7 @@ from reference_harness import arithmetic, canonical, newton
 from reference_harness.arithmetic import DeviceArithmetic
 from reference_harness.errors import ProbeError
 from reference_harness.receipt.rounding import Widened
-from tests.harness.support import REPOSITORY
+from tests.harness.support import REPOSITORY, torch_on_cpu
 
 AGREEMENT = 1e-6
 """Of the largest decision value: scikit-learn's own last step is no smaller at tol 1e-10."""
@@ -117,7 +117,7 @@ def test_a_torch_device_finds_the_same_optimum(
     here = canonical.solve(x, y)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(arithmetic, "DEVICE_BYTES", block)
-        there = canonical.solve(x, y, on=DeviceArithmetic("cpu"))
+        there = canonical.solve(x, y, on=torch_on_cpu())
     assert there.solver == canonical.ON_DEVICE
     values, others = (
         centred(test.astype(np.float64) @ one.weights + one.intercepts) for one in (here, there)
@@ -130,7 +130,7 @@ def test_a_torch_device_takes_rows_of_a_receipt() -> None:
     x, y = problem(400, 16, 3)
     half = (x * 8).astype(np.float16)
     found = [
-        newton.minimise(one, y, 3, on=DeviceArithmetic("cpu")).weights
+        newton.minimise(one, y, 3, on=torch_on_cpu()).weights
         for one in (Widened(half, -3), half.astype(np.float32) / 8)
     ]
     assert np.array_equal(*found)
@@ -146,7 +146,7 @@ def test_what_a_device_leaves_the_cpu_takes(error: Exception) -> None:
     found = canonical.solve(x, y, on=Full("cpu"))
     assert found.solver == "newton-cg"
     assert np.array_equal(found.weights, canonical.solve(x, y).weights)
-    device = DeviceArithmetic("cpu")
+    device = torch_on_cpu()
     with pytest.raises(arithmetic.SingularError, match="leading minor of order 1 is not"):
         device.factor(device.zeros(2, 2) - 1)
 

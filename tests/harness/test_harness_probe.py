@@ -3,6 +3,8 @@
 import subprocess
 import sys
 import warnings
+from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -12,8 +14,8 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from reference_harness import mini, probe
-from reference_harness.errors import ProbeError
+from reference_harness import command, job, mini, probe
+from reference_harness.errors import OptionError, ProbeError
 from reference_harness.loading import load
 from tests.harness.support import REPOSITORY
 
@@ -127,14 +129,20 @@ ARRAY_API = """
 from reference_harness.engine import threads
 threads.pin(array_api=True)
 import numpy as np
-from reference_harness import mini, probe
+from reference_harness import canonical, job, mini, probe
 from reference_harness.loading import load
 embed = load("kmer").extractor.extract_embeddings
 for task_id in ("mini_promoter", "mini_species"):
     data = mini.load(task_id)
     problem = probe.Problem(embed(data.train.sequences), data.train.labels,
                             embed(data.test.sequences), data.test.labels)
-    for rows in ([None], [probe.few_shot_rows(data.train.labels, 10, 13)]):
+    few = probe.few_shot_rows(data.train.labels, 10, 13)
+    large = probe.Device("cpu", torch=True, least=problem.train.size)
+    solvers = [one.solver == canonical.ON_DEVICE for one in job.solve(problem, [None, few], large)]
+    assert solvers == [True, False], solvers
+    small = [probe.run(problem, [few], one)[0].predictions for one in (large, probe.CPU)]
+    assert (small[0] == small[1]).all()
+    for rows in ([None], [few]):
         torch_fit = probe.run(problem, rows, probe.Device("cpu", torch=True, least=0))[0]
         numpy_fit = probe.run(problem, rows)[0]
         assert torch_fit.predictions.dtype == np.int64
@@ -144,7 +152,10 @@ for task_id in ("mini_promoter", "mini_species"):
 
 
 def test_torch_tensors_go_through_the_array_api() -> None:
-    """On CPU tensors: the path of CUDA, at another number, which is near but need not equal."""
+    """On CPU tensors: the path of CUDA, at another number, which is near but need not equal.
+
+    Small fits are those of the CPU.
+    """
     done = subprocess.run(
         [sys.executable, "-c", ARRAY_API],
         cwd=REPOSITORY,
@@ -156,3 +167,47 @@ def test_torch_tensors_go_through_the_array_api() -> None:
     agreements = [float(line) for line in done.stdout.split()]
     assert len(agreements) == 4
     assert min(agreements) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({}, ""),
+        ({"workers": 1}, ""),
+        ({"workers": 2}, "--workers 2: one process fits probes on cuda: leave it out"),
+        ({"engine": "ray"}, "--probe-device cuda: probes on a cluster take CPUs: leave it out"),
+    ],
+    ids=["default", "one", "several", "cluster"],
+)
+def test_one_process_alone_uses_an_accelerator(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, object], says: str
+) -> None:
+    """Each would take a context, and memory, on a device that the embedder has, too."""
+    torch = pytest.importorskip("torch")
+    here = torch.ones
+    monkeypatch.setattr(torch, "ones", lambda *size, dtype, device: here(*size, dtype=dtype))
+    options = {"probe_device": "cuda", "workers": None, "engine": "local", "fail_fast": False}
+    options |= given
+    if says:
+        with pytest.raises(OptionError, match=f"^{says}$"):
+            command._probe_device(options)
+        return
+    device = command._probe_device(options)
+    assert (device.name, device.accelerator) == ("cuda", True)
+    made = mock.Mock()
+    monkeypatch.setattr(command, "LocalEngine", made)
+    command._engine(options, mock.Mock(), None, mock.Mock(), device)
+    assert made.call_args.args[1] == 1
+
+
+def test_a_full_device_names_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job, "Cache", mock.Mock(side_effect=RuntimeError("CUDA out of memory")))
+    for device, cure in (
+        (probe.Device("cuda", torch=True), "leave out --probe-device"),
+        (probe.CPU, "take fewer --workers"),
+    ):
+        empty = np.array([], dtype=np.int64)
+        failed = job.Job(
+            "a", Path("c"), {}, b"", empty, b"", empty, (), (), {}, device=device
+        ).execute()
+        assert failed.why == f"a: the probe failed: RuntimeError: CUDA out of memory; {cure}"
