@@ -55,6 +55,11 @@ class HostArithmetic:
             return np.asarray(x, dtype=np.float32)  # as it gives its rows
         return x
 
+    def span(self, x: AnyMatrix) -> tuple[Matrix, Matrix]:
+        """Return an orthonormal basis (d, n) of n < d rows, and the rows (n, n) in it."""
+        basis, triangle = np.linalg.qr(np.asarray(x, dtype=np.float64).T)
+        return basis, np.ascontiguousarray(triangle.T)
+
     def wide(self, block: Any, room: Matrix | None = None) -> Matrix:
         """Return a block in float64: itself, or a copy, in `room` where that is given."""
         if room is None or block.dtype == np.float64:
@@ -143,6 +148,8 @@ class DeviceArithmetic(HostArithmetic):
 
     def held(self, x: AnyMatrix) -> Any:
         """Return (n, d) features on the device, sent block by block."""
+        if isinstance(x, self.xp.Tensor):
+            return x
         first = np.ascontiguousarray(x[:1])
         found = self.xp.empty(
             tuple(x.shape), dtype=self.xp.from_numpy(first).dtype, device=self._device
@@ -152,6 +159,11 @@ class DeviceArithmetic(HostArithmetic):
             block = np.require(x[start : start + step], requirements="CW")
             found[start : start + step] = self.xp.from_numpy(block)
         return found
+
+    def span(self, x: AnyMatrix) -> tuple[Matrix, Matrix]:
+        """Return an orthonormal basis (d, n) of n < d rows, and the rows (n, n) in it."""
+        basis, triangle = self.xp.linalg.qr(self.held(x).to(self.xp.float64).T)
+        return basis, triangle.T.contiguous()
 
     def wide(self, block: Any, room: Matrix | None = None) -> Matrix:
         """Return a block in float64: itself, or a copy, in `room` where that is given."""

@@ -98,14 +98,11 @@ def solve(
 
     Raises ProbeError if none reaches the optimum.
     """
-    x: AnyMatrix = train
-    basis: Matrix | None = None
     classes, targets = np.unique(labels, return_inverse=True)
-    fitted = None if on is HOST else _on_device(x, targets.astype(np.int64), len(classes), on)
-    if fitted is None and x.shape[0] < x.shape[1]:
-        basis, triangle = np.linalg.qr(np.asarray(x, dtype=np.float64).T)
-        x = np.ascontiguousarray(triangle.T)
-    fitted = fitted or _fitted(x, targets.astype(np.int64), len(classes), solver)
+    given = targets.astype(np.int64), len(classes)
+    basis, fitted = (None if on is HOST else _on_device(train, *given, on)) or _on_host(
+        train, *given, solver
+    )
     weights = fitted.weights if basis is None else basis @ fitted.weights
     intercepts = fitted.intercepts
     if len(classes) == 2:  # noqa: PLR2004 - one column stands for two
@@ -125,17 +122,31 @@ class _Fitted(NamedTuple):
 
 def _on_device(
     x: AnyMatrix, targets: npt.NDArray[np.int64], classes: int, on: HostArithmetic
-) -> _Fitted | None:
+) -> tuple[Matrix | None, _Fitted] | None:
     """Solve on a device; None where Newton does not get there, or memory runs out."""
     try:
-        found = newton.minimise(x, targets, classes, on=on)
+        basis, held = _in_span(x, on)
+        found = newton.minimise(held, targets, classes, on=on)
     except newton.NotSolvedError:
         return None
     except Exception as error:
         if not is_out_of_memory(error):
             raise
         return None
-    return _Fitted(found.weights, found.intercepts, ON_DEVICE, found.steps)
+    fitted = _Fitted(found.weights, found.intercepts, ON_DEVICE, found.steps)
+    return None if basis is None else on.numpy(basis), fitted
+
+
+def _on_host(
+    x: AnyMatrix, targets: npt.NDArray[np.int64], classes: int, solver: str | None
+) -> tuple[Matrix | None, _Fitted]:
+    basis, held = _in_span(x, HOST)
+    return basis, _fitted(held, targets, classes, solver)
+
+
+def _in_span(x: AnyMatrix, on: HostArithmetic) -> tuple[Matrix | None, AnyMatrix]:
+    """Return the problem in the span of its rows with a basis of that, where they are fewer."""
+    return on.span(x) if x.shape[0] < x.shape[1] else (None, x)
 
 
 def _fitted(

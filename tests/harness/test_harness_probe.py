@@ -9,6 +9,7 @@ from unittest import mock
 import numpy as np
 import pytest
 import sklearn.linear_model
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
@@ -183,9 +184,13 @@ def test_one_process_alone_uses_an_accelerator(
     monkeypatch: pytest.MonkeyPatch, given: dict[str, object], says: str
 ) -> None:
     """Each would take a context, and memory, on a device that the embedder has, too."""
-    torch = pytest.importorskip("torch")
-    here = torch.ones
-    monkeypatch.setattr(torch, "ones", lambda *size, dtype, device: here(*size, dtype=dtype))
+    ones = torch.ones
+
+    def there(*size: int, dtype: torch.dtype, device: object) -> torch.Tensor:
+        assert str(device) == "cuda"
+        return ones(*size, dtype=dtype)
+
+    monkeypatch.setattr(torch, "ones", there)
     options = {"probe_device": "cuda", "workers": None, "engine": "local", "fail_fast": False}
     options |= given
     if says:
