@@ -17,7 +17,7 @@ from .errors import OptionError
 from .extractors_cli import budget_of
 from .facts import ExtractorFacts
 from .files import dumps_tables, write_bytes, write_json
-from .keywords import keywords, texts
+from .keywords import is_compiled, keywords, texts
 from .record import RunRecord
 from .replace import refuse_loss
 from .run import run
@@ -151,6 +151,10 @@ def _check(options: dict[str, Any]) -> None:
 
 
 def _spec(options: dict[str, Any], given: dict[str, str]) -> EmbedderSpec:
+    if options["receipt"] and is_compiled(options["extractor"], given):
+        msg = "--receipt and --option compile=true exclude each other: an audit compares the rows "
+        msg += "with those of the model as it is"
+        raise OptionError(msg)
     token_budget, measured = budget_of(options["token_budget"], options["device"])
     batching = Batching(options["batching"], token_budget, options["batch_size"] or FILE_ROWS)
     return EmbedderSpec(

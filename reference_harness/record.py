@@ -233,6 +233,8 @@ class NumericsRef(Part):
     """Whether deterministic algorithms were asked for, as `--batching exact` does on a GPU."""
     matmul_precision: str
     """As `torch.get_float32_matmul_precision` says."""
+    compiled: bool = False
+    """Whether torch.compile compiled the model, as `--option compile=true` asks."""
 
 
 class LibraryRef(Part):

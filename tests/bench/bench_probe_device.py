@@ -116,7 +116,8 @@ def main() -> None:
         for (rows, dim), classes in itertools.product(SIZES, CLASSES)
     ]
     found = "\n".join(table(options.device, sizes))
-    found += f"\n\n{environment.hardware(options.device)}, {os.cpu_count()} cores, one thread a process.\n"
+    device = environment.hardware(options.device)
+    found += f"\n\n{device}, {os.cpu_count()} cores, one thread a process.\n"
     print(found)
     if options.write:
         before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
