@@ -1,10 +1,15 @@
-"""What fits cost on a device beside one core, and whether several processes share it well.
+"""How fast a device embeds and fits, and whether several processes of probes share it well.
 
-    python -m tests.bench.bench_probe_device --device cuda --write     # a table in docs/cluster.md
+    python -m tests.bench.bench_device --device cuda --peak 989 --write  # docs/cluster.md
 
-Each way solves the same problems to their optimum, and fits the stock probe on them; labels of the
-canonical score must be those of the CPU. A process of its own for each, as the probe has one, with
-one thread; several processes on the device each take a share of the problems, at the same time.
+Embedding: an encoder of 100 million parameters with random weights, in bfloat16, on sequences of
+the benchmark's lengths; the first line is upstream's loop. A pass takes 2 operations a parameter
+and token, attention aside; the share is that of `--peak`, in 10^12 operations a second. Each way
+embeds everything once before it is timed.
+
+Fits: each way solves the same problems to their optimum, and fits the stock probe on them; labels
+of the canonical score must be those of the CPU. A process of its own for each, as the probe has
+one, with one thread; several on the device each take a share of the problems, at the same time.
 """
 
 import argparse
@@ -12,14 +17,22 @@ import itertools
 import multiprocessing
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch  # noqa: F401 - names a GPU
+import torch
+from transformers import BertConfig, BertModel
 
 from reference_harness import environment
+from reference_harness.embed import Batching, embed_rows
+from reference_harness.loading import load
+from reference_harness.memory import MemoryLimit, room_of
+from tests.bench.bench_embedding import LENGTHS
+from tests.harness.extractors.models import tokenizer
 from tests.paths import ROOT
 
 SIZES = ((6_478, 768), (32_378, 768), (32_378, 2_560))
@@ -27,7 +40,10 @@ SIZES = ((6_478, 768), (32_378, 768), (32_378, 2_560))
 CLASSES = (2, 5)
 TEST = 2_000
 PROCESSES = (1, 2, 4)
-BEGIN, END = "<!-- probe-device -->\n", "<!-- /probe-device -->"
+SEQUENCES = 8_192
+WIDTH, LAYERS = 768, 14
+"""Of the encoder: 99 million parameters, those of embeddings aside."""
+BEGIN, END = "<!-- device -->\n", "<!-- /device -->"
 PAGE = ROOT / "docs/cluster.md"
 
 Size = tuple[int, int, int]
@@ -85,8 +101,54 @@ def on(name: str, sizes: list[Size], processes: int) -> tuple[float, list[Fitted
     return time.perf_counter() - began, found
 
 
-def table(device: str, sizes: list[Size]) -> Iterator[str]:
-    """Measure, and yield the lines. Exits where a label differs from the CPU's."""
+def encoder(folder: Path) -> int:
+    """Write an encoder and its tokenizer; return its parameters, those of embeddings aside."""
+    config = BertConfig(
+        hidden_size=WIDTH, num_hidden_layers=LAYERS, num_attention_heads=12,
+        intermediate_size=4 * WIDTH, vocab_size=16, max_position_embeddings=1024,
+    )  # fmt: skip
+    model = BertModel(config).to(torch.bfloat16)
+    model.save_pretrained(folder)
+    tokenizer(limit=1024).save_pretrained(folder)
+    return sum(one.numel() for one in model.encoder.parameters())
+
+
+def embedding_table(device: str, count: int, peak: float | None) -> Iterator[str]:
+    """Measure each way to embed, and yield the lines."""
+    rng = np.random.RandomState(0)
+    lengths = rng.choice(LENGTHS, count)
+    sequences = ["".join(rng.choice(list("ACGT"), length)) for length in lengths]
+    tokens = int(lengths.sum()) + 2 * count
+    ways = {
+        "batches of 8 in file order": (Batching("file"), {}),
+        "token budget, measured": (Batching("budget"), {}),
+        "the same, compiled": (Batching("budget"), {"compile": True}),
+        "exact": (Batching("exact"), {}),
+    }
+    yield "| 100 million parameters, bfloat16 | rows a second | beside the first | share of peak |"
+    yield "|---|---:|---:|---:|"
+    first = 0.0
+    with tempfile.TemporaryDirectory() as folder:
+        parameters = encoder(Path(folder))
+        for what, (batching, more) in ways.items():
+            loaded = load(
+                "huggingface", folder, device,
+                dtype="bfloat16", max_length=1024, batching=batching.mode, **more,
+            )  # fmt: skip
+            limit = MemoryLimit(room_of(device))
+            embed_rows(loaded, batching, sequences, limit)
+            began = time.perf_counter()
+            embed_rows(loaded, batching, sequences, limit)
+            took = time.perf_counter() - began
+            first = first or took
+            used = 2 * parameters * tokens / took / 1e12
+            share = f"{used / peak:.0%}" if peak else f"{used:.3g} of ? TFLOPS"
+            yield f"| {what} | {count / took:,.0f} | {first / took:.1f} | {share} |"
+    yield ""
+
+
+def fits_table(device: str, sizes: list[Size]) -> Iterator[str]:
+    """Measure the fits, and yield the lines. Exits where a label differs from the CPU's."""
     _, here = on("numpy", sizes, 1)
     alone, there = on(device, sizes, 1)
     yield f"| rows x columns, classes | canonical: one core, {device} | stock: one core, {device} |"
@@ -108,6 +170,7 @@ def main() -> None:
     """Measure, print, and with --write keep the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cuda", help="torch device; cpu tries the command")
+    parser.add_argument("--peak", type=float, help="10^12 operations a second, dense, bfloat16")
     parser.add_argument("--rows", type=int, help="at most so many rows, to try the command")
     parser.add_argument("--write", action="store_true", help="put the table into docs/cluster.md")
     options = parser.parse_args()
@@ -115,7 +178,9 @@ def main() -> None:
         (min(rows, options.rows or rows), dim, classes)
         for (rows, dim), classes in itertools.product(SIZES, CLASSES)
     ]
-    found = "\n".join(table(options.device, sizes))
+    count = min(SEQUENCES, options.rows or SEQUENCES)
+    lines = [*embedding_table(options.device, count, options.peak)]
+    found = "\n".join([*lines, *fits_table(options.device, sizes)])
     device = environment.hardware(options.device)
     found += f"\n\n{device}, {os.cpu_count()} cores, one thread a process.\n"
     print(found)
