@@ -60,6 +60,10 @@ class Device:
     least: int = DEVICE_NUMBERS
     """Numbers of the training features from which a fit is done there; smaller ones use NumPy."""
 
+    def __str__(self) -> str:
+        """Return what must be equal in a run that is resumed."""
+        return f"{self.name}, torch from {self.least} numbers" if self.torch else self.name
+
     @property
     def accelerator(self) -> bool:
         """Whether it is not the CPU: each process that uses it takes memory there for itself."""

@@ -2,7 +2,7 @@
 
 from collections import Counter, deque
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from . import environment
@@ -228,11 +228,7 @@ class _Run:
             "data": {task_id: one.sha256 for task_id, one in self.checked.items()},
             "regimes": list(self.settings.regimes_to_run),
             "canonical": chosen.canonical,
-            "probe_device": (
-                astuple(chosen.probe_device)
-                if chosen.probe_device.torch
-                else chosen.probe_device.name
-            ),
+            "probe_device": str(chosen.probe_device),
             "receipt": chosen.receipt is not None,
             **self.key_parts,
         }
