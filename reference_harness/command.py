@@ -1,6 +1,10 @@
 """Implements `geneb-harness run`, step by step."""
 
+import importlib.util
+import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -257,16 +261,11 @@ def _probe_device(options: dict[str, Any]) -> probe.Device:
     name = options["probe_device"]
     if name == "cpu":
         return probe.CPU
-    import torch  # a second to import, needed here alone
-
-    try:
-        device = torch.device(name.removeprefix("torch-"))
-        torch.ones(1, dtype=torch.float64, device=device).sum().item()
-    except (RuntimeError, AssertionError, TypeError) as error:
-        said = str(error).partition("\n")[0]
-        msg = f"--probe-device {name}: {said}: name a device that torch has, or leave it out"
-        raise OptionError(msg) from error
-    found = probe.Device(str(device), torch=True)
+    device, wrong = _named_by_torch(name.removeprefix("torch-"))
+    if wrong:
+        msg = f"--probe-device {name}: {wrong}: name a device that torch has, or leave it out"
+        raise OptionError(msg)
+    found = probe.Device(device, torch=True)
     if found.accelerator and (options["workers"] or 1) > 1:
         msg = f"--workers {options['workers']}: one process fits probes on {name}: leave it out"
         raise OptionError(msg)
@@ -274,6 +273,37 @@ def _probe_device(options: dict[str, Any]) -> probe.Device:
         msg = f"--probe-device {name}: probes on a cluster take CPUs: leave it out"
         raise OptionError(msg)
     return found
+
+
+def _named_by_torch(name: str) -> tuple[str, str]:
+    """Return how torch spells a device, and why it cannot be computed on in float64, or "".
+
+    Asked in another process: this one would keep memory on the device, and what torch loads would
+    count as used by the extractor.
+    """
+    if importlib.util.find_spec("torch") is None:
+        msg = "No module named 'torch'"
+        raise ModuleNotFoundError(msg, name="torch")
+    done = subprocess.run(  # noqa: S603 - our own program
+        [sys.executable, "-P", "-c", _ASK_TORCH, name],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        return "", done.stderr.strip().rpartition("\n")[2] or f"torch ended with {done.returncode}"
+    device, wrong = json.loads(done.stdout)
+    return device, wrong
+
+
+_ASK_TORCH = """
+import json, sys, torch
+device, wrong = None, ""
+try:
+    device = torch.device(sys.argv[1])
+    torch.ones(1, dtype=torch.float64, device=device).sum().item()
+except (RuntimeError, AssertionError, TypeError) as error:
+    wrong = str(error).partition("\\n")[0]
+print(json.dumps([str(device), wrong]))
+"""
 
 
 def _say_what_is_left_out(settings: Settings, listener: progress.Listener) -> None:

@@ -1,5 +1,6 @@
 """The probe: what a seed moves, what it does not, and what the record is told."""
 
+import json
 import subprocess
 import sys
 import warnings
@@ -9,7 +10,6 @@ from unittest import mock
 import numpy as np
 import pytest
 import sklearn.linear_model
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
@@ -18,7 +18,7 @@ from sklearn.linear_model import LogisticRegression
 from reference_harness import command, job, mini, probe
 from reference_harness.errors import OptionError, ProbeError
 from reference_harness.loading import load
-from tests.harness.support import REPOSITORY
+from tests.harness.support import REPOSITORY, Harness
 
 SEEDS = [13, 17, 42, 123, 997]
 FEW = {"10shot": 10, "1shot": 1}
@@ -184,13 +184,7 @@ def test_one_process_alone_uses_an_accelerator(
     monkeypatch: pytest.MonkeyPatch, given: dict[str, object], says: str
 ) -> None:
     """Each would take a context, and memory, on a device that the embedder has, too."""
-    ones = torch.ones
-
-    def there(*size: int, dtype: torch.dtype, device: object) -> torch.Tensor:
-        assert str(device) == "cuda"
-        return ones(*size, dtype=dtype)
-
-    monkeypatch.setattr(torch, "ones", there)
+    monkeypatch.setattr(command, "_named_by_torch", lambda name: (name, ""))
     options = {"probe_device": "cuda", "workers": None, "engine": "local", "fail_fast": False}
     options |= given
     if says:
@@ -216,3 +210,24 @@ def test_a_full_device_names_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
             "a", Path("c"), {}, b"", empty, b"", empty, (), (), {}, device=device
         ).execute()
         assert failed.why == f"a: the probe failed: RuntimeError: CUDA out of memory; {cure}"
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [("cpu", ""), ("quantum", "Expected one of cpu, cuda,"), ("meta", "Tensor.item() cannot be")],
+)
+def test_torch_is_asked_for_a_device_elsewhere(name: str, wrong: str) -> None:
+    """In float64, in a process that ends: this one takes no memory there."""
+    device, said = command._named_by_torch(name)
+    assert said.startswith(wrong)
+    assert bool(said) == bool(wrong)
+    assert wrong or device == name
+
+
+def test_the_device_of_the_probe_is_no_part_of_the_embeddings(harness: Harness) -> None:
+    run = ("run", "--tasks", "mini_tf", "--regimes", "1shot", "--no-canonical", "--output")
+    assert harness.alone(*run, "a.json").returncode == 0
+    assert harness.alone(*run, "b.json", "--probe-device", "torch-cpu").returncode == 0
+    found = json.loads((harness.folder / "b.json").read_bytes())
+    assert found["tasks"]["mini_tf"]["embedded_now"] == 0
+    assert found["probe"].items() >= {"array_api": True, "least_numbers": 1 << 22}.items()

@@ -197,7 +197,7 @@ def stopped(stopped_run: Path, harness: Harness) -> Harness:
     ],
 )
 def test_another_run_does_not_resume(stopped: Harness, option: str, said: str) -> None:
-    done = stopped(*RUN, "--resume", *option.split())
+    done = stopped.alone(*RUN, "--resume", *option.split())
     assert done.returncode == 3
     assert f"the stopped run had {said}" in done.stderr
     assert "Traceback" not in done.stderr
