@@ -5,8 +5,9 @@ of each feature. The problem is strictly convex, so its optimum is unique. It is
 `newton`, which sums over blocks of rows and so takes no copy of the features. Several classes whose
 decisions depend on each other may take it many steps: where the whole Hessian is small,
 scikit-learn's Newton method takes over when it would have been faster; both agree. Where Newton
-does not get there, lbfgs with a tolerance a thousand times tighter than the default does. The
-canonical score differs from the score of record.
+does not get there, lbfgs with a tolerance a thousand times tighter than the default does. On a
+device `newton` alone is tried, and the CPU takes what it leaves. The canonical score differs from
+the score of record.
 """
 
 import warnings
@@ -16,10 +17,14 @@ import numpy as np
 import numpy.typing as npt
 
 from . import newton
+from .arithmetic import HOST, HostArithmetic
 from .errors import ProbeError
 from .matrix import AnyMatrix
+from .memory import is_out_of_memory
 from .tasks import Labels
 
+ON_DEVICE = "newton-cg, torch"
+"""What a record calls the solver where it ran on the device of the probe."""
 LBFGS_TOL = 1e-8
 """Tolerance of the gradient of the mean loss: the largest at which no prediction changed over four
 BLAS kernels and two float32 batchings on the data sets measured; all agree with Newton's method."""
@@ -81,22 +86,23 @@ def affordable(rows: int, dim: int) -> bool:
     return rows * dim * np.dtype(np.float64).itemsize <= AFFORDABLE_BYTES
 
 
-def solve(train: AnyMatrix, labels: Labels, solver: str | None = None) -> Solved:
+def solve(
+    train: AnyMatrix, labels: Labels, solver: str | None = None, on: HostArithmetic = HOST
+) -> Solved:
     """Solve the probe on (n, d) features and (n,) labels.
 
     With fewer rows than columns the weights are in the span of the rows, so the problem is solved
     there exactly, with n unknowns per class instead of d. `solver` forces "newton-cholesky",
-    "newton-cg" or "lbfgs".
+    "newton-cg" or "lbfgs". `on` is what to compute with; on a device `solver` plays no part unless
+    the CPU has to take over.
 
     Raises ProbeError if none reaches the optimum.
     """
-    x: AnyMatrix = train
-    basis: Matrix | None = None
-    if x.shape[0] < x.shape[1]:
-        basis, triangle = np.linalg.qr(np.asarray(x, dtype=np.float64).T)
-        x = np.ascontiguousarray(triangle.T)
     classes, targets = np.unique(labels, return_inverse=True)
-    fitted = _fitted(x, targets.astype(np.int64), len(classes), solver)
+    given = targets.astype(np.int64), len(classes)
+    basis, fitted = (None if on is HOST else _on_device(train, *given, on)) or _on_host(
+        train, *given, solver
+    )
     weights = fitted.weights if basis is None else basis @ fitted.weights
     intercepts = fitted.intercepts
     if len(classes) == 2:  # noqa: PLR2004 - one column stands for two
@@ -112,6 +118,35 @@ class _Fitted(NamedTuple):
     intercepts: Matrix
     solver: str
     steps: int
+
+
+def _on_device(
+    x: AnyMatrix, targets: npt.NDArray[np.int64], classes: int, on: HostArithmetic
+) -> tuple[Matrix | None, _Fitted] | None:
+    """Solve on a device; None where Newton does not get there, or memory runs out."""
+    try:
+        basis, held = _in_span(x, on)
+        found = newton.minimise(held, targets, classes, on=on)
+    except newton.NotSolvedError:
+        return None
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        return None
+    fitted = _Fitted(found.weights, found.intercepts, ON_DEVICE, found.steps)
+    return None if basis is None else on.numpy(basis), fitted
+
+
+def _on_host(
+    x: AnyMatrix, targets: npt.NDArray[np.int64], classes: int, solver: str | None
+) -> tuple[Matrix | None, _Fitted]:
+    basis, held = _in_span(x, HOST)
+    return basis, _fitted(held, targets, classes, solver)
+
+
+def _in_span(x: AnyMatrix, on: HostArithmetic) -> tuple[Matrix | None, AnyMatrix]:
+    """Return the problem in the span of its rows with a basis of that, where they are fewer."""
+    return on.span(x) if x.shape[0] < x.shape[1] else (None, x)
 
 
 def _fitted(

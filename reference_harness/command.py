@@ -1,6 +1,10 @@
 """Implements `geneb-harness run`, step by step."""
 
+import importlib.util
+import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +21,7 @@ from .errors import OptionError
 from .extractors_cli import budget_of
 from .facts import ExtractorFacts
 from .files import dumps_tables, write_bytes, write_json
-from .keywords import keywords, texts
+from .keywords import is_compiled, keywords, texts
 from .record import RunRecord
 from .replace import refuse_loss
 from .run import run
@@ -61,12 +65,12 @@ def run_command(options: dict[str, Any], place: Place) -> None:
     # 3. The extractor, which may take minutes to load.
     given = texts(options["options"], "--option")
     spec = _spec(options, given)
-    probe_device = _probe_device(options["probe_device"])
+    probe_device = _probe_device(options)
     tasks = tuple(name for one in options["tasks"] for name in _names(one))
     asked = set(tasks) or source.available()
     planned = sum(task.id in asked & source.available() for task in bench.tasks)
     listener = place.listeners(planned, place.label)
-    with _engine(options, spec, place.cluster, listener, array_api=probe_device.torch) as engine:
+    with _engine(options, spec, place.cluster, listener, probe_device) as engine:
         facts = engine.facts
         _declare(facts, texts(options["declared"], "--declare"))
         # 4. Check that the submission can be written, before the work.
@@ -107,13 +111,13 @@ def _engine(
     spec: EmbedderSpec,
     cluster: "Cluster | None",
     listener: progress.Listener,
-    *,
-    array_api: bool,
+    probe_device: probe.Device,
 ) -> Engine:
     """Load the extractor where the work is to be done."""
-    fail_fast = options["fail_fast"]
+    fail_fast, array_api = options["fail_fast"], probe_device.torch
     if cluster is None:
-        workers = options["workers"] or default_workers()
+        # One process for an accelerator: each has a context of its own there, and its own memory.
+        workers = options["workers"] or (1 if probe_device.accelerator else default_workers())
         return LocalEngine(spec, workers, array_api=array_api, fail_fast=fail_fast)
     from .engine.distributed import RayEngine  # Ray need not be installed
 
@@ -151,6 +155,10 @@ def _check(options: dict[str, Any]) -> None:
 
 
 def _spec(options: dict[str, Any], given: dict[str, str]) -> EmbedderSpec:
+    if options["receipt"] and is_compiled(options["extractor"], given):
+        msg = "--receipt and --option compile=true exclude each other: an audit compares the rows "
+        msg += "with those of the model as it is"
+        raise OptionError(msg)
     token_budget, measured = budget_of(options["token_budget"], options["device"])
     batching = Batching(options["batching"], token_budget, options["batch_size"] or FILE_ROWS)
     return EmbedderSpec(
@@ -245,20 +253,57 @@ def model_id(asked: str | None, options: dict[str, Any], given: dict[str, str]) 
     return made or "model"
 
 
-def _probe_device(name: str) -> probe.Device:
-    """Return the probe's device; "torch-cpu" is the array API without an accelerator."""
+def _probe_device(options: dict[str, Any]) -> probe.Device:
+    """Return the probe's device; "torch-cpu" is torch without an accelerator.
+
+    Raises OptionError for one that is not there or has no float64, and for several processes on it.
+    """
+    name = options["probe_device"]
     if name == "cpu":
         return probe.CPU
-    import torch  # a second to import, needed here alone
+    device, wrong = _named_by_torch(name.removeprefix("torch-"))
+    if wrong:
+        msg = f"--probe-device {name}: {wrong}: name a device that torch has, or leave it out"
+        raise OptionError(msg)
+    found = probe.Device(device, torch=True)
+    if found.accelerator and (options["workers"] or 1) > 1:
+        msg = f"--workers {options['workers']}: one process fits probes on {name}: leave it out"
+        raise OptionError(msg)
+    if found.accelerator and options["engine"] == "ray":
+        msg = f"--probe-device {name}: probes on a cluster take CPUs: leave it out"
+        raise OptionError(msg)
+    return found
 
-    try:
-        device = torch.device(name.removeprefix("torch-"))
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        said = str(error).partition("\n")[0]
-        msg = f"--probe-device {name}: {said}"
-        raise OptionError(msg) from error
-    return probe.Device(str(device), torch=True)
+
+def _named_by_torch(name: str) -> tuple[str, str]:
+    """Return how torch spells a device, and why it cannot be computed on in float64, or "".
+
+    Asked in another process: this one would keep memory on the device, and what torch loads would
+    count as used by the extractor.
+    """
+    if importlib.util.find_spec("torch") is None:
+        msg = "No module named 'torch'"
+        raise ModuleNotFoundError(msg, name="torch")
+    done = subprocess.run(  # noqa: S603 - our own program
+        [sys.executable, "-P", "-c", _ASK_TORCH, name],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        return "", done.stderr.strip().rpartition("\n")[2] or f"torch ended with {done.returncode}"
+    device, wrong = json.loads(done.stdout)
+    return device, wrong
+
+
+_ASK_TORCH = """
+import json, sys, torch
+device, wrong = None, ""
+try:
+    device = torch.device(sys.argv[1])
+    torch.ones(1, dtype=torch.float64, device=device).sum().item()
+except (RuntimeError, AssertionError, TypeError) as error:
+    wrong = str(error).partition("\\n")[0]
+print(json.dumps([str(device), wrong]))
+"""
 
 
 def _say_what_is_left_out(settings: Settings, listener: progress.Listener) -> None:

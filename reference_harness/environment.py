@@ -184,6 +184,7 @@ def numerics(extractor: object) -> dict[str, Any]:
         ],
         "deterministic": bool(torch.are_deterministic_algorithms_enabled()),
         "matmul_precision": str(torch.get_float32_matmul_precision()),
+        "compiled": getattr(extractor, "compiled", False) is True,
     }
 
 

@@ -13,12 +13,11 @@ from . import canonical, metrics, probe
 from .cache import Cache
 from .engine.threads import Library, libraries
 from .errors import LostEmbeddingsError, OptionError, ProbeError, StateError
-from .memory import is_out_of_memory
+from .memory import is_out_of_memory, release
 from .receipt.predictions import task_section
 from .receipt.rounding import Widened, rounded
 from .receipt.task_file import write_task
 from .record import Canonical, Kind, PerSeed, ReceiptTask, Regime, Triple, Warned
-from .shard import Rows
 from .tasks import DIGEST_BYTES, Labels
 
 One = TypeVar("One")
@@ -100,8 +99,12 @@ class Job:
             return Failed(self.task_id, str(error), lost=lost, said=tuple(said))
         except Exception as error:  # noqa: BLE001 - a library of the probe raises what it likes
             why = " ".join(f"{type(error).__name__}: {error}".split())
-            fix = "; take fewer --workers" if is_out_of_memory(error) else ""
+            cure = "leave out --probe-device" if self.device.accelerator else "take fewer --workers"
+            fix = f"; {cure}" if is_out_of_memory(error) else ""
             return Failed(self.task_id, f"{self.task_id}: the probe failed: {why}{fix}")
+        finally:
+            if self.device.accelerator:
+                release()  # for the embedder, which has the device, too
 
 
 @dataclass(frozen=True)
@@ -239,7 +242,7 @@ def _canonical(
         limit = canonical.AFFORDABLE_BYTES >> 20
         return None, None, f"{count} x {dim} features in float64 take more than {limit} MiB"
     started = time.perf_counter()
-    solved = solve(problem, rows)
+    solved = solve(problem, rows, asked.device)
     predictions = each_seed([one.predict(problem.test) for one in solved], asked)
     triples, matrices, _ = score(problem, predictions)
     found = Canonical(
@@ -254,16 +257,16 @@ def _canonical(
 
 
 def solve(
-    problem: probe.Problem, rows: list[npt.NDArray[np.int64] | None]
+    problem: probe.Problem,
+    rows: list[npt.NDArray[np.int64] | None],
+    device: probe.Device = probe.CPU,
 ) -> list[canonical.Solved]:
     """Solve the probe of each fit to its optimum. Raises ProbeError where that fails."""
-    return [canonical.solve(*_subset(problem, chosen)) for chosen in rows]
-
-
-def _subset(problem: probe.Problem, chosen: npt.NDArray[np.int64] | None) -> tuple[Rows, Labels]:
-    if chosen is None:
-        return problem.train, problem.train_labels
-    return problem.train[chosen], problem.train_labels[chosen]
+    found = []
+    for chosen in rows:
+        train, labels = problem.training(chosen)
+        found.append(canonical.solve(train, labels, on=device.arithmetic(train)))
+    return found
 
 
 def _warnings(

@@ -33,6 +33,12 @@ def values(given: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
+def is_compiled(extractor: str, given: Mapping[str, str]) -> bool:
+    """Whether options have the model of a built-in extractor compiled by torch."""
+    own = BUILTINS.get(extractor.removeprefix("builtin:"))
+    return own is not None and values(given).get("compile") is True
+
+
 def keywords(extractor: str, given: Mapping[str, str], batching: Batching) -> dict[str, Any]:
     """Return the keywords for an extractor: one that plans batches learns how."""
     own = BUILTINS.get(extractor.removeprefix("builtin:"))

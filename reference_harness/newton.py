@@ -8,29 +8,19 @@ which is scikit-learn's logistic regression with C = 1; two classes have one col
 step solves the Newton system by conjugate gradients, whose products with the Hessian are sums over
 blocks of rows: the features are converted to float64 block by block, and no matrix is larger than
 (d + 1, d + 1). The preconditioner is the Hessian of a sample of the rows, averaged over the
-classes, which leaves few steps whatever the features' scales are.
+classes, which leaves few steps whatever the features' scales are. Where the sums are done, by NumPy
+or by torch on a device, is `arithmetic`'s; the optimum is one.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from .arithmetic import HOST, HostArithmetic, Matrix, SingularError
 from .matrix import AnyMatrix
 
-Matrix = npt.NDArray[np.float64]
-
-BLOCK_BYTES = 32 << 20
-"""Size of a block of features in float64 whose Hessian is summed: large enough for BLAS, small
-beside one task."""
-PASS_BYTES = 1 << 20
-"""Size of a block in float64 that is multiplied by vectors. It stays in the cache between its
-conversion and its two products: a pass over 32,378 x 768 features takes a fifth of the time that
-blocks of 32 MiB take, which all go through memory three times."""
-HELD_BYTES = 128 << 20
-"""Size of features in float32 up to which rows that are converted when they are read are held: from
-float16 each pass takes more than twice as long."""
 SAMPLE_ROWS = 8192
 """Rows of the preconditioner's sample, or four for each column where those are more: from four on,
 the sample's Hessian is within a factor of about two to four of the whole one in every direction."""
@@ -63,53 +53,55 @@ class Optimum(NamedTuple):
 
 
 def minimise(
-    x: AnyMatrix, targets: npt.NDArray[np.int64], classes: int, inner_max: int | None = None
+    x: AnyMatrix,
+    targets: npt.NDArray[np.int64],
+    classes: int,
+    inner_max: int | None = None,
+    on: HostArithmetic = HOST,
 ) -> Optimum:
     """Return the optimum for (n, d) features of any floating type and (n,) targets in 0..classes-1.
 
     Raises NotSolvedError where it is not reached: for features beyond what float64 resolves, or
-    after `inner_max` steps of conjugate gradients in all, where another method is faster.
+    after `inner_max` steps of conjugate gradients in all, where another method is faster. What a
+    device raises passes through, as when its memory runs out.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused below
-        return _Problem(x, targets, classes).solved(inner_max)
+        return _Problem(x, targets, classes, on).solved(inner_max)
 
 
 class _Problem:
-    def __init__(self, x: AnyMatrix, targets: npt.NDArray[np.int64], classes: int) -> None:
-        self.x: AnyMatrix = x
+    def __init__(
+        self, x: AnyMatrix, targets: npt.NDArray[np.int64], classes: int, on: HostArithmetic
+    ) -> None:
+        self.on = on
         self.rows: int = x.shape[0]
         self.width: int = x.shape[1]
         self.binary = classes == 2  # noqa: PLR2004 - one column stands for two classes
         self.columns = 1 if self.binary else classes
-        self.targets = targets
-        if not isinstance(x, np.ndarray) and x.size * 4 <= HELD_BYTES:
-            self.x = np.asarray(x, dtype=np.float32)  # as it gives its rows
-        self.block = max(1, BLOCK_BYTES // (8 * self.width))
-        self.room = np.empty((min(self.rows, max(1, PASS_BYTES // (8 * self.width))), self.width))
+        self.targets = on.targets(targets)
+        self.each = on.arange(self.rows)
+        self.x = on.held(x)
+        self.block = max(1, on.block_bytes // (8 * self.width))
+        self.room = on.empty(min(self.rows, max(1, on.pass_bytes // (8 * self.width))), self.width)
 
     def blocks(self) -> Iterator[tuple[slice, Matrix]]:
         """Yield the features block by block; a block is overwritten by the next."""
         step = len(self.room)
         for start in range(0, self.rows, step):
             part = slice(start, min(start + step, self.rows))
-            block = self.x[part]
-            if block.dtype != np.float64:
-                converted = self.room[: len(block)]
-                converted[:] = block
-                block = converted
-            yield part, block
+            yield part, self.on.wide(self.x[part], self.room)
 
     def values(self, solution: Matrix) -> Matrix:
         """Return X W + b, (n, c); the last row of `solution` is b."""
-        found = np.empty((self.rows, self.columns))
+        found = self.on.empty(self.rows, self.columns)
         for part, block in self.blocks():
-            np.matmul(block, solution[:-1], out=found[part])
+            self.on.xp.matmul(block, solution[:-1], out=found[part])
         found += solution[-1]
         return found
 
     def pulled(self, values: Matrix) -> Matrix:
         """Return [X 1]^T values, (d + 1, c)."""
-        found = np.zeros((self.width + 1, self.columns))
+        found = self.on.zeros(self.width + 1, self.columns)
         for part, block in self.blocks():
             found[:-1] += block.T @ values[part]
         found[-1] = values.sum(axis=0)
@@ -117,7 +109,7 @@ class _Problem:
 
     def curved(self, direction: Matrix, curvature: "_Curvature") -> Matrix:
         """Return the Hessian's product with a direction, in one pass over the features."""
-        found = np.zeros_like(direction)
+        found = self.on.zeros(*direction.shape)
         for part, block in self.blocks():
             moved = block @ direction[:-1] + direction[-1]
             bent = curvature.product(part, moved)
@@ -130,34 +122,32 @@ class _Problem:
         """Return the sum of the losses, without the penalty."""
         if self.binary:
             z = values[:, 0]
-            return float(np.logaddexp(0.0, np.where(self.targets == 1, -z, z)).sum())
-        top = values.max(axis=1)
-        spread = np.log(np.exp(values - top[:, None]).sum(axis=1)) + top
-        return float((spread - values[np.arange(self.rows), self.targets]).sum())
+            return float(self.on.softplus(self.on.xp.where(self.targets == 1, -z, z)).sum())
+        top = self.on.xp.amax(values, axis=1)
+        spread = self.on.xp.log(self.on.xp.exp(values - top[:, None]).sum(axis=1)) + top
+        return float((spread - values[self.each, self.targets]).sum())
 
     def probabilities(self, values: Matrix) -> Matrix:
         """Return the probability of each column's class, (n, c)."""
         if self.binary:
-            from scipy.special import expit  # slow to import, see `probe`
-
-            found: Matrix = expit(values)
-            return found
-        found = np.exp(values - values.max(axis=1, keepdims=True))
+            return self.on.logistic(values)
+        xp = self.on.xp
+        found: Matrix = xp.exp(values - xp.amax(values, axis=1, keepdims=True))
         found /= found.sum(axis=1, keepdims=True)
         return found
 
     def residuals(self, probabilities: Matrix) -> Matrix:
         """Return probability minus target, (n, c)."""
-        found = probabilities.copy()
+        found = self.on.copy(probabilities)
         if self.binary:
             found[:, 0] -= self.targets
         else:
-            found[np.arange(self.rows), self.targets] -= 1.0
+            found[self.each, self.targets] -= 1.0
         return found
 
     def solved(self, inner_max: int | None) -> Optimum:
-        solution = np.zeros((self.width + 1, self.columns))
-        values = np.zeros((self.rows, self.columns))
+        solution = self.on.zeros(self.width + 1, self.columns)
+        values = self.on.zeros(self.rows, self.columns)
         loss = self.loss(values)
         moved = np.inf
         factor, most = None, 0
@@ -166,7 +156,7 @@ class _Problem:
             curvature = _Curvature(self.probabilities(values), binary=self.binary)
             gradient = self.pulled(self.residuals(curvature.probabilities))
             gradient[:-1] += solution[:-1]
-            if not np.isfinite(gradient).all():
+            if not self.on.xp.isfinite(gradient).all():
                 msg = "the features are not finite, or beyond the range of float64"
                 raise NotSolvedError(msg)
             if factor is None:
@@ -184,16 +174,21 @@ class _Problem:
             if share == 0.0:
                 # Nothing lowers the loss in float64 any more: the step before was the last.
                 if moved <= np.sqrt(CHANGE):
-                    return Optimum(solution[:-1], solution[-1], step)
+                    return self._optimum(solution, step)
                 break
             solution += share * direction
             values += share * change
-            moved = share * float(np.abs(change).max()) / max(1.0, float(np.abs(values).max()))
+            largest = max(1.0, float(self.on.xp.abs(values).max()))
+            moved = share * float(self.on.xp.abs(change).max()) / largest
             if share == 1.0 and moved <= CHANGE:
-                return Optimum(solution[:-1], solution[-1], step)
+                return self._optimum(solution, step)
         msg = f"the last of {step} steps of Newton moved decision values by {moved:.1e} of the "
         msg += f"largest, expected {CHANGE:.0e} at most"
         raise NotSolvedError(msg)
+
+    def _optimum(self, solution: Matrix, steps: int) -> Optimum:
+        found = self.on.numpy(solution)
+        return Optimum(found[:-1], found[-1], steps)
 
     def _along(
         self,
@@ -235,15 +230,13 @@ class _Problem:
         return int(self.width // (8 * self.columns * self._sample_stride))
 
     def _direction(
-        self, gradient: Matrix, curvature: "_Curvature", factor: tuple[Matrix, bool], most: int
+        self, gradient: Matrix, curvature: "_Curvature", factor: Any, most: int
     ) -> tuple[Matrix, int]:
         """Solve the Newton system by preconditioned conjugate gradients; return the inner steps."""
-        from scipy.linalg import cho_solve  # slow to import, see `probe`
-
-        found = np.zeros_like(gradient)
+        found = self.on.zeros(*gradient.shape)
         residual = -gradient
-        eased = cho_solve(factor, residual, check_finite=False)
-        direction = eased.copy()
+        eased = self.on.eased(factor, residual)
+        direction = self.on.copy(eased)
         energy = first = float((residual * eased).sum())
         size = np.sqrt(max(first, 0.0)) / self.rows
         wanted = min(FORCING, max(FORCING_LEAST, size)) ** 2 * first
@@ -257,39 +250,35 @@ class _Problem:
             length = energy / stiffness
             found += length * direction
             residual -= length * bent
-            eased = cho_solve(factor, residual, check_finite=False)
+            eased = self.on.eased(factor, residual)
             energy, before = float((residual * eased).sum()), energy
             direction = eased + (energy / before) * direction
         return found, inner
 
-    def _preconditioner(self, curvature: "_Curvature") -> tuple[Matrix, bool]:
+    def _preconditioner(self, curvature: "_Curvature") -> Any:
         """Return the Cholesky factor of the sample's Hessian, (d + 1, d + 1)."""
-        from scipy.linalg import LinAlgError, cho_factor  # see `_direction`
-
         stride = self._sample_stride
         weights = curvature.mean[::stride]
         weights = weights * (self.rows / len(weights))
-        hessian = np.zeros((self.width + 1, self.width + 1))
+        hessian = self.on.zeros(self.width + 1, self.width + 1)
         picked = self.x[::stride]
         for start in range(0, len(picked), self.block):
-            block = np.asarray(picked[start : start + self.block], dtype=np.float64)
+            block = self.on.wide(picked[start : start + self.block])
             weight = weights[start : start + self.block, None]
-            bent = block * np.sqrt(weight)
+            bent = block * self.on.xp.sqrt(weight)
             hessian[:-1, :-1] += bent.T @ bent
             hessian[-1, :-1] += (block * weight).sum(axis=0)
         hessian[:-1, -1] = hessian[-1, :-1]
         hessian[-1, -1] = weights.sum()
-        hessian[np.diag_indices(self.width)] += 1.0
+        diagonal = self.on.arange(self.width)
+        hessian[diagonal, diagonal] += 1.0
         # Where every row is sure of its class, the intercept has no curvature left.
         hessian[-1, -1] += 1e-10 * self.rows + np.finfo(np.float64).tiny
         try:
-            found: tuple[Matrix, bool] = cho_factor(
-                hessian, lower=True, overwrite_a=True, check_finite=False
-            )
-        except (LinAlgError, ValueError) as error:
+            return self.on.factor(hessian)
+        except SingularError as error:
             msg = f"the Hessian of the features cannot be factored: {error}"
             raise NotSolvedError(msg) from error
-        return found
 
 
 class _Curvature:

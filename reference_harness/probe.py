@@ -13,11 +13,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .arithmetic import HOST, DeviceArithmetic, HostArithmetic
 from .errors import ProbeError
+from .matrix import AnyMatrix
 from .tasks import Labels
 
 MAX_ITER = 1000
 """Upstream's; everything else is scikit-learn's default."""
+DEVICE_NUMBERS = 1 << 22
+"""Numbers (rows times columns of the training features) from which a fit is done on a device other
+than the CPU. In a smaller one a step takes a CPU under a millisecond, about what a GPU takes to
+start its kernels: few-shot fits stay on the CPU. An estimate, not measured on a GPU."""
 
 Features = npt.NDArray[np.floating[Any]]
 
@@ -43,13 +49,33 @@ class Fit:
 
 @dataclass(frozen=True)
 class Device:
-    """Where the probe runs: "cpu" with NumPy, or any torch device through the array API.
+    """Where the probe runs: "cpu" with NumPy, or any torch device.
 
-    The array API gives another number than NumPy's BLAS, so a run record marks it.
+    There the score of record goes through scikit-learn's array API, which gives another number than
+    NumPy's BLAS, so a run record marks it; the canonical score is the same optimum in float64.
     """
 
     name: str = "cpu"
     torch: bool = field(default=False)
+    least: int = DEVICE_NUMBERS
+    """Numbers of the training features from which a fit is done there; smaller ones use NumPy."""
+
+    def __str__(self) -> str:
+        """Return what must be equal in a run that is resumed."""
+        return f"{self.name}, torch from {self.least} numbers" if self.torch else self.name
+
+    @property
+    def accelerator(self) -> bool:
+        """Whether it is not the CPU: each process that uses it takes memory there for itself."""
+        return self.torch and self.name.partition(":")[0] != "cpu"
+
+    def takes(self, features: AnyMatrix) -> bool:
+        """Whether a fit on (n, d) training features is done there, and not by NumPy."""
+        return self.torch and features.size >= self.least
+
+    def arithmetic(self, features: AnyMatrix) -> HostArithmetic:
+        """Return what the canonical fit on (n, d) training features is computed with."""
+        return DeviceArithmetic(self.name) if self.takes(features) else HOST
 
     def put(self, array: npt.NDArray[Any]) -> Any:  # NumPy or torch
         """Return the array on the device; a view of the same memory where that can be."""
@@ -157,6 +183,12 @@ class Problem:
             msg = f"train: every label is {self.train_labels[0]}, nothing to separate"
             raise ProbeError(msg)
 
+    def training(self, chosen: npt.NDArray[np.int64] | None) -> tuple[Features, Labels]:
+        """Return features and labels of the training rows that are chosen: all for None."""
+        if chosen is None:
+            return self.train, self.train_labels
+        return self.train[chosen], self.train_labels[chosen]
+
 
 def rows_of_regime(
     labels: Labels, regime: str, seeds: list[int], few_shot_k: Mapping[str, int]
@@ -177,10 +209,9 @@ def run(
     device: Device = CPU,
 ) -> list[Fit]:
     """Fit once for each entry of `rows` and predict the whole test split each time."""
-    train, test = device.put(problem.train), device.put(problem.test)
-    return [
-        fit(train, problem.train_labels, test, device)
-        if chosen is None
-        else fit(device.put(problem.train[chosen]), problem.train_labels[chosen], test, device)
-        for chosen in rows
-    ]
+    found = []
+    for chosen in rows:
+        train, labels = problem.training(chosen)
+        where = device if device.takes(train) else CPU
+        found.append(fit(where.put(train), labels, where.put(problem.test), where))
+    return found

@@ -238,6 +238,8 @@ class NumericsRef(Part):
     """Whether deterministic algorithms were asked for, as `--batching exact` does on a GPU."""
     matmul_precision: str
     """As `torch.get_float32_matmul_precision` says."""
+    compiled: bool = False
+    """Whether torch.compile compiled the model, as `--option compile=true` asks."""
 
 
 class LibraryRef(Part):
@@ -255,6 +257,9 @@ class ProbeRef(Part):
     device: str
     array_api: bool
     """Whether torch tensors were used through scikit-learn's array API, which changes the score."""
+    least_numbers: Count | None = None
+    """Numbers (rows times columns) of the training features from which a fit used them; null where
+    none did, and in records of older harnesses, where all did."""
     seeds: list[int]
     few_shot_k: dict[str, int]
     workers: Count

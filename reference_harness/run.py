@@ -234,7 +234,7 @@ class _Run:
             "data": {task_id: one.sha256 for task_id, one in self.checked.items()},
             "regimes": list(self.settings.regimes_to_run),
             "canonical": chosen.canonical,
-            "probe_device": chosen.probe_device.name,
+            "probe_device": str(chosen.probe_device),
             "receipt": chosen.receipt is not None,
             **self.key_parts,
         }

@@ -109,6 +109,8 @@ def key_parts(settings: Settings) -> dict[str, Any]:
         "hardware": facts.hardware,
         "batching": [batching.mode, batching.rows if batching.mode == "file" else None],
         "packages": facts.packages,
+        # Those with TF32, as torch allows it by default, must not be taken for those without.
+        **({"tf32": False} if settings.device.startswith("cuda") and not facts.tf32 else {}),
     }
 
 
@@ -152,6 +154,7 @@ def record_of(
         probe=ProbeRef(
             device=chosen.probe_device.name,
             array_api=chosen.probe_device.torch,
+            least_numbers=chosen.probe_device.least if chosen.probe_device.torch else None,
             seeds=protocol.seeds,
             few_shot_k=protocol.few_shot_k,
             workers=chosen.workers,

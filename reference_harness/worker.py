@@ -29,7 +29,7 @@ import numpy as np
 from .embed import budget_now, embed_rows
 from .environment import set_exact, set_tf32
 from .errors import HarnessError
-from .keywords import keywords
+from .keywords import is_compiled, keywords
 from .loading import load
 from .memory import MemoryLimit, room_of
 from .worker_options import WorkerOptions, read_options
@@ -46,6 +46,10 @@ BROKEN = 4
 
 BUDGET = "token budget: "
 """Start of the line that says how many padded tokens a batch may have had at the end."""
+
+NOT_COMPILED = b"compile=true was left out: the model is run as it is\n"
+"""Printed for a run whose model torch compiled: a sandbox has no compiler, and what compiling moves
+is rounding, which the tolerance of an audit covers."""
 
 NOTED = frozenset({
     "socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto",
@@ -104,11 +108,15 @@ def note_attempts() -> None:
 
 def embed(options: WorkerOptions, sequences: list[str]) -> np.ndarray:
     """Load the extractor and embed every sequence, duplicates included."""
+    given = dict(options.options)
+    if is_compiled(options.extractor, given):
+        del given["compile"]
+        os.write(2, NOT_COMPILED)
     loaded = load(
         options.extractor,
         options.name_model,
         options.device,
-        **keywords(options.extractor, options.options, options.plan),
+        **keywords(options.extractor, given, options.plan),
     )
     if not options.tf32:
         set_tf32(allowed=False)

@@ -29,6 +29,7 @@ BUILTINS = {
         helpers=(
             "checkpoint.py",
             "checkpoint_keys.py",
+            "compiled.py",
             "gated_bert.py",
             "inputs.py",
             "janus.py",

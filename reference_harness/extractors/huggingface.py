@@ -12,6 +12,7 @@ from reference_harness.memory import MemoryLimit
 
 from .base import BaseEmbeddingExtractor, ExtractorError
 from .checkpoint import cause_of, check_configuration, check_model_class, load_model
+from .compiled import compile_in_place
 from .inputs import embedding_rows, inputs_of, limit_of, pad_id
 from .options import parse
 from .origin import check_code, loadable, origin_of
@@ -48,6 +49,7 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         sequence is an error. `batching` is "budget" (sorted by length, `token_budget` padded
         tokens a batch), "exact" (equal lengths only) or "file" (`batch_size` rows in the order
         given). A model that takes no attention mask, or does not use it, is batched exactly.
+        `compile` has torch compile the model, which moves last digits.
 
         Raises ExtractorError for an option that cannot be, and for a model that does not load.
         """
@@ -64,6 +66,9 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         self._set_up()
         self._encoded = EncodedAhead(lambda letters: self.encoder.encode(self._prepare(letters)))
         self._measure()
+        self.compiled = said.compile
+        if said.compile:
+            self._compile()
         self._declare()
 
     def count_tokens(self, sequences: Sequence[str]) -> list[int]:
@@ -213,9 +218,7 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
     def _measure(self) -> None:
         """Run one short sequence for the width, and beside a longer one for the mask."""
         said = self._options
-        (ids,) = self._tokens.ids(self._prepare([_PROBE]))
-        ids = (ids or [self.encoder.pad_id])[: self.encoder.max_length]
-        half = ids[: max(1, len(ids) // 2)] if said.fixed_letters is None else ids
+        half, ids = self._short_and_long()
         try:
             alone = self._pooled([half])
             self._width = alone.shape[1]
@@ -231,6 +234,22 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
             )
             raise ExtractorError(msg) from error
         self.batching = "exact" if unmasked else said.batching
+
+    def _short_and_long(self) -> tuple[list[int], list[int]]:
+        """Return the tokens of the sequence that is measured with, and of its first half."""
+        (ids,) = self._tokens.ids(self._prepare([_PROBE]))
+        ids = (ids or [self.encoder.pad_id])[: self.encoder.max_length]
+        half = ids[: max(1, len(ids) // 2)] if self._options.fixed_letters is None else ids
+        return half, ids
+
+    def _compile(self) -> None:
+        """Compile the model, whose rows must stay what they are but for rounding."""
+        half, ids = self._short_and_long()
+        compile_in_place(
+            self.model,
+            lambda: [self._pooled(batch) for batch in ([half], [half, ids])],
+            _MASKED[self._options.dtype],
+        )
 
     def _leaks(self, alone: np.ndarray, short: list[int], long: list[int]) -> bool:
         """Whether the row of a sequence is another one beside a longer sequence."""

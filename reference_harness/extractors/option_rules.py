@@ -40,6 +40,14 @@ def tokenizer_rules(
 
 def other_rules(options: Any) -> Iterator[tuple[bool, str]]:  # options.Options
     """Yield whether any other options contradict each other, and how a message says it."""
+    yield (
+        options.compile and options.batching == "exact",
+        "compile=true and batching=exact exclude each other: the bits of compiled kernels may vary",
+    )
+    yield (
+        options.compile and options.output.startswith("module:"),
+        f"compile=true and output={options.output} exclude each other: declare one of them",
+    )
     fixed = options.fixed_letters is not None
     elsewhere = options.output not in ("auto", "hidden_states")
     yield (

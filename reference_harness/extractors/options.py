@@ -31,7 +31,7 @@ CHOICES = {
     "mask_inside": ("auto", "true", "false"),
 }
 """The words that an option may have."""
-_FLAGS = ("trust_remote_code", "special_tokens", "pool_special")
+_FLAGS = ("trust_remote_code", "special_tokens", "pool_special", "compile")
 _LEAST = {
     "max_length": 1,
     "stride": 0,
@@ -170,6 +170,8 @@ class Options:
     trust_remote_code: bool = False
     batching: str = "budget"
     token_budget: int = batches.TOKEN_BUDGET
+    compile: bool = False
+    """Whether torch.compile compiles the model; an audit runs it as it is."""
 
 
 def parse(given: Mapping[str, Any]) -> Options:

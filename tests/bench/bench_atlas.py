@@ -49,6 +49,7 @@ class Condition(NamedTuple):
     attention: str = "sdpa"
     batches: str = "budget 2048"
     threads: int = 1
+    compiled: str = "no"
 
     def name(self, base: "Condition") -> str:
         """Say in what it differs from another one."""
@@ -77,6 +78,7 @@ def conditions(device: str, dtype: str) -> list[Condition]:
         base._replace(batches="budget 8192"),
         base._replace(batches="exact 2048"),
         base._replace(batches="file 2048"),
+        base._replace(compiled="yes"),
     ]
     if device == "cpu":
         others += [base._replace(kernels="avx2"), base._replace(kernels="sse")]
@@ -98,9 +100,11 @@ def embed(todo: list[list[Any]], folder: Path) -> None:
         extractor: Any = load(
             "huggingface", str(folder), condition.device,
             batching=mode, token_budget=int(budget), dtype=condition.dtype,
+            compile=condition.compiled == "yes",
         ).extractor  # fmt: skip
         kind, *kernel = condition.attention.split()
-        extractor.model.set_attn_implementation(kind)
+        if condition.compiled == "no":  # else it was compiled with sdpa, the model's own
+            extractor.model.set_attn_implementation(kind)
         found = {}
         for task, sequences in sequences_of().items():
             with sdpa_kernel([SDPBackend.MATH]) if kernel else contextlib.nullcontext():

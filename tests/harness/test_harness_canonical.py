@@ -11,9 +11,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from reference_harness import benchmark, canonical, data, mini, newton, probe
+from reference_harness.arithmetic import HOST
 from reference_harness.errors import ProbeError
 from reference_harness.loading import load
 from reference_harness.tasks import TaskData
+from tests.harness.support import torch_on_cpu
 
 PERTURBATION = 1e-7
 """Relative change of a feature: what another batch, kernel or thread count does in float32."""
@@ -85,6 +87,31 @@ def test_both_solvers_agree_on_real_tasks(real_tasks: Path) -> None:
         ]
         assert (found[0] != found[1]).sum() == 0
         assert (found[0] != found[2]).sum() <= FLIPS_MAX
+
+
+def assert_a_torch_device_gives_each_label(task: TaskData) -> None:
+    """In each regime, ties of k-mer counts included."""
+    train, test = features(task)
+    for k in (None, 10, 1):
+        labels = task.train.labels
+        rows = slice(None) if k is None else probe.few_shot_rows(labels, k, 13)
+        here, there = (
+            canonical.solve(train[rows], labels[rows], on=on).predict(test)
+            for on in (HOST, torch_on_cpu())
+        )
+        assert (here != there).sum() == 0, (task.id, k)
+
+
+@pytest.mark.parametrize("task_id", ["mini_splice", "mini_species"])
+def test_a_torch_device_gives_each_label(task_id: str) -> None:
+    assert_a_torch_device_gives_each_label(mini.load(task_id))
+
+
+def test_a_torch_device_gives_each_label_of_real_tasks(real_tasks: Path) -> None:
+    bench = benchmark.geneb()
+    source = data.Folder(real_tasks, bench)
+    for task_id in ("leannmlindsey_GUE_mouse_3", "leannmlindsey_GUE_prom_300_tata"):
+        assert_a_torch_device_gives_each_label(source.load(bench.task(task_id)))
 
 
 def test_solving_in_the_span_of_the_rows_is_exact() -> None:

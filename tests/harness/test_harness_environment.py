@@ -118,3 +118,30 @@ def test_kernels_are_recorded_and_exact_runs_ask_for_deterministic_ones(tmp_path
     assert (before["deterministic"], before["matmul_precision"]) == (False, "highest")
     assert after == before | {"deterministic": True}
     assert (tf32, none) == (False, "")
+
+
+TF32 = """
+import json
+import torch
+from reference_harness import environment
+
+found = []
+for allowed in (True, False):
+    environment.set_tf32(allowed=allowed)
+    found.append([environment.tf32(device) for device in ("cuda", "cuda:1", "cpu")])
+torch.backends.cudnn.allow_tf32 = True  # as torch has it for convolutions
+found.append(environment.tf32("cuda"))
+environment.set_exact()
+found += [environment.tf32("cuda"), torch.are_deterministic_algorithms_enabled()]
+print(json.dumps(found))
+"""
+
+
+def test_tf32_is_set_and_recorded_for_products_and_convolutions():
+    """The settings are torch's, and there without a GPU; a processor has no TF32."""
+    done = subprocess.run(
+        [sys.executable, "-c", TF32], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    allowed, forbidden, convolutions, exact, deterministic = json.loads(done.stdout)
+    assert (allowed, forbidden) == ([True, True, False], [False, False, False])
+    assert (convolutions, exact, deterministic) == (True, False, True)

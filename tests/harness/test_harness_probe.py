@@ -1,8 +1,11 @@
 """The probe: what a seed moves, what it does not, and what the record is told."""
 
+import json
 import subprocess
 import sys
 import warnings
+from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -12,10 +15,10 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from reference_harness import mini, probe
-from reference_harness.errors import ProbeError
+from reference_harness import command, job, mini, probe
+from reference_harness.errors import OptionError, ProbeError
 from reference_harness.loading import load
-from tests.harness.support import REPOSITORY
+from tests.harness.support import REPOSITORY, Harness
 
 SEEDS = [13, 17, 42, 123, 997]
 FEW = {"10shot": 10, "1shot": 1}
@@ -127,15 +130,21 @@ ARRAY_API = """
 from reference_harness.engine import threads
 threads.pin(array_api=True)
 import numpy as np
-from reference_harness import mini, probe
+from reference_harness import canonical, job, mini, probe
 from reference_harness.loading import load
 embed = load("kmer").extractor.extract_embeddings
 for task_id in ("mini_promoter", "mini_species"):
     data = mini.load(task_id)
     problem = probe.Problem(embed(data.train.sequences), data.train.labels,
                             embed(data.test.sequences), data.test.labels)
-    for rows in ([None], [probe.few_shot_rows(data.train.labels, 10, 13)]):
-        torch_fit = probe.run(problem, rows, probe.Device("cpu", torch=True))[0]
+    few = probe.few_shot_rows(data.train.labels, 10, 13)
+    large = probe.Device("cpu", torch=True, least=problem.train.size)
+    solvers = [one.solver == canonical.ON_DEVICE for one in job.solve(problem, [None, few], large)]
+    assert solvers == [True, False], solvers
+    small = [probe.run(problem, [few], one)[0].predictions for one in (large, probe.CPU)]
+    assert (small[0] == small[1]).all()
+    for rows in ([None], [few]):
+        torch_fit = probe.run(problem, rows, probe.Device("cpu", torch=True, least=0))[0]
         numpy_fit = probe.run(problem, rows)[0]
         assert torch_fit.predictions.dtype == np.int64
         assert set(torch_fit.predictions) <= set(data.train.labels)
@@ -144,7 +153,10 @@ for task_id in ("mini_promoter", "mini_species"):
 
 
 def test_torch_tensors_go_through_the_array_api() -> None:
-    """On CPU tensors: the path of CUDA, at another number, which is near but need not equal."""
+    """On CPU tensors: the path of CUDA, at another number, which is near but need not equal.
+
+    Small fits are those of the CPU.
+    """
     done = subprocess.run(
         [sys.executable, "-c", ARRAY_API],
         cwd=REPOSITORY,
@@ -156,3 +168,66 @@ def test_torch_tensors_go_through_the_array_api() -> None:
     agreements = [float(line) for line in done.stdout.split()]
     assert len(agreements) == 4
     assert min(agreements) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({}, ""),
+        ({"workers": 1}, ""),
+        ({"workers": 2}, "--workers 2: one process fits probes on cuda: leave it out"),
+        ({"engine": "ray"}, "--probe-device cuda: probes on a cluster take CPUs: leave it out"),
+    ],
+    ids=["default", "one", "several", "cluster"],
+)
+def test_one_process_alone_uses_an_accelerator(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, object], says: str
+) -> None:
+    """Each would take a context, and memory, on a device that the embedder has, too."""
+    monkeypatch.setattr(command, "_named_by_torch", lambda name: (name, ""))
+    options = {"probe_device": "cuda", "workers": None, "engine": "local", "fail_fast": False}
+    options |= given
+    if says:
+        with pytest.raises(OptionError, match=f"^{says}$"):
+            command._probe_device(options)
+        return
+    device = command._probe_device(options)
+    assert (device.name, device.accelerator) == ("cuda", True)
+    made = mock.Mock()
+    monkeypatch.setattr(command, "LocalEngine", made)
+    command._engine(options, mock.Mock(), None, mock.Mock(), device)
+    assert made.call_args.args[1] == 1
+
+
+def test_a_full_device_names_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job, "Cache", mock.Mock(side_effect=RuntimeError("CUDA out of memory")))
+    for device, cure in (
+        (probe.Device("cuda", torch=True), "leave out --probe-device"),
+        (probe.CPU, "take fewer --workers"),
+    ):
+        empty = np.array([], dtype=np.int64)
+        failed = job.Job(
+            "a", Path("c"), {}, b"", empty, b"", empty, (), (), {}, device=device
+        ).execute()
+        assert failed.why == f"a: the probe failed: RuntimeError: CUDA out of memory; {cure}"
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [("cpu", ""), ("quantum", "Expected one of cpu, cuda,"), ("meta", "Tensor.item() cannot be")],
+)
+def test_torch_is_asked_for_a_device_elsewhere(name: str, wrong: str) -> None:
+    """In float64, in a process that ends: this one takes no memory there."""
+    device, said = command._named_by_torch(name)
+    assert said.startswith(wrong)
+    assert bool(said) == bool(wrong)
+    assert wrong or device == name
+
+
+def test_the_device_of_the_probe_is_no_part_of_the_embeddings(harness: Harness) -> None:
+    run = ("run", "--tasks", "mini_tf", "--regimes", "1shot", "--no-canonical", "--output")
+    assert harness.alone(*run, "a.json").returncode == 0
+    assert harness.alone(*run, "b.json", "--probe-device", "torch-cpu").returncode == 0
+    found = json.loads((harness.folder / "b.json").read_bytes())
+    assert found["tasks"]["mini_tf"]["embedded_now"] == 0
+    assert found["probe"].items() >= {"array_api": True, "least_numbers": 1 << 22}.items()

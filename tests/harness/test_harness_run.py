@@ -186,10 +186,20 @@ def stopped(stopped_run: Path, harness: Harness) -> Harness:
     return harness
 
 
-def test_another_run_does_not_resume(stopped: Harness) -> None:
-    done = stopped(*RUN, "--resume", "--model-id", "other")
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("--model-id other", "model_id 'Slow', this one has 'other'"),
+        (
+            "--probe-device torch-cpu",
+            "probe_device 'cpu', this one has 'cpu, torch from 4194304 numbers'",
+        ),
+    ],
+)
+def test_another_run_does_not_resume(stopped: Harness, option: str, said: str) -> None:
+    done = stopped.alone(*RUN, "--resume", *option.split())
     assert done.returncode == 3
-    assert "the stopped run had model_id 'Slow', this one has 'other'" in done.stderr
+    assert f"the stopped run had {said}" in done.stderr
     assert "Traceback" not in done.stderr
 
 

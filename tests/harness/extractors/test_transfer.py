@@ -101,3 +101,51 @@ def test_embeddings_are_those_of_calls_one_after_another(tmp_path, monkeypatch, 
     monkeypatch.setattr(type(extractor), "ahead", None)
     monkeypatch.delattr(extractor, "ahead")
     assert np.array_equal(embed_rows(loaded, batching, sequences), found)
+
+
+class OnGpu:
+    """What a tensor of a GPU is asked for, written down in order."""
+
+    device = torch.device("cuda")
+    shape, dtype = (2, 3), torch.float32
+
+    def __init__(self, asked: list[str]) -> None:
+        self.asked = asked
+
+    def pin_memory(self) -> "OnGpu":
+        self.asked.append("pinned")
+        return self
+
+    def to(self, device: str, *, non_blocking: bool) -> "OnGpu":
+        self.asked.append(f"sent to {device}, {non_blocking=}")
+        return self
+
+    def copy_(self, found: object, *, non_blocking: bool) -> None:
+        assert isinstance(found, OnGpu)
+        self.asked.append(f"copied, {non_blocking=}")
+
+    def record(self) -> None:
+        self.asked.append("event recorded")
+
+    def synchronize(self) -> None:
+        self.asked.append("event waited for")
+
+    def numpy(self) -> np.ndarray:
+        self.asked.append("read")
+        return np.ones(self.shape)
+
+
+def test_a_gpu_is_not_waited_for_before_its_result_is_asked_for(monkeypatch):
+    """Without one: what torch is called with. The copy is read after the event behind it, only."""
+    asked: list[str] = []
+    tensor = OnGpu(asked)
+    made: list[dict[str, object]] = []
+    monkeypatch.setattr(torch, "empty", lambda _shape, **more: made.append(more) or OnGpu(asked))
+    monkeypatch.setattr(torch.cuda, "Event", lambda: OnGpu(asked))
+    sent(tensor, "cuda:0")
+    wait = to_host(tensor)
+    assert made == [{"dtype": torch.float32, "pin_memory": True}]
+    before = ["pinned", "sent to cuda:0, non_blocking=True", "copied, non_blocking=True"]
+    assert asked == [*before, "event recorded"]
+    assert wait().shape == (2, 3)
+    assert asked[4:] == ["event waited for", "read"]
