@@ -80,10 +80,11 @@ class RegimeScores(NamedTuple):
 
     def best_first(self, name: str) -> list[int]:
         """Return the places of the models by one score; the smaller of equals first, then by id."""
-        values = self.scores[name].values
-        return sorted(
-            range(len(self.models)), key=lambda k: (-values[k], self.params[k], self.models[k])
-        )
+        by_id = sorted(range(len(self.models)), key=self.models.__getitem__)
+        params = np.array(self.params, dtype=float)[by_id]
+        order = np.lexsort((params, -self.scores[name].values[by_id]))
+        found: list[int] = np.array(by_id, dtype=int)[order].tolist()
+        return found
 
 
 class RegimeIntervals(NamedTuple):
