@@ -343,16 +343,15 @@ def expected_maximum(scores: ScoreColumn, among: Places) -> float:
     for start in range(0, len(own), step):
         part = slice(start, start + step)
         last = int(np.searchsorted(points, ends[start]))
-        product[:last] *= np.prod(
-            _normal_near((points[:last, None] - own[part]) / spread[part]), axis=1
-        )
+        near = _normal_near((points[:last] - own[part, None]) / spread[part, None])
+        product[:last] *= np.prod(near, axis=0)
     outer = (product[0] if first == 0 else 0.0) + product[-1]
     area = (np.sum(product) - outer / 2) * (at[1] - at[0])
     return float(at[-1] - area)
 
 
-FACTORS_AT_ONCE = 500_000
-"""Factors of the product that are in memory together: 4 MB."""
+FACTORS_AT_ONCE = 16_000
+"""Factors of the product that are computed together: as many as a processor holds near it."""
 WEIGHTLESS = 1e-18
 """A product below which a point adds nothing to the last published digit of a loss."""
 

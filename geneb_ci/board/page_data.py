@@ -150,12 +150,14 @@ def script(name: str, value: object) -> bytes:
 def millionths(score: float) -> int:
     """Return a score as a whole number of millionths that rounds to the same three decimals."""
     near = round(score * SCORE_UNIT)
-    step = SCORE_UNIT // 10**SHOWN
-    wanted = round(float(f"{score:.{SHOWN}f}") * 10**SHOWN)
     # What ends in 500 could be rounded either way: it is moved to the side of the exact score.
-    if (2 * near) % (2 * step) == step:
-        near += 1 if near < wanted * step else -1
+    if near % _STEP == _STEP // 2:
+        wanted = round(float(f"{score:.{SHOWN}f}") * 10**SHOWN)
+        near += 1 if near < wanted * _STEP else -1
     return near
+
+
+_STEP = SCORE_UNIT // 10**SHOWN
 
 
 def _benchmark(benchmark: Benchmark) -> dict[str, Any]:

@@ -132,13 +132,13 @@ def model_page(entry: Entry, site: Site) -> Page:
             for column, text, href in columns
         ],
         tasks=[
-            (category, [(t, _cells(model, t, site)) for t in _tasks(category, site)])
+            (category, [(t, site.task_cells[model][t.id]) for t in _tasks(category, site)])
             for category in site.benchmark.category_order
         ],
         snippet=snippet_of(known),
         install=install_of(site.layout.repository),
         links=(
-            ("This row", row_links(model, site.layout, repository, events)),
+            ("This row", row_links(model, site, repository, events)),
             ("The model", model_links(known, submission.meta.url)),
             ("The benchmark", benchmark_links(site.benchmark)),
         ),
@@ -161,15 +161,8 @@ def _tasks(category: str, site: Site) -> list[Task]:
     return [site.benchmark.by_id[task] for task in site.benchmark.categories[category]]
 
 
-def _cells(model: str, task: Task, site: Site) -> list[Standing | None]:
-    return [site.task(model, regime, task.id) for regime in site.benchmark.regimes]
-
-
 def task_page(task: Task, facts: TaskFacts, site: Site) -> Page:
     """Return the page of a task: what it asks, and the score of every model."""
-    first = site.benchmark.regimes[0]
-    cells = {m: _cells(m, task, site) for m in site.names}
-    scores = {m: (s.score if (s := site.task(m, first, task.id)) else None) for m in site.names}
     about = (
         f"{task.label}: {facts.description or 'a classification task'} in the category "
         f"{task.category} of the benchmark {site.benchmark.name}. Scores of {len(site.names)} "
@@ -186,7 +179,7 @@ def task_page(task: Task, facts: TaskFacts, site: Site) -> Page:
         task=task,
         facts=facts,
         links=[data_link(site.benchmark, task.id), *facts.links, *benchmark_links(site.benchmark)],
-        rows=[(m, cells[m]) for m in site.best_first(site.names, scores)],
+        rows=[(m, site.task_cells[m][task.id]) for m in site.best_in(task.id)],
     )
 
 
