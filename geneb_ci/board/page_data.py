@@ -5,13 +5,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from geneb_ci.board.columns import COLUMNS, Entry, facts_of, page_columns
-from geneb_ci.board.rows import recovered_cell
+from geneb_ci.board.rows import NO_PARTS, Parts, recovered_cell
 from geneb_ci.board.site.inputs import slugs
 from geneb_ci.check.claims import claims_of, two_classes
 from geneb_ci.common.benchmark import Benchmark
 
 
-def matrices(entries: Iterable[Entry], benchmark: Benchmark) -> dict[str, Any]:
+def matrices(
+    entries: Iterable[Entry], benchmark: Benchmark, parts: Parts = NO_PARTS
+) -> dict[str, Any]:
     """Return the two-class tasks of such regimes, and of every model what was recovered in each.
 
     A model's list has three numbers a task: how many matrices give the scores as printed, then the
@@ -23,9 +25,22 @@ def matrices(entries: Iterable[Entry], benchmark: Benchmark) -> dict[str, Any]:
     return {
         "tasks": tasks,
         "regimes": {
-            regime: [_row(entry, regime, benchmark, tasks) for entry in rows] for regime in regimes
+            regime: [_kept_row(entry, regime, benchmark, tasks, parts) for entry in rows]
+            for regime in regimes
         },
     }
+
+
+def _kept_row(
+    entry: Entry, regime: str, benchmark: Benchmark, tasks: list[int], parts: Parts
+) -> list[int]:
+    """Return what `_row` does, kept for the bytes of the row."""
+    if not entry.sha256:
+        return _row(entry, regime, benchmark, tasks)
+    known = ["matrices", benchmark.sha256, regime, entry.sha256]
+    raw = parts.taken(known, lambda: json.dumps(_row(entry, regime, benchmark, tasks)).encode())
+    found: list[int] = json.loads(raw)
+    return found
 
 
 def _row(entry: Entry, regime: str, benchmark: Benchmark, tasks: list[int]) -> list[int]:
@@ -66,7 +81,10 @@ ENCODING = {
 
 
 def page_scripts(
-    values: Mapping[str, Mapping[str, Any]], entries: Iterable[Entry], benchmark: Benchmark
+    values: Mapping[str, Mapping[str, Any]],
+    entries: Iterable[Entry],
+    benchmark: Benchmark,
+    parts: Parts = NO_PARTS,
 ) -> dict[str, bytes]:
     """Return the generated scripts of the page by file name.
 
@@ -118,7 +136,7 @@ def page_scripts(
             for index, regime in enumerate(benchmark.regimes)
         },
         **tasks,
-        MATRICES: script("matrices", matrices(ordered, benchmark)),
+        MATRICES: script("matrices", matrices(ordered, benchmark, parts)),
         HISTORY: history_script(None),
     }
 

@@ -124,19 +124,22 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
 def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write files, each whole or not at all: under a temporary name, then renamed.
 
+    A file that has these bytes already is left as it is.
     Raises UsageProblem where another folder helps, MachineFault where the disk is full or fails.
     """
     staged: list[tuple[Path, Path]] = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
+            if _has(folder / name, content):
+                continue
             handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name}.")
             staged.append((Path(temporary), folder / name))
             with open(handle, "wb") as stream:  # noqa: PTH123 (a descriptor has no Path)
                 stream.write(content)
                 stream.flush()
                 os.fsync(stream.fileno())
-            Path(temporary).chmod(0o644)
+            Path(temporary).chmod(MODE)
         for temporary_path, path in staged:
             temporary_path.replace(path)
     except OSError as error:
@@ -146,6 +149,20 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
             temporary_path.unlink(missing_ok=True)
 
 
+def _has(path: Path, content: bytes) -> bool:
+    """Whether a regular file, no link, has these bytes and may be read by everybody."""
+    try:
+        status = path.lstat()
+        is_like = stat.S_ISREG(status.st_mode) and stat.S_IMODE(status.st_mode) == MODE
+        if not is_like or status.st_size != len(content):
+            return False
+        return read_regular(path, len(content), links=False) == content
+    except (OSError, NotReadable):
+        return False
+
+
+MODE = 0o644
+"""Of files that are published."""
 DEPTH_MAX = 50
 """Deeper values are left to the stricter parser, which has a limit of its own; ours have six."""
 

@@ -2,7 +2,8 @@
 
 import functools
 import uuid
-from collections.abc import Mapping, Sequence
+import zlib
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ from markupsafe import Markup, escape
 
 from geneb_ci import __version__
 from geneb_ci.board.page import POLICY, pages_style
+from geneb_ci.board.rows import NO_PARTS, Parts
 from geneb_ci.board.site.inputs import (
     Site,
     Standing,
@@ -21,7 +23,14 @@ from geneb_ci.board.site.inputs import (
     writable,
 )
 from geneb_ci.board.site.links import LICENCE, benchmark_links, mark_links
-from geneb_ci.board.site.pages import Page, all_pages, page, scores_path, scores_table
+from geneb_ci.board.site.pages import (
+    Page,
+    model_pages,
+    other_pages,
+    page,
+    scores_path,
+    scores_table,
+)
 
 FEED, STYLE = "feed.xml", "pages.css"
 MARKER = b"<!-- scores for readers without scripts -->"
@@ -34,10 +43,14 @@ EDITIONS = "v"
 """Folder of the pages that later generations leave in place."""
 
 
-def site_files(site: Site) -> dict[str, bytes]:
+def site_files(site: Site, parts: Parts = NO_PARTS) -> dict[str, bytes]:
     """Return the pages of a board, their style and, if there is a history, the feed."""
     environment = _environment()
-    files = {one.path: _rendered(environment, one) for one in all_pages(site)}
+    files = {
+        path: _packed(functools.partial(_made, environment, make), known, parts)
+        for path, known, make in model_pages(site)
+    }
+    files |= {one.path: _rendered(environment, one) for one in other_pages(site)}
     files[STYLE] = pages_style()
     if site.built.commit is not None:
         content = {"feed": feed_of(site), "site": site}
@@ -95,6 +108,17 @@ def editions(
         )
         found[path] = _rendered(_environment(), one)
     return found
+
+
+def _made(environment: jinja2.Environment, make: Callable[[], Page]) -> bytes:
+    return _rendered(environment, make())
+
+
+def _packed(make: Callable[[], bytes], known: object, parts: Parts) -> bytes:
+    """Return what is made, kept compressed; what is known of it has every value that it shows."""
+    if known is None:
+        return make()
+    return zlib.decompress(parts.taken(known, lambda: zlib.compress(make(), level=1)))
 
 
 def _rendered(environment: jinja2.Environment, one: Page) -> bytes:
