@@ -1,5 +1,6 @@
 """Confusion matrices of regimes of one fit, as the page shows them."""
 
+import functools
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -25,22 +26,27 @@ def matrices(
     return {
         "tasks": tasks,
         "regimes": {
-            regime: [_kept_row(entry, regime, benchmark, tasks, parts) for entry in rows]
-            for regime in regimes
+            regime: _kept_rows(rows, regime, benchmark, tasks, parts) for regime in regimes
         },
     }
 
 
-def _kept_row(
-    entry: Entry, regime: str, benchmark: Benchmark, tasks: list[int], parts: Parts
-) -> list[int]:
-    """Return what `_row` does, kept for the bytes of the row."""
-    if not entry.sha256:
-        return _row(entry, regime, benchmark, tasks)
-    known = ["matrices", benchmark.sha256, regime, entry.sha256]
-    raw = parts.taken(known, lambda: json.dumps(_row(entry, regime, benchmark, tasks)).encode())
-    found: list[int] = json.loads(raw)
-    return found
+def _kept_rows(
+    rows: list[Entry], regime: str, benchmark: Benchmark, tasks: list[int], parts: Parts
+) -> list[list[int]]:
+    """Return what `_row` gives for each row, kept for the bytes of the row."""
+    if not all(entry.sha256 for entry in rows):
+        return [_row(entry, regime, benchmark, tasks) for entry in rows]
+    known = ["matrices", benchmark.sha256, regime]
+    wanted = [
+        ([*known, entry.sha256], functools.partial(_packed, entry, regime, benchmark, tasks))
+        for entry in rows
+    ]
+    return [json.loads(raw) for raw in parts.taken(wanted)]
+
+
+def _packed(entry: Entry, regime: str, benchmark: Benchmark, tasks: list[int]) -> bytes:
+    return json.dumps(_row(entry, regime, benchmark, tasks)).encode()
 
 
 def _row(entry: Entry, regime: str, benchmark: Benchmark, tasks: list[int]) -> list[int]:

@@ -8,7 +8,7 @@ import hashlib
 import itertools
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -55,6 +55,10 @@ def extra_at_hand(remedy: str = "") -> Iterator[None]:
         ) from error
 
 
+Wanted = tuple[object, Callable[[], bytes]]
+"""Values that a part follows from, which JSON can write, and what makes it."""
+
+
 class Parts:
     """Parts of a board that follow from given values alone, each kept under a digest of these.
 
@@ -75,16 +79,21 @@ class Parts:
     def _name(self) -> str:
         return f"{self._root}-board"
 
-    def taken(self, known: object, make: Callable[[], bytes]) -> bytes:
-        """Return what `make` gives, or what it gave for the same values, which JSON can write."""
+    def taken(self, wanted: Sequence[Wanted]) -> list[bytes]:
+        """Return each part, as it is kept or else as it is made; many are made by processes."""
         if self._store is None:
-            return make()
-        key = hashlib.sha256(json.dumps(known, allow_nan=True).encode()).hexdigest()
-        found = self._used.get(key) or self._found.get(key)
-        if found is None:
-            found, self._is_changed = make(), True
-        self._used[key] = found
-        return found
+            return [make() for _, make in wanted]
+        keys = [hashlib.sha256(json.dumps(known).encode()).hexdigest() for known, _ in wanted]
+        for key in keys:
+            if key in self._found:
+                self._used.setdefault(key, self._found[key])
+        missing = {
+            k: make for k, (_, make) in zip(keys, wanted, strict=True) if k not in self._used
+        }
+        if missing:
+            self._is_changed = True
+            self._used |= zip(missing, _made(list(missing.values())), strict=True)
+        return [self._used[key] for key in keys]
 
     def _load(self, body: bytes) -> None:
         head, _, rest = body.partition(b"\n")
@@ -114,6 +123,39 @@ class Parts:
 NO_PARTS = Parts()
 PARTS_BYTES_MAX = 200_000_000
 """Of all parts together: those of ten thousand rows take three quarters of it."""
+
+
+_makers: list[Callable[[], bytes]] = []
+"""Of the process that makes parts: they were there before the processes parted."""
+
+
+def _made(makers: list[Callable[[], bytes]]) -> Iterator[bytes]:
+    """Yield what is made, in order, by processes where it is much; alone where one is killed."""
+    from geneb_ci.check.reuse import MANY_FILES, jobs_for
+
+    done, jobs = 0, jobs_for(len(makers))
+    if jobs > 1:
+        import multiprocessing  # 30 ms that one process does not need
+        from concurrent.futures import ProcessPoolExecutor
+        from concurrent.futures.process import BrokenProcessPool
+
+        if "fork" in multiprocessing.get_all_start_methods():
+            fork = multiprocessing.get_context("fork")
+            _makers[:] = makers
+            try:
+                with ProcessPoolExecutor(jobs, mp_context=fork) as pool:
+                    for one in pool.map(_make, range(len(makers)), chunksize=MANY_FILES // 4):
+                        yield one
+                        done += 1
+            except BrokenProcessPool:
+                pass
+            finally:
+                _makers.clear()
+    yield from (make() for make in makers[done:])
+
+
+def _make(number: int) -> bytes:
+    return _makers[number]()
 
 
 def _code() -> str:

@@ -131,8 +131,9 @@ def intervals(
     noted = next((entry.shared for entry in listed if entry.shared is not None), None)
     found = {}
     for regime in benchmark.regimes if regimes is None else regimes:
-        scored = functools.partial(_kept_scores, kept, parts)
-        board = regime_scores(rows, regime, benchmark, noted, scored)
+        board = regime_scores(
+            rows, regime, benchmark, noted, functools.partial(_kept_scores, kept, parts)
+        )
         stood = {name: standings(board, name) for name in board.scores}
         found[regime] = RegimeIntervals(
             board=board,
@@ -150,17 +151,17 @@ def regime_scores(
     regime: str,
     benchmark: Benchmark,
     noted: SharedErrors | None = None,
-    scored: Callable[[Submission, str, Benchmark], RowScores] | None = None,
+    scored: Callable[[list[Submission], str, Benchmark], list[RowScores]] | None = None,
 ) -> RegimeScores:
     """Return what decisions in a regime are made from: the rows that have every task of it.
 
     `noted` is what errors of rows with published predictions share, `scored` gives the scores of
-    one row where that is not `row_scores`.
+    rows where that is not `row_scores`.
     Raises BadConfiguration when the benchmark does not know the size of a task's test split.
     """
     ranked = [row for row in rows if regime in ranked_regimes(row, benchmark)]
     ranked.sort(key=lambda row: (row.model_id.lower(), row.model_id))
-    found = [(scored or row_scores)(row, regime, benchmark) for row in ranked]
+    found = (scored or _all_scores)(ranked, regime, benchmark)
     places = noted.places(ranked) if noted is not None else [None] * len(ranked)
     triangles = noted.regimes.get(regime, {}) if noted is not None else {}
     return RegimeScores(
@@ -256,26 +257,38 @@ def row_scores(submission: Submission, regime: str, benchmark: Benchmark) -> Row
     )
 
 
+def _all_scores(rows: list[Submission], regime: str, benchmark: Benchmark) -> list[RowScores]:
+    return [row_scores(row, regime, benchmark) for row in rows]
+
+
 def _kept_scores(
     digests: Mapping[int, str],
     parts: Parts,
-    submission: Submission,
+    rows: list[Submission],
     regime: str,
     benchmark: Benchmark,
-) -> RowScores:
-    """Return what `row_scores` does, kept for the bytes of the row."""
-    sha256, names = digests[id(submission)], names_of(benchmark)
-    if not sha256:
-        return row_scores(submission, regime, benchmark)
+) -> list[RowScores]:
+    """Return what `row_scores` gives for each row, kept for the bytes of the row."""
+    if not all(digests[id(row)] for row in rows):
+        return _all_scores(rows, regime, benchmark)
+    known = ["scores", benchmark.sha256, regime]
+    raws = parts.taken(
+        [
+            ([*known, digests[id(row)]], functools.partial(_packed, row, regime, benchmark))
+            for row in rows
+        ]
+    )
+    return [_unpacked(raw, names_of(benchmark)) for raw in raws]
 
-    def made() -> bytes:
-        one = row_scores(submission, regime, benchmark)
-        told = [*one.values, *one.variance, *one.freedom, float(one.has_seeds)]
-        return np.concatenate([told, *one.tasks[:3]]).tobytes()
 
-    raw = parts.taken(["scores", benchmark.sha256, regime, sha256], made)
-    numbers = np.frombuffer(raw, dtype=float)
-    told, tasks = np.split(numbers, [3 * len(names) + 1])
+def _packed(submission: Submission, regime: str, benchmark: Benchmark) -> bytes:
+    one = row_scores(submission, regime, benchmark)
+    told = [*one.values, *one.variance, *one.freedom, float(one.has_seeds)]
+    return np.concatenate([told, *one.tasks[:3]]).tobytes()
+
+
+def _unpacked(raw: bytes, names: tuple[str, ...]) -> RowScores:
+    told, tasks = np.split(np.frombuffer(raw, dtype=float), [3 * len(names) + 1])
     values, variance, freedom = (tuple(part) for part in told[:-1].reshape(3, -1).tolist())
     return RowScores(
         names, values, variance, freedom, ScoreColumn(*tasks.reshape(3, -1)), bool(told[-1])

@@ -17,6 +17,7 @@ from geneb_ci.board import rows, uncertainty
 from geneb_ci.board.board import board_of, entry_maker, page_of
 from geneb_ci.board.rows import NO_PARTS, Parts
 from geneb_ci.board.site import pages
+from geneb_ci.check import reuse
 from geneb_ci.check.reuse import Store
 from geneb_ci.common.config import find_layout
 from geneb_ci.submission.document import read_document
@@ -164,7 +165,7 @@ def test_what_is_kept_is_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr(rows, "PARTS_BYTES_MAX", 250)
     for number in range(4):
         parts = Parts(store)
-        assert parts.taken(["a", number], lambda number=number: bytes([number]) * 100)
+        assert parts.taken([(number, lambda number=number: bytes([number]) * 100)])
         parts.save()
     kept = Parts(store)._found
     assert [part[0] for part in kept.values()] == [3, 2]
@@ -175,4 +176,16 @@ def test_a_file_of_another_shape_is_as_if_it_were_not_there(tmp_path):
     name = Parts(store)._name
     for body in (b"", b"{}", b"[1]\nab", b'{"a":"b"}\n', b'{"a":2}\nabc', b'{"a":-1,"b":2}\nc'):
         store.save(name, body)
-        assert Parts(store).taken("known", lambda: b"made") == b"made"
+        assert Parts(store).taken([("known", lambda: b"made")]) == [b"made"]
+
+
+def test_processes_make_what_one_makes(tmp_path, monkeypatch):
+    wanted = [(number, lambda number=number: str(number).encode()) for number in range(300)]
+    expected = [make() for _, make in wanted]
+    assert Parts(Store(tmp_path)).taken(wanted) == expected
+    # One that is killed: what is left is made by this process.
+    own = os.getpid()
+    killed = [*wanted[:200], (200, lambda: b"200" if os.getpid() == own else os._exit(1))]
+    killed += wanted[201:]
+    monkeypatch.setattr(reuse, "jobs_for", lambda _: 2)
+    assert Parts(Store(tmp_path)).taken(killed) == expected

@@ -8,7 +8,6 @@ whose extractor has a published defect. docs/diagnostics.md lists the figures.
 """
 
 import bisect
-import itertools
 import math
 import operator
 import statistics
@@ -274,15 +273,37 @@ def _winner_changes(rows: Rows, used: Mapping[str, Any]) -> Computed:
     return (len(parts) if names else None), parts
 
 
+PAIRS_MAX = 10_000
+"""Pairs that a figure lists, the widest: ten thousand models have ten millions, 1 GB of text."""
+
+
 def _small_beats_large(rows: Rows, used: Mapping[str, Any]) -> Computed:
-    regime = used["regime"]
-    sized = [row for row in rows if row.params and regime in row.macro]
-    found = []
-    for small, large in itertools.permutations(sized, 2):
-        ahead = small.macro[regime] - large.macro[regime]
-        if used["times"] * (small.params or 0) <= (large.params or 0) and ahead > 0:
-            found.append(FigurePart(name=f"{small.model} over {large.model}", value=ahead))
-    return len(found), sorted(found, key=lambda part: (-(part.value or 0), part.name))
+    regime, times = used["regime"], used["times"]
+    sized = sorted(
+        (row for row in rows if row.params and regime in row.macro),
+        key=lambda row: row.params or 0,
+    )
+    count, least, small = 0, 0.0, iter(sized)
+    # Scores and ids of the rows that are small beside the present one, and of the next larger row.
+    smaller: list[tuple[float, str]] = []
+    following = next(small, None)
+    found: list[tuple[float, str]] = []
+    for large in sized:
+        while following is not None and times * (following.params or 0) <= (large.params or 0):
+            bisect.insort(smaller, (following.macro[regime], following.model))
+            following = next(small, None)
+        first = bisect.bisect_right(smaller, large.macro[regime], key=operator.itemgetter(0))
+        count += len(smaller) - first
+        for macro, model in reversed(smaller[first:]):
+            ahead = macro - large.macro[regime]
+            if ahead < least:
+                break
+            found.append((-ahead, f"{model} over {large.model}"))
+        if len(found) > 2 * PAIRS_MAX:
+            found = sorted(found)[:PAIRS_MAX]
+            least = -found[-1][0]
+    parts = [FigurePart(name=name, value=-size) for size, name in sorted(found)[:PAIRS_MAX]]
+    return count, parts
 
 
 def _retention(rows: Rows, used: Mapping[str, Any]) -> Computed:

@@ -84,8 +84,8 @@ def page(
     return Page(path, template, content)
 
 
-MadeLater = tuple[str, object, Callable[[], Page]]
-"""Path of a page, all values that its bytes follow from or None, and what gives its content."""
+MadeLater = tuple[str, list[Any], Callable[[], Page]]
+"""Path of a page, all values that its bytes follow from if they are known, and its content."""
 
 
 def model_pages(site: Site) -> Iterator[MadeLater]:
@@ -97,7 +97,7 @@ def model_pages(site: Site) -> Iterator[MadeLater]:
         known = _known_of(entry, site) if entry.sha256 and site.built == Built() else None
         yield (
             f"models/{model}.html",
-            None if known is None else ["model", *site_known, ranked, *known],
+            [] if known is None else ["model", *site_known, ranked, *known],
             functools.partial(model_page, entry, site),
         )
         badge = badge_of(model, entry.evidence, site)

@@ -46,9 +46,12 @@ EDITIONS = "v"
 def site_files(site: Site, parts: Parts = NO_PARTS) -> dict[str, bytes]:
     """Return the pages of a board, their style and, if there is a history, the feed."""
     environment = _environment()
+    listed = list(model_pages(site))
+    wanted = [(known, functools.partial(_packed, make)) for _, known, make in listed if known]
+    kept = map(zlib.decompress, parts.taken(wanted))
     files = {
-        path: _packed(functools.partial(_made, environment, make), known, parts)
-        for path, known, make in model_pages(site)
+        path: next(kept) if known else _rendered(environment, make())
+        for path, known, make in listed
     }
     files |= {one.path: _rendered(environment, one) for one in other_pages(site)}
     files[STYLE] = pages_style()
@@ -110,15 +113,8 @@ def editions(
     return found
 
 
-def _made(environment: jinja2.Environment, make: Callable[[], Page]) -> bytes:
-    return _rendered(environment, make())
-
-
-def _packed(make: Callable[[], bytes], known: object, parts: Parts) -> bytes:
-    """Return what is made, kept compressed; what is known of it has every value that it shows."""
-    if known is None:
-        return make()
-    return zlib.decompress(parts.taken(known, lambda: zlib.compress(make(), level=1)))
+def _packed(make: Callable[[], Page]) -> bytes:
+    return zlib.compress(_rendered(_environment(), make()), level=1)
 
 
 def _rendered(environment: jinja2.Environment, one: Page) -> bytes:
