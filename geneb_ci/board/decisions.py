@@ -188,13 +188,13 @@ def beaten(scores: ScoreColumn, c: float) -> tuple[Places, Places]:
     """
     count = len(scores.values)
     if count < GROUPED_MIN or scores.shared is not None or scores.freedom.min() < FREEDOM_MIN:
-        every, above = np.arange(count), np.zeros((2, count), dtype=np.intp)
+        every, sums = np.arange(count), np.zeros((2, count), dtype=np.intp)
         step = max(1, PAIRS_AT_ONCE // max(1, count))
         for first in np.split(every, range(step, count, step)):
             won = _better(scores, first[:, None], every, c)
-            above[0] += won.sum(axis=0)
-            above[1][first] = won.sum(axis=1)
-        return above[0], above[1]
+            sums[0] += won.sum(axis=0)
+            sums[1, first] = won.sum(axis=1)
+        return sums[0], sums[1]
     above, below = np.zeros(count, dtype=np.intp), np.zeros(count, dtype=np.intp)
     by_variance = np.argsort(scores.variance, kind="stable")
     for start in range(0, count, GROUP):

@@ -121,8 +121,8 @@ class Parts:
 
 
 NO_PARTS = Parts()
-PARTS_BYTES_MAX = 200_000_000
-"""Of all parts together: those of ten thousand rows take three quarters of it."""
+PARTS_BYTES_MAX = 240_000_000
+"""Of all parts together: a row has 20 kB, and a file of the store at most 256 MB."""
 
 
 _makers: list[Callable[[], bytes]] = []
