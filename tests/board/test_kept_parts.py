@@ -1,6 +1,7 @@
 """Parts of boards that are kept: a build that uses them writes what one without any writes."""
 
 import contextlib
+import functools
 import json
 import os
 import random
@@ -165,7 +166,7 @@ def test_what_is_kept_is_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr(rows, "PARTS_BYTES_MAX", 250)
     for number in range(4):
         parts = Parts(store)
-        assert parts.taken([(number, lambda number=number: bytes([number]) * 100)])
+        assert parts.taken([(number, functools.partial(bytes, [number] * 100))])
         parts.save()
     kept = Parts(store)._found
     assert [part[0] for part in kept.values()] == [3, 2]
@@ -180,12 +181,15 @@ def test_a_file_of_another_shape_is_as_if_it_were_not_there(tmp_path):
 
 
 def test_processes_make_what_one_makes(tmp_path, monkeypatch):
-    wanted = [(number, lambda number=number: str(number).encode()) for number in range(300)]
+    wanted = [(number, str(number).encode) for number in range(300)]
     expected = [make() for _, make in wanted]
     assert Parts(Store(tmp_path)).taken(wanted) == expected
     # One that is killed: what is left is made by this process.
     own = os.getpid()
-    killed = [*wanted[:200], (200, lambda: b"200" if os.getpid() == own else os._exit(1))]
-    killed += wanted[201:]
+
+    def made_here() -> bytes:
+        return b"200" if os.getpid() == own else os._exit(1)
+
     monkeypatch.setattr(reuse, "jobs_for", lambda _: 2)
-    assert Parts(Store(tmp_path)).taken(killed) == expected
+    killed = [*wanted[:200], (200, made_here), *wanted[201:]]
+    assert Parts(Store(tmp_path / "other")).taken(killed) == expected
