@@ -229,27 +229,32 @@ def build(
     folder: PathLike | None = None,
     *,
     diagnostics: bool = True,
+    parquet: bool = False,
     out: PathLike | None = None,
     cache: bool = True,
     progress: Progress = _all,
 ) -> "BuiltBoard":
     """Build the board of the submissions of a folder; `out` is where to write it, with its page.
 
-    Without `folder`, those of the repository of the current folder; without `cache`, every check is
-    run again. Raises SubmissionsRefused if a
-    submission has an error, UsageProblem if there is no folder, if `out` cannot be written, or if
-    `diagnostics` are asked for and the extra `build` is not installed.
+    Default: those of the current repository; with `parquet`, also as tables; without `cache` all is
+    computed again. Raises SubmissionsRefused if a submission has an error, UsageProblem if there is
+    no folder, if `out` cannot be written, or if an extra is missing.
     """
-    from geneb_ci.board.board import board_of, entries_of, page_of  # 0.3 s
+    from geneb_ci.board.board import board_of, entries_of, own_parts, page_of  # 0.3 s
     from geneb_ci.render.results import BuiltBoard
 
+    if parquet:
+        from geneb_ci.render.export_tables import parquet_of, require_parquet
+
+        require_parquet()
     place = None if folder is None else Path(folder)
     with _reported():
         layout, entries = entries_of(place, "build FOLDER --out DIR", progress, cache=cache)
-    board = board_of(entries, layout, more=diagnostics)
-
-    page = functools.partial(page_of, entries, board, layout)
-    made = BuiltBoard(board.files, board.models, board.unranked, board.unsized, page)
+    parts = own_parts(cache=cache)
+    board = board_of(entries, layout, more=diagnostics, parts=parts)
+    page = functools.partial(page_of, entries, board, layout, parts)
+    files = board.files | (parquet_of(entries, layout) if parquet else {})
+    made = BuiltBoard(files, board.models, board.unranked, board.unsized, page)
     if out is not None:
         made.write(Path(out))
     return made
@@ -369,9 +374,8 @@ def recommend(
 
     The folder has submissions, which are checked first, or is one that `build` wrote. `max_params`
     is a number, or a text such as "500M"; letter case of category and regime does not matter.
-    Without `cache`, every check is run again. Where no model meets size and evidence, `best` and
-    `recommended` are None. Raises UsageProblem for an unknown category, regime, evidence or folder,
-    SubmissionsRefused as `build` does.
+    Without `cache`, all is computed again. Where no model meets size and evidence, `best` and
+    `recommended` are None. Raises UsageProblem for an unknown word or folder, and as `build` does.
     """
     from geneb_ci.board.advice import MARGIN, is_built, requested, stored_advice  # pydantic
     from geneb_ci.board.rows import extra_at_hand

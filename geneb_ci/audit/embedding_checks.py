@@ -151,6 +151,9 @@ ROWS_WANTED = 4000
 """Test rows varied in a whole audit: the limit is then 0.037 where 7 % of decisions change."""
 ROWS_MIN = 40
 """Fewest test rows varied a task, so that each task has its say in a large draw."""
+KIND = "substituted"
+"""The kind of variant: up to three letters anywhere. At full strength it finds whatever crops and
+shifts find; docs/adversary.md has the table."""
 
 
 MEMORISED = "labels of published sequences are known that variants of them do not get"

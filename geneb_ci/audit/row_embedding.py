@@ -18,6 +18,7 @@ from geneb_ci.audit.cost import DECOYS
 from geneb_ci.audit.decoys import with_decoys
 from geneb_ci.audit.embedding import SandboxRuns, read_further
 from geneb_ci.audit.embedding_checks import (
+    KIND,
     ROWS_MIN,
     ProbeChanged,
     VariantResult,
@@ -172,11 +173,6 @@ class RowEmbedder:
             memorised=any(one.memorised for one in judged),
             detail="; ".join(dict.fromkeys(one.detail for one in judged)),
         )
-
-
-KIND = "substituted"
-"""The kind of variant: up to three letters anywhere. At full strength it finds whatever crops and
-shifts find; docs/adversary.md has the table."""
 
 
 class Varied(NamedTuple):

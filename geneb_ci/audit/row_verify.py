@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from geneb_ci.audit.applicability import TrustInputs
 from geneb_ci.audit.canonical import StepMismatch
-from geneb_ci.audit.embedding_checks import ROWS_MIN, VariantResult, contradiction
+from geneb_ci.audit.embedding_checks import KIND, ROWS_MIN, VariantResult, contradiction
 from geneb_ci.audit.envelope import RESTORE
 from geneb_ci.audit.row_draw import task_shares, weakness_of
-from geneb_ci.audit.row_embedding import KIND
 from geneb_ci.audit.row_outcome import (
     FailedRow,
     RowOutcome,

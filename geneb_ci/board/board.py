@@ -14,8 +14,10 @@ from geneb_ci.board.page_data import page_scripts
 from geneb_ci.board.rows import (
     DIAGNOSTICS,
     LEADERBOARD,
+    NO_PARTS,
     RECOMMENDATIONS,
     TASKS,
+    Parts,
     encode,
     extra_at_hand,
     leaderboards,
@@ -58,7 +60,7 @@ def entry_maker(layout: Layout) -> EntryMaker:
         marks = marks_of(submission.model_id, findings, defects, is_official=official)
         receipt = published_state(submission, seen, days)
         entry = entry_of(submission, decision, registry, marks, receipt)
-        return dataclasses.replace(entry, shared=shared)
+        return dataclasses.replace(entry, shared=shared, sha256=document.sha256)
 
     return made
 
@@ -107,6 +109,7 @@ def analysed(
     entries: Iterable[Entry],
     benchmark: Benchmark,
     boards: tuple[dict[str, Any], dict[str, Any]] | None = None,
+    parts: Parts = NO_PARTS,
 ) -> dict[str, Any]:
     """Return diagnostics.json and recommendations.json as values.
 
@@ -118,7 +121,7 @@ def analysed(
         from geneb_ci.board.recommend import recommendations
         from geneb_ci.board.uncertainty import intervals
     rows = list(entries)
-    found = intervals(rows, benchmark)
+    found = intervals(rows, benchmark, parts=parts)
     return {
         DIAGNOSTICS: diagnostics(rows, benchmark, found, boards),
         RECOMMENDATIONS: recommendations(rows, benchmark, found),
@@ -226,15 +229,23 @@ def entries_of(
     return layout, entries
 
 
+def own_parts(*, cache: bool) -> Parts:
+    """Return the parts of boards that earlier builds kept; none where results of checks are not."""
+    return Parts(own_store(cache=cache))
+
+
 def _sound(report: Report) -> bool:
     failed = any(finding.severity is Severity.ERROR for finding in report.findings)
     return bool(report.files) and not report.unreadable and not failed
 
 
-def board_of(entries: list[Entry], layout: Layout, *, more: bool = True) -> Board:
+def board_of(
+    entries: list[Entry], layout: Layout, *, more: bool = True, parts: Parts = NO_PARTS
+) -> Board:
     """Return the files of a board; `more` are the two of intervals, which need the extra `build`.
 
-    A benchmark that does not know how large its tasks are has no intervals.
+    A benchmark that does not know how large its tasks are has no intervals. Of a row that was built
+    before, `parts` has what follows from it alone.
 
     Raises BadConfiguration, InvalidBoard, and UsageProblem where the extra is not installed.
     """
@@ -243,10 +254,10 @@ def board_of(entries: list[Entry], layout: Layout, *, more: bool = True) -> Boar
     values = {LEADERBOARD: categories, TASKS: tasks}
     unsized = unknown_sizes(benchmark) if more else []
     if more and not unsized:
-        values |= analysed(entries, benchmark, (categories, tasks))
+        values |= analysed(entries, benchmark, (categories, tasks), parts)
     return Board(
         files={name: encode(name, value) for name, value in values.items()},
-        scripts=page_scripts(values, entries, benchmark),
+        scripts=page_scripts(values, entries, benchmark, parts),
         models=len(entries),
         unranked=tuple(_unranked(entries, benchmark)),
         unsized=tuple(unsized),
@@ -261,8 +272,10 @@ def _unranked(entries: list[Entry], benchmark: Benchmark) -> Iterator[str]:
                 yield f"{entry.submission.model_id} ({regime})"
 
 
-def page_of(entries: list[Entry], board: Board, layout: Layout) -> dict[str, bytes]:
-    """Return the files of the page of a board, beside its own files."""
+def page_of(
+    entries: list[Entry], board: Board, layout: Layout, parts: Parts = NO_PARTS
+) -> dict[str, bytes]:
+    """Return the files of the page of a board, beside its own files; `parts` keeps what is made."""
     from geneb_ci.board.page import page_files
     from geneb_ci.board.site.inputs import Built, site_of
     from geneb_ci.board.site.render import site_files, with_scores  # Jinja2
@@ -270,4 +283,6 @@ def page_of(entries: list[Entry], board: Board, layout: Layout) -> dict[str, byt
     site = site_of(entries, board.values, benchmark_of(layout), layout, Built())
     found = page_files()
     found["index.html"] = with_scores(found["index.html"], site)
-    return found | board.scripts | site_files(site)
+    found |= board.scripts | site_files(site, parts)
+    parts.save()
+    return found

@@ -46,6 +46,8 @@ class Entry:
     """Whether its published receipt is there; None for a row that publishes none."""
     records: tuple[str, ...] = ()
     """Ids of the audit records that the evidence rests on."""
+    sha256: str = ""
+    """Digest of the submission's file; "" for one that is in no file."""
     shared: SharedErrors | None = None
     """What errors of the rows with published predictions share: the same for all entries."""
 

@@ -10,7 +10,6 @@ loss. The formulas, their sources and what they assume: docs/uncertainty.md.
 
 import functools
 import math
-from collections.abc import Sequence
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -31,6 +30,8 @@ DIGITS = 9
 """Decimals of what comes from quantiles of the normal: libraries differ in the sixteenth."""
 GRID = 2001
 """Points of the integral of the greatest score: ten times as many change it by less than 1e-9."""
+NEARLY = 1e-6
+"""Far more than the integral errs by: no loss that is accepted is left out."""
 REACH = 9.0
 """Standard errors beyond which a normal has no weight: 1e-19."""
 DRAWS_MAX = 1e5
@@ -82,11 +83,7 @@ def _range(width: float, models: int) -> float:
 
 
 def normal_below(values: Floats) -> Floats:
-    """Return the probability that a standard normal is below each value: erfc(-x / sqrt 2) / 2.
-
-    `math` has it for one number; scipy's function for arrays takes longer to import than these
-    numbers to be computed.
-    """
+    """Return the probability that a standard normal is below each value: erfc(-x / sqrt 2) / 2."""
     return np.asarray(_erfc(-values / math.sqrt(2)), dtype=float) / 2
 
 
@@ -99,6 +96,8 @@ def stretched(constant: float, freedom: Floats | np.float64) -> Floats:
     Gaver and Kafadar's approximation (Am. Stat. 38:308, 1984), since the page has to compute the
     same: up to 5 % too wide with 4 degrees of freedom, at most 1.5 % off from 8 on.
     """
+    if (freedom >= DRAWS_MAX).all():
+        return np.full(np.shape(freedom), constant)
     finite = np.minimum(freedom, DRAWS_MAX)
     growth = (finite - 1.5) / ((finite - 1) * (finite - 1))
     wide = np.sqrt(finite * np.expm1(constant * constant * growth))
@@ -119,12 +118,20 @@ def pair_errors(scores: ScoreColumn, first: Places, second: Places) -> tuple[Flo
     Errors count as independent where no predictions show how alike they are. On one test set they
     are alike, so differences are more certain than these errors say.
     """
-    one, other = scores.variance[first][:, None], scores.variance[second][None, :]
+    return _pair_errors(scores, first[:, None], second[None, :])
+
+
+def _pair_errors(scores: ScoreColumn, first: Places, second: Places) -> tuple[Floats, Floats]:
+    """Return the same for places of any shapes that go together, as numpy has it."""
+    one, other = scores.variance[first], scores.variance[second]
     total = one + other
     if scores.shared is not None:
-        total = np.maximum(total - 2 * scores.shared[np.ix_(first, second)], 0.0)
-    uncertain = one * one / scores.freedom[first][:, None]
-    uncertain = uncertain + other * other / scores.freedom[second][None, :]
+        total = np.maximum(total - 2 * scores.shared[first, second], 0.0)
+    freedoms = scores.freedom[first], scores.freedom[second]
+    if all(np.isinf(freedom).all() for freedom in freedoms):
+        return np.sqrt(total), np.full(total.shape, np.inf)
+    uncertain = one * one / freedoms[0]
+    uncertain = uncertain + other * other / freedoms[1]
     known = uncertain > 0
     freedom = np.where(known, total * total / np.where(known, uncertain, 1.0), np.inf)
     return np.sqrt(total), freedom
@@ -133,12 +140,13 @@ def pair_errors(scores: ScoreColumn, first: Places, second: Places) -> tuple[Flo
 def better(scores: ScoreColumn, c: float) -> Bools:
     """Return whether each model scores significantly higher than each other: (M, M)."""
     every = np.arange(len(scores.values))
-    return _better(scores, every, every, c)
+    return _better(scores, every[:, None], every[None, :], c)
 
 
 def _better(scores: ScoreColumn, first: Places, second: Places, c: float) -> Bools:
-    errors, freedom = pair_errors(scores, first, second)
-    differences = scores.values[first][:, None] - scores.values[second][None, :]
+    """Return whether the first scores significantly higher, for places of any such shapes."""
+    errors, freedom = _pair_errors(scores, first, second)
+    differences = scores.values[first] - scores.values[second]
     return np.asarray(differences > stretched(c, freedom) * errors)
 
 
@@ -155,11 +163,61 @@ class RankRanges(NamedTuple):
 
 def ranks(scores: ScoreColumn, c: float) -> RankRanges:
     """Return ranks with their ranges, which hold jointly with 95 % confidence."""
-    above = better(scores, c)
     count = len(scores.values)
     ordered = np.sort(scores.values)
     rank = 1 + count - np.searchsorted(ordered, scores.values, side="right")
-    return RankRanges(rank, 1 + above.sum(axis=0), count - above.sum(axis=1))
+    above, below = beaten(scores, c)
+    return RankRanges(rank, 1 + above, count - below)
+
+
+PAIRS_AT_ONCE = 1_000_000
+"""Pairs that are in memory together: 8 MB an array."""
+GROUPED_MIN, GROUP = 200, 128
+"""Models from which pairs are counted by groups of nearly one variance, and models in a group."""
+FREEDOM_MIN = 4.0
+"""Degrees of freedom from which a stretched constant falls when they grow."""
+SLACK = 1e-12
+"""More than rounding moves a limit: a pair that is nearer to it is computed."""
+
+
+def beaten(scores: ScoreColumn, c: float) -> tuple[Places, Places]:
+    """Return by how many models each is beaten significantly, and how many it beats: (M,) each.
+
+    The sums of `better`. Models of a group have nearly one variance, so nearly one difference
+    decides whether a model beats them: only those near that difference are compared.
+    """
+    count = len(scores.values)
+    if count < GROUPED_MIN or scores.shared is not None or scores.freedom.min() < FREEDOM_MIN:
+        every, sums = np.arange(count), np.zeros((2, count), dtype=np.intp)
+        step = max(1, PAIRS_AT_ONCE // max(1, count))
+        for first in np.split(every, range(step, count, step)):
+            won = _better(scores, first[:, None], every, c)
+            sums[0] += won.sum(axis=0)
+            sums[1, first] = won.sum(axis=1)
+        return sums[0], sums[1]
+    above, below = np.zeros(count, dtype=np.intp), np.zeros(count, dtype=np.intp)
+    by_variance = np.argsort(scores.variance, kind="stable")
+    for start in range(0, count, GROUP):
+        group = by_variance[start : start + GROUP]
+        group = group[np.argsort(scores.values[group], kind="stable")]
+        variance, own = scores.variance[group], scores.values[group]
+        freedom = np.minimum(scores.freedom, scores.freedom[group].min())
+        far = stretched(c, freedom) * np.sqrt(scores.variance + variance.max()) + SLACK
+        near = c * np.sqrt(scores.variance + variance.min()) - SLACK
+        # Each model beats those of the group before `sure`, and none from `unsure` on.
+        sure = np.searchsorted(own, scores.values - far, side="left")
+        unsure = np.maximum(np.searchsorted(own, scores.values - near, side="right"), sure)
+        below += sure
+        ends = np.bincount(sure, minlength=len(group) + 1)
+        above[group] += count - np.cumsum(ends)[:-1]
+        open_ = unsure - sure
+        first = np.repeat(np.arange(count), open_)
+        within = np.arange(len(first)) - np.repeat(np.cumsum(open_) - open_, open_)
+        second = group[np.repeat(sure, open_) + within]
+        won = _better(scores, first, second, c)
+        below += np.bincount(first[won], minlength=count)
+        above += np.bincount(second[won], minlength=count)
+    return above, below
 
 
 def could_be_best(scores: ScoreColumn, among: Places, c: float) -> Places:
@@ -172,8 +230,14 @@ def could_be_best(scores: ScoreColumn, among: Places, c: float) -> Places:
     reach = stretched(c, np.minimum(scores.freedom[among], scores.freedom[first]))
     near = scores.values[among] + reach * (errors + math.sqrt(scores.variance[first]))
     contenders = among[near >= scores.values[first]]
-    beaten = _better(scores, among, contenders, c).any(axis=0)
-    return np.asarray(contenders[~beaten])
+    # Most are beaten by one of the highest, and none by a model that is too near the lowest left.
+    highest = among[np.argsort(-scores.values[among], kind="stable")[:GROUP]]
+    contenders = contenders[~_better(scores, highest[:, None], contenders, c).any(axis=0)]
+    ahead = among
+    if scores.shared is None:
+        least = scores.values[contenders].min(initial=1.0) + c * errors
+        ahead = among[scores.values[among] > least - SLACK]
+    return np.asarray(contenders[~_better(scores, ahead[:, None], contenders, c).any(axis=0)])
 
 
 class ComparedPair(NamedTuple):
@@ -211,14 +275,23 @@ class Losses(NamedTuple):
     """The models that could be best."""
     expected: Floats
     bound: Floats
-    """At most, with 95 % confidence, for whichever rule selects by it; 0 for the only candidate."""
+    """At most, with 95 % confidence, for whichever rule selects by it; 0 for the only candidate,
+    infinite where it was not asked for."""
 
 
-def losses(scores: ScoreColumn, among: Places, c: float) -> Losses:
-    """Return the loss of each model of a subset that is not empty, for one need."""
+def losses(scores: ScoreColumn, among: Places, c: float, accepted: float = math.inf) -> Losses:
+    """Return the loss of each model of a subset that is not empty, for one need.
+
+    Bounds are for models that score at most `accepted` below the highest: no other has a bound as
+    low as that.
+    """
     best = could_be_best(scores, among, c)
+    below = scores.values[among].max() - scores.values[among]
     expected = np.maximum(expected_maximum(scores, among) - scores.values[among], 0.0)
-    bound = np.maximum(_furthest(scores, among, best), expected)
+    asked = below <= accepted + NEARLY
+    bound = np.full(len(among), np.inf)
+    furthest = _furthest(scores, among[asked], best, len(among))
+    bound[asked] = np.maximum(furthest, expected[asked])
     alone = (among == best[0]) & (len(best) == 1)
     # Only where nothing can be lost is a bound 0.
     least = 10.0**-DIGITS
@@ -229,11 +302,11 @@ def losses(scores: ScoreColumn, among: Places, c: float) -> Losses:
     )
 
 
-def _furthest(scores: ScoreColumn, among: Places, best: Places) -> Floats:
-    """Return how far each model may be below another one that could be best (Hsu 1984)."""
-    if len(among) == 1:
+def _furthest(scores: ScoreColumn, among: Places, best: Places, count: int) -> Floats:
+    """Return how far each may be below another of `count` that could be best (Hsu 1984)."""
+    if count == 1:
         return np.zeros(1)
-    single = NormalDist().inv_cdf(CONFIDENCE ** (1 / (len(among) - 1)))
+    single = NormalDist().inv_cdf(CONFIDENCE ** (1 / (count - 1)))
     errors, freedom = pair_errors(scores, among, best)
     below = scores.values[best][None, :] - scores.values[among][:, None]
     reach = below + stretched(single, freedom) * errors
@@ -257,11 +330,66 @@ def expected_maximum(scores: ScoreColumn, among: Places) -> float:
     if not kept.any():
         return low
     own, spread = own[kept], spread[kept]
-    high = float(np.max(own + REACH * spread))
-    at = np.linspace(low, high, GRID)
-    product = np.prod(normal_below((at[:, None] - own) / spread), axis=1)
-    area = (np.sum(product) - (product[0] + product[-1]) / 2) * (at[1] - at[0])
-    return float(high - area)
+    ends = own + REACH * spread
+    # Beyond its end the factor of a model is 1.
+    order = np.argsort(-ends, kind="stable")
+    own, spread, ends = own[order], spread[order], ends[order]
+    at = np.linspace(low, float(ends[0]), GRID)
+    # Below the point where the product is next to nothing, nothing adds up.
+    first = _first_weight(at, own, spread)
+    points = at[first:]
+    product = np.ones(len(points))
+    step = max(1, FACTORS_AT_ONCE // len(points))
+    for start in range(0, len(own), step):
+        part = slice(start, start + step)
+        last = int(np.searchsorted(points, ends[start]))
+        near = _normal_near((points[:last] - own[part, None]) / spread[part, None])
+        product[:last] *= np.prod(near, axis=0)
+    outer = (product[0] if first == 0 else 0.0) + product[-1]
+    area = (np.sum(product) - outer / 2) * (at[1] - at[0])
+    return float(at[-1] - area)
+
+
+FACTORS_AT_ONCE = 16_000
+"""Factors of the product that are computed together: as many as a processor holds near it."""
+WEIGHTLESS = 1e-18
+"""A product below which a point adds nothing to the last published digit of a loss."""
+
+
+def _first_weight(at: Floats, own: Floats, spread: Floats) -> int:
+    """Return the first point at which the product of Phi((x - s_j) / se_j) has weight."""
+    low, high = 0, len(at) - 1
+    while low < high:
+        middle = (low + high) // 2
+        product = float(np.prod(_normal_near((at[middle] - own) / spread)))
+        low, high = (middle + 1, high) if product < WEIGHTLESS else (low, middle)
+    return low
+
+
+STEPS_A_UNIT = 1024
+"""Of the table of the normal distribution: cubic interpolation between them errs by less than 1e-15
+(h^4 / 384 times the fourth derivative, which is below 1.4)."""
+
+
+@functools.cache
+def _normal_table() -> tuple[Floats, Floats]:
+    """Return Phi at the steps from -REACH to REACH, and its slope a step."""
+    at = np.arange(-REACH * STEPS_A_UNIT, REACH * STEPS_A_UNIT + 2) / STEPS_A_UNIT
+    slope = np.exp(-at * at / 2) / math.sqrt(2 * math.pi) / STEPS_A_UNIT
+    return normal_below(at), slope
+
+
+def _normal_near(values: Floats) -> Floats:
+    """Return `normal_below` to 1e-15, a tenth of the time: by Hermite's cubic between its steps."""
+    below, slope = _normal_table()
+    place = (np.clip(values, -REACH, REACH) + REACH) * STEPS_A_UNIT
+    step = place.astype(np.intp)
+    t = place - step
+    left, rise = below[step], below[step + 1] - below[step]
+    start, end = slope[step], slope[step + 1]
+    return np.asarray(
+        left + t * (start + t * (3 * rise - 2 * start - end + t * (start + end - 2 * rise)))
+    )
 
 
 def intervals_of(scores: ScoreColumn) -> tuple[Floats, Floats]:
@@ -269,33 +397,3 @@ def intervals_of(scores: ScoreColumn) -> tuple[Floats, Floats]:
     reach = stretched(NORMAL, scores.freedom) * np.sqrt(scores.variance)
     low, high = scores.values - reach, scores.values + reach
     return np.maximum(low, -1.0) + 0.0, np.minimum(high, 1.0) + 0.0
-
-
-PAIRS_AT_ONCE = 2_000_000
-"""Signs of differences that are in memory together: 8 MB."""
-
-
-def taus(columns: Sequence[Floats]) -> Floats:
-    """Return Kendall's tau-b of each of K columns of M scores with each other: (K, K).
-
-    NaN where it is not defined: fewer than two models, or all of a column equal. The counts of
-    pairs are whole numbers, so the result does not depend on their order or on the machine.
-    """
-    count, models = len(columns), len(columns[0])
-    # Ranks: their differences have the signs of those of the scores, exactly, in half the bytes.
-    ranks = np.empty((models, count), dtype=np.float32)
-    for k, column in enumerate(columns):
-        ranks[:, k] = np.unique(column, return_inverse=True)[1].reshape(-1)
-    agree = np.zeros((count, count))
-    step = max(1, PAIRS_AT_ONCE // max(1, models * count))
-    for start in range(0, models, step):
-        below = ranks[start:]
-        signs = np.sign(below[:step, None, :] - below[None, :, :]).reshape(-1, count)
-        found = (signs.T @ signs).astype(float)
-        # The pairs within a step were counted from both sides.
-        within = np.sign(below[:step, None, :] - below[None, :step, :]).reshape(-1, count)
-        agree += found - (within.T @ within).astype(float) / 2
-    untied = np.sqrt(np.diag(agree))
-    defined_ = (untied[:, None] > 0) & (untied[None, :] > 0)
-    one, other = (np.where(defined_, side, 1.0) for side in (untied[:, None], untied[None, :]))
-    return np.where(defined_, np.clip(agree / one / other, -1.0, 1.0), np.nan)

@@ -1,17 +1,20 @@
 """Confusion matrices of regimes of one fit, as the page shows them."""
 
+import functools
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from geneb_ci.board.columns import COLUMNS, Entry, facts_of, page_columns
-from geneb_ci.board.rows import recovered_cell
+from geneb_ci.board.rows import NO_PARTS, Parts, recovered_cell
 from geneb_ci.board.site.inputs import slugs
 from geneb_ci.check.claims import claims_of, two_classes
 from geneb_ci.common.benchmark import Benchmark
 
 
-def matrices(entries: Iterable[Entry], benchmark: Benchmark) -> dict[str, Any]:
+def matrices(
+    entries: Iterable[Entry], benchmark: Benchmark, parts: Parts = NO_PARTS
+) -> dict[str, Any]:
     """Return the two-class tasks of such regimes, and of every model what was recovered in each.
 
     A model's list has three numbers a task: how many matrices give the scores as printed, then the
@@ -23,9 +26,27 @@ def matrices(entries: Iterable[Entry], benchmark: Benchmark) -> dict[str, Any]:
     return {
         "tasks": tasks,
         "regimes": {
-            regime: [_row(entry, regime, benchmark, tasks) for entry in rows] for regime in regimes
+            regime: _kept_rows(rows, regime, benchmark, tasks, parts) for regime in regimes
         },
     }
+
+
+def _kept_rows(
+    rows: list[Entry], regime: str, benchmark: Benchmark, tasks: list[int], parts: Parts
+) -> list[list[int]]:
+    """Return what `_row` gives for each row, kept for the bytes of the row."""
+    if not all(entry.sha256 for entry in rows):
+        return [_row(entry, regime, benchmark, tasks) for entry in rows]
+    known = ["matrices", benchmark.sha256, regime]
+    wanted = [
+        ([*known, entry.sha256], functools.partial(_packed, entry, regime, benchmark, tasks))
+        for entry in rows
+    ]
+    return [json.loads(raw) for raw in parts.taken(wanted)]
+
+
+def _packed(entry: Entry, regime: str, benchmark: Benchmark, tasks: list[int]) -> bytes:
+    return json.dumps(_row(entry, regime, benchmark, tasks)).encode()
 
 
 def _row(entry: Entry, regime: str, benchmark: Benchmark, tasks: list[int]) -> list[int]:
@@ -66,7 +87,10 @@ ENCODING = {
 
 
 def page_scripts(
-    values: Mapping[str, Mapping[str, Any]], entries: Iterable[Entry], benchmark: Benchmark
+    values: Mapping[str, Mapping[str, Any]],
+    entries: Iterable[Entry],
+    benchmark: Benchmark,
+    parts: Parts = NO_PARTS,
 ) -> dict[str, bytes]:
     """Return the generated scripts of the page by file name.
 
@@ -118,7 +142,7 @@ def page_scripts(
             for index, regime in enumerate(benchmark.regimes)
         },
         **tasks,
-        MATRICES: script("matrices", matrices(ordered, benchmark)),
+        MATRICES: script("matrices", matrices(ordered, benchmark, parts)),
         HISTORY: history_script(None),
     }
 
@@ -150,12 +174,14 @@ def script(name: str, value: object) -> bytes:
 def millionths(score: float) -> int:
     """Return a score as a whole number of millionths that rounds to the same three decimals."""
     near = round(score * SCORE_UNIT)
-    step = SCORE_UNIT // 10**SHOWN
-    wanted = round(float(f"{score:.{SHOWN}f}") * 10**SHOWN)
     # What ends in 500 could be rounded either way: it is moved to the side of the exact score.
-    if (2 * near) % (2 * step) == step:
-        near += 1 if near < wanted * step else -1
+    if near % _STEP == _STEP // 2:
+        wanted = round(float(f"{score:.{SHOWN}f}") * 10**SHOWN)
+        near += 1 if near < wanted * _STEP else -1
     return near
+
+
+_STEP = SCORE_UNIT // 10**SHOWN
 
 
 def _benchmark(benchmark: Benchmark) -> dict[str, Any]:

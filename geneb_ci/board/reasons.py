@@ -170,12 +170,13 @@ def _elsewhere(
     """Return a sentence on the best of these over all categories, if it is another model."""
     if advice.need.category is None:
         return []
-    board, chosen = known.board, set(places)
-    overall = next(k for k in board.best_first("macro") if k in chosen)
+    board, macro = known.board, known.board.scores["macro"].values[list(places)]
+    highest = [places[n] for n in (macro == macro.max()).nonzero()[0].tolist()]
+    overall = min(highest, key=lambda k: (board.params[k], board.models[k]))
     if board.models[overall] == best.model:
         return []
     values = board.scores[advice.need.category].values
-    place = 1 + sum(values[k] > values[overall] for k in places)
+    place = 1 + int((values[list(places)] > values[overall]).sum())
     return [
         f"The best of them over all categories, `{board.models[overall]}`, is number {place} here."
     ]

@@ -31,7 +31,7 @@ from geneb_ci.board.advice import (
     read_built,
 )
 from geneb_ci.board.columns import Entry
-from geneb_ci.board.decisions import Floats, ScoreColumn, compared, intervals_of, losses
+from geneb_ci.board.decisions import Bools, Floats, ScoreColumn, compared, intervals_of, losses
 from geneb_ci.board.diagnostics.shape import DiagnosedScore, Ranks, Shared
 from geneb_ci.board.reasons import reasons_of
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD
@@ -64,10 +64,20 @@ def recommendations(
     rows = list(entries)
     known = {regime: known_of(rows, intervals, regime) for regime in benchmark.regimes}
     categories = (None, *benchmark.category_order)
-    advice = [
-        advise(ModelRequest(category=c, regime=r, max_params=s, evidence=e), known[r])
-        for r, c, s, e in itertools.product(benchmark.regimes, categories, SIZES, EVIDENCES)
-    ]
+    advice: list[Advice] = []
+    for regime in benchmark.regimes:
+        meets = {
+            limits: _meeting(known[regime], *limits)
+            for limits in itertools.product(SIZES, EVIDENCES)
+        }
+        for category in categories:
+            ordered = np.array(known[regime].board.best_first(category or "macro"), dtype=int)
+            for (size, evidence), met in meets.items():
+                need = ModelRequest(
+                    category=category, regime=regime, max_params=size, evidence=evidence
+                )
+                places = ordered[met[ordered]].tolist()
+                advice.append(_advised(need, known[regime], MARGIN, places))
     return Recommendations(
         schema_version="2.0",
         benchmark=AdvisedBenchmark(name=benchmark.name, sha256=benchmark.sha256),
@@ -78,15 +88,21 @@ def recommendations(
 
 def advise(need: ModelRequest, known: AdviceFacts, margin: float = MARGIN) -> Advice:
     """Choose among the models that meet size and evidence, for a category that the board has."""
+    met = _meeting(known, need.max_params, need.evidence)
+    places = [k for k in known.board.best_first(need.category or "macro") if met[k]]
+    return _advised(need, known, margin, places)
+
+
+def _advised(need: ModelRequest, known: AdviceFacts, margin: float, places: list[int]) -> Advice:
+    """Choose among the models that meet size and evidence: `places`, best first."""
     board, name = known.board, need.category or "macro"
-    places = [k for k in board.best_first(name) if _meets(board, known, need, k)]
     if not places:
         none = Advice(
             need=need, margin=margin, considered=0, recommended=None, best=None, could_be_best=[],
             within_margin=None, on_average=None, why=[],
         )  # fmt: skip
         return none.model_copy(update={"why": reasons_of(none, known, ())})
-    chooser = _Chooser(known, name, places)
+    chooser = _Chooser(known, name, places, margin)
     best = places[0]
     within = chooser.smallest(chooser.losses.bound, margin)
     recommended = best if within is None else within
@@ -127,27 +143,37 @@ def advise_rows(
     return advise(exact, known_of(rows, found, exact.regime), margin)
 
 
-def _meets(board: RegimeScores, known: AdviceFacts, need: ModelRequest, k: int) -> bool:
-    if need.max_params is not None and board.params[k] > need.max_params:
-        return False
-    least = None if need.evidence is None else Evidence(need.evidence)
-    return has_evidence(known.evidence[board.models[k]], least)
+def _meeting(known: AdviceFacts, max_params: int | None, evidence: str | None) -> Bools:
+    """Return which models of a regime meet size and evidence: (M,)."""
+    least, board = None if evidence is None else Evidence(evidence), known.board
+    enough = {one: has_evidence(one, least) for one in Evidence}
+    return np.array(
+        [
+            enough[known.evidence[model]] and (max_params is None or params <= max_params)
+            for model, params in zip(board.models, board.params, strict=True)
+        ],
+        dtype=bool,
+    )
 
 
 class _Chooser:
-    """Chooses among some models of a regime by one score; the first of them is the best."""
+    """Chooses among some models of a regime by one score; the first of them is the best.
 
-    def __init__(self, known: AdviceFacts, name: str, places: list[int]) -> None:
+    Losses are known of models that lose at most the margin.
+    """
+
+    def __init__(self, known: AdviceFacts, name: str, places: list[int], margin: float) -> None:
         self.known, self.places = known, places
         self.scores = known.board.scores[name]
-        self.losses = losses(self.scores, np.array(places), known.board.critical)
+        self.losses = losses(self.scores, np.array(places), known.board.critical, margin)
         self._low, self._high = intervals_of(self.scores)
 
     def smallest(self, loss: Any, margin: float) -> int | None:
         """Return the smallest model whose loss is within the margin, of equals the best."""
         params = self.known.board.params
-        within = [k for k, one in zip(self.places, loss.tolist(), strict=True) if one <= margin]
-        return min(within, key=lambda k: (params[k], self.places.index(k)), default=None)
+        within = np.flatnonzero(loss <= margin).tolist()
+        place = min(within, key=lambda one: (params[self.places[one]], one), default=None)
+        return None if place is None else self.places[place]
 
     def choice(self, k: int | None) -> Choice | None:
         """Describe a model; None for none."""

@@ -4,10 +4,13 @@ Numpy comes with the extra `build` alone, and is imported where it is needed.
 """
 
 import contextlib
+import hashlib
+import itertools
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import Field, ValidationError, create_model
 
@@ -29,6 +32,9 @@ from geneb_ci.statistics.binary import (
 from geneb_ci.statistics.metrics import Reading, Triple
 from geneb_ci.submission.models import Submission, SubmissionV11
 
+if TYPE_CHECKING:
+    from geneb_ci.check.reuse import Store
+
 EXTRA = frozenset({"numpy", "scipy"})
 
 
@@ -47,6 +53,122 @@ def extra_at_hand(remedy: str = "") -> Iterator[None]:
             f"{error.name} is not installed, and the board's analyses need it",
             f'pip install "geneb-ci[build]"{remedy}',
         ) from error
+
+
+Wanted = tuple[object, Callable[[], bytes]]
+"""Values that a part follows from, which JSON can write, and what makes it."""
+
+
+class Parts:
+    """Parts of a board that follow from given values alone, each kept under a digest of these.
+
+    They lie in the folder of results of checks, in one file for each state of the code. What is
+    not there, was cut or belongs elsewhere is made again.
+    """
+
+    def __init__(self, store: "Store | None" = None) -> None:
+        self._store = store if store is not None and store.folder is not None else None
+        self._root = "" if self._store is None else _code()
+        self._found: dict[str, bytes] = {}
+        self._used: dict[str, bytes] = {}
+        self._is_changed = False
+        if self._store is not None:
+            self._load(self._store.load(self._name) or b"")
+
+    @property
+    def _name(self) -> str:
+        return f"{self._root}-board"
+
+    def taken(self, wanted: Sequence[Wanted]) -> list[bytes]:
+        """Return each part, as it is kept or else as it is made; many are made by processes."""
+        if self._store is None:
+            return [make() for _, make in wanted]
+        keys = [hashlib.sha256(json.dumps(known).encode()).hexdigest() for known, _ in wanted]
+        for key in keys:
+            if key in self._found:
+                self._used.setdefault(key, self._found[key])
+        missing = {
+            k: make for k, (_, make) in zip(keys, wanted, strict=True) if k not in self._used
+        }
+        if missing:
+            self._is_changed = True
+            self._used |= zip(missing, _made(list(missing.values())), strict=True)
+        return [self._used[key] for key in keys]
+
+    def _load(self, body: bytes) -> None:
+        head, _, rest = body.partition(b"\n")
+        try:
+            sizes = json.loads(head)
+            ends = list(itertools.accumulate(sizes.values()))
+            if ends and ends[-1] == len(rest):
+                starts = [0, *ends[:-1]]
+                self._found = {k: rest[a:b] for k, a, b in zip(sizes, starts, ends, strict=True)}
+        except (ValueError, TypeError, AttributeError):
+            self._found = {}
+
+    def save(self) -> None:
+        """Keep what this build used, then what earlier ones did, as far as there is room."""
+        if self._store is None or not self._is_changed:
+            return
+        kept, room = {}, PARTS_BYTES_MAX
+        for key, part in (self._used | self._found).items():
+            room -= len(part)
+            if room < 0:
+                break
+            kept[key] = part
+        sizes = json.dumps({key: len(part) for key, part in kept.items()}).encode()
+        self._store.save(self._name, b"\n".join([sizes, b"".join(kept.values())]))
+
+
+NO_PARTS = Parts()
+PARTS_BYTES_MAX = 240_000_000
+"""Of all parts together: a row has 20 kB, and a file of the store at most 256 MB."""
+
+
+_makers: list[Callable[[], bytes]] = []
+"""Of the process that makes parts: they were there before the processes parted."""
+
+
+def _made(makers: list[Callable[[], bytes]]) -> Iterator[bytes]:
+    """Yield what is made, in order, by processes where it is much; alone where one is killed."""
+    from geneb_ci.check.reuse import MANY_FILES, jobs_for
+
+    done, jobs = 0, jobs_for(len(makers))
+    if jobs > 1:
+        import multiprocessing  # 30 ms that one process does not need
+        from concurrent.futures import ProcessPoolExecutor
+        from concurrent.futures.process import BrokenProcessPool
+
+        if "fork" in multiprocessing.get_all_start_methods():
+            fork = multiprocessing.get_context("fork")
+            _makers[:] = makers
+            try:
+                with ProcessPoolExecutor(jobs, mp_context=fork) as pool:
+                    for one in pool.map(_make, range(len(makers)), chunksize=MANY_FILES // 4):
+                        yield one
+                        done += 1
+            except BrokenProcessPool:
+                pass
+            finally:
+                _makers.clear()
+    yield from (make() for make in makers[done:])
+
+
+def _make(number: int) -> bytes:
+    return _makers[number]()
+
+
+def _code() -> str:
+    """Return a digest of the code that makes boards, its templates, and what checks depend on."""
+    from geneb_ci import __version__
+    from geneb_ci.check.reuse import code_digest
+
+    found = hashlib.sha256(f"{code_digest()} {__version__}".encode())
+    folder = Path(__file__).parent
+    for path in sorted(one for one in folder.rglob("*.*") if one.suffix != ".pyc"):
+        raw = path.read_bytes()
+        found.update(f"\0{path.relative_to(folder).as_posix()}\0{len(raw)}\0".encode() + raw)
+    return found.hexdigest()
 
 
 LEADERBOARD, TASKS = "leaderboard.json", "leaderboard_tasks.json"

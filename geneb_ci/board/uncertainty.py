@@ -7,15 +7,16 @@ Scores are MCC. Variances of cells come from `variance`, what follows from them 
 The method, what it assumes and what it cannot know: docs/uncertainty.md.
 """
 
+import functools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.decisions import ScoreColumn, critical, intervals_of, ranks, rounded_up
-from geneb_ci.board.rows import category_means, mean, ranked_regimes
+from geneb_ci.board.rows import NO_PARTS, Parts, category_means, mean, ranked_regimes
 from geneb_ci.board.variance import Floats, cells_of
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.receipt.seen import SharedErrors, Triangle
@@ -80,10 +81,11 @@ class RegimeScores(NamedTuple):
 
     def best_first(self, name: str) -> list[int]:
         """Return the places of the models by one score; the smaller of equals first, then by id."""
-        values = self.scores[name].values
-        return sorted(
-            range(len(self.models)), key=lambda k: (-values[k], self.params[k], self.models[k])
-        )
+        by_id = sorted(range(len(self.models)), key=self.models.__getitem__)
+        params = np.array(self.params, dtype=float)[by_id]
+        order = np.lexsort((params, -self.scores[name].values[by_id]))
+        found: list[int] = np.array(by_id, dtype=int)[order].tolist()
+        return found
 
 
 class RegimeIntervals(NamedTuple):
@@ -110,7 +112,11 @@ class Intervals(NamedTuple):
 
 
 def intervals(
-    entries: Iterable[Entry], benchmark: Benchmark, *, regimes: Iterable[str] | None = None
+    entries: Iterable[Entry],
+    benchmark: Benchmark,
+    *,
+    regimes: Iterable[str] | None = None,
+    parts: Parts = NO_PARTS,
 ) -> Intervals:
     """Return errors, intervals and ranks of all models that are ranked, in some or all regimes.
 
@@ -120,11 +126,14 @@ def intervals(
     Raises BadConfiguration when the benchmark does not know the size of a task's test split.
     """
     listed = list(entries)
+    kept = {id(entry.submission): entry.sha256 for entry in listed}
     rows = [entry.submission for entry in listed]
     noted = next((entry.shared for entry in listed if entry.shared is not None), None)
     found = {}
     for regime in benchmark.regimes if regimes is None else regimes:
-        board = regime_scores(rows, regime, benchmark, noted)
+        board = regime_scores(
+            rows, regime, benchmark, noted, functools.partial(_kept_scores, kept, parts)
+        )
         stood = {name: standings(board, name) for name in board.scores}
         found[regime] = RegimeIntervals(
             board=board,
@@ -142,15 +151,17 @@ def regime_scores(
     regime: str,
     benchmark: Benchmark,
     noted: SharedErrors | None = None,
+    scored: Callable[[list[Submission], str, Benchmark], list[RowScores]] | None = None,
 ) -> RegimeScores:
     """Return what decisions in a regime are made from: the rows that have every task of it.
 
-    `noted` is what errors of rows with published predictions share.
+    `noted` is what errors of rows with published predictions share, `scored` gives the scores of
+    rows where that is not `row_scores`.
     Raises BadConfiguration when the benchmark does not know the size of a task's test split.
     """
     ranked = [row for row in rows if regime in ranked_regimes(row, benchmark)]
     ranked.sort(key=lambda row: (row.model_id.lower(), row.model_id))
-    found = [row_scores(row, regime, benchmark) for row in ranked]
+    found = (scored or _all_scores)(ranked, regime, benchmark)
     places = noted.places(ranked) if noted is not None else [None] * len(ranked)
     triangles = noted.regimes.get(regime, {}) if noted is not None else {}
     return RegimeScores(
@@ -243,6 +254,44 @@ def row_scores(submission: Submission, regime: str, benchmark: Benchmark) -> Row
         tuple(freedom),
         ScoreColumn(cells.scores, cells.variance, alone),
         cells.has_seeds,
+    )
+
+
+def _all_scores(rows: list[Submission], regime: str, benchmark: Benchmark) -> list[RowScores]:
+    return [row_scores(row, regime, benchmark) for row in rows]
+
+
+def _kept_scores(
+    digests: Mapping[int, str],
+    parts: Parts,
+    rows: list[Submission],
+    regime: str,
+    benchmark: Benchmark,
+) -> list[RowScores]:
+    """Return what `row_scores` gives for each row, kept for the bytes of the row."""
+    if not all(digests[id(row)] for row in rows):
+        return _all_scores(rows, regime, benchmark)
+    known = ["scores", benchmark.sha256, regime]
+    raws = parts.taken(
+        [
+            ([*known, digests[id(row)]], functools.partial(_packed, row, regime, benchmark))
+            for row in rows
+        ]
+    )
+    return [_unpacked(raw, names_of(benchmark)) for raw in raws]
+
+
+def _packed(submission: Submission, regime: str, benchmark: Benchmark) -> bytes:
+    one = row_scores(submission, regime, benchmark)
+    told = [*one.values, *one.variance, *one.freedom, float(one.has_seeds)]
+    return np.concatenate([told, *one.tasks[:3]]).tobytes()
+
+
+def _unpacked(raw: bytes, names: tuple[str, ...]) -> RowScores:
+    told, tasks = np.split(np.frombuffer(raw, dtype=float), [3 * len(names) + 1])
+    values, variance, freedom = (tuple(part) for part in told[:-1].reshape(3, -1).tolist())
+    return RowScores(
+        names, values, variance, freedom, ScoreColumn(*tasks.reshape(3, -1)), bool(told[-1])
     )
 
 

@@ -130,11 +130,22 @@ def server(folder: Path, port: int) -> "ThreadingHTTPServer":
     help="Also write diagnostics.json and recommendations.json; needs the extra `build`.",
 )
 @click.option(
+    "--parquet",
+    is_flag=True,
+    help="Also write models.parquet and scores.parquet; needs the extra `parquet`.",
+)
+@click.option(
     "--at", "commit", metavar="COMMIT", help="Rebuild every published file of this commit."
 )
-@click.option("--no-cache", is_flag=True, help="Neither use nor keep results of earlier checks.")
+@click.option("--no-cache", is_flag=True, help="Neither use nor keep what earlier runs computed.")
 def build_command(
-    folder: Path | None, out: Path, commit: str | None, *, more: bool, no_cache: bool
+    folder: Path | None,
+    out: Path,
+    commit: str | None,
+    *,
+    more: bool,
+    parquet: bool,
+    no_cache: bool,
 ) -> int:
     """Rebuild leaderboard.json, leaderboard_tasks.json and the page from the submissions of FOLDER.
 
@@ -143,17 +154,27 @@ def build_command(
     With --at, every published file is rebuilt from the tree of a commit of this repository.
     """
     if commit is not None:
-        if folder is not None or not more:
-            extra = "FOLDER" if folder is not None else "--no-diagnostics"
+        if folder is not None or not more or parquet:
+            option = "--parquet" if parquet else "--no-diagnostics"
+            extra = "FOLDER" if folder is not None else option
             raise UsageProblem(f"{extra} and --at exclude each other", f"leave {extra} out")
         return _at(commit, out)
-    return _build(folder, out, more=more, cache=not no_cache)
+    return _build(folder, out, more=more, parquet=parquet, cache=not no_cache)
 
 
-def _build(folder: Path | None, out: Path, *, more: bool, cache: bool = True) -> int:
+def _build(
+    folder: Path | None, out: Path, *, more: bool, parquet: bool = False, cache: bool = True
+) -> int:
     """Write the board of a folder and its page, say so, and return the exit code."""
     try:
-        board = build(folder, diagnostics=more, out=out, cache=cache, progress=watch_checks)
+        board = build(
+            folder,
+            diagnostics=more,
+            parquet=parquet,
+            out=out,
+            cache=cache,
+            progress=watch_checks,
+        )
     except SubmissionsRefused as error:
         from geneb_ci.cli.repository import refused  # 0.1 s
 

@@ -124,19 +124,32 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
 def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write files, each whole or not at all: under a temporary name, then renamed.
 
+    A file that has these bytes already is left as it is.
     Raises UsageProblem where another folder helps, MachineFault where the disk is full or fails.
     """
     staged: list[tuple[Path, Path]] = []
+
+    def stage(name: str) -> None:
+        handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name}.")
+        staged.append((Path(temporary), folder / name))
+        with open(handle, "wb") as stream:  # noqa: PTH123 (a descriptor has no Path)
+            stream.write(files[name])
+            stream.flush()
+            os.fsync(stream.fileno())
+        Path(temporary).chmod(MODE)
+
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, content in files.items():
-            handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name}.")
-            staged.append((Path(temporary), folder / name))
-            with open(handle, "wb") as stream:  # noqa: PTH123 (a descriptor has no Path)
-                stream.write(content)
-                stream.flush()
-                os.fsync(stream.fileno())
-            Path(temporary).chmod(0o644)
+        changed = [name for name, content in files.items() if not _has(folder / name, content)]
+        if len(changed) < WRITERS:
+            for name in changed:
+                stage(name)
+        else:
+            from concurrent.futures import ThreadPoolExecutor  # 10 ms that few files do not need
+
+            with ThreadPoolExecutor(WRITERS) as pool:
+                for _ in pool.map(stage, changed):
+                    pass
         for temporary_path, path in staged:
             temporary_path.replace(path)
     except OSError as error:
@@ -146,6 +159,24 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
             temporary_path.unlink(missing_ok=True)
 
 
+WRITERS = 8
+"""Files that are flushed at once: a disk takes eight in little more time than one."""
+
+
+def _has(path: Path, content: bytes) -> bool:
+    """Whether a regular file, no link, has these bytes and may be read by everybody."""
+    try:
+        status = path.lstat()
+        is_like = stat.S_ISREG(status.st_mode) and stat.S_IMODE(status.st_mode) == MODE
+        if not is_like or status.st_size != len(content):
+            return False
+        return read_regular(path, len(content), links=False) == content
+    except (OSError, NotReadable):
+        return False
+
+
+MODE = 0o644
+"""Of files that are published."""
 DEPTH_MAX = 50
 """Deeper values are left to the stricter parser, which has a limit of its own; ours have six."""
 

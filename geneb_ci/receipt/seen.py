@@ -14,7 +14,6 @@ from pydantic import Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from geneb_ci.common.config import Layout, benchmark_of
-from geneb_ci.common.download import length_there
 from geneb_ci.common.errors import BadConfiguration, GenebError
 from geneb_ci.common.files import NotReadable, lies_there, read_regular, write_whole
 from geneb_ci.common.types import Hex64, StrictModel, first_error
@@ -106,6 +105,8 @@ def missing_files(receipt: EmbeddingReceipt) -> str:
 
     Only sizes are compared: `geneb-ci receipt verify` compares digests.
     """
+    from geneb_ci.common.download import length_there  # http.client: 20 ms that a board needs not
+
     try:
         origin = published_at(receipt.location)
         for task, said in receipt.tasks.items():

@@ -2,6 +2,7 @@
 
 import csv
 import hashlib
+import importlib.util
 import io
 import json
 import re
@@ -11,9 +12,10 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from geneb_ci.board.columns import COLUMNS
-from geneb_ci.board.site.inputs import Site
+from geneb_ci.board.columns import COLUMNS, Entry
+from geneb_ci.board.site.inputs import Built, Site, site_of
 from geneb_ci.board.site.links import HARNESS, HUB, LICENCE, PAPER
+from geneb_ci.common.config import Layout, benchmark_of
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.files import NotReadable, read_regular
 from geneb_ci.common.types import Count, Hex40, Hex64, StrictModel, first_error
@@ -139,6 +141,19 @@ def _csv_cell(value: object) -> object:
     if isinstance(value, str) and FORMULA.match(value):
         return MARK + value
     return "" if value is None else value
+
+
+def require_parquet() -> None:
+    """Raise UsageProblem where the extra that writes Parquet is not installed."""
+    if importlib.util.find_spec("pyarrow") is None:
+        raise UsageProblem(
+            "pyarrow is not installed, and Parquet needs it", 'pip install "geneb-ci[parquet]"'
+        )
+
+
+def parquet_of(entries: Iterable[Entry], layout: Layout) -> dict[str, bytes]:
+    """Return the two tables of a board that is no published commit as Parquet, by file name."""
+    return dict(parquet_files(site_of(entries, {}, benchmark_of(layout), layout, Built())))
 
 
 def parquet_files(site: Site) -> Iterator[tuple[str, bytes]]:

@@ -69,7 +69,8 @@ class BuiltBoard:
     """The board of a folder of submissions."""
 
     files: Mapping[str, bytes]
-    """Name to content: leaderboard.json, leaderboard_tasks.json and, with diagnostics, two more."""
+    """Name to content: leaderboard.json, leaderboard_tasks.json and, with diagnostics, two more;
+    models.parquet and scores.parquet where they were asked for."""
     models: int
     """How many rows it has."""
     unranked: tuple[str, ...]

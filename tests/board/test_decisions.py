@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 from scipy.stats import norm, studentized_range, t
 
+from geneb_ci.board import decisions
 from geneb_ci.board.decisions import (
     CONFIDENCE,
     ScoreColumn,
@@ -227,3 +228,45 @@ def test_seeds_widen_what_they_are_part_of():
     # Satterthwaite: four degrees of freedom for half of the variance are sixteen for the whole.
     wide = float(stretched(3.0, np.float64(16.0))) * math.sqrt(0.0008)
     assert found.high - found.low == pytest.approx(2 * wide)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 90), st.booleans(), st.booleans())
+@settings(max_examples=25, deadline=None)
+def test_groups_and_few_pairs_decide_as_all_pairs_do(seed, count, seeds, alike):
+    rng = np.random.default_rng(seed)
+    values = np.round(rng.normal(0.5, 0.05, count), int(rng.integers(2, 9)))
+    variance = rng.uniform(0.001, 0.02, count) ** 2 * (rng.random(count) > 0.1)
+    # What seeds spread is shared by nobody: covariances stand for rows without.
+    freedom = np.where(
+        rng.random(count) < 0.5 * (seeds and not alike), rng.uniform(4, 60, count), np.inf
+    )
+    shared = None
+    if alike:
+        half = np.tril(rng.random((count, count)) < 0.2, -1)
+        shared = (half + half.T) * 0.9 * np.sqrt(variance[:, None] * variance)
+    scores, c = ScoreColumn(values, variance, freedom, shared), critical(rounded_up(count))
+    above = better(scores, c)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(decisions, "GROUPED_MIN", 0)
+        patch.setattr(decisions, "GROUP", int(rng.integers(1, 20)))
+        patch.setattr(decisions, "PAIRS_AT_ONCE", int(rng.integers(1, 500)))
+        patch.setattr(decisions, "FACTORS_AT_ONCE", int(rng.integers(1, 9000)))
+        found = ranks(scores, c)
+        assert found.low.tolist() == (1 + above.sum(axis=0)).tolist()
+        assert found.high.tolist() == (count - above.sum(axis=1)).tolist()
+        among = rng.permutation(count)[: int(rng.integers(1, count + 1))]
+        won = above[np.ix_(among, among)].any(axis=0)
+        best = could_be_best(scores, among, c)
+        assert sorted(best.tolist()) == sorted(among[~won].tolist())
+        every, some = (losses(scores, among, c, most) for most in (math.inf, 0.01))
+    told = np.isfinite(some.bound)
+    assert (some.bound[told] == every.bound[told]).all()
+    assert (every.bound[~told] > 0.01).all()
+    at = np.linspace(-1, 2, 30_001)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        product = np.ones(len(at))
+        for k in among:
+            steep = (at - values[k]) / math.sqrt(variance[k]) if variance[k] else None
+            product *= np.where(at >= values[k], 1.0, 0.0) if steep is None else ndtr(steep)
+    wanted = 2 - float(np.trapezoid(product, at))
+    assert expected_maximum(scores, among) == pytest.approx(wanted, abs=1e-4)

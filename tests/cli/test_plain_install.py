@@ -53,6 +53,7 @@ NEEDS = {
     "label": "",
     "build --out out --no-diagnostics": "",
     "build --out board": "build",
+    "build --parquet --out board": "parquet",
     "serve": "build",
     "recommend": "build",
     "findings": "build",

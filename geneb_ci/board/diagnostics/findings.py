@@ -8,15 +8,17 @@ whose extractor has a published defect. docs/diagnostics.md lists the figures.
 """
 
 import bisect
-import itertools
 import math
 import operator
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from geneb_ci.board.diagnostics.shape import Figure, FigurePart
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS, mean
+
+if TYPE_CHECKING:
+    from geneb_ci.board.decisions import Floats, Places
 
 Scope = Literal["paper", "board", "exclusions"]
 SCOPES: tuple[Scope, ...] = ("paper", "board", "exclusions")
@@ -271,15 +273,37 @@ def _winner_changes(rows: Rows, used: Mapping[str, Any]) -> Computed:
     return (len(parts) if names else None), parts
 
 
+PAIRS_MAX = 10_000
+"""Pairs that a figure lists, the widest: ten thousand models have ten millions, 1 GB of text."""
+
+
 def _small_beats_large(rows: Rows, used: Mapping[str, Any]) -> Computed:
-    regime = used["regime"]
-    sized = [row for row in rows if row.params and regime in row.macro]
-    found = []
-    for small, large in itertools.permutations(sized, 2):
-        ahead = small.macro[regime] - large.macro[regime]
-        if used["times"] * (small.params or 0) <= (large.params or 0) and ahead > 0:
-            found.append(FigurePart(name=f"{small.model} over {large.model}", value=ahead))
-    return len(found), sorted(found, key=lambda part: (-(part.value or 0), part.name))
+    regime, times = used["regime"], used["times"]
+    sized = sorted(
+        (row for row in rows if row.params and regime in row.macro),
+        key=lambda row: row.params or 0,
+    )
+    count, least, small = 0, 0.0, iter(sized)
+    # Scores and ids of the rows that are small beside the present one, and of the next larger row.
+    smaller: list[tuple[float, str]] = []
+    following = next(small, None)
+    found: list[tuple[float, str]] = []
+    for large in sized:
+        while following is not None and times * (following.params or 0) <= (large.params or 0):
+            bisect.insort(smaller, (following.macro[regime], following.model))
+            following = next(small, None)
+        first = bisect.bisect_right(smaller, large.macro[regime], key=operator.itemgetter(0))
+        count += len(smaller) - first
+        for macro, model in reversed(smaller[first:]):
+            ahead = macro - large.macro[regime]
+            if ahead < least:
+                break
+            found.append((-ahead, f"{model} over {large.model}"))
+        if len(found) > 2 * PAIRS_MAX:
+            found = sorted(found)[:PAIRS_MAX]
+            least = -found[-1][0]
+    parts = [FigurePart(name=name, value=-size) for size, name in sorted(found)[:PAIRS_MAX]]
+    return count, parts
 
 
 def _retention(rows: Rows, used: Mapping[str, Any]) -> Computed:
@@ -315,3 +339,55 @@ def _macro_difference(rows: Rows, used: Mapping[str, Any]) -> Computed:
 def _mean_macro(rows: Rows, used: Mapping[str, Any]) -> Computed:
     found = [row.macro[used["regime"]] for row in rows if used["regime"] in row.macro]
     return (mean(found) if found else None), []
+
+
+def taus(columns: "Sequence[Floats]") -> "Floats":
+    """Return Kendall's tau-b of each of K columns of M scores with each other: (K, K).
+
+    NaN where it is not defined: fewer than two models, or all of a column equal. The counts of
+    pairs are whole numbers, so the result does not depend on their order or on the machine.
+    """
+    import numpy as np  # of the extra, and not for the other figures
+
+    count, models = len(columns), len(columns[0])
+    ranks = np.array([np.unique(column, return_inverse=True)[1].reshape(-1) for column in columns])
+    tied = np.array([_tied_pairs(one) for one in ranks])
+    agree = np.zeros((count, count))
+    for k, base in enumerate(ranks):
+        # After Knight (1966): of the pairs that differ in both columns, those that one orders
+        # against the other are its inversions where the rows stand in the order of the other.
+        ordered = np.array([one[np.lexsort((one, base))] for one in ranks[k:]])
+        both = np.array([_tied_pairs(base * np.intp(models) + one) for one in ranks[k:]])
+        differing = models * (models - 1) // 2 - tied[k] - tied[k:] + both
+        agree[k, k:] = agree[k:, k] = differing - 2 * _inversions(ordered)
+    untied = np.sqrt(np.diag(agree))
+    defined_ = (untied[:, None] > 0) & (untied[None, :] > 0)
+    one, other = (np.where(defined_, side, 1.0) for side in (untied[:, None], untied[None, :]))
+    return np.where(defined_, np.clip(agree / one / other, -1.0, 1.0), np.nan)
+
+
+def _tied_pairs(values: "Places") -> int:
+    import numpy as np
+
+    counts = np.unique(values, return_counts=True)[1]
+    return int((counts * (counts - 1) // 2).sum())
+
+
+def _inversions(columns: "Places") -> "Places":
+    """Return how many pairs of each of K columns (K, M) fall, by sorting ever wider blocks."""
+    import numpy as np
+
+    width, (count, length) = 1, columns.shape
+    size = 1 << max(0, length - 1).bit_length()
+    rest = np.full((count, size - length), columns.max(initial=0), dtype=columns.dtype)
+    blocks = np.concatenate([columns, rest], axis=1)
+    found = np.zeros(count, dtype=np.intp)
+    while width < size:
+        blocks = blocks.reshape(count, -1, 2 * width)
+        order = np.argsort(blocks, axis=2, kind="stable")
+        # Where those of the right half come to stand says how many of the left one they pass.
+        stood = np.where(order >= width, np.arange(2 * width), 0).sum(axis=(1, 2))
+        found += blocks.shape[1] * (width * width + width * (width - 1) // 2) - stood
+        blocks = np.take_along_axis(blocks, order, axis=2)
+        width *= 2
+    return found

@@ -10,9 +10,9 @@ import numpy as np
 
 from geneb_ci.board.advice import MARGIN
 from geneb_ci.board.columns import Entry
-from geneb_ci.board.decisions import CONFIDENCE, Floats, compared, taus
+from geneb_ci.board.decisions import CONFIDENCE, Floats, compared
 from geneb_ci.board.diagnostics import shape
-from geneb_ci.board.diagnostics.findings import SCOPES, figure_rows, figures_of
+from geneb_ci.board.diagnostics.findings import SCOPES, figure_rows, figures_of, taus
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS, leaderboards, mean
 from geneb_ci.board.uncertainty import ByModel, Intervals, RegimeIntervals, RegimeScores
 from geneb_ci.board.variance import OVERLAP

@@ -5,10 +5,12 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
+from geneb_ci.audit.record import record_files
 from geneb_ci.board.columns import Entry
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.config import Layout
@@ -111,6 +113,27 @@ class Standing(NamedTuple):
     rank_high: int | None = None
 
 
+def score_cell(standing: Standing | None, ends: tuple[float, float] = (0.0, 1.0)) -> str:
+    """Return the cell of a score with its interval, coloured on a scale between two ends."""
+    if standing is None:
+        return '<td class="none">not ranked</td>'
+    score, low, high, *_ = standing
+    interval = "" if low is None else f"<small>{low:.3f} to {high:.3f}</small>"
+    text = f"{score:.3f}{interval}"
+    if "-" in text:
+        interval = interval and f"<small>{score_text(low)} to {score_text(high)}</small>"
+        text = f"{score_text(score)}{interval}"
+    return f'<td class="heat {heat(score, ends)}">{text}</td>'
+
+
+def heat(score: float, ends: tuple[float, float]) -> str:
+    """Return the class of the colour of a score, on a scale from the lowest to the highest."""
+    low, high = ends
+    step = int((score - low) / (high - low) * HEAT_STEPS) if high > low else 0
+    return f"h{min(max(step, 0), HEAT_STEPS - 1)}"
+
+
+HEAT_STEPS = 16
 MACRO, MICRO = "macro", "micro"
 
 
@@ -151,6 +174,11 @@ class Site:
         return {e.submission.model_id: e for e in self.entries}
 
     @functools.cached_property
+    def name_cells(self) -> dict[tuple[str, str], Markup]:
+        """Model and root of a page to the cell that names the model, as they are made."""
+        return {}
+
+    @functools.cached_property
     def names(self) -> dict[str, str]:
         """Model id to the name that is shown."""
         return {e.submission.model_id: e.submission.meta.display for e in self.entries}
@@ -178,9 +206,9 @@ class Site:
         found = self.values.get("diagnostics.json")
         return {} if found is None else found["ranks"]
 
-    def is_ranked(self, model: str, regime: str) -> bool:
-        """Whether a model has every score of a regime."""
-        return model in self._rows[regime]
+    def ranked(self, regime: str) -> int:
+        """Return how many models have every score of a regime."""
+        return len(self._rows[regime])
 
     def mean(self, model: str, regime: str, column: str, metric: str) -> float | None:
         """Return the score of a model in `macro`, `micro` or a category; None if not ranked."""
@@ -205,15 +233,45 @@ class Site:
             return Standing(score)
         return Standing(score, one["low"], one["high"], one["rank_low"], one["rank_high"])
 
-    def task(self, model: str, regime: str, task: str) -> Standing | None:
-        """Return score and interval of a task by the primary metric; None if not ranked."""
+    def tasks(self, model: str, regime: str) -> list[Standing | None]:
+        """Return score and interval of each task by the primary metric; None if not ranked."""
         row = self._task_rows[regime].get(model)
         if row is None:
-            return None
-        score = float(row[f"task_{self.benchmark.primary_metric}"][task])
+            return [None] * len(self.benchmark.tasks)
         ranks = self._ranks.get(regime)
-        ends = ranks["tasks"][task].get(model) if ranks is not None else None
-        return Standing(score) if ends is None else Standing(score, *ends)
+        scores = row[f"task_{self.benchmark.primary_metric}"]
+        if ranks is None:
+            return [Standing(scores[task]) for task in self.benchmark.task_ids]
+        of, alone = ranks["tasks"], (None, None)
+        return [
+            Standing(scores[task], *of[task].get(model, alone)) for task in self.benchmark.task_ids
+        ]
+
+    @functools.cached_property
+    def task_cells(self) -> dict[str, dict[str, Markup]]:
+        """Model to task to its cells in every regime, for the pages of both."""
+        tasks, regimes = self.benchmark.task_ids, self.benchmark.regimes
+        found = {}
+        for model in self.names:
+            columns = [[score_cell(one) for one in self.tasks(model, regime)] for regime in regimes]
+            cells = map("".join, zip(*columns, strict=True))
+            found[model] = dict(zip(tasks, map(Markup, cells), strict=True))
+        return found
+
+    @functools.cached_property
+    def records(self) -> dict[str, list[Path]]:
+        """Model id to the audit records in its folder."""
+        found: dict[str, list[Path]] = {}
+        for path in record_files(self.layout.audits) if self.layout.audits else ():
+            found.setdefault(path.parent.name, []).append(path)
+        return found
+
+    def best_in(self, task: str) -> list[str]:
+        """Return the models by their score of a task in the first regime, the best first."""
+        rows = self._task_rows[self.benchmark.regimes[0]]
+        metric = f"task_{self.benchmark.primary_metric}"
+        scores = {m: rows[m][metric][task] if m in rows else None for m in self.names}
+        return self.best_first(self.names, scores)
 
     def best_first(self, models: Iterable[str], scores: Mapping[str, float | None]) -> list[str]:
         """Return models by score, the best first, those without a score last."""

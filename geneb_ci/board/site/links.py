@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
-from geneb_ci.audit.record import record_files
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.site.inputs import Site, tex
 from geneb_ci.common.benchmark import Benchmark
@@ -102,19 +101,19 @@ def mark_links(entry: Entry, root: str) -> list[Link]:
 
 
 def row_links(
-    model: str, layout: Layout, links: RepositoryLinks, events: list[Mapping[str, Any]]
+    model: str, site: Site, links: RepositoryLinks, events: list[Mapping[str, Any]]
 ) -> list[Link]:
     """Return links to the files and commits that make a row."""
     found: list[Link] = []
+    layout = site.layout
     for text, folder, ending in (
         ("Submission", layout.submissions, "json"),
         ("Model card", layout.cards, "md"),
         ("Entry in the model registry", layout.policy and layout.policy / "models", "toml"),
     ):
         found += links.file(text, folder / f"{model}.{ending}" if folder else None)
-    for path in record_files(layout.audits) if layout.audits else ():
-        if path.parent.name == model:
-            found += links.file(f"Audit record {path.stem[:12]}", path)
+    for path in site.records.get(model, ()):
+        found += links.file(f"Audit record {path.stem[:12]}", path)
     for event in events:
         found += links.event(event)
     found += links.issue("Dispute this row", "dispute.yml")

@@ -258,10 +258,8 @@ def rank_words(model: str, site: Site) -> str:
         return "not ranked"
     if standing.rank_low is None or standing.rank_high is None:
         return f"macro {site.benchmark.primary_metric} {score_text(standing.score)}"
-    ranked = sum(
-        site.is_ranked(e.submission.model_id, site.benchmark.regimes[0]) for e in site.entries
-    )
-    return f"rank {range_text(standing.rank_low, standing.rank_high)} of {ranked}"
+    ranks = range_text(standing.rank_low, standing.rank_high)
+    return f"rank {ranks} of {site.ranked(site.benchmark.regimes[0])}"
 
 
 def _width(text: str) -> int:

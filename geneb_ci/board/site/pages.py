@@ -1,10 +1,13 @@
 """The content of each page: what its template shows, without markup."""
 
-from collections.abc import Iterator, Mapping
+import dataclasses
+import functools
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from geneb_ci.board.columns import Entry
-from geneb_ci.board.site.inputs import MACRO, MICRO, Site, Standing, score_text
+from geneb_ci.board.site.inputs import MACRO, MICRO, Built, Site, Standing, score_text
 from geneb_ci.board.site.links import (
     MARKS,
     Link,
@@ -81,14 +84,47 @@ def page(
     return Page(path, template, content)
 
 
-def all_pages(site: Site) -> Iterator[Page]:
-    """Yield every page of a board."""
-    facts = task_facts(site)
+MadeLater = tuple[str, list[Any], Callable[[], Page]]
+"""Path of a page, all values that its bytes follow from if they are known, and its content."""
+
+
+def model_pages(site: Site) -> Iterator[MadeLater]:
+    """Yield the page and the badge of each model."""
+    site_known = [site.benchmark.sha256, site.layout.site, site.layout.repository]
+    ranked = [site.ranked(regime) for regime in site.benchmark.regimes]
     for entry in site.entries:
-        yield model_page(entry, site)
         model = entry.submission.model_id
+        known = _known_of(entry, site) if entry.sha256 and site.built == Built() else None
+        yield (
+            f"models/{model}.html",
+            [] if known is None else ["model", *site_known, ranked, *known],
+            functools.partial(model_page, entry, site),
+        )
         badge = badge_of(model, entry.evidence, site)
-        yield Page(f"badges/{model}.svg", "badge.svg", {"badge": badge})
+        content = {"badge": badge}
+        path = f"badges/{model}.svg"
+        yield path, ["badge", badge], functools.partial(Page, path, "badge.svg", content)
+
+
+def _known_of(entry: Entry, site: Site) -> list[Any]:
+    """Return what a model's page says of a row: its file's digest stands for what that has."""
+    model, regimes = entry.submission.model_id, site.benchmark.regimes
+    registered = site.registry.raw(model)
+    aside = dataclasses.replace(entry, submission=None, shared=None)  # type: ignore[arg-type]
+    columns = (MACRO, MICRO, *site.benchmark.category_order)
+    repository = RepositoryLinks(site.layout, site.built.commit)
+    return [
+        repr(aside),
+        None if registered is None else hashlib.sha256(registered).hexdigest(),
+        [[site.standing(model, regime, column) for column in columns] for regime in regimes],
+        site.task_cells[model],
+        row_links(model, site, repository, []),
+    ]
+
+
+def other_pages(site: Site) -> Iterator[Page]:
+    """Yield the pages of a board that are of no single model."""
+    facts = task_facts(site)
     for task in site.benchmark.tasks:
         yield task_page(task, facts.get(task.id, TaskFacts()), site)
     for category in site.benchmark.category_order:
@@ -132,13 +168,13 @@ def model_page(entry: Entry, site: Site) -> Page:
             for column, text, href in columns
         ],
         tasks=[
-            (category, [(t, _cells(model, t, site)) for t in _tasks(category, site)])
+            (category, [(t, site.task_cells[model][t.id]) for t in _tasks(category, site)])
             for category in site.benchmark.category_order
         ],
         snippet=snippet_of(known),
         install=install_of(site.layout.repository),
         links=(
-            ("This row", row_links(model, site.layout, repository, events)),
+            ("This row", row_links(model, site, repository, events)),
             ("The model", model_links(known, submission.meta.url)),
             ("The benchmark", benchmark_links(site.benchmark)),
         ),
@@ -161,15 +197,8 @@ def _tasks(category: str, site: Site) -> list[Task]:
     return [site.benchmark.by_id[task] for task in site.benchmark.categories[category]]
 
 
-def _cells(model: str, task: Task, site: Site) -> list[Standing | None]:
-    return [site.task(model, regime, task.id) for regime in site.benchmark.regimes]
-
-
 def task_page(task: Task, facts: TaskFacts, site: Site) -> Page:
     """Return the page of a task: what it asks, and the score of every model."""
-    first = site.benchmark.regimes[0]
-    cells = {m: _cells(m, task, site) for m in site.names}
-    scores = {m: (s.score if (s := site.task(m, first, task.id)) else None) for m in site.names}
     about = (
         f"{task.label}: {facts.description or 'a classification task'} in the category "
         f"{task.category} of the benchmark {site.benchmark.name}. Scores of {len(site.names)} "
@@ -186,7 +215,7 @@ def task_page(task: Task, facts: TaskFacts, site: Site) -> Page:
         task=task,
         facts=facts,
         links=[data_link(site.benchmark, task.id), *facts.links, *benchmark_links(site.benchmark)],
-        rows=[(m, cells[m]) for m in site.best_first(site.names, scores)],
+        rows=[(m, site.task_cells[m][task.id]) for m in site.best_in(task.id)],
     )
 
 

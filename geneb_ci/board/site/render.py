@@ -2,7 +2,8 @@
 
 import functools
 import uuid
-from collections.abc import Mapping, Sequence
+import zlib
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,9 +12,25 @@ from markupsafe import Markup, escape
 
 from geneb_ci import __version__
 from geneb_ci.board.page import POLICY, pages_style
-from geneb_ci.board.site.inputs import Site, Standing, range_text, score_text, writable
+from geneb_ci.board.rows import NO_PARTS, Parts
+from geneb_ci.board.site.inputs import (
+    Site,
+    Standing,
+    heat,
+    range_text,
+    score_cell,
+    score_text,
+    writable,
+)
 from geneb_ci.board.site.links import LICENCE, benchmark_links, mark_links
-from geneb_ci.board.site.pages import Page, all_pages, page, scores_path, scores_table
+from geneb_ci.board.site.pages import (
+    Page,
+    model_pages,
+    other_pages,
+    page,
+    scores_path,
+    scores_table,
+)
 
 FEED, STYLE = "feed.xml", "pages.css"
 MARKER = b"<!-- scores for readers without scripts -->"
@@ -22,15 +39,21 @@ INDEX_MODELS_MAX = 100
 """Models in the table of index.html; with more, the first load would grow by the whole board."""
 INDEX_MODELS = 50
 """Models in that table on a board with more than INDEX_MODELS_MAX."""
-HEAT_STEPS = 16
 EDITIONS = "v"
 """Folder of the pages that later generations leave in place."""
 
 
-def site_files(site: Site) -> dict[str, bytes]:
+def site_files(site: Site, parts: Parts = NO_PARTS) -> dict[str, bytes]:
     """Return the pages of a board, their style and, if there is a history, the feed."""
     environment = _environment()
-    files = {one.path: _rendered(environment, one) for one in all_pages(site)}
+    listed = list(model_pages(site))
+    wanted = [(known, functools.partial(_packed, make)) for _, known, make in listed if known]
+    kept = map(zlib.decompress, parts.taken(wanted))
+    files = {
+        path: next(kept) if known else _rendered(environment, make())
+        for path, known, make in listed
+    }
+    files |= {one.path: _rendered(environment, one) for one in other_pages(site)}
     files[STYLE] = pages_style()
     if site.built.commit is not None:
         content = {"feed": feed_of(site), "site": site}
@@ -90,6 +113,10 @@ def editions(
     return found
 
 
+def _packed(make: Callable[[], Page]) -> bytes:
+    return zlib.compress(_rendered(_environment(), make()), level=1)
+
+
 def _rendered(environment: jinja2.Environment, one: Page) -> bytes:
     text = environment.get_template(one.template).render(one.content)
     return text.lstrip().encode("utf-8", "replace")
@@ -112,7 +139,6 @@ def _environment() -> jinja2.Environment:
         "licence": LICENCE,
         "data_page": lambda benchmark: benchmark_links(benchmark)[1].address,
         "name_cell": name_cell,
-        "score_cells": score_cells,
         "ranked_cells": ranked_cells,
         "plain_cells": plain_cells,
         "scores_path": scores_path,
@@ -133,7 +159,14 @@ def span(standings: Sequence[Standing | None]) -> tuple[float, float]:
 
 
 def name_cell(model: str, root: str, site: Site) -> Markup:
-    """Return the cell that names a model and links to its page."""
+    """Return the cell that names a model and links to its page; each page has it."""
+    found = site.name_cells.get((model, root))
+    if found is None:
+        found = site.name_cells[model, root] = _name_cell(model, root, site)
+    return found
+
+
+def _name_cell(model: str, root: str, site: Site) -> Markup:
     name = escape(str(writable(site.names[model])))
     marks = ", ".join(
         f'<a href="{escape(link.address)}">{escape(link.text)}</a>'
@@ -146,16 +179,9 @@ def name_cell(model: str, root: str, site: Site) -> Markup:
     )
 
 
-def score_cells(
-    standings: Sequence[Standing | None], ends: tuple[float, float] = (0.0, 1.0)
-) -> Markup:
-    """Return the cells of scores with their intervals."""
-    return Markup("".join(_score_cell(one, ends) for one in standings))  # noqa: S704 (numbers alone)
-
-
 def ranked_cells(standings: Sequence[Standing | None], ends: tuple[float, float]) -> Markup:
     """Return the cells of scores with their intervals, each with the rank range beside it."""
-    cells = "".join(_score_cell(one, ends) + _rank_cell(one) for one in standings)
+    cells = "".join(score_cell(one, ends) + _rank_cell(one) for one in standings)
     return Markup(cells)  # noqa: S704 (numbers alone)
 
 
@@ -170,27 +196,10 @@ def plain_cells(scores: Sequence[float | None], ends: tuple[float, float]) -> Ma
     return Markup("".join(cells))  # noqa: S704 (numbers alone)
 
 
-def _score_cell(standing: Standing | None, ends: tuple[float, float]) -> str:
-    if standing is None:
-        return '<td class="none">not ranked</td>'
-    score, low, high, *_ = standing
-    interval = ""
-    if low is not None:
-        interval = f"<small>{score_text(low)} to {score_text(high)}</small>"
-    return f'<td class="heat {heat(score, ends)}">{score_text(score)}{interval}</td>'
-
-
 def _rank_cell(standing: Standing | None) -> str:
     if standing is None or standing.rank_low is None or standing.rank_high is None:
         return '<td class="none">unknown</td>'
     return f'<td class="number">{range_text(standing.rank_low, standing.rank_high)}</td>'
-
-
-def heat(score: float, ends: tuple[float, float]) -> str:
-    """Return the class of the colour of a score, on a scale from the lowest to the highest."""
-    low, high = ends
-    step = int((score - low) / (high - low) * HEAT_STEPS) if high > low else 0
-    return f"h{min(max(step, 0), HEAT_STEPS - 1)}"
 
 
 def balance(counts: Sequence[int]) -> str:

@@ -1,0 +1,195 @@
+"""Parts of boards that are kept: a build that uses them writes what one without any writes."""
+
+import contextlib
+import functools
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from geneb_ci.board import rows, uncertainty
+from geneb_ci.board.board import board_of, entry_maker, page_of
+from geneb_ci.board.rows import NO_PARTS, Parts
+from geneb_ci.board.site import pages
+from geneb_ci.check import reuse
+from geneb_ci.check.reuse import Store
+from geneb_ci.common.config import find_layout
+from geneb_ci.submission.document import read_document
+from geneb_ci.submission.structure import check_structure
+from tests.check.test_reuse import damaged, repository
+
+ROWS = 3
+REGIMES = 3
+
+
+def small(root: Path) -> Path:
+    """Write a repository of three rows and return its folder."""
+    for path in repository(root)[ROWS:]:
+        path.unlink()
+    return root
+
+
+def built(root: Path, parts: Parts = NO_PARTS) -> dict[str, bytes]:
+    """Return all files of the board of a repository, whatever checks say of its rows."""
+    find_layout.cache_clear()
+    layout = find_layout(root)
+    made, entries = entry_maker(layout), []
+    for path in sorted((root / "submissions").glob("*.json")):
+        document = read_document(path)
+        submission, _ = check_structure(document.value)
+        assert submission is not None
+        entries.append(made(document, submission, ()))
+    board = board_of(entries, layout, parts=parts)
+    return board.files | page_of(entries, board, layout, parts)
+
+
+def edited(root: Path, drawn: random.Random) -> None:
+    """Change one thing that a page or a number may follow from."""
+    listed = sorted((root / "submissions").glob("*.json"))
+    row = drawn.choice(listed)
+    document = json.loads(row.read_bytes())
+    benchmark = root / "schemas/benchmark.json"
+    match drawn.randrange(7):
+        case 0:
+            cell = document["results"]["full"][_first(document)]
+            cell["MCC"] = round(cell["MCC"] - drawn.random() / 100, 6)
+        case 1:
+            document["meta"]["display"] = drawn.choice(["<b>a</b>", "b"])
+        case 2:
+            policy = root / "leaderboard/policy/official.json"
+            value = json.loads(policy.read_bytes())
+            value["files"][row.stem] = "0" * 64
+            policy.write_text(json.dumps(value), encoding="utf-8")
+        case 3:
+            entry = root / f"leaderboard/policy/models/{row.stem}.toml"
+            entry.write_text(
+                f'schema_version = "1.0"\nparams = {drawn.choice([1, 2])}\n', encoding="utf-8"
+            )
+        case 4:
+            value = json.loads(benchmark.read_bytes())
+            value["tasks"][0]["label"] = drawn.choice("ab")
+            benchmark.write_text(json.dumps(value), encoding="utf-8")
+        case 5:
+            text = '[tool.geneb-ci]\nrepository = "https://github.com/a/b"\n'
+            (root / "pyproject.toml").write_text(text, encoding="utf-8")
+        case _:
+            if len(listed) > 1:
+                row.unlink()
+            return
+    row.write_text(json.dumps(document), encoding="utf-8")
+
+
+def _first(document: dict[str, Any]) -> str:
+    return str(min(document["results"]["full"]))
+
+
+@settings(
+    max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(seed=st.integers(0, 10**6), harm=st.booleans())
+def test_a_warm_build_is_a_cold_one(tmp_path_factory, seed, harm):
+    drawn = random.Random(seed)
+    root = small(tmp_path_factory.mktemp("repository"))
+    store = Store(root / "cache")
+    built(root, Parts(store))
+    for _ in range(2):
+        if harm:
+            damaged(root / "cache", drawn)
+        edited(root, drawn)
+        assert built(root, Parts(store)) == built(root)
+
+
+def test_only_what_changed_is_made_again(tmp_path, monkeypatch):
+    root, store, made = small(tmp_path), Store(tmp_path / "cache"), []
+    for place, name in ((uncertainty, "row_scores"), (pages, "model_page")):
+        plain = getattr(place, name)
+
+        def counted(*given_: Any, plain: Any = plain, name: str = name) -> Any:
+            made.append(name)
+            return plain(*given_)
+
+        monkeypatch.setattr(place, name, counted)
+    first = built(root, Parts(store))
+    assert (made.count("row_scores"), made.count("model_page")) == (ROWS * REGIMES, ROWS)
+    made.clear()
+    assert built(root, Parts(store)) == first
+    assert made == []
+    row = min((root / "submissions").glob("*.json"))
+    document = json.loads(row.read_bytes())
+    document["meta"]["display"] = "Another"
+    row.write_text(json.dumps(document), encoding="utf-8")
+    built(root, Parts(store))
+    assert (made.count("row_scores"), made.count("model_page")) == (REGIMES, 1)
+    made.clear()
+    monkeypatch.setattr(rows, "_code", lambda: "other code")
+    built(root, Parts(store))
+    assert (made.count("row_scores"), made.count("model_page")) == (ROWS * REGIMES, ROWS)
+
+
+def test_a_full_disk_changes_no_byte(tmp_path):
+    root, store = small(tmp_path), Store(tmp_path / "cache")
+    expected = built(root)
+    child = os.fork()
+    if child == 0:
+        code = 1
+        with contextlib.suppress(BaseException):
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+            code = 0 if built(root, Parts(store)) == expected else 2
+        os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert not any((tmp_path / "cache").iterdir())
+
+
+def test_the_digest_of_the_code_covers_templates(tmp_path, monkeypatch):
+    before = rows._code()
+    copied = tmp_path / "board"
+    shutil.copytree(Path(rows.__file__).parent, copied)
+    monkeypatch.setattr(rows, "__file__", str(copied / "rows.py"))
+    assert rows._code() == before
+    for name in ("site/templates/model.html", "site/templates/badge.svg", "decisions.py"):
+        text = (copied / name).read_bytes()
+        (copied / name).write_bytes(text + b"\n")
+        assert rows._code() != before
+        (copied / name).write_bytes(text)
+
+
+def test_what_is_kept_is_bounded(tmp_path, monkeypatch):
+    store = Store(tmp_path)
+    monkeypatch.setattr(rows, "PARTS_BYTES_MAX", 250)
+    for number in range(4):
+        parts = Parts(store)
+        assert parts.taken([(number, functools.partial(bytes, [number] * 100))])
+        parts.save()
+    kept = Parts(store)._found
+    assert [part[0] for part in kept.values()] == [3, 2]
+
+
+def test_a_file_of_another_shape_is_as_if_it_were_not_there(tmp_path):
+    store = Store(tmp_path)
+    name = Parts(store)._name
+    for body in (b"", b"{}", b"[1]\nab", b'{"a":"b"}\n', b'{"a":2}\nabc', b'{"a":-1,"b":2}\nc'):
+        store.save(name, body)
+        assert Parts(store).taken([("known", lambda: b"made")]) == [b"made"]
+
+
+def test_processes_make_what_one_makes(tmp_path, monkeypatch):
+    wanted = [(number, str(number).encode) for number in range(300)]
+    expected = [make() for _, make in wanted]
+    assert Parts(Store(tmp_path)).taken(wanted) == expected
+    # One that is killed: what is left is made by this process.
+    own = os.getpid()
+
+    def made_here() -> bytes:
+        return b"200" if os.getpid() == own else os._exit(1)
+
+    monkeypatch.setattr(reuse, "jobs_for", lambda _: 2)
+    killed = [*wanted[:200], (200, made_here), *wanted[201:]]
+    assert Parts(Store(tmp_path / "other")).taken(killed) == expected
