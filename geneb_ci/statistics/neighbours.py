@@ -6,7 +6,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from operator import sub
+from operator import add, eq, sub
 from typing import NamedTuple
 
 from geneb_ci.common.benchmark import Benchmark
@@ -51,23 +51,25 @@ def is_coarse(row: Vector) -> bool:
 def resemblances(view: RowView, least: int = 0) -> list[Resemblance]:
     """Return the similarity to the other rows with `least` near cells, the most similar first."""
     counts = _near_counts(view)
-    alike = (i for i, near in enumerate(counts) if near >= least and i != view.own)
+    alike = (i for i in range(len(view.table.vectors)) if counts[i] >= least and i != view.own)
     found = [_resemblance(view.row, i, view.table.vectors[i], counts[i]) for i in alike]
     return sorted(found, key=lambda near: (-near.near, near.number))
 
 
-def _near_counts(view: RowView) -> list[int]:
-    """Return the number of near cells of each row of the table, from an index of the scores."""
-    counts = [0] * len(view.table.vectors)
+def _near_counts(view: RowView) -> "Counter[int]":
+    """Return the number of near cells of the table's rows, from an index of the scores."""
+    found: list[list[int]] = []
     for x, (values, rows) in zip(view.row, _sorted_cells(view.table), strict=True):
         if x != x:  # noqa: PLR0124 (NaN)
             continue
         # The bounds are wider than NEAR by far more than a rounding error: the exact test follows.
         first, last = bisect.bisect_left(values, x - REACH), bisect.bisect_right(values, x + REACH)
-        for k in range(first, last):
-            if abs(x - values[k]) < NEAR:
-                counts[rows[k]] += 1
-    return counts
+        while first < last and not abs(x - values[first]) < NEAR:
+            first += 1
+        while first < last and not abs(x - values[last - 1]) < NEAR:
+            last -= 1
+        found.append(rows[first:last])  # sorted, so near scores stand together
+    return Counter(itertools.chain.from_iterable(found))
 
 
 @functools.lru_cache(maxsize=4)
@@ -92,8 +94,9 @@ def is_near_copy(view: RowView, number: int) -> bool:
 def _resemblance(row: Vector, number: int, other: Vector, near: int) -> Resemblance:
     if near < COUNT_MIN:  # nearly always: skip the rest
         return Resemblance(number, len(row), near, 0)
-    cells = sum(not math.isnan(x + y) for x, y in zip(row, other, strict=True))
-    return Resemblance(number, cells, near, sum(x == y for x, y in zip(row, other, strict=True)))
+    both = list(map(add, row, other))
+    cells = sum(map(eq, both, both))  # a NaN alone differs from itself
+    return Resemblance(number, cells, near, sum(map(eq, row, other)))
 
 
 class Affine(NamedTuple):
@@ -122,9 +125,17 @@ def _standardised(row: Iterable[float]) -> _Regime | None:
     return _Regime(mean, norm, [(x - mean) / norm for x in numbers])
 
 
+_HEAD = 16
+"""Cells of a regime that are compared first: two rows that are no copies differ in them."""
+_SLACK = 1e-9
+"""More than rounding errors of a distance between vectors of length 1."""
+
+
 @functools.lru_cache(maxsize=12)
-def _regimes(table: ScoreTable, start: int, stop: int) -> list[_Regime | None]:
-    return [_standardised(row[start:stop]) for row in table.vectors]
+def _regimes(table: ScoreTable, start: int, stop: int) -> list[tuple[int, list[float], _Regime]]:
+    """Return each row of which a regime is complete: number, first cells, and all of it."""
+    found = ((i, _standardised(row[start:stop])) for i, row in enumerate(table.vectors))
+    return [(i, one.standard[:_HEAD], one) for i, one in found if one is not None]
 
 
 def affine_copy(
@@ -140,9 +151,14 @@ def affine_copy(
     best: Affine | None = None
     size = part.stop - part.start
     far = residual_max * math.sqrt(size) / own.norm
-    first, last = own.standard[0], own.standard[-1]
-    for number, other in enumerate(_regimes(view.table, part.start, part.stop)):
-        if number == view.own or other is None:
+    first, last, head = own.standard[0], own.standard[-1], own.standard[:_HEAD]
+    # The residual is below the limit if 1 - r^2 < far^2 for the correlation r > 0; the squared
+    # distance of the two vectors is 2 - 2 r, and that of their first cells is no larger.
+    apart = math.sqrt(2.0 - 2.0 * math.sqrt(max(0.0, 1.0 - far * far))) + _SLACK
+    dist = math.dist
+    rows = _regimes(view.table, part.start, part.stop)
+    for number, _, other in [one for one in rows if dist(head, one[1]) <= apart]:
+        if number == view.own:
             continue
         # No single residual can exceed the root of the sum of squares: a cheap test first.
         theirs = other.standard
@@ -187,12 +203,15 @@ def lead(view: RowView, part: slice) -> float:
     The one is the same row in all cells, whichever makes the share largest: else one row of high
     scores would end every lead.
     """
-    best = _best(view.table)[part]
+    best, own = _best(view.table)[part], view.own
     ahead = 0
     behind: Counter[int] = Counter()
     """Cells in which only this row is not exceeded."""
-    for x, ranked in zip(view.row[part], best, strict=True):
-        (first, whose), (second, _) = [one for one in ranked if one[1] != view.own][:2]
+    for x, ((first, whose), (second, other), (third, _)) in zip(view.row[part], best, strict=True):
+        if whose == own:
+            first, whose, second = second, other, third
+        elif other == own:
+            second = third
         if x > first:
             ahead += 1
         elif x > second:
@@ -309,13 +328,24 @@ def usual_gap(
     rows_min: int,
 ) -> Gap | None:
     """Return median and scale over the other rows; None if they vary too much or are too few."""
-    gaps = list(_gaps(table, laws)[number, offset])
+    gaps = _gaps(table, laws)[number, offset]
     if without is not None:
         own = laws[number].gap(table.vectors[without], offset)
         if own in gaps:
+            gaps = gaps.copy()
             gaps.remove(own)
-    if len(gaps) < rows_min:
-        return None
+    elif len(gaps) >= rows_min:
+        return _usual_gaps(table, laws)[number, offset]
+    return _usual(gaps) if len(gaps) >= rows_min else None
+
+
+@functools.lru_cache(maxsize=4)
+def _usual_gaps(table: ScoreTable, laws: tuple[Law, ...]) -> dict[tuple[int, int], Gap | None]:
+    """Return the same over all rows, by relation and regime."""
+    return {key: _usual(gaps) for key, gaps in _gaps(table, laws).items() if gaps}
+
+
+def _usual(gaps: list[float]) -> Gap | None:
     usual = median_sorted(gaps)
     sizes = sorted(abs(g - usual) for g in gaps)
     scale = sizes[int(_TAIL * (len(sizes) - 1))] / _NORMAL_TAIL
