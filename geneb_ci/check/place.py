@@ -16,6 +16,7 @@ from geneb_ci.common.config import PRACTICE_BENCHMARK, Finder, Layout, benchmark
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.shipped import read_shipped
 from geneb_ci.models.registry import ModelRegistry
+from geneb_ci.statistics.reference import cell_names
 from geneb_ci.submission.peers import Known, Peers, cell_name, peers_of, results_digest
 from geneb_ci.submission.reading import files_in, is_folder, located
 
@@ -31,6 +32,7 @@ _NOTE = (
 class _Row(NamedTuple):
     file_sha256: str
     scores_sha256: str
+    display: str
     scores: list[float | None]
 
 
@@ -40,20 +42,41 @@ def shipped_rows() -> tuple[Known, ...]:
 
     Raises BrokenInstallation if the file cannot be read.
     """
-    return read_shipped(FILE, BYTES_MAX, rows_in)
+    return tuple(_shipped().values())
+
+
+@functools.cache
+def _shipped() -> dict[str, Known]:
+    """Return the same rows by the digest of their files."""
+    return read_shipped(FILE, BYTES_MAX, _by_file)
+
+
+def rows_known_to(benchmark: Benchmark) -> Mapping[str, Known]:
+    """Return the rows whose files need not be read to compare them: SHA-256 of each file to it.
+
+    There is none where the scores that the benchmark compares are others than those that ship.
+    """
+    wanted = tuple(cell_names(benchmark))
+    return {name: one for name, one in _shipped().items() if one.names == wanted and one.display}
 
 
 def rows_in(value: Any) -> tuple[Known, ...]:
     """Return the rows that the value of `shipped-rows.json` lists."""
+    return tuple(_by_file(value).values())
+
+
+def _by_file(value: Any) -> dict[str, Known]:
     names = tuple(
         cell_name(regime, task, value["metric"])
         for regime in value["regimes"]
         for task in value["tasks"]
     )
-    return tuple(
-        Known(model, row["scores_sha256"], names, _doubles(row["scores"]))
+    return {
+        row["file_sha256"]: Known(
+            model, row["scores_sha256"], names, _doubles(row["scores"]), row.get("display", "")
+        )
         for model, row in value["rows"].items()
-    )
+    }
 
 
 def _doubles(scores: list[float | None]) -> "array.array[float]":
@@ -86,14 +109,15 @@ def population_text(former: str, submissions: Path, benchmark: Benchmark) -> str
 
 def row_of(raw: bytes, benchmark: Benchmark) -> _Row:
     """Return the row of one submission, from the bytes of its file."""
-    results: Mapping[str, Any] = json.loads(raw)["results"]
+    document = json.loads(raw)
+    results: Mapping[str, Any] = document["results"]
     scores = [
         results.get(regime, {}).get(task, {}).get(benchmark.primary_metric)
         for regime in benchmark.regimes
         for task in benchmark.task_ids
     ]
     digest = results_digest(results) or ""
-    return _Row(hashlib.sha256(raw).hexdigest(), digest, scores)
+    return _Row(hashlib.sha256(raw).hexdigest(), digest, document["meta"]["display"], scores)
 
 
 def _dense(row: Mapping[str, Any]) -> str:

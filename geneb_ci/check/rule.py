@@ -10,6 +10,7 @@ from geneb_ci.check.claims import (
     MatrixClaims,
     SeedClaims,
     claims_of,
+    is_off_grid,
     matrix_claims_of,
     seed_claims_of,
 )
@@ -130,6 +131,11 @@ class Context:
         """Every triple of known tasks and regimes, with its precision."""
         evidence = self.table("evidence")
         return tuple(claims_of(self.table("results"), evidence, self.benchmark))
+
+    @functools.cached_property
+    def off_grid(self) -> frozenset[KeyPath]:
+        """Claims whose accuracy no whole number of correct predictions gives."""
+        return frozenset(claim.path for claim in self.claims if is_off_grid(claim))
 
     @functools.cached_property
     def seed_claims(self) -> tuple[SeedClaims, ...]:

@@ -107,6 +107,21 @@ def runs(classes: Classes, reading: Reading) -> Iterator[TableRun]:
             yield from _mcc_runs(classes, right, first, last, reading)
 
 
+def fits(classes: Classes, reading: Reading) -> bool:
+    """Whether any table agrees: first the one nearest to accuracy and F1, as of honest scores."""
+    n = classes.total
+    low, high = acc_limits(n, reading)
+    right = round(reading.value.acc * n)
+    if low <= right <= high:
+        least, most = rho_limits(classes, right)
+        size = _size(n, right, reading.value.f1)
+        size += (size - right) % 2
+        for rho in (size, -size):
+            if least <= rho <= most and reading.holds(scores(classes, right, rho)):
+                return True
+    return next(runs(classes, reading), None) is not None
+
+
 def count(classes: Classes, reading: Reading, most: int) -> int:
     """Return the number of such tables; counting stops above `most`."""
     found = 0

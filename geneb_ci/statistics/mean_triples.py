@@ -65,6 +65,12 @@ class Hull:
     def _triple(self, arc: Arc, rho: int) -> Triple:
         return scores(self.classes, arc.right(rho), rho)
 
+    def remember(self, sign: int, corners: "list[_Corner]") -> None:
+        """Keep tables of which a mean was found possible."""
+        tables = tuple(corner.table for corner in corners)
+        others = [one for one in self.seen[sign] if one != tables]
+        self.seen[sign] = [tables, *others[: SEEN_MAX - 1]]
+
     def look(self, plane: Plane) -> Triple:
         """Return the sampled table with the greatest value of a plane."""
         mcc, acc, f1 = plane
@@ -197,6 +203,10 @@ def outside(hull: Hull, reading: Reading) -> Outside | None:
     # (c n - rho^2) / (n^2 - rho^2) <= c / n: macro-F1 of two classes is at most the accuracy.
     if value.f1 - width.f1 > value.acc + width.acc + TOLERANCE:
         return Outside("f1", _line(hull.chain, value.acc)[0], value.acc)
+    if _was_seen(hull, value, 1, value.mcc - width.mcc) and _was_seen(
+        hull, value, -1, -value.mcc - width.mcc
+    ):
+        return None  # some means are above, and others below
     if _is_below(hull, reading):
         return Outside("f1", _line(hull.chain, value.acc)[0], value.acc)
     place = _place(hull, reading)
@@ -205,6 +215,7 @@ def outside(hull: Hull, reading: Reading) -> Outside | None:
     sign = (
         1 if value.mcc > math.fsum(corner.weight * corner.table.mcc for corner in corners) else -1
     )
+    hull.remember(-sign, corners)
     level = sign * value.mcc - width.mcc
     if _was_seen(hull, place, sign, level) or _climb(hull, place, corners, sign, level) is None:
         return None
@@ -213,7 +224,7 @@ def outside(hull: Hull, reading: Reading) -> Outside | None:
     return Outside("mcc", -1.0 if low is None else -low, 1.0 if high is None else high)
 
 
-def _was_seen(hull: Hull, place: _MeanPlace, sign: int, level: float) -> bool:
+def _was_seen(hull: Hull, place: "_MeanPlace | Triple", sign: int, level: float) -> bool:
     """Whether tables of an earlier search have a mean at the place, at the level or above it.
 
     No search can then prove that all means are below the level: it would end without a bound.
@@ -279,7 +290,7 @@ def _climb(
         slack = TOLERANCE * (1 + abs(face.acc_slope) + abs(face.f1_slope))
         margin = math.inf if level is None else level - bound - slack
         if margin <= 0:
-            hull.seen[sign] = [tuple(c.table for c in corners), *hull.seen[sign][: SEEN_MAX - 1]]
+            hull.remember(sign, corners)
             return None
         plane = Plane(float(sign), -face.acc_slope, -face.f1_slope)
         entering: Triple | None = hull.look(plane)

@@ -83,6 +83,29 @@ def _sorted_cells(table: ScoreTable) -> list[tuple[list[float], list[int]]]:
     return found
 
 
+def copies(view: RowView) -> list[Resemblance]:
+    """Return the rows that count as copies, the most similar first."""
+    counts, present = _near_counts(view), _present(view.table)
+    own = _count(view.row)
+    found = [
+        _resemblance(view.row, i, view.table.vectors[i], near)
+        for i, near in counts.items()
+        # At least so many cells are compared, and more cells need more that are near.
+        if i != view.own and near >= needed(own + present[i] - len(view.row))
+    ]
+    alike = [one for one in found if one.near >= needed(one.cells)]
+    return sorted(alike, key=lambda near: (-near.near, near.number))
+
+
+def _count(row: Vector) -> int:
+    return sum(map(eq, row, row))  # a NaN alone differs from itself
+
+
+@functools.lru_cache(maxsize=4)
+def _present(table: ScoreTable) -> list[int]:
+    return list(map(_count, table.vectors))
+
+
 def is_near_copy(view: RowView, number: int) -> bool:
     """Whether another row is similar enough to count as a copy."""
     other = view.table.vectors[number]
@@ -94,8 +117,7 @@ def is_near_copy(view: RowView, number: int) -> bool:
 def _resemblance(row: Vector, number: int, other: Vector, near: int) -> Resemblance:
     if near < COUNT_MIN:  # nearly always: skip the rest
         return Resemblance(number, len(row), near, 0)
-    both = list(map(add, row, other))
-    cells = sum(map(eq, both, both))  # a NaN alone differs from itself
+    cells = _count(tuple(map(add, row, other)))
     return Resemblance(number, cells, near, sum(map(eq, row, other)))
 
 
@@ -347,6 +369,8 @@ def _usual_gaps(table: ScoreTable, laws: tuple[Law, ...]) -> dict[tuple[int, int
 
 def _usual(gaps: list[float]) -> Gap | None:
     usual = median_sorted(gaps)
-    sizes = sorted(abs(g - usual) for g in gaps)
-    scale = sizes[int(_TAIL * (len(sizes) - 1))] / _NORMAL_TAIL
+    # The k + 1 gaps nearest to the usual one stand together: the scale is that of the least reach.
+    k = int(_TAIL * (len(gaps) - 1))
+    reach = min(max(usual - low, high - usual) for low, high in zip(gaps, gaps[k:], strict=False))
+    scale = reach / _NORMAL_TAIL
     return Gap(usual, max(scale, SCALE_FLOOR)) if scale <= SCALE_MAX else None
