@@ -130,17 +130,19 @@ def _bound(plane: Plane, one: Triple, two: Triple) -> float:
 def lower_chain(tables: list[Triple]) -> list[Triple]:
     """Return the tables on the lower edge of the convex hull of accuracy and F1, ascending."""
     chain: list[Triple] = []
-    for table in sorted(tables, key=lambda t: (t.acc, t.f1)):
-        while len(chain) > 1 and _turns_right(chain[-2], chain[-1], table):
+    for table in sorted(tables, key=_ACC_F1):
+        _, acc, f1 = table
+        while len(chain) > 1:
+            (_, acc1, f11), (_, acc2, f12) = chain[-2:]
+            if (acc2 - acc1) * (f1 - f11) > (f12 - f11) * (acc - acc1):  # turns left
+                break
             chain.pop()
-        if not chain or table.acc > chain[-1].acc:
+        if not chain or acc > chain[-1].acc:
             chain.append(table)
     return chain
 
 
-def _turns_right(one: Triple, two: Triple, three: Triple) -> bool:
-    left = (two.acc - one.acc) * (three.f1 - one.f1)
-    return left <= (two.f1 - one.f1) * (three.acc - one.acc)
+_ACC_F1 = operator.attrgetter("acc", "f1")
 
 
 @functools.lru_cache(maxsize=1024)

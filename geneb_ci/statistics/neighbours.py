@@ -76,11 +76,11 @@ def _near_counts(view: RowView) -> "Counter[int]":
 def _sorted_cells(table: ScoreTable) -> list[tuple[list[float], list[int]]]:
     """Return the scores of each cell, ascending, and the rows that have them."""
     found = []
-    for cell in range(sum(part.stop - part.start for part in table.regimes)):
-        column = [row[cell] for row in table.vectors]
-        pairs = sorted((x, i) for i, x in enumerate(column) if x == x)  # noqa: PLR0124 (NaN)
-        found.append(([x for x, _ in pairs], [i for _, i in pairs]))
-    return found
+    for column in zip(*table.vectors, strict=True):
+        given = [i for i, x in enumerate(column) if x == x]  # noqa: PLR0124 (NaN)
+        given.sort(key=column.__getitem__)
+        found.append(([column[i] for i in given], given))
+    return found or [([], [])] * sum(part.stop - part.start for part in table.regimes)
 
 
 def copies(view: RowView) -> list[Resemblance]:
@@ -141,10 +141,11 @@ class _Regime(NamedTuple):
 def _standardised(row: Iterable[float]) -> _Regime | None:
     numbers = list(row)
     mean = math.fsum(numbers) / len(numbers)
-    norm = math.sqrt(math.fsum((x - mean) ** 2 for x in numbers))
+    apart = [x - mean for x in numbers]
+    norm = math.sqrt(dot(apart, apart))
     if not norm > 0:  # also for NaN, a row with missing cells
         return None
-    return _Regime(mean, norm, [(x - mean) / norm for x in numbers])
+    return _Regime(mean, norm, [x / norm for x in apart])
 
 
 _HEAD = 16
@@ -213,8 +214,8 @@ _BEST = 3
 def _best(table: ScoreTable) -> list[list[tuple[float, int]]]:
     """Return the `_BEST` best scores of each cell, with the number of their row."""
     found = []
-    for column in zip(*table.vectors, strict=True):
-        ranked = sorted(((x, i) for i, x in enumerate(column) if x == x), reverse=True)[:_BEST]  # noqa: PLR0124 (NaN)
+    for values, rows in _sorted_cells(table):
+        ranked = list(zip(values[-_BEST:], rows[-_BEST:], strict=True))[::-1]
         found.append(ranked + [_NOBODY] * (_BEST - len(ranked)))
     return found
 
@@ -315,8 +316,12 @@ def _add_up(whole: _Kin, a: _Kin, b: _Kin) -> bool:
 
 
 def _twins(tasks: list[_Kin]) -> Iterator[Law]:
-    for a, b in itertools.combinations(tasks, 2):
-        if (a.category, a.size, _last(a)) == (b.category, b.size, _last(b)) and _split_anew(a, b):
+    alike: dict[tuple[str, int, str], list[_Kin]] = {}
+    for task in tasks:
+        alike.setdefault((task.category, task.size, _last(task)), []).append(task)
+    pairs = (pair for group in alike.values() for pair in itertools.combinations(group, 2))
+    for a, b in sorted(pairs):
+        if _split_anew(a, b):
             yield Law(a.number, ((b.number, 1.0),))
 
 
