@@ -89,6 +89,7 @@ def readings(triples: Mapping[Key, Triple], fits: int) -> dict[Key, Reading]:
 
 def claims_of(results: Tables, evidence: Tables, benchmark: Benchmark) -> Iterator[Claim]:
     """Yield the triples of known tasks and regimes: those of `results`, then of `canonical`."""
+    classes = {task.id: two_classes(task) for task in benchmark.tasks}
     for regime in benchmark.regimes:
         fits = fits_of(benchmark, regime)
         cells = _known(results, regime, benchmark)
@@ -96,7 +97,7 @@ def claims_of(results: Tables, evidence: Tables, benchmark: Benchmark) -> Iterat
         for task, reading in readings(triples, fits).items():
             where: KeyPath = ("results", regime, task)
             known = benchmark.by_id[task]
-            yield Claim(where, regime, known, reading, fits, two_classes(known))
+            yield Claim(where, regime, known, reading, fits, classes[task])
         cells = _known(evidence, regime, benchmark)
         triples = {
             task: t for task, cell in cells.items() if (t := triple_of(_member(cell, "canonical")))
@@ -104,7 +105,7 @@ def claims_of(results: Tables, evidence: Tables, benchmark: Benchmark) -> Iterat
         for task, reading in readings(triples, fits).items():
             where = ("evidence", regime, task, "canonical")
             known = benchmark.by_id[task]
-            yield Claim(where, regime, known, reading, fits, two_classes(known))
+            yield Claim(where, regime, known, reading, fits, classes[task])
 
 
 def seed_claims_of(evidence: Tables, benchmark: Benchmark) -> Iterator[SeedClaims]:

@@ -1,10 +1,12 @@
 """What the files of a folder are checked against: benchmark, policy, and other rows."""
 
 import array
+import binascii
 import functools
 import hashlib
 import json
 import math
+import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,11 +23,12 @@ from geneb_ci.submission.peers import Known, Peers, cell_name, peers_of, results
 from geneb_ci.submission.reading import files_in, is_folder, located
 
 FILE = "shipped-rows.json"
-BYTES_MAX = 1_000_000  # 41 rows take 240 kB
+BYTES_MAX = 1_000_000  # 41 rows take 140 kB
 _NOTE = (
     "Scores of the public rows that `geneb-ci check --against shipped` compares a lone file with: "
-    "the primary metric of each cell, regime by regime. Written by `make generate`; a row is never "
-    "replaced when its submission changes."
+    "the primary metric of each cell, regime by regime, as doubles, little-endian, in base64 (not a "
+    "number: no score). Neighbours with the same file are not read. Written by `make generate`; a "
+    "row is never replaced when its submission changes."
 )
 
 
@@ -33,7 +36,8 @@ class _Row(NamedTuple):
     file_sha256: str
     scores_sha256: str
     display: str
-    scores: list[float | None]
+    scores: str
+    """Doubles, little-endian, in base64: 50 times as quick to read as decimals."""
 
 
 @functools.cache
@@ -57,7 +61,7 @@ def rows_known_to(benchmark: Benchmark) -> Mapping[str, Known]:
     There is none where the scores that the benchmark compares are others than those that ship.
     """
     wanted = tuple(cell_names(benchmark))
-    return {name: one for name, one in _shipped().items() if one.names == wanted and one.display}
+    return {name: one for name, one in _shipped().items() if one.names == wanted}
 
 
 def rows_in(value: Any) -> tuple[Known, ...]:
@@ -73,14 +77,15 @@ def _by_file(value: Any) -> dict[str, Known]:
     )
     return {
         row["file_sha256"]: Known(
-            model, row["scores_sha256"], names, _doubles(row["scores"]), row.get("display", "")
+            model, row["scores_sha256"], names, _doubles(row["scores"]), row["display"]
         )
         for model, row in value["rows"].items()
     }
 
 
-def _doubles(scores: list[float | None]) -> "array.array[float]":
-    return array.array("d", [math.nan if score is None else score for score in scores])
+def _doubles(text: str) -> "array.array[float]":
+    raw = binascii.a2b_base64(text)
+    return array.array("d", struct.unpack(f"<{len(raw) // 8}d", raw))
 
 
 def population_text(former: str, submissions: Path, benchmark: Benchmark) -> str:
@@ -117,7 +122,9 @@ def row_of(raw: bytes, benchmark: Benchmark) -> _Row:
         for task in benchmark.task_ids
     ]
     digest = results_digest(results) or ""
-    return _Row(hashlib.sha256(raw).hexdigest(), digest, document["meta"]["display"], scores)
+    doubles = [math.nan if score is None else score for score in scores]
+    packed = binascii.b2a_base64(struct.pack(f"<{len(doubles)}d", *doubles), newline=False).decode()
+    return _Row(hashlib.sha256(raw).hexdigest(), digest, document["meta"]["display"], packed)
 
 
 def _dense(row: Mapping[str, Any]) -> str:

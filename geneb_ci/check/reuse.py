@@ -298,7 +298,7 @@ class Reuse:
     def _computed(self, misses: list[Miss]) -> Iterator[Any]:
         from geneb_ci.check.runner import Computer, in_processes  # imports the rules
 
-        computer = Computer(self.rules, self.find, self.against, self.place)
+        computer = Computer(self.rules, self.find, self.against, self.place, self.source)
         jobs = self.jobs or jobs_for(len(misses))
         if jobs > 1:
             for folder in {miss.seen.path.parent for miss in misses}:

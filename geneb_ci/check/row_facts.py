@@ -142,6 +142,8 @@ def facts_of(value: Any, row: ReadRow) -> RowFacts:
     )
 
 
+RECENT_MAX = 64
+"""Values that are kept, of up to a megabyte as text."""
 _NONE_KNOWN: dict[str, Known] = {}
 
 
@@ -154,6 +156,8 @@ class RowSource:
         self.facts: dict[str, RowFacts] = {}
         self.values: dict[str, tuple[tuple[str, ...], array.array[float]]] = {}
         """SHA-256 of a file to the names and values of its scores, for rows that are compared."""
+        self.recent: dict[str, Any] = {}
+        """SHA-256 of a file without faults to its value; of the first files, which take memory."""
         self.is_changed = False
         self.used: dict[str, None] = {}
         self._sha256: dict[Path, str] = {}
@@ -205,6 +209,8 @@ class RowSource:
         value = plain_value(raw) if isinstance(raw, bytes) and is_same else UNUSABLE
         known = None if value is UNUSABLE else value
         row = read_row(path, self._shapes, keep=keep, raw=raw, value=known)
+        if known is not None and len(self.recent) < RECENT_MAX:
+            self.recent[sha256] = value
         if is_same:
             self.learn(sha256, facts_of(value, row), row.row)
         return row

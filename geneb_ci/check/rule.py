@@ -73,6 +73,8 @@ class Context:
     """What the model registry says of the model; empty where it has no entry."""
     described: Mapping[str, Any] = field(default_factory=dict)
     """What upgrading would write of the entry; empty where the file is of another kind."""
+    known_digest: str | None = None
+    """The digest of all scores, "" without scores, where the reader knows it."""
 
     @functools.cached_property
     def root(self) -> dict[str, Any]:
@@ -159,12 +161,13 @@ class Context:
     @functools.cached_property
     def view(self) -> RowView:
         """The row together with the other rows, for the plausibility rules."""
-        results = self.table("results")
-        return view_of(results, self.document.path, self.peers, self.benchmark)
+        return view_of(self.vector, self.document.path, self.peers, self.benchmark)
 
     @functools.cached_property
     def digest(self) -> str | None:
         """The digest of all scores; None without scores."""
+        if self.known_digest is not None:
+            return self.known_digest or None
         return results_digest(self.member("results"))
 
     def lacks(self, needs: tuple[Need, ...]) -> Need | None:

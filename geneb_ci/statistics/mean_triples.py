@@ -232,11 +232,13 @@ def _was_seen(hull: Hull, place: "_MeanPlace | Triple", sign: int, level: float)
     No search can then prove that all means are below the level: it would end without a bound.
     """
     for number, tables in enumerate(hull.seen[sign]):
-        shares = _shares(tables, place.acc, place.f1)
-        if min(shares) < 0 or max(shares) >= 1:
+        first, second, third = _shares(tables, place.acc, place.f1)
+        if not (0 <= first < 1 and 0 <= second < 1 and 0 <= third < 1):
             continue
-        if sign * sum(s * t.mcc for s, t in zip(shares, tables, strict=True)) >= level:
-            hull.seen[sign].insert(0, hull.seen[sign].pop(number))
+        origin, one, two = tables
+        if sign * (first * origin.mcc + second * one.mcc + third * two.mcc) >= level:
+            if number:
+                hull.seen[sign].insert(0, hull.seen[sign].pop(number))
             return True
     return False
 
@@ -317,13 +319,12 @@ def _start(hull: Hull, place: _MeanPlace) -> list[_Corner]:
 
 def _shares(tables: tuple[Triple, ...], acc: float, f1: float) -> tuple[float, float, float]:
     """Return the weights with which the mean of three tables has this accuracy and F1."""
-    origin, one, two = tables
-    acc1, f11 = one.acc - origin.acc, one.f1 - origin.f1
-    acc2, f12 = two.acc - origin.acc, two.f1 - origin.f1
+    (_, acc0, f10), (_, acc1, f11), (_, acc2, f12) = tables
+    acc1, f11, acc2, f12 = acc1 - acc0, f11 - f10, acc2 - acc0, f12 - f10
     area = acc1 * f12 - acc2 * f11
     if abs(area) < AREA_MIN:
         return 1.0, 0.0, 0.0
-    right, up = acc - origin.acc, f1 - origin.f1
+    right, up = acc - acc0, f1 - f10
     first, second = (right * f12 - acc2 * up) / area, (acc1 * up - right * f11) / area
     return 1.0 - first - second, first, second
 

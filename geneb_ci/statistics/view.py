@@ -209,13 +209,13 @@ class RowView:
         ]
 
 
-def view_of(results: dict[str, Any], own: Path, peers: Peers, benchmark: Benchmark) -> RowView:
-    """Return the view of a results table among the other rows."""
+def view_of(row: Vector, own: Path, peers: Peers, benchmark: Benchmark) -> RowView:
+    """Return the view of a row, as from `own_vector`, among the other rows."""
     key = ("table", benchmark.name, benchmark.sha256)
     table = peers.derived.get(key)
     if table is None:
         table = peers.derived[key] = table_of(peers.rows, benchmark)
-    return RowView(benchmark, table, own_vector(results, benchmark), table.index.get(own))
+    return RowView(benchmark, table, row, table.index.get(own))
 
 
 def shots_of(benchmark: Benchmark) -> tuple[float, ...]:

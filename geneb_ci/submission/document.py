@@ -9,8 +9,10 @@ import hashlib
 import json
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 
 from geneb_ci.common.finding import HIDING, Fault, KeyPath, Position
@@ -283,16 +285,30 @@ class Document:
         return self.text[left:right], at - left
 
 
-def read_document(path: Path, name: str | None = None, *, spans: bool = False) -> Document:
+def read_document(
+    path: Path,
+    name: str | None = None,
+    *,
+    spans: bool = False,
+    values: Mapping[str, Any] = MappingProxyType({}),
+) -> Document:
     """Return the document in a file; errors of encoding and JSON are in its `faults`.
 
-    Raises NothingChecked when the file cannot be opened.
+    `values` has what `quick_value` gave of files, by SHA-256. Raises NothingChecked when the file
+    cannot be opened.
     """
     shown_name = str(path) if name is None else name
-    return parse_document(read_bytes(path), located(path), shown_name, spans=spans)
+    return parse_document(read_bytes(path), located(path), shown_name, spans=spans, values=values)
 
 
-def parse_document(raw: bytes | Fault, path: Path, name: str, *, spans: bool = False) -> Document:
+def parse_document(
+    raw: bytes | Fault,
+    path: Path,
+    name: str,
+    *,
+    spans: bool = False,
+    values: Mapping[str, Any] = MappingProxyType({}),
+) -> Document:
     """Return the document in `raw`; if `raw` is a Fault, the document has no value.
 
     A document that has no fault is read quickly, and a position is sought when it is asked for:
@@ -304,7 +320,8 @@ def parse_document(raw: bytes | Fault, path: Path, name: str, *, spans: bool = F
     text, readable, faults = decode(raw)
     if not readable:
         return Document(name, path, digest, text, UNUSABLE, {}, faults)
-    value = UNUSABLE if spans else quick_value(text)
+    value = UNUSABLE if spans else values.get(digest)
+    value = quick_value(text) if value is None else value
     if value is not UNUSABLE:
         return Document(name, path, digest, text, value, None, faults)
     result = scan(text)
