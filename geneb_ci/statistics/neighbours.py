@@ -230,14 +230,11 @@ def lead(view: RowView, part: slice) -> float:
     ahead = 0
     behind: Counter[int] = Counter()
     """Cells in which only this row is not exceeded."""
-    for x, ((first, whose), (second, other), (third, _)) in zip(view.row[part], best, strict=True):
-        if whose == own:
-            first, whose, second = second, other, third
-        elif other == own:
-            second = third
-        if x > first:
+    for x, ((first, one), (second, two), (third, _)) in zip(view.row[part], best, strict=True):
+        top, whose = (second, two) if one == own else (first, one)
+        if x > top:
             ahead += 1
-        elif x > second:
+        elif x > (third if own in (one, two) else second):
             behind[whose] += 1
     return (ahead + max(behind.values(), default=0)) / len(best)
 
