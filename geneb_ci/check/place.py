@@ -27,8 +27,8 @@ BYTES_MAX = 1_000_000  # 41 rows take 140 kB
 _NOTE = (
     "Scores of the public rows that `geneb-ci check --against shipped` compares a lone file with: "
     "the primary metric of each cell, regime by regime, as doubles, little-endian, in base64, NaN "
-    "where there is none. A neighbour with the same file is not parsed. Written by `make generate`; "
-    "a row is never replaced when its submission changes."
+    "where there is none. A neighbour with the same file is not parsed. Written by "
+    "`make generate`; a row is never replaced when its submission changes."
 )
 
 
