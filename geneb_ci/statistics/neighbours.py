@@ -48,11 +48,10 @@ def is_coarse(row: Vector) -> bool:
     return all(math.isnan(x) or x == round(x, COARSE_DECIMALS) for x in row)
 
 
-def resemblances(view: RowView, least: int = 0) -> list[Resemblance]:
-    """Return the similarity to the other rows with `least` near cells, the most similar first."""
+def resemblances(view: RowView) -> list[Resemblance]:
+    """Return the similarity to the other rows, the most similar first."""
     counts = _near_counts(view)
-    alike = (i for i in range(len(view.table.vectors)) if counts[i] >= least and i != view.own)
-    found = [_resemblance(view.row, i, view.table.vectors[i], counts[i]) for i in alike]
+    found = [_resemblance(view.row, i, row, counts[i]) for i, row in view.others]
     return sorted(found, key=lambda near: (-near.near, near.number))
 
 

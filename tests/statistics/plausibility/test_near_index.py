@@ -42,9 +42,8 @@ def test_counts_are_those_of_every_pair(row, rows, own):
     )
     view = RowView(BENCHMARK, table, row, own if 0 <= own < len(rows) else None)
     assert [(one.number, one.near) for one in resemblances(view)] == cell_by_cell(view)
-    close = [one for one in resemblances(view) if one.near >= 8]
-    assert resemblances(view, 8) == close
-    assert copies(view) == [one for one in close if one.near >= needed(one.cells)]
+    close = [one for one in resemblances(view) if one.near >= needed(one.cells)]
+    assert copies(view) == close
 
 
 @given(st.lists(st.floats(-0.02, 0.02), min_size=1, max_size=30).map(sorted))
