@@ -156,7 +156,7 @@ class DeviceArithmetic(HostArithmetic):
         )
         step = max(1, DEVICE_BYTES // (8 * x.shape[1]))
         for start in range(0, x.shape[0], step):
-            block = np.require(x[start : start + step], requirements="CW")
+            block = np.require(x[start : start + step], requirements=["C", "W"])
             found[start : start + step] = self.xp.from_numpy(block)
         return found
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from geneb_ci.common.benchmark import Benchmark, Task
 from geneb_ci.common.finding import KeyPath
-from geneb_ci.statistics.binary import Classes
+from geneb_ci.statistics.binary import Classes, acc_limits
 from geneb_ci.statistics.metrics import Matrix, Reading, Triple, half_widths, is_mixed
 
 Key = TypeVar("Key", bound=Hashable)
@@ -31,6 +31,14 @@ class SeedClaims(NamedTuple):
     regime: str
     task: Task
     readings: tuple[Reading, ...]
+
+
+def is_off_grid(claim: Claim) -> bool:
+    """Whether no whole number of correct predictions gives the accuracy of a claim."""
+    if claim.task.n_test is None:
+        return False
+    low, high = acc_limits(claim.task.n_test, claim.reading, claim.fits)
+    return low > high
 
 
 def two_classes(task: Task) -> Classes | None:
@@ -69,7 +77,10 @@ def readings(triples: Mapping[Key, Triple], fits: int) -> dict[Key, Reading]:
     columns = [
         half_widths(column, fits, mixed=mixed) for column in zip(*triples.values(), strict=True)
     ]
-    widths = map(Triple._make, zip(*columns, strict=True))
+    if mixed or not columns:
+        widths = list(map(Triple._make, zip(*columns, strict=True)))
+    else:  # all of a column are the same
+        widths = [Triple._make(column[0] for column in columns)] * len(triples)
     return {
         key: Reading(triple, width)
         for (key, triple), width in zip(triples.items(), widths, strict=True)
@@ -78,6 +89,7 @@ def readings(triples: Mapping[Key, Triple], fits: int) -> dict[Key, Reading]:
 
 def claims_of(results: Tables, evidence: Tables, benchmark: Benchmark) -> Iterator[Claim]:
     """Yield the triples of known tasks and regimes: those of `results`, then of `canonical`."""
+    classes = {task.id: two_classes(task) for task in benchmark.tasks}
     for regime in benchmark.regimes:
         fits = fits_of(benchmark, regime)
         cells = _known(results, regime, benchmark)
@@ -85,7 +97,7 @@ def claims_of(results: Tables, evidence: Tables, benchmark: Benchmark) -> Iterat
         for task, reading in readings(triples, fits).items():
             where: KeyPath = ("results", regime, task)
             known = benchmark.by_id[task]
-            yield Claim(where, regime, known, reading, fits, two_classes(known))
+            yield Claim(where, regime, known, reading, fits, classes[task])
         cells = _known(evidence, regime, benchmark)
         triples = {
             task: t for task, cell in cells.items() if (t := triple_of(_member(cell, "canonical")))
@@ -93,7 +105,7 @@ def claims_of(results: Tables, evidence: Tables, benchmark: Benchmark) -> Iterat
         for task, reading in readings(triples, fits).items():
             where = ("evidence", regime, task, "canonical")
             known = benchmark.by_id[task]
-            yield Claim(where, regime, known, reading, fits, two_classes(known))
+            yield Claim(where, regime, known, reading, fits, classes[task])
 
 
 def seed_claims_of(evidence: Tables, benchmark: Benchmark) -> Iterator[SeedClaims]:

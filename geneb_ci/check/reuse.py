@@ -18,7 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from geneb_ci.check.kept import KeptEntry, Miss, Seen, TracedAnswers, outcome_from
-from geneb_ci.check.place import Against, Place, place_of, practice_benchmark
+from geneb_ci.check.place import (
+    FILE,
+    Against,
+    Place,
+    place_of,
+    practice_benchmark,
+    rows_known_to,
+)
 from geneb_ci.check.report import Outcome
 from geneb_ci.check.row_facts import NOTHING, RowFacts, RowSource, card_at, module_digest
 from geneb_ci.common.config import PRACTICE_BENCHMARK, Finder, LayoutKind, cache_folder
@@ -38,7 +45,7 @@ def code_digest() -> str:
     for path in sorted(one for part in _PARTS for one in _modules(str(_PACKAGE / part))):
         raw = Path(path).read_bytes()
         found.update(f"\0{path}\0{len(raw)}\0".encode("utf-8", "surrogateescape") + raw)
-    for name in (KNOWN_FILE, PRACTICE_BENCHMARK):
+    for name in (KNOWN_FILE, PRACTICE_BENCHMARK, FILE):
         found.update(shipped("schemas", name).read_bytes())
     found.update("\0".join(sorted(_distributions())).encode("utf-8", "surrogateescape"))
     return found.hexdigest()
@@ -224,7 +231,8 @@ class Reuse:
         """
         if folder not in self._places:
             place = place_of(folder, self.find, self.given, self.against)
-            place = replace(place, peers=replace(place.peers, reader=self.source.read))
+            reader = self.source.reader(rows_known_to(place.benchmark))
+            place = replace(place, peers=replace(place.peers, reader=reader))
             settings = [
                 place.layout.kind.value,
                 place.benchmark.name,
@@ -290,7 +298,7 @@ class Reuse:
     def _computed(self, misses: list[Miss]) -> Iterator[Any]:
         from geneb_ci.check.runner import Computer, in_processes  # imports the rules
 
-        computer = Computer(self.rules, self.find, self.against, self.place)
+        computer = Computer(self.rules, self.find, self.against, self.place, self.source)
         jobs = self.jobs or jobs_for(len(misses))
         if jobs > 1:
             for folder in {miss.seen.path.parent for miss in misses}:

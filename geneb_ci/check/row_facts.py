@@ -1,11 +1,12 @@
 """What belongs to a row: its card, its extractor, and what is known by the digest of its file."""
 
 import array
+import functools
 import hashlib
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import Fault
 from geneb_ci.submission.document import Document, quick_value
 from geneb_ci.submission.names import Card, read_card
-from geneb_ci.submission.peers import PeerRow, ReadRow, read_row
+from geneb_ci.submission.peers import Known, PeerRow, ReadRow, read_row
 from geneb_ci.submission.reading import decode, read_bytes
 from geneb_ci.submission.tokens import UNUSABLE
 
@@ -141,6 +142,11 @@ def facts_of(value: Any, row: ReadRow) -> RowFacts:
     )
 
 
+RECENT_MAX = 64
+"""Values that are kept, of up to a megabyte as text."""
+_NONE_KNOWN: dict[str, Known] = {}
+
+
 class RowSource:
     """Reads rows for `Peers`, each once for the bytes that it has."""
 
@@ -150,6 +156,8 @@ class RowSource:
         self.facts: dict[str, RowFacts] = {}
         self.values: dict[str, tuple[tuple[str, ...], array.array[float]]] = {}
         """SHA-256 of a file to the names and values of its scores, for rows that are compared."""
+        self.recent: dict[str, Any] = {}
+        """SHA-256 of a file without faults to its value; of the first files, which take memory."""
         self.is_changed = False
         self.used: dict[str, None] = {}
         self._sha256: dict[Path, str] = {}
@@ -164,10 +172,12 @@ class RowSource:
         """Return the digest of a file when it was first read; "" if it was not."""
         return self._sha256.get(path, "")
 
-    def read(self, path: Path, keep: bool) -> ReadRow:
-        """Return a row as `read_row` does."""
-        if not self.learns:
-            return read_row(path, self._shapes, keep=keep)
+    def reader(self, known: Mapping[str, Known]) -> Callable[[Path, bool], ReadRow]:
+        """Return what reads a row, where files of these digests are known already."""
+        return functools.partial(self.read, known=known)
+
+    def read(self, path: Path, keep: bool, known: Mapping[str, Known] = _NONE_KNOWN) -> ReadRow:
+        """Return a row as `read_row` does; of a known one, the scores that are known."""
         sha256 = self._sha256.get(path)
         raw: bytes | Fault | None = None
         if sha256 is None:
@@ -178,6 +188,10 @@ class RowSource:
             if isinstance(raw, Fault):
                 return read_row(path, self._shapes, keep=keep, raw=raw)
             sha256 = self.seen(path, raw)
+        if sha256 in known:
+            return known[sha256].at(path, keep=keep)
+        if not self.learns:
+            return read_row(path, self._shapes, keep=keep, raw=raw)
         facts = self.facts.get(sha256)
         if facts is None or (keep and facts.digest and sha256 not in self.values):
             return self._parsed(path, sha256, raw, keep=keep)
@@ -195,6 +209,8 @@ class RowSource:
         value = plain_value(raw) if isinstance(raw, bytes) and is_same else UNUSABLE
         known = None if value is UNUSABLE else value
         row = read_row(path, self._shapes, keep=keep, raw=raw, value=known)
+        if known is not None and len(self.recent) < RECENT_MAX:
+            self.recent[sha256] = value
         if is_same:
             self.learn(sha256, facts_of(value, row), row.row)
         return row

@@ -10,6 +10,7 @@ from geneb_ci.check.claims import (
     MatrixClaims,
     SeedClaims,
     claims_of,
+    is_off_grid,
     matrix_claims_of,
     seed_claims_of,
 )
@@ -72,6 +73,8 @@ class Context:
     """What the model registry says of the model; empty where it has no entry."""
     described: Mapping[str, Any] = field(default_factory=dict)
     """What upgrading would write of the entry; empty where the file is of another kind."""
+    known_digest: str | None = None
+    """The digest of all scores, "" without scores, where the reader knows it."""
 
     @functools.cached_property
     def root(self) -> dict[str, Any]:
@@ -132,6 +135,11 @@ class Context:
         return tuple(claims_of(self.table("results"), evidence, self.benchmark))
 
     @functools.cached_property
+    def off_grid(self) -> frozenset[KeyPath]:
+        """Claims whose accuracy no whole number of correct predictions gives."""
+        return frozenset(claim.path for claim in self.claims if is_off_grid(claim))
+
+    @functools.cached_property
     def seed_claims(self) -> tuple[SeedClaims, ...]:
         """The triples of each seed, for known tasks and regimes; empty for format 1.0."""
         return tuple(seed_claims_of(self.table("evidence"), self.benchmark))
@@ -153,12 +161,13 @@ class Context:
     @functools.cached_property
     def view(self) -> RowView:
         """The row together with the other rows, for the plausibility rules."""
-        results = self.table("results")
-        return view_of(results, self.document.path, self.peers, self.benchmark)
+        return view_of(self.vector, self.document.path, self.peers, self.benchmark)
 
     @functools.cached_property
     def digest(self) -> str | None:
         """The digest of all scores; None without scores."""
+        if self.known_digest is not None:
+            return self.known_digest or None
         return results_digest(self.member("results"))
 
     def lacks(self, needs: tuple[Need, ...]) -> Need | None:

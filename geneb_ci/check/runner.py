@@ -17,7 +17,14 @@ from geneb_ci.check.kept import (
 from geneb_ci.check.place import Against, Place, place_of, practice_benchmark
 from geneb_ci.check.registry import rule_of
 from geneb_ci.check.report import FileResult, Outcome, Report, files_of, named_files, outcome_of
-from geneb_ci.check.row_facts import NOTHING, Proposed, card_of, extractor_digest, names_module
+from geneb_ci.check.row_facts import (
+    NOTHING,
+    Proposed,
+    RowSource,
+    card_of,
+    extractor_digest,
+    names_module,
+)
 from geneb_ci.check.rule import AnyRule, Context, Rule
 from geneb_ci.common.config import Finder, LayoutKind, find_layout
 from geneb_ci.common.errors import BadConfiguration, NothingChecked
@@ -267,7 +274,9 @@ class Computer:
         find: Finder,
         against: Against | None,
         place_of: Callable[[Path], tuple[Place, TracedAnswers, str]],
+        source: RowSource,
     ) -> None:
+        self._source = source
         self._place_of = place_of
         self._order = {name: number for number, name in enumerate(names)}
         rules = tuple(cast("Rule", rule_of(name)) for name in names)
@@ -285,13 +294,18 @@ class Computer:
             return error
 
     def _found(self, miss: Miss) -> Found:
-        document = read_document(miss.seen.name)
+        document = read_document(miss.seen.name, values=self._source.recent)
         place, answers, _ = self._place_of(document.path.parent)
         context = self._alone.context_in(document, place)
         if context.peers is not place.peers:  # a practice run, which is not compared
             answers = TracedAnswers(context.peers)
         traced = TracedPeers(answers, document.path)
-        context = dataclasses.replace(context, peers=cast("Peers", traced))
+        facts = self._source.facts.get(document.sha256)
+        context = dataclasses.replace(
+            context,
+            peers=cast("Peers", traced),
+            known_digest=facts.digest if facts is not None and facts.is_plain else None,
+        )
         card = context.card.name if context.card is not None else None
         alone = None if miss.entry is None else miss.entry.alone
         if alone is None:

@@ -114,6 +114,11 @@ class Table:
 _MARK = "..."
 
 
+def _columns(text: str) -> int:
+    """Return how many columns a text takes; it is its length for nearly all."""
+    return len(text) if text.isascii() and text.isprintable() else cell_len(text)
+
+
 def frame(text: str, at: int, width: int, *, is_cut: bool) -> tuple[str, int]:
     """Return the text around `at` in at most `width` columns, and the column of `at` in it.
 
@@ -129,7 +134,7 @@ def frame(text: str, at: int, width: int, *, is_cut: bool) -> tuple[str, int]:
     start, stop = _window(shown, at, width - 2 * len(_MARK))
     before = (_MARK if is_cut or start > 0 else "") + "".join(shown[start:at])
     after = "".join(shown[at:stop]) + (_MARK if stop < len(shown) else "")
-    return before + after, cell_len(before)
+    return before + after, _columns(before)
 
 
 def _window(shown: list[str], at: int, room: int) -> tuple[int, int]:
@@ -138,9 +143,9 @@ def _window(shown: list[str], at: int, room: int) -> tuple[int, int]:
     grown = True
     while grown:
         grown = False
-        if stop < len(shown) and (need := cell_len(shown[stop])) <= room:
+        if stop < len(shown) and (need := _columns(shown[stop])) <= room:
             stop, room, grown = stop + 1, room - need, True
-        if start > 0 and (need := cell_len(shown[start - 1])) <= room:
+        if start > 0 and (need := _columns(shown[start - 1])) <= room:
             start, room, grown = start - 1, room - need, True
     return start, stop
 
@@ -269,7 +274,7 @@ def _divided(text: str, width: int) -> Iterator[str]:
     """Divide text into lines of at most `width` columns, between words where that is possible."""
     line, used = "", 0
     for word in _WORD.findall(text):
-        needs = cell_len(word.rstrip())
+        needs = _columns(word.rstrip())
         if needs > width - used:
             if needs > width:
                 if line:
@@ -280,7 +285,7 @@ def _divided(text: str, width: int) -> Iterator[str]:
             elif line:
                 yield line
                 line, used = "", 0
-        line, used = line + word, used + cell_len(word)
+        line, used = line + word, used + _columns(word)
     yield line
 
 

@@ -8,6 +8,7 @@ rho = (correct of the large class) - (correct of the small class). With n = a + 
     MCC      = (n c - 2 a b - rho (b - a)) / (2 sqrt(a b (a + rho) (b - rho)))
 """
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator
@@ -21,8 +22,14 @@ def spread(first: int, last: int, steps: int) -> list[int]:
 
     They are spaced like Chebyshev points, denser at both ends, where MCC has the most curvature.
     """
-    turn, length = math.pi / steps, last - first
-    return sorted({first + round(length * (1 - math.cos(turn * k)) / 2) for k in range(steps + 1)})
+    length = last - first
+    return sorted({first + round(length * share / 2) for share in _shares(steps)})
+
+
+@functools.cache
+def _shares(steps: int) -> list[float]:
+    turn = math.pi / steps
+    return [1 - math.cos(turn * k) for k in range(steps + 1)]
 
 
 # Rounding error of the formulas above: a few units of the sixteenth digit.
@@ -70,6 +77,9 @@ def table(classes: Classes, right: int, rho: int) -> BinaryTable:
     return BinaryTable(small, classes.small - small, large, classes.large - large)
 
 
+_triple = Triple._make
+
+
 def scores(classes: Classes, right: float, rho: float) -> Triple:
     """Return the metrics of the table with c = right and the given rho."""
     a, b = classes
@@ -77,7 +87,7 @@ def scores(classes: Classes, right: float, rho: float) -> Triple:
     square = rho * rho
     spread = a * b * (a + rho) * (b - rho)
     mcc = (n * right - 2 * a * b - rho * (b - a)) / (2 * math.sqrt(spread)) if spread > 0 else 0.0
-    return Triple(mcc, right / n, (right * n - square) / (n * n - square))
+    return _triple((mcc, right / n, (right * n - square) / (n * n - square)))
 
 
 def scores_of(one: BinaryTable) -> Triple:
@@ -105,6 +115,21 @@ def runs(classes: Classes, reading: Reading) -> Iterator[TableRun]:
     for right in sorted(range(low, high + 1), key=lambda right: abs(right - middle)):
         for first, last in _f1_runs(classes, right, reading):
             yield from _mcc_runs(classes, right, first, last, reading)
+
+
+def fits(classes: Classes, reading: Reading) -> bool:
+    """Whether any table agrees: first the one nearest to accuracy and F1, as of honest scores."""
+    n = classes.total
+    low, high = acc_limits(n, reading)
+    right = round(reading.value.acc * n)
+    if low <= right <= high:
+        least, most = rho_limits(classes, right)
+        size = _size(n, right, reading.value.f1)
+        size += (size - right) % 2
+        for rho in (size, -size):
+            if least <= rho <= most and reading.holds(scores(classes, right, rho)):
+                return True
+    return next(runs(classes, reading), None) is not None
 
 
 def count(classes: Classes, reading: Reading, most: int) -> int:

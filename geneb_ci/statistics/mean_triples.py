@@ -65,6 +65,12 @@ class Hull:
     def _triple(self, arc: Arc, rho: int) -> Triple:
         return scores(self.classes, arc.right(rho), rho)
 
+    def remember(self, sign: int, corners: "list[_Corner]") -> None:
+        """Keep tables of which a mean was found possible."""
+        tables = tuple(corner.table for corner in corners)
+        others = [one for one in self.seen[sign] if one != tables]
+        self.seen[sign] = [tables, *others[: SEEN_MAX - 1]]
+
     def look(self, plane: Plane) -> Triple:
         """Return the sampled table with the greatest value of a plane."""
         mcc, acc, f1 = plane
@@ -124,17 +130,19 @@ def _bound(plane: Plane, one: Triple, two: Triple) -> float:
 def lower_chain(tables: list[Triple]) -> list[Triple]:
     """Return the tables on the lower edge of the convex hull of accuracy and F1, ascending."""
     chain: list[Triple] = []
-    for table in sorted(tables, key=lambda t: (t.acc, t.f1)):
-        while len(chain) > 1 and _turns_right(chain[-2], chain[-1], table):
+    for table in sorted(tables, key=_ACC_F1):
+        _, acc, f1 = table
+        while len(chain) > 1:
+            (_, acc1, f11), (_, acc2, f12) = chain[-2:]
+            if (acc2 - acc1) * (f1 - f11) > (f12 - f11) * (acc - acc1):  # turns left
+                break
             chain.pop()
-        if not chain or table.acc > chain[-1].acc:
+        if not chain or acc > chain[-1].acc:
             chain.append(table)
     return chain
 
 
-def _turns_right(one: Triple, two: Triple, three: Triple) -> bool:
-    left = (two.acc - one.acc) * (three.f1 - one.f1)
-    return left <= (two.f1 - one.f1) * (three.acc - one.acc)
+_ACC_F1 = operator.attrgetter("acc", "f1")
 
 
 @functools.lru_cache(maxsize=1024)
@@ -197,6 +205,10 @@ def outside(hull: Hull, reading: Reading) -> Outside | None:
     # (c n - rho^2) / (n^2 - rho^2) <= c / n: macro-F1 of two classes is at most the accuracy.
     if value.f1 - width.f1 > value.acc + width.acc + TOLERANCE:
         return Outside("f1", _line(hull.chain, value.acc)[0], value.acc)
+    if _was_seen(hull, value, 1, value.mcc - width.mcc) and _was_seen(
+        hull, value, -1, -value.mcc - width.mcc
+    ):
+        return None  # some means are above, and others below
     if _is_below(hull, reading):
         return Outside("f1", _line(hull.chain, value.acc)[0], value.acc)
     place = _place(hull, reading)
@@ -205,6 +217,7 @@ def outside(hull: Hull, reading: Reading) -> Outside | None:
     sign = (
         1 if value.mcc > math.fsum(corner.weight * corner.table.mcc for corner in corners) else -1
     )
+    hull.remember(-sign, corners)
     level = sign * value.mcc - width.mcc
     if _was_seen(hull, place, sign, level) or _climb(hull, place, corners, sign, level) is None:
         return None
@@ -213,17 +226,19 @@ def outside(hull: Hull, reading: Reading) -> Outside | None:
     return Outside("mcc", -1.0 if low is None else -low, 1.0 if high is None else high)
 
 
-def _was_seen(hull: Hull, place: _MeanPlace, sign: int, level: float) -> bool:
+def _was_seen(hull: Hull, place: "_MeanPlace | Triple", sign: int, level: float) -> bool:
     """Whether tables of an earlier search have a mean at the place, at the level or above it.
 
     No search can then prove that all means are below the level: it would end without a bound.
     """
     for number, tables in enumerate(hull.seen[sign]):
-        shares = _shares(tables, place.acc, place.f1)
-        if min(shares) < 0 or max(shares) >= 1:
+        first, second, third = _shares(tables, place.acc, place.f1)
+        if not (0 <= first < 1 and 0 <= second < 1 and 0 <= third < 1):
             continue
-        if sign * sum(s * t.mcc for s, t in zip(shares, tables, strict=True)) >= level:
-            hull.seen[sign].insert(0, hull.seen[sign].pop(number))
+        origin, one, two = tables
+        if sign * (first * origin.mcc + second * one.mcc + third * two.mcc) >= level:
+            if number:
+                hull.seen[sign].insert(0, hull.seen[sign].pop(number))
             return True
     return False
 
@@ -279,7 +294,7 @@ def _climb(
         slack = TOLERANCE * (1 + abs(face.acc_slope) + abs(face.f1_slope))
         margin = math.inf if level is None else level - bound - slack
         if margin <= 0:
-            hull.seen[sign] = [tuple(c.table for c in corners), *hull.seen[sign][: SEEN_MAX - 1]]
+            hull.remember(sign, corners)
             return None
         plane = Plane(float(sign), -face.acc_slope, -face.f1_slope)
         entering: Triple | None = hull.look(plane)
@@ -304,13 +319,12 @@ def _start(hull: Hull, place: _MeanPlace) -> list[_Corner]:
 
 def _shares(tables: tuple[Triple, ...], acc: float, f1: float) -> tuple[float, float, float]:
     """Return the weights with which the mean of three tables has this accuracy and F1."""
-    origin, one, two = tables
-    acc1, f11 = one.acc - origin.acc, one.f1 - origin.f1
-    acc2, f12 = two.acc - origin.acc, two.f1 - origin.f1
+    (_, acc0, f10), (_, acc1, f11), (_, acc2, f12) = tables
+    acc1, f11, acc2, f12 = acc1 - acc0, f11 - f10, acc2 - acc0, f12 - f10
     area = acc1 * f12 - acc2 * f11
     if abs(area) < AREA_MIN:
         return 1.0, 0.0, 0.0
-    right, up = acc - origin.acc, f1 - origin.f1
+    right, up = acc - acc0, f1 - f10
     first, second = (right * f12 - acc2 * up) / area, (acc1 * up - right * f11) / area
     return 1.0 - first - second, first, second
 

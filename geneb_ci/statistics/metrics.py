@@ -62,8 +62,20 @@ ROUNDED = 6
 MIXED_SHARE = 1 / 3
 
 
+_SCALE = 10.0 ** (LONG - 1)
+_OFF = 0.01
+"""Of a unit of the last decimal: more than `NOISE` and the error of a product with `_SCALE`."""
+
+
+def is_long(value: float) -> bool:
+    """Whether a score was plainly not rounded; where in doubt, it is not."""
+    return -1 <= value <= 1 and _OFF < value * _SCALE % 1.0 < 1.0 - _OFF
+
+
 def decimals(value: float) -> int:
     """Return the number of decimals of a value; `LONG` if it was not rounded."""
+    if is_long(value):
+        return LONG
     if abs(value - round(value, LONG - 1)) > NOISE:
         return LONG
     return next(d for d in range(LONG) if abs(value - round(value, d)) <= NOISE)
@@ -84,9 +96,9 @@ def column_decimals(values: Sequence[float], repeats: int = 1) -> int:
 
 def is_mixed(values: Iterable[float]) -> bool:
     """Whether MCC and F1 of a regime are partly rounded, partly not."""
-    lengths = [decimals(value) for value in values if value]
-    rounded = sum(length <= ROUNDED for length in lengths)
-    return rounded < len(lengths) and rounded >= MIXED_SHARE * len(lengths)
+    given = list(filter(None, values))
+    rounded = sum(decimals(value) <= ROUNDED for value in given if not is_long(value))
+    return rounded < len(given) and rounded >= MIXED_SHARE * len(given)
 
 
 def half_width(length: int) -> float:

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from operator import sub
+from operator import add, eq, sub
 from typing import NamedTuple
 
 from geneb_ci.common.benchmark import Benchmark
@@ -48,37 +48,61 @@ def is_coarse(row: Vector) -> bool:
     return all(math.isnan(x) or x == round(x, COARSE_DECIMALS) for x in row)
 
 
-def resemblances(view: RowView, least: int = 0) -> list[Resemblance]:
-    """Return the similarity to the other rows with `least` near cells, the most similar first."""
+def resemblances(view: RowView) -> list[Resemblance]:
+    """Return the similarity to the other rows, the most similar first."""
     counts = _near_counts(view)
-    alike = (i for i, near in enumerate(counts) if near >= least and i != view.own)
-    found = [_resemblance(view.row, i, view.table.vectors[i], counts[i]) for i in alike]
+    found = [_resemblance(view.row, i, row, counts[i]) for i, row in view.others]
     return sorted(found, key=lambda near: (-near.near, near.number))
 
 
-def _near_counts(view: RowView) -> list[int]:
-    """Return the number of near cells of each row of the table, from an index of the scores."""
-    counts = [0] * len(view.table.vectors)
+def _near_counts(view: RowView) -> "Counter[int]":
+    """Return the number of near cells of the table's rows, from an index of the scores."""
+    found: list[list[int]] = []
     for x, (values, rows) in zip(view.row, _sorted_cells(view.table), strict=True):
         if x != x:  # noqa: PLR0124 (NaN)
             continue
         # The bounds are wider than NEAR by far more than a rounding error: the exact test follows.
         first, last = bisect.bisect_left(values, x - REACH), bisect.bisect_right(values, x + REACH)
-        for k in range(first, last):
-            if abs(x - values[k]) < NEAR:
-                counts[rows[k]] += 1
-    return counts
+        while first < last and not abs(x - values[first]) < NEAR:
+            first += 1
+        while first < last and not abs(x - values[last - 1]) < NEAR:
+            last -= 1
+        found.append(rows[first:last])  # sorted, so near scores stand together
+    return Counter(itertools.chain.from_iterable(found))
 
 
 @functools.lru_cache(maxsize=4)
 def _sorted_cells(table: ScoreTable) -> list[tuple[list[float], list[int]]]:
     """Return the scores of each cell, ascending, and the rows that have them."""
     found = []
-    for cell in range(sum(part.stop - part.start for part in table.regimes)):
-        column = [row[cell] for row in table.vectors]
-        pairs = sorted((x, i) for i, x in enumerate(column) if x == x)  # noqa: PLR0124 (NaN)
-        found.append(([x for x, _ in pairs], [i for _, i in pairs]))
-    return found
+    for column in zip(*table.vectors, strict=True):
+        given = [i for i, x in enumerate(column) if x == x]  # noqa: PLR0124 (NaN)
+        given.sort(key=column.__getitem__)
+        found.append(([column[i] for i in given], given))
+    return found or [([], [])] * sum(part.stop - part.start for part in table.regimes)
+
+
+def copies(view: RowView) -> list[Resemblance]:
+    """Return the rows that count as copies, the most similar first."""
+    counts, present = _near_counts(view), _present(view.table)
+    own = _count(view.row)
+    found = [
+        _resemblance(view.row, i, view.table.vectors[i], near)
+        for i, near in counts.items()
+        # At least so many cells are compared, and more cells need more that are near.
+        if i != view.own and near >= needed(own + present[i] - len(view.row))
+    ]
+    alike = [one for one in found if one.near >= needed(one.cells)]
+    return sorted(alike, key=lambda near: (-near.near, near.number))
+
+
+def _count(row: Vector) -> int:
+    return sum(map(eq, row, row))  # a NaN alone differs from itself
+
+
+@functools.lru_cache(maxsize=4)
+def _present(table: ScoreTable) -> list[int]:
+    return list(map(_count, table.vectors))
 
 
 def is_near_copy(view: RowView, number: int) -> bool:
@@ -92,8 +116,8 @@ def is_near_copy(view: RowView, number: int) -> bool:
 def _resemblance(row: Vector, number: int, other: Vector, near: int) -> Resemblance:
     if near < COUNT_MIN:  # nearly always: skip the rest
         return Resemblance(number, len(row), near, 0)
-    cells = sum(not math.isnan(x + y) for x, y in zip(row, other, strict=True))
-    return Resemblance(number, cells, near, sum(x == y for x, y in zip(row, other, strict=True)))
+    cells = _count(tuple(map(add, row, other)))
+    return Resemblance(number, cells, near, sum(map(eq, row, other)))
 
 
 class Affine(NamedTuple):
@@ -116,15 +140,24 @@ class _Regime(NamedTuple):
 def _standardised(row: Iterable[float]) -> _Regime | None:
     numbers = list(row)
     mean = math.fsum(numbers) / len(numbers)
-    norm = math.sqrt(math.fsum((x - mean) ** 2 for x in numbers))
+    apart = [x - mean for x in numbers]
+    norm = math.sqrt(dot(apart, apart))
     if not norm > 0:  # also for NaN, a row with missing cells
         return None
-    return _Regime(mean, norm, [(x - mean) / norm for x in numbers])
+    return _Regime(mean, norm, [x / norm for x in apart])
+
+
+_HEAD = 16
+"""Cells of a regime that are compared first: two rows that are no copies differ in them."""
+_SLACK = 1e-9
+"""More than rounding errors of a distance between vectors of length 1."""
 
 
 @functools.lru_cache(maxsize=12)
-def _regimes(table: ScoreTable, start: int, stop: int) -> list[_Regime | None]:
-    return [_standardised(row[start:stop]) for row in table.vectors]
+def _regimes(table: ScoreTable, start: int, stop: int) -> list[tuple[int, list[float], _Regime]]:
+    """Return each row of which a regime is complete: number, first cells, and all of it."""
+    found = ((i, _standardised(row[start:stop])) for i, row in enumerate(table.vectors))
+    return [(i, one.standard[:_HEAD], one) for i, one in found if one is not None]
 
 
 def affine_copy(
@@ -140,9 +173,14 @@ def affine_copy(
     best: Affine | None = None
     size = part.stop - part.start
     far = residual_max * math.sqrt(size) / own.norm
-    first, last = own.standard[0], own.standard[-1]
-    for number, other in enumerate(_regimes(view.table, part.start, part.stop)):
-        if number == view.own or other is None:
+    first, last, head = own.standard[0], own.standard[-1], own.standard[:_HEAD]
+    # The residual is below the limit if 1 - r^2 < far^2 for the correlation r > 0; the squared
+    # distance of the two vectors is 2 - 2 r, and that of their first cells is no larger.
+    apart = math.sqrt(2.0 - 2.0 * math.sqrt(max(0.0, 1.0 - far * far))) + _SLACK
+    dist = math.dist
+    rows = _regimes(view.table, part.start, part.stop)
+    for number, _, other in [one for one in rows if dist(head, one[1]) <= apart]:
+        if number == view.own:
             continue
         # No single residual can exceed the root of the sum of squares: a cheap test first.
         theirs = other.standard
@@ -175,8 +213,8 @@ _BEST = 3
 def _best(table: ScoreTable) -> list[list[tuple[float, int]]]:
     """Return the `_BEST` best scores of each cell, with the number of their row."""
     found = []
-    for column in zip(*table.vectors, strict=True):
-        ranked = sorted(((x, i) for i, x in enumerate(column) if x == x), reverse=True)[:_BEST]  # noqa: PLR0124 (NaN)
+    for values, rows in _sorted_cells(table):
+        ranked = list(zip(values[-_BEST:], rows[-_BEST:], strict=True))[::-1]
         found.append(ranked + [_NOBODY] * (_BEST - len(ranked)))
     return found
 
@@ -187,15 +225,15 @@ def lead(view: RowView, part: slice) -> float:
     The one is the same row in all cells, whichever makes the share largest: else one row of high
     scores would end every lead.
     """
-    best = _best(view.table)[part]
+    best, own = _best(view.table)[part], view.own
     ahead = 0
     behind: Counter[int] = Counter()
     """Cells in which only this row is not exceeded."""
-    for x, ranked in zip(view.row[part], best, strict=True):
-        (first, whose), (second, _) = [one for one in ranked if one[1] != view.own][:2]
-        if x > first:
+    for x, ((first, one), (second, two), (third, _)) in zip(view.row[part], best, strict=True):
+        top, whose = (second, two) if one == own else (first, one)
+        if x > top:
             ahead += 1
-        elif x > second:
+        elif x > (third if own in (one, two) else second):
             behind[whose] += 1
     return (ahead + max(behind.values(), default=0)) / len(best)
 
@@ -274,8 +312,12 @@ def _add_up(whole: _Kin, a: _Kin, b: _Kin) -> bool:
 
 
 def _twins(tasks: list[_Kin]) -> Iterator[Law]:
-    for a, b in itertools.combinations(tasks, 2):
-        if (a.category, a.size, _last(a)) == (b.category, b.size, _last(b)) and _split_anew(a, b):
+    alike: dict[tuple[str, int, str], list[_Kin]] = {}
+    for task in tasks:
+        alike.setdefault((task.category, task.size, _last(task)), []).append(task)
+    pairs = (pair for group in alike.values() for pair in itertools.combinations(group, 2))
+    for a, b in sorted(pairs):
+        if _split_anew(a, b):
             yield Law(a.number, ((b.number, 1.0),))
 
 
@@ -309,14 +351,27 @@ def usual_gap(
     rows_min: int,
 ) -> Gap | None:
     """Return median and scale over the other rows; None if they vary too much or are too few."""
-    gaps = list(_gaps(table, laws)[number, offset])
+    gaps = _gaps(table, laws)[number, offset]
     if without is not None:
         own = laws[number].gap(table.vectors[without], offset)
         if own in gaps:
+            gaps = gaps.copy()
             gaps.remove(own)
-    if len(gaps) < rows_min:
-        return None
+    elif len(gaps) >= rows_min:
+        return _usual_gaps(table, laws)[number, offset]
+    return _usual(gaps) if len(gaps) >= rows_min else None
+
+
+@functools.lru_cache(maxsize=4)
+def _usual_gaps(table: ScoreTable, laws: tuple[Law, ...]) -> dict[tuple[int, int], Gap | None]:
+    """Return the same over all rows, by relation and regime."""
+    return {key: _usual(gaps) for key, gaps in _gaps(table, laws).items() if gaps}
+
+
+def _usual(gaps: list[float]) -> Gap | None:
     usual = median_sorted(gaps)
-    sizes = sorted(abs(g - usual) for g in gaps)
-    scale = sizes[int(_TAIL * (len(sizes) - 1))] / _NORMAL_TAIL
+    # The k + 1 gaps nearest to the usual one stand together: the scale is that of the least reach.
+    k = int(_TAIL * (len(gaps) - 1))
+    reach = min(max(usual - low, high - usual) for low, high in zip(gaps, gaps[k:], strict=False))
+    scale = reach / _NORMAL_TAIL
     return Gap(usual, max(scale, SCALE_FLOOR)) if scale <= SCALE_MAX else None

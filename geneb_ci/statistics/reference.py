@@ -12,7 +12,7 @@ import math
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from operator import mul
+from operator import eq, mul
 from pathlib import Path
 from typing import NamedTuple
 
@@ -70,7 +70,7 @@ def vector(numbers: Iterable[float]) -> Vector:
 
 def share_present(row: Sequence[float]) -> float:
     """Return the share of cells that have a number."""
-    return sum(x == x for x in row) / len(row)  # noqa: PLR0124 (NaN alone differs from itself)
+    return float(sum(map(eq, row, row)) / len(row))  # a NaN alone differs from itself
 
 
 def dot(a: Sequence[float], b: Sequence[float]) -> float:

@@ -63,18 +63,12 @@ def leave_one_out_of(
     if len(row) < CELLS_MIN or share_present(row) < PRESENT_MIN:
         return None
     without = reference.place(own)
-    # 1. Weights of the other rows: A_-i Z x, where A_-i is the inverse without the row's own place.
-    standard, right = _beside(row, reference)
-    right = list(right)
+    # 1. Weights of the other rows, A_-i Z x, and the prediction Z' A_-i Z x, where A_-i is the
+    # inverse without the row's own place.
+    standard, weights, fitted = _beside(row, reference)
     out = [place for place in (without, reference.place(nearest)) if place is not None]
-    inverse, leverage = _downdated(reference, out)
-    for place in out:
-        right[place] = 0.0
-    weights = [dot(line, right) for line in inverse]
-    for place in out:
-        weights[place] = 0.0
+    weights, fitted, leverage = _downdated(reference, out, weights, fitted)
     # 2. Prediction of each cell, leaving this cell out.
-    fitted = [dot(weights, column) for column in reference.columns]
     predicted, residuals = [], []
     for x, m, s, z, f, h in zip(
         row, reference.centre.usual, reference.unit, standard, fitted, leverage, strict=True
@@ -97,34 +91,43 @@ def leave_one_out_of(
 
 
 @functools.lru_cache(maxsize=2)
-def _beside(row: Vector, reference: Reference) -> tuple[list[float], list[float]]:
-    """Return a row standardised, and its inner product with each row of the fit.
-
-    Both predictions of a row begin with them.
-    """
+def _beside(row: Vector, reference: Reference) -> tuple[list[float], list[float], list[float]]:
+    """Return a row standardised, its weights and its fitted values, for both of its predictions."""
     moved = reference.centre.clipped(row)
     standard = [x / s for x, s in zip(moved, reference.unit, strict=True)]
-    return standard, [dot(line, standard) for line in reference.standard]
+    right = [dot(line, standard) for line in reference.standard]
+    weights = [dot(line, right) for line in reference.inverse]
+    return standard, weights, [dot(weights, column) for column in reference.columns]
 
 
-def _downdated(reference: Reference, out: Sequence[int]) -> tuple[list[list[float]], list[float]]:
-    """Return inverse and leverage of the fit without some of its rows."""
-    inverse, leverage = reference.inverse, reference.leverage
-    left = [(place, reference.products[place]) for place in out]
+def _downdated(
+    reference: Reference, out: Sequence[int], weights: list[float], fitted: list[float]
+) -> tuple[list[float], list[float], list[float]]:
+    """Return weights, fitted values and leverage of the fit without some of its rows.
+
+    Each row is swept out of the inverse A: A - a a' / p, for its line a and pivot p. So what is
+    linear in A changes by a multiple of what its line gives.
+    """
+    leverage = reference.leverage
+    left = [(place, reference.inverse[place], reference.products[place]) for place in out]
     while left:
-        (place, gone), *left = left
-        pivot = inverse[place][place]
-        line, shares = inverse[place], [row[place] / pivot for row in inverse]
-        leverage = [q - u * u / pivot for q, u in zip(leverage, gone, strict=True)]
+        (place, line, cells), *left = left
+        pivot = line[place]
+        share = weights[place] / pivot
+        weights = [w - share * a for w, a in zip(weights, line, strict=True)]
+        fitted = [f - share * u for f, u in zip(fitted, cells, strict=True)]
+        leverage = [q - u * u / pivot for q, u in zip(leverage, cells, strict=True)]
         left = [
-            (later, [p - shares[later] * u for p, u in zip(cells, gone, strict=True)])
-            for later, cells in left
+            (
+                later,
+                [x - other[place] / pivot * a for x, a in zip(other, line, strict=True)],
+                [x - other[place] / pivot * u for x, u in zip(theirs, cells, strict=True)],
+            )
+            for later, other, theirs in left
         ]
-        inverse = [
-            [x - share * a for x, a in zip(row, line, strict=True)]
-            for row, share in zip(inverse, shares, strict=True)
-        ]
-    return inverse, leverage
+    for place in out:
+        weights[place] = 0.0
+    return weights, fitted, leverage
 
 
 SCORE_MAX = 10.0
@@ -206,13 +209,13 @@ class RowView:
         ]
 
 
-def view_of(results: dict[str, Any], own: Path, peers: Peers, benchmark: Benchmark) -> RowView:
-    """Return the view of a results table among the other rows."""
+def view_of(row: Vector, own: Path, peers: Peers, benchmark: Benchmark) -> RowView:
+    """Return the view of a row, as from `own_vector`, among the other rows."""
     key = ("table", benchmark.name, benchmark.sha256)
     table = peers.derived.get(key)
     if table is None:
         table = peers.derived[key] = table_of(peers.rows, benchmark)
-    return RowView(benchmark, table, own_vector(results, benchmark), table.index.get(own))
+    return RowView(benchmark, table, row, table.index.get(own))
 
 
 def shots_of(benchmark: Benchmark) -> tuple[float, ...]:
@@ -266,21 +269,42 @@ class Crown(NamedTuple):
     """Cells of the category, the most surprising first."""
 
 
-class _Profiles(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _Profiles:
     """Category means of the rows of a table that have all cells of the regime."""
 
     rows: tuple[int, ...]
+    means: list[list[float]]
+    """One list a row."""
     usual: list[float]
     spread: list[float]
     standard: list[list[float]]
-    """One list a row: its means, standardised and clipped."""
-    residuals: list[list[float]]
-    """Of each row from a fit without it."""
+    precision: list[list[float]]
+    """Inverse of the Gram matrix of the categories."""
+
+    @functools.cached_property
+    def residuals(self) -> list[list[float]]:
+        """Of each row from a fit without it."""
+        return [self.of(row, i) for i, row in enumerate(self.means)]
 
     def of(self, means: Sequence[float], without: int | None) -> list[float]:
-        """Return the residuals of a row's means, by a fit without row `without`."""
-        fit = [row for i, row in enumerate(self.standard) if i != without]
-        return _residuals(fit, means, self.usual, self.spread)
+        """Return the residuals of a row's means, by a fit without row `without`.
+
+        Each is the mean minus its prediction from the others, by the precision matrix K^-1; without
+        a row z it is K^-1 + h h' / (1 - z'h), for h = K^-1 z (Sherman and Morrison 1950).
+        """
+        clipped = _standardised(means, self.usual, self.spread, CLIP)
+        found = [dot(line, clipped) for line in self.precision]
+        own = [line[k] for k, line in enumerate(self.precision)]
+        if without is not None:
+            gone = self.standard[without]
+            moved = [dot(line, gone) for line in self.precision]
+            rest = 1.0 - dot(gone, moved)
+            share = dot(moved, clipped) / rest
+            found = [x + share * h for x, h in zip(found, moved, strict=True)]
+            own = [x + h * h / rest for x, h in zip(own, moved, strict=True)]
+        lines = zip(means, self.usual, self.spread, clipped, found, own, strict=True)
+        return [x - m - s * (z - r / d) for x, m, s, z, r, d in lines]
 
     def scale(self, category: int, without: int | None) -> float:
         """Return the scale of a category's residuals, without those of a row."""
@@ -363,31 +387,13 @@ def _profiles(table: ScoreTable, parts: Parts) -> _Profiles | None:
         max(SCALE_FLOOR, _MAD * median([abs(x - m) for x in column]))
         for column, m in zip(columns, usual, strict=True)
     ]
-    standard = [_standardised(row, usual, spread, CLIP) for row in whole.values()]
-    residuals = [
-        _residuals([*standard[:i], *standard[i + 1 :]], row, usual, spread)
-        for i, row in enumerate(whole.values())
-    ]
-    return _Profiles(tuple(whole), usual, spread, standard, residuals)
+    rows = list(whole.values())
+    standard = [_standardised(row, usual, spread, CLIP) for row in rows]
+    precision = inverse(gram(list(zip(*standard, strict=True)), RIDGE))
+    return _Profiles(tuple(whole), rows, usual, spread, standard, precision)
 
 
 def _standardised(
     row: Sequence[float], usual: Sequence[float], spread: Sequence[float], clip: float
 ) -> list[float]:
     return [max(-clip, min(clip, (x - m) / s)) for x, m, s in zip(row, usual, spread, strict=True)]
-
-
-def _residuals(
-    rows: Sequence[Sequence[float]],
-    means: Sequence[float],
-    usual: Sequence[float],
-    spread: Sequence[float],
-) -> list[float]:
-    """Return each mean minus its prediction from the others, by the precision matrix of `rows`."""
-    precision = inverse(gram(list(zip(*rows, strict=True)), RIDGE))
-    clipped = _standardised(means, usual, spread, CLIP)
-    left = [dot(line, clipped) / line[k] for k, line in enumerate(precision)]
-    return [
-        x - m - s * (z - r)
-        for x, m, s, z, r in zip(means, usual, spread, clipped, left, strict=True)
-    ]

@@ -9,9 +9,11 @@ import hashlib
 import json
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from types import MappingProxyType
+from typing import Any, NamedTuple, NoReturn
 
 from geneb_ci.common.finding import HIDING, Fault, KeyPath, Position
 from geneb_ci.common.finding import KeyPath as Pointer
@@ -43,13 +45,16 @@ def quick_value(text: str) -> Any:
     It is UNUSABLE where that is in doubt: for each fault, for strings with escapes, and for
     characters that may hide text.
     """
-    if "\\" in text or HIDING.search(text):
+    kinds = text.encode("utf-8", "surrogatepass").translate(_KINDS, _BLANKS)
+    if "\\" in text or (_CONTROL in kinds if text.isascii() else HIDING.search(text)):
         return UNUSABLE
     try:
-        value = _DECODER.decode(text)
+        value = _PLAIN.decode(text)
+        if not _is_plain(kinds, members := _Members.of(value)):
+            value = _DECODER.decode(text)
     except (ValueError, RecursionError, _Doubtful):
         return UNUSABLE
-    return value if _within_limits(value) else UNUSABLE
+    return value if members.is_within_limits else UNUSABLE
 
 
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -83,29 +88,81 @@ def _word(_: str) -> NoReturn:
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_members, parse_float=_float, parse_int=_int, parse_constant=_word
 )
+"""Judges each object and each number, which takes three times as long as to read them."""
+_PLAIN = json.JSONDecoder(parse_constant=_word)
+"""Reads without judging: `_is_plain` says whether the other decoder would judge the same."""
+_BLANKS = b" \t\n\r"
+_CONTROL = b"c"
+_LONG_NUMBER = b"0" * (NUMBER_CHARS_MAX + 1)
+_NAME_END = b'":'
 
 
+def _kind(byte: int) -> str:
+    character = chr(byte)
+    if character in "+-.0123456789Ee":
+        return "0"
+    if character.isascii() and HIDING.match(character):
+        return "c"
+    return character if character in '":' else " "
+
+
+_KINDS = "".join(map(_kind, range(256))).encode()
+"""Translates a byte to the kind of its character: of a number, a control, or another."""
+
+
+class _Members(NamedTuple):
+    """What a value has in it."""
+
+    names: list[str]
+    """Of the members of all objects."""
+    floats: list[float]
+    is_within_limits: bool
+    """Whether the scanner's limits of depth and number of values hold."""
+
+    @classmethod
+    def of(cls, value: Any) -> "_Members":
+        """Return what a value has in it, as far as the limit of depth."""
+        level, values, numbers = [value], 1, 0
+        names: list[str] = []
+        floats = [value] if type(value) is float else []
+        for _ in range(DEPTH_MAX):
+            inner: list[Any] = []
+            for one in level:
+                if type(one) is dict:
+                    names += one
+                    inner += one.values()
+                elif type(one) is list:
+                    inner += one
+                    numbers += sum(type(each) in _NUMBERS for each in one)
+            values += len(inner)
+            if values - numbers > VALUES_MAX or numbers > NUMBERS_MAX:
+                return cls(names, floats, is_within_limits=False)
+            kinds = set(map(type, inner))
+            floats += inner if kinds == _FLOATS else [one for one in inner if type(one) is float]
+            if kinds.isdisjoint(_NESTING):
+                return cls(names, floats, is_within_limits=True)
+            level = [one for one in inner if type(one) in _NESTING]
+        return cls(names, floats, is_within_limits=False)
+
+
+_NESTING, _FLOATS = frozenset({dict, list}), {float}
 _NUMBERS = (int, float)
 
 
-def _within_limits(value: Any) -> bool:
-    """Whether the scanner's limits of depth and number of values hold."""
-    level, values, numbers = [value], 1, 0
-    for _ in range(DEPTH_MAX):
-        inner: list[Any] = []
-        for one in level:
-            if isinstance(one, dict):
-                inner += one.values()
-            elif isinstance(one, list):
-                inner += one
-                numbers += sum(type(each) in _NUMBERS for each in one)
-        values += len(inner)
-        if values - numbers > VALUES_MAX or numbers > NUMBERS_MAX:
-            return False
-        level = [one for one in inner if isinstance(one, dict | list)]
-        if not level:
-            return True
-    return False
+def _is_plain(kinds: bytes, members: _Members) -> bool:
+    """Whether no object and no number of a text without escapes has to be judged on its own.
+
+    `kinds` are those of its characters without blanks. Each member has a quotation mark and a colon
+    behind its name; fewer members than such places are a name that occurs twice, or a string that
+    begins with a colon.
+    """
+    return (
+        members.is_within_limits
+        and kinds.count(_NAME_END) == len(members.names)
+        and max(map(len, members.names), default=0) <= KEY_CHARS_MAX
+        and not any(one in members.floats for one in (0.0, *_INFINITE))
+        and _LONG_NUMBER not in kinds
+    )
 
 
 _skip = json.JSONDecoder().raw_decode
@@ -228,16 +285,30 @@ class Document:
         return self.text[left:right], at - left
 
 
-def read_document(path: Path, name: str | None = None, *, spans: bool = False) -> Document:
+def read_document(
+    path: Path,
+    name: str | None = None,
+    *,
+    spans: bool = False,
+    values: Mapping[str, Any] = MappingProxyType({}),
+) -> Document:
     """Return the document in a file; errors of encoding and JSON are in its `faults`.
 
-    Raises NothingChecked when the file cannot be opened.
+    `values` has what `quick_value` gave of files, by SHA-256. Raises NothingChecked when the file
+    cannot be opened.
     """
     shown_name = str(path) if name is None else name
-    return parse_document(read_bytes(path), located(path), shown_name, spans=spans)
+    return parse_document(read_bytes(path), located(path), shown_name, spans=spans, values=values)
 
 
-def parse_document(raw: bytes | Fault, path: Path, name: str, *, spans: bool = False) -> Document:
+def parse_document(
+    raw: bytes | Fault,
+    path: Path,
+    name: str,
+    *,
+    spans: bool = False,
+    values: Mapping[str, Any] = MappingProxyType({}),
+) -> Document:
     """Return the document in `raw`; if `raw` is a Fault, the document has no value.
 
     A document that has no fault is read quickly, and a position is sought when it is asked for:
@@ -249,7 +320,8 @@ def parse_document(raw: bytes | Fault, path: Path, name: str, *, spans: bool = F
     text, readable, faults = decode(raw)
     if not readable:
         return Document(name, path, digest, text, UNUSABLE, {}, faults)
-    value = UNUSABLE if spans else quick_value(text)
+    value = UNUSABLE if spans else values.get(digest)
+    value = quick_value(text) if value is None else value
     if value is not UNUSABLE:
         return Document(name, path, digest, text, value, None, faults)
     result = scan(text)

@@ -8,7 +8,6 @@ import json
 import re
 import unicodedata
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 
 from geneb_ci.common.errors import NothingChecked
@@ -88,6 +87,8 @@ def scripts(name: str) -> set[str]:
 @functools.cache
 def _prototypes() -> dict[str, str]:
     """Return each character that looks like another text, and that text."""
+    from importlib.resources import files  # names are mostly ASCII
+
     raw = json.loads((files(_PACKAGE) / "confusables.json").read_text(encoding="utf-8"))
     alike = {key.strip(_MARK): [one["c"].strip(_MARK) for one in raw[key]] for key in raw}
     return {

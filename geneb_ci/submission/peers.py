@@ -99,11 +99,18 @@ class Known(NamedTuple):
     """Digest of its scores, as from `results_digest`."""
     names: tuple[str, ...]
     values: "array.array[float]"
+    display: str = ""
+    """Its display name, where it is known of a file."""
 
     @property
     def path(self) -> Path:
         """The file name that the row would have."""
         return Path(f"{self.model_id}.json")
+
+    def at(self, path: Path, *, keep: bool) -> "ReadRow":
+        """Return what reading its file at a path gives, of the scores those that are known."""
+        row = PeerRow(path, self.names, self.values) if keep else None
+        return ReadRow(path, self.model_id, self.digest, _forms(self.model_id, self.display), row)
 
 
 class ReadRow(NamedTuple):

@@ -107,7 +107,8 @@ def encoder(folder: Path) -> int:
         hidden_size=WIDTH, num_hidden_layers=LAYERS, num_attention_heads=12,
         intermediate_size=4 * WIDTH, vocab_size=16, max_position_embeddings=1024,
     )  # fmt: skip
-    model = BertModel(config).to(torch.bfloat16)
+    model: Any = BertModel(config)
+    model.to(torch.bfloat16)
     model.save_pretrained(folder)
     tokenizer(limit=1024).save_pretrained(folder)
     return sum(one.numel() for one in model.encoder.parameters())
@@ -119,7 +120,7 @@ def embedding_table(device: str, count: int, peak: float | None) -> Iterator[str
     lengths = rng.choice(LENGTHS, count)
     sequences = ["".join(rng.choice(list("ACGT"), length)) for length in lengths]
     tokens = int(lengths.sum()) + 2 * count
-    ways = {
+    ways: dict[str, tuple[Batching, dict[str, Any]]] = {
         "batches of 8 in file order": (Batching("file"), {}),
         "token budget, measured": (Batching("budget"), {}),
         "the same, compiled": (Batching("budget"), {"compile": True}),

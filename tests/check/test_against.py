@@ -15,6 +15,8 @@ from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK, find_layout
 from geneb_ci.common.finding import Need
 from geneb_ci.render.formats import rules_run, skipped
+from geneb_ci.statistics.reference import table_of
+from geneb_ci.submission.peers import read_row
 from geneb_ci.submission.reading import files_in
 from tests.paths import ROOT, SUBMISSIONS
 
@@ -31,6 +33,22 @@ def unchanged() -> list[str]:
         if (path := SUBMISSIONS / f"{model}.json").is_file()
         and hashlib.sha256(path.read_bytes()).hexdigest() == row["file_sha256"]
     ]
+
+
+def test_a_known_file_is_compared_as_if_it_were_parsed():
+    benchmark = shipped_benchmark()
+    known = place.rows_known_to(benchmark)
+    assert len(known) == len(STORED)
+    for model in unchanged():
+        path = SUBMISSIONS / f"{model}.json"
+        parsed = read_row(path, {}, keep=True)
+        found = known[STORED[model]["file_sha256"]].at(path, keep=True)
+        assert found._replace(row=None) == parsed._replace(row=None)
+        assert found.row is not None
+        assert parsed.row is not None
+        vectors = [table_of([row], benchmark).vectors for row in (found.row, parsed.row)]
+        assert repr(vectors[0]) == repr(vectors[1])  # NaN differs from itself
+    assert place.rows_known_to(shipped_benchmark(PRACTICE_BENCHMARK)) == {}
 
 
 def check(path: Path, against: Against | None, rules=RULES) -> FileResult:

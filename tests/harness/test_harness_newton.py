@@ -129,11 +129,11 @@ def test_a_torch_device_finds_the_same_optimum(
 def test_a_torch_device_takes_rows_of_a_receipt() -> None:
     x, y = problem(400, 16, 3)
     half = (x * 8).astype(np.float16)
-    found = [
+    rows, same = (
         newton.minimise(one, y, 3, on=torch_on_cpu()).weights
         for one in (Widened(half, -3), half.astype(np.float32) / 8)
-    ]
-    assert np.array_equal(*found)
+    )
+    assert np.array_equal(rows, same)
 
 
 @pytest.mark.parametrize("error", [MemoryError("CUDA out of memory"), newton.NotSolvedError("no")])

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -185,7 +186,12 @@ def test_one_process_alone_uses_an_accelerator(
 ) -> None:
     """Each would take a context, and memory, on a device that the embedder has, too."""
     monkeypatch.setattr(command, "_named_by_torch", lambda name: (name, ""))
-    options = {"probe_device": "cuda", "workers": None, "engine": "local", "fail_fast": False}
+    options: dict[str, Any] = {
+        "probe_device": "cuda",
+        "workers": None,
+        "engine": "local",
+        "fail_fast": False,
+    }
     options |= given
     if says:
         with pytest.raises(OptionError, match=f"^{says}$"):
@@ -209,6 +215,7 @@ def test_a_full_device_names_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
         failed = job.Job(
             "a", Path("c"), {}, b"", empty, b"", empty, (), (), {}, device=device
         ).execute()
+        assert isinstance(failed, job.Failed)
         assert failed.why == f"a: the probe failed: RuntimeError: CUDA out of memory; {cure}"
 
 

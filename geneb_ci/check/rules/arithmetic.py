@@ -7,23 +7,15 @@ from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.benchmark import Task
 from geneb_ci.common.finding import Fault, Need, Severity, quoted
 from geneb_ci.statistics import metrics
-from geneb_ci.statistics.binary import Classes, acc_limits, nearest, runs, scores
+from geneb_ci.statistics.binary import Classes, acc_limits, fits, nearest, runs, scores
 from geneb_ci.statistics.mean_triples import Outside, hull_of, outside
 from geneb_ci.statistics.metrics import Reading, Triple, distinct_text
-
-
-def is_off_grid(claim: Claim) -> bool:
-    """Whether no whole number of correct predictions gives the accuracy of a claim."""
-    if claim.task.n_test is None:
-        return False
-    low, high = acc_limits(claim.task.n_test, claim.reading, claim.fits)
-    return low > high
 
 
 def accuracy_off_grid(context: Context) -> Iterator[Fault]:
     """Report each accuracy that is not a multiple of 1 / (n_test * fits) within its precision."""
     for claim in context.claims:
-        if is_off_grid(claim):
+        if claim.path in context.off_grid:
             total = (claim.task.n_test or 0) * claim.fits
             acc = claim.reading.value.acc
             below = int(acc * total)
@@ -67,9 +59,9 @@ def impossible_scores(context: Context) -> Iterator[Fault]:
     """Report each single-fit cell of a two-class task that no confusion matrix gives."""
     for claim in context.claims:
         classes = claim.classes
-        if classes is None or claim.fits > 1 or is_off_grid(claim):
+        if classes is None or claim.fits > 1 or claim.path in context.off_grid:
             continue
-        if next(runs(classes, claim.reading), None) is None:
+        if not fits(classes, claim.reading):
             where = f'{quoted(claim.task.id)} in "{claim.regime}": '
             message, found, expected = nearest_text(classes, claim.reading)
             fix = wrong_metric_fix(classes, claim.reading)
@@ -130,7 +122,7 @@ def impossible_mean(context: Context) -> Iterator[Fault]:
     """Report each mean over seeds, on a two-class task, outside the convex hull of all tables."""
     for claim in context.claims:
         classes = claim.classes
-        if classes is None or claim.fits == 1 or is_off_grid(claim):
+        if classes is None or claim.fits == 1 or claim.path in context.off_grid:
             continue
         verdict = outside(hull_of(classes), claim.reading)
         if verdict is not None:
@@ -176,7 +168,7 @@ def inconsistent_metrics(context: Context) -> Iterator[Fault]:
     """Report each metric outside the bounds that hold for any class sizes (class sizes unknown)."""
     for claim in context.claims:
         n = claim.task.n_test
-        if claim.classes is None and n is not None and not is_off_grid(claim):
+        if claim.classes is None and n is not None and claim.path not in context.off_grid:
             for metric, found, low, high in broken(n, claim.reading, claim.fits):
                 yield Fault(
                     INCONSISTENT_METRICS.id,
@@ -248,7 +240,7 @@ def exists(task: Task, reading: Reading) -> bool:
     """Whether some confusion matrix may have these scores; True if no size is known."""
     classes = two_classes(task)
     if classes is not None:
-        return next(runs(classes, reading), None) is not None
+        return fits(classes, reading)
     if task.n_test is None:
         return True
     low, high = acc_limits(task.n_test, reading)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import ROWS_MIN, Fault, Need, Severity, percent, plural
+from geneb_ci.statistics.metrics import is_long
 from geneb_ci.statistics.neighbours import laws_of, usual_gap
 from geneb_ci.statistics.reference import ScoreTable
 from geneb_ci.statistics.view import score_of, shots_of
@@ -240,6 +241,9 @@ def round_numbers(context: Context) -> Iterator[Fault]:
     """Report few decimals, round values in an unrounded file, and too many last digits 0 and 5."""
     cells = [c for c in context.cells if c.regime in context.benchmark.regimes]
     values = [c.scores[m] for c in cells for m in DECIMAL_METRICS if m in c.scores]
+    doubtful = [decimals(value) for value in values if value and not is_long(value)]
+    if sum(n is not None and n <= FULL_DECIMALS for n in doubtful) < SHORT_MAX:
+        return  # the file is unrounded, and nearly all of its values are
     lengths = [n for value in values if value and (n := decimals(value)) is not None]
     if len(lengths) < VALUES_MIN:
         return

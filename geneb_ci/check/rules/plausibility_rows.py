@@ -6,16 +6,14 @@ from collections.abc import Iterator
 from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import Fault, Need, Severity, first_and_more, percent, quoted
 from geneb_ci.statistics.neighbours import (
-    COUNT_MIN,
     NEAR,
     SHARE,
     Affine,
     affine_copy,
+    copies,
     is_coarse,
     is_near_copy,
     lead,
-    needed,
-    resemblances,
 )
 from geneb_ci.statistics.view import RowView, crowns, score_of
 
@@ -37,7 +35,10 @@ def implausible_cell(context: Context) -> Iterator[Fault]:
     view, standing = context.view, context.view.standing
     if standing is None:
         return
+    least = min(BELOW, ABOVE_FEW_SHOT, ABOVE)
     for number, distance in enumerate(view.distances):
+        if abs(distance) <= least:
+            continue
         regime, task = view.cell(number)
         few_shot = regime in context.benchmark.protocol.few_shot_k
         limit = BELOW if distance < 0 else ABOVE_FEW_SHOT if few_shot else ABOVE
@@ -140,7 +141,7 @@ def near_copy(context: Context) -> Iterator[Fault]:
     view = context.view
     if is_coarse(view.row):
         return
-    found = [near for near in resemblances(view, COUNT_MIN) if near.near >= needed(near.cells)]
+    found = copies(view)
     if not found:
         return
     twins = context.peers.by_digest.get(context.digest or "", [])

@@ -12,8 +12,10 @@ SHARE_MIN = 0.5
 def in_percent(context: Context) -> bool:
     """Whether at least half of all accuracies and F1 are above 1 and at most 100."""
     values = [v for cell in context.cells for m, v in cell.scores.items() if m != "MCC"]
+    if not values or max(values) <= 1:
+        return False
     over = sum(1 < value <= 100 for value in values)  # noqa: PLR2004 (percent ends at 100)
-    return bool(values) and over >= SHARE_MIN * len(values)
+    return over >= SHARE_MIN * len(values)
 
 
 def percent_scores(context: Context) -> Iterator[Fault]:
@@ -46,8 +48,9 @@ PERCENT_SCORES = Rule(
 
 def score_out_of_range(context: Context) -> Iterator[Fault]:
     """Report each score that the typed model rejected, unless all scores are in percent."""
-    if not in_percent(context):
-        yield from context.reported.get(SCORE_OUT_OF_RANGE.id, ())
+    found = context.reported.get(SCORE_OUT_OF_RANGE.id, ())
+    if found and not in_percent(context):
+        yield from found
 
 
 SCORE_OUT_OF_RANGE = Rule(

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -56,8 +57,8 @@ def test_the_graph_that_torch_captures_gives_the_same_bits(model, backend):
     plain, other = spec(model).load(), spec(model, compile="true").load()
     assert (plain.facts.numerics["compiled"], other.facts.numerics["compiled"]) == (False, True)
     graphs = torch._dynamo.utils.counters["stats"]["unique_graphs"]
-    rows = [one.loaded.extractor.extract_embeddings(SEQUENCES) for one in (plain, other)]
-    assert np.array_equal(*rows)
+    before, after = (one.loaded.extractor.extract_embeddings(SEQUENCES) for one in (plain, other))
+    assert np.array_equal(before, after)
     assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == graphs
 
 
@@ -134,11 +135,11 @@ def test_an_audit_runs_the_model_as_it_is(model, capfd):
 
 def test_embeddings_without_tf32_are_not_those_with_it():
     """A receipt says that none was used; a run without one may use it by torch's defaults."""
-    empty = dict.fromkeys(ExtractorFacts.__dataclass_fields__)
+    empty: dict[str, Any] = dict.fromkeys(ExtractorFacts.__dataclass_fields__)
     facts = ExtractorFacts(**empty | {"tf32": True})
 
     def key(device: str, facts: ExtractorFacts) -> dict[str, object]:
-        given = SimpleNamespace(
+        given: Any = SimpleNamespace(
             facts=facts, batching=Batching(), name_model="", options={}, device=device
         )
         return settings.key_parts(given)

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -138,9 +139,14 @@ class OnGpu:
 def test_a_gpu_is_not_waited_for_before_its_result_is_asked_for(monkeypatch):
     """Without one: what torch is called with. The copy is read after the event behind it, only."""
     asked: list[str] = []
-    tensor = OnGpu(asked)
+    tensor: Any = OnGpu(asked)
     made: list[dict[str, object]] = []
-    monkeypatch.setattr(torch, "empty", lambda _shape, **more: made.append(more) or OnGpu(asked))
+
+    def empty(_shape: object, **more: object) -> OnGpu:
+        made.append(more)
+        return OnGpu(asked)
+
+    monkeypatch.setattr(torch, "empty", empty)
     monkeypatch.setattr(torch.cuda, "Event", lambda: OnGpu(asked))
     sent(tensor, "cuda:0")
     wait = to_host(tensor)

@@ -15,13 +15,14 @@ from geneb_ci.statistics.binary import (
     BinaryTable,
     Classes,
     count,
+    fits,
     rho_limits,
     runs,
     scores,
     scores_of,
     table,
 )
-from geneb_ci.statistics.metrics import Reading, Triple
+from geneb_ci.statistics.metrics import EXACT, LONG, NOISE, Reading, Triple, half_width, is_long
 from reference_harness import metrics
 from tests.statistics.arithmetic.draw import Drawn, read, tables
 
@@ -175,3 +176,26 @@ def test_what_the_harness_computes_needs_no_width():
         same = {one, mirrored} if classes.small == classes.large else {one}
         assert found(classes, Reading(value, no_width)) & same
     assert differ > 50
+
+
+@given(
+    st.tuples(st.integers(1, 300), st.integers(1, 300)).map(sorted),
+    st.floats(0, 1),
+    st.floats(0, 1),
+    st.sampled_from([None, *range(3, 16)]),
+    st.sampled_from([0.0, 1e-12, 1e-4, 0.02]),
+)
+def test_a_table_is_found_exactly_where_the_search_finds_one(sizes, small, large, places, edit):
+    classes = Classes(*sizes)
+    counts = round(small * classes.small), round(large * classes.large)
+    value = scores(classes, sum(counts), counts[1] - counts[0])
+    given_ = [x if places is None else round(x, places) for x in (value.mcc + edit, *value[1:])]
+    width = EXACT if places is None else half_width(places)
+    reading = Reading(Triple(*given_), Triple(width, width, width))
+    assert fits(classes, reading) == (next(runs(classes, reading), None) is not None)
+
+
+@given(st.floats(-1, 1) | st.integers(-(10**13), 10**13).map(lambda n: n / 1e13))
+def test_a_long_score_has_all_decimals(value):
+    if is_long(value):
+        assert abs(value - round(value, LONG - 1)) > NOISE

@@ -7,8 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from geneb_ci.common.benchmark import shipped_benchmark
-from geneb_ci.statistics.neighbours import NEAR, resemblances
-from geneb_ci.statistics.reference import ScoreTable
+from geneb_ci.statistics.neighbours import (
+    _NORMAL_TAIL,
+    _TAIL,
+    NEAR,
+    _usual,
+    copies,
+    needed,
+    resemblances,
+)
+from geneb_ci.statistics.reference import ScoreTable, median_sorted
 from geneb_ci.statistics.view import RowView
 
 CELLS = 12
@@ -34,5 +42,14 @@ def test_counts_are_those_of_every_pair(row, rows, own):
     )
     view = RowView(BENCHMARK, table, row, own if 0 <= own < len(rows) else None)
     assert [(one.number, one.near) for one in resemblances(view)] == cell_by_cell(view)
-    close = [one for one in resemblances(view) if one.near >= 8]
-    assert resemblances(view, 8) == close
+    close = [one for one in resemblances(view) if one.near >= needed(one.cells)]
+    assert copies(view) == close
+
+
+@given(st.lists(st.floats(-0.02, 0.02), min_size=1, max_size=30).map(sorted))
+def test_a_scale_is_the_quantile_of_all_deviations(gaps):
+    usual = median_sorted(gaps)
+    sizes = sorted(abs(gap - usual) for gap in gaps)
+    found = _usual(gaps)
+    assert found is not None
+    assert found.scale == max(0.008, sizes[int(_TAIL * (len(sizes) - 1))] / _NORMAL_TAIL)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.finding import ROWS_MIN
 from geneb_ci.statistics.reference import ScoreTable, reference_of
-from geneb_ci.statistics.view import RowView, leave_one_out_of, score_of, view_of
+from geneb_ci.statistics.view import RowView, leave_one_out_of, own_vector, score_of, view_of
 from geneb_ci.submission.peers import ROWS_MAX, Peers, peers_of
 from tests.paths import SUBMISSIONS
 from tests.statistics.plausibility.conftest import Document, Judge, changed, check, public, said
@@ -134,7 +134,7 @@ def test_rows_kept_are_bounded(tmp_path: Path, benchmark: Benchmark) -> None:
         row.path for row in peers_of(tmp_path.glob("*.json")).rows
     }
     assert len(peers.by_digest) == 1
-    view = view_of({}, tmp_path / "m0.json", peers, benchmark)
+    view = view_of(own_vector({}, benchmark), tmp_path / "m0.json", peers, benchmark)
     assert isinstance(view, RowView)
     assert view.standing is None
     assert Peers().rows == ()

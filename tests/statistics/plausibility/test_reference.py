@@ -1,14 +1,16 @@
 """The fit against the same mathematics by numpy, and against a fit that never saw the row."""
 
 import math
+from operator import mul
 
 import numpy as np
 import pytest
 
 from geneb_ci.check.place import shipped_rows
 from geneb_ci.check.rules.plausibility_rows import ABOVE, ABOVE_FEW_SHOT, BELOW
-from geneb_ci.common.benchmark import Benchmark
+from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
 from geneb_ci.statistics import reference as module
+from geneb_ci.statistics import view
 from geneb_ci.statistics.reference import (
     RIDGE,
     Reference,
@@ -54,6 +56,35 @@ def test_leaving_out_is_exact(table: ScoreTable, fit: Reference, number: int) ->
         weights = np.linalg.solve(system, others[:, kept] @ own[kept])
         guess = fit.centre.usual[cell] + fit.unit[cell] * float(weights @ others[:, cell])
         assert standing.predicted[cell] == pytest.approx(guess, abs=1e-9)
+
+
+def test_leaving_out_two_rows_is_exact(table: ScoreTable, fit: Reference) -> None:
+    standing = leave_one_out_of(table.vectors[3], fit, 3, 25)
+    assert standing is not None
+    others = np.array([r for i, r in enumerate(fit.standard) if i not in {3, 25}])
+    system = others @ others.T + RIDGE * np.eye(len(others))
+    weights = np.linalg.solve(system, others @ np.array(fit.standard[3]))
+    assert list(standing.weights) == [i for i in fit.rows if i not in {3, 25}]
+    assert list(standing.weights.values()) == pytest.approx(list(weights), abs=1e-12)
+
+
+def test_profiles_without_a_row_are_those_of_the_others(table: ScoreTable) -> None:
+    categories = shipped_benchmark().categories
+    places = {task: k for k, task in enumerate(shipped_benchmark().task_ids)}
+    parts = tuple((name, tuple(places[one] for one in ids)) for name, ids in categories.items())
+    found = view._profiles(table, parts)
+    assert found is not None
+    for number, means in enumerate(found.means):
+        kept = [row for i, row in enumerate(found.standard) if i != number]
+        precision = inverse(gram(list(zip(*kept, strict=True)), view.RIDGE))
+        own = found.standard[number]
+        expected = [
+            mean - usual - spread * (z - math.fsum(map(mul, line, own)) / line[k])
+            for k, (mean, usual, spread, z, line) in enumerate(
+                zip(means, found.usual, found.spread, own, precision, strict=True)
+            )
+        ]
+        assert found.residuals[number] == pytest.approx(expected, abs=1e-12)
 
 
 def test_leaving_out_is_honest(table: ScoreTable, fit: Reference) -> None:
