@@ -15,6 +15,7 @@ from pydantic import Field
 from geneb_ci.audit.trust import Decision, Summary
 from geneb_ci.board.marks import NO_MARKS, Marks
 from geneb_ci.common.types import Authorship, Count, Evidence, StrictModel, TrustLevel
+from geneb_ci.models.registry import TERMS
 from geneb_ci.receipt.seen import Published, SharedErrors
 from geneb_ci.submission.models import Submission, run_words
 
@@ -386,6 +387,7 @@ def page_columns() -> list[dict[str, Any]]:
             "download": column.download,
             "facet": column.is_facet,
             "words": column.words,
+            "terms": TERMS.get(column.key, {}),
         }
         for column in COLUMNS
     ]
