@@ -22,7 +22,7 @@ from geneb_ci.cli.shared import (
     format_option,
     hold_repository,
     row_width,
-    watch_checks,
+    watch_build,
     watched,
     write,
 )
@@ -153,7 +153,8 @@ def build_command(
 def _build(folder: Path | None, out: Path, *, more: bool, cache: bool = True) -> int:
     """Write the board of a folder and its page, say so, and return the exit code."""
     try:
-        board = build(folder, diagnostics=more, out=out, cache=cache, progress=watch_checks)
+        with watch_build() as watch:
+            board = build(folder, diagnostics=more, out=out, cache=cache, progress=watch)
     except SubmissionsRefused as error:
         from geneb_ci.cli.repository import refused  # 0.1 s
 

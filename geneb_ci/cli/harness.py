@@ -1,15 +1,28 @@
 """Commands that hand on to the harness: `data`, `extractor`, `probe`."""
 
+import os
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
 import click
 
 from geneb_ci.cli.main import echo
-from geneb_ci.cli.shared import HARNESS, HELP, hand_over
 from geneb_ci.common.benchmark import load_benchmark, shipped_benchmark
 from geneb_ci.common.errors import Exit
+
+HELP = ((), ("-h",), ("--help",))
+HARNESS = (sys.executable, "-m", "reference_harness", "--program", "geneb-ci")  # named in its help
+
+
+def hand_over(name: str, *arguments: str) -> int:
+    """Run a command of the harness in the place of this process, or return its exit code."""
+    command = [*HARNESS, name, *arguments]
+    if os.name == "posix" and arguments not in HELP:
+        sys.stdout.flush()
+        os.execv(sys.executable, command)  # noqa: S606 (our own module)
+    return subprocess.run(command, check=False).returncode  # noqa: S603 (our own module)
 
 
 def handed_over(name: str, help_text: str) -> click.Command:

@@ -5,6 +5,7 @@ import io
 import os
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, TypeVar
@@ -250,6 +251,49 @@ def counted_aloud(items: Iterable[T], done: int, total: int, label: str) -> Iter
             echo(f"{label}: {done + number} of {total}, about {left:.0f} s left", err=True)
 
 
+class Awaited:
+    """Work without a count, shown with what is left of the time that it usually takes."""
+
+    def __init__(self, label: str) -> None:
+        self._label = label
+        self._ended = threading.Event()
+        self._shown: threading.Thread | None = None
+
+    def begin(self, seconds: float) -> None:
+        """Begin; on a terminal the rest of `seconds` is shown, once `PATIENCE` has passed."""
+        if sys.stderr.isatty():
+            self._shown = threading.Thread(target=self._show, args=(seconds,), daemon=True)
+            self._shown.start()
+
+    def end(self) -> None:
+        """End, and wait until nothing is shown."""
+        self._ended.set()
+        if self._shown is not None:
+            self._shown.join()
+
+    def _show(self, seconds: float) -> None:
+        start = time.monotonic()
+        if self._ended.wait(PATIENCE):
+            return
+
+        def left() -> str:
+            rest = seconds - (time.monotonic() - start)
+            return f"about {rest:.0f} s left" if rest >= 1 else "takes longer than usual"
+
+        if is_plain():
+            while not self._ended.wait(PAUSE):
+                echo(f"{self._label}: {left()}", err=True)
+            return
+        from rich.console import Console  # most runs need no progress bar
+        from rich.status import Status
+
+        with Status(self._label, console=Console(stderr=True)) as status:
+            while not self._ended.wait(REDRAWN):
+                status.update(f"{self._label}: {left()}")
+
+
+PATIENCE = 2.0  # seconds; no progress for shorter work
+REDRAWN = 0.5  # seconds between two changes of a line that is drawn again
 PAUSE = 5.0  # seconds between two lines that say what is left
 INDENT = 4  # spaces before what continues a line
 NARROWEST = 40

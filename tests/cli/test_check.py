@@ -6,6 +6,7 @@ import pty
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -296,6 +297,22 @@ def test_without_escape_sequences_lines_say_what_is_left(monkeypatch, name, valu
     assert list(shared.watched(iter(range(5)), 5, "checking")) == [0, 1, 2, 3, 4]
     lines = [f"checking: {number} of 5, about 0 s left" for number in (2, 3, 4, 5)]
     assert terminal.text.splitlines() == lines
+
+
+@pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("NO_COLOR", "")])
+@pytest.mark.parametrize(("seconds", "left"), [(60.4, "about 60 s left"), (0.5, "takes longer")])
+def test_a_build_shows_after_its_checks_what_is_left(monkeypatch, name, value, seconds, left):
+    terminal = Terminal()
+    for place in ("PATIENCE", "PAUSE", "REDRAWN"):
+        monkeypatch.setattr(f"geneb_ci.cli.main.{place}", 0.0)
+    monkeypatch.setattr(shared, "BUILD_SECONDS_ROW", seconds)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv(name, value)
+    with shared.watch_build() as watch:
+        assert list(watch(iter("a"), 1)) == ["a"]
+        assert any(left in terminal.text or time.sleep(0.01) for _ in range(500))
+    assert "building the board: " in terminal.text
 
 
 def test_no_bar_without_a_terminal(monkeypatch, capsys):
