@@ -258,14 +258,21 @@ def matrices_command(file: Path, regime: str, format_: str, output: str) -> int:
     if not cells:
         raise NothingChecked(
             f'{file}: "{regime}" has no scores of single fits on two-class tasks',
-            "use `--regime full` or a file of format 1.1, since means over seeds have no matrix; "
-            "run `geneb-ci check` for errors of the file",
+            _OF_ONE_FIT
+            if regime in context.benchmark.protocol.few_shot_k
+            else f"see which scores it lacks or has wrong: geneb-ci check {file}",
         )
     columns = row_width(output)
     is_text = format_ == "text"
     text = matrices_text(cells, columns) if is_text else MATRICES_WRITERS[format_](cells)
     write(Output(format_, output), text)
     return Exit.CLEAN if all(cell.matrices for cell in cells) else Exit.ERRORS
+
+
+_OF_ONE_FIT = (
+    "use `--regime full` or a file of format 1.1 with the score of each seed: a mean over seeds "
+    "has no matrix"
+)
 
 
 def _not_a_submission(document: Document) -> str:
