@@ -140,6 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     config = sys.modules.get("geneb_ci.common.config")
     if config is not None:  # a command before, in this process, may have made folders
         config.find_layout.cache_clear()
+    _open_streams()
     try:
         plain: dict[str, Any] = {"color": False} if is_plain() else {}
         result: Any = cli.main(arguments, prog_name="geneb-ci", standalone_mode=False, **plain)
@@ -164,6 +165,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         return _unforeseen(error)
     return int(result) if isinstance(result, int) else Exit.CLEAN
+
+
+def _open_streams() -> None:
+    """Let everything be printed: letters that an encoding lacks are replaced, closed streams too.
+
+    Python raises an exception for the one, and has None in the place of the other.
+    """
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123
+        elif isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="replace")
 
 
 # What commands import of an optional part, and the extra that installs it.

@@ -338,3 +338,33 @@ def test_a_fault_of_our_own_is_one_line_and_exit_1(monkeypatch, capsys):
         "  fix: this is a bug: report it to the maintainers with the traceback, which "
         "GENEB_CI_DEBUG=1 prints\n"
     )
+
+
+def test_a_letter_that_the_encoding_lacks_is_replaced(tmp_path):
+    (tmp_path / "picture.json").write_bytes(b"\x89PNG\r\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "geneb_ci", "check", "picture.json"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (11, "")
+    assert "| ?PNG" in done.stdout
+
+
+def test_a_verdict_is_reached_where_nothing_can_be_printed():
+    command = f"'{sys.executable}' -m geneb_ci check '{SPLICEBERT}' >&- 2>&-"
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    assert subprocess.run(command, shell=True, env=environment, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["model", "MODEL.json", "Model.JSON"])
+def test_a_file_that_differs_in_case_or_ending_is_suggested(tmp_path, name):
+    (tmp_path / "model.json").touch()
+    done = geneb_ci("check", str(tmp_path / name))
+    assert done.returncode == 3
+    assert f"{name}: no such file; did you mean {tmp_path / 'model.json'}?" in " ".join(
+        done.stdout.split()
+    )
