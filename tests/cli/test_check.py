@@ -357,7 +357,7 @@ def test_a_letter_that_the_encoding_lacks_is_replaced(tmp_path):
 def test_a_verdict_is_reached_where_nothing_can_be_printed():
     command = f"'{sys.executable}' -m geneb_ci check '{SPLICEBERT}' >&- 2>&-"
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    assert subprocess.run(command, shell=True, env=environment, check=False).returncode == 0
+    assert subprocess.run(["sh", "-c", command], env=environment, check=False).returncode == 0
 
 
 @pytest.mark.parametrize("name", ["model", "MODEL.json", "Model.JSON"])
