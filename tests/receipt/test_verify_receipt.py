@@ -12,7 +12,6 @@ import pytest
 
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.errors import NothingChecked
-from geneb_ci.receipt.cells import Remaining
 from geneb_ci.receipt.predictions import FILE as PREDICTIONS
 from geneb_ci.receipt.predictions import decode
 from geneb_ci.receipt.verify import STEPS, subject_of
@@ -88,16 +87,6 @@ def test_an_honest_receipt_holds(of_mini: Written) -> None:
         "task 1 of 2: mini_splice",
         "task 2 of 2: mini_tf, about X left",
     ]
-
-
-def test_what_is_left_follows_from_the_costs_of_the_tasks() -> None:
-    now = [100.0]
-    left = Remaining([1.0, 3.0, 6.0], lambda: now[0])
-    assert left.text(0) == ""
-    now[0] += 4
-    assert (left.text(1), left.is_due()) == (", about 36 s left", False)
-    now[0] += 96
-    assert (left.text(2), left.is_due()) == (", about 2 min left", True)
 
 
 @pytest.mark.parametrize("kind", ["small", "real"])
