@@ -1,30 +1,16 @@
 """Commands that hand on to the harness: `data`, `extractor`, `probe`."""
 
-import os
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import click
 from click.shell_completion import CompletionItem
 
-from geneb_ci.cli.main import echo
+from geneb_ci.cli.main import HARNESS, HELP, echo, hand_over
 from geneb_ci.common.benchmark import load_benchmark, shipped_benchmark
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
 from geneb_ci.common.finding import first_and_more, plural
-
-HELP = ((), ("-h",), ("--help",))
-HARNESS = (sys.executable, "-m", "reference_harness", "--program", "geneb-ci")  # named in its help
-
-
-def hand_over(name: str, *arguments: str) -> int:
-    """Run a command of the harness in the place of this process, or return its exit code."""
-    command = [*HARNESS, name, *arguments]
-    if os.name == "posix" and arguments not in HELP:
-        sys.stdout.flush()
-        os.execv(sys.executable, command)  # noqa: S606 (our own module)
-    return subprocess.run(command, check=False).returncode  # noqa: S603 (our own module)
 
 
 def _completed(words: dict[str, str], incomplete: str) -> list[CompletionItem]:

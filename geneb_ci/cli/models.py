@@ -13,8 +13,7 @@ from geneb_ci.audit.extractors import BUILTIN, built_in
 from geneb_ci.audit.fetching import lock_bytes
 from geneb_ci.audit.weights import file_sha256
 from geneb_ci.cli.check import STDIN, read_stdin
-from geneb_ci.cli.harness import hand_over
-from geneb_ci.cli.main import LazyGroup, echo
+from geneb_ci.cli.main import LazyGroup, echo, hand_over
 from geneb_ci.cli.shared import STDOUT, format_option, row_width
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import (
