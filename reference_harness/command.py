@@ -137,6 +137,13 @@ def _check(options: dict[str, Any]) -> None:
     if options["submission"] and options["limit"]:
         msg = "--limit and --submission exclude each other: a submission needs all data"
         raise OptionError(msg)
+    is_of_hub = options["extractor"].removeprefix("builtin:") == "huggingface"
+    if is_of_hub and not options["name_model"]:
+        msg = (
+            "--extractor huggingface needs a model: add --model FOLDER, or --model OWNER/NAME "
+            "--option revision=COMMIT"
+        )
+        raise OptionError(msg)
     if options["receipt"] and not options["canonical"]:
         msg = "--receipt and --no-canonical exclude each other: a receipt proves canonical scores"
         raise OptionError(msg)

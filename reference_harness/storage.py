@@ -4,6 +4,7 @@ The Hub's own client leaves large files to another one, hf_xet, which raises Run
 or ConnectionError with one line of text. Nothing but the line says what went wrong.
 """
 
+import logging
 import os
 import re
 from http import HTTPStatus
@@ -29,15 +30,38 @@ _STEPS = {
     "/reconstructions": "the Hub's storage {answer} when asked what the file is made of",
 }
 _AGAIN = "run the command again: complete files are not downloaded again"
+_CONNECT = f"check the network, or name a Hub that it reaches with --endpoint; then {_AGAIN}"
 _PUT_RIGHT = f"free disk space or check permissions, also of HF_HOME, then {_AGAIN}"
 _TRANSIENT = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
 _LINE_MAX = 200  # characters of the client's own words
 
 
 def limit() -> None:
-    """Bound what hf_xet does by itself; it reads the settings when it is first used."""
+    """Bound what hf_xet does by itself; it reads the settings when it is first used.
+
+    Of the lines that the Hub's own client logs when it tries again, one is left.
+    """
     for name, value in LIMITS.items():
         os.environ.setdefault(name, value)
+    logging.getLogger("huggingface_hub.utils._http").addFilter(_Once())
+
+
+class _Once(logging.Filter):
+    """Replaces two lines a try, with an address of 80 letters each, by one for all."""
+
+    said = False
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if not _TRIES.search(record.getMessage()):
+            return True
+        if self.said:
+            return False
+        self.said = True
+        record.msg, record.args = "the Hub does not answer; trying again, for half a minute", ()
+        return True
+
+
+_TRIES = re.compile(r" thrown while requesting |^Retrying in ")
 
 
 def reason(error: BaseException) -> str:
@@ -58,7 +82,13 @@ def reason(error: BaseException) -> str:
             _AGAIN if status in _TRANSIENT or status >= HTTPStatus.INTERNAL_SERVER_ERROR else fix
         )
     if not _CATEGORY.match(line):
-        return f"{type(error).__name__}: {_ADDRESS.sub(_host, line)[:_LINE_MAX]}"
+        words = _ADDRESS.sub(_host, line)[:_LINE_MAX]
+        is_of_network = type(error).__module__.startswith("httpx")
+        return (
+            f"the Hub cannot be reached ({words}); {_CONNECT}"
+            if is_of_network
+            else f"{type(error).__name__}: {words}"
+        )
     address = _ADDRESS.search(line)
     if address is None:
         if local := _LOCAL.search(line):

@@ -23,6 +23,7 @@ from geneb_ci.board.marks import (
     run_words,
 )
 from geneb_ci.common.types import Authorship, Count, Evidence, TrustLevel
+from geneb_ci.models.registry import TERMS
 from geneb_ci.receipt.seen import Published, SharedErrors
 from geneb_ci.submission.models import Submission
 
@@ -391,6 +392,7 @@ def page_columns() -> list[dict[str, Any]]:
             "download": column.download,
             "facet": column.is_facet,
             "words": column.words,
+            "terms": TERMS.get(column.key, {}),
         }
         for column in COLUMNS
     ]

@@ -10,7 +10,6 @@ UNIT = Decimal("0.001")
 """Scores, losses and probabilities are shown with three decimals."""
 NEARLY_SURE = 0.999
 """Probabilities from here on are shown as more than this."""
-_UNITS = {"B": 10**9, "M": 10**6, "K": 10**3}
 
 
 def score_text(value: float, unit: Decimal = UNIT) -> str:
@@ -33,9 +32,9 @@ def probability_text(value: float) -> str:
 
 def size_text(params: int) -> str:
     """Write a parameter count for people: 500M, 1.2B, 19.7M."""
-    for letter, unit in _UNITS.items():
+    for unit, letter in ((10**9, "B"), (10**6, "M"), (10**3, "K")):
         if params >= unit:
-            return f"{params / unit:.3g}{letter}"
+            return f"{float(f'{params / unit:.3g}'):g}{letter}"
     return str(params)
 
 
@@ -157,10 +156,8 @@ def _loss(choice: Choice) -> str:
         f"{_CONFIDENT}."
     )
     if choice.best_is_better is not None:
-        said += (
-            " Probability that the highest score is better: "
-            f"{probability_text(choice.best_is_better)}."
-        )
+        better = probability_text(choice.best_is_better)
+        said += f" Probability that the highest score is better: {better}."
     return said
 
 

@@ -112,7 +112,7 @@ def _say(line: str) -> None:
 
 
 def _show(text: str) -> None:
-    click.echo(text, nl=False)
+    echo(text.removesuffix("\n"))
 
 
 @click.command(cls=_Repeatable)

@@ -22,7 +22,7 @@ from geneb_ci.cli.shared import (
     format_option,
     hold_repository,
     row_width,
-    watch_checks,
+    watch_build,
     watched,
     write,
 )
@@ -167,14 +167,10 @@ def _build(
 ) -> int:
     """Write the board of a folder and its page, say so, and return the exit code."""
     try:
-        board = build(
-            folder,
-            diagnostics=more,
-            parquet=parquet,
-            out=out,
-            cache=cache,
-            progress=watch_checks,
-        )
+        with watch_build() as watch:
+            board = build(
+                folder, diagnostics=more, parquet=parquet, out=out, cache=cache, progress=watch
+            )
     except SubmissionsRefused as error:
         from geneb_ci.cli.repository import refused  # 0.1 s
 
@@ -278,14 +274,21 @@ def matrices_command(file: Path, regime: str, format_: str, output: str) -> int:
     if not cells:
         raise NothingChecked(
             f'{file}: "{regime}" has no scores of single fits on two-class tasks',
-            "use `--regime full` or a file of format 1.1, since means over seeds have no matrix; "
-            "run `geneb-ci check` for errors of the file",
+            _OF_ONE_FIT
+            if regime in context.benchmark.protocol.few_shot_k
+            else f"see which scores it lacks or has wrong: geneb-ci check {file}",
         )
     columns = row_width(output)
     is_text = format_ == "text"
     text = matrices_text(cells, columns) if is_text else MATRICES_WRITERS[format_](cells)
     write(Output(format_, output), text)
     return Exit.CLEAN if all(cell.matrices for cell in cells) else Exit.ERRORS
+
+
+_OF_ONE_FIT = (
+    "use `--regime full` or a file of format 1.1 with the score of each seed: a mean over seeds "
+    "has no matrix"
+)
 
 
 def _not_a_submission(document: Document) -> str:

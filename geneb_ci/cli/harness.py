@@ -5,26 +5,45 @@ import tempfile
 from pathlib import Path
 
 import click
+from click.shell_completion import CompletionItem
 
-from geneb_ci.cli.main import echo
-from geneb_ci.cli.shared import HARNESS, HELP, hand_over
+from geneb_ci.cli.main import HARNESS, HELP, echo, hand_over
 from geneb_ci.common.benchmark import load_benchmark, shipped_benchmark
-from geneb_ci.common.errors import Exit
+from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
+from geneb_ci.common.finding import first_and_more, plural
 
 
-def handed_over(name: str, help_text: str) -> click.Command:
+def _completed(words: dict[str, str], incomplete: str) -> list[CompletionItem]:
+    """Return the subcommands that begin so, for a shell."""
+    return [
+        CompletionItem(name, help=text)
+        for name, text in words.items()
+        if name.startswith(incomplete)
+    ]
+
+
+def handed_over(name: str, help_text: str, words: dict[str, str] | None = None) -> click.Command:
     """Return a command that runs `geneb-harness` with its arguments.
 
     The process is replaced (exec), so that stopping the command stops the work. Only --help runs in
-    a child process, because text may follow it.
+    a child process, because text may follow it. `words` are its subcommands, for a shell.
     """
+
+    def completed(
+        ctx: click.Context,
+        param: click.Parameter,  # noqa: ARG001 (click's own signature)
+        incomplete: str,
+    ) -> list[CompletionItem]:
+        return [] if ctx.params.get("arguments") else _completed(words or {}, incomplete)
 
     @click.command(
         name,
         help=help_text,
         context_settings={"ignore_unknown_options": True, "help_option_names": []},
     )
-    @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+    @click.argument(
+        "arguments", nargs=-1, type=click.UNPROCESSED, shell_complete=completed if words else None
+    )
     @click.pass_context
     def run(ctx: click.Context, arguments: tuple[str, ...]) -> int:
         return hand_over(ctx.info_name or name, *arguments)
@@ -32,6 +51,21 @@ def handed_over(name: str, help_text: str) -> click.Command:
     return run
 
 
+PUSH_HELP = "Upload a new revision"
+DATA_WORDS = {
+    "audit": "Report duplicates, leakage, balance and lengths.",
+    "define": "Make a benchmark of your own task files.",
+    "manifest": "Print the manifest of a folder without writing it.",
+    "pull": "Download the pinned task data into FOLDER and write a manifest.",
+    "stage": "Write task data in both layouts, ready to push.",
+    "verify": "Verify the files of FOLDER against its manifest.",
+}
+EXTRACTOR_WORDS = {
+    "check": "Check the properties of an extractor that scores depend on.",
+    "digest": "Print path, class and digest of the built-in extractor NAME.",
+    "list": "List the built-in extractors.",
+}
+"""Subcommands of the harness, which this program does not import, for completion in a shell."""
 DATA_HELP = "Pull, verify, audit and stage the pinned task data, or push a new revision of them."
 _harness = handed_over("data", DATA_HELP)
 
@@ -49,9 +83,13 @@ class _Data(click.Group):
             return super().invoke(ctx)
         result = ctx.invoke(_harness, arguments=tuple(arguments))
         if tuple(arguments) in HELP:
-            line = "  push      Upload a new revision: geneb-ci data push --help"
+            line = f"  push      {PUSH_HELP}: geneb-ci data push --help"
             echo(line, err=not arguments)  # like the help above it
         return result
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
+        """Return the subcommands of both programs that begin so."""
+        return _completed(DATA_WORDS | {"push": f"{PUSH_HELP}."}, incomplete)
 
 
 @click.group("data", cls=_Data, invoke_without_command=True, help=DATA_HELP, add_help_option=False)
@@ -76,8 +114,17 @@ def push(folder: Path, repo: str | None, definition: Path | None) -> int:
     # Imported here: only push needs them.
     from geneb_ci.publish.session import find_token
     from geneb_ci.publish.space import Remote, staged, upload
+    from geneb_ci.receipt.source import REPOSITORY
 
+    if repo is not None and not REPOSITORY.fullmatch(repo):
+        raise UsageProblem(f"--repo {repo!r} is not OWNER/NAME", "pass for example --repo me/tasks")
     benchmark = load_benchmark(definition) if definition else shipped_benchmark()
+    if lacking := [task for task in benchmark.task_ids if not _is_in(folder, task)]:
+        raise NothingChecked(
+            f"{folder}: {plural(len(lacking), 'task')} of {benchmark.name} missing: "
+            f"{first_and_more(lacking)}",
+            f"name a folder with every task; to fetch them: geneb-ci data pull {folder}",
+        )
     name = repo or benchmark.dataset.repo_id
     token = find_token(f"datasets/{name}")
     with tempfile.TemporaryDirectory(prefix="geneb-ci-") as place:
@@ -93,7 +140,15 @@ def push(folder: Path, repo: str | None, definition: Path | None) -> int:
     return Exit.CLEAN
 
 
-extractor_command = handed_over("extractor", "Check an extractor, or list those that are built in.")
+def _is_in(folder: Path, task: str) -> bool:
+    """Whether a folder has a task, in any of the layouts that the harness reads."""
+    files = (folder / f"{task}.csv", folder / f"{task}.csv.gz")
+    return any(path.exists() for path in (*files, folder / "tasks" / task, folder / task))
+
+
+extractor_command = handed_over(
+    "extractor", "Check an extractor, or list those that are built in.", EXTRACTOR_WORDS
+)
 probe_command = handed_over(
     "probe", "Fit other probes on receipts, and compare the ranks that follow."
 )

@@ -5,6 +5,7 @@ import io
 import os
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, TypeVar
@@ -139,6 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     config = sys.modules.get("geneb_ci.common.config")
     if config is not None:  # a command before, in this process, may have made folders
         config.find_layout.cache_clear()
+    _open_streams()
     try:
         plain: dict[str, Any] = {"color": False} if is_plain() else {}
         result: Any = cli.main(arguments, prog_name="geneb-ci", standalone_mode=False, **plain)
@@ -163,6 +165,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         return _unforeseen(error)
     return int(result) if isinstance(result, int) else Exit.CLEAN
+
+
+def _open_streams() -> None:
+    """Let everything be printed: letters that an encoding lacks are replaced, closed streams too.
+
+    Python raises an exception for the one, and has None in the place of the other.
+    """
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123
+        elif isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="replace")
 
 
 # What commands import of an optional part, and the extra that installs it.
@@ -250,7 +265,64 @@ def counted_aloud(items: Iterable[T], done: int, total: int, label: str) -> Iter
             echo(f"{label}: {done + number} of {total}, about {left:.0f} s left", err=True)
 
 
+class Awaited:
+    """Work without a count, shown with what is left of the time that it usually takes."""
+
+    def __init__(self, label: str) -> None:
+        self._label = label
+        self._ended = threading.Event()
+        self._shown: threading.Thread | None = None
+
+    def begin(self, seconds: float) -> None:
+        """Begin; on a terminal the rest of `seconds` is shown, once `PATIENCE` has passed."""
+        if sys.stderr.isatty():
+            self._shown = threading.Thread(target=self._show, args=(seconds,), daemon=True)
+            self._shown.start()
+
+    def end(self) -> None:
+        """End, and wait until nothing is shown."""
+        self._ended.set()
+        if self._shown is not None:
+            self._shown.join()
+
+    def _show(self, seconds: float) -> None:
+        start = time.monotonic()
+        if self._ended.wait(PATIENCE):
+            return
+
+        def left() -> str:
+            rest = seconds - (time.monotonic() - start)
+            return f"about {rest:.0f} s left" if rest >= 1 else "takes longer than usual"
+
+        if is_plain():
+            while not self._ended.wait(PAUSE):
+                echo(f"{self._label}: {left()}", err=True)
+            return
+        from rich.console import Console  # most runs need no progress bar
+        from rich.status import Status
+
+        with Status(self._label, console=Console(stderr=True)) as status:
+            while not self._ended.wait(REDRAWN):
+                status.update(f"{self._label}: {left()}")
+
+
+PATIENCE = 2.0  # seconds; no progress for shorter work
+REDRAWN = 0.5  # seconds between two changes of a line that is drawn again
 PAUSE = 5.0  # seconds between two lines that say what is left
 INDENT = 4  # spaces before what continues a line
 NARROWEST = 40
 """Columns; a message in fewer cannot be read."""
+
+HELP = ((), ("-h",), ("--help",))
+HARNESS = (sys.executable, "-m", "reference_harness", "--program", "geneb-ci")  # named in its help
+
+
+def hand_over(name: str, *arguments: str) -> int:
+    """Run a command of the harness in the place of this process, or return its exit code."""
+    import subprocess  # 5 ms that `check` does not need
+
+    command = [*HARNESS, name, *arguments]
+    if os.name == "posix" and arguments not in HELP:
+        sys.stdout.flush()
+        os.execv(sys.executable, command)  # noqa: S606 (our own module)
+    return subprocess.run(command, check=False).returncode  # noqa: S603 (our own module)

@@ -13,8 +13,8 @@ from geneb_ci.audit.extractors import BUILTIN, built_in
 from geneb_ci.audit.fetching import lock_bytes
 from geneb_ci.audit.weights import file_sha256
 from geneb_ci.cli.check import STDIN, read_stdin
-from geneb_ci.cli.main import LazyGroup, echo
-from geneb_ci.cli.shared import STDOUT, format_option, hand_over, row_width
+from geneb_ci.cli.main import LazyGroup, echo, hand_over
+from geneb_ci.cli.shared import STDOUT, format_option, row_width
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import (
     BadConfiguration,
@@ -27,7 +27,7 @@ from geneb_ci.common.errors import (
 from geneb_ci.common.files import write_whole
 from geneb_ci.common.finding import near, plural, quoted
 from geneb_ci.models.entry import ModelEntry, ReadEntry, addresses
-from geneb_ci.models.registry import ModelRegistry
+from geneb_ci.models.registry import TERMS, ModelRegistry, in_words
 from geneb_ci.render.plain import visible
 from geneb_ci.render.text import Table, fitted
 from geneb_ci.submission.document import Document, downgraded, parse_document, upgraded
@@ -140,7 +140,8 @@ def show_command(model_id: str, format_: str) -> None:
         return
     lines = [f"{model_id}: {one.entry.name or 'no name'}", f"  entry: {found.path(model_id)}"]
     lines += [
-        f"  {key.replace('_', ' ')}: {_said(value)}" for key, value in one.entry.attributes.items()
+        f"  {key.replace('_', ' ')}: {_said(value, key)}"
+        for key, value in one.entry.attributes.items()
     ]
     where = addresses(one.entry.weights) if one.entry.weights else {}
     for part in ("published", "weights", "code", "run", "loading", "sources"):
@@ -157,7 +158,9 @@ def _shown(line: str) -> str:
     return visible(line, len(line) * 10)
 
 
-def _said(value: object) -> str:
+def _said(value: object, fact: str = "") -> str:
+    if fact in TERMS:
+        return in_words(fact, str(value)) or ""
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 

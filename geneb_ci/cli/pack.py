@@ -221,6 +221,13 @@ def pack_command(
     _require(known, place)
     benchmark = benchmark_of(find_layout(Path.cwd()))
     packed = pack_logs(logs, benchmark)
+    if not any(packed.results.values()):
+        _say(packed)
+        raise NothingChecked(
+            f"{place}: no file has a result of {benchmark.name}, so nothing was written",
+            "name the folder of results_*.json, or of results that MTEB wrote, with task ids of "
+            "the benchmark as file names",
+        )
     model_id = str(known["model_id"])
     meta = {
         "display": known["display"],

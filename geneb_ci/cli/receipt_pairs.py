@@ -24,6 +24,7 @@ from geneb_ci.submission.models import EmbeddingReceipt, SubmissionV12
 from geneb_ci.submission.structure import check_structure
 
 _WORD = "FILE|DIR"
+TWO = 2
 _HELP = """
 
     X.json or X is the submission X.json with the files of its receipt in the folder X; write
@@ -76,9 +77,19 @@ def _named(word: str, definition: Path | None) -> Named:
     return Named(subject, folder)
 
 
-def _pair(words: tuple[str, str], definition: Path | None) -> tuple[Named, Named]:
-    """Return two receipts. Raises UsageProblem for two benchmarks."""
+def _pair(words: tuple[str, ...], definition: Path | None) -> tuple[Named, Named]:
+    """Return two receipts. Raises UsageProblem for one and the same, and for two benchmarks."""
+    if len(words) != TWO:
+        raise UsageProblem(
+            f"two receipts are compared, found {plural(len(words), 'name')}",
+            "name the submissions of both: one.json two.json",
+        )
     one, two = (_named(word, definition) for word in words)
+    if one.subject.path.samefile(two.subject.path) and one.folder.samefile(two.folder):
+        raise UsageProblem(
+            f"both are {one.subject.path}, expected the submissions of two models",
+            "name another one in the place of the second",
+        )
     digests = {each.subject.submission.run.benchmark.sha256 for each in (one, two)}
     if digests != {one.subject.benchmark.sha256}:
         raise UsageProblem(
@@ -112,12 +123,12 @@ def predictions_command(word: str, definition: Path | None) -> int:
 
 
 @click.command(help="Compare the rows of two receipts: are they of one model?" + _HELP)
-@click.argument("words", metavar=f"{_WORD} {_WORD}", nargs=2)
+@click.argument("receipts", metavar=f"{_WORD} {_WORD}", nargs=-1)
 @_BENCHMARK
 @format_option(_NEAR)
-def near_command(words: tuple[str, str], definition: Path | None, format_: str) -> int:
+def near_command(receipts: tuple[str, ...], definition: Path | None, format_: str) -> int:
     """Compare the rows of two receipts."""
-    pair = _pair(words, definition)
+    pair = _pair(receipts, definition)
     one, two = (_sample(each) for each in pair)
     click.echo(_NEAR[format_](_models(*pair), near(one, two)), nl=False)
     return Exit.CLEAN
@@ -133,7 +144,7 @@ def _sample(named: Named) -> Sample:
     help="Compare two models row by row: their difference in macro MCC, with its paired error."
     + _HELP
 )
-@click.argument("words", metavar=f"{_WORD} {_WORD}", nargs=2)
+@click.argument("receipts", metavar=f"{_WORD} {_WORD}", nargs=-1)
 @click.option(
     "--of",
     type=click.Choice(list(_SETS)),
@@ -145,10 +156,10 @@ def _sample(named: Named) -> Sample:
 @_BENCHMARK
 @format_option(_PAIRED)
 def compare_command(
-    words: tuple[str, str], of: str, definition: Path | None, format_: str, *, by_task: bool
+    receipts: tuple[str, ...], of: str, definition: Path | None, format_: str, *, by_task: bool
 ) -> int:
     """Compare two models by their predictions."""
-    one, two = _pair(words, definition)
+    one, two = _pair(receipts, definition)
     a, b = one.required(), two.required()
     found = paired_regimes(a, b, one.subject.benchmark, _SETS[of])
     click.echo(_PAIRED[format_](_models(one, two), found, by_task=by_task), nl=False)

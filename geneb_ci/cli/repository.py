@@ -11,7 +11,7 @@ from geneb_ci.board.columns import Entry
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.check.runner import Report
 from geneb_ci.cli.main import echo
-from geneb_ci.cli.shared import PARAGRAPH, exit_code, row_width, watch_checks, width
+from geneb_ci.cli.shared import PARAGRAPH, exit_code, row_width, watch_build, watch_checks, width
 from geneb_ci.common.config import Layout, LayoutKind, find_layout
 from geneb_ci.common.errors import Exit, UsageProblem
 from geneb_ci.common.finding import near
@@ -75,7 +75,8 @@ def repository_here() -> GitRepository:
 
 def built(repository: GitRepository, commit: str) -> tuple[Exit, Generation | None]:
     """Build all files of a commit; if a check fails, print why. Return exit code and files."""
-    report, made = generate(repository, repository.resolve(commit), watch_checks)
+    with watch_build() as watch:
+        report, made = generate(repository, repository.resolve(commit), watch)
     return (Exit.CLEAN, made) if made is not None else (refused(report), None)
 
 

@@ -1,6 +1,6 @@
 """Shared by commands: `--format` with `--output`, options of a rerun, progress, the harness."""
 
-import os
+import contextlib
 import re
 import shutil
 import sys
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 import click
 
 from geneb_ci.check.report import Report
-from geneb_ci.cli.main import counted_aloud, echo, is_plain
+from geneb_ci.cli.main import PATIENCE, Awaited, counted_aloud, echo, is_plain
 from geneb_ci.common.errors import Exit, UsageProblem, unwritable
 from geneb_ci.render.formats import FORMATS, WIDTH, Verdict, verdict
 
@@ -327,8 +327,6 @@ def machine_of(options: Mapping[str, Any], device: str | None = None) -> "Machin
 
 T = TypeVar("T")
 
-PATIENCE = 2.0  # seconds; no progress bar for shorter work
-
 
 def watched(items: Iterable[T], total: int, label: str) -> Iterator[T]:
     """Yield the items, with a progress bar on standard error after `PATIENCE` seconds."""
@@ -336,11 +334,9 @@ def watched(items: Iterable[T], total: int, label: str) -> Iterator[T]:
         yield from items
         return
     start = time.monotonic()
-    done = 0
     rest = iter(items)
-    for item in rest:
+    for done, item in enumerate(rest, 1):  # noqa: B007 (used below)
         yield item
-        done += 1
         if time.monotonic() - start > PATIENCE:
             break
     else:
@@ -363,6 +359,25 @@ def watch_checks(results: Iterable[Any], total: int) -> Iterator[Any]:
     return watched(results, total, "checking")
 
 
+BUILD_SECONDS_ROW = 0.015
+"""What a build takes a row after the checks, of one core: 41 to 400 rows, none built before."""
+
+
+@contextlib.contextmanager
+def watch_build() -> Iterator[Callable[..., Iterator[Any]]]:
+    """Show the progress of checks, by what is yielded, and then of the build until the end."""
+    rest = Awaited("building the board")
+
+    def watch(results: Iterable[Any], total: int) -> Iterator[Any]:
+        yield from watch_checks(results, total)
+        rest.begin(total * BUILD_SECONDS_ROW)
+
+    try:
+        yield watch
+    finally:
+        rest.end()
+
+
 _EXITS = {
     Verdict.CLEAN: Exit.CLEAN,
     Verdict.WARNINGS: Exit.CLEAN,
@@ -383,18 +398,3 @@ def exit_code(report: Report, *, strict: bool) -> Exit:
     """Return the exit code of a report; with `strict`, warnings give 10."""
     found = verdict(report)
     return Exit.WARNINGS if strict and found is Verdict.WARNINGS else _EXITS[found]
-
-
-HELP = ((), ("-h",), ("--help",))
-HARNESS = (sys.executable, "-m", "reference_harness", "--program", "geneb-ci")  # named in its help
-
-
-def hand_over(name: str, *arguments: str) -> int:
-    """Run a command of the harness in the place of this process, or return its exit code."""
-    import subprocess  # 5 ms that `check` does not need
-
-    command = [*HARNESS, name, *arguments]
-    if os.name == "posix" and arguments not in HELP:
-        sys.stdout.flush()
-        os.execv(sys.executable, command)  # noqa: S606 (our own module)
-    return subprocess.run(command, check=False).returncode  # noqa: S603 (our own module)

@@ -291,18 +291,17 @@ def connect(
 
     Raises NoGitHubToken without a token, UsageProblem without a repository. Sends no request.
     """
+    name = repository or environment.get("GITHUB_REPOSITORY") or ""
+    if name and not re.fullmatch(REPOSITORY, name):
+        raise UsageProblem(f"{name!r} is not a repository", "pass --repo OWNER/NAME")
     token = environment.get("GH_TOKEN") or environment.get("GITHUB_TOKEN")
     if not token:
         raise NoGitHubToken(
             "GH_TOKEN is not set: a GitHub token is required",
             "export GH_TOKEN=$(gh auth token), or in a workflow: GH_TOKEN: ${{ github.token }}",
         )
-    name = repository or environment.get("GITHUB_REPOSITORY") or ""
-    if not re.fullmatch(REPOSITORY, name):
-        raise UsageProblem(
-            f"{name!r} is not a repository" if name else "no repository is given",
-            "pass --repo OWNER/NAME",
-        )
+    if not name:
+        raise UsageProblem("no repository is given", "pass --repo OWNER/NAME")
     api = environment.get("GITHUB_API_URL") or API
     connection = Wire(token, name, api.rstrip("/"), waiting.PATIENCE, etags)
     return GitHub(connection, ACTIONS_BOT if author is None else author)

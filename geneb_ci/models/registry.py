@@ -19,6 +19,35 @@ FOLDER = "models"
 _WEIGHTS = {"kind", "location", "revision", "files"}
 ENTRY_BYTES_MAX = 200_000
 """The largest entry has 4 kB; a model of a thousand files would have 100 kB."""
+TERMS = {
+    "architecture": {
+        "T-enc": "transformer encoder",
+        "T-dec": "transformer decoder",
+        "T-enc+Graph-Transformer": "transformer encoder with a graph transformer",
+        "CNN-Transformer": "convolutions, then a transformer",
+        "CNN-Transformer-MoE": "convolutions, then a transformer with mixture of experts",
+        "Hybrid-Mamba-MoE": "Mamba and attention with mixture of experts",
+        "Mamba": "state-space model",
+        "Hyena": "long convolutions",
+        "StripedHyena": "long convolutions and attention",
+    },
+    "tokenization": {
+        "SN": "single nucleotides",
+        "char": "single nucleotides",
+        "BPE": "byte-pair encoding",
+        "BPE+k-mer": "byte-pair encoding and k-mers",
+        "k-mer": "words of k nucleotides",
+        "BioToken": "tokens of its own",
+        "mixed": "nucleotides and amino acids",
+    },
+}
+"""Fact to the paper's words for it, each with what it stands for."""
+
+
+def in_words(fact: str, word: str | None) -> str | None:
+    """Return a word of the paper with what it stands for; None for None."""
+    meaning = TERMS[fact].get(word or "")
+    return word if meaning is None else f"{meaning} ({word})"
 
 
 class ModelRegistry(Mapping[str, Mapping[str, Any]]):

@@ -1,6 +1,7 @@
 """Every canonical cell of a receipt: what it costs, computed by the harness, and the claims."""
 
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -79,6 +80,34 @@ def cost_of(receipt: EmbeddingReceipt, tasks: Iterable[str], fetched: int) -> Re
     return ReceiptCost(len(said), rows, receipt.dim, held, fetched, seconds)
 
 
+class Remaining:
+    """What is left of work on tasks, from their costs and the time that those done took."""
+
+    def __init__(self, costs: Sequence[float], clock: Callable[[], float] = time.monotonic) -> None:
+        """Begin now; `costs` are in any unit, one a task in the order of the work."""
+        self._costs, self._clock = costs, clock
+        self._start = self._said = clock()
+
+    def text(self, done: int) -> str:
+        """Return ", about 40 s left" when so many tasks are done; "" before the first one is."""
+        spent = sum(self._costs[:done])
+        if not spent:
+            return ""
+        left = (self._clock() - self._start) * sum(self._costs[done:]) / spent
+        return f", about {duration_text(left)} left"
+
+    def is_due(self) -> bool:
+        """Whether `PAUSE` seconds have passed since the beginning or the last time that it was."""
+        now = self._clock()
+        due = now - self._said >= PAUSE
+        self._said = now if due else self._said
+        return due
+
+
+PAUSE = 5.0
+"""Seconds between two lines of progress where each task would be a line of its own."""
+
+
 def duration_text(seconds: float) -> str:
     """Return a duration in the unit that fits it."""
     if seconds < 90:  # noqa: PLR2004 (one and a half minutes)
@@ -143,8 +172,9 @@ def recompute(
     found: list[ReceiptCells] = []
     with tempfile.TemporaryDirectory(prefix="geneb-ci-cells-") as place:
         digests, output = Path(place) / "digests", Path(place) / "cells.json"
+        left = Remaining([cost_of(receipt, [task], 0).seconds - START_SECONDS for task in tasks])
         for number, task in enumerate(tasks, 1):
-            say(f"task {number} of {len(tasks)}: {task}")
+            say(f"task {number} of {len(tasks)}: {task}{left.text(number - 1)}")
             path = files.file(task)
             words = [
                 "receipt-cells", "--submission", str(submission_path),

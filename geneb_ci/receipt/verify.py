@@ -24,7 +24,14 @@ from geneb_ci.harness.process import (
     TaskSource,
     task_source,
 )
-from geneb_ci.receipt.cells import CellDifference, ReceiptCost, cost_of, differences, recompute
+from geneb_ci.receipt.cells import (
+    CellDifference,
+    ReceiptCost,
+    Remaining,
+    cost_of,
+    differences,
+    recompute,
+)
 from geneb_ci.receipt.embeddings import FILES, TREE, VALUES, RowsRefused
 from geneb_ci.receipt.predictions import PredictionsRefused, read_predictions
 from geneb_ci.receipt.receipt_cells import ReceiptCells
@@ -319,7 +326,10 @@ class _Verification:
 
     def _wrong_files(self, files: ReceiptFiles) -> Iterator[RowsRefused]:
         """Yield what is wrong with files that are here, before anything is computed."""
-        for task in self.tasks:
+        left = Remaining([self.subject.receipt.tasks[task].bytes for task in self.tasks])
+        for number, task in enumerate(self.tasks):
+            if left.is_due():
+                self.asked.say(f"read {number} of {len(self.tasks)} files{left.text(number)}")
             with _caught() as caught:
                 files.file(task)
             yield from caught

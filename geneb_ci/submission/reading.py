@@ -99,7 +99,18 @@ def _reason(path: Path) -> str:
     except OSError as error:
         if error.errno != errno.ENOENT:
             return f"{path}: cannot be read: {error.strerror}"
-    return f"{path}: no such file"
+    return f"{path}: no such file{_meant(path)}"
+
+
+def _meant(path: Path) -> str:
+    """Return the file beside it that differs in letter case or by `.json` alone, as a question."""
+    wanted = {path.name.casefold(), f"{path.name}.json".casefold()}
+    try:
+        names = sorted(one.name for one in path.parent.iterdir())
+    except (OSError, ValueError):
+        return ""
+    found = next((name for name in names if name.casefold() in wanted), None)
+    return f"; did you mean {path.parent / found}?" if found else ""
 
 
 class FileKind(Enum):

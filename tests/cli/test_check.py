@@ -6,6 +6,7 @@ import pty
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -298,6 +299,26 @@ def test_without_escape_sequences_lines_say_what_is_left(monkeypatch, name, valu
     assert terminal.text.splitlines() == lines
 
 
+@pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("NO_COLOR", "")])
+@pytest.mark.parametrize(("seconds", "left"), [(60.4, "about 60 s left"), (0.5, "takes longer")])
+def test_a_build_shows_after_its_checks_what_is_left(monkeypatch, name, value, seconds, left):
+    terminal = Terminal()
+    for place in ("PATIENCE", "PAUSE", "REDRAWN"):
+        monkeypatch.setattr(f"geneb_ci.cli.main.{place}", 0.0)
+    monkeypatch.setattr(shared, "BUILD_SECONDS_ROW", seconds)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv(name, value)
+    with shared.watch_build() as watch:
+        assert list(watch(iter("a"), 1)) == ["a"]
+        for _ in range(500):
+            if left in terminal.text:
+                break
+            time.sleep(0.01)
+        assert left in terminal.text
+    assert "building the board: " in terminal.text
+
+
 def test_no_bar_without_a_terminal(monkeypatch, capsys):
     monkeypatch.setattr(shared, "PATIENCE", 0.0)
     assert list(shared.watched(iter(range(5)), 5, "checking")) == [0, 1, 2, 3, 4]
@@ -320,4 +341,34 @@ def test_a_fault_of_our_own_is_one_line_and_exit_1(monkeypatch, capsys):
         "geneb-ci: internal error: ZeroDivisionError: division by zero\n"
         "  fix: this is a bug: report it to the maintainers with the traceback, which "
         "GENEB_CI_DEBUG=1 prints\n"
+    )
+
+
+def test_a_letter_that_the_encoding_lacks_is_replaced(tmp_path):
+    (tmp_path / "picture.json").write_bytes(b"\x89PNG\r\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "geneb_ci", "check", "picture.json"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (11, "")
+    assert "| ?PNG" in done.stdout
+
+
+def test_a_verdict_is_reached_where_nothing_can_be_printed():
+    command = f"'{sys.executable}' -m geneb_ci check '{SPLICEBERT}' >&- 2>&-"
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    assert subprocess.run(["sh", "-c", command], env=environment, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["model", "MODEL.json", "Model.JSON"])
+def test_a_file_that_differs_in_case_or_ending_is_suggested(tmp_path, name):
+    (tmp_path / "model.json").touch()
+    done = geneb_ci("check", str(tmp_path / name))
+    assert done.returncode == 3
+    assert f"{name}: no such file; did you mean {tmp_path / 'model.json'}?" in " ".join(
+        done.stdout.split()
     )

@@ -1,9 +1,13 @@
 """Commands that the harness answers: arguments go in, the exit code comes back."""
 
+import os
 import subprocess
+from typing import Any
 
 import pytest
 
+from geneb_ci.cli.harness import DATA_WORDS, EXTRACTOR_WORDS
+from reference_harness import cli as harness
 from tests import forked
 from tests.paths import PUBLIC
 
@@ -62,3 +66,41 @@ def test_task_data_are_audited_by_the_harness(tmp_path):
     )
     assert ours.returncode not in {0, 1}
     assert (ours.returncode, ours.stderr) == (theirs.returncode, theirs.stderr)
+
+
+def offered(line: str) -> list[str]:
+    """Return what a shell offers after a line whose last word is empty."""
+    asked = {
+        "_GENEB_CI_COMPLETE": "bash_complete",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(len(line.split())),
+    }
+    done = forked.run("geneb_ci", cwd=PUBLIC, env=os.environ | asked)
+    return [one.removeprefix("plain,") for one in done.stdout.split()]
+
+
+def test_a_shell_offers_the_subcommands_of_both_programs():
+    """They are written down in geneb_ci, which does not import the harness."""
+    known: Any = harness.cli.commands
+    data, extractors = known["data"].commands, known["extractors"].commands
+    assert offered("geneb-ci data ") == [*sorted(data), "push"]
+    assert offered("geneb-ci extractor ") == sorted(extractors)
+    assert offered("geneb-ci extractor check ") == []
+    for words, found in ((DATA_WORDS, data), (EXTRACTOR_WORDS, extractors)):
+        for name, text in words.items():
+            own = " ".join(found[name].help.partition("\n\n")[0].split())
+            assert own.startswith(text.removesuffix(".")), name
+
+
+def test_a_push_is_refused_before_a_token_is_asked_for(tmp_path):
+    done = run("geneb_ci", "data", "push", "--repo", "ab", str(tmp_path))
+    assert (done.returncode, done.stderr) == (
+        2,
+        "geneb-ci: --repo 'ab' is not OWNER/NAME\n  fix: pass for example --repo me/tasks\n",
+    )
+    task = "leannmlindsey_GUE_mouse_0"
+    (tmp_path / f"{task}.csv").touch()
+    done = run("geneb_ci", "data", "push", str(tmp_path))
+    assert done.returncode == 3
+    assert done.stderr.startswith(f"geneb-ci: {tmp_path}: 99 tasks of GENEB missing: ")
+    assert done.stderr.endswith(f" to fetch them: geneb-ci data pull {tmp_path}\n")

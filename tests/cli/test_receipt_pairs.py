@@ -104,6 +104,12 @@ def test_two_models_are_compared_row_by_row(folder: Path) -> None:
     [
         (("predictions", "none"), 3, "none.json: "),
         (("near", "3-mer.json=none", "4-mer"), 2, "none: no such folder"),
+        (
+            ("near", "3-mer", "3-mer.json"),
+            2,
+            "both are 3-mer.json, expected the submissions of two",
+        ),
+        (("compare", "3-mer"), 2, "two receipts are compared, found 1 name"),
         (("predictions", "bare.json=3-mer"), 3, "its receipt names no predictions.bin"),
         (("compare", "3-mer", "other.json=4-mer"), 2, "the two are not both of GENEB-mini"),
         (("predictions", "3-mer.json=empty"), 3, "predictions.bin: cannot be read: No such file"),

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import logging
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -10,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from reference_harness import benchmark, data, download, mini
+from reference_harness import benchmark, data, download, mini, storage
 from reference_harness.errors import DataError, OptionError
 from reference_harness.manifest import NAME, Manifest
 from tests.harness.support import write_remote
@@ -165,3 +166,27 @@ def test_a_damaged_manifest_is_named(tmp_path: Path) -> None:
     (tmp_path / NAME).unlink()
     with pytest.raises(DataError, match="no manifest"):
         download.verify(BENCH, tmp_path)
+
+
+def test_a_hub_that_cannot_be_reached_is_named_with_what_to_do():
+    """Once, for all tries: the Hub's client logs two lines a try."""
+    from huggingface_hub.utils import httpx
+
+    said = storage.reason(httpx.ConnectError("[Errno -2] Name or service not known"))
+    assert said == (
+        "the Hub cannot be reached ([Errno -2] Name or service not known); check the network, or "
+        "name a Hub that it reaches with --endpoint; then run the command again: complete files "
+        "are not downloaded again"
+    )
+    lines = [
+        "'[Errno -2] Name or service not known' thrown while requesting GET https://hub/api",
+        "Retrying in 1s [Retry 1/5].",
+        "HTTP Error 503 thrown while requesting GET https://hub/api",
+        "Error closing client: none",
+    ]
+    records = [logging.LogRecord("hub", 30, "", 0, line, (), None) for line in lines]
+    once = storage._Once()
+    assert [one.getMessage() for one in records if once.filter(one)] == [
+        "the Hub does not answer; trying again, for half a minute",
+        "Error closing client: none",
+    ]

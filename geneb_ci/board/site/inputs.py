@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from geneb_ci.audit.record import record_files
+from geneb_ci.board import reasons
 from geneb_ci.board.columns import Entry
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.config import Layout
@@ -47,10 +48,7 @@ def range_text(low: int, high: int) -> str:
 
 def size_text(params: int) -> str:
     """Return a number of parameters in three digits."""
-    for unit, letter in ((10**9, "B"), (10**6, "M"), (10**3, "K")):
-        if params >= unit:
-            return f"{float(f'{params / unit:.3g}'):g}{letter}"
-    return str(params) if params else "none"
+    return reasons.size_text(params) if params else "none"
 
 
 def memory_text(params: int) -> str:

@@ -18,31 +18,7 @@ from geneb_ci.board.site.inputs import (
 from geneb_ci.board.site.links import MARKS
 from geneb_ci.common.types import AUTHORSHIP_MEANING, EVIDENCE_MEANING, Evidence
 from geneb_ci.models.entry import ModelEntry, RunOptions, WeightsSource
-
-TERMS = {
-    "T-enc": "transformer encoder",
-    "T-dec": "transformer decoder",
-    "T-enc+Graph-Transformer": "transformer encoder with a graph transformer",
-    "CNN-Transformer": "convolutions, then a transformer",
-    "CNN-Transformer-MoE": "convolutions, then a transformer with mixture of experts",
-    "Hybrid-Mamba-MoE": "Mamba and attention with mixture of experts",
-    "Mamba": "state-space model",
-    "Hyena": "long convolutions",
-    "StripedHyena": "long convolutions and attention",
-    "SN": "single nucleotides",
-    "char": "single nucleotides",
-    "BPE": "byte-pair encoding",
-    "BPE+k-mer": "byte-pair encoding and k-mers",
-    "k-mer": "k-mers",
-    "BioToken": "tokens of its own",
-    "mixed": "nucleotides and amino acids",
-}
-
-
-def explained(word: str) -> str:
-    """Return a word of the registry with what it stands for."""
-    meaning = TERMS.get(word)
-    return word if meaning is None else f"{meaning} ({word})"
+from geneb_ci.models.registry import in_words
 
 
 class ModelFact(NamedTuple):
@@ -118,12 +94,12 @@ def _registered(known: ModelEntry | None) -> Iterator[ModelFact]:
         yield ModelFact("Model registry", "has no entry of this model", REGISTRY)
         return
     words = {
-        "Architecture": known.architecture,
-        "Tokenizer": known.tokenization,
+        "Architecture": in_words("architecture", known.architecture),
+        "Tokenizer": in_words("tokenization", known.tokenization),
         "Pretraining": known.pretraining,
     }
     for label, word in words.items():
-        yield ModelFact(label, explained(word) if word else UNKNOWN, REGISTRY)
+        yield ModelFact(label, word or UNKNOWN, REGISTRY)
     width = known.embedding_dim
     yield ModelFact("Embedding width", f"{width:,}" if width else UNKNOWN, REGISTRY)
     yield ModelFact("Longest input", longest_input(known) or UNKNOWN, REGISTRY)

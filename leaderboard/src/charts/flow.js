@@ -7,11 +7,13 @@ import { modelLink } from "../page/marks.js";
 import { plainRanks } from "../pure/ranks.js";
 import { metricName, shortened } from "../pure/words.js";
 import { change } from "../state/store.js";
-import { WIDE, drawing, framed, label, linked } from "./frame.js";
+import { IS_NARROW, WIDTH, drawing, framed, label, linked } from "./frame.js";
 
 const LINES_MAX = 45; // more lines cannot be distinguished
-const [SIDE, TOP, STEP] = [220, 34, 17];
-const NAME_MAX = 26; // letters, what fits beside the outer ranks
+const [TOP, STEP] = [34, 17];
+const NAMES = IS_NARROW ? 200 : 220; // units beside the outer ranks, for names
+const RANKS = 30; // units, where there are ranks alone
+const NAME_MAX = IS_NARROW ? 24 : 26; // letters, what fits into NAMES
 
 /** Draw the chart of one column; the models of `coloured` stand out. */
 export function flowChart(state, places, column, coloured) {
@@ -27,7 +29,7 @@ export function flowChart(state, places, column, coloured) {
       `Ranks by ${column.label} among the models drawn, ${metricName(state.metric)}, by score alone: ` +
       `neighbours often do not differ significantly.${left} Coloured: ${coloured.text}.`,
     invitation: "Point at a line for its ranks, or go from line to line with the arrow keys; click it, or press Enter, for the model's page.",
-    draw: (box, title) => drawFlow(box, title, flow, coloured.places),
+    draw: (box, title) => drawFlow(box, title, flow, coloured.places, namedAt(state.regime)),
     figures: () => flowTable(flow),
   });
 }
@@ -52,11 +54,19 @@ function flowTable(flow) {
   return table({ id: "flows" }, "Ranks by regime", heads, rows);
 }
 
-function drawFlow(box, title, flow, coloured) {
+/** Return at which of the outer regimes names stand: on a phone at the one that is looked at. */
+function namedAt(regime) {
+  const ends = [0, bench.regimes.length - 1];
+  if (!IS_NARROW) return ends;
+  return [bench.regimes.indexOf(regime) === ends[1] ? ends[1] : ends[0]];
+}
+
+function drawFlow(box, title, flow, coloured, named) {
   const depth = Math.max(1, ...flow.flatMap(({ ranks }) => ranks));
   const height = TOP + depth * STEP + 12;
-  const drawn = drawing(box, title, height, { width: WIDE, parts: true });
-  const x = d3.scalePoint(bench.regimes, [SIDE, WIDE - SIDE]);
+  const drawn = drawing(box, title, height, { parts: true });
+  const side = (end) => (named.includes(end) ? NAMES : RANKS);
+  const x = d3.scalePoint(bench.regimes, [side(0), WIDTH - side(bench.regimes.length - 1)]);
   const y = (rank) => TOP + (rank - 0.5) * STEP;
   for (const regime of bench.regimes) {
     label(drawn, regime, x(regime), 16, { anchor: "middle" });
@@ -68,7 +78,7 @@ function drawFlow(box, title, flow, coloured) {
       .attr("y1", TOP - 8)
       .attr("y2", height - 6);
   }
-  const scale = { x: (order) => x(bench.regimes[order]), y };
+  const scale = { x: (order) => x(bench.regimes[order]), y, named };
   const isOver = ({ index }) => coloured.includes(index);
   const order = [...flow].sort((a, b) => isOver(a) - isOver(b));
   const lines = order.map((one) => drawLine(drawn, one, scale, coloured.indexOf(one.index)));
@@ -85,7 +95,7 @@ function lineText({ index, ranks }) {
 }
 
 /** Draw the line of a model, and return its element with the index of the model. */
-function drawLine(drawn, { index, ranks }, { x, y }, place) {
+function drawLine(drawn, { index, ranks }, { x, y, named }, place) {
   const { name } = models[index];
   const group = drawn.append("g").attr("class", place >= 0 ? `flow s${place}` : "flow");
   const path = d3.line((_, order) => x(order), y).curve(d3.curveBumpX)(ranks);
@@ -96,7 +106,9 @@ function drawLine(drawn, { index, ranks }, { x, y }, place) {
   );
   const end = ranks.length - 1;
   const text = shortened(name, NAME_MAX);
-  label(group, `${text}  ${ranks[0]}`, x(0) - 10, y(ranks[0]) + 4, { anchor: "end", kind: "name" });
-  label(group, `${ranks[end]}  ${text}`, x(end) + 10, y(ranks[end]) + 4, { kind: "name" });
+  const left = named.includes(0) ? `${text}  ${ranks[0]}` : ranks[0];
+  const right = named.includes(end) ? `${ranks[end]}  ${text}` : ranks[end];
+  label(group, left, x(0) - 10, y(ranks[0]) + 4, { anchor: "end", kind: "name" });
+  label(group, right, x(end) + 10, y(ranks[end]) + 4, { kind: "name" });
   return [group.node(), index];
 }

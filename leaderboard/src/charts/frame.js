@@ -3,8 +3,8 @@
 import { h, scroller, byName } from "../page/dom.js";
 
 /** Units that a drawing is wide; on a phone fewer, so that it fits and its texts stay readable. */
-export const WIDTH = matchMedia("(max-width: 45rem)").matches ? 400 : 860;
-export const WIDE = 860;
+export const IS_NARROW = matchMedia("(max-width: 45rem)").matches;
+export const WIDTH = IS_NARROW ? 400 : 860;
 
 /** Frame a chart; what is drawn as an image to screen readers has its figures in the table. */
 export function framed({ name, title, caption, invitation = " ", draw, figures = null }) {
@@ -35,13 +35,12 @@ export function point(name, text) {
 }
 
 /** Begin a drawing that is as wide as its box; one with `parts` has links for each model. */
-export function drawing(box, title, height, { width = WIDTH, parts = false } = {}) {
+export function drawing(box, title, height, { parts = false } = {}) {
   const keys = parts ? "; arrow keys go from model to model" : "";
   return d3
     .select(box)
     .append("svg")
-    .attr("class", width === WIDE ? "wide" : null)
-    .attr("viewBox", `0 0 ${width} ${height}`)
+    .attr("viewBox", `0 0 ${WIDTH} ${height}`)
     .attr("role", parts ? "group" : "img")
     .attr("aria-label", `${title}: the figures stand in a table below${keys}`);
 }

@@ -3,11 +3,12 @@
 import { hasIntervals, meanColumns, models } from "../data/board.js";
 import { scoresIn, standingOf } from "../data/scores.js";
 import { metricName, regimeWords, shortened } from "../pure/words.js";
-import { WIDTH, axis, drawing, framed, label } from "./frame.js";
+import { IS_NARROW, WIDTH, axis, drawing, framed, label } from "./frame.js";
 
 const SYMBOLS = ["symbolCircle", "symbolSquare", "symbolTriangle", "symbolDiamond"];
-const [LEFT, STEP, LEGEND_STEP] = [WIDTH > 600 ? 150 : 100, 34, 18];
-const LEGEND_COLUMNS = WIDTH > 600 ? 2 : 1;
+const [LEFT, STEP, LEGEND_STEP] = [IS_NARROW ? 124 : 150, 34, 18];
+const LABEL_MAX = IS_NARROW ? 16 : 20; // letters, what fits into LEFT
+const LEGEND_COLUMNS = IS_NARROW ? 1 : 2;
 const APART = 7; // pixels between the models of one category
 const NAME_MAX = 44;
 
@@ -43,7 +44,7 @@ function drawProfile(box, title, { regime, metric }, places) {
   axis(drawn, `translate(0,${height - 26})`, ticks);
   meanColumns.forEach((column, place) => {
     const y = top + (place + 0.5) * STEP;
-    label(drawn, column.label, LEFT - 12, y + 4, { anchor: "end" });
+    label(drawn, shortened(column.label, LABEL_MAX), LEFT - 10, y + 4, { anchor: "end" });
     rows[place].forEach((mark, order) =>
       drawMark(drawn, x, y + (order - (places.length - 1) / 2) * APART, mark, order),
     );

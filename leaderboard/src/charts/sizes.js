@@ -12,6 +12,7 @@ import { change } from "../state/store.js";
 import { WIDTH, axis, drawing, framed, label, linked } from "./frame.js";
 
 const [HEIGHT, LEFT, BOTTOM] = [420, 56, 46];
+const LINE_STEP = 8; // units, less than the height of a name
 const WHISKERS_MAX = 120; // more intervals hide each other
 
 /** Draw the chart of one column. */
@@ -96,6 +97,13 @@ function drawDots(drawn, { state, column, scores, sized, front }, position) {
   });
 }
 
+/** Return points of the upright parts of the front, which names are to leave free. */
+function pointsOn(corners) {
+  return corners
+    .slice(1)
+    .flatMap(([x, high], order) => d3.range(high, corners[order][1], LINE_STEP).map((y) => [x, y]));
+}
+
 const comparedIn = (state) => state.models.map((id) => byId.get(id));
 
 function dotText({ regime, metric }, column, scores, index) {
@@ -114,7 +122,8 @@ function drawNames(drawn, { state, sized, front }, position) {
     isNeeded: compared.includes(index),
   }));
   const room = { left: LEFT + 4, right: WIDTH, top: 14 };
-  for (const [x, y, text] of placed(names, sized.map(position), room)) {
+  const covered = [...sized.map(position), ...pointsOn(front.map(position))];
+  for (const [x, y, text] of placed(names, covered, room)) {
     label(drawn, text, x, y, { kind: "name" });
   }
 }

@@ -39,12 +39,13 @@ export function buildControls() {
 }
 
 /** Make the list of the values that a fact of the models has. */
-function facetList({ key, label }) {
+function facetList(fact) {
+  const { key, label } = fact;
   const select = h("select", {
     id: `facet-${key}`,
     onchange: (event) => change({ [key]: event.target.value, page: 1 }),
   });
-  return h("label", {}, `${label} `, options(select, facetChoices(key)));
+  return h("label", {}, `${label} `, options(select, facetChoices(fact)));
 }
 
 const noFacets = () => Object.fromEntries(facets.map(({ key }) => [key, ANY]));

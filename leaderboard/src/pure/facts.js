@@ -7,13 +7,15 @@ import { evidenceText, sizeText, warningsText } from "./words.js";
 const same = (value) => value;
 const lower = (value) => String(value).toLowerCase();
 const cased = { text: String, key: lower };
+const inWords = (value, { terms = {} }) =>
+  Object.hasOwn(terms, value) ? `${terms[value]} (${value})` : String(value);
 const countText = (value) => value.toLocaleString("en");
 
 // What a kind is written as, sorted by, and aligned like a number or not.
 const KINDS = {
   id: { text: same, key: same },
   name: cased,
-  text: cased,
+  text: { text: inWords, key: lower }, // the paper's abbreviations with what they stand for
   link: cased,
   count: { text: countText, key: same, isNumber: true },
   size: { text: sizeText, key: same, isNumber: true },

@@ -20,6 +20,8 @@ export function placed(names, points, { left, right, top }) {
       [x - 9 - length, y + 16],
       [x - length / 2, y - 16],
       [x - length / 2, y + 24],
+      [x + 4 - length, y - 10],
+      [x - 4, y - 10],
     ]
       .filter(([a, b]) => a > left && a + length < right && b > top)
       .filter(([a, b]) => !taken.some(([c, d, l]) => meets(a, length, c, l) && near(b, d)))

@@ -4,6 +4,7 @@ import { COMPARED_MAX, MACRO, base, bench, byId, columnByKey, columnsOf } from "
 import { facets, meanColumns, models, sizes, tableFacts } from "../data/board.js";
 import { read } from "../pure/address.js";
 import { EVIDENCE, ORDER } from "../pure/evidence.js";
+import { factText } from "../pure/facts.js";
 
 const VIEWS = ["overview", "table", "plots", "compare", "findings", "model", "about"];
 const SCOPES = ["paper", "board", "exclusions"];
@@ -38,13 +39,15 @@ export function usual() {
 }
 
 /** Return the values that models have of a fact, each with how many have it. */
-export function facetChoices(key) {
+export function facetChoices(fact) {
+  const { key } = fact;
   const counts = new Map();
   for (const model of models) {
     if (model[key] !== undefined) counts.set(model[key], (counts.get(model[key]) ?? 0) + 1);
   }
   const found = [...counts].sort(([a, many], [b, few]) => few - many || (a < b ? -1 : 1));
-  return [[ANY, ANY], ...found.map(([value, count]) => [value, `${value} (${count})`])];
+  const text = (value) => factText(fact, { [key]: value });
+  return [[ANY, ANY], ...found.map(([value, count]) => [value, `${text(value)}: ${count}`])];
 }
 
 /** Return the filters by evidence; those that end in "+" have advice. */
@@ -96,7 +99,7 @@ function choices() {
     task: bench.tasks.map((task) => task.id),
     sort: [...columnByKey.keys(), ...FACT_SORTS],
     y: meanColumns.map((column) => column.key),
-    ...Object.fromEntries(facets.map(({ key }) => [key, firsts(facetChoices(key))])),
+    ...Object.fromEntries(facets.map((fact) => [fact.key, firsts(facetChoices(fact))])),
   };
 }
 
