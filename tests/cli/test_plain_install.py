@@ -11,6 +11,7 @@ import pytest
 from rich.cells import cell_len
 
 from geneb_ci.cli.main import COMMANDS
+from geneb_ci.common.benchmark import shipped_benchmark
 from tests.paths import ROOT, SUBMISSIONS
 
 EXTRAS = (
@@ -78,7 +79,7 @@ NEEDS = {
     "models": "",
     "models show GROVER": "",
     "models verify GROVER": "harness",
-    "data push . --repo a/b": "hub",
+    "data push tasks --repo a/b": "hub",
     "data verify data": "harness",
     "upgrade submissions/GROVER.json --output new.json": "",
     "probe receipts": "harness",
@@ -106,6 +107,9 @@ def said(tmp_path_factory) -> dict[str, tuple[int, str]]:
     (place / "submissions/GROVER.json").write_bytes((SUBMISSIONS / "GROVER.json").read_bytes())
     for name in ("schemas", "leaderboard/policy"):
         shutil.copytree(ROOT / name, place / name)
+    (place / "tasks").mkdir()
+    for task in shipped_benchmark().task_ids:
+        (place / f"tasks/{task}.csv").touch()
     subprocess.run(["git", "init", "--quiet", "."], cwd=place, check=True)
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
     subprocess.run([*git, "add", "."], cwd=place, check=True)
