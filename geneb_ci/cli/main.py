@@ -1,5 +1,6 @@
 """`geneb-ci`: runs a command, and turns every error into a message and an exit code."""
 
+import functools
 import importlib
 import io
 import os
@@ -265,6 +266,10 @@ def counted_aloud(items: Iterable[T], done: int, total: int, label: str) -> Iter
             echo(f"{label}: {done + number} of {total}, about {left:.0f} s left", err=True)
 
 
+_drawing = threading.Lock()
+"""Held while a thread imports or writes: a process that forked then would wait for its locks."""
+
+
 class Awaited:
     """Work without a count, shown with what is left of the time that it usually takes."""
 
@@ -276,6 +281,7 @@ class Awaited:
     def begin(self, seconds: float) -> None:
         """Begin; on a terminal the rest of `seconds` is shown, once `PATIENCE` has passed."""
         if sys.stderr.isatty():
+            _fork_between_drawings()
             self._shown = threading.Thread(target=self._show, args=(seconds,), daemon=True)
             self._shown.start()
 
@@ -290,20 +296,38 @@ class Awaited:
         if self._ended.wait(PATIENCE):
             return
 
-        def left() -> str:
+        def text() -> str:
             rest = seconds - (time.monotonic() - start)
-            return f"about {rest:.0f} s left" if rest >= 1 else "takes longer than usual"
+            left = f"about {rest:.0f} s left" if rest >= 1 else "takes longer than usual"
+            return f"{self._label}: {left}"
 
         if is_plain():
             while not self._ended.wait(PAUSE):
-                echo(f"{self._label}: {left()}", err=True)
+                with _drawing:
+                    echo(text(), err=True)
             return
-        from rich.console import Console  # most runs need no progress bar
-        from rich.status import Status
+        with _drawing:
+            from rich.console import Console  # most runs need no progress bar
+            from rich.live import Live
 
-        with Status(self._label, console=Console(stderr=True)) as status:
-            while not self._ended.wait(REDRAWN):
-                status.update(f"{self._label}: {left()}")
+            live = Live(console=Console(stderr=True), auto_refresh=False, transient=True)
+            live.start()
+        while not self._ended.wait(REDRAWN):
+            with _drawing:
+                live.update(text(), refresh=True)
+        with _drawing:
+            live.stop()
+
+
+@functools.cache
+def _fork_between_drawings() -> None:
+    """Let processes part from this one only while no thread of it imports or writes."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(
+            before=_drawing.acquire,
+            after_in_parent=_drawing.release,
+            after_in_child=_drawing.release,
+        )
 
 
 PATIENCE = 2.0  # seconds; no progress for shorter work
