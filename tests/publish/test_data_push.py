@@ -103,8 +103,11 @@ def test_what_is_not_whole_is_not_pushed(hub, run, folder):
     gone = mini.TASKS[0].id
     (folder / f"{gone}.csv.gz").unlink()
     code, _, errors = run("push", str(folder), "--repo", NAME, *DEFINITION)
-    assert code != 0
-    assert errors == f"error: {folder}: task {gone} is missing\n"
+    assert code == 3
+    assert errors == (
+        f"geneb-ci: {folder}: 1 task of GENEB-mini missing: {gone}\n"
+        f"  fix: name a folder with every task; to fetch them: geneb-ci data pull {folder}\n"
+    )
     assert len(repo.commits) == 1
 
 
