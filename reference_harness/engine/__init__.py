@@ -2,7 +2,7 @@
 
 A run gives an engine two kinds of work, embedding and probes, and takes results as they come. What
 to embed, which scores belong together and what a failure means is the run's alone, so a record
-does not depend on the engine but for its times.
+does not depend on the engine but for its times and memory.
 """
 
 from __future__ import annotations

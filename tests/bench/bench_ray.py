@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from reference_harness import mini
-from tests.harness.support import write_flat
+from tests.harness.support import timeless, write_flat
 from tests.paths import ROOT
 
 ROWS = 2000
@@ -32,7 +32,6 @@ PAGE = ROOT / "docs/cluster.md"
 MODELS = "".join(
     f'[[run]]\noutput = "{k}-mer.json"\nmodel-id = "{k}-mer"\noption = ["k={k}"]\n' for k in (5, 6)
 )
-TIMES = {"seconds", "embed_seconds", "probe_seconds", "started_at", "finished_at"}
 
 Disturb = Callable[[subprocess.Popen[str]], None]
 
@@ -85,13 +84,6 @@ def measured(folder: Path, *words: str, address: str = "", disturb: Disturb | No
 def records(folder: Path) -> list[Path]:
     """Return the records of a call."""
     return sorted(folder.glob("*-mer.json"))
-
-
-def timeless(value: Any) -> Any:
-    """Return a record without its times."""
-    if isinstance(value, dict):
-        return {key: timeless(one) for key, one in value.items() if key not in TIMES}
-    return value
 
 
 def killed(process: subprocess.Popen[str]) -> None:

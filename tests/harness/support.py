@@ -158,3 +158,18 @@ def torch_on_cpu() -> DeviceArithmetic:
     found = DeviceArithmetic("cpu")
     found.xp.set_num_threads(threads.THREADS)  # more of them spin where the machine is busy
     return found
+
+
+MEASURED = {
+    *("seconds", "embed_seconds", "probe_seconds", "started_at", "finished_at"),
+    *("embedded_letters", "peak_memory"),
+}
+"""What a record says of the run itself. Letters belong to the seconds of embedding: those of an
+embedder that was killed are lost with its time."""
+
+
+def timeless(value: Any) -> Any:
+    """Return a record without what was measured."""
+    if isinstance(value, dict):
+        return {key: timeless(one) for key, one in value.items() if key not in MEASURED}
+    return value

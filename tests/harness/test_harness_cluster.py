@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from ray.cluster_utils import Cluster
 
-from tests.harness.support import Harness
+from tests.harness.support import Harness, timeless
 
 MINE = """
 import os, signal, time
@@ -49,7 +49,6 @@ extractor = "mine.py:Mine"
 token-budget = 4096
 """
 RUN = ("run", "--from", "models.toml", "--limit", 40, "--workers", 2, "--cache", "cache")
-TIMES = {"seconds", "embed_seconds", "probe_seconds", "started_at", "finished_at"}
 SECONDS = 120  # a run on the cluster takes 15 on an idle machine
 
 
@@ -86,12 +85,6 @@ def records(folder: Path) -> dict[str, Any]:
 
 
 NAMES = ("kmer.json", "mine.json")
-
-
-def timeless(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: timeless(one) for key, one in value.items() if key not in TIMES}
-    return value
 
 
 def asked(folder: Path) -> Counter[str]:
