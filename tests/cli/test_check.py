@@ -320,8 +320,7 @@ def test_a_process_that_parts_while_a_line_is_drawn_does_not_wait_for_it(monkeyp
         assert list(watch(iter("a"), 1)) == ["a"]
         assert writing.wait(30)
         for _ in range(20):
-            child = os.fork()
-            if child == 0:
+            if (child := os.fork()) == 0:
                 os._exit(0 if gate.acquire(timeout=5) else 1)
             assert os.waitpid(child, 0)[1] == 0
 
