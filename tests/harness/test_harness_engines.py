@@ -19,8 +19,7 @@ from reference_harness.embed import Batching
 from reference_harness.embedder import Embedder, EmbedDone, EmbedJob, Step
 from reference_harness.memory import MemoryLimit
 from reference_harness.tasks import Split, TaskData, sequence_digests
-from tests.harness.support import Harness, write_flat
-from tests.harness.test_harness_cluster import timeless
+from tests.harness.support import Harness, timeless, write_flat
 
 LETTERS = st.sets(st.sampled_from("ABCDEFGH"))
 
