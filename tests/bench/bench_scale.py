@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from geneb_ci.submission.peers import ROWS_MAX, _lot
-from tests.bench.many_rows import write_rows
+from tests.bench.many_rows import alike, write_rows
 from tests.paths import PUBLIC, REAL_TASKS, ROOT, SUBMISSIONS
 
 ROWS = 10_000
@@ -47,6 +47,10 @@ class Measured(NamedTuple):
     """Seconds on two idle processors."""
 
 
+LIMITED = 10_000
+"""Rows for which there are limits."""
+
+
 def run(cache: Path, command: str, *arguments: str, folder: Path = PUBLIC) -> Cost:
     """Run a process of geneb-ci with a cache folder of its own and return what it cost."""
     environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
@@ -63,7 +67,7 @@ def run(cache: Path, command: str, *arguments: str, folder: Path = PUBLIC) -> Co
         process.returncode = os.waitstatus_to_exitcode(status)
         seconds = time.perf_counter() - start
         output.seek(0)
-        if process.returncode not in {0, 11}:
+        if process.returncode not in ({0, 11} if command == "check" else {0}):
             sys.exit(f"bench: geneb-ci {command} {arguments} gave exit code {process.returncode}")
         return Cost(seconds, usage.ru_utime + usage.ru_stime, output.read())
 
@@ -79,10 +83,11 @@ def repeated(count: int, one: Callable[[int], Cost]) -> Cost:
 
 
 def changed(path: Path) -> None:
-    """Change one score of a row."""
-    document = json.loads(path.read_bytes())
-    cell = next(iter(document["results"]["full"].values()))
-    cell["MCC"] = round(cell["MCC"] - 0.01, 6)
+    """Give a row another measurement of one cell, that of another row of the same scores."""
+    document, other = (json.loads(one.read_bytes()) for one in (path, alike(path)))
+    cells, others = (one["results"]["full"] for one in (document, other))
+    task = next(task for task, cell in cells.items() if cell != others[task])
+    cells[task] = others[task]
     path.write_text(json.dumps(document, separators=(",", ":")), encoding="utf-8")
 
 
@@ -145,11 +150,12 @@ def large(scratch: Path, count: int, *, build: bool) -> list[Measured]:
     folder, kept = scratch / "rows", scratch / "kept"
     write_rows(folder, count)
     rows = str(folder)
-    found = [Measured(f"`check` {count:,} files, nothing kept", run(kept, "check", rows), 60.0)]
-    found.append(Measured(f"`check` {count:,} files, unchanged", run(kept, "check", rows), 2.0))
+    cold, warm, rebuilt = (60.0, 2.0, 5.0) if count == LIMITED else (None, None, None)
+    found = [Measured(f"`check` {count:,} files, nothing kept", run(kept, "check", rows), cold)]
+    found.append(Measured(f"`check` {count:,} files, unchanged", run(kept, "check", rows), warm))
     ranked = sorted(folder.glob("*.json"), key=_lot)
     for what, path, limit in (
-        ("one changed", ranked[-1], 2.0),
+        ("one changed", ranked[-1], warm),
         (f"one changed of the {ROWS_MAX} that others are compared with", ranked[0], None),
     ):
         changed(path)
@@ -159,11 +165,11 @@ def large(scratch: Path, count: int, *, build: bool) -> list[Measured]:
     if build:
         out = scratch / "large"
         first = built(scratch / "other", folder, out)
-        found.append(Measured(f"`build` {count:,} rows, nothing kept", first, 60.0))
+        found.append(Measured(f"`build` {count:,} rows, nothing kept", first, cold))
         changed(ranked[-1])
-        warm = built(scratch / "other", folder, out)
-        found.append(Measured(f"`build` {count:,} rows, one changed", warm, 5.0))
-        _require_equal(warm, built(scratch / "none", folder, scratch / "cold-large"))
+        again = built(scratch / "other", folder, out)
+        found.append(Measured(f"`build` {count:,} rows, one changed", again, rebuilt))
+        _require_equal(again, built(scratch / "none", folder, scratch / "cold-large"))
     return found
 
 

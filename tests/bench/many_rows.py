@@ -33,7 +33,7 @@ def write_rows(folder: Path, count: int, seed: int = 7) -> None:
 def rows(count: int, seed: int = 7) -> Iterator[tuple[str, str]]:
     """Yield the id and the text of each row, a function of the seed."""
     rng = np.random.default_rng(seed)
-    bases = [path for path in sorted(SUBMISSIONS.glob("*.json")) if path.stem not in DOUBTED]
+    bases = _bases()
     pools: dict[int, dict[str, list[list[str]]]] = {}
     document = json.loads((SUBMISSIONS / "splicebert-1024nt.json").read_bytes())
     for number in range(count):
@@ -54,6 +54,16 @@ def rows(count: int, seed: int = 7) -> Iterator[tuple[str, str]]:
             parts.append(f'"{regime}":{{{inner}}}')
         text = json.dumps(head | {"model_id": name, "meta": meta}, separators=(",", ":"))
         yield name, f'{text[:-1]},"results":{{{",".join(parts)}}}}}\n'
+
+
+def _bases() -> list[Path]:
+    return [path for path in sorted(SUBMISSIONS.glob("*.json")) if path.stem not in DOUBTED]
+
+
+def alike(path: Path) -> Path:
+    """Return another row of a folder, with measurements of the same public row."""
+    number, step = int(path.stem.rpartition("-")[2]), len(_bases())
+    return path.with_stem(f"model-{number - step if number >= step else number + step:05d}")
 
 
 def _pool(base: dict[str, Any], rng: np.random.Generator) -> dict[str, list[list[str]]]:
