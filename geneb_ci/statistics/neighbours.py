@@ -76,7 +76,7 @@ def _sorted_cells(table: ScoreTable) -> list[tuple[list[float], list[int]]]:
     """Return the scores of each cell, ascending, and the rows that have them."""
     found = []
     for column in zip(*table.vectors, strict=True):
-        given = [i for i, x in enumerate(column) if x == x]  # noqa: PLR0124 (NaN)
+        given = [i for i, x in enumerate(column) if not math.isnan(x)]
         given.sort(key=column.__getitem__)
         found.append(([column[i] for i in given], given))
     return found or [([], [])] * sum(part.stop - part.start for part in table.regimes)

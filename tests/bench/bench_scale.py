@@ -83,7 +83,7 @@ def repeated(count: int, one: Callable[[int], Cost]) -> Cost:
 
 
 def changed(path: Path) -> None:
-    """Give a row another measurement of one cell, that of another row of the same scores."""
+    """Change one cell of a row to another sound measurement, from a row of the same public row."""
     document, other = (json.loads(one.read_bytes()) for one in (path, alike(path)))
     cells, others = (one["results"]["full"] for one in (document, other))
     task = next(task for task, cell in cells.items() if cell != others[task])

@@ -110,11 +110,12 @@ def _known_of(entry: Entry, site: Site) -> list[Any]:
     """Return what a model's page says of a row: its file's digest stands for what that has."""
     model, regimes = entry.submission.model_id, site.benchmark.regimes
     registered = site.registry.raw(model)
-    aside = dataclasses.replace(entry, submission=None, shared=None)  # type: ignore[arg-type]
+    names = (one.name for one in dataclasses.fields(entry))
+    own = {name: getattr(entry, name) for name in names if name not in {"submission", "shared"}}
     columns = (MACRO, MICRO, *site.benchmark.category_order)
     repository = RepositoryLinks(site.layout, site.built.commit)
     return [
-        repr(aside),
+        repr(own),
         None if registered is None else hashlib.sha256(registered).hexdigest(),
         [[site.standing(model, regime, column) for column in columns] for regime in regimes],
         site.task_cells[model],
