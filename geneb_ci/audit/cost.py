@@ -2,8 +2,10 @@
 
 A run of the extractor costs its start, measured with a few sequences, and time in proportion to the
 letters, measured with `SAMPLE` sequences of the tasks; where these are too few to time, they are
-repeated, and start and sample are timed in turn three times. Scoring is timed once, on the smallest
-task with made-up embeddings of the same width, and scaled by the number of sequences.
+repeated, and start and sample are timed in turn three times. No timing is repeated for an audit
+that embeds no more letters than were timed, or takes no longer than the timing has. Scoring is
+timed once, on the smallest task with made-up embeddings of the same width, and scaled by the number
+of sequences.
 """
 
 import random
@@ -114,25 +116,25 @@ class Cost(NamedTuple):
         return self.setup + self.embedding + self.scoring
 
 
-def measured(here: Ready, tasks: Sequence[str], say: Say) -> Sampled:
+def measured(here: Ready, weights: Mapping[str, float], say: Say) -> Sampled:
     """Return the measurements for these tasks; they are made once and kept in the work folder.
 
-    `tasks` are those drawn, or before the draw all that may be drawn: their data are read, so
-    that what is missing is found before a draw is spent. Raises NothingChecked for missing data,
-    and what the sandbox raises for an extractor that fails.
+    `weights` has the tasks drawn, or before the draw all that may be drawn, each with its chance:
+    their data are read, so that what is missing is found before a draw is spent. Raises
+    NothingChecked for missing data, and what the sandbox raises for an extractor that fails.
     """
     kept = here.work.read_as(SAMPLED, Sampled)
-    if kept is not None and set(tasks) <= kept.sizes.keys():
+    if kept is not None and weights.keys() <= kept.sizes.keys():
         return kept
-    say(f"reading the data of {len(tasks)} tasks")
+    say(f"reading the data of {len(weights)} tasks")
     started = time.monotonic()
     sizes, samples = {}, {}
-    for task in tasks:
+    for task in weights:
         sizes[task], samples[task] = _read(here, task)
-    reading = (time.monotonic() - started) / len(tasks)
+    reading = (time.monotonic() - started) / len(weights)
     chosen = _chosen(sizes, samples)
     say(f"timing the extractor on {len(chosen)} sequences")
-    timed = _timed(here, chosen)
+    timed = _timed(here, chosen, _ahead(sizes, weights))
     values = timed.values
     smallest = min(sizes, key=lambda task: (sizes[task].sequences, task))
     say(f"timing the scoring on {smallest}")
@@ -191,7 +193,23 @@ class Rate(NamedTuple):
     """Bytes of memory of its largest run."""
 
 
-def _timed(here: Ready, sequences: list[str]) -> Rate:
+class Ahead(NamedTuple):
+    """What the audit will embed whose cost is asked."""
+
+    runs: float
+    """Of the extractor."""
+    letters: float
+    """In the mean of all draws, or of the largest task where that has more."""
+
+
+def _ahead(sizes: Mapping[str, TaskSize], weights: Mapping[str, float]) -> Ahead:
+    tasks = sum(weights.values())
+    letters = {task: _letters(sizes[task], max(1, round(tasks))) for task in weights}
+    mean = sum(weight * letters[task] for task, weight in weights.items())
+    return Ahead(RUNS * tasks, max(mean, *letters.values()))
+
+
+def _timed(here: Ready, sequences: list[str], ahead: Ahead) -> Rate:
     """Time the extractor in the sandbox. Raises what the sandbox does."""
 
     def run(given: list[str]) -> Timed:
@@ -199,36 +217,44 @@ def _timed(here: Ready, sequences: list[str]) -> Rate:
         ran = run_in_sandbox(given, here.spec, here.sandbox, here.machine.limits)
         return Timed(time.monotonic() - started, ran.values, ran.peak)
 
-    return rate_of(run, sequences, here.machine.limits.seconds / 2)
+    return rate_of(run, sequences, ahead, here.machine.limits.seconds / 2)
 
 
-def rate_of(run: Callable[[list[str]], Timed], sequences: list[str], allowed: float) -> Rate:
+def rate_of(
+    run: Callable[[list[str]], Timed], sequences: list[str], ahead: Ahead, allowed: float
+) -> Rate:
     """Return the rate at which `run` embeds; no run may take more than about `allowed` seconds.
 
     Start and sample are timed in turn, and the median of their differences is taken: one run that
-    another program delays changes it little, and a load that both have cancels.
+    another program delays changes it little, and a load that both have cancels. What is ahead
+    limits the precision: where all its letters were timed, the error is that of a start.
     """
     few = sequences[: min(FEW, len(sequences))]
-    run(few)  # the first start also reads libraries and weights from disk
+    spent = [run(few).seconds]  # the first start also reads libraries and weights from disk
     start, sample, times = run(few).seconds, run(sequences), 1
+    spent += [start, sample.seconds]
     values, peak = sample.values, sample.peak
+    fewest = sum(map(len, few))
+    letters = sum(map(len, sequences))
     while (
         sample.seconds - start < max(TIMED_MIN, start)
         and times < REPEATS_MAX
+        and letters * times < ahead.letters
         and start + GROWTH * (sample.seconds - start) < allowed
     ):
         times *= GROWTH
         sample = run(sequences * times)
+        spent.append(sample.seconds)
         peak = max(peak, sample.peak)
     starts, differences = [start], [sample.seconds - start]
-    if start + sample.seconds < QUICK:
+    over = max(1, letters * times - fewest)
+    expected = ahead.runs * start + ahead.letters * differences[0] / over
+    if start + sample.seconds < QUICK and sum(spent) < expected:
         for _ in range(MORE_PAIRS):
             starts.append(run(few).seconds)
             differences.append(run(sequences * times).seconds - starts[-1])
-    letters = sum(map(len, few))
-    over = sum(map(len, sequences)) * times - letters
-    per_letter = max(0.0, statistics.median(differences)) / max(1, over)
-    start = max(0.0, statistics.median(starts) - per_letter * letters)
+    per_letter = max(0.0, statistics.median(differences)) / over
+    start = max(0.0, statistics.median(starts) - per_letter * fewest)
     return Rate(start, per_letter, values, peak)
 
 
@@ -290,10 +316,13 @@ def variants(size: TaskSize, tasks: int) -> int:
 
 def _embedding(sampled: Sampled, task: str, tasks: int) -> float:
     """Return the seconds that a task takes in the sandbox, in an audit of so many tasks."""
-    size = sampled.sizes[task]
+    return RUNS * sampled.start + _letters(sampled.sizes[task], tasks) * sampled.per_letter
+
+
+def _letters(size: TaskSize, tasks: int) -> float:
+    """Return the letters of a task with those beside it, in an audit of so many tasks."""
     beside = DECOYS + variants(size, tasks)
-    letters = size.letters * (1 + beside / size.sequences)
-    return RUNS * sampled.start + letters * sampled.per_letter
+    return size.letters * (1 + beside / size.sequences)
 
 
 def expected(commitment: Commitment) -> dict[str, float]:

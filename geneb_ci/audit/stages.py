@@ -319,7 +319,7 @@ def _show_cost(here: Ready, plan: Plan | None, setup: float, say: Say, show: Say
         tasks, drawn = list(weights), len(weights)
     if not weights:
         return ""  # all is embedded
-    sampled = cost.measured(here, tasks, say)
+    sampled = cost.measured(here, weights, say)
     found = cost.cost_of(here, sampled, weights, setup)
     text = cost.cost_text(found, here, drawn=plan is not None)
     show(text)

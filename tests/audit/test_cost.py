@@ -71,8 +71,11 @@ class _Runs:
         return cost.Timed(took, np.zeros((len(given), 2)), len(given))
 
 
+LARGE = cost.Ahead(runs=26, letters=1e9)
+
+
 def _rate(delays: Callable[[int], float]) -> cost.Rate:
-    return cost.rate_of(_Runs(delays, PER_LETTER), WORDS, 1800)
+    return cost.rate_of(_Runs(delays, PER_LETTER), WORDS, LARGE, 1800)
 
 
 @pytest.mark.parametrize("delayed", range(8))
@@ -93,12 +96,27 @@ def test_a_load_that_lasts_is_in_the_estimate() -> None:
 def test_a_slow_model_is_timed_once() -> None:
     """A sample of minutes has the load of minutes in its mean; two more would cost as many."""
     runs = _Runs(lambda _: 1.0, 0.01)
-    assert cost.rate_of(runs, WORDS, 1800).per_letter == pytest.approx(0.01)
+    assert cost.rate_of(runs, WORDS, LARGE, 1800).per_letter == pytest.approx(0.01)
     assert runs.number == 3
 
 
 def test_a_model_that_costs_nothing_is_not_repeated_for_ever() -> None:
     runs = _Runs(lambda _: 1.0, 0.0)
-    found = cost.rate_of(runs, WORDS, 1800)
+    found = cost.rate_of(runs, WORDS, LARGE, 1800)
     assert (found.per_letter, found.peak) == (0.0, cost.REPEATS_MAX * cost.SAMPLE)
     assert runs.number <= 3 + 4 + 2 * cost.MORE_PAIRS
+
+
+def test_a_small_audit_is_not_timed_for_longer_than_it_takes() -> None:
+    """One task of a few thousand letters: its two starts are most of it."""
+    runs = _Runs(lambda _: 1.0, PER_LETTER / 100)
+    letters = 2 * cost.SAMPLE * len(WORDS[0])
+    found = cost.rate_of(runs, WORDS, cost.Ahead(runs=2, letters=letters), 1800)
+    assert (found.start, found.per_letter) == pytest.approx((START, PER_LETTER / 100))
+    assert runs.number == 4  # two starts, the sample, and four times the sample
+
+
+def test_what_all_was_timed_needs_no_repeat() -> None:
+    runs = _Runs(lambda _: 1.0, PER_LETTER / 100)
+    cost.rate_of(runs, WORDS, cost.Ahead(runs=2, letters=len(WORDS[0])), 1800)
+    assert runs.number == 3

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 
 from geneb_ci.cli.main import COMMANDS
 from geneb_ci.common.benchmark import shipped_benchmark
-from tests.paths import ROOT, SUBMISSIONS
+from tests.paths import ROOT, SUBMISSIONS, outside_rows
 
 EXTRAS = (
     *("cryptography", "fsspec", "github", "huggingface_hub", "numpy", "pandas", "pyarrow"),
@@ -106,7 +106,7 @@ def said(tmp_path_factory) -> dict[str, tuple[int, str]]:
     place = root / "repository"
     (place / "submissions/GROVER.json").write_bytes((SUBMISSIONS / "GROVER.json").read_bytes())
     for name in ("schemas", "leaderboard/policy"):
-        shutil.copytree(ROOT / name, place / name)
+        shutil.copytree(outside_rows(name), place / name)
     (place / "tasks").mkdir()
     for task in shipped_benchmark().task_ids:
         (place / f"tasks/{task}.csv").touch()
@@ -114,8 +114,9 @@ def said(tmp_path_factory) -> dict[str, tuple[int, str]]:
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
     subprocess.run([*git, "add", "."], cwd=place, check=True)
     subprocess.run([*git, "commit", "--quiet", "-m", "x"], cwd=place, check=True)
-    paths = f"{root / 'site'}{os.pathsep}{ROOT}"
-    env = {"PATH": os.environ["PATH"], "HOME": str(root), "PYTHONPATH": paths, "COLUMNS": "80"}
+    env = {"PATH": os.environ["PATH"], "HOME": str(root), "COLUMNS": "80"} | {
+        "PYTHONPATH": f"{root / 'site'}{os.pathsep}{ROOT}"
+    }
     ours = [one for one in NEEDS if one.split()[0] not in HARNESS or "push" in one]
     command = [sys.executable, "-c", DRIVER, json.dumps([one.split() for one in ours])]
     done = subprocess.run(command, cwd=place, env=env, capture_output=True, text=True, check=True)

@@ -115,7 +115,7 @@ def test_each_block_is_run_or_says_why_not(path):
             assert block.reason is None or len(block.reason) >= REASON_MIN, where
             if block.test is not None:  # it reads this page, and so every block of it
                 text = outside_rows(block.test).read_text(encoding="utf-8")
-                assert path.relative_to(ROOT).as_posix() in text, where
+                assert path.relative_to(PAGES[0].parent).as_posix() in text, where
 
 
 @pytest.mark.parametrize(
