@@ -47,10 +47,11 @@ VIEWS = {
 # A chart is drawn for a phone or for a screen when the page is opened.
 OPENED_ANEW = (390, 768)
 DRAWN = "main:not([aria-busy]) > :is(h1, h2, .fault)"
-# Texts of controls, headings and links of the head that lie on one another.
+# Texts of controls, headings, links of the head and names in charts that lie on one another.
 OVERLAPS = """
 () => {
-  const wanted = 'h1, h2, h3, .top a, .controls label, .controls button, summary, .scores thead th';
+  const wanted = 'h1, h2, h3, .top a, .controls label, .controls button, summary, ' +
+    '.scores thead th, .chart .name, .flow text';
   const boxes = [...document.querySelectorAll(wanted)]
     .filter((one) => one.checkVisibility({ visibilityProperty: true }) && !one.closest('.skip'))
     .map((one) => [one, one.getBoundingClientRect()])
@@ -60,7 +61,7 @@ OVERLAPS = """
     if (a.contains(b) || b.contains(a)) return;
     const wide = Math.min(one.right, other.right) - Math.max(one.left, other.left);
     const high = Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top);
-    if (wide > 1 && high > 1) found.push(`${a.innerText} / ${b.innerText}`);
+    if (wide > 1 && high > 1) found.push(`${a.textContent} / ${b.textContent}`);
   }));
   return found;
 }

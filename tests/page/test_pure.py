@@ -187,7 +187,7 @@ def test_names_in_a_chart_cover_neither_each_other_nor_a_point(call, given_names
     ]
     found = call("labels.placed", names, dots, room)
     assert len(found) <= len(names)
-    boxes = [(x, y, x + 6.2 * len(text), text) for x, y, text in found]
+    boxes = [(x, y, x + 6.8 * len(text), text) for x, y, text in found]
     for left, y, right, _ in boxes:
         assert room["left"] < left
         assert right < room["right"]

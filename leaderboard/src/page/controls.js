@@ -81,6 +81,16 @@ function choose(name, value) {
   return change({ columns: value, sort, order: "down", page: 1 });
 }
 
+let sortedIn = null; // the columns whose names the list of sort orders has
+
+/** Fill the list of sort orders where other columns are shown: it may have a hundred entries. */
+function syncSort(state) {
+  const list = byName("sort");
+  if (sortedIn !== state.columns) options(list, sortChoices(state));
+  sortedIn = state.columns;
+  list.value = state.sort;
+}
+
 /** Show a state: only what its view uses, each control with its value. */
 export function syncControls(state) {
   const controls = byName("controls");
@@ -97,7 +107,7 @@ export function syncControls(state) {
   for (const { key } of facets) byName(`facet-${key}`).value = state[key];
   // What filters the models is not hidden.
   if (facets.some(({ key }) => state[key] !== ANY)) byName("more").open = true;
-  options(byName("sort"), sortChoices(state), state.sort);
+  syncSort(state);
   if (byName("search").value !== state.q) byName("search").value = state.q;
   for (const link of byName("views").children) {
     link.href = addressOf({ view: link.dataset.view, model: "", page: 1 });

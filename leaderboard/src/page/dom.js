@@ -13,14 +13,17 @@ export function svg(tag, attributes = {}, ...children) {
 }
 
 function filled(element, attributes, children) {
-  for (const [name, value] of Object.entries(attributes)) {
+  for (const name of Object.keys(attributes)) {
+    const value = attributes[name];
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else if (value === true) element.setAttribute(name, "");
     else if (value !== false && value !== null && value !== undefined) {
       element.setAttribute(name, String(value));
     }
   }
-  element.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  for (const child of children.flat()) {
+    if (child !== null && child !== undefined) element.append(child);
+  }
   return element;
 }
 

@@ -27,25 +27,26 @@ let drawn = null;
 
 /** Show a state; where a part of the data cannot be had, say so. */
 export function show(state) {
+  // Asked before anything changes: afterwards the browser would lay out the whole page to answer.
+  const scrolled = byName("main").querySelector(".scroller")?.scrollLeft ?? 0;
   syncControls(state);
   asked += 1;
   const mine = asked;
   const missing = missingParts(state);
   if (!missing.length) {
-    draw(state);
+    draw(state, scrolled);
     return;
   }
   byName("main").setAttribute("aria-busy", "true");
   Promise.all(missing.map(load)).then(
-    () => mine === asked && draw(state),
+    () => mine === asked && draw(state, scrolled),
     (error) => mine === asked && fail(error.message),
   );
 }
 
-function draw(state) {
+function draw(state, scrolled) {
   const main = byName("main");
   const focused = document.activeElement?.dataset?.focus ?? document.activeElement?.id;
-  const scrolled = main.querySelector(".scroller")?.scrollLeft ?? 0;
   const place = `${state.view}/${state.model}`;
   const isNew = drawn !== null && drawn !== place;
   drawn = place;

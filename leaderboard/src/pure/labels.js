@@ -1,6 +1,6 @@
 // Where names stand beside points, so that they cover neither each other nor a point.
 
-const LETTER = 6.2; // pixels a letter, on average, at the size of the chart's names
+const LETTER = 6.8; // pixels a letter at the size of the chart's names: ids have wide ones
 const LINE = 13; // pixels a line
 const MOST = 14;
 

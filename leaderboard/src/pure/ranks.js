@@ -18,11 +18,12 @@ export function rankOf(scores, index) {
 /** Return the lowest and the highest score of each column among the places, or one pair for all. */
 export function rangesOf(columns, places, isByColumn) {
   const own = columns.map((scores) => {
-    const values = places.map((index) => scores[index]);
-    return [
-      values.reduce((a, b) => Math.min(a, b), Infinity),
-      values.reduce((a, b) => Math.max(a, b), -Infinity),
-    ];
+    const found = [Infinity, -Infinity];
+    for (const index of places) {
+      found[0] = Math.min(found[0], scores[index]);
+      found[1] = Math.max(found[1], scores[index]);
+    }
+    return found;
   });
   if (isByColumn) return own;
   const whole = [Math.min(...own.map(([low]) => low)), Math.max(...own.map(([, high]) => high))];

@@ -29,7 +29,7 @@ export function aboutView() {
     ),
     ...section(
       "Size and memory",
-      "Weights take two bytes a parameter in fp16 or bf16, four in fp32. What a run needs on top depends on the length of the sequences and the batch: try it. Submissions record neither peak memory nor sequences per second.",
+      "Weights take two bytes a parameter in fp16 or bf16, four in fp32. What a run needs on top depends on the length of the sequences and the batch: try it. A submission of format 1.2 records the letters that it embedded in a second and its peak memory; the page of the model shows both, on the hardware that it names.",
     ),
     h("h3", {}, "Evidence"),
     hint("What others did to confirm the scores of a row, whoever its author is; computed from records."),

@@ -61,7 +61,7 @@ function section(state, one) {
     h("p", {}, one.definition),
     hint(`${counted(one.rows, "row")}; ${used.join(", ")}.`),
     one.id === "size-correlation" ? sizes(state, one) : null,
-    one.parts.length || one.unit === "MCC" ? scroller(`Figures: ${title}`, partTable(one)) : null,
+    one.parts.length || (one.unit === "MCC" && one.value !== null) ? scroller(`Figures: ${title}`, partTable(one)) : null,
   ];
 }
 
@@ -85,7 +85,7 @@ function sizes({ scope, models: compared }, { parameters }) {
 function partTable(one) {
   const { id, unit, parts, count, value, parameters } = one;
   const isChange = id === "winner-changes";
-  const found = parts.length || value === null ? parts : [{ name: "value", value }];
+  const found = parts.length ? parts : [{ name: "value", value }];
   const scale = scaleOf(one, found);
   const rows = found.slice(0, PARTS_MAX).map((part) => {
     if (isChange) return changeRow(part.name);
@@ -105,7 +105,7 @@ function partTable(one) {
 function scaleOf({ unit, parameters }, found) {
   const values = found.map((part) => part.value ?? 0);
   const mark = parameters.threshold;
-  const isShare = ["rho", "ratio"].includes(unit);
+  const isShare = ["rho", "ratio", "MCC"].includes(unit); // 1 is the most: bars compare
   const high = Math.max(...values, mark ?? 0, isShare ? 1 : 0);
   const low = Math.min(...values, 0);
   const line = mark === undefined ? "" : `; line at ${mark}`;

@@ -7,7 +7,7 @@ import { paged, sorted } from "../pure/rows.js";
 
 // With more cells a redraw takes longer than a tenth of a second; what fits one page stays whole.
 const ROWS_PER_PAGE = 50;
-const ROWS_OF_TASKS = 20;
+const ROWS_OF_TASKS = 15;
 const WIDE = 50; // columns
 
 /** Gather the content of the table. */
