@@ -16,6 +16,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Page
 
+from geneb_ci.common.benchmark import shipped_benchmark
 from tests.page.site import write_site
 from tests.page.tab import opened
 
@@ -155,7 +156,7 @@ def test_a_view_looks_as_it_did_and_nothing_overlaps_or_is_cut(
 
 
 @pytest.mark.parametrize(
-    ("view", "sheets"), [("table", 2), ("scores page", 2), ("overview", 2), ("model page", 4)]
+    ("view", "sheets"), [("table", 2), ("scores page", 2), ("overview", 2), ("model page", 6)]
 )
 def test_print_looks_as_it_did(browser, folder, golden, request, view, sheets):
     update = request.config.getoption("--update-golden")
@@ -164,6 +165,12 @@ def test_print_looks_as_it_did(browser, folder, golden, request, view, sheets):
         tab.page.wait_for_selector(DRAWN, state="attached")
         raw = tab.page.pdf(format="A4", prefer_css_page_size=True)
     printed = pypdfium2.PdfDocument(io.BytesIO(raw))
+    if view == "model page":  # what a screen opens and scrolls stands on paper
+        text = "".join(sheet.get_textpage().get_text_range() for sheet in printed)
+        letters = "".join(text.split())
+        labels = [task.label for task in shipped_benchmark().tasks]
+        assert [one for one in labels if "".join(one.split()) not in letters] == []
+        assert "models/space.html)" in letters
     pictures = [sheet.render(scale=1).to_pil() for sheet in printed]
     wrong = [
         compared(f"{view} sheet {number}", picture, golden, update=update)
