@@ -234,8 +234,7 @@ def rate_of(
     start, sample, times = run(few).seconds, run(sequences), 1
     spent += [start, sample.seconds]
     values, peak = sample.values, sample.peak
-    fewest = sum(map(len, few))
-    letters = sum(map(len, sequences))
+    fewest, letters = sum(map(len, few)), sum(map(len, sequences))
     while (
         sample.seconds - start < max(TIMED_MIN, start)
         and times < REPEATS_MAX

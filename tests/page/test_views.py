@@ -271,7 +271,11 @@ def test_findings_are_those_of_diagnostics(tab, scope):
         counts = one["unit"] in {"tasks", "categories", "pairs"}
         heads.append(f"{f'{value:.0f} ' + one['unit'] if counts else number} {one['id']}")
     assert tab.texts("main .value") == heads
-    drawn = [one for one in figures if one["parts"] or one["unit"] == "MCC"]
+    drawn = [
+        one
+        for one in figures
+        if one["parts"] or (one["unit"] == "MCC" and one["value"] is not None)
+    ]
     for one, table in zip(drawn, page.locator(".findings").all(), strict=True):
         kept = [part["value"] for part in one["parts"][:FIGURE_PARTS]] or [one["value"]]
         texts = table.locator("tbody .number").all_inner_texts()
