@@ -271,12 +271,19 @@ def test_findings_are_those_of_diagnostics(tab, scope):
         counts = one["unit"] in {"tasks", "categories", "pairs"}
         heads.append(f"{f'{value:.0f} ' + one['unit'] if counts else number} {one['id']}")
     assert tab.texts("main .value") == heads
-    drawn = [one for one in figures if one["parts"] or one["unit"] == "MCC"]
+    drawn = [
+        one
+        for one in figures
+        if one["parts"] or (one["unit"] == "MCC" and one["value"] is not None)
+    ]
     for one, table in zip(drawn, page.locator(".findings").all(), strict=True):
         kept = [part["value"] for part in one["parts"][:FIGURE_PARTS]] or [one["value"]]
         texts = table.locator("tbody .number").all_inner_texts()
         assert texts == [shown(value) for value in kept if value is not None]
         assert table.locator(".part-bar").count() == len(texts)
+        if not one["parts"]:  # bars of single figures can be compared: 1 is full width
+            width = table.locator(".part-bar rect").get_attribute("width")
+            assert float(width) == pytest.approx(200 * max(one["value"], 0), abs=1)
     page.locator("main h3 a").nth(1).click()
     assert (
         tab.address()
