@@ -35,7 +35,7 @@ def violations(page: Page) -> list[str]:
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": HEIGHT})
         for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            page.emulate_media(color_scheme=scheme)
             options: dict[str, Any] = {"resultTypes": ["violations"]}
             if width not in LAYOUTS or scheme == "dark":
                 options |= {"runOnly": ["color-contrast"], "preload": False}

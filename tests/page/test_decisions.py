@@ -76,7 +76,8 @@ def test_all_pairs(evaluated, regime):
         assert told["pairs"] == above.tolist()
         every = np.arange(len(board.models))
         assert told["could"] == could_be_best(scores, every, board.critical).tolist()
-        mine = [[compared(scores, i, j, board.critical)[:4] for j in every] for i in every]
+        places = range(len(every))
+        mine = [[compared(scores, i, j, board.critical)[:4] for j in places] for i in places]
         assert np.abs(np.array(told["found"]) - np.array(mine)).max() <= 2e-9
         pairs += len(every) * (len(every) - 1) // 2
     assert pairs == 820 * 15
