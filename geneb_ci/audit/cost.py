@@ -194,7 +194,7 @@ class Rate(NamedTuple):
 
 
 class Ahead(NamedTuple):
-    """What the audit will embed whose cost is asked."""
+    """What an audit will embed."""
 
     runs: float
     """Of the extractor."""

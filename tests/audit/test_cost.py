@@ -116,7 +116,7 @@ def test_a_small_audit_is_not_timed_for_longer_than_it_takes() -> None:
     assert runs.number == 4  # two starts, the sample, and four times the sample
 
 
-def test_what_all_was_timed_needs_no_repeat() -> None:
+def test_nothing_is_repeated_where_all_letters_were_timed() -> None:
     runs = _Runs(lambda _: 1.0, PER_LETTER / 100)
     cost.rate_of(runs, WORDS, cost.Ahead(runs=2, letters=len(WORDS[0])), 1800)
     assert runs.number == 3

@@ -13,6 +13,7 @@ export function svg(tag, attributes = {}, ...children) {
 }
 
 function filled(element, attributes, children) {
+  // A redraw makes thousands of elements: loops leave no arrays for it to clear away.
   for (const name of Object.keys(attributes)) {
     const value = attributes[name];
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);

@@ -105,8 +105,8 @@ function partTable(one) {
 function scaleOf({ unit, parameters }, found) {
   const values = found.map((part) => part.value ?? 0);
   const mark = parameters.threshold;
-  const isShare = ["rho", "ratio", "MCC"].includes(unit); // 1 is the most: bars compare
-  const high = Math.max(...values, mark ?? 0, isShare ? 1 : 0);
+  const endsAtOne = ["rho", "ratio", "MCC"].includes(unit); // bars of several figures can be compared
+  const high = Math.max(...values, mark ?? 0, endsAtOne ? 1 : 0);
   const low = Math.min(...values, 0);
   const line = mark === undefined ? "" : `; line at ${mark}`;
   return { low, high, mark, text: `${scoreText(low)} to ${scoreText(high)}${line}` };
