@@ -84,7 +84,7 @@ class Held(NamedTuple):
     pairs: Floats
     """No wrong "significantly better"."""
     best: Floats
-    """A model that is truly best could be best."""
+    """Every model that is truly best could be best."""
     bounds: Floats
     """The bound holds for every model."""
     within: Floats
@@ -146,7 +146,7 @@ def held(world: World, sets: int, seed: int, *, few: bool = False) -> Held:
             above = better(scores, c)
             counts[0, k] += not np.any(above & (own[:, None] <= own[None, :]))
             top = np.flatnonzero(own == own.max())
-            counts[1, k] += bool(np.isin(top, could_be_best(scores, every, c)).any())
+            counts[1, k] += bool(np.isin(top, could_be_best(scores, every, c)).all())
             found = losses(scores, every, c)
             lost = own.max() - own
             counts[2, k] += bool((lost <= found.bound + 1e-12).all())

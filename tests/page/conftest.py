@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Error, sync_playwright
 
 from tests.page.boards import crowd, public
+from tests.page.site import write_site
 from tests.page.tab import Tab, opened, serving
 from tests.paths import ROOT
 
@@ -40,6 +41,14 @@ def board(tmp_path_factory) -> Path:
     folder: Path = tmp_path_factory.mktemp("board")
     public(folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory) -> Path:
+    """Write the board of the public rows with all its pages, as a publish does."""
+    made: Path = tmp_path_factory.mktemp("site")
+    write_site(made)
+    return made
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,6 @@ from PIL import Image
 from playwright.sync_api import Page
 
 from geneb_ci.common.benchmark import shipped_benchmark
-from tests.page.site import write_site
 from tests.page.tab import opened
 
 GOLDEN = Path(__file__).with_name("golden") / "looks.json"
@@ -73,13 +72,6 @@ CUT = """
     !one.classList.contains('unseen') && one.scrollWidth > one.clientWidth + 1)
   .map((one) => one.innerText)
 """
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
-    made: Path = tmp_path_factory.mktemp("looks")
-    write_site(made)
-    return made
 
 
 @pytest.fixture(scope="module")

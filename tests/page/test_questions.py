@@ -1,12 +1,10 @@
 """Each question of docs/questions.md is answered in at most three steps."""
 
 import re
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page
 
-from tests.page.site import write_site
 from tests.page.tab import opened
 from tests.paths import ROOT
 
@@ -22,13 +20,6 @@ def questions(reader: str) -> list[tuple[str, list[str], str]]:
 
 
 QUESTIONS = [*questions("biologist"), *questions("author")]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
-    made: Path = tmp_path_factory.mktemp("questions")
-    write_site(made)
-    return made
 
 
 def take(page: Page, step: str) -> None:

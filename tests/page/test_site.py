@@ -4,7 +4,7 @@ import ast
 import json
 import re
 import xml.etree.ElementTree as ET
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from posixpath import normpath
 from urllib.parse import unquote, urlsplit
 
@@ -13,15 +13,13 @@ import pytest
 from geneb_ci.board.site.inputs import score_text, slugs, tex
 from geneb_ci.board.site.links import bibtex, safe_address
 from geneb_ci.board.site.model import snippet_of
-from geneb_ci.board.site.render import INDEX_MODELS, MARKER, with_scores
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.models.entry import (
     ModelEntry,
 )
-from geneb_ci.submission.models import SubmissionV10
 from reference_harness.extractors.options import parse
 from reference_harness.keywords import values as harness_values
-from tests.board.board import attributes, entries, entry
+from tests.board.board import attributes, entries
 from tests.page.axe import WIDTHS, violations
 from tests.page.boards import EVENT, values
 from tests.page.rows import FULL, MINUS
@@ -33,22 +31,11 @@ from tests.page.site import (
     Tags,
     json_ld,
     public_site,
-    small_site,
-    write_site,
 )
 from tests.page.tab import opened, serving
 from tests.page.test_hostile_names import MARKUP
-from tests.small import BENCHMARK, small
 
 LINKS_MIN = 10
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
-    """Write the whole board with its pages."""
-    made: Path = tmp_path_factory.mktemp("site")
-    write_site(made)
-    return made
 
 
 @pytest.fixture(scope="module")
@@ -202,35 +189,6 @@ def test_each_mark_stands_on_its_row_everywhere_and_leads_to_what_it_means(pages
     assert marked == 10
     listed = {a["href"] for t, a in marks.found if t == "a" and "models/" in a.get("href", "")}
     assert len(listed) == 10
-
-
-def test_without_scripts_the_board_shows_every_category_of_every_model(browser, folder):
-    with browser.new_context(java_script_enabled=False) as context:
-        page = context.new_page()
-        page.goto(f"{folder.as_uri()}/index.html")
-        assert page.locator(".all tbody tr").count() == len(entries())
-        assert (
-            page.locator(".all thead th").all_inner_texts()[3:-1]
-            == shipped_benchmark().category_order
-        )
-        assert page.locator(".all td.heat").count() == 41 * 15
-        assert "Loading" not in page.inner_text("main")
-        for regime in shipped_benchmark().regimes:
-            page.locator(f"main a[href='scores/{regime}-F1.html']").click()
-            assert page.locator(".all td.heat").count() == 41 * 15
-            page.go_back()
-
-
-def test_a_large_board_has_the_best_in_the_index_and_a_link_to_all():
-    many = [
-        entry(SubmissionV10.model_validate(small(f"m{number}", BENCHMARK)), registry={})
-        for number in range(120)
-    ]
-    site = small_site(many)
-    index = with_scores(b"<main>" + MARKER + b"</main>", site).decode()
-    assert index.count('<th scope="row"') == INDEX_MODELS
-    assert '70 more models are in <a href="scores/full-MCC.html">' in index
-    assert with_scores(b"<p>a page of their own</p>", site) == b"<p>a page of their own</p>"
 
 
 @pytest.mark.parametrize("text", MARKUP, ids=ascii)
