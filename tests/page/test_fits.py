@@ -12,6 +12,7 @@ from tests.page.boards import public
 from tests.page.tab import opened
 
 SCORES = 2 + 13
+SHEET, LETTER = int((297 - 20) / 25.4 * 96), int((279.4 - 20) / 25.4 * 96)
 ALL_VISIBLE = """
 (cells) => cells.filter((cell) => {
   const box = cell.getBoundingClientRect();
@@ -104,6 +105,22 @@ def test_print_takes_two_sheets_each_with_the_names_of_the_columns(tab):
             assert name in letters or name[::-1] in letters
     shown = [text for text in tab.names() if any(text in sheet for sheet in sheets)]
     assert len(shown) == len(tab.names())
+
+
+def test_a_sheet_has_whole_columns_and_says_what_it_leaves_out(tab):
+    page = tab.go("#/table?columns=tasks")
+    raw = page.pdf(format="A4", prefer_css_page_size=True)
+    (text, *_) = [o.get_textpage().get_text_range() for o in pypdfium2.PdfDocument(io.BytesIO(raw))]
+    assert "A sheet has room for 32 of 102 columns." in " ".join(text.split())
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": SHEET, "height": 700})
+    assert page.locator(".scores").evaluate("(one) => one.getBoundingClientRect().right") <= SHEET
+    assert page.locator(".scores tbody tr").first.locator("td.heat:visible").count() == 32
+    heads = page.locator(".scores .above th:visible").all_inner_texts()
+    assert heads == ["Histone Mod."]
+    for letter in (SHEET, LETTER):
+        page.set_viewport_size({"width": letter, "height": 700})
+        assert page.evaluate("document.documentElement.scrollWidth") <= letter
 
 
 def test_facts_of_the_model_registry_filter_and_are_searched(tab):

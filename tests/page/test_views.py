@@ -256,6 +256,26 @@ def test_published_defects_and_warnings_are_marked(tab):
     rows = {row["disp"] for row in FULL if "defects" in row or "warnings" in row}
     assert names == rows
     assert len(rows) == 10
+    shown = {
+        row.locator(".name .model").inner_text(): row.locator(".trust .doubt a").evaluate_all(
+            "(all) => all.map((one) => one.getAttribute('href'))"
+        )
+        for row in marked.all()
+    }
+    wanted = {
+        row["disp"]: [
+            f"marks.html#{kind}-{name}"
+            for kind, names in (
+                ("defect", [one["id"] for one in row.get("defects", [])]),
+                ("rule", list(row.get("warnings", {}))),
+            )
+            for name in names[:1]
+        ]
+        for row in FULL
+        if row["disp"] in rows
+    }
+    assert shown == wanted
+    assert max(map(len, wanted.values())) == 2
     assert "BioFM-265M" in tab.go("#/about").inner_text("main")
 
 

@@ -10,6 +10,7 @@ import { heat } from "../pure/ranks.js";
 import { metricName, rangeText, regimeWords, scoreText } from "../pure/words.js";
 import { shortInterval } from "../pure/words.js";
 import { change } from "../state/store.js";
+import { MANY_COLUMNS } from "./table-content.js";
 
 const BADGE = "Could be best: no model of these rows scores significantly higher.";
 
@@ -18,11 +19,12 @@ const isName = ({ kind }) => kind === "name";
 /** Make the table of the rows that a page shows. */
 export function scoreTable(state, content) {
   const { columns, places, first, shown } = content;
-  const above = state.columns === "tasks" ? [categoryHeads(columns, content.hasBadges)] : [];
+  const above = state.columns === "tasks" ? [categoryHeads(content)] : [];
   const before = first + 2 + above.length;
+  const many = columns.length > MANY_COLUMNS ? "many" : "";
   return h(
     "table",
-    { class: `scores ${state.density}`, "aria-rowcount": places.length + 1 + above.length },
+    { class: `scores ${state.density} ${many}`, "aria-rowcount": places.length + 1 + above.length },
     h(
       "caption",
       { class: "unseen" },
@@ -35,28 +37,36 @@ export function scoreTable(state, content) {
 
 const classOf = (fact) => (isName(fact) ? "name" : "fact");
 
+/** Leave what a sheet has no room for out of a print, instead of cutting it. */
+function printedIf(isPrinted, made) {
+  if (!isPrinted) made.classList.add("unprinted");
+  return made;
+}
+
 /** Name the category above its tasks.
  *
  * The cells before have the classes of the heads below them, and are hidden together with these. */
-function categoryHeads(columns, hasBadges) {
+function categoryHeads({ columns, hasBadges, printed }) {
   const fixed = ["pick", "rank", ...(hasBadges ? ["badge"] : []), ...tableFacts.map(classOf)];
   const means = columns.filter((column) => column.task === undefined);
   const spans = [...fixed, ...means.map(() => null)].map((name) => h("td", { class: name }));
   bench.categories.forEach((name, index) => {
     const count = columns.filter((column) => column.category === index).length;
-    if (count) spans.push(h("th", { scope: "colgroup", colspan: count }, name));
+    const place = columns.findIndex((column) => column.category === index && column.task);
+    const made = h("th", { scope: "colgroup", colspan: count }, name);
+    if (count) spans.push(printedIf(place < printed, made));
   });
   return h("tr", { class: "above" }, ...spans);
 }
 
-function heads(state, { columns, hasBadges, ranking }) {
+function heads(state, { columns, hasBadges, printed, ranking }) {
   const by = h("small", {}, `by ${ranking.label}`);
   return [
     h("th", { scope: "col", class: "pick" }, h("span", { class: "unseen" }, "Compare")),
     h("th", { scope: "col", class: "rank" }, "Rank", by),
     hasBadges ? h("th", { scope: "col", class: "badge", title: BADGE }, "Could be best") : null,
     ...tableFacts.map((fact) => factHead(state, fact)),
-    ...columns.map((column) => scoreHead(state, column)),
+    ...columns.map((column, place) => printedIf(place < printed, scoreHead(state, column))),
   ];
 }
 
@@ -99,7 +109,7 @@ function sortHead({ sort, order }, key, label, title, usualOrder = "down") {
 }
 
 function scoreRow(state, content, order, before) {
-  const { columns, shown, scores, ranges, standings, hasBadges, could } = content;
+  const { columns, shown, scores, ranges, standings, hasBadges, could, printed } = content;
   const index = shown[order];
   const model = models[index];
   return h(
@@ -117,7 +127,10 @@ function scoreRow(state, content, order, before) {
     ),
     ...tableFacts.filter((fact) => !isName(fact)).map((fact) => factCell(fact, model)),
     ...columns.map((column, place) =>
-      scoreCell(state, column, index, scores[place][index], ranges[place]),
+      printedIf(
+        place < printed,
+        scoreCell(state, column, index, scores[place][index], ranges[place]),
+      ),
     ),
   );
 }

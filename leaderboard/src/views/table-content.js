@@ -9,6 +9,10 @@ import { paged, sorted } from "../pure/rows.js";
 const ROWS_PER_PAGE = 50;
 const ROWS_OF_TASKS = 15;
 const WIDE = 50; // columns
+// Columns of scores that a printed sheet has room for, A4 or letter, lying.
+const PRINTED_MAX = 35;
+/** Columns of scores from which a table is set smaller in print, and scrolled on a screen. */
+export const MANY_COLUMNS = 20;
 
 /** Gather the content of the table. */
 export function contentOf(state) {
@@ -34,8 +38,18 @@ export function contentOf(state) {
     standings,
     hasBadges,
     could: new Set(could),
+    printed: printedOf(columns),
     ranges: rangesOf(scores, places, state.scale === "column"),
     ranks: plainRanks(own),
     ...page,
   };
+}
+
+/** Return how many columns are printed: all, or those of the categories that fit a sheet. */
+function printedOf(columns) {
+  if (columns.length <= PRINTED_MAX) return columns.length;
+  for (let end = PRINTED_MAX; end > PRINTED_MAX / 2; end -= 1) {
+    if (columns[end].category !== columns[end - 1].category) return end;
+  }
+  return PRINTED_MAX;
 }

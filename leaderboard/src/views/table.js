@@ -5,21 +5,26 @@ import { h, hint, say, scroller } from "../page/dom.js";
 import { HEAT_STEPS } from "../pure/ranks.js";
 import { counted, metricName, regimeWords, scoreText } from "../pure/words.js";
 import { change } from "../state/store.js";
-import { contentOf } from "./table-content.js";
+import { MANY_COLUMNS, contentOf } from "./table-content.js";
 import { scoreTable } from "./table-cells.js";
 import { downloadButtons } from "./downloads.js";
-
-const MANY_COLUMNS = 20;
 
 /** Draw the table. */
 export function tableView(state) {
   const content = contentOf(state);
-  const { columns, places, ranking, pages } = content;
+  const { columns, places, printed, ranking, pages } = content;
   tell(state, content);
   return [
     h("h2", {}, `${metricName(state.metric)}, ${regimeWords(state.regime)}`),
     places.length ? note(state, ranking) : null,
     places.length ? legend(state, content) : null,
+    columns.length > printed
+      ? h(
+          "p",
+          { class: "printed hint", "aria-hidden": "true" },
+          `A sheet has room for ${printed} of ${columns.length} columns. For the others choose a category under Columns, and print again.`,
+        )
+      : null,
     places.length
       ? scroller("Scores", scoreTable(state, content), { isTall: true })
       : h("p", { class: "waiting" }, "No model passes these filters."),
