@@ -13,7 +13,7 @@ import pytest
 from geneb_ci.board.site.inputs import score_text, slugs, tex
 from geneb_ci.board.site.links import bibtex, safe_address
 from geneb_ci.board.site.model import snippet_of
-from geneb_ci.board.site.render import INDEX_MODELS, MARKER, with_scores
+from geneb_ci.board.site.render import INDEX_MODELS, MARKER, site_files, with_scores
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.models.entry import (
     ModelEntry,
@@ -231,6 +231,24 @@ def test_a_large_board_has_the_best_in_the_index_and_a_link_to_all():
     assert index.count('<th scope="row"') == INDEX_MODELS
     assert '70 more models are in <a href="scores/full-MCC.html">' in index
     assert with_scores(b"<p>a page of their own</p>", site) == b"<p>a page of their own</p>"
+
+
+def test_a_page_lists_the_best_and_leads_to_all(monkeypatch):
+    rows = [
+        entry(SubmissionV10.model_validate(small(f"m{number}", BENCHMARK)), registry={})
+        for number in range(7)
+    ]
+    whole = site_files(small_site(rows))
+    monkeypatch.setattr("geneb_ci.board.site.pages.LISTED_MAX", 5)
+    cut = site_files(small_site(rows))
+    task = BENCHMARK.task_ids[0]
+    for name in (f"tasks/{task}.html", "scores/full-MCC.html", "categories/promoters.html"):
+        names = re.findall(r'href="../models/(m[0-9]).html"', cut[name].decode())
+        assert names == re.findall(r'href="../models/(m[0-9]).html"', whole[name].decode())[:5]
+        assert "2 more models are" in cut[name].decode()
+        assert "more models are" not in whole[name].decode()
+    index = with_scores(MARKER, small_site(rows)).decode()
+    assert "more models are in" not in index
 
 
 @pytest.mark.parametrize("text", MARKUP, ids=ascii)
