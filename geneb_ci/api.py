@@ -6,7 +6,6 @@ relative to the current folder, whose repository and settings are used, as on th
 """
 
 import contextlib
-import functools
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
@@ -232,29 +231,30 @@ def build(
     parquet: bool = False,
     out: PathLike | None = None,
     cache: bool = True,
+    jobs: int | None = None,
     progress: Progress = _all,
 ) -> "BuiltBoard":
     """Build the board of the submissions of a folder; `out` is where to write it, with its page.
 
-    Default: those of the current repository; with `parquet`, also as tables; without `cache` all is
-    computed again. Raises SubmissionsRefused if a submission has an error, UsageProblem if there is
+    Default: those of the current repository; with `parquet`, also as tables; `cache` and `jobs` as
+    of `check`. Raises SubmissionsRefused if a submission has an error, UsageProblem if there is
     no folder, if `out` cannot be written, or if an extra is missing.
     """
-    from geneb_ci.board.board import board_of, entries_of, own_parts, page_of  # 0.3 s
+    from geneb_ci.board import board as boards  # 0.3 s
     from geneb_ci.render.results import BuiltBoard
 
     if parquet:
         from geneb_ci.render.export_tables import parquet_of, require_parquet
 
         require_parquet()
-    place = None if folder is None else Path(folder)
+    place, usage = None if folder is None else Path(folder), "build FOLDER --out DIR"
     with _reported():
-        layout, entries = entries_of(place, "build FOLDER --out DIR", progress, cache=cache)
-    parts = own_parts(cache=cache)
-    board = board_of(entries, layout, more=diagnostics, parts=parts)
-    page = functools.partial(page_of, entries, board, layout, parts)
+        layout, entries = boards.entries_of(place, usage, progress, cache=cache, jobs=jobs)
+    parts = boards.own_parts(cache=cache, jobs=jobs)
+    board = boards.board_of(entries, layout, more=diagnostics, parts=parts)
+    page = boards.page_makers(entries, board, layout, parts)
     files = board.files | (parquet_of(entries, layout) if parquet else {})
-    made = BuiltBoard(files, board.models, board.unranked, board.unsized, page)
+    made = BuiltBoard(files, board.models, board.unranked, board.unsized, *page)
     if out is not None:
         made.write(Path(out))
     return made

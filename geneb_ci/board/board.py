@@ -1,10 +1,11 @@
 """From submissions to the files of the board: every one is checked first, or nothing is built."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from geneb_ci.audit.sampling import audit_policy
 from geneb_ci.audit.trust_evidence import gather
@@ -36,6 +37,9 @@ from geneb_ci.receipt.seen import published_state, seen_receipts, shared_errors
 from geneb_ci.submission.document import Document, read_document
 from geneb_ci.submission.models import Submission
 from geneb_ci.submission.structure import check_structure
+
+if TYPE_CHECKING:
+    from geneb_ci.board.site.inputs import Site
 
 Results = Iterable[Any]
 Watch = Callable[[Results, int], Results]
@@ -149,6 +153,7 @@ def rows_of(
     files: list[Path],
     watch: Watch = lambda results, _: results,
     store: Store = NO_STORE,
+    jobs: int | None = None,
 ) -> tuple[Report, list[Entry] | None]:
     """Check every submission with every rule, and give them levels; none unless all of them pass.
 
@@ -158,7 +163,7 @@ def rows_of(
     """
     made = entry_maker(layout)
     rules = chosen((), ())
-    checker = Reuse(rules, find_layout, None, store, jobs=None)
+    checker = Reuse(rules, find_layout, None, store, jobs)
     report = Report(rules=len(rules))
     found: list[tuple[Path, tuple[Finding, ...]]] = []
     for path, result in zip(files, watch(checker.run(files), len(files)), strict=True):
@@ -214,6 +219,7 @@ def entries_of(
     watch: Watch = lambda results, _: results,
     *,
     cache: bool = False,
+    jobs: int | None = None,
 ) -> tuple[Layout, list[Entry]]:
     """Check the submissions of a folder, all of which have to pass, and return them as rows.
 
@@ -221,17 +227,16 @@ def entries_of(
     Raises SubmissionsRefused, and UsageProblem as `layout_of` does.
     """
     layout = layout_of(folder, usage)
-    report, entries = rows_of(
-        layout, files_of([folder or layout.root]), watch, own_store(cache=cache)
-    )
+    files = files_of([folder or layout.root])
+    report, entries = rows_of(layout, files, watch, own_store(cache=cache), jobs)
     if entries is None:
         raise SubmissionsRefused(report)
     return layout, entries
 
 
-def own_parts(*, cache: bool) -> Parts:
+def own_parts(*, cache: bool, jobs: int | None = None) -> Parts:
     """Return the parts of boards that earlier builds kept; none where results of checks are not."""
-    return Parts(own_store(cache=cache))
+    return Parts(own_store(cache=cache), jobs)
 
 
 def _sound(report: Report) -> bool:
@@ -272,17 +277,48 @@ def _unranked(entries: list[Entry], benchmark: Benchmark) -> Iterator[str]:
                 yield f"{entry.submission.model_id} ({regime})"
 
 
-def page_of(
-    entries: list[Entry], board: Board, layout: Layout, parts: Parts = NO_PARTS
-) -> dict[str, bytes]:
-    """Return the files of the page of a board, beside its own files; `parts` keeps what is made."""
+def page_of(entries: list[Entry], board: Board, layout: Layout) -> dict[str, bytes]:
+    """Return the files of the page of a board, beside its own files."""
+    from geneb_ci.board.site.render import site_files  # Jinja2
+
+    site, found = _site_and_page(entries, board, layout)
+    return found | site_files(site)
+
+
+def write_page_of(
+    entries: list[Entry], board: Board, layout: Layout, parts: Parts, folder: Path
+) -> None:
+    """Write the files of the page of a board; `parts` keeps what tells which are there already.
+
+    Raises what `write_files` raises.
+    """
+    from geneb_ci.board.page import write_page
+    from geneb_ci.board.site.render import write_site  # Jinja2
+
+    site, found = _site_and_page(entries, board, layout)
+    write_page(folder, found)
+    write_site(folder, site, parts)
+    parts.save()
+
+
+def page_makers(
+    entries: list[Entry], board: Board, layout: Layout, parts: Parts
+) -> tuple[Callable[[], dict[str, bytes]], Callable[[Path], None]]:
+    """Return `page_of` and `write_page_of` of a board, to be called later."""
+    return (
+        functools.partial(page_of, entries, board, layout),
+        functools.partial(write_page_of, entries, board, layout, parts),
+    )
+
+
+def _site_and_page(
+    entries: list[Entry], board: Board, layout: Layout
+) -> "tuple[Site, dict[str, bytes]]":
     from geneb_ci.board.page import page_files
     from geneb_ci.board.site.inputs import Built, site_of
-    from geneb_ci.board.site.render import site_files, with_scores  # Jinja2
+    from geneb_ci.board.site.render import with_scores  # Jinja2
 
     site = site_of(entries, board.values, benchmark_of(layout), layout, Built())
     found = page_files()
     found["index.html"] = with_scores(found["index.html"], site)
-    found |= board.scripts | site_files(site, parts)
-    parts.save()
-    return found
+    return site, found | board.scripts

@@ -66,7 +66,9 @@ class Parts:
     not there, was cut or belongs elsewhere is made again.
     """
 
-    def __init__(self, store: "Store | None" = None) -> None:
+    def __init__(self, store: "Store | None" = None, jobs: int | None = None) -> None:
+        """Keep parts in a store; `jobs` processes make them, None as many as their number asks."""
+        self.jobs = jobs
         self._store = store if store is not None and store.folder is not None else None
         self._root = "" if self._store is None else _code()
         self._found: dict[str, bytes] = {}
@@ -83,17 +85,25 @@ class Parts:
         """Return each part, as it is kept or else as it is made; many are made by processes."""
         if self._store is None:
             return [make() for _, make in wanted]
-        keys = [hashlib.sha256(json.dumps(known).encode()).hexdigest() for known, _ in wanted]
-        for key in keys:
-            if key in self._found:
-                self._used.setdefault(key, self._found[key])
+        keys = [part_key(known) for known, _ in wanted]
         missing = {
-            k: make for k, (_, make) in zip(keys, wanted, strict=True) if k not in self._used
+            k: make for k, (_, make) in zip(keys, wanted, strict=True) if self.kept(k) is None
         }
-        if missing:
-            self._is_changed = True
-            self._used |= zip(missing, _made(list(missing.values())), strict=True)
+        for key, part in zip(missing, made(list(missing.values()), self.jobs), strict=True):
+            self.keep(key, part)
         return [self._used[key] for key in keys]
+
+    def kept(self, key: str) -> bytes | None:
+        """Return the part that is kept under the digest of what it follows from; None without."""
+        if key in self._found:
+            self._used.setdefault(key, self._found[key])
+        return self._used.get(key)
+
+    def keep(self, key: str, part: bytes) -> None:
+        """Keep a part, once `save` is called."""
+        if self._store is not None and self._used.get(key) != part:
+            self._used[key] = part
+            self._is_changed = True
 
     def _load(self, body: bytes) -> None:
         head, _, rest = body.partition(b"\n")
@@ -120,20 +130,27 @@ class Parts:
         self._store.save(self._name, b"\n".join([sizes, b"".join(kept.values())]))
 
 
+def part_key(known: object) -> str:
+    """Return the digest of the values that a part follows from."""
+    return hashlib.sha256(json.dumps(known).encode()).hexdigest()
+
+
 NO_PARTS = Parts()
 PARTS_BYTES_MAX = 240_000_000
-"""Of all parts together: a row has 20 kB, and a file of the store at most 256 MB."""
+"""Of all parts together: a row has 10 kB, and a file of the store at most 256 MB."""
 
 
 _makers: list[Callable[[], bytes]] = []
 """Of the process that makes parts: they were there before the processes parted."""
 
 
-def _made(makers: list[Callable[[], bytes]]) -> Iterator[bytes]:
+def made(
+    makers: list[Callable[[], bytes]], jobs: int | None = None, at_once: int = 25
+) -> Iterator[bytes]:
     """Yield what is made, in order, by processes where it is much; alone where one is killed."""
-    from geneb_ci.check.reuse import MANY_FILES, jobs_for
+    from geneb_ci.check.reuse import jobs_for
 
-    done, jobs = 0, jobs_for(len(makers))
+    done, jobs = 0, jobs or jobs_for(len(makers))
     if jobs > 1:
         import multiprocessing  # 30 ms that one process does not need
         from concurrent.futures import ProcessPoolExecutor
@@ -144,7 +161,7 @@ def _made(makers: list[Callable[[], bytes]]) -> Iterator[bytes]:
             _makers[:] = makers
             try:
                 with ProcessPoolExecutor(jobs, mp_context=fork) as pool:
-                    for one in pool.map(_make, range(len(makers)), chunksize=MANY_FILES // 4):
+                    for one in pool.map(_make, range(len(makers)), chunksize=at_once):
                         yield one
                         done += 1
             except BrokenProcessPool:

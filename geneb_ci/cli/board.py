@@ -13,6 +13,7 @@ from geneb_ci.board.board import SubmissionsRefused, layout_of
 from geneb_ci.board.page import POLICY, write_page
 from geneb_ci.board.rows import recovered
 from geneb_ci.check.registry import RULES
+from geneb_ci.check.reuse import MANY_FILES
 from geneb_ci.check.runner import Checker, FileResult, files_of
 from geneb_ci.cli.main import echo
 from geneb_ci.cli.shared import (
@@ -137,6 +138,12 @@ def server(folder: Path, port: int) -> "ThreadingHTTPServer":
 @click.option(
     "--at", "commit", metavar="COMMIT", help="Rebuild every published file of this commit."
 )
+@click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    metavar="N",
+    help=f"Processes; default: 1 below {MANY_FILES} rows, else one per core.",
+)
 @click.option("--no-cache", is_flag=True, help="Neither use nor keep what earlier runs computed.")
 def build_command(
     folder: Path | None,
@@ -145,6 +152,7 @@ def build_command(
     *,
     more: bool,
     parquet: bool,
+    jobs: int | None,
     no_cache: bool,
 ) -> int:
     """Rebuild leaderboard.json, leaderboard_tasks.json and the page from the submissions of FOLDER.
@@ -159,17 +167,29 @@ def build_command(
             extra = "FOLDER" if folder is not None else option
             raise UsageProblem(f"{extra} and --at exclude each other", f"leave {extra} out")
         return _at(commit, out)
-    return _build(folder, out, more=more, parquet=parquet, cache=not no_cache)
+    return _build(folder, out, more=more, parquet=parquet, jobs=jobs, cache=not no_cache)
 
 
 def _build(
-    folder: Path | None, out: Path, *, more: bool, parquet: bool = False, cache: bool = True
+    folder: Path | None,
+    out: Path,
+    *,
+    more: bool,
+    parquet: bool = False,
+    jobs: int | None = None,
+    cache: bool = True,
 ) -> int:
     """Write the board of a folder and its page, say so, and return the exit code."""
     try:
         with watch_build() as watch:
             board = build(
-                folder, diagnostics=more, parquet=parquet, out=out, cache=cache, progress=watch
+                folder,
+                diagnostics=more,
+                parquet=parquet,
+                out=out,
+                cache=cache,
+                jobs=jobs,
+                progress=watch,
             )
     except SubmissionsRefused as error:
         from geneb_ci.cli.repository import refused  # 0.1 s

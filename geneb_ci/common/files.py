@@ -1,6 +1,7 @@
 """Reads bounded regular files, never blocking on pipes; reads sound JSON; writes whole files."""
 
 import errno
+import hashlib
 import json
 import os
 import stat
@@ -173,6 +174,17 @@ def _has(path: Path, content: bytes) -> bool:
         return read_regular(path, len(content), links=False) == content
     except (OSError, NotReadable):
         return False
+
+
+def digest_of(path: Path) -> bytes:
+    """Return the SHA-256 of a regular file, no link, that everybody may read; else b""."""
+    try:
+        status = path.lstat()
+        if not stat.S_ISREG(status.st_mode) or stat.S_IMODE(status.st_mode) != MODE:
+            return b""
+        return hashlib.sha256(read_regular(path, status.st_size, links=False)).digest()
+    except (OSError, NotReadable):
+        return b""
 
 
 MODE = 0o644

@@ -79,6 +79,8 @@ class BuiltBoard:
     """Tasks without a known size, for which the diagnostics are left out."""
     page: Callable[[], Mapping[str, bytes]]
     """Returns the files of the page, which are made when they are asked for."""
+    write_page: Callable[[Path], None]
+    """Writes them into a folder, without having all of them in memory."""
 
     def rows(self, regime: str = "full") -> list[dict[str, Any]]:
         """Return the rows of a regime as leaderboard.json has them. Raises KeyError."""
@@ -99,12 +101,10 @@ class BuiltBoard:
 
         Raises UsageProblem where the folder cannot be written, MachineFault for a full disk.
         """
-        from geneb_ci.board.page import write_page  # a board in memory needs none
-        from geneb_ci.common.files import write_files
+        from geneb_ci.common.files import write_files  # a board in memory needs none
 
-        page = self.page()
         write_files(Path(folder), self.files)
-        write_page(Path(folder), page)
+        self.write_page(Path(folder))
 
     def _repr_html_(self) -> str:
         """Return the first regime for a notebook, best macro MCC first."""

@@ -15,12 +15,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from geneb_ci.board import rows, uncertainty
-from geneb_ci.board.board import board_of, entry_maker, page_of
+from geneb_ci.board.board import board_of, entry_maker, page_of, write_page_of
+from geneb_ci.board.columns import Entry
 from geneb_ci.board.rows import NO_PARTS, Parts
 from geneb_ci.board.site import pages
 from geneb_ci.check import reuse
 from geneb_ci.check.reuse import Store
-from geneb_ci.common.config import find_layout
+from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.submission.document import read_document
 from geneb_ci.submission.structure import check_structure
 from tests.check.test_reuse import damaged, repository
@@ -36,8 +37,8 @@ def small(root: Path) -> Path:
     return root
 
 
-def built(root: Path, parts: Parts = NO_PARTS) -> dict[str, bytes]:
-    """Return all files of the board of a repository, whatever checks say of its rows."""
+def rows_at(root: Path) -> tuple[list[Entry], Layout]:
+    """Return the rows of a repository, whatever checks say of them, and its layout."""
     find_layout.cache_clear()
     layout = find_layout(root)
     made, entries = entry_maker(layout), []
@@ -46,8 +47,28 @@ def built(root: Path, parts: Parts = NO_PARTS) -> dict[str, bytes]:
         submission, _ = check_structure(document.value)
         assert submission is not None
         entries.append(made(document, submission, ()))
+    return entries, layout
+
+
+def computed(root: Path, parts: Parts = NO_PARTS) -> dict[str, bytes]:
+    """Return all files of the board of a repository, as they are made in memory."""
+    entries, layout = rows_at(root)
     board = board_of(entries, layout, parts=parts)
-    return board.files | page_of(entries, board, layout, parts)
+    parts.save()
+    return board.files | page_of(entries, board, layout)
+
+
+def built(root: Path, parts: Parts) -> dict[str, bytes]:
+    """Return all files of the same board, the page as it lies in a folder after it was written."""
+    entries, layout = rows_at(root)
+    board, out = board_of(entries, layout, parts=parts), root / "out"
+    models = {entry.submission.model_id for entry in entries}
+    for former in (*out.glob("models/*"), *out.glob("badges/*")):
+        if former.stem not in models:
+            former.unlink()
+    write_page_of(entries, board, layout, parts, out)
+    written = [path for path in out.rglob("*") if path.is_file()]
+    return board.files | {str(one.relative_to(out)): one.read_bytes() for one in written}
 
 
 def edited(root: Path, drawn: random.Random) -> None:
@@ -103,7 +124,7 @@ def test_a_warm_build_is_a_cold_one(tmp_path_factory, seed, harm):
         if harm:
             damaged(root / "cache", drawn)
         edited(root, drawn)
-        assert built(root, Parts(store)) == built(root)
+        assert built(root, Parts(store)) == computed(root)
 
 
 def test_only_what_changed_is_made_again(tmp_path, monkeypatch):
@@ -133,16 +154,30 @@ def test_only_what_changed_is_made_again(tmp_path, monkeypatch):
     assert (made.count("row_scores"), made.count("model_page")) == (ROWS * REGIMES, ROWS)
 
 
+def test_a_page_that_was_changed_in_its_folder_is_written_again(tmp_path):
+    root, store = small(tmp_path), Store(tmp_path / "cache")
+    first = built(root, Parts(store))
+    pages_ = sorted((root / "out/models").iterdir())
+    pages_[0].write_bytes(b"another")
+    pages_[1].chmod(0o600)
+    pages_[2].unlink()
+    assert built(root, Parts(store)) == first
+    assert pages_[1].stat().st_mode & 0o777 == 0o644
+    page = next(iter((root / "out/tasks").iterdir()))
+    page.write_bytes(b"")
+    assert built(root, Parts(store)) == first
+
+
 def test_a_full_disk_changes_no_byte(tmp_path):
     root, store = small(tmp_path), Store(tmp_path / "cache")
-    expected = built(root)
+    expected = computed(root)
     child = os.fork()
     if child == 0:
         code = 1
         with contextlib.suppress(BaseException):
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
-            code = 0 if built(root, Parts(store)) == expected else 2
+            code = 0 if computed(root, Parts(store)) == expected else 2
         os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert not any((tmp_path / "cache").iterdir())

@@ -1,11 +1,13 @@
 """Without JavaScript: what a reader sees of the scores, not only what the files say."""
 
+import re
+
 import pytest
 from playwright.sync_api import Page
 
 from geneb_ci.board.page import page_files, write_page
 from geneb_ci.board.site.inputs import score_text
-from geneb_ci.board.site.render import INDEX_MODELS, site_files, with_scores
+from geneb_ci.board.site.render import INDEX_MODELS, MARKER, site_files, with_scores
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.submission.models import SubmissionV10
 from tests.board.board import entry
@@ -109,3 +111,21 @@ def test_a_large_board_has_the_best_in_the_index_and_a_link_to_all(browser, tmp_
     assert len(every) == 120
     assert list(every.items())[:INDEX_MODELS] == list(best.items())
     assert {len(scores) for scores in every.values()} == {2 + len(BENCHMARK.category_order)}
+
+
+def test_a_page_lists_the_best_and_leads_to_all(monkeypatch):
+    rows = [
+        entry(SubmissionV10.model_validate(small(f"m{number}", BENCHMARK)), registry={})
+        for number in range(7)
+    ]
+    whole = site_files(small_site(rows))
+    monkeypatch.setattr("geneb_ci.board.site.pages.LISTED_MAX", 5)
+    cut = site_files(small_site(rows))
+    task = BENCHMARK.task_ids[0]
+    for name in (f"tasks/{task}.html", "scores/full-MCC.html", "categories/promoters.html"):
+        names = re.findall(r'href="../models/(m[0-9]).html"', cut[name].decode())
+        assert names == re.findall(r'href="../models/(m[0-9]).html"', whole[name].decode())[:5]
+        assert "2 more models are" in cut[name].decode()
+        assert "more models are" not in whole[name].decode()
+    index = with_scores(MARKER, small_site(rows)).decode()
+    assert "more models are in" not in index

@@ -1,6 +1,8 @@
 """What the pages are made from, and how they write texts, numbers and names of files."""
 
 import functools
+import heapq
+import math
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
@@ -231,30 +233,16 @@ class Site:
             return Standing(score)
         return Standing(score, one["low"], one["high"], one["rank_low"], one["rank_high"])
 
-    def tasks(self, model: str, regime: str) -> list[Standing | None]:
-        """Return score and interval of each task by the primary metric; None if not ranked."""
-        row = self._task_rows[regime].get(model)
-        if row is None:
-            return [None] * len(self.benchmark.tasks)
-        ranks = self._ranks.get(regime)
-        scores = row[f"task_{self.benchmark.primary_metric}"]
-        if ranks is None:
-            return [Standing(scores[task]) for task in self.benchmark.task_ids]
-        of, alone = ranks["tasks"], (None, None)
-        return [
-            Standing(scores[task], *of[task].get(model, alone)) for task in self.benchmark.task_ids
-        ]
-
-    @functools.cached_property
-    def task_cells(self) -> dict[str, dict[str, Markup]]:
-        """Model to task to its cells in every regime, for the pages of both."""
-        tasks, regimes = self.benchmark.task_ids, self.benchmark.regimes
-        found = {}
-        for model in self.names:
-            columns = [[score_cell(one) for one in self.tasks(model, regime)] for regime in regimes]
-            cells = map("".join, zip(*columns, strict=True))
-            found[model] = dict(zip(tasks, map(Markup, cells), strict=True))
-        return found
+    def task_cells(self, model: str, task: str) -> Markup:
+        """Return the cells of a task in every regime: score and interval by the primary metric."""
+        metric = f"task_{self.benchmark.primary_metric}"
+        cells = []
+        for regime in self.benchmark.regimes:
+            row = self._task_rows[regime].get(model)
+            ranks = self._ranks.get(regime)
+            limits = () if row is None or ranks is None else ranks["tasks"][task].get(model, ())
+            cells.append(score_cell(None if row is None else Standing(row[metric][task], *limits)))
+        return Markup("".join(cells))  # noqa: S704 (numbers alone)
 
     @functools.cached_property
     def records(self) -> dict[str, list[Path]]:
@@ -264,16 +252,22 @@ class Site:
             found.setdefault(path.parent.name, []).append(path)
         return found
 
-    def best_in(self, task: str) -> list[str]:
-        """Return the models by their score of a task in the first regime, the best first."""
+    def best_in(self, task: str, most: int) -> list[str]:
+        """Return at most so many models by their score of a task in the first regime."""
         rows = self._task_rows[self.benchmark.regimes[0]]
         metric = f"task_{self.benchmark.primary_metric}"
-        scores = {m: rows[m][metric][task] if m in rows else None for m in self.names}
-        return self.best_first(self.names, scores)
+        return self.best_first(
+            [rows[m][metric][task] if m in rows else None for m in self.names], most
+        )
 
-    def best_first(self, models: Iterable[str], scores: Mapping[str, float | None]) -> list[str]:
-        """Return models by score, the best first, those without a score last."""
-        return sorted(models, key=lambda m: (scores[m] is None, -(scores[m] or 0.0), m.lower(), m))
+    def best_first(self, scores: Iterable[float | None], most: int) -> list[str]:
+        """Return at most so many models, the best first, those without a score last.
+
+        `scores` are in the order of the models. Of equal ones, the first by id comes first.
+        """
+        worst = [math.inf if score is None else -score for score in scores]
+        models = list(self.names)
+        return [models[k] for k in heapq.nsmallest(most, range(len(worst)), worst.__getitem__)]
 
 
 def site_of(

@@ -33,6 +33,8 @@ from geneb_ci.common.benchmark import Task
 from geneb_ci.models.entry import task_notes
 
 BOARD = "GENEB leaderboard"
+LISTED_MAX = 500
+"""Models that a page of a task, a category or a regime lists: 150 kB. The board has all."""
 
 
 class TaskFacts(NamedTuple):
@@ -117,23 +119,26 @@ def _known_of(entry: Entry, site: Site) -> list[Any]:
     return [
         repr(own),
         None if registered is None else hashlib.sha256(registered).hexdigest(),
+        # Scores and intervals follow from the file; ranks follow from the other rows, too.
         [[site.standing(model, regime, column) for column in columns] for regime in regimes],
-        site.task_cells[model],
         row_links(model, site, repository, []),
     ]
 
 
-def other_pages(site: Site) -> Iterator[Page]:
+def other_pages(site: Site) -> Iterator[MadeLater]:
     """Yield the pages of a board that are of no single model."""
-    facts = task_facts(site)
+    facts, later = task_facts(site), functools.partial
     for task in site.benchmark.tasks:
-        yield task_page(task, facts.get(task.id, TaskFacts()), site)
+        known = facts.get(task.id, TaskFacts())
+        yield f"tasks/{task.id}.html", [], later(task_page, task, known, site)
     for category in site.benchmark.category_order:
-        yield category_page(category, facts, site)
+        path = f"categories/{site.category_files[category]}.html"
+        yield path, [], later(category_page, category, facts, site)
     for regime in site.benchmark.regimes:
         for metric in site.benchmark.metrics:
-            yield scores_page(regime, metric, site)
-    yield marks_page(site)
+            path = scores_path(regime, metric)
+            yield path, [], later(scores_page, regime, metric, site)
+    yield MARKS, [], later(marks_page, site)
 
 
 def model_page(entry: Entry, site: Site) -> Page:
@@ -169,7 +174,7 @@ def model_page(entry: Entry, site: Site) -> Page:
             for column, text, href in columns
         ],
         tasks=[
-            (category, [(t, site.task_cells[model][t.id]) for t in _tasks(category, site)])
+            (category, [(t, site.task_cells(model, t.id)) for t in _tasks(category, site)])
             for category in site.benchmark.category_order
         ],
         snippet=snippet_of(known),
@@ -216,18 +221,16 @@ def task_page(task: Task, facts: TaskFacts, site: Site) -> Page:
         task=task,
         facts=facts,
         links=[data_link(site.benchmark, task.id), *facts.links, *benchmark_links(site.benchmark)],
-        rows=[(m, site.task_cells[m][task.id]) for m in site.best_in(task.id)],
+        rows=[(m, site.task_cells(m, task.id)) for m in site.best_in(task.id, LISTED_MAX)],
+        left_out=max(0, len(site.names) - LISTED_MAX),
     )
 
 
 def category_page(category: str, facts: Mapping[str, TaskFacts], site: Site) -> Page:
     """Return the page of a category: its tasks, and where each model stands."""
     first, tasks = site.benchmark.regimes[0], _tasks(category, site)
-    standings = {
-        m: [site.standing(m, regime, category) for regime in site.benchmark.regimes]
-        for m in site.names
-    }
-    scores = {m: site.mean(m, first, category, site.benchmark.primary_metric) for m in site.names}
+    scores = [site.mean(m, first, category, site.benchmark.primary_metric) for m in site.names]
+    best = site.best_first(scores, LISTED_MAX)
     about = (
         f"{category}: {len(tasks)} DNA classification tasks of the benchmark "
         f"{site.benchmark.name}, and where {len(site.names)} models stand, with intervals and "
@@ -242,7 +245,8 @@ def category_page(category: str, facts: Mapping[str, TaskFacts], site: Site) -> 
         described={"identifier": category},
         category=category,
         tasks=[(task, facts.get(task.id, TaskFacts())) for task in tasks],
-        rows=[(m, standings[m]) for m in site.best_first(site.names, scores)],
+        rows=[(m, [site.standing(m, r, category) for r in site.benchmark.regimes]) for m in best],
+        left_out=len(site.names) - len(best),
         links=benchmark_links(site.benchmark),
     )
 
@@ -260,7 +264,7 @@ def scores_page(regime: str, metric: str, site: Site) -> Page:
         ),
         regime=regime,
         metric=metric,
-        **scores_table(regime, metric, site),
+        **scores_table(regime, metric, site, LISTED_MAX),
     )
 
 
@@ -269,16 +273,17 @@ def scores_path(regime: str, metric: str) -> str:
     return f"scores/{regime}-{metric}.html"
 
 
-def scores_table(regime: str, metric: str, site: Site) -> dict[str, Any]:
-    """Return the rows of a table of all categories, the best by macro first."""
+def scores_table(regime: str, metric: str, site: Site, most: int) -> dict[str, Any]:
+    """Return at most so many rows of a table of all categories, the best by macro first."""
     columns = (MACRO, MICRO, *site.benchmark.category_order)
-    found = {m: [site.mean(m, regime, column, metric) for column in columns] for m in site.names}
-    order = site.best_first(site.names, {m: cells[0] for m, cells in found.items()})
-    every = [score for cells in found.values() for score in cells if score is not None]
+    order = site.best_first([site.mean(m, regime, MACRO, metric) for m in site.names], most)
+    rows = [(m, [site.mean(m, regime, column, metric) for column in columns]) for m in order]
+    every = [score for _, cells in rows for score in cells if score is not None]
     return {
         "columns": columns,
-        "rows": [(m, found[m]) for m in order],
+        "rows": rows,
         "range": (min(every, default=0.0), max(every, default=1.0)),
+        "left_out": len(site.names) - len(rows),
     }
 
 
@@ -308,4 +313,5 @@ def marks_page(site: Site) -> Page:
             for name, models in defective.items()
         ],
         rules=[(BY_ID[name], warned[name]) for name in sorted(warned)],
+        most=LISTED_MAX,
     )

@@ -1,8 +1,8 @@
 """From the content of pages to files."""
 
 import functools
+import hashlib
 import uuid
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,8 +11,8 @@ import jinja2
 from markupsafe import Markup, escape
 
 from geneb_ci import __version__
-from geneb_ci.board.page import POLICY, pages_style
-from geneb_ci.board.rows import NO_PARTS, Parts
+from geneb_ci.board.page import POLICY, pages_style, write_page
+from geneb_ci.board.rows import NO_PARTS, Parts, made, part_key
 from geneb_ci.board.site.inputs import (
     Site,
     Standing,
@@ -24,6 +24,7 @@ from geneb_ci.board.site.inputs import (
 )
 from geneb_ci.board.site.links import LICENCE, benchmark_links, mark_links
 from geneb_ci.board.site.pages import (
+    LISTED_MAX,
     Page,
     model_pages,
     other_pages,
@@ -31,6 +32,8 @@ from geneb_ci.board.site.pages import (
     scores_path,
     scores_table,
 )
+from geneb_ci.check.reuse import jobs_for
+from geneb_ci.common.files import digest_of
 
 FEED, STYLE = "feed.xml", "pages.css"
 MARKER = b"<!-- scores for readers without scripts -->"
@@ -43,22 +46,60 @@ EDITIONS = "v"
 """Folder of the pages that later generations leave in place."""
 
 
-def site_files(site: Site, parts: Parts = NO_PARTS) -> dict[str, bytes]:
+def site_files(site: Site) -> dict[str, bytes]:
     """Return the pages of a board, their style and, if there is a history, the feed."""
     environment = _environment()
-    listed = list(model_pages(site))
-    wanted = [(known, functools.partial(_packed, make)) for _, known, make in listed if known]
-    kept = map(zlib.decompress, parts.taken(wanted))
-    files = {
-        path: next(kept) if known else _rendered(environment, make())
-        for path, known, make in listed
-    }
-    files |= {one.path: _rendered(environment, one) for one in other_pages(site)}
+    made_later = (*model_pages(site), *other_pages(site))
+    files = {path: _rendered(environment, make()) for path, _, make in made_later}
     files[STYLE] = pages_style()
     if site.built.commit is not None:
         content = {"feed": feed_of(site), "site": site}
         files[FEED] = _rendered(environment, Page(FEED, "feed.xml", content))
     return dict(sorted(files.items()))
+
+
+PAGES_AT_ONCE = 50
+"""Pages that a process makes in one go: half a second of work."""
+
+
+def write_site(folder: Path, site: Site, parts: Parts = NO_PARTS) -> None:
+    """Write what `site_files` gives, of a board without a history, into a folder.
+
+    `parts` keeps the digests of pages: one that follows from the same values, and whose file has
+    that digest, is not made again. No process has more than a few pages in memory.
+    Raises what `write_page` raises.
+    """
+    keyed = [
+        (path, part_key(known) if known else "", make)
+        for path, known, make in (*model_pages(site), *other_pages(site))
+    ]
+    groups = [keyed[k : k + PAGES_AT_ONCE] for k in range(0, len(keyed), PAGES_AT_ONCE)]
+    makers: list[Callable[[], bytes]] = [
+        functools.partial(_written, folder, [(*one, parts.kept(one[1])) for one in group])
+        for group in groups
+    ]
+    jobs = parts.jobs or jobs_for(len(site.entries))
+    for group, digests in zip(groups, made(makers, jobs, at_once=1), strict=True):
+        for number, (_, key, _make) in enumerate(group):
+            if key:
+                parts.keep(key, digests[number * DIGEST : (number + 1) * DIGEST])
+    write_page(folder, {STYLE: pages_style()})
+
+
+DIGEST = hashlib.sha256().digest_size
+
+
+def _written(folder: Path, pages: list[tuple[str, str, Callable[[], Page], bytes | None]]) -> bytes:
+    """Write pages whose files lack the digest that is kept; return the digest of each."""
+    found, files = [], {}
+    for path, _, make, kept in pages:
+        if kept is None or kept != digest_of(folder / path):
+            files[path] = _rendered(_environment(), make())
+            found.append(hashlib.sha256(files[path]).digest())
+        else:
+            found.append(kept)
+    write_page(folder, files)
+    return b"".join(found)
 
 
 def with_scores(index: bytes, site: Site) -> bytes:
@@ -69,13 +110,10 @@ def with_scores(index: bytes, site: Site) -> bytes:
     if MARKER not in index:
         return index
     regime, metric = site.benchmark.regimes[0], site.benchmark.primary_metric
-    table = scores_table(regime, metric, site)
-    rows = table.pop("rows")
-    kept = rows if len(rows) <= INDEX_MODELS_MAX else rows[:INDEX_MODELS]
+    most = INDEX_MODELS if len(site.names) > INDEX_MODELS_MAX else INDEX_MODELS_MAX
     content = {
-        **table,
-        "rows": kept,
-        "left_out": len(rows) - len(kept),
+        **scores_table(regime, metric, site, most),
+        "is_whole": len(site.names) <= LISTED_MAX,
         "regime": regime,
         "metric": metric,
         "root": "",
@@ -93,7 +131,7 @@ def editions(
     `files` are the files of the manifest, each with `bytes` and `sha256`.
     """
     data = {name: file for name, file in files.items() if name.endswith(".json")}
-    metric = site.benchmark.primary_metric
+    metric, every = site.benchmark.primary_metric, len(site.names)
     found = {}
     for path in (f"{EDITIONS}/{generation}/index.html", f"{EDITIONS}/index.html"):
         one = page(
@@ -106,15 +144,11 @@ def editions(
                 f"{(site.built.when or '')[:10]}: this address keeps them when the board changes."
             ),
             generation=generation,
-            tables={r: scores_table(r, metric, site) for r in site.benchmark.regimes},
+            tables={r: scores_table(r, metric, site, every) for r in site.benchmark.regimes},
             data_files=data,
         )
         found[path] = _rendered(_environment(), one)
     return found
-
-
-def _packed(make: Callable[[], Page]) -> bytes:
-    return zlib.compress(_rendered(_environment(), make()), level=1)
 
 
 def _rendered(environment: jinja2.Environment, one: Page) -> bytes:
