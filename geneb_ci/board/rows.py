@@ -35,7 +35,7 @@ from geneb_ci.submission.models import Submission, SubmissionV11
 if TYPE_CHECKING:
     from geneb_ci.check.reuse import Store
 
-EXTRA = frozenset({"numpy", "scipy"})
+EXTRA = frozenset({"numpy"})
 
 
 @contextlib.contextmanager

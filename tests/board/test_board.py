@@ -4,6 +4,7 @@ import hashlib
 import json
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,14 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from geneb_ci.board.page import NAMES
-from geneb_ci.board.rows import InvalidBoard, encode, extra_at_hand, leaderboards, mean
+from geneb_ci.board.rows import EXTRA, InvalidBoard, encode, extra_at_hand, leaderboards, mean
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.errors import MachineFault, UsageProblem
 from geneb_ci.common.files import write_files
 from geneb_ci.submission.models import SubmissionV10
 from tests import forked
 from tests.board.board import entries, entry
+from tests.cli.test_plain_install import EXTRAS
 from tests.paths import PUBLIC, ROOT, SUBMISSIONS
 
 # macro and micro MCC in the full regime, as the benchmark's authors publish them.
@@ -49,9 +51,9 @@ def test_mean_macro_of_the_official_models_is_the_published_one(board):
 
 def test_a_missing_package_of_the_extra_is_told_and_another_is_a_bug():
     with pytest.raises(UsageProblem) as refusal, extra_at_hand("; or do without"):
-        raise ModuleNotFoundError("No module named 'scipy'", name="scipy")
+        raise ModuleNotFoundError("No module named 'numpy'", name="numpy")
     assert (refusal.value.message, refusal.value.fix) == (
-        "scipy is not installed, and the board's analyses need it",
+        "numpy is not installed, and the board's analyses need it",
         'pip install "geneb-ci[build]"; or do without',
     )
     with pytest.raises(ModuleNotFoundError), extra_at_hand():
@@ -196,6 +198,19 @@ def test_build_needs_no_extra_without_diagnostics(tmp_path: Path):
     done = subprocess.run(
         [*command, "--no-diagnostics"], cwd=PUBLIC, capture_output=True, text=True, check=False
     )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_build_of_everything_needs_numpy_alone_of_all_extras(tmp_path: Path):
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert [one.partition(">")[0] for one in declared["optional-dependencies"]["build"]] == sorted(
+        EXTRA
+    )
+    absent = sorted(set(EXTRAS) - EXTRA)
+    blocked = f"import sys; sys.modules |= dict.fromkeys({absent!r});"
+    call = "from geneb_ci.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", blocked + call, "build", "--no-cache", "--out", str(tmp_path)]
+    done = subprocess.run(command, cwd=PUBLIC, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
