@@ -9,7 +9,7 @@ SYSTEM := bwrap=bubblewrap chromium=chromium
 # A thousand processes of the tests would otherwise compile the same modules, each for itself.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test site real-tasks test-rows flakes lint rehearse rehearse-proof bench bench-harness \
+.PHONY: demo test site tutorials real-tasks test-rows flakes lint rehearse rehearse-proof bench bench-harness \
   bench-adversary bench-forgery bench-crowns bench-sampling bench-audit bench-sandbox bench-tolerance bench-uncertainty \
   bench-page bench-receipts bench-scale bench-atlas \
   pictures page-shots vendor mutants generate lock clean
@@ -58,6 +58,9 @@ test: $(READY) $(VALIDATORS)/.ready  ## every test
 site: $(SITE)/.ready  ## the pages as a site in build/site/public, every link checked
 	$(SITE)/bin/python tools/site.py
 	$(SITE)/bin/python -m zensical build --strict --clean
+
+tutorials:  ## docs/tutorial*.md typed in an empty environment, the installation included
+	@$(PYTHON) -I tools/tutorials.py
 
 real-tasks: $(READY)  ## fetch the six real tasks that some tests need, by digest
 	$(BIN)/python -m tools.real_tasks build/real-tasks

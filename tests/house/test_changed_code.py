@@ -146,24 +146,32 @@ CI = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-
 
 
 @pytest.mark.parametrize(
-    ("changes", "code", "tests", "expected"),
+    ("changes", "code", "tests", "tutorials", "expected"),
     [
-        ("success", "true", "success", 0),
-        ("success", "false", "skipped", 0),
-        ("success", "true", "skipped", 1),
-        ("success", "true", "failure", 1),
-        ("success", "true", "cancelled", 1),
-        ("success", "false", "success", 1),
-        ("success", "", "skipped", 1),
-        ("failure", "", "skipped", 1),
-        ("cancelled", "", "cancelled", 1),
+        ("success", "true", "success", "success", 0),
+        ("success", "false", "skipped", "skipped", 0),
+        ("success", "true", "success", "failure", 1),
+        ("success", "true", "success", "skipped", 1),
+        ("success", "true", "skipped", "success", 1),
+        ("success", "true", "failure", "success", 1),
+        ("success", "true", "cancelled", "success", 1),
+        ("success", "false", "success", "success", 1),
+        ("success", "", "skipped", "skipped", 1),
+        ("failure", "", "skipped", "skipped", 1),
+        ("cancelled", "", "cancelled", "cancelled", 1),
     ],
 )
-def test_the_job_that_is_required_reports_what_was_run(changes, code, tests, expected):
+def test_the_job_that_is_required_reports_what_was_run(changes, code, tests, tutorials, expected):
     (step,) = CI["jobs"]["ci"]["steps"]
     done = subprocess.run(
         ["bash", "-e", "-c", step["run"]],
-        env={"PATH": os.environ["PATH"], "CHANGES": changes, "CODE": code, "TEST": tests},
+        env={
+            "PATH": os.environ["PATH"],
+            "CHANGES": changes,
+            "CODE": code,
+            "TEST": tests,
+            "TUTORIALS": tutorials,
+        },
         capture_output=True,
         check=False,
     )
@@ -176,7 +184,8 @@ def test_the_job_that_is_required_runs_on_every_change():
     assert (job["if"], set(job["needs"])) == ("always()", set(CI["jobs"]) - {"ci"})
     events = CI[True]  # YAML 1.1 reads `on` as true
     assert events == {"push": {"branches": ["main"]}, "pull_request": None, "merge_group": None}
-    assert CI["jobs"]["test"]["if"] == "needs.changes.outputs.code == 'true'"
+    for name in ("test", "tutorials"):
+        assert CI["jobs"][name]["if"] == "needs.changes.outputs.code == 'true'"
 
 
 def test_a_push_is_never_cancelled_by_the_next():

@@ -40,3 +40,9 @@ def test_what_gates_a_change_runs_all_tests_and_all_linters():
 def test_the_checkouts_own_workflow_runs_the_gate():
     text = (ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8")
     assert "        run: .ci/run\n" in text
+
+
+def test_the_checkouts_own_workflow_types_the_tutorials():
+    """The rehearsal of this job is what types them where no hosted job runs."""
+    text = (ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8")
+    assert "      - run: python3 -I tools/tutorials.py\n" in text

@@ -33,7 +33,7 @@ PERMISSIONS = {
         "send": READ,
         "deliver": READ | {"pull-requests": "write", "statuses": "read"},
     },
-    "ci.yml": {"changes": READ, "test": READ, "ci": {}},
+    "ci.yml": {"changes": READ, "test": READ, "tutorials": READ, "ci": {}},
     "docs.yml": {"build": READ, "deploy": {"pages": "write", "id-token": "write"}},
     "health.yml": {"verify": READ, "tell": READ | {"issues": "write"}},
     "pr-report.yml": {

@@ -2,19 +2,19 @@
 
 What to do with a block stands in a comment above it, which readers of the page do not see:
 `<!-- file: PATH -->` saves it, `<!-- exit code N -->` is what its last command exits with,
-`<!-- run by TEST -->` names a test of its own that runs it, and `<!-- not run: REASON -->` leaves
-it out. A block of shell commands that has no comment is run.
+`<!-- run by FILE -->` names a test of its own, or a tool, that runs it, and
+`<!-- not run: REASON -->` leaves it out. A block of shell commands that has no comment is run.
+
+`tools/tutorials.py` reads this module with nothing but the standard library.
 """
 
 import re
 import shlex
+import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
-
-from tests import forked
 
 BLOCK = re.compile(
     r"^(?:<!-- (?P<note>[^\n]*) -->\n)?```(?P<kind>\w*)\n(?P<text>.*?)^```$",
@@ -24,7 +24,12 @@ PROGRAMS = {"geneb-ci": "geneb_ci", "geneb-harness": "reference_harness"}
 SHELL = "console"
 ANYTHING = "..."
 """A line of it stands for any lines, and at the end of a line for the rest of that line."""
-Run = Callable[[list[str], Path, Mapping[str, str]], "subprocess.CompletedProcess[str]"]
+Done = subprocess.CompletedProcess[str]
+Run = Callable[[list[str], Path, Mapping[str, str]], Done]
+
+
+class DiffersError(AssertionError):
+    """A command does not do what the page shows."""
 
 
 class Block(NamedTuple):
@@ -43,7 +48,7 @@ class Block(NamedTuple):
 
     @property
     def test(self) -> str | None:
-        """Return the test of its own that runs it, or None."""
+        """Return the test of its own, or the tool, that runs it, or None."""
         return self._after("run by ")
 
     @property
@@ -84,20 +89,42 @@ def _line(shown: str) -> str:
     return ".*".join(re.escape(part) for part in shown.split(ANYTHING))
 
 
-def in_fork(
-    words: list[str], folder: Path, environment: Mapping[str, str]
-) -> "subprocess.CompletedProcess[str]":
+def in_shell(words: list[str], folder: Path, environment: Mapping[str, str]) -> Done:
+    """Run a program as a shell does: the first of its name on the PATH of the environment."""
+    program = shutil.which(words[0], path=environment["PATH"])
+    if program is None:
+        return subprocess.CompletedProcess(words, 127, "", f"{words[0]}: command not found\n")
+    return subprocess.run(
+        [program, *words[1:]],
+        cwd=folder,
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def in_fork(words: list[str], folder: Path, environment: Mapping[str, str]) -> Done:
     """Run one of our programs, in a fork of a process that has its libraries loaded."""
+    from tests import forked  # it needs what the harness needs
+
     return forked.run(PROGRAMS[words[0]], *words[1:], cwd=folder, env=environment)
 
 
 class Session:
-    """A shell in a folder, that types what a page says."""
+    """A shell in a folder, that types what a page says.
 
-    def __init__(self, folder: Path, environment: Mapping[str, str], run: Run = in_fork) -> None:
+    `run` runs our own programs, `own` is the file whose blocks (`run by FILE`) are typed as well.
+    """
+
+    def __init__(
+        self, folder: Path, environment: Mapping[str, str], run: Run = in_fork, own: str = ""
+    ) -> None:
         self.folder = folder
         self.environment = environment
         self.run = run
+        self.own = own
         self.typed = 0
 
     def play(self, block: Block) -> None:
@@ -107,7 +134,7 @@ class Session:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(block.text, encoding="utf-8")
             return
-        if block.kind != SHELL or block.reason is not None or block.test is not None:
+        if block.kind != SHELL or block.reason is not None or block.test not in {None, self.own}:
             return
         commands = block.typed()
         for number, (command, shown) in enumerate(commands, 1):
@@ -121,18 +148,12 @@ class Session:
         if words[0] == "cd":
             self.folder /= words[1]
             return
-        if words[0] in PROGRAMS:
-            done = self.run(words, self.folder, self.environment)
-        else:
-            words[0] = sys.executable if words[0] == "python" else words[0]
-            done = subprocess.run(
-                words,
-                cwd=self.folder,
-                env=dict(self.environment),
-                capture_output=True,
-                text=True,
-                check=False,
-            )
+        run = self.run if words[0] in PROGRAMS else in_shell
+        done = run(words, self.folder, self.environment)
         printed = f"{done.stdout}{done.stderr}"  # as on a screen, where the verdict comes last
-        assert done.returncode == code, f"$ {command}\n{printed}"
-        assert not shown or is_shown(shown, printed), f"$ {command}\n{printed}"
+        if done.returncode != code:
+            raise DiffersError(
+                f"$ {command}\nexit code {done.returncode}, expected {code}\n{printed}"
+            )
+        if shown and not is_shown(shown, printed):
+            raise DiffersError(f"$ {command}\n{printed}")

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from geneb_ci.github import errors
 from tests.init.conftest import IMPATIENT, identity, servers
 from tests.packaging.wheel import installed
 from tests.paths import IMPORTABLE, ROOT, SUBMISSIONS, outside_rows
-from tests.tutorial.blocks import SHELL, Block, Session, blocks, in_fork, is_shown
+from tests.tutorial.blocks import SHELL, Block, Session, blocks, in_fork, in_shell, is_shown
 
 __all__ = ["identity", "servers"]
 COMMANDS_MAX = 10
@@ -35,6 +36,7 @@ def page(name: str) -> list[Block]:
 def clean(home: Path) -> dict[str, str]:
     """Return an environment of nobody in particular, whose git knows who commits."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("GIT_", "GITHUB_", "GH_"))}
+    kept["PATH"] = f"{sysconfig.get_path('scripts')}{os.pathsep}{kept['PATH']}"
     return kept | {"HOME": str(home), "XDG_CONFIG_HOME": str(home), "COLUMNS": "80"}
 
 
@@ -54,16 +56,9 @@ def test_from_nothing_to_a_pull_request_that_passes(tmp_path, identity):
     """In an environment that has the wheel, and a shell that knows nothing else."""
     programs = installed(tmp_path)
     environment = {"HOME": str(identity), "PATH": f"{programs}:{SYSTEM}", "COLUMNS": "80"}
-
-    def run(words, cwd, env):
-        command = [programs / words[0], *words[1:]]
-        return subprocess.run(
-            command, cwd=cwd, env=dict(env), capture_output=True, text=True, check=False
-        )
-
     folder = tmp_path / "empty"
     folder.mkdir()
-    session = Session(folder, environment, run)
+    session = Session(folder, environment, in_shell)
     play(session, "tutorial.md")
     assert session.typed >= COMMANDS_MAX - 1
     typed = [one for block in page("tutorial.md") if block.kind == SHELL for one in block.typed()]

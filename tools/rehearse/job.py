@@ -12,19 +12,13 @@ from tests.github.server import REPOSITORY
 from tests.house.workflow_file import Workflow, read
 from tools.rehearse import shell, standins
 from tools.rehearse.expressions import ExpressionError, Known, as_text, condition, substitute
+from tools.rehearse.machine import PASSED
 from tools.rehearse.triggers import Event
 from tools.rehearse.workflow import Unsound
 
 if TYPE_CHECKING:
     from tools.rehearse.world import World
 
-# What a job sees of the machine it runs on: the way to a package index, and no other setting.
-# Folders of wheels and extra indexes are left out: GitHub's runners do not have them.
-PASSED = (
-    *("PIP_INDEX_URL", "PIP_CERT", "PIP_PROXY", "PIP_TRUSTED_HOST", "PIP_DEFAULT_TIMEOUT"),
-    *("PIP_RETRIES", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
-    *("HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy", "UV_INDEX_URL", "UV_DEFAULT_INDEX"),
-)
 _PATH = ["/usr/local/bin", "/usr/bin", "/bin"]
 _HANG_S = 900  # a step that takes longer hangs, whatever its job allows
 

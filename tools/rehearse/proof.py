@@ -84,6 +84,13 @@ CASES = (
         "ash mismatch",
     ),
     Case(
+        "a tutorial that shows another output",
+        "docs/tutorial.md",
+        lambda text: text.replace("all 22 properties hold", "all 21 properties hold"),
+        ("--job", "ci.tutorials"),
+        "docs/tutorial.md: not as the page shows",
+    ),
+    Case(
         "no identity",
         f"{FLOWS}/publish.yml",
         without("      id-token: write # a token of the Hub for an hour, and the attestation\n"),

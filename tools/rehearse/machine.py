@@ -1,0 +1,11 @@
+"""What a program in an empty place still sees of the machine it runs on."""
+
+PASSED = (
+    *("PIP_INDEX_URL", "PIP_CERT", "PIP_PROXY", "PIP_TRUSTED_HOST", "PIP_DEFAULT_TIMEOUT"),
+    *("PIP_RETRIES", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
+    *("HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy", "UV_INDEX_URL", "UV_DEFAULT_INDEX"),
+)
+"""The way to a package index, and no other setting. Folders of wheels and extra indexes are left
+out: GitHub's runners do not have them."""
+CACHES = ("PIP_CACHE_DIR", "UV_CACHE_DIR")
+"""Where installers keep what they downloaded."""
