@@ -236,9 +236,8 @@ def build(
 ) -> "BuiltBoard":
     """Build the board of the submissions of a folder; `out` is where to write it, with its page.
 
-    Default: those of the current repository; with `parquet`, also as tables; `cache` and `jobs` as
-    of `check`. Raises SubmissionsRefused if a submission has an error, UsageProblem if there is
-    no folder, if `out` cannot be written, or if an extra is missing.
+    Default: those of the repository; with `parquet`, also as tables; `cache` and `jobs` as of
+    `check`. Raises SubmissionsRefused, and UsageProblem without a folder or for a missing extra.
     """
     from geneb_ci.board import board as boards  # 0.3 s
     from geneb_ci.render.results import BuiltBoard
@@ -248,11 +247,12 @@ def build(
 
         require_parquet()
     place, usage = None if folder is None else Path(folder), "build FOLDER --out DIR"
+    kept = boards.own_rows(cache=cache, jobs=jobs, more=diagnostics)
+    rows = None if parquet else kept  # tables have every result
     with _reported():
-        layout, entries = boards.entries_of(place, usage, progress, cache=cache, jobs=jobs)
-    parts = boards.own_parts(cache=cache, jobs=jobs)
-    board = boards.board_of(entries, layout, more=diagnostics, parts=parts)
-    page = boards.page_makers(entries, board, layout, parts)
+        layout, entries = boards.entries_of(place, usage, progress, cache=cache, rows=rows)
+    board = boards.board_of(entries, layout, more=diagnostics)
+    page = boards.page_makers(entries, board, layout, kept.parts)
     files = board.files | (parquet_of(entries, layout) if parquet else {})
     made = BuiltBoard(files, board.models, board.unranked, board.unsized, *page)
     if out is not None:

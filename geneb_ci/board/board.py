@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,19 +12,22 @@ from geneb_ci.audit.sampling import audit_policy
 from geneb_ci.audit.trust_evidence import gather
 from geneb_ci.board.columns import Entry, entry_of
 from geneb_ci.board.marks import marks_of, read_defects
-from geneb_ci.board.page_data import page_scripts
+from geneb_ci.board.page_data import page_scripts, row_matrices
 from geneb_ci.board.rows import (
     DIAGNOSTICS,
     LEADERBOARD,
-    NO_PARTS,
     RECOMMENDATIONS,
     TASKS,
-    Parts,
+    BoardRow,
+    KeptRows,
+    board_parts,
     encode,
     extra_at_hand,
     leaderboards,
     ranked_regimes,
+    read_row,
 )
+from geneb_ci.check.kept import Parts
 from geneb_ci.check.registry import chosen
 from geneb_ci.check.reuse import NO_STORE, Reuse, Store, own_store
 from geneb_ci.check.rule import Rule
@@ -34,9 +38,6 @@ from geneb_ci.common.errors import Exit, GenebError, NothingChecked, UsageProble
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.receipt.seen import published_state, seen_receipts, shared_errors
-from geneb_ci.submission.document import Document, read_document
-from geneb_ci.submission.models import Submission
-from geneb_ci.submission.structure import check_structure
 
 if TYPE_CHECKING:
     from geneb_ci.board.site.inputs import Site
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 Results = Iterable[Any]
 Watch = Callable[[Results, int], Results]
 """Passes results on and may show progress; it is told how many there will be."""
-EntryMaker = Callable[[Document, Submission, Iterable[Finding]], Entry]
+EntryMaker = Callable[[BoardRow, Iterable[Finding]], Entry]
 
 
 def entry_maker(layout: Layout) -> EntryMaker:
@@ -58,13 +59,15 @@ def entry_maker(layout: Layout) -> EntryMaker:
     seen, days = seen_receipts(layout), audit_policy(layout).receipt_days
     shared = shared_errors(layout)
 
-    def made(document: Document, submission: Submission, findings: Iterable[Finding]) -> Entry:
-        decision = evidence.decide(document.sha256, document.origin)
+    def made(row: BoardRow, findings: Iterable[Finding]) -> Entry:
+        submission = row.submission
+        assert submission is not None  # noqa: S101 (the caller leaves out what is none)
+        decision = evidence.decide(row.sha256, row.origin)
         official = decision.is_official
         marks = marks_of(submission.model_id, findings, defects, is_official=official)
         receipt = published_state(submission, seen, days)
         entry = entry_of(submission, decision, registry, marks, receipt)
-        return dataclasses.replace(entry, shared=shared, sha256=document.sha256)
+        return dataclasses.replace(entry, shared=shared, sha256=row.sha256, numbers=row.numbers)
 
     return made
 
@@ -100,7 +103,9 @@ def read_entries(root: Path, rules: tuple[Rule, ...]) -> Read:
         if errors or not isinstance(result, FileResult) or result.submission is None:
             refused.append(RejectedSubmission(path.name, errors))
         else:
-            entries.append(made(result.document, result.submission, findings))
+            document = result.document
+            row = BoardRow(document.sha256, document.origin, result.submission)
+            entries.append(made(row, findings))
     return Read(tuple(entries), tuple(refused))
 
 
@@ -113,19 +118,18 @@ def analysed(
     entries: Iterable[Entry],
     benchmark: Benchmark,
     boards: tuple[dict[str, Any], dict[str, Any]] | None = None,
-    parts: Parts = NO_PARTS,
 ) -> dict[str, Any]:
     """Return diagnostics.json and recommendations.json as values.
 
     `boards` is what `leaderboards` gave for these entries, where the caller has it.
     Raises UsageProblem when the extra `build` is not installed.
     """
-    with extra_at_hand("; only `build --no-diagnostics` does without"):
+    with _analyses():
         from geneb_ci.board.diagnostics.whole import diagnostics  # 0.3 s
         from geneb_ci.board.recommend import recommendations
         from geneb_ci.board.uncertainty import intervals
     rows = list(entries)
-    found = intervals(rows, benchmark, parts=parts)
+    found = intervals(rows, benchmark)
     return {
         DIAGNOSTICS: diagnostics(rows, benchmark, found, boards),
         RECOMMENDATIONS: recommendations(rows, benchmark, found),
@@ -153,18 +157,19 @@ def rows_of(
     files: list[Path],
     watch: Watch = lambda results, _: results,
     store: Store = NO_STORE,
-    jobs: int | None = None,
+    rows: KeptRows | None = None,
 ) -> tuple[Report, list[Entry] | None]:
     """Check every submission with every rule, and give them levels; none unless all of them pass.
 
-    Results in the store that still hold are not computed again.
+    Results in the store that still hold are not computed again. With `rows`, entries have numbers
+    instead of results, and what is kept of a file is not read from it.
     Raises BadConfiguration, BrokenRecordError where an audit record is broken, and UsageProblem
     where a file changed meanwhile.
     """
     made = entry_maker(layout)
-    rules = chosen((), ())
-    checker = Reuse(rules, find_layout, None, store, jobs)
-    report = Report(rules=len(rules))
+    names = chosen((), ())
+    checker = Reuse(names, find_layout, None, store, None if rows is None else rows.parts.jobs)
+    report = Report(rules=len(names))
     found: list[tuple[Path, tuple[Finding, ...]]] = []
     for path, result in zip(files, watch(checker.run(files), len(files)), strict=True):
         if isinstance(result, NothingChecked):
@@ -176,14 +181,17 @@ def rows_of(
     report.findings.sort(key=Finding.sort_key)
     if not _sound(report):
         return report, None
-    entries: list[Entry] = []
-    for path, findings in found:
-        document = read_document(path)
-        if document.sha256 != checker.source.sha256_of(document.path):
-            raise UsageProblem(f"{path} changed while it was checked", "run the command again")
-        submission, _ = check_structure(document.value)
-        if submission is not None:
-            entries.append(made(document, submission, findings))
+    seen = [(path, checker.source.sha256_of(path.resolve())) for path, _ in found]
+    listed: Iterator[BoardRow] = map(read_row, seen)
+    if rows is not None:
+        benchmark = benchmark_of(layout)
+        sized = rows._replace(errors=None) if unknown_sizes(benchmark) else rows
+        listed = sized.read(seen, benchmark)
+    entries = [
+        made(row, findings)
+        for row, (_, findings) in zip(listed, found, strict=True)
+        if row.submission is not None
+    ]
     return report, entries
 
 
@@ -219,24 +227,37 @@ def entries_of(
     watch: Watch = lambda results, _: results,
     *,
     cache: bool = False,
-    jobs: int | None = None,
+    rows: KeptRows | None = None,
 ) -> tuple[Layout, list[Entry]]:
     """Check the submissions of a folder, all of which have to pass, and return them as rows.
 
-    With `cache`, results of checks that are kept and still hold are not computed again.
+    With `cache`, results of checks that are kept and still hold are not computed again; `rows` as
+    of `rows_of`.
     Raises SubmissionsRefused, and UsageProblem as `layout_of` does.
     """
     layout = layout_of(folder, usage)
     files = files_of([folder or layout.root])
-    report, entries = rows_of(layout, files, watch, own_store(cache=cache), jobs)
+    report, entries = rows_of(layout, files, watch, own_store(cache=cache), rows)
     if entries is None:
         raise SubmissionsRefused(report)
     return layout, entries
 
 
-def own_parts(*, cache: bool, jobs: int | None = None) -> Parts:
-    """Return the parts of boards that earlier builds kept; none where results of checks are not."""
-    return Parts(own_store(cache=cache), jobs)
+def own_rows(*, cache: bool, jobs: int | None = None, more: bool = True) -> KeptRows:
+    """Return what reads rows, with the parts of boards that earlier builds kept.
+
+    Nothing is kept where results of checks are not. `more` as of `board_of`; raises UsageProblem.
+    """
+    rows = KeptRows(board_parts(own_store(cache=cache), jobs), row_matrices)
+    if not more:
+        return rows
+    with _analyses():
+        from geneb_ci.board.uncertainty import row_errors
+    return rows._replace(errors=row_errors)
+
+
+def _analyses() -> AbstractContextManager[None]:
+    return extra_at_hand("; only `build --no-diagnostics` does without")
 
 
 def _sound(report: Report) -> bool:
@@ -244,13 +265,10 @@ def _sound(report: Report) -> bool:
     return bool(report.files) and not report.unreadable and not failed
 
 
-def board_of(
-    entries: list[Entry], layout: Layout, *, more: bool = True, parts: Parts = NO_PARTS
-) -> Board:
+def board_of(entries: list[Entry], layout: Layout, *, more: bool = True) -> Board:
     """Return the files of a board; `more` are the two of intervals, which need the extra `build`.
 
-    A benchmark that does not know how large its tasks are has no intervals. Of a row that was built
-    before, `parts` has what follows from it alone.
+    A benchmark that does not know how large its tasks are has no intervals.
 
     Raises BadConfiguration, InvalidBoard, and UsageProblem where the extra is not installed.
     """
@@ -259,10 +277,10 @@ def board_of(
     values = {LEADERBOARD: categories, TASKS: tasks}
     unsized = unknown_sizes(benchmark) if more else []
     if more and not unsized:
-        values |= analysed(entries, benchmark, (categories, tasks), parts)
+        values |= analysed(entries, benchmark, (categories, tasks))
     return Board(
         files={name: encode(name, value) for name, value in values.items()},
-        scripts=page_scripts(values, entries, benchmark, parts),
+        scripts=page_scripts(values, entries, benchmark),
         models=len(entries),
         unranked=tuple(_unranked(entries, benchmark)),
         unsized=tuple(unsized),

@@ -25,6 +25,7 @@ from geneb_ci.board.marks import (
 from geneb_ci.common.types import Authorship, Count, Evidence, TrustLevel
 from geneb_ci.models.registry import TERMS
 from geneb_ci.receipt.seen import Published, SharedErrors
+from geneb_ci.statistics.metrics import RowNumbers
 from geneb_ci.submission.models import Submission
 
 
@@ -51,6 +52,8 @@ class Entry:
     """Digest of the submission's file; "" for one that is in no file."""
     shared: SharedErrors | None = None
     """What errors of the rows with published predictions share: the same for all entries."""
+    numbers: RowNumbers | None = None
+    """Of a row without `results` and `evidence`: what a board needs of these."""
 
 
 def entry_of(
@@ -60,10 +63,7 @@ def entry_of(
     marks: Marks = NO_MARKS,
     receipt: Published | None = None,
 ) -> Entry:
-    """Return the entry of a submission whose level was decided.
-
-    `registry` maps ids of models to the facts of their entries.
-    """
+    """Return the entry of a submission; `registry` maps ids of models to their entries' facts."""
     return Entry(
         submission,
         decision.level,
@@ -167,9 +167,7 @@ def _registered(key: str, about: str, label: str) -> Column:
 
 
 def _defects(entry: Entry) -> list[dict[str, Any]] | None:
-    found = [
-        {"id": one.id, "what": one.what, "explained": one.explained} for one in entry.marks.defects
-    ]
+    found = [{"id": d.id, "what": d.what, "explained": d.explained} for d in entry.marks.defects]
     return found or None
 
 

@@ -1,62 +1,53 @@
 """Confusion matrices of regimes of one fit, as the page shows them."""
 
-import functools
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from geneb_ci.board.columns import COLUMNS, Entry, facts_of, page_columns
-from geneb_ci.board.rows import NO_PARTS, Parts, recovered_cell
 from geneb_ci.board.site.inputs import slugs
 from geneb_ci.check.claims import claims_of, two_classes
 from geneb_ci.common.benchmark import Benchmark
+from geneb_ci.statistics.binary import recovered_cell
+from geneb_ci.submission.models import Submission
 
 
-def matrices(
-    entries: Iterable[Entry], benchmark: Benchmark, parts: Parts = NO_PARTS
-) -> dict[str, Any]:
+def matrices(entries: Iterable[Entry], benchmark: Benchmark) -> dict[str, Any]:
     """Return the two-class tasks of such regimes, and of every model what was recovered in each.
 
     A model's list has three numbers a task: how many matrices give the scores as printed, then the
     right predictions in the minority and in the majority class of the one that comes nearest.
     """
-    regimes = [r for r in benchmark.regimes if r not in benchmark.protocol.few_shot_k]
-    tasks = [index for index, task in enumerate(benchmark.tasks) if two_classes(task)]
-    rows = list(entries)
-    return {
-        "tasks": tasks,
-        "regimes": {
-            regime: _kept_rows(rows, regime, benchmark, tasks, parts) for regime in regimes
-        },
-    }
+    tasks = _recoverable(benchmark)
+    found: dict[str, list[Sequence[int]]] = {regime: [] for regime in single_fits(benchmark)}
+    for entry in entries:
+        own = entry.numbers.matrices if entry.numbers else row_matrices(entry.submission, benchmark)
+        for regime, rows in found.items():
+            rows.append(own[regime])
+    return {"tasks": tasks, "regimes": found}
 
 
-def _kept_rows(
-    rows: list[Entry], regime: str, benchmark: Benchmark, tasks: list[int], parts: Parts
-) -> list[list[int]]:
-    """Return what `_row` gives for each row, kept for the bytes of the row."""
-    if not all(entry.sha256 for entry in rows):
-        return [_row(entry, regime, benchmark, tasks) for entry in rows]
-    known = ["matrices", benchmark.sha256, regime]
-    wanted = [
-        ([*known, entry.sha256], functools.partial(_packed, entry, regime, benchmark, tasks))
-        for entry in rows
-    ]
-    return [json.loads(raw) for raw in parts.taken(wanted)]
+def single_fits(benchmark: Benchmark) -> list[str]:
+    """Name the regimes of one fit."""
+    return [r for r in benchmark.regimes if r not in benchmark.protocol.few_shot_k]
 
 
-def _packed(entry: Entry, regime: str, benchmark: Benchmark, tasks: list[int]) -> bytes:
-    return json.dumps(_row(entry, regime, benchmark, tasks)).encode()
+def _recoverable(benchmark: Benchmark) -> list[int]:
+    return [index for index, task in enumerate(benchmark.tasks) if two_classes(task)]
 
 
-def _row(entry: Entry, regime: str, benchmark: Benchmark, tasks: list[int]) -> list[int]:
+def row_matrices(submission: Submission, benchmark: Benchmark) -> dict[str, list[int]]:
+    """Return a model's list of each regime of one fit, as `matrices` has it."""
+    return {regime: _row(submission, regime, benchmark) for regime in single_fits(benchmark)}
+
+
+def _row(submission: Submission, regime: str, benchmark: Benchmark) -> list[int]:
     cells = {
-        task: scores.model_dump()
-        for task, scores in entry.submission.results.get(regime, {}).items()
+        task: scores.model_dump() for task, scores in submission.results.get(regime, {}).items()
     }
     claims = {claim.task.id: claim for claim in claims_of({regime: cells}, {}, benchmark)}
     found: list[int] = []
-    for index in tasks:
+    for index in _recoverable(benchmark):
         claim = claims.get(benchmark.tasks[index].id)
         if claim is None or claim.classes is None:
             found += [0, 0, 0]
@@ -90,7 +81,6 @@ def page_scripts(
     values: Mapping[str, Mapping[str, Any]],
     entries: Iterable[Entry],
     benchmark: Benchmark,
-    parts: Parts = NO_PARTS,
 ) -> dict[str, bytes]:
     """Return the generated scripts of the page by file name.
 
@@ -142,7 +132,7 @@ def page_scripts(
             for index, regime in enumerate(benchmark.regimes)
         },
         **tasks,
-        MATRICES: script("matrices", matrices(ordered, benchmark, parts)),
+        MATRICES: script("matrices", matrices(ordered, benchmark)),
         HISTORY: history_script(None),
     }
 

@@ -3,7 +3,10 @@
 Numpy comes with the extra `build` alone, and is imported where it is needed.
 """
 
+import array
+import bisect
 import contextlib
+import functools
 import hashlib
 import itertools
 import json
@@ -13,24 +16,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import Field, ValidationError, create_model
+from pydantic_core import to_json
 
 from geneb_ci.board.columns import BY_TASK, PUBLISHED, Column, Entry, facts_of
 from geneb_ci.check.claims import two_classes
+from geneb_ci.check.kept import Parts, Wanted
 from geneb_ci.check.rule import Context
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.errors import GenebError, UsageProblem
 from geneb_ci.common.types import Signed, StrictModel, first_error
-from geneb_ci.statistics.binary import (
-    BinaryTable,
-    Classes,
-    TableRun,
-    nearest,
-    runs,
-    scores_of,
-    table,
-)
-from geneb_ci.statistics.metrics import Reading, Triple
-from geneb_ci.submission.models import Submission, SubmissionV11
+from geneb_ci.statistics.binary import Recovered, recovered_cell
+from geneb_ci.statistics.metrics import RowNumbers, TaskScores
+from geneb_ci.submission.document import read_document
+from geneb_ci.submission.models import MODELS, Submission, SubmissionV11
+from geneb_ci.submission.structure import check_structure
 
 if TYPE_CHECKING:
     from geneb_ci.check.reuse import Store
@@ -55,126 +54,6 @@ def extra_at_hand(remedy: str = "") -> Iterator[None]:
         ) from error
 
 
-Wanted = tuple[object, Callable[[], bytes]]
-"""Values that a part follows from, which JSON can write, and what makes it."""
-
-
-class Parts:
-    """Parts of a board that follow from given values alone, each kept under a digest of these.
-
-    They lie in the folder of results of checks, in one file for each state of the code. What is
-    not there, was cut or belongs elsewhere is made again.
-    """
-
-    def __init__(self, store: "Store | None" = None, jobs: int | None = None) -> None:
-        """Keep parts in a store; `jobs` processes make them, None as many as their number asks."""
-        self.jobs = jobs
-        self._store = store if store is not None and store.folder is not None else None
-        self._root = "" if self._store is None else _code()
-        self._found: dict[str, bytes] = {}
-        self._used: dict[str, bytes] = {}
-        self._is_changed = False
-        if self._store is not None:
-            self._load(self._store.load(self._name) or b"")
-
-    @property
-    def _name(self) -> str:
-        return f"{self._root}-board"
-
-    def taken(self, wanted: Sequence[Wanted]) -> list[bytes]:
-        """Return each part, as it is kept or else as it is made; many are made by processes."""
-        if self._store is None:
-            return [make() for _, make in wanted]
-        keys = [part_key(known) for known, _ in wanted]
-        missing = {
-            k: make for k, (_, make) in zip(keys, wanted, strict=True) if self.kept(k) is None
-        }
-        for key, part in zip(missing, made(list(missing.values()), self.jobs), strict=True):
-            self.keep(key, part)
-        return [self._used[key] for key in keys]
-
-    def kept(self, key: str) -> bytes | None:
-        """Return the part that is kept under the digest of what it follows from; None without."""
-        if key in self._found:
-            self._used.setdefault(key, self._found[key])
-        return self._used.get(key)
-
-    def keep(self, key: str, part: bytes) -> None:
-        """Keep a part, once `save` is called."""
-        if self._store is not None and self._used.get(key) != part:
-            self._used[key] = part
-            self._is_changed = True
-
-    def _load(self, body: bytes) -> None:
-        head, _, rest = body.partition(b"\n")
-        try:
-            sizes = json.loads(head)
-            ends = list(itertools.accumulate(sizes.values()))
-            if ends and ends[-1] == len(rest):
-                starts = [0, *ends[:-1]]
-                self._found = {k: rest[a:b] for k, a, b in zip(sizes, starts, ends, strict=True)}
-        except (ValueError, TypeError, AttributeError):
-            self._found = {}
-
-    def save(self) -> None:
-        """Keep what this build used, then what earlier ones did, as far as there is room."""
-        if self._store is None or not self._is_changed:
-            return
-        kept, room = {}, PARTS_BYTES_MAX
-        for key, part in (self._used | self._found).items():
-            room -= len(part)
-            if room < 0:
-                break
-            kept[key] = part
-        sizes = json.dumps({key: len(part) for key, part in kept.items()}).encode()
-        self._store.save(self._name, b"\n".join([sizes, b"".join(kept.values())]))
-
-
-def part_key(known: object) -> str:
-    """Return the digest of the values that a part follows from."""
-    return hashlib.sha256(json.dumps(known).encode()).hexdigest()
-
-
-NO_PARTS = Parts()
-PARTS_BYTES_MAX = 240_000_000
-"""Of all parts together: a row has 10 kB, and a file of the store at most 256 MB."""
-
-
-_makers: list[Callable[[], bytes]] = []
-"""Of the process that makes parts: they were there before the processes parted."""
-
-
-def made(
-    makers: list[Callable[[], bytes]], jobs: int | None = None, at_once: int = 25
-) -> Iterator[bytes]:
-    """Yield what is made, in order, by processes where it is much; alone where one is killed."""
-    from geneb_ci.check.reuse import jobs_for
-
-    done, jobs = 0, jobs or jobs_for(len(makers))
-    if jobs > 1:
-        import multiprocessing  # 30 ms that one process does not need
-        from concurrent.futures import ProcessPoolExecutor
-        from concurrent.futures.process import BrokenProcessPool
-
-        if "fork" in multiprocessing.get_all_start_methods():
-            fork = multiprocessing.get_context("fork")
-            _makers[:] = makers
-            try:
-                with ProcessPoolExecutor(jobs, mp_context=fork) as pool:
-                    for one in pool.map(_make, range(len(makers)), chunksize=at_once):
-                        yield one
-                        done += 1
-            except BrokenProcessPool:
-                pass
-            finally:
-                _makers.clear()
-    yield from (make() for make in makers[done:])
-
-
-def _make(number: int) -> bytes:
-    return _makers[number]()
-
-
 def _code() -> str:
     """Return a digest of the code that makes boards, its templates, and what checks depend on."""
     from geneb_ci import __version__
@@ -186,6 +65,11 @@ def _code() -> str:
         raw = path.read_bytes()
         found.update(f"\0{path.relative_to(folder).as_posix()}\0{len(raw)}\0".encode() + raw)
     return found.hexdigest()
+
+
+def board_parts(store: "Store | None" = None, jobs: int | None = None) -> Parts:
+    """Return the parts that boards kept in a store; `jobs` processes make others."""
+    return Parts(store, _code() if store is not None and store.folder is not None else "", jobs)
 
 
 LEADERBOARD, TASKS = "leaderboard.json", "leaderboard_tasks.json"
@@ -258,43 +142,57 @@ def encode(name: str, value: dict[str, Any]) -> bytes:
 
     Raises InvalidBoard when the value does not fit the type of its name.
     """
-    raw = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-    if name in TYPES:
-        try:
-            TYPES[name].model_validate_json(raw)
-        except ValidationError as error:
-            raise InvalidBoard(
-                f"{name}: {first_error(error)}", "report this to the maintainers"
-            ) from error
-    return raw
+    if name not in TYPES:
+        return _dumped(value)
+    row = CategoryRow if name == LEADERBOARD else TaskRow
+    try:
+        TYPES[name].model_validate(value | {"data": {}})
+        data = b",".join(
+            _dumped(regime) + b":[" + b",".join(_row_text(one, row) for one in rows) + b"]"
+            for regime, rows in value["data"].items()
+        )
+    except ValidationError:
+        raise _invalid(name, value) from None
+    return _dumped(value | {"data": None}).removesuffix(b"null}") + b"{" + data + b"}}"
 
 
-# More are counted, but not listed: a reader can do nothing with them.
-LISTED_MAX = 100
-# A task of 70,000 sequences has no more tables than this.
-COUNT_MAX = 70_000**2
+def _invalid(name: str, value: dict[str, Any]) -> InvalidBoard:
+    try:
+        TYPES[name].model_validate_json(_dumped(value))
+    except ValidationError as error:
+        return InvalidBoard(f"{name}: {first_error(error)}", "report this to the maintainers")
+    return InvalidBoard(f"{name}: a row does not fit its type", "report this to the maintainers")
 
 
-class Recovered(NamedTuple):
-    """What is known of one cell, or of one seed of it."""
+def _dumped(value: Any) -> bytes:
+    return json.dumps(
+        value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=TaskScores.plain
+    ).encode()
 
-    regime: str
-    task: str
-    seed: int | None
-    """None for a regime of one fit."""
-    classes: Classes
-    printed: Triple
-    matrices: int
-    """Number of tables whose scores are the printed ones; 0 where the scores are impossible."""
-    table: BinaryTable | None
-    """The one that comes nearest to what was printed."""
-    tables: tuple[BinaryTable, ...]
-    """All of them, unless there are more than `LISTED_MAX`."""
 
-    @property
-    def scores(self) -> Triple | None:
-        """The metrics of the nearest table."""
-        return scores_of(self.table) if self.table else None
+def _row_text(row: Mapping[str, Any], type_: type[StrictModel]) -> bytes:
+    """Return the text of a row that fits its type. Raises ValidationError."""
+    parts = {key: one for key, one in row.items() if key.startswith(("cat_", "task_"))}
+    numbers = [one for one in row.values() if isinstance(one, float)]
+    for one in parts.values():
+        numbers += one.numbers if isinstance(one, TaskScores) else one.values()
+    if not _is_simple(numbers):
+        text = _dumped(row)
+        type_.model_validate_json(text)
+        return text
+    type_.model_validate({**row, **{key: {} for key in parts}})
+    return to_json(row, fallback=TaskScores.plain)
+
+
+SMALL = 1e-4
+"""Nearer to 0, numbers are written otherwise by Python and by pydantic, which is far quicker."""
+
+
+def _is_simple(numbers: list[float]) -> bool:
+    """Whether all are from -1 to 1, and Python and pydantic write the same of each."""
+    ordered = sorted(numbers)
+    near = ordered[bisect.bisect_right(ordered, -SMALL) : bisect.bisect_left(ordered, SMALL)]
+    return math.isfinite(sum(ordered)) and ordered[0] >= -1 and ordered[-1] <= 1 and not any(near)
 
 
 def recovered(context: Context, regime: str) -> Iterator[Recovered]:
@@ -311,27 +209,6 @@ def recovered(context: Context, regime: str) -> Iterator[Recovered]:
                     yield recovered_cell(regime, claims.task.id, seed, classes, reading)
 
 
-def recovered_cell(
-    regime: str, task: str, seed: int | None, classes: Classes, reading: Reading
-) -> Recovered:
-    """Recover the tables of one cell, or of one seed of it."""
-    found: list[TableRun] = []
-    matrices = 0
-    for run in runs(classes, reading):
-        found.append(run)
-        matrices += len(run)
-        if matrices > COUNT_MAX:
-            break
-    listed = (
-        table(classes, run.right, rho) for run in found for rho in range(run.first, run.last + 1, 2)
-    )
-    tables = tuple(listed) if matrices <= LISTED_MAX else ()
-    best = tables[0] if matrices == 1 else None
-    if matrices > 1:
-        best = nearest(classes, reading.value).table
-    return Recovered(regime, task, seed, classes, reading.value, matrices, best, tables)
-
-
 def mean(values: Iterable[float]) -> float:
     """Return the mean, from a sum that is rounded once (math.fsum): equal on every Python.
 
@@ -339,6 +216,22 @@ def mean(values: Iterable[float]) -> float:
     """
     numbers = list(values)
     return math.fsum(numbers) / len(numbers)
+
+
+def numbers_of(submission: Submission, benchmark: Benchmark) -> RowNumbers:
+    """Return scores and means of a row, of the regimes in which it has every task."""
+    every: dict[str, array.array[float]] = {}
+    means: dict[str, array.array[float]] = {}
+    for regime in ranked_regimes(submission, benchmark):
+        cells = submission.results[regime]
+        every[regime], means[regime] = array.array("d"), array.array("d")
+        for metric in benchmark.metrics:
+            # Adding 0.0 turns -0.0 into 0.0: a score has one way to be zero.
+            told = {task: float(getattr(cells[task], metric)) + 0.0 for task in benchmark.task_ids}
+            categories = category_means(told, benchmark).values()
+            every[regime].extend(told.values())
+            means[regime].extend([mean(told.values()), mean(categories), *categories])
+    return RowNumbers(every, means)
 
 
 def leaderboards(
@@ -351,12 +244,21 @@ def leaderboards(
     ordered = sorted(entries, key=lambda e: (e.submission.model_id.lower(), e.submission.model_id))
     by_category: dict[str, list[dict[str, Any]]] = {regime: [] for regime in benchmark.regimes}
     by_task: dict[str, list[dict[str, Any]]] = {regime: [] for regime in benchmark.regimes}
+    places = {task: place for place, task in enumerate(benchmark.task_ids)}
     for entry in ordered:
-        for regime in benchmark.regimes:
-            if regime in ranked_regimes(entry.submission, benchmark):
-                category_row, task_row = _rows(entry, regime, benchmark)
-                by_category[regime].append(category_row)
-                by_task[regime].append(task_row)
+        numbers = entry.numbers or numbers_of(entry.submission, benchmark)
+        category_facts, task_facts = facts_of(entry, PUBLISHED), facts_of(entry, BY_TASK)
+        for regime, scores in numbers.scores.items():
+            category_row, task_row = dict(category_facts), dict(task_facts)
+            means = iter(numbers.means[regime])
+            for number, metric in enumerate(benchmark.metrics):
+                summary = {f"micro_{metric}": next(means), f"macro_{metric}": next(means)}
+                categories = dict(zip(benchmark.category_order, means, strict=False))
+                own = scores[number * len(places) : (number + 1) * len(places)]
+                category_row |= summary | {f"cat_{metric}": categories}
+                task_row |= summary | {f"task_{metric}": TaskScores(places, own)}
+            by_category[regime].append(category_row)
+            by_task[regime].append(task_row)
     tasks = [{"id": t.id, "label": t.label, "cat": t.category} for t in benchmark.tasks]
     return {"data": by_category}, {"tasks": tasks, "data": by_task}
 
@@ -367,24 +269,97 @@ def ranked_regimes(submission: Submission, benchmark: Benchmark) -> list[str]:
     return [regime for regime in benchmark.regimes if not gaps.get(regime)]
 
 
-def _rows(entry: Entry, regime: str, benchmark: Benchmark) -> tuple[dict[str, Any], dict[str, Any]]:
-    cells = entry.submission.results[regime]
-    category_row, task_row = facts_of(entry, PUBLISHED), facts_of(entry, BY_TASK)
-    for metric in benchmark.metrics:
-        # Adding 0.0 turns -0.0 into 0.0: a score has one way to be zero.
-        scores = {task: float(getattr(cells[task], metric)) + 0.0 for task in benchmark.task_ids}
-        categories = category_means(scores, benchmark)
-        summary = {
-            f"micro_{metric}": mean(scores.values()),
-            f"macro_{metric}": mean(categories.values()),
-        }
-        category_row |= summary | {f"cat_{metric}": categories}
-        task_row |= summary | {f"task_{metric}": scores}
-    return category_row, task_row
-
-
 def category_means(scores: Mapping[str, float], benchmark: Benchmark) -> dict[str, float]:
     """Return the mean score of each category, in board order, from the score of each task."""
     return {
         name: mean(scores[task] for task in tasks) for name, tasks in benchmark.categories.items()
     }
+
+
+class BoardRow(NamedTuple):
+    """A submission as a board takes it."""
+
+    sha256: str
+    """Of its file."""
+    origin: str
+    submission: Submission | None
+    """None for what is no submission."""
+    numbers: RowNumbers | None = None
+    """With these, the submission has neither results nor evidence."""
+
+
+def read_row(seen: tuple[Path, str]) -> BoardRow:
+    """Read a file that had a digest when it was checked. Raises UsageProblem if it has another."""
+    path, sha256 = seen
+    document = read_document(path)
+    if document.sha256 != sha256:
+        raise UsageProblem(f"{path} changed while it was checked", "run the command again")
+    submission, _ = check_structure(document.value)
+    return BoardRow(document.sha256, document.origin, submission)
+
+
+class KeptRows(NamedTuple):
+    """Reads rows as numbers, by processes; what parts of boards have of a file is not read."""
+
+    parts: Parts
+    matrices: Callable[[Submission, Benchmark], Mapping[str, Sequence[int]]]
+    errors: Callable[[Submission, Benchmark], Mapping[str, bytes]] | None = None
+    """Of the scores; None without diagnostics."""
+
+    def read(self, seen: Sequence[tuple[Path, str]], benchmark: Benchmark) -> Iterator[BoardRow]:
+        """Yield the row of each file with the digest that it had when it was checked.
+
+        Raises UsageProblem where a file changed.
+        """
+        known = ["row", benchmark.sha256, self.errors is not None]
+        wanted: list[Wanted] = [
+            ([*known, one[1]], functools.partial(_packed, one, benchmark, self)) for one in seen
+        ]
+        for (_, sha256), raw in zip(seen, self.parts.taken(wanted), strict=True):
+            yield _unpacked(sha256, raw)
+
+
+_SLIM: dict[str, Any] = {"results": {}, "evidence": {}}
+
+
+def _packed(seen: tuple[Path, str], benchmark: Benchmark, rows: KeptRows) -> bytes:
+    """Return a row as bytes: a line of JSON, then its numbers in the order of that line."""
+    row = read_row(seen)
+    submission = row.submission
+    if submission is None:
+        return b""
+    numbers = numbers_of(submission, benchmark)
+    errors = {} if rows.errors is None else rows.errors(submission, benchmark)
+    blocks = [*numbers.scores.values(), *numbers.means.values()]
+    slim = {key: value for key, value in _SLIM.items() if hasattr(submission, key)}
+    head = {
+        "model": type(submission).__name__,
+        "submission": submission.model_copy(update=slim).model_dump(
+            mode="json", by_alias=True, exclude_unset=True
+        ),
+        "origin": row.origin,
+        "regimes": list(numbers.scores),
+        "sizes": [len(block) for block in blocks] + [len(one) // 8 for one in errors.values()],
+        "matrices": rows.matrices(submission, benchmark),
+    }
+    body = b"".join([*(block.tobytes() for block in blocks), *errors.values()])
+    return json.dumps(head).encode() + b"\n" + body
+
+
+def _unpacked(sha256: str, raw: bytes) -> BoardRow:
+    if not raw:
+        return BoardRow(sha256, sha256, None)
+    line, _, body = raw.partition(b"\n")
+    head = json.loads(line)
+    ends = [8 * end for end in itertools.accumulate(head["sizes"], initial=0)]
+    blocks = [body[start:end] for start, end in itertools.pairwise(ends)]
+    regimes, count = head["regimes"], len(head["regimes"])
+    arrays = [array.array("d", block) for block in blocks[: 2 * count]]
+    numbers = RowNumbers(
+        dict(zip(regimes, arrays[:count], strict=True)),
+        dict(zip(regimes, arrays[count:], strict=True)),
+        dict(zip(regimes, blocks[2 * count :], strict=False)),
+        head["matrices"],
+    )
+    model = next(one for one in MODELS.values() if one.__name__ == head["model"])
+    return BoardRow(sha256, head["origin"], model.model_validate(head["submission"]), numbers)

@@ -16,10 +16,11 @@ import numpy as np
 
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.decisions import ScoreColumn, critical, intervals_of, ranks, rounded_up
-from geneb_ci.board.rows import NO_PARTS, Parts, category_means, mean, ranked_regimes
+from geneb_ci.board.rows import category_means, mean, ranked_regimes
 from geneb_ci.board.variance import Floats, cells_of
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.receipt.seen import SharedErrors, Triangle
+from geneb_ci.statistics.metrics import RowNumbers
 from geneb_ci.submission.models import Submission
 
 SUMMARIES = ("macro", "micro")
@@ -116,7 +117,6 @@ def intervals(
     benchmark: Benchmark,
     *,
     regimes: Iterable[str] | None = None,
-    parts: Parts = NO_PARTS,
 ) -> Intervals:
     """Return errors, intervals and ranks of all models that are ranked, in some or all regimes.
 
@@ -126,14 +126,12 @@ def intervals(
     Raises BadConfiguration when the benchmark does not know the size of a task's test split.
     """
     listed = list(entries)
-    kept = {id(entry.submission): entry.sha256 for entry in listed}
+    kept = {id(entry.submission): entry.numbers for entry in listed}
     rows = [entry.submission for entry in listed]
     noted = next((entry.shared for entry in listed if entry.shared is not None), None)
     found = {}
     for regime in benchmark.regimes if regimes is None else regimes:
-        board = regime_scores(
-            rows, regime, benchmark, noted, functools.partial(_kept_scores, kept, parts)
-        )
+        board = regime_scores(rows, regime, benchmark, noted, functools.partial(_kept_scores, kept))
         stood = {name: standings(board, name) for name in board.scores}
         found[regime] = RegimeIntervals(
             board=board,
@@ -262,23 +260,28 @@ def _all_scores(rows: list[Submission], regime: str, benchmark: Benchmark) -> li
 
 
 def _kept_scores(
-    digests: Mapping[int, str],
-    parts: Parts,
+    numbers: Mapping[int, RowNumbers | None],
     rows: list[Submission],
     regime: str,
     benchmark: Benchmark,
 ) -> list[RowScores]:
-    """Return what `row_scores` gives for each row, kept for the bytes of the row."""
-    if not all(digests[id(row)] for row in rows):
-        return _all_scores(rows, regime, benchmark)
-    known = ["scores", benchmark.sha256, regime]
-    raws = parts.taken(
-        [
-            ([*known, digests[id(row)]], functools.partial(_packed, row, regime, benchmark))
-            for row in rows
-        ]
-    )
-    return [_unpacked(raw, names_of(benchmark)) for raw in raws]
+    """Return what `row_scores` gives for each row, from its numbers if they have that."""
+    names, found = names_of(benchmark), []
+    for row in rows:
+        own = numbers[id(row)]
+        is_kept = own is not None and regime in own.errors
+        found.append(
+            _unpacked(own.errors[regime], names)
+            if own is not None and is_kept
+            else row_scores(row, regime, benchmark)
+        )
+    return found
+
+
+def row_errors(submission: Submission, benchmark: Benchmark) -> dict[str, bytes]:
+    """Return what `row_scores` gives in every regime in which a row is ranked, as numbers."""
+    regimes = ranked_regimes(submission, benchmark)
+    return {regime: _packed(submission, regime, benchmark) for regime in regimes}
 
 
 def _packed(submission: Submission, regime: str, benchmark: Benchmark) -> bytes:

@@ -1,13 +1,16 @@
 """What is kept of a checked file: its result as JSON, and what it asked of the other rows.
 
 A result that depends on other rows holds as long as every question it asked has the same answer: no
-list has to be kept of what each rule reads.
+list has to be kept of what each rule reads. `Parts` keeps what is made of checked files by key.
 """
 
 import hashlib
-from collections.abc import Hashable, Mapping, Sequence
+import itertools
+import json
+import os
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from geneb_ci.check.report import Outcome
 from geneb_ci.common.errors import NothingChecked
@@ -214,3 +217,151 @@ class TracedPeers:
         """As of Peers."""
         self.ask(OTHERS)
         return self._peers.has_other(own)
+
+
+MANY_FILES = 100
+"""Files from which several processes are quicker than one: less than a second of work."""
+JOBS_MAX = 16
+
+
+def jobs_for(files: int) -> int:
+    """Return how many processes compute results of so many files."""
+    if files < MANY_FILES:
+        return 1
+    known = hasattr(os, "sched_getaffinity")
+    return min(JOBS_MAX, len(os.sched_getaffinity(0)) if known else os.cpu_count() or 1)
+
+
+class PartStore(Protocol):
+    """Where parts lie, as `reuse.Store` is."""
+
+    folder: Path | None
+
+    def load(self, name: str) -> bytes | None:
+        """Return the content that was saved under a name, if there is one."""
+
+    def save(self, name: str, body: bytes) -> None:
+        """Keep a content under a name."""
+
+
+Wanted = tuple[object, Callable[[], bytes]]
+"""Values that a part follows from, which JSON can write, and what makes it."""
+
+
+class Parts:
+    """Parts of a board that follow from given values alone, each kept under a digest of these.
+
+    They lie in the folder of results of checks, in one file for each state of the code. What is
+    not there, was cut or belongs elsewhere is made again.
+    """
+
+    def __init__(
+        self, store: PartStore | None = None, code: str = "", jobs: int | None = None
+    ) -> None:
+        """Keep parts of a state of the code in a store.
+
+        `jobs` processes make them, None as many as their number asks for.
+        """
+        self.jobs = jobs
+        self._store = store if store is not None and store.folder is not None else None
+        self._root = code
+        self._found: dict[str, bytes] = {}
+        self._used: dict[str, bytes] = {}
+        self._is_changed = False
+        if self._store is not None:
+            self._load(self._store.load(self._name) or b"")
+
+    @property
+    def _name(self) -> str:
+        return f"{self._root}-board"
+
+    def taken(self, wanted: Sequence[Wanted]) -> list[bytes]:
+        """Return each part, as it is kept or else as it is made; many are made by processes."""
+        if self._store is None:
+            return list(made([make for _, make in wanted], self.jobs))
+        keys = [part_key(known) for known, _ in wanted]
+        missing = {
+            k: make for k, (_, make) in zip(keys, wanted, strict=True) if self.kept(k) is None
+        }
+        for key, part in zip(missing, made(list(missing.values()), self.jobs), strict=True):
+            self.keep(key, part)
+        return [self._used[key] for key in keys]
+
+    def kept(self, key: str) -> bytes | None:
+        """Return the part that is kept under the digest of what it follows from; None without."""
+        if key in self._found:
+            self._used.setdefault(key, self._found[key])
+        return self._used.get(key)
+
+    def keep(self, key: str, part: bytes) -> None:
+        """Keep a part, once `save` is called."""
+        if self._store is not None and self._used.get(key) != part:
+            self._used[key] = part
+            self._is_changed = True
+
+    def _load(self, body: bytes) -> None:
+        head, _, rest = body.partition(b"\n")
+        try:
+            sizes = json.loads(head)
+            ends = list(itertools.accumulate(sizes.values()))
+            if ends and ends[-1] == len(rest):
+                starts = [0, *ends[:-1]]
+                self._found = {k: rest[a:b] for k, a, b in zip(sizes, starts, ends, strict=True)}
+        except (ValueError, TypeError, AttributeError):
+            self._found = {}
+
+    def save(self) -> None:
+        """Keep what this build used, then what earlier ones did, as far as there is room."""
+        if self._store is None or not self._is_changed:
+            return
+        kept, room = {}, PARTS_BYTES_MAX
+        for key, part in (self._used | self._found).items():
+            room -= len(part)
+            if room < 0:
+                break
+            kept[key] = part
+        sizes = json.dumps({key: len(part) for key, part in kept.items()}).encode()
+        self._store.save(self._name, b"\n".join([sizes, b"".join(kept.values())]))
+
+
+def part_key(known: object) -> str:
+    """Return the digest of the values that a part follows from."""
+    return hashlib.sha256(json.dumps(known).encode()).hexdigest()
+
+
+NO_PARTS = Parts()
+PARTS_BYTES_MAX = 240_000_000
+"""Of all parts together: a row has 10 kB, and a file of the store at most 256 MB."""
+
+
+_makers: list[Callable[[], bytes]] = []
+"""Of the process that makes parts: they were there before the processes parted."""
+
+
+def made(
+    makers: list[Callable[[], bytes]], jobs: int | None = None, at_once: int = 25
+) -> Iterator[bytes]:
+    """Yield what is made, in order, by processes where it is much; alone where one is killed."""
+    done, jobs = 0, jobs or jobs_for(len(makers))
+    if jobs > 1:
+        import multiprocessing  # 30 ms that one process does not need
+        from concurrent.futures import ProcessPoolExecutor
+        from concurrent.futures.process import BrokenProcessPool
+
+        if "fork" in multiprocessing.get_all_start_methods():
+            fork = multiprocessing.get_context("fork")
+            _makers[:] = makers
+            try:
+                with ProcessPoolExecutor(jobs, mp_context=fork) as pool:
+                    for one in pool.map(_make, range(len(makers)), chunksize=at_once):
+                        yield one
+                        done += 1
+            except BrokenProcessPool:
+                pass
+            finally:
+                _makers.clear()
+    yield from (make() for make in makers[done:])
+
+
+def _make(number: int) -> bytes:
+    return _makers[number]()

@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from geneb_ci.check.kept import KeptEntry, Miss, Seen, TracedAnswers, outcome_from
+from geneb_ci.check.kept import KeptEntry, Miss, Seen, TracedAnswers, jobs_for, outcome_from
 from geneb_ci.check.place import (
     FILE,
     Against,
@@ -132,19 +132,6 @@ def _prune(folder: Path) -> None:
 
 ENTRIES_MAX = 30_000
 """Results kept in one file: those of this run, then the newest of earlier runs."""
-
-
-MANY_FILES = 100
-"""Files from which several processes are quicker than one: less than a second of work."""
-JOBS_MAX = 16
-
-
-def jobs_for(files: int) -> int:
-    """Return how many processes compute results of so many files."""
-    if files < MANY_FILES:
-        return 1
-    known = hasattr(os, "sched_getaffinity")
-    return min(JOBS_MAX, len(os.sched_getaffinity(0)) if known else os.cpu_count() or 1)
 
 
 class Reuse:

@@ -10,7 +10,7 @@ import click
 from geneb_ci.api import CheckReport
 from geneb_ci.api import check as check_files
 from geneb_ci.api import fix as fix_files
-from geneb_ci.check.reuse import MANY_FILES
+from geneb_ci.check.kept import MANY_FILES
 from geneb_ci.cli.main import echo, is_plain
 from geneb_ci.cli.shared import (
     STDOUT,

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from geneb_ci.audit.trust import Decision
 from geneb_ci.audit.trust_evidence import OFFICIAL_REASON, RepositoryEvidence, reasons, shown_audit
-from geneb_ci.board.rows import Recovered
 from geneb_ci.common.finding import plural
 from geneb_ci.common.types import Authorship, Evidence
 from geneb_ci.publish.difference import (
@@ -32,6 +31,7 @@ from geneb_ci.publish.manifest import Event, Ledger, Manifest
 from geneb_ci.publish.push import SHORT, Published, PublishOutcome
 from geneb_ci.render.plain import visible
 from geneb_ci.render.text import Table, escape
+from geneb_ci.statistics.binary import Recovered
 from geneb_ci.submission.document import Document
 
 

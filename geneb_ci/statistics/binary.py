@@ -314,3 +314,52 @@ def _ideal(classes: Classes, wanted: Triple, rho: int, least: int, most: int) ->
         part * (want - come) for part, want, come in zip(along, wanted, start, strict=True)
     )
     return least + (most - least) * min(1.0, max(0.0, share / length))
+
+
+# More are counted, but not listed: a reader can do nothing with them.
+LISTED_MAX = 100
+# A task of 70,000 sequences has no more tables than this.
+COUNT_MAX = 70_000**2
+
+
+class Recovered(NamedTuple):
+    """What is known of one cell, or of one seed of it."""
+
+    regime: str
+    task: str
+    seed: int | None
+    """None for a regime of one fit."""
+    classes: Classes
+    printed: Triple
+    matrices: int
+    """Number of tables whose scores are the printed ones; 0 where the scores are impossible."""
+    table: BinaryTable | None
+    """The one that comes nearest to what was printed."""
+    tables: tuple[BinaryTable, ...]
+    """All of them, unless there are more than `LISTED_MAX`."""
+
+    @property
+    def scores(self) -> Triple | None:
+        """The metrics of the nearest table."""
+        return scores_of(self.table) if self.table else None
+
+
+def recovered_cell(
+    regime: str, task: str, seed: int | None, classes: Classes, reading: Reading
+) -> Recovered:
+    """Recover the tables of one cell, or of one seed of it."""
+    found: list[TableRun] = []
+    matrices = 0
+    for run in runs(classes, reading):
+        found.append(run)
+        matrices += len(run)
+        if matrices > COUNT_MAX:
+            break
+    listed = (
+        table(classes, run.right, rho) for run in found for rho in range(run.first, run.last + 1, 2)
+    )
+    tables = tuple(listed) if matrices <= LISTED_MAX else ()
+    best = tables[0] if matrices == 1 else None
+    if matrices > 1:
+        best = nearest(classes, reading.value).table
+    return Recovered(regime, task, seed, classes, reading.value, matrices, best, tables)

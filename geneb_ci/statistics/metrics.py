@@ -3,8 +3,11 @@
 import math
 import operator
 import struct
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import array
 
 
 class Triple(NamedTuple):
@@ -256,3 +259,47 @@ def _f1(right: int, both: int) -> float | None:
 def _mean_f1(terms: Sequence[float | None]) -> float:
     present = [term for term in terms if term is not None]
     return math.fsum(present) / len(present)
+
+
+class TaskScores(Mapping[str, float]):
+    """One value a task, as a mapping that keeps them in an array: 8 bytes a score."""
+
+    __slots__ = ("_places", "_values")
+    __hash__ = None  # type: ignore[assignment]  # as of a dict
+
+    def __init__(self, places: Mapping[str, int], values: "array.array[float]") -> None:
+        self._places, self._values = places, values
+
+    @property
+    def numbers(self) -> "array.array[float]":
+        """The values in board order."""
+        return self._values
+
+    def plain(self) -> dict[str, float]:
+        """Return the same as a dict."""
+        return dict(zip(self._places, self._values, strict=True))
+
+    def __getitem__(self, task: str) -> float:
+        return self._values[self._places[task]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mapping) and self.plain() == dict(other)
+
+
+class RowNumbers(NamedTuple):
+    """Numbers that follow from a row's file and the benchmark, of the regimes it is ranked in."""
+
+    scores: Mapping[str, "array.array[float]"]
+    """Regime to the scores of every metric, each task by task in board order."""
+    means: Mapping[str, "array.array[float]"]
+    """Regime to micro, macro and the categories of every metric."""
+    errors: Mapping[str, bytes] = {}
+    """Regime to what `uncertainty` computes of the row alone; empty without diagnostics."""
+    matrices: Mapping[str, Sequence[int]] = {}
+    """Regime of one fit to what `page_data` recovers of the row."""

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import hashlib
 import json
 import os
 import random
@@ -14,16 +15,19 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from geneb_ci.api import build
 from geneb_ci.board import rows, uncertainty
 from geneb_ci.board.board import board_of, entry_maker, page_of, write_page_of
 from geneb_ci.board.columns import Entry
-from geneb_ci.board.rows import NO_PARTS, Parts
+from geneb_ci.board.page_data import row_matrices
+from geneb_ci.board.rows import KeptRows, board_parts
 from geneb_ci.board.site import pages
-from geneb_ci.check import reuse
+from geneb_ci.check import kept
+from geneb_ci.check.kept import Parts
 from geneb_ci.check.reuse import Store
-from geneb_ci.common.config import Layout, find_layout
-from geneb_ci.submission.document import read_document
-from geneb_ci.submission.structure import check_structure
+from geneb_ci.common.config import Layout, benchmark_of, find_layout
+from tests.bench.bench_scale import changed
+from tests.bench.many_rows import write_rows
 from tests.check.test_reuse import damaged, repository
 
 ROWS = 3
@@ -37,31 +41,34 @@ def small(root: Path) -> Path:
     return root
 
 
-def rows_at(root: Path) -> tuple[list[Entry], Layout]:
+def rows_at(root: Path, parts: Parts | None) -> tuple[list[Entry], Layout]:
     """Return the rows of a repository, whatever checks say of them, and its layout."""
     find_layout.cache_clear()
     layout = find_layout(root)
-    made, entries = entry_maker(layout), []
-    for path in sorted((root / "submissions").glob("*.json")):
-        document = read_document(path)
-        submission, _ = check_structure(document.value)
-        assert submission is not None
-        entries.append(made(document, submission, ()))
-    return entries, layout
+    made = entry_maker(layout)
+    seen = [
+        (path, hashlib.sha256(path.read_bytes()).hexdigest())
+        for path in sorted((root / "submissions").glob("*.json"))
+    ]
+    if parts is None:
+        return [made(rows.read_row(one), ()) for one in seen], layout
+    listed = KeptRows(parts, row_matrices, uncertainty.row_errors).read(seen, benchmark_of(layout))
+    return [made(row, ()) for row in listed], layout
 
 
-def computed(root: Path, parts: Parts = NO_PARTS) -> dict[str, bytes]:
+def computed(root: Path, parts: Parts | None = None) -> dict[str, bytes]:
     """Return all files of the board of a repository, as they are made in memory."""
-    entries, layout = rows_at(root)
-    board = board_of(entries, layout, parts=parts)
-    parts.save()
+    entries, layout = rows_at(root, parts)
+    board = board_of(entries, layout)
+    if parts is not None:
+        parts.save()
     return board.files | page_of(entries, board, layout)
 
 
 def built(root: Path, parts: Parts) -> dict[str, bytes]:
     """Return all files of the same board, the page as it lies in a folder after it was written."""
-    entries, layout = rows_at(root)
-    board, out = board_of(entries, layout, parts=parts), root / "out"
+    entries, layout = rows_at(root, parts)
+    board, out = board_of(entries, layout), root / "out"
     models = {entry.submission.model_id for entry in entries}
     for former in (*out.glob("models/*"), *out.glob("badges/*")):
         if former.stem not in models:
@@ -119,12 +126,12 @@ def test_a_warm_build_is_a_cold_one(tmp_path_factory, seed, harm):
     drawn = random.Random(seed)
     root = small(tmp_path_factory.mktemp("repository"))
     store = Store(root / "cache")
-    built(root, Parts(store))
+    built(root, board_parts(store))
     for _ in range(2):
         if harm:
             damaged(root / "cache", drawn)
         edited(root, drawn)
-        assert built(root, Parts(store)) == computed(root)
+        assert built(root, board_parts(store)) == computed(root)
 
 
 def test_only_what_changed_is_made_again(tmp_path, monkeypatch):
@@ -137,35 +144,35 @@ def test_only_what_changed_is_made_again(tmp_path, monkeypatch):
             return plain(*given_)
 
         monkeypatch.setattr(place, name, counted)
-    first = built(root, Parts(store))
+    first = built(root, board_parts(store))
     assert (made.count("row_scores"), made.count("model_page")) == (ROWS * REGIMES, ROWS)
     made.clear()
-    assert built(root, Parts(store)) == first
+    assert built(root, board_parts(store)) == first
     assert made == []
     row = min((root / "submissions").glob("*.json"))
     document = json.loads(row.read_bytes())
     document["meta"]["display"] = "Another"
     row.write_text(json.dumps(document), encoding="utf-8")
-    built(root, Parts(store))
+    built(root, board_parts(store))
     assert (made.count("row_scores"), made.count("model_page")) == (REGIMES, 1)
     made.clear()
     monkeypatch.setattr(rows, "_code", lambda: "other code")
-    built(root, Parts(store))
+    built(root, board_parts(store))
     assert (made.count("row_scores"), made.count("model_page")) == (ROWS * REGIMES, ROWS)
 
 
 def test_a_page_that_was_changed_in_its_folder_is_written_again(tmp_path):
     root, store = small(tmp_path), Store(tmp_path / "cache")
-    first = built(root, Parts(store))
+    first = built(root, board_parts(store))
     pages_ = sorted((root / "out/models").iterdir())
     pages_[0].write_bytes(b"another")
     pages_[1].chmod(0o600)
     pages_[2].unlink()
-    assert built(root, Parts(store)) == first
+    assert built(root, board_parts(store)) == first
     assert pages_[1].stat().st_mode & 0o777 == 0o644
     page = next(iter((root / "out/tasks").iterdir()))
     page.write_bytes(b"")
-    assert built(root, Parts(store)) == first
+    assert built(root, board_parts(store)) == first
 
 
 def test_a_full_disk_changes_no_byte(tmp_path):
@@ -177,7 +184,7 @@ def test_a_full_disk_changes_no_byte(tmp_path):
         with contextlib.suppress(BaseException):
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
-            code = 0 if computed(root, Parts(store)) == expected else 2
+            code = 0 if computed(root, board_parts(store)) == expected else 2
         os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert not any((tmp_path / "cache").iterdir())
@@ -198,33 +205,66 @@ def test_the_digest_of_the_code_covers_templates(tmp_path, monkeypatch):
 
 def test_what_is_kept_is_bounded(tmp_path, monkeypatch):
     store = Store(tmp_path)
-    monkeypatch.setattr(rows, "PARTS_BYTES_MAX", 250)
+    monkeypatch.setattr(kept, "PARTS_BYTES_MAX", 250)
     for number in range(4):
-        parts = Parts(store)
+        parts = board_parts(store)
         assert parts.taken([(number, functools.partial(bytes, [number] * 100))])
         parts.save()
-    kept = Parts(store)._found
-    assert [part[0] for part in kept.values()] == [3, 2]
+    found = board_parts(store)._found
+    assert [part[0] for part in found.values()] == [3, 2]
 
 
 def test_a_file_of_another_shape_is_as_if_it_were_not_there(tmp_path):
     store = Store(tmp_path)
-    name = Parts(store)._name
+    name = board_parts(store)._name
     for body in (b"", b"{}", b"[1]\nab", b'{"a":"b"}\n', b'{"a":2}\nabc', b'{"a":-1,"b":2}\nc'):
         store.save(name, body)
-        assert Parts(store).taken([("known", lambda: b"made")]) == [b"made"]
+        assert board_parts(store).taken([("known", lambda: b"made")]) == [b"made"]
 
 
 def test_processes_make_what_one_makes(tmp_path, monkeypatch):
     wanted = [(number, str(number).encode) for number in range(300)]
     expected = [make() for _, make in wanted]
-    assert Parts(Store(tmp_path)).taken(wanted) == expected
+    assert board_parts(Store(tmp_path)).taken(wanted) == expected
     # One that is killed: what is left is made by this process.
     own = os.getpid()
 
     def made_here() -> bytes:
         return b"200" if os.getpid() == own else os._exit(1)
 
-    monkeypatch.setattr(reuse, "jobs_for", lambda _: 2)
+    monkeypatch.setattr(kept, "jobs_for", lambda _: 2)
     killed = [*wanted[:200], (200, made_here), *wanted[201:]]
-    assert Parts(Store(tmp_path / "other")).taken(killed) == expected
+    assert board_parts(Store(tmp_path / "other")).taken(killed) == expected
+
+
+def test_boards_of_sixty_rows_follow_their_changes(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
+    folder, out = tmp_path / "rows", tmp_path / "out"
+    write_rows(folder, 62)
+    former = sorted(folder.iterdir())[60:]
+    for path in former:
+        path.rename(tmp_path / path.name)
+
+    def same() -> None:
+        """Build on what is kept, and compare with a build that keeps nothing."""
+        cold = tmp_path / "cold"
+        shutil.rmtree(cold, ignore_errors=True)
+        build(folder, out=out, jobs=2)
+        build(folder, out=cold, cache=False, jobs=1)
+        gone = {path.stem for path in former} - {path.stem for path in folder.iterdir()}
+        written = {str(one.relative_to(out)): one for one in out.rglob("*") if one.is_file()}
+        expected = {str(one.relative_to(cold)): one for one in cold.rglob("*") if one.is_file()}
+        left = [f"models/{name}.html" for name in gone] + [f"badges/{name}.svg" for name in gone]
+        assert set(written) - set(left) == set(expected)
+        for name, path in expected.items():
+            assert written[name].read_bytes() == path.read_bytes(), name
+
+    same()
+    changed(folder / "model-00045.json")
+    same()
+    for path in former:
+        (tmp_path / path.name).rename(path)
+    same()
+    former[1].unlink()
+    same()

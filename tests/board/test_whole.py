@@ -6,6 +6,7 @@ board says may change unseen. `pytest --update-golden` writes the file anew: rea
 
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +114,7 @@ def rounded(value: Any) -> Any:
     """Round what depends on the order of a sum: the tenth decimal of a figure is nobody's."""
     if isinstance(value, float) and math.isfinite(value):
         return round(value, 10) + 0.0
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {key: rounded(one) for key, one in value.items()}
     return [rounded(one) for one in value] if isinstance(value, list | tuple) else value
 

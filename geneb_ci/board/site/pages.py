@@ -108,12 +108,16 @@ def model_pages(site: Site) -> Iterator[MadeLater]:
         yield path, ["badge", badge], functools.partial(Page, path, "badge.svg", content)
 
 
+_BY_DIGEST = {"submission", "shared", "numbers"}
+"""What of an entry the digest of its file stands for, or no page of a model shows."""
+
+
 def _known_of(entry: Entry, site: Site) -> list[Any]:
     """Return what a model's page says of a row: its file's digest stands for what that has."""
     model, regimes = entry.submission.model_id, site.benchmark.regimes
     registered = site.registry.raw(model)
     names = (one.name for one in dataclasses.fields(entry))
-    own = {name: getattr(entry, name) for name in names if name not in {"submission", "shared"}}
+    own = {name: getattr(entry, name) for name in names if name not in _BY_DIGEST}
     columns = (MACRO, MICRO, *site.benchmark.category_order)
     repository = RepositoryLinks(site.layout, site.built.commit)
     return [
