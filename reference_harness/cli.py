@@ -127,7 +127,7 @@ def cli(ctx: click.Context, program: str | None) -> None:
 )
 @click.option(
     "--format-version",
-    type=click.Choice(["1.2", "1.1", "1.0"]),
+    type=click.Choice(["1.2", "1.1", "1.0"], case_sensitive=False),
     help="Format of the submission; default: 1.2 with --receipt, else 1.1.",
 )
 @click.option("--model-id", help="Id of the row; default: derived from the model.")
@@ -146,7 +146,7 @@ def cli(ctx: click.Context, program: str | None) -> None:
 )
 @click.option(
     "--batching",
-    type=click.Choice(["budget", "exact", "file"]),
+    type=click.Choice(["budget", "exact", "file"], case_sensitive=False),
     default="budget",
     show_default=True,
     help="budget: sorted by length; exact: equal lengths only, bitwise "
@@ -183,7 +183,7 @@ def cli(ctx: click.Context, program: str | None) -> None:
 )
 @click.option(
     "--engine",
-    type=click.Choice(["local", "ray"]),
+    type=click.Choice(["local", "ray"], case_sensitive=False),
     default="local",
     show_default=True,
     help="Where the work is done: on this machine, or on a Ray cluster.",

@@ -113,7 +113,7 @@ def stage(folder: Path, out: Path, definition: Path | None) -> None:
 @click.option(
     "--format",
     "shape",
-    type=click.Choice(["text", "json"]),
+    type=click.Choice(["text", "json"], case_sensitive=False),
     default="text",
     show_default=True,
     help="What to print.",

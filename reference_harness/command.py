@@ -17,7 +17,7 @@ from .embedder import EmbedderSpec
 from .engine import Engine
 from .engine.local import default_workers
 from .engine.machine import LocalEngine
-from .errors import OptionError
+from .errors import OptionError, known_name, unknown_name
 from .extractors_cli import budget_of
 from .facts import ExtractorFacts
 from .files import dumps_tables, write_bytes, write_json
@@ -25,7 +25,7 @@ from .keywords import is_compiled, keywords, texts
 from .record import RunRecord
 from .replace import refuse_loss
 from .run import run
-from .settings import Settings, missing
+from .settings import Settings, missing, task_names
 from .state import State
 from .text import first_and_more, plural
 
@@ -58,15 +58,15 @@ def run_command(options: dict[str, Any], place: Place) -> None:
     # 2. Benchmark and data.
     bench = _benchmark(options)
     source = data.Folder(options["data"], bench) if options["data"] else data.MiniSource()
-    regimes = _names(options["regimes"])
-    if unknown := [name for name in regimes if name not in bench.regimes]:
-        msg = f"--regimes {unknown[0]!r}: {bench.name} has {', '.join(bench.regimes)}"
-        raise OptionError(msg)
+    regimes = [
+        known_name(f"--regimes {name!r}", name, tuple(bench.regimes))
+        for name in _names(options["regimes"])
+    ]
+    tasks = task_names([name for one in options["tasks"] for name in _names(one)], bench)
     # 3. The extractor, which may take minutes to load.
     given = texts(options["options"], "--option")
     spec = _spec(options, given)
     probe_device = _probe_device(options)
-    tasks = tuple(name for one in options["tasks"] for name in _names(one))
     asked = set(tasks) or source.available()
     planned = sum(task.id in asked & source.available() for task in bench.tasks)
     listener = place.listeners(planned, place.label)
@@ -226,16 +226,14 @@ def _declare(facts: ExtractorFacts, said: dict[str, str]) -> None:
     """Add what the user declares to the description; it cannot override the extractor."""
     for key, value in said.items():
         part, name = ("model", "kind") if key == "source" else ("embedding", key)
-        if key not in (*_EMBEDDING, "source"):
-            msg = f"--declare {key}: expected one of {', '.join(_EMBEDDING)}, source"
-            raise OptionError(msg)
+        if key not in (keys := (*_EMBEDDING, "source")):
+            raise unknown_name(f"--declare {key}", key, keys)
         if (own := facts.description[part][name]) != submission.UNDECLARED:
             msg = f"--declare {key}={value}: the extractor declares {own!r}"
             raise OptionError(msg)
         allowed = _WORDS.get(key)
         if allowed and value not in allowed:
-            msg = f"--declare {key}={value}: expected one of {', '.join(allowed)}"
-            raise OptionError(msg)
+            raise unknown_name(f"--declare {key}={value}", value, tuple(allowed))
         if key == "max_length" and not re.fullmatch(r"none|[1-9]\d{0,8}", value):
             msg = f"--declare max_length={value}: expected a number of tokens, or none"
             raise OptionError(msg)

@@ -12,6 +12,7 @@ from .data import Folder
 from .errors import DataError, OptionError
 from .files import git_blob, sha256
 from .manifest import NAME, FileFacts, Manifest, TaskFacts
+from .settings import task_names
 
 if TYPE_CHECKING:
     from huggingface_hub import RepoFile
@@ -39,11 +40,7 @@ def pull(
     if not COMMIT.fullmatch(commit):
         msg = f"revision {commit!r}: expected the 40 hex digits of a commit"
         raise OptionError(msg)
-    known = {task.id for task in benchmark.tasks}
-    if unknown := sorted(set(tasks) - known):
-        msg = f"task {unknown[0]!r}: {benchmark.name} has no such task"
-        raise OptionError(msg)
-    patterns = [f"tasks/{one}/*" for one in tasks] or ["tasks/*"]
+    patterns = [f"tasks/{one}/*" for one in task_names(tasks, benchmark)] or ["tasks/*"]
     _fetch(benchmark.dataset.repo_id, commit, folder, patterns, endpoint)
     # Delete an older manifest, which does not describe the new files.
     (folder / NAME).unlink(missing_ok=True)

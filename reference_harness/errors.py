@@ -1,7 +1,13 @@
 """Errors of the harness; the command line shows them without a traceback."""
 
+from collections.abc import Sequence
+
 FAULTS_SHOWN = 10
 """Errors that one message lists; the rest is counted."""
+NAMES_SHOWN = 30
+"""Names of a list that one message shows whole."""
+NAMES_OF_MANY = 5
+"""Names of a longer list that a message shows; the rest is counted."""
 
 
 class HarnessError(Exception):
@@ -10,6 +16,35 @@ class HarnessError(Exception):
 
 class OptionError(HarnessError):
     """Contradictory options, or an option that names something that does not exist."""
+
+
+def known_name(lead: str, name: str, known: Sequence[str]) -> str:
+    """Return the known name that is meant by `name`: letter case does not matter.
+
+    Raises OptionError, as `unknown_name` returns it.
+    """
+    if name in known:
+        return name
+    found = [one for one in known if one.casefold() == name.casefold()]
+    if len(found) != 1:
+        raise unknown_name(lead, name, known)
+    return found[0]
+
+
+def unknown_name(lead: str, name: str, known: Sequence[str]) -> OptionError:
+    """Return the error for a name that does not exist: what there is, and which is the nearest.
+
+    `lead` begins the message.
+    """
+    import difflib  # for an error alone
+
+    folded = {one.casefold(): one for one in known}
+    close = difflib.get_close_matches(name.casefold(), folded, n=1)
+    some = known if len(known) <= NAMES_SHOWN else known[:NAMES_OF_MANY]
+    shown = ", ".join(some)
+    more = f" and {len(known) - len(some)} more" if len(some) < len(known) else ""
+    hint = f"; did you mean {folded[close[0]]!r}?" if close else ""
+    return OptionError(f"{lead}: expected one of {shown}{more}{hint}")
 
 
 class DataError(HarnessError):

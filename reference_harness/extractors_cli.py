@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .errors import OptionError, known_name
 from .extractors import BUILTINS
 
 if TYPE_CHECKING:
@@ -71,10 +72,11 @@ def digest(name: str) -> None:
     """Print path, class and digest of the built-in extractor NAME, as submissions have them."""
     from .loading import built_in  # numpy, after worker threads are set
 
-    known = name.removeprefix("builtin:")
-    if known not in BUILTINS:
-        msg = f"no built-in extractor {name!r}; there are {', '.join(BUILTINS)}"
-        raise click.UsageError(msg)
+    asked = name.removeprefix("builtin:")
+    try:
+        known = known_name(f"no built-in extractor {name!r}", asked, tuple(BUILTINS))
+    except OptionError as error:
+        raise click.UsageError(str(error)) from error
     click.echo(json.dumps(built_in(known)._asdict()))
 
 
@@ -106,7 +108,7 @@ def digest(name: str) -> None:
 )
 @click.option(
     "--batching",
-    type=click.Choice(["budget", "exact", "file"]),
+    type=click.Choice(["budget", "exact", "file"], case_sensitive=False),
     default="budget",
     show_default=True,
     help="Batches that the full check repeats, as in `run`.",

@@ -122,10 +122,13 @@ def locate(spec: str, folder: str | Path | None = None) -> Path:
 def _locate(spec: str, folder: str | Path | None) -> tuple[str, str, Path]:
     module, colon, class_name = spec.rpartition(":")
     if not colon or not module or not class_name.isidentifier():
-        known = ", ".join(BUILTINS)
+        import difflib  # for an error alone
+
+        close = difflib.get_close_matches(spec.casefold(), BUILTINS, n=1)
+        hint = f"did you mean {close[0]!r}? Or " if close else ""
         msg = (
-            f"extractor {spec!r} is neither a built-in ({known}) nor MODULE:CLASS: "
-            "write for example submissions/extractors/mine.py:MyExtractor"
+            f"extractor {spec!r} is neither a built-in ({', '.join(BUILTINS)}) nor MODULE:CLASS: "
+            f"{hint}write for example submissions/extractors/mine.py:MyExtractor"
         )
         raise ExtractorError(msg)
     if module.endswith(".py"):

@@ -114,7 +114,7 @@ def _read(path: Path, names: tuple[str, ...]) -> "tuple[dict[str, Any], Mapping[
     """Return a submission, and what its receipt says of these tasks. Raises OptionError."""
     import json  # see cli.py
 
-    from .errors import OptionError
+    from .errors import OptionError, known_name
     from .files import read_bounded
     from .receipt.scoring import tasks_said
 
@@ -125,7 +125,6 @@ def _read(path: Path, names: tuple[str, ...]) -> "tuple[dict[str, Any], Mapping[
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         msg = f"{path}: no submission with a receipt: {error}"
         raise OptionError(msg) from error
-    if unknown := [name for name in names if name not in said]:
-        msg = f"--tasks {unknown[0]}: the receipt has no such task"
-        raise OptionError(msg)
-    return document, {name: said[name] for name in names}
+    lead = "--tasks {}: the receipt has no such task"
+    known = [known_name(lead.format(name), name, tuple(said)) for name in names]
+    return document, {name: said[name] for name in known}

@@ -12,7 +12,7 @@ from . import environment, noise
 from .benchmark import Benchmark
 from .data import Source
 from .engine.local import Pool, default_workers
-from .errors import DataError, OptionError
+from .errors import DataError
 from .files import sha256
 from .further import FurtherFiles
 from .matrix import open_matrix
@@ -21,6 +21,7 @@ from .record import BenchmarkRef, DatasetRef, LibraryRef
 from .rescore_input import given_by, part_of
 from .rescore_job import Based, BaseJob, Copied, CopyJob, TaskPart
 from .rescored import Copy, NoiseRef, Rescored, RescoredRegime, RescoredTask
+from .settings import unknown_task
 from .tasks import Labels, TaskData, sequence_digests
 
 COPIES = 16
@@ -68,8 +69,7 @@ def distinct(benchmark: Benchmark, source: Source, tasks: tuple[str, ...]) -> li
 def load(benchmark: Benchmark, source: Source, task_id: str) -> TaskData:
     """Return the data of a task by its id."""
     if task_id not in {task.id for task in benchmark.tasks}:
-        msg = f"task {task_id!r}: {benchmark.name} has no such task"
-        raise OptionError(msg)
+        raise unknown_task(task_id, benchmark)
     if task_id not in source.available():
         raise DataError([f"task {task_id}: the data folder has no file of it"])
     return source.load(benchmark.task(task_id))

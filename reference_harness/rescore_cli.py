@@ -88,7 +88,7 @@ def sequences(**options: Any) -> None:
 @click.option(
     "--noise",
     "dtype",
-    type=click.Choice(_DTYPES),
+    type=click.Choice(_DTYPES, case_sensitive=False),
     required=True,
     help="Dtype the embeddings were computed in: its rounding is the noise of the copies.",
 )
@@ -211,14 +211,13 @@ def fresh(**options: Any) -> None:
     A CSV file with the columns task, label and sequence, as `geneb-ci audit fresh` reads it.
     """
     from . import mini  # NumPy: see cli.py
-    from .errors import OptionError
+    from .errors import OptionError, known_name
     from .files import write_bytes
 
     by_id = {task.id: task for task in mini.TASKS}
-    names = names_of(options["tasks"]) if options["tasks"] else tuple(by_id)
-    if unknown := [name for name in names if name not in by_id]:
-        msg = f"task {unknown[0]!r}: GENEB-mini has no such task"
-        raise OptionError(msg)
+    asked = names_of(options["tasks"]) if options["tasks"] else tuple(by_id)
+    lead = "task {!r}: GENEB-mini has no such task"
+    names = [known_name(lead.format(name), name, tuple(by_id)) for name in asked]
     if options["seed"] == mini.SEED:
         msg = f"--seed {mini.SEED} makes the public sequences: pass another one"
         raise OptionError(msg)

@@ -1,5 +1,6 @@
 """Settings of a run, and how the record and the cache store them."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from .benchmark import Benchmark, Task
 from .data import Source
 from .embed import BATCHING, Batching
 from .engine.local import default_workers
-from .errors import DataError, OptionError
+from .errors import DataError, OptionError, known_name, unknown_name
 from .facts import ExtractorFacts
 from .record import (
     BatchingRef,
@@ -75,6 +76,24 @@ def missing(settings: Settings) -> list[Missing]:
     ]
 
 
+def task_names(names: Iterable[str], benchmark: Benchmark) -> tuple[str, ...]:
+    """Return names of tasks as the benchmark writes them: letter case does not matter.
+
+    Raises OptionError for a task that it does not have.
+    """
+    known = [task.id for task in benchmark.tasks]
+    return tuple(known_name(_no_task(name, benchmark), name, known) for name in names)
+
+
+def unknown_task(name: str, benchmark: Benchmark) -> OptionError:
+    """Return the error for a task that a benchmark does not have."""
+    return unknown_name(_no_task(name, benchmark), name, [task.id for task in benchmark.tasks])
+
+
+def _no_task(name: str, benchmark: Benchmark) -> str:
+    return f"task {name!r}: {benchmark.name} has no such task"
+
+
 def tasks_to_run(settings: Settings) -> list[Task]:
     """Return the tasks of this run, in the benchmark's order.
 
@@ -85,8 +104,7 @@ def tasks_to_run(settings: Settings) -> list[Task]:
     here = settings.source.available()
     for task_id in settings.tasks:
         if task_id not in known:
-            msg = f"task {task_id!r}: {settings.benchmark.name} has no such task"
-            raise OptionError(msg)
+            raise unknown_task(task_id, settings.benchmark)
         if task_id not in here:
             raise DataError([f"task {task_id}: the data folder has no file of it"])
     wanted = set(settings.tasks) or here

@@ -15,7 +15,7 @@ from geneb_ci.board.diagnostics.shape import Diagnostics
 from geneb_ci.board.rows import DIAGNOSTICS, RECOMMENDATIONS, TYPES
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.files import NotReadable, lies_there, read_regular
-from geneb_ci.common.finding import near, quoted
+from geneb_ci.common.finding import known_name, near, quoted
 from geneb_ci.common.types import (
     EVIDENCE_ORDER,
     Count,
@@ -189,7 +189,7 @@ def exact_need(
 
 
 def _exact(name: str, names: Sequence[str], what: str) -> str:
-    found = next((one for one in names if one.casefold() == name.casefold()), None)
+    found = known_name(name, names)
     if found is None:
         raise UsageProblem(
             f"{quoted(name)} is not a {what} of the benchmark{near(name, list(names))}",

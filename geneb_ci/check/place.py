@@ -16,6 +16,7 @@ from geneb_ci.check.rule import Policy
 from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK, Finder, Layout, benchmark_of, official_files
 from geneb_ci.common.errors import UsageProblem
+from geneb_ci.common.finding import near
 from geneb_ci.common.shipped import read_shipped
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.statistics.reference import cell_names
@@ -166,15 +167,15 @@ class Against:
 
 def against_of(value: str | None, find: Finder) -> Against | None:
     """Return the rows that `--against` names. Raises UsageProblem if there is no such folder."""
-    if value == "none":
+    if value is not None and value.casefold() == "none":
         return None
-    if value is None or value == "shipped":
+    if value is None or value.casefold() == "shipped":
         return Against(shipped=True, only_shipped=value is not None)
     folder = Path(value)
     if not is_folder(folder):
-        raise UsageProblem(
-            f"--against {value}: no such folder", 'pass a folder, "shipped" or "none"'
-        )
+        hint = near(value, ["shipped", "none"])
+        fix = 'pass a folder, "shipped" or "none"'
+        raise UsageProblem(f"--against {value}: no such folder{hint}", fix)
     layout = find(folder.resolve())
     is_root = layout.root == folder.resolve() and layout.submissions is not None
     return Against(folder=layout.submissions if is_root else folder)

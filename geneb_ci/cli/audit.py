@@ -270,7 +270,7 @@ _RENDER = {"text": verification_text, "json": verification_json}
 )
 @click.option(
     "--evidence",
-    type=click.Choice(list(map(str, EVIDENCE_ORDER[1:]))),
+    type=click.Choice(list(map(str, EVIDENCE_ORDER[1:])), case_sensitive=False),
     help="Least evidence of each submission, by all records of the repository.",
 )
 @format_option(_RENDER)

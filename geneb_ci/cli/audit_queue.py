@@ -317,7 +317,7 @@ def exit_of(ended: Sequence[AuditEnd]) -> Exit:
 )
 @click.option(
     "--engine",
-    type=click.Choice(["local", "ray"]),
+    type=click.Choice(["local", "ray"], case_sensitive=False),
     default="local",
     show_default=True,
     help="Where audits run: on this machine, or on a Ray cluster.",

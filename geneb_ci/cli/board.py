@@ -28,7 +28,7 @@ from geneb_ci.cli.shared import (
     write,
 )
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
-from geneb_ci.common.finding import Severity, first_and_more, plural, quoted
+from geneb_ci.common.finding import Severity, first_and_more, known_name, near, plural, quoted
 from geneb_ci.render.rows import (
     MATRICES_WRITERS,
     LabelRow,
@@ -285,11 +285,13 @@ def matrices_command(file: Path, regime: str, format_: str, output: str) -> int:
         raise NothingChecked(
             f"{file}: {reason or _not_a_submission(context.document)}", FileKind.SUBMISSION.fix
         )
-    if regime not in context.benchmark.regimes:
+    regimes = list(context.benchmark.regimes)
+    if (named := known_name(regime, regimes)) is None:
         raise UsageProblem(
-            f"{quoted(regime)} is not a regime of {context.benchmark.name}",
-            f"use one of {', '.join(context.benchmark.regimes)}",
+            f"{quoted(regime)} is not a regime of {context.benchmark.name}{near(regime, regimes)}",
+            f"use one of {', '.join(regimes)}",
         )
+    regime = named
     cells = list(recovered(context, regime))
     if not cells:
         raise NothingChecked(

@@ -88,7 +88,7 @@ STALE_MAX = 10
 @report_options
 @click.option(
     "--engine",
-    type=click.Choice(["models", "jsonschema"]),
+    type=click.Choice(["models", "jsonschema"], case_sensitive=False),
     default="models",
     show_default=True,
     help="Check the structure with the typed models, or with the published schemas.",

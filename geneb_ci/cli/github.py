@@ -116,7 +116,7 @@ def _say(text: str) -> None:
 )
 @click.option(
     "--health",
-    type=click.Choice(("success", "failure")),
+    type=click.Choice(("success", "failure"), case_sensitive=False),
     help="Instead of a verdict, write the result of the health check: one issue.",
 )
 @click.option("--run", default="", metavar="URL", help="The run that found it.")

@@ -25,7 +25,7 @@ from geneb_ci.common.errors import (
     unwritable,
 )
 from geneb_ci.common.files import write_whole
-from geneb_ci.common.finding import near, plural, quoted
+from geneb_ci.common.finding import known_name, near, plural, quoted
 from geneb_ci.models.entry import ModelEntry, ReadEntry, addresses
 from geneb_ci.models.registry import TERMS, ModelRegistry, in_words
 from geneb_ci.render.plain import visible
@@ -45,7 +45,7 @@ def registry() -> ModelRegistry:
 
 def required(found: ModelRegistry, model_id: str) -> ReadEntry:
     """Return the entry of a model. Raises NothingChecked where there is none."""
-    entry = found.entry(model_id)
+    entry = found.entry(model_id) or found.entry(known_name(model_id, found) or model_id)
     if entry is None:
         raise NothingChecked(
             f"the model registry has no entry for {quoted(model_id)}{near(model_id, list(found))}",

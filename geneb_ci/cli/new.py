@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, get_args
 import click
 
 from geneb_ci.audit.weights import CONFIG_MAX, PATTERNS, file_sha256
+from geneb_ci.check.rules.identity import refuse_bad_id
 from geneb_ci.cli.shared import row_width
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import MachineFault, NothingChecked, UsageProblem
@@ -37,7 +38,7 @@ from geneb_ci.models.scaffold import (
     word,
 )
 from geneb_ci.render.text import fitted
-from geneb_ci.submission.names import LINE_MAX, MODEL_ID_PATTERN, PARAMS_MAX
+from geneb_ci.submission.names import LINE_MAX, PARAMS_MAX
 
 FILES_MAX = 200
 """Files beside the weights; a repository of checkpoints has more, and is then not one model."""
@@ -86,7 +87,8 @@ class LineType(click.ParamType[str]):
 
 
 _LINE, _LENGTH = LineType(), LengthType()
-_POOLINGS = click.Choice(get_args(Pooling))
+_DTYPES = click.Choice(get_args(Dtype), case_sensitive=False)
+_POOLINGS = click.Choice(get_args(Pooling), case_sensitive=False)
 _COUNT = click.IntRange(0, PARAMS_MAX)
 
 
@@ -97,7 +99,7 @@ _COUNT = click.IntRange(0, PARAMS_MAX)
 @click.option("--display", type=_LINE, help="Name on the board; default: the same.")
 @click.option("--pooling", type=_POOLINGS, help="How the states of tokens become one vector.")
 @click.option("--max-length", type=_LENGTH, help="Tokens at which input is cut.")
-@click.option("--dtype", type=click.Choice(get_args(Dtype)), help="Default: that of the weights.")
+@click.option("--dtype", type=_DTYPES, help="Default: that of the weights.")
 @click.option("--params", type=_COUNT, help="Number of parameters.")
 @click.option("--licence", type=_LINE, help="Licence of the weights, or unknown.")
 @click.option("--training-data", type=_LINE, help="What the model was trained on.")
@@ -127,6 +129,8 @@ def new_command(
     and no code of the repository is run. What it does not say is asked; without a terminal, the
     options that are missing are named at once.
     """
+    if given["model_id"] is not None:
+        refuse_bad_id(str(given["model_id"]))
     layout = find_layout(Path.cwd())
     folders = _folders(layout)
     model = hub_model(repository, revision)
@@ -308,8 +312,7 @@ def _answers(model: HubModel, given: Mapping[str, object]) -> OwnFacts:
     for one in QUESTIONS:
         if found.get(one.name) is None:
             found[one.name] = click.prompt(one.prompt, type=one.type, default=one.default, err=True)
-    if not re.fullmatch(MODEL_ID_PATTERN, model_id):
-        raise UsageProblem(f"--model-id {quoted(model_id)} is no name of a file", "use letters")
+    refuse_bad_id(model_id)
     if found["max_length"] == NONE:
         found["max_length"] = None
     if found["licence"] == UNKNOWN:

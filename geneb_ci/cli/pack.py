@@ -15,6 +15,7 @@ from typing import Any, TypeGuard
 
 import click
 
+from geneb_ci.check.rules.identity import refuse_bad_id
 from geneb_ci.cli.main import echo
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.config import benchmark_of, find_layout
@@ -210,6 +211,8 @@ def pack_command(
     with MCC, accuracy and macro-F1. What is missing, duplicate or unusable is listed; the
     submission is written without it, and the exit code is 11.
     """
+    if model_id is not None:
+        refuse_bad_id(model_id)
     place = results_in(folder)
     logs = sorted(path for path in place.glob("*.json") if path.name != MODEL_META)
     if not logs:

@@ -27,7 +27,7 @@ from geneb_ci.cli.repository import (
 from geneb_ci.cli.shared import FOLDER, STDOUT, Output, format_option, row_width, write
 from geneb_ci.common.config import Layout, benchmark_of
 from geneb_ci.common.errors import Exit, UsageProblem
-from geneb_ci.common.finding import near, plural, quoted
+from geneb_ci.common.finding import known_name, near, plural, quoted
 from geneb_ci.publish.comparison import replay
 from geneb_ci.publish.difference import BOARD, file_changes, look, models_of, row_changes
 from geneb_ci.publish.faults import HubRefused
@@ -212,7 +212,13 @@ NEEDS = {
 
 @click.command()
 @FOLDER
-@click.option("--to", "format_", required=True, type=click.Choice(FORMATS), help="Format.")
+@click.option(
+    "--to",
+    "format_",
+    required=True,
+    type=click.Choice(FORMATS, case_sensitive=False),
+    help="Format.",
+)
 @click.option(
     "--out",
     required=True,
@@ -256,7 +262,8 @@ def export_command(
     layout = layout_of(folder, "export FOLDER --to FORMAT --out DIR")
     given = _tokens(tokens, format_)
     _refuse_early(format_, out, data, layout, when)
-    _require_models((*models, *given), folder or layout.root)
+    models = _models_of(models, folder or layout.root)
+    given = dict(zip(_models_of(given, folder or layout.root), given.values(), strict=True))
     loaded = load(folder, "nothing was exported", "export FOLDER --to FORMAT --out DIR")
     if not isinstance(loaded, Loaded):
         return loaded
@@ -346,12 +353,18 @@ def _chosen(site: Site, models: tuple[str, ...]) -> Site:
     return replace(site, entries=tuple(kept))
 
 
-def _require_models(names: Iterable[str], folder: Path) -> None:
-    """Raise UsageProblem for a model that has no file; a file is named after its model."""
-    known = {path.stem for path in files_of([folder])}
+def _models_of(names: Iterable[str], folder: Path) -> tuple[str, ...]:
+    """Return names of models as their files have them: letter case does not matter.
+
+    Raises UsageProblem for a model that has no file; a file is named after its model.
+    """
+    known = sorted({path.stem for path in files_of([folder])})
+    found = []
     for name in names:
-        if name not in known:
+        if (one := known_name(name, known)) is None:
             raise UsageProblem(
-                f"{quoted(name)} is not a model of FOLDER{near(name, sorted(known))}",
+                f"{quoted(name)} is not a model of FOLDER{near(name, known)}",
                 "`geneb-ci label` lists them",
             )
+        found.append(one)
+    return tuple(found)

@@ -147,7 +147,7 @@ def _sample(named: Named) -> Sample:
 @click.argument("receipts", metavar=f"{_WORD} {_WORD}", nargs=-1)
 @click.option(
     "--of",
-    type=click.Choice(list(_SETS)),
+    type=click.Choice(list(_SETS), case_sensitive=False),
     default="record",
     show_default=True,
     help="Predictions of the scores of record, or the canonical ones.",

@@ -17,7 +17,7 @@ from geneb_ci.board.advice import (
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS, extra_at_hand
 from geneb_ci.cli.shared import FOLDER, STDOUT, Output, format_option, watch_checks, width, write
 from geneb_ci.common.errors import Exit, GenebError, UsageProblem
-from geneb_ci.common.finding import quoted
+from geneb_ci.common.finding import known_name, near, quoted
 from geneb_ci.common.types import EVIDENCE_ORDER
 from geneb_ci.render.advice import ADVICE_WRITERS, FIGURE_WRITERS
 
@@ -43,7 +43,7 @@ TERMINAL = 80
 )
 @click.option(
     "--evidence",
-    type=click.Choice(list(map(str, EVIDENCE_ORDER[1:]))),
+    type=click.Choice(list(map(str, EVIDENCE_ORDER[1:])), case_sensitive=False),
     help="Minimum evidence for the scores.",
 )
 @click.option(
@@ -97,7 +97,7 @@ def recommend_command(
 @FOLDER
 @click.option(
     "--scope",
-    type=click.Choice(["paper", "board", "exclusions"]),
+    type=click.Choice(["paper", "board", "exclusions"], case_sensitive=False),
     default="paper",
     show_default=True,
     help="Rows and parameter counts: of the paper, of the board, or of the paper without rows "
@@ -138,14 +138,11 @@ def findings_command(
     if isinstance(values, Exit):
         return values
     regimes = list(values[LEADERBOARD]["data"])
-    kinds = [kind for kind in kinds_of(regimes) if name in {None, kind.id}]
-    if not kinds:
-        known = dict.fromkeys(kind.id for kind in kinds_of(regimes))
-        raise UsageProblem(
-            f"{quoted(str(name))} is not a figure", f"name one of {', '.join(known)}"
-        )
+    known = list(dict.fromkeys(kind.id for kind in kinds_of(regimes)))
+    named = None if name is None else _exact(name, known, "figure", ", ".join(known))
+    kinds = [kind for kind in kinds_of(regimes) if named in {None, kind.id}]
     rows = figure_rows(values, scope)  # type: ignore[arg-type]  # click offers the scopes alone
-    _check_models(exclude, values)
+    exclude = _models_of(exclude, values)
     found: list[Figure] = []
     for kind in kinds:
         used = _parameters(settings, kind, regimes)
@@ -154,12 +151,21 @@ def findings_command(
     return Exit.CLEAN
 
 
-def _check_models(exclude: tuple[str, ...], values: dict[str, dict[str, Any]]) -> None:
+def _models_of(exclude: tuple[str, ...], values: dict[str, dict[str, Any]]) -> tuple[str, ...]:
+    """Return names of models as the board writes them. Raises UsageProblem for an unknown one."""
     rows = (row for own in values[LEADERBOARD]["data"].values() for row in own)
-    known = {row["model"] for row in rows}
-    for model in exclude:
-        if model not in known:
-            raise UsageProblem(f"{quoted(model)} is not a model of the board", "`label` lists them")
+    known = sorted({row["model"] for row in rows})
+    return tuple(_exact(one, known, "model of the board", "those of `label`") for one in exclude)
+
+
+def _exact(name: str, known: list[str], what: str, there: str) -> str:
+    """Return a known name: letter case does not matter. Raises UsageProblem for an unknown one."""
+    found = known_name(name, known)
+    if found is None:
+        raise UsageProblem(
+            f"{quoted(name)} is not a {what}{near(name, known)}", f"name one of {there}"
+        )
+    return found
 
 
 def _parameters(
@@ -168,18 +174,12 @@ def _parameters(
     """Return the parameters that were set. Raises UsageProblem for one that does not exist."""
     found: dict[str, Value] = {}
     for setting in settings:
-        key, _, text = setting.partition("=")
-        if key not in kind.defaults:
-            raise UsageProblem(
-                f"{quoted(key)} is not a parameter of {kind.id}",
-                f"set one of {', '.join(kind.defaults)}, as NAME=VALUE",
-            )
+        word, _, text = setting.partition("=")
+        parameters = f"{', '.join(kind.defaults)}, as NAME=VALUE"
+        key = _exact(word, list(kind.defaults), f"parameter of {kind.id}", parameters)
         if isinstance(kind.defaults[key], str):
-            if kind.defaults[key] in regimes and text not in regimes:
-                raise UsageProblem(
-                    f"{quoted(text)} is not a regime of the benchmark",
-                    f"name one of {', '.join(regimes)}",
-                )
+            if kind.defaults[key] in regimes:
+                text = _exact(text, regimes, "regime of the benchmark", ", ".join(regimes))
             found[key] = text
             continue
         try:

@@ -14,7 +14,7 @@ from geneb_ci.cli.main import echo
 from geneb_ci.cli.shared import PARAGRAPH, exit_code, row_width, watch_build, watch_checks, width
 from geneb_ci.common.config import Layout, LayoutKind, find_layout
 from geneb_ci.common.errors import Exit, UsageProblem
-from geneb_ci.common.finding import near
+from geneb_ci.common.finding import known_name, near
 from geneb_ci.publish.generation import Generation, generate
 from geneb_ci.publish.git import BadRepository, GitRepository, repository_at
 from geneb_ci.publish.ledger import ledger
@@ -107,7 +107,12 @@ def tell(model: str) -> None:
     found, no_history = _history()
     events = list(story(found, model, width(widest=PARAGRAPH)))
     if why is None and not events:
-        raise _unknown(model, layout, models_of(found))
+        here = [path.stem for path in files_in(layout.submissions)] if layout.submissions else []
+        known = [*here, *models_of(found)]
+        if (meant := known_name(model, known)) not in {None, model}:
+            tell(str(meant))
+            return
+        raise _unknown(model, layout, known)
     first, *others = why or [_GONE]
     click.echo(f"{click.style(model, bold=True)}  {escape(first)}")
     for line in others:
@@ -126,8 +131,7 @@ def _unknown(name: str, layout: Layout, models: list[str]) -> UsageProblem:
             "`geneb-ci rules` lists the rules; to explain a model, run this in a clone of the "
             "repository with its submission (submissions/ and schemas/benchmark.json)",
         )
-    here = [path.stem for path in files_in(layout.submissions)] if layout.submissions else []
-    known = [*BY_ID, *here, *models]
+    known = [*BY_ID, *models]
     stem = Path(name).stem if name.endswith(".json") else ""
     if stem in known:
         return UsageProblem(

@@ -53,7 +53,7 @@ def format_option(names: Iterable[str]) -> Callable[[Any], Any]:
     return click.option(
         "--format",
         "format_",
-        type=click.Choice(list(names)),
+        type=click.Choice(list(names), case_sensitive=False),
         default="text",
         show_default=True,
         help="What to print.",
@@ -74,7 +74,7 @@ def report_options(function: Any) -> Any:
         "--format",
         "formats",
         multiple=True,
-        type=click.Choice(list(FORMATS)),
+        type=click.Choice(list(FORMATS), case_sensitive=False),
         help=f"Repeatable; default: text. {said}.",
     )(output(function))
 
@@ -207,7 +207,7 @@ _MACHINE = (
     ),
     click.option(
         "--noise",
-        type=click.Choice(("float64", "float32", "float16", "bfloat16")),
+        type=click.Choice(("float64", "float32", "float16", "bfloat16"), case_sensitive=False),
         help="For format 1.0: dtype in which the model computes; its rounding is the noise.",
     ),
     click.option(

@@ -7,6 +7,7 @@ import enum
 import json
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -142,6 +143,13 @@ def near(name: str, known: list[str]) -> str:
 
         found = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=NEAR)
     return f'; did you mean "{folded[found[0]]}"?' if found else ""
+
+
+def known_name(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that is meant: letter case does not matter where it is one name."""
+    names = {*known}
+    folded = [one for one in names if one.casefold() == name.casefold()]
+    return name if name in names else folded[0] if len(folded) == 1 else None
 
 
 ROWS_MIN = 8

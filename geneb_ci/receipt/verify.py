@@ -16,7 +16,7 @@ from geneb_ci.check.runner import Checker
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.config import Finder, Layout, find_layout
 from geneb_ci.common.errors import NothingChecked, ResultRefused, UsageProblem
-from geneb_ci.common.finding import Finding, Severity, first_and_more, plural
+from geneb_ci.common.finding import Finding, Severity, first_and_more, known_name, near, plural
 from geneb_ci.harness.process import (
     DERIVED,
     HarnessProcess,
@@ -191,12 +191,14 @@ def tasks_of(subject: ReceiptSubject, wanted: Sequence[str] = ()) -> tuple[str, 
 
     Raises UsageProblem for one that the receipt has not.
     """
-    here = subject.receipt.tasks
-    if unknown := [task for task in wanted if task not in here]:
+    here = list(subject.receipt.tasks)
+    if unknown := [task for task in wanted if known_name(task, here) is None]:
         raise UsageProblem(
-            f"--tasks {first_and_more(unknown)}: the receipt has no such task",
-            f"it has {first_and_more(list(here))}",
+            f"--tasks {first_and_more(unknown)}: the receipt has no such task"
+            f"{near(unknown[0], here)}",
+            f"it has {first_and_more(here)}",
         )
+    wanted = [str(known_name(task, here)) for task in wanted]
     order = [task for task in subject.benchmark.task_ids if task in here]
     return tuple(task for task in order if not wanted or task in wanted)
 

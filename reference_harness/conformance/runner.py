@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from reference_harness.embed import BATCHING, Batching
+from reference_harness.errors import OptionError, known_name
 from reference_harness.progress import Listener, Silent
 
 from .registry import BY_SLUG, LOADS, PROPERTIES, QUICK
@@ -64,10 +65,10 @@ def check(
     `seconds`, or in which the process dies, has failed; the next one gets a fresh process.
     Raises UnknownPropertyError for a slug that names no property.
     """
-    unknown = sorted(set(select) - set(BY_SLUG))
-    if unknown:
-        msg = f"no such property: {', '.join(unknown)}; they are: {', '.join(BY_SLUG)}"
-        raise UnknownPropertyError(msg)
+    try:
+        select = [known_name(f"no such property: {one}", one, tuple(BY_SLUG)) for one in select]
+    except OptionError as error:
+        raise UnknownPropertyError(str(error)) from error
     slugs = [p.slug for p in (PROPERTIES if full or select else QUICK)]
     slugs = [slug for slug in slugs if not select or slug in select]
     request = {

@@ -23,7 +23,7 @@ MINE = ("--extractor", "mine.py:Composition", "--declare")
     [
         (("run",), USAGE, "Missing option '--output'"),
         (("run", "--output", "r", "--tasks", "nope"), USAGE, "GENEB-mini has no such task"),
-        (("run", "--output", "r", "--regimes", "2shot"), USAGE, "has full, 10shot, 1shot"),
+        (("run", "--output", "r", "--regimes", "2shot"), USAGE, "one of full, 10shot, 1shot"),
         (("run", "--output", "r", "--data", "none"), NOTHING, "none: no such folder"),
         (("run", "--output", "r", "--extractor", "x"), NOTHING, "neither a built-in"),
         (("run", "--output", "r", "--extractor", "x:Y"), NOTHING, "no such file"),

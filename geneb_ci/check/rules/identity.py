@@ -1,11 +1,21 @@
 """Rules on names: the submission names one model, as no other does."""
 
+import re
 from collections.abc import Iterator
 
 from geneb_ci.check.rule import Context, Rule, reported
+from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import Fault, Need, Severity, first_and_more, quoted
-from geneb_ci.submission.names import MARKS_MAX, has_stacked_marks, scripts, skeletons
+from geneb_ci.submission.names import (
+    MARKS_MAX,
+    MODEL_ID_MAX,
+    MODEL_ID_PATTERN,
+    has_stacked_marks,
+    scripts,
+    skeletons,
+)
 from geneb_ci.submission.peers import normal_form
+from geneb_ci.submission.structure import wrong_form, wrong_length
 
 _DEVICES = {
     "con",
@@ -19,15 +29,21 @@ _ENDINGS = (".json", ".md", ".lock", ".git", ".")
 
 def reserved_model_id(context: Context) -> Iterator[Fault]:
     """Report an id that some system cannot store, or that looks like another kind of file."""
-    name = context.model_id.casefold()
-    if name.split(".")[0] in _DEVICES or name.endswith(_ENDINGS) or ".." in name:
-        yield Fault(
-            RESERVED_MODEL_ID.id,
-            ("model_id",),
-            f"model_id is {quoted(context.model_id)}, a reserved name",
-            quoted(context.model_id),
-            "a name that every file system can store",
-        )
+    if fault := _reserved(context.model_id):
+        yield fault
+
+
+def _reserved(model_id: str) -> Fault | None:
+    name = model_id.casefold()
+    if name.split(".")[0] not in _DEVICES and not name.endswith(_ENDINGS) and ".." not in name:
+        return None
+    return Fault(
+        RESERVED_MODEL_ID.id,
+        ("model_id",),
+        f"model_id is {quoted(model_id)}, a reserved name",
+        quoted(model_id),
+        "a name that every file system can store",
+    )
 
 
 RESERVED_MODEL_ID = Rule(
@@ -70,6 +86,23 @@ MODEL_ID_COLLISION = Rule(
     check=model_id_collision,
     needs=(Need.OTHER_ROWS,),
 )
+
+
+def refuse_bad_id(model_id: str) -> None:
+    """Refuse an id that `check` would refuse, before anything is written or asked.
+
+    Raises UsageProblem in the words of the rules `bad-model-id` and `reserved-model-id`.
+    """
+    (bad,) = REPORTED
+    found, fix = None, bad.fix
+    if not re.fullmatch(MODEL_ID_PATTERN, model_id):
+        found = wrong_form(("model_id",), model_id, "")
+    elif len(model_id) > MODEL_ID_MAX:
+        found = wrong_length(("model_id",), model_id, f"at most {MODEL_ID_MAX}")
+    elif fault := _reserved(model_id):
+        found, fix = fault, RESERVED_MODEL_ID.fix
+    if found is not None:
+        raise UsageProblem(f"{found.message}; expected {found.expected}", fix)
 
 
 def file_name_mismatch(context: Context) -> Iterator[Fault]:

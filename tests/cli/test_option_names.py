@@ -1,0 +1,209 @@
+"""Options that take a name: a misspelt one gets a suggestion at once, and letter case is free."""
+
+import sys
+
+import click
+import pytest
+
+from geneb_ci.cli.main import main
+from reference_harness import cli as harness
+from tests.audit.recorded import repository
+from tests.git import git
+from tests.house.test_help import COMMANDS
+
+ROW = "submissions/model.json"
+MINI = "expected one of mini_histone"
+Case = tuple[str, str]
+NAMES: dict[str, dict[str, Case]] = {
+    "geneb-ci check": {
+        "--select": ("missing-tsk", 'mean "missing-task"?'),
+        "--ignore": ("missing-tsk", 'mean "missing-task"?'),
+        "--against": ("shiped", 'mean "shipped"?'),
+    },
+    "geneb-ci explain": {"name": ("missing-tsk", 'mean "missing-task"?')},
+    "geneb-ci matrices": {"--regime": ("ful", 'mean "full"?')},
+    "geneb-ci recommend": {
+        "--category": ("promotor", 'mean "Promoters"?'),
+        "--regime": ("ful", 'mean "full"?'),
+    },
+    "geneb-ci findings": {
+        "--figure": ("size-corelation", 'mean "size-correlation"?'),
+        "--set": ("regim=full", 'mean "regime"?'),
+        "--exclude": ("modle", 'mean "model"?'),
+    },
+    "geneb-ci export": {
+        "--model": ("modle", 'mean "model"?'),
+        "--verify-token": ("modle=x", 'mean "model"?'),
+    },
+    "geneb-ci models show": {"model_id": ("GROVR", 'mean "GROVER"?')},
+    "geneb-ci models verify": {"models": ("GROVR", 'mean "GROVER"?')},
+    "geneb-harness data pull": {"--tasks": ("leannmlindsey_GUE_emp_H33", "'leannmlindsey_GUE_emp")},
+    "geneb-harness extractors check": {
+        "spec": ("kmr", "mean 'kmer'?"),
+        "--select": ("paddin", "mean 'padding'?"),
+    },
+    "geneb-harness extractors digest": {"name": ("kmr", "mean 'kmer'?")},
+    "geneb-harness fresh": {"--tasks": ("mini_histon", "mean 'mini_histone'?")},
+    "geneb-harness run": {
+        "--extractor": ("kmr", "mean 'kmer'?"),
+        "--declare": ("layr=2", "mean 'layer'?"),
+        "--tasks": ("mini_histon", "mean 'mini_histone'?"),
+        "--regimes": ("ful", "mean 'full'?"),
+    },
+    "geneb-harness sequences": {"--tasks": ("mini_histon", "mean 'mini_histone'?")},
+}  # fmt: skip
+"""By command and option: a misspelt name, and what is said of it."""
+REST = {
+    "geneb-ci explain": "", "geneb-ci matrices": ROW, "geneb-ci export": "--to csv --out out",
+    "geneb-ci findings": "--figure size-correlation", "geneb-ci recommend": "--regime full",
+    "geneb-harness data pull": "out", "geneb-harness extractors check": "kmer",
+    "geneb-harness fresh": "--seed 1 --output out.csv",
+    "geneb-harness sequences": "--output out", "geneb-harness run": "--output out --model-id x",
+}  # fmt: skip
+"""What a command needs beside the option."""
+ELSEWHERE = {
+    "geneb-ci receipt verify": {"--tasks"},
+    "geneb-ci receipt pull": {"--tasks"},
+    "geneb-harness receipt-cells": {"--tasks"},
+    "geneb-harness receipt-equal": {"--tasks"},
+    "geneb-harness rescore": {"--tasks"},
+    "geneb-harness variants": {"--task"},
+    "geneb-harness probe": {"--tasks", "--regimes"},
+    "geneb-ci audit send": {"--flavor"},
+    "geneb-ci audit commit": {"--extractor"},
+}
+"""Names that are compared with what a receipt, an order or a matrix has, by the tests of those."""
+FREE = {
+    *("arguments", "words", "word", "receipts", "repository", "generation"),
+    *("--base", "--repo", "--output", "--at", "--max-params", "--space", "--expect", "--rules"),
+    *("--model-id", "--display", "--url", "--submitted-by", "--training-data", "--time"),
+    *("--committed-at", "--rows", "--relay", "--why", "--device", "--option", "--revision"),
+    *("--weights", "--confidence", "--task-power", "--image", "--namespace", "--reason"),
+    *("--owner", "--log", "--mirror", "--head-sha", "--group", "--run", "--maintainers"),
+    *("--github", "--name", "--endpoint", "--folder", "--seeds", "--probe-device", "--seed"),
+    "--program",
+}
+"""Options whose value is a text, a file, an address, a commit, a number or a name elsewhere."""
+MODELS = {("geneb-ci audit commit", "--model"), ("geneb-harness run", "--model")}
+MODELS |= {("geneb-harness extractors check", "--model")}
+"""A model of the Hub, which alone knows its names."""
+
+
+def options(kind: type) -> set[tuple[str, str]]:
+    """Return command and option of each parameter of this type."""
+    return {
+        (path, one.opts[0])
+        for path, command in COMMANDS.items()
+        for one in command.params
+        if type(one.type) is kind and not getattr(one, "is_flag", False)
+    } - {(path, one) for path, one in MODELS}
+
+
+def test_each_option_with_a_text_is_free_or_a_name_with_a_case():
+    cases = {(path, one) for path, found in NAMES.items() for one in found}
+    elsewhere = {(path, one) for path, found in ELSEWHERE.items() for one in found}
+    texts = {one for one in options(type(click.STRING)) if one[1] not in FREE}
+    texts -= {one for one in texts if one[0] == "geneb-ci import"}  # `pack` by another name
+    assert texts == cases | elsewhere
+
+
+def test_no_choice_cares_for_letter_case():
+    choices = [
+        (path, one.opts[0])
+        for path, command in COMMANDS.items()
+        for one in command.params
+        if isinstance(one.type, click.Choice) and one.type.case_sensitive
+    ]
+    assert len(options(click.Choice)) > 30
+    assert choices == []
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    root = repository(tmp_path_factory.mktemp("names"))
+    git(root, "init", "--quiet", "--initial-branch", "main")
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "--message", "rows")
+    return root
+
+
+@pytest.fixture
+def said(place, monkeypatch, capfd):
+    """Run a command in the repository; return its exit code and all that it prints."""
+    monkeypatch.chdir(place)
+    monkeypatch.setenv("COLUMNS", "1000")
+    monkeypatch.setattr(sys, "argv", sys.argv)
+
+    def run(path: str, option: str, value: str) -> tuple[object, str]:
+        program, *command = path.split()
+        rest = [] if option in {"spec", "name"} else REST.get(path, "").split()
+        rest = ["eval-results" if option == "--verify-token" and o == "csv" else o for o in rest]
+        words = [*command, *rest, *([option, value] if option.startswith("-") else [value])]
+        code: object = 0
+        if program == "geneb-ci":
+            code = main(words)
+        else:
+            sys.argv = [program, *words]
+            try:
+                harness.main()
+            except SystemExit as end:
+                code = end.code
+        shown = capfd.readouterr()
+        return code, shown.out + shown.err
+
+    return run
+
+
+ALL = [(path, option, *case) for path, found in NAMES.items() for option, case in found.items()]
+
+
+@pytest.mark.parametrize(("path", "option", "wrong", "due"), ALL)
+def test_a_misspelt_name_gets_a_suggestion(said, monkeypatch, tmp_path, path, option, wrong, due):
+    if path.startswith("geneb-ci models"):
+        monkeypatch.chdir(tmp_path)  # the registry that is shipped has models
+    code, text = said(path, option, wrong)
+    assert code in {2, 3}
+    assert due in text
+
+
+@pytest.mark.parametrize(
+    ("path", "option", "value", "due"),
+    [
+        ("geneb-ci check", "--select", "Missing-Task", "1 submission, 2 rules"),
+        ("geneb-ci check", "--against", "None", "1 submission"),
+        ("geneb-ci check", "--format", "JSON", '"findings"'),
+        ("geneb-ci explain", "name", "MODEL", "model  "),
+        ("geneb-ci findings", "--figure", "Size-Correlation", "size-correlation: "),
+        ("geneb-ci findings", "--exclude", "MODEL", "exclude model"),
+        ("geneb-ci findings", "--set", "Regime=FULL", "regime full"),
+        ("geneb-harness extractors digest", "name", "KMER", '"builtin:kmer"'),
+        ("geneb-harness fresh", "--tasks", "MINI_HISTONE", "out.csv"),
+    ],
+)
+def test_letter_case_does_not_matter(said, path, option, value, due):
+    code, text = said(path, option, value)
+    assert (code, due in text) == (0, True), text
+
+
+def test_many_names_are_counted_and_few_are_listed(said):
+    assert " and 95 more" in said("geneb-harness data pull", "--tasks", "nothing")[1]
+    assert f"no such task: {MINI}" in said("geneb-harness fresh", "--tasks", "nothing")[1]
+
+
+@pytest.mark.parametrize(
+    ("model_id", "due"),
+    [
+        ("a b", "model_id is \"a b\"; expected ASCII letters, digits, '.', '_' and '-'"),
+        ("a/b", 'model_id is "a/b"; expected ASCII letters'),
+        ("", 'model_id is ""; expected ASCII letters'),
+        ("x" * 129, "expected at most 128 characters"),
+        ("aux", 'model_id is "aux", a reserved name; expected a name that every file system'),
+    ],
+)
+@pytest.mark.parametrize("command", ["pack", "import", "new"])
+def test_an_id_that_check_refuses_is_refused_at_once(said, command, model_id, due):
+    rest = "a/b" if command == "new" else "."
+    code, text = said(f"geneb-ci {command} {rest}", "--model-id", model_id)
+    assert code == 2
+    assert due in text
+    assert "fix: " in text
