@@ -232,7 +232,7 @@ def _tasks(
             metric: [
                 None
                 if (row := by_model.get(model)) is None
-                else [millionths(row[f"task_{metric}"][task]) for task in benchmark.task_ids]
+                else list(map(millionths, row[f"task_{metric}"].values()))
                 for model in ids
             ]
             for metric in benchmark.metrics

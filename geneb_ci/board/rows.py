@@ -26,7 +26,7 @@ from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.errors import GenebError, UsageProblem
 from geneb_ci.common.types import Signed, StrictModel, first_error
 from geneb_ci.statistics.binary import Recovered, recovered_cell
-from geneb_ci.statistics.metrics import RowNumbers, TaskScores
+from geneb_ci.statistics.metrics import PackedNumbers, RowNumbers
 from geneb_ci.submission.document import read_document
 from geneb_ci.submission.models import MODELS, Submission, SubmissionV11
 from geneb_ci.submission.structure import check_structure
@@ -126,10 +126,7 @@ class TaskLeaderboard(StrictModel):
     data: dict[str, list[TaskRow]]  # type: ignore[valid-type]  # made by create_model
 
 
-TYPES: dict[str, type[StrictModel]] = {
-    LEADERBOARD: Leaderboard,
-    TASKS: TaskLeaderboard,
-}
+TYPES: dict[str, type[StrictModel]] = {LEADERBOARD: Leaderboard, TASKS: TaskLeaderboard}
 """Types of the files that are built as plain values; the others come from a type already."""
 
 
@@ -140,34 +137,70 @@ class InvalidBoard(GenebError):
 def encode(name: str, value: dict[str, Any]) -> bytes:
     """Return the bytes of a board file: compact, UTF-8, keys in order of the rows, no NaN.
 
-    Raises InvalidBoard when the value does not fit the type of its name.
+    Raises InvalidBoard when a row does not fit its type.
     """
+    if name == DIAGNOSTICS:
+        ranks = _object((regime, _ranks_text(one)) for regime, one in value["ranks"].items())
+        return _object((k, ranks if k == "ranks" else _dumped(one)) for k, one in value.items())
     if name not in TYPES:
         return _dumped(value)
-    row = CategoryRow if name == LEADERBOARD else TaskRow
+    row, regimes, place = CategoryRow if name == LEADERBOARD else TaskRow, {}, ""
     try:
-        TYPES[name].model_validate(value | {"data": {}})
-        data = b",".join(
-            _dumped(regime) + b":[" + b",".join(_row_text(one, row) for one in rows) + b"]"
-            for regime, rows in value["data"].items()
-        )
-    except ValidationError:
-        raise _invalid(name, value) from None
-    return _dumped(value | {"data": None}).removesuffix(b"null}") + b"{" + data + b"}}"
-
-
-def _invalid(name: str, value: dict[str, Any]) -> InvalidBoard:
-    try:
-        TYPES[name].model_validate_json(_dumped(value))
+        for regime, rows in value["data"].items():
+            texts = []
+            for number, one in enumerate(rows):
+                place = f"data/{regime}/{number}/"
+                texts.append(_row_text(one, row))
+            regimes[regime] = b"[" + b",".join(texts) + b"]"
     except ValidationError as error:
-        return InvalidBoard(f"{name}: {first_error(error)}", "report this to the maintainers")
-    return InvalidBoard(f"{name}: a row does not fit its type", "report this to the maintainers")
+        raise InvalidBoard(
+            f"{name}: {place}{first_error(error)}", "report this to the maintainers"
+        ) from error
+    data = _object(regimes.items())
+    return _object((k, data if k == "data" else _dumped(one)) for k, one in value.items())
+
+
+def _object(members: Iterable[tuple[str, bytes]]) -> bytes:
+    return b"{" + b",".join(_dumped(key) + b":" + text for key, text in members) + b"}"
+
+
+def _ranks_text(ranks: Mapping[str, Any]) -> bytes:
+    """Return the text of the ranks of a regime, column by column."""
+    found = {}
+    for key, one in ranks.items():
+        if key in {"macro", "micro"}:
+            found[key] = _column_text(one)
+        elif key in {"categories", "tasks"}:
+            found[key] = _object((name, _column_text(column)) for name, column in one.items())
+        else:
+            found[key] = _dumped(one)
+    return _object(found.items())
+
+
+AT_ONCE = 64
+"""Models of a column that are written together: one number near 0 makes all of them slow."""
+
+
+def _column_text(column: Mapping[str, Any]) -> bytes:
+    """Return the text of numbers by model, in a mapping or a tuple for each."""
+    plain = column.plain() if isinstance(column, PackedNumbers) else column
+    items, texts = list(plain.items()), []
+    for start in range(0, len(items), AT_ONCE):
+        part = dict(items[start : start + AT_ONCE])
+        every = (one.values() if isinstance(one, Mapping) else one for one in part.values())
+        numbers = [one for row in every for one in row if isinstance(one, float)]
+        text = to_json(part) if _is_simple(numbers) else _dumped(part)
+        texts.append(text[1:-1])
+    return b"{" + b",".join(texts) + b"}"
+
+
+_JSON = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=PackedNumbers.plain
+)
 
 
 def _dumped(value: Any) -> bytes:
-    return json.dumps(
-        value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=TaskScores.plain
-    ).encode()
+    return _JSON.encode(value).encode()
 
 
 def _row_text(row: Mapping[str, Any], type_: type[StrictModel]) -> bytes:
@@ -175,13 +208,13 @@ def _row_text(row: Mapping[str, Any], type_: type[StrictModel]) -> bytes:
     parts = {key: one for key, one in row.items() if key.startswith(("cat_", "task_"))}
     numbers = [one for one in row.values() if isinstance(one, float)]
     for one in parts.values():
-        numbers += one.numbers if isinstance(one, TaskScores) else one.values()
+        numbers += one.numbers if isinstance(one, PackedNumbers) else one.values()
     if not _is_simple(numbers):
         text = _dumped(row)
         type_.model_validate_json(text)
         return text
     type_.model_validate({**row, **{key: {} for key in parts}})
-    return to_json(row, fallback=TaskScores.plain)
+    return to_json(row, fallback=PackedNumbers.plain)
 
 
 SMALL = 1e-4
@@ -256,7 +289,7 @@ def leaderboards(
                 categories = dict(zip(benchmark.category_order, means, strict=False))
                 own = scores[number * len(places) : (number + 1) * len(places)]
                 category_row |= summary | {f"cat_{metric}": categories}
-                task_row |= summary | {f"task_{metric}": TaskScores(places, own)}
+                task_row |= summary | {f"task_{metric}": PackedNumbers(places, own)}
             by_category[regime].append(category_row)
             by_task[regime].append(task_row)
     tasks = [{"id": t.id, "label": t.label, "cat": t.category} for t in benchmark.tasks]

@@ -7,6 +7,7 @@ Scores are MCC. Variances of cells come from `variance`, what follows from them 
 The method, what it assumes and what it cannot know: docs/uncertainty.md.
 """
 
+import array
 import functools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,7 +21,7 @@ from geneb_ci.board.rows import category_means, mean, ranked_regimes
 from geneb_ci.board.variance import Floats, cells_of
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.receipt.seen import SharedErrors, Triangle
-from geneb_ci.statistics.metrics import RowNumbers
+from geneb_ci.statistics.metrics import PackedNumbers, RowNumbers
 from geneb_ci.submission.models import Submission
 
 SUMMARIES = ("macro", "micro")
@@ -34,6 +35,8 @@ class RankedScore(NamedTuple):
     score: float
     error: float
     """Standard error."""
+    freedom: float | None
+    """Degrees of freedom of the error; None where no seed has a part in it."""
     low: float
     high: float
     """95 % interval of the score, for the model alone."""
@@ -96,7 +99,7 @@ class RegimeIntervals(NamedTuple):
     macro: ByModel
     micro: ByModel
     categories: dict[str, ByModel]
-    tasks: dict[str, dict[str, tuple[float, float]]]
+    tasks: dict[str, PackedNumbers]
     """Task to model to interval, models in the order of their ids."""
     is_drawn: bool
     """Whether training examples are drawn: then intervals may or may not cover other draws."""
@@ -132,13 +135,14 @@ def intervals(
     found = {}
     for regime in benchmark.regimes if regimes is None else regimes:
         board = regime_scores(rows, regime, benchmark, noted, functools.partial(_kept_scores, kept))
+        places = {model: place for place, model in enumerate(board.models)}
         stood = {name: standings(board, name) for name in board.scores}
         found[regime] = RegimeIntervals(
             board=board,
             macro=stood["macro"],
             micro=stood["micro"],
             categories={name: stood[name] for name in benchmark.category_order},
-            tasks={task: _limits(board, scores) for task, scores in board.tasks.items()},
+            tasks={task: _limits(places, scores) for task, scores in board.tasks.items()},
             is_drawn=regime in benchmark.protocol.few_shot_k,
         )
     return Intervals(found)
@@ -330,6 +334,7 @@ def standings(board: RegimeScores, name: str) -> ByModel:
         board.models[k]: RankedScore(
             score=float(scores.values[k]),
             error=float(errors[k]),
+            freedom=None if np.isinf(scores.freedom[k]) else float(scores.freedom[k]),
             low=float(low[k]),
             high=float(high[k]),
             rank=int(stood.rank[k]),
@@ -341,6 +346,6 @@ def standings(board: RegimeScores, name: str) -> ByModel:
     }
 
 
-def _limits(board: RegimeScores, scores: ScoreColumn) -> dict[str, tuple[float, float]]:
-    low, high = intervals_of(scores)
-    return dict(zip(board.models, zip(low.tolist(), high.tolist(), strict=True), strict=True))
+def _limits(places: Mapping[str, int], scores: ScoreColumn) -> PackedNumbers:
+    pairs = np.stack(intervals_of(scores), axis=1)
+    return PackedNumbers(places, array.array("d", pairs.tobytes()), width=2)

@@ -4,7 +4,7 @@ import math
 import operator
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import array
@@ -261,26 +261,30 @@ def _mean_f1(terms: Sequence[float | None]) -> float:
     return math.fsum(present) / len(present)
 
 
-class TaskScores(Mapping[str, float]):
-    """One value a task, as a mapping that keeps them in an array: 8 bytes a score."""
+class PackedNumbers(Mapping[str, Any]):
+    """A mapping of names to numbers that are kept in an array: 8 bytes each, and not 150."""
 
-    __slots__ = ("_places", "_values")
+    __slots__ = ("_places", "_width", "numbers")
     __hash__ = None  # type: ignore[assignment]  # as of a dict
 
-    def __init__(self, places: Mapping[str, int], values: "array.array[float]") -> None:
-        self._places, self._values = places, values
+    def __init__(
+        self, places: Mapping[str, int], numbers: "array.array[float]", width: int = 1
+    ) -> None:
+        """Take `width` numbers a name, in the order of the places, which begin with 0."""
+        self._places, self.numbers, self._width = places, numbers, width
 
-    @property
-    def numbers(self) -> "array.array[float]":
-        """The values in board order."""
-        return self._values
+    def plain(self) -> dict[str, Any]:
+        """Return the same as a dict: a number a name, or a tuple of several."""
+        if self._width == 1:
+            return dict(zip(self._places, self.numbers, strict=True))
+        groups = zip(*[iter(self.numbers)] * self._width, strict=True)
+        return dict(zip(self._places, groups, strict=True))
 
-    def plain(self) -> dict[str, float]:
-        """Return the same as a dict."""
-        return dict(zip(self._places, self._values, strict=True))
-
-    def __getitem__(self, task: str) -> float:
-        return self._values[self._places[task]]
+    def __getitem__(self, name: str) -> Any:
+        place = self._places[name]
+        if self._width == 1:
+            return self.numbers[place]
+        return tuple(self.numbers[place * self._width : (place + 1) * self._width])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._places)

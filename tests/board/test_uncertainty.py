@@ -92,7 +92,7 @@ def test_equal_scores_share_the_better_rank_and_the_smaller_model_is_first():
 def test_one_model_and_none():
     assert intervals([], BENCHMARK, regimes=["full"]).regimes["full"].macro == {}
     (only,) = intervals(entries()[:1], BENCHMARK, regimes=["full"]).regimes["full"].macro.values()
-    assert only[4:] == (1, 1, 1, True)
+    assert only[5:] == (1, 1, 1, True)
 
 
 def test_intervals_hold_their_scores():

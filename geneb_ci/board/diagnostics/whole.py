@@ -303,7 +303,7 @@ def diagnostics(
     rows = list(entries)
     values = figure_values(rows, benchmark, boards)
     frames = frames_of(rows, benchmark, intervals, values[LEADERBOARD])
-    return shape.Diagnostics(
+    whole = shape.Diagnostics(
         schema_version="2.0",
         benchmark=shape.ScoredBenchmark(name=benchmark.name, sha256=benchmark.sha256),
         method=shape.Method(
@@ -318,7 +318,7 @@ def diagnostics(
             margin=MARGIN,
         ),
         models=frames.models,
-        ranks={regime: _ranks(found) for regime, found in intervals.regimes.items()},
+        ranks={},
         stability=stability(frames),
         size=size(frames),
         pairs=pairs(frames),
@@ -328,6 +328,7 @@ def diagnostics(
             for figure in figures_of(figure_rows(values, scope), benchmark.regimes, scope)
         ],
     ).model_dump(mode="json")
+    return whole | {"ranks": {name: _ranks(found) for name, found in intervals.regimes.items()}}
 
 
 def figure_values(
@@ -348,19 +349,26 @@ def figure_values(
     return {LEADERBOARD: categories, TASKS: tasks, DIAGNOSTICS: {"models": counts}}
 
 
-def _ranks(found: RegimeIntervals) -> shape.Ranks:
-    return shape.Ranks(
+def _ranks(found: RegimeIntervals) -> dict[str, Any]:
+    """Return what `shape.Ranks` describes: a typed model of every score takes seconds."""
+    typed = shape.Ranks(
         models=len(found.board.models),
         rounded=found.board.rounded,
         critical=found.board.critical,
-        macro=_standings(found, "macro"),
-        micro=_standings(found, "micro"),
-        categories={name: _standings(found, name) for name in found.categories},
-        tasks=found.tasks,
+        macro={},
+        micro={},
+        categories={},
+        tasks={},
         is_drawn=found.is_drawn,
         draws_covered=list(found.board.draws_covered),
         shared=shared_of(found.board),
     )
+    return typed.model_dump(mode="json") | {
+        "macro": _standings(found, "macro"),
+        "micro": _standings(found, "micro"),
+        "categories": {name: _standings(found, name) for name in found.categories},
+        "tasks": found.tasks,
+    }
 
 
 def shared_of(board: RegimeScores) -> shape.Shared | None:
@@ -378,11 +386,6 @@ def shared_of(board: RegimeScores) -> shape.Shared | None:
     )
 
 
-def _standings(found: RegimeIntervals, name: str) -> dict[str, shape.DiagnosedScore]:
-    models: ByModel = found.of(name)
-    told = zip(found.board.models, found.board.scores[name].freedom.tolist(), strict=True)
-    freedom = {model: None if math.isinf(one) else one for model, one in told}
-    return {
-        model: shape.DiagnosedScore(**standing._asdict(), freedom=freedom[model])
-        for model, standing in models.items()
-    }
+def _standings(found: RegimeIntervals, name: str) -> dict[str, dict[str, Any]]:
+    """Return what `shape.DiagnosedScore` describes, by model."""
+    return {model: one._asdict() for model, one in found.of(name).items()}

@@ -5,7 +5,7 @@ import heapq
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -232,6 +232,16 @@ class Site:
         if one is None:
             return Standing(score)
         return Standing(score, one["low"], one["high"], one["rank_low"], one["rank_high"])
+
+    def ranks(self, model: str, regime: str, columns: Sequence[str]) -> list[int]:
+        """Return both ends of the rank range in each column; [] where they are not known."""
+        ranks, found = self._ranks.get(regime), []
+        if ranks is not None and model in ranks[MACRO]:
+            for column in columns:
+                where = ranks if column in {MACRO, MICRO} else ranks["categories"]
+                one = where[column][model]
+                found += [one["rank_low"], one["rank_high"]]
+        return found
 
     def task_cells(self, model: str, task: str) -> Markup:
         """Return the cells of a task in every regime: score and interval by the primary metric."""

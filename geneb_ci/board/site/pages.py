@@ -124,7 +124,7 @@ def _known_of(entry: Entry, site: Site) -> list[Any]:
         repr(own),
         None if registered is None else hashlib.sha256(registered).hexdigest(),
         # Scores and intervals follow from the file; ranks follow from the other rows, too.
-        [[site.standing(model, regime, column) for column in columns] for regime in regimes],
+        [site.ranks(model, regime, columns) for regime in regimes],
         row_links(model, site, repository, []),
     ]
 
