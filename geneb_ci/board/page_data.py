@@ -42,7 +42,18 @@ def _kept_rows(
         ([*known, entry.sha256], functools.partial(_packed, entry, regime, benchmark, tasks))
         for entry in rows
     ]
-    return [json.loads(raw) for raw in parts.taken(wanted)]
+    is_sound = functools.partial(_is_row, numbers=3 * len(tasks))
+    return [json.loads(raw) for raw in parts.taken(wanted, is_sound)]
+
+
+def _is_row(raw: bytes, numbers: int) -> bool:
+    """Whether a part is a list of so many counts."""
+    try:
+        value = json.loads(raw)
+    except (ValueError, RecursionError):
+        return False
+    is_long = type(value) is list and len(value) == numbers
+    return is_long and all(type(one) is int and one >= 0 for one in value)
 
 
 def _packed(entry: Entry, regime: str, benchmark: Benchmark, tasks: list[int]) -> bytes:

@@ -5,9 +5,9 @@ Numpy comes with the extra `build` alone, and is imported where it is needed.
 
 import contextlib
 import hashlib
-import itertools
 import json
 import math
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,6 +19,7 @@ from geneb_ci.check.claims import two_classes
 from geneb_ci.check.rule import Context
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.errors import GenebError, UsageProblem
+from geneb_ci.common.files import seal
 from geneb_ci.common.types import Signed, StrictModel, first_error
 from geneb_ci.statistics.binary import (
     BinaryTable,
@@ -57,6 +58,18 @@ def extra_at_hand(remedy: str = "") -> Iterator[None]:
 
 Wanted = tuple[object, Callable[[], bytes]]
 """Values that a part follows from, which JSON can write, and what makes it."""
+PAGE_BYTES_MAX = 16_000_000
+"""Of a compressed part: a page has 50 kB, and a row of ten thousand models less than this."""
+
+
+def is_compressed(part: bytes) -> bool:
+    """Whether a part is one whole stream of zlib, of at most `PAGE_BYTES_MAX` bytes."""
+    stream = zlib.decompressobj()
+    try:
+        stream.decompress(part, PAGE_BYTES_MAX)
+    except zlib.error:
+        return False
+    return stream.eof and not stream.unused_data
 
 
 class Parts:
@@ -70,6 +83,7 @@ class Parts:
         self._store = store if store is not None and store.folder is not None else None
         self._root = "" if self._store is None else _code()
         self._found: dict[str, bytes] = {}
+        self._seals: dict[str, str] = {}
         self._used: dict[str, bytes] = {}
         self._is_changed = False
         if self._store is not None:
@@ -79,14 +93,23 @@ class Parts:
     def _name(self) -> str:
         return f"{self._root}-board"
 
-    def taken(self, wanted: Sequence[Wanted]) -> list[bytes]:
-        """Return each part, as it is kept or else as it is made; many are made by processes."""
+    def taken(
+        self, wanted: Sequence[Wanted], is_sound: Callable[[bytes], bool] = is_compressed
+    ) -> list[bytes]:
+        """Return each part, as it is kept or else as it is made; many are made by processes.
+
+        A kept one counts only where it is sound: made by this code, it always is.
+        """
         if self._store is None:
             return [make() for _, make in wanted]
         keys = [hashlib.sha256(json.dumps(known).encode()).hexdigest() for known, _ in wanted]
         for key in keys:
-            if key in self._found:
-                self._used.setdefault(key, self._found[key])
+            part = self._found.get(key)
+            if part is not None and key not in self._used:
+                if seal(key, part) == self._seals[key] and is_sound(part):
+                    self._used[key] = part
+                else:
+                    del self._found[key]
         missing = {
             k: make for k, (_, make) in zip(keys, wanted, strict=True) if k not in self._used
         }
@@ -97,13 +120,12 @@ class Parts:
 
     def _load(self, body: bytes) -> None:
         head, _, rest = body.partition(b"\n")
+        at = 0
         try:
-            sizes = json.loads(head)
-            ends = list(itertools.accumulate(sizes.values()))
-            if ends and ends[-1] == len(rest):
-                starts = [0, *ends[:-1]]
-                self._found = {k: rest[a:b] for k, a, b in zip(sizes, starts, ends, strict=True)}
-        except (ValueError, TypeError, AttributeError):
+            for key, (size, own) in json.loads(head).items():
+                self._seals[key], self._found[key] = own, rest[at : at + size]
+                at += len(self._found[key])
+        except (ValueError, TypeError, AttributeError, RecursionError):
             self._found = {}
 
     def save(self) -> None:
@@ -116,8 +138,9 @@ class Parts:
             if room < 0:
                 break
             kept[key] = part
-        sizes = json.dumps({key: len(part) for key, part in kept.items()}).encode()
-        self._store.save(self._name, b"\n".join([sizes, b"".join(kept.values())]))
+        listed = {key: [len(part), seal(key, part)] for key, part in kept.items()}
+        head = json.dumps(listed).encode()
+        self._store.save(self._name, b"\n".join([head, b"".join(kept.values())]))
 
 
 NO_PARTS = Parts()

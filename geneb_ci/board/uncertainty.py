@@ -276,7 +276,8 @@ def _kept_scores(
         [
             ([*known, digests[id(row)]], functools.partial(_packed, row, regime, benchmark))
             for row in rows
-        ]
+        ],
+        functools.partial(_is_packed, names=len(names_of(benchmark)), tasks=len(benchmark.tasks)),
     )
     return [_unpacked(raw, names_of(benchmark)) for raw in raws]
 
@@ -285,6 +286,22 @@ def _packed(submission: Submission, regime: str, benchmark: Benchmark) -> bytes:
     one = row_scores(submission, regime, benchmark)
     told = [*one.values, *one.variance, *one.freedom, float(one.has_seeds)]
     return np.concatenate([told, *one.tasks[:3]]).tobytes()
+
+
+def _is_packed(raw: bytes, names: int, tasks: int) -> bool:
+    """Whether a part has as many scores, variances and degrees of freedom as `_packed` writes."""
+    if len(raw) != 8 * (3 * names + 1 + 3 * tasks):
+        return False
+    told, by_task = np.split(np.frombuffer(raw, dtype=float), [3 * names + 1])
+    parts = [*told[:-1].reshape(3, names), *by_task.reshape(3, tasks)]
+    are_scores = all(np.all(np.abs(one) <= 1) for one in parts[::3])
+    are_finite = all(np.all(np.isfinite(one)) for one in parts[1::3])
+    return (
+        are_scores
+        and are_finite
+        and all(np.all(one >= 0) for one in [*parts[1::3], *parts[2::3]])
+        and told[-1] in {0.0, 1.0}
+    )
 
 
 def _unpacked(raw: bytes, names: tuple[str, ...]) -> RowScores:

@@ -5,7 +5,8 @@ list has to be kept of what each rule reads.
 """
 
 import hashlib
-from collections.abc import Hashable, Mapping, Sequence
+import json
+from collections.abc import Container, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -81,7 +82,7 @@ def outcome_from(
 ) -> Outcome:
     """Return the outcome of all parts for a file and a card of these names; rules are in `order`.
 
-    Raises ValueError, TypeError or KeyError for what `part_of` did not write.
+    Raises ValueError for a finding about a card where there is none.
     """
     findings: list[Finding] = []
     frames: dict[Finding, tuple[str, int]] = {}
@@ -109,6 +110,68 @@ Trace = list[list[Any]]
 OWN = ""
 """Stands for the file itself in an answer."""
 IDS, NAMES, DIGESTS, ROWS, OTHERS = "ids", "names", "digests", "rows", "others"
+_KINDS = frozenset({IDS, NAMES, DIGESTS, ROWS, OTHERS})
+_SEVERITIES = frozenset(map(str, Severity))
+_NEEDS = frozenset(need.value for need in Need)
+_FINDING = (str, str, str, bool, str, int, int, str, str, str)
+"""Types of what `part_of` writes of a finding, up to its score."""
+
+
+def entry_text(entry: KeptEntry) -> bytes:
+    """Return an entry as one line of JSON."""
+    return json.dumps(entry, separators=(",", ":")).encode()
+
+
+def entry_from(text: bytes, rules: Container[str]) -> KeptEntry:
+    """Return the entry that `entry_text` wrote of results of these rules.
+
+    Raises ValueError for anything else: neither its shape nor a type of it is taken on trust.
+    """
+    try:
+        value = json.loads(text)
+    except RecursionError as error:
+        raise ValueError("too deep") from error
+    alone, among, trace = _listed(value, 3)
+    for part in (alone, among):
+        findings, skipped = _listed(part, 2)
+        for one in _listed(findings):
+            _require_finding(_listed(one, len(_FINDING) + 2), rules)
+        for one in _listed(skipped):
+            rule, need = _typed(_listed(one, 2), (str, str))
+            if rule not in rules or need not in _NEEDS:
+                raise ValueError("a need of no rule")
+    for one in _listed(trace):
+        kind, _ = _typed(_listed(one, 3)[:2], (str, str))
+        if kind not in _KINDS:
+            raise ValueError("no question")
+    return KeptEntry(alone, among, trace)
+
+
+def _require_finding(value: list[Any], rules: Container[str]) -> None:
+    *told, score, frame = value
+    rule, severity, _, _, _, line, column, *_ = _typed(told, _FINDING)
+    if rule not in rules or severity not in _SEVERITIES or min(line, column) < 1:
+        raise ValueError("a finding of no rule")
+    if type(score) not in {int, float} or not 0 <= score <= SCORE_MAX:  # NaN is neither
+        raise ValueError("a score that no rule gives")
+    if frame is not None and _typed(_listed(frame, 2), (str, int))[1] < 0:
+        raise ValueError("an excerpt without a place")
+
+
+SCORE_MAX = 10
+"""How unusual a finding can be (`Finding.score`)."""
+
+
+def _listed(value: Any, length: int | None = None) -> list[Any]:
+    if type(value) is not list or (length is not None and len(value) != length):
+        raise ValueError("no list of this length")
+    return value
+
+
+def _typed(values: list[Any], types: tuple[type, ...]) -> list[Any]:
+    if tuple(map(type, values)) != types:
+        raise ValueError("values of other types")
+    return values
 
 
 class TracedAnswers:

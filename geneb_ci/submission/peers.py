@@ -36,7 +36,12 @@ def results_digest(results: Any) -> str | None:
 
 def _digest(names: list[str], values: "array.array[float]") -> str:
     packed = struct.pack(f"<{len(values)}d", *values)  # little-endian on every machine
-    return hashlib.sha256("\0".join(names).encode() + packed).hexdigest()
+    return packed_digest("\0".join(names), packed)
+
+
+def packed_digest(names: str, packed: bytes) -> str:
+    """Return the digest of scores: their names, joined by NUL, and little-endian doubles."""
+    return hashlib.sha256(names.encode() + packed).hexdigest()
 
 
 def flat(results: Any) -> "tuple[list[str], array.array[float]]":
