@@ -8,7 +8,7 @@ import re
 import struct
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -279,4 +279,8 @@ def read_row(
 
 def peers_of(paths: Iterable[Path], population: Iterable[Path | Known] = ()) -> Peers:
     """Return the other rows, without duplicate files, sorted by path."""
-    return Peers(tuple(sorted(set(paths))), tuple(population))
+    return Peers(tuple(sorted(set(paths), key=_PARTS)), tuple(population))
+
+
+_PARTS = attrgetter("parts")
+"""What paths are sorted by: tuples are compared much faster than paths, and alike."""
