@@ -12,22 +12,18 @@ from geneb_ci.audit.sampling import audit_policy
 from geneb_ci.audit.trust_evidence import gather
 from geneb_ci.board.columns import Entry, entry_of
 from geneb_ci.board.marks import marks_of, read_defects
-from geneb_ci.board.page_data import page_scripts, row_matrices
+from geneb_ci.board.page_data import ROW_MATRICES, page_scripts
+from geneb_ci.board.parts import BoardRow, KeptRows, Parts, board_parts, read_row
 from geneb_ci.board.rows import (
     DIAGNOSTICS,
     LEADERBOARD,
     RECOMMENDATIONS,
     TASKS,
-    BoardRow,
-    KeptRows,
-    board_parts,
     encode,
     extra_at_hand,
     leaderboards,
     ranked_regimes,
-    read_row,
 )
-from geneb_ci.check.kept import Parts
 from geneb_ci.check.registry import chosen
 from geneb_ci.check.reuse import NO_STORE, Reuse, Store, own_store
 from geneb_ci.check.rule import Rule
@@ -248,12 +244,12 @@ def own_rows(*, cache: bool, jobs: int | None = None, more: bool = True) -> Kept
 
     Nothing is kept where results of checks are not. `more` as of `board_of`; raises UsageProblem.
     """
-    rows = KeptRows(board_parts(own_store(cache=cache), jobs), row_matrices)
+    rows = KeptRows(board_parts(own_store(cache=cache), jobs), ROW_MATRICES)
     if not more:
         return rows
     with _analyses():
-        from geneb_ci.board.uncertainty import row_errors
-    return rows._replace(errors=row_errors)
+        from geneb_ci.board.uncertainty import ERRORS
+    return rows._replace(errors=ERRORS)
 
 
 def _analyses() -> AbstractContextManager[None]:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from geneb_ci.board.columns import COLUMNS, Entry, facts_of, page_columns
+from geneb_ci.board.parts import RowPart
 from geneb_ci.board.site.inputs import slugs
 from geneb_ci.check.claims import claims_of, two_classes
 from geneb_ci.common.benchmark import Benchmark
@@ -39,6 +40,20 @@ def _recoverable(benchmark: Benchmark) -> list[int]:
 def row_matrices(submission: Submission, benchmark: Benchmark) -> dict[str, list[int]]:
     """Return a model's list of each regime of one fit, as `matrices` has it."""
     return {regime: _row(submission, regime, benchmark) for regime in single_fits(benchmark)}
+
+
+def _are_matrices(kept: Mapping[str, Any], benchmark: Benchmark) -> bool:
+    """Whether kept values can be a model's lists."""
+    numbers = 3 * len(_recoverable(benchmark))
+    return list(kept) == single_fits(benchmark) and all(
+        type(row) is list
+        and len(row) == numbers
+        and all(type(one) is int and one >= 0 for one in row)
+        for row in kept.values()
+    )
+
+
+ROW_MATRICES = RowPart(row_matrices, _are_matrices)
 
 
 def _row(submission: Submission, regime: str, benchmark: Benchmark) -> list[int]:

@@ -6,33 +6,23 @@ Numpy comes with the extra `build` alone, and is imported where it is needed.
 import array
 import bisect
 import contextlib
-import functools
-import hashlib
-import itertools
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from pydantic import Field, ValidationError, create_model
 from pydantic_core import to_json
 
 from geneb_ci.board.columns import BY_TASK, PUBLISHED, Column, Entry, facts_of
 from geneb_ci.check.claims import two_classes
-from geneb_ci.check.kept import Parts, Wanted
 from geneb_ci.check.rule import Context
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.errors import GenebError, UsageProblem
 from geneb_ci.common.types import Signed, StrictModel, first_error
 from geneb_ci.statistics.binary import Recovered, recovered_cell
 from geneb_ci.statistics.metrics import PackedNumbers, RowNumbers
-from geneb_ci.submission.document import read_document
-from geneb_ci.submission.models import MODELS, Submission, SubmissionV11
-from geneb_ci.submission.structure import check_structure
-
-if TYPE_CHECKING:
-    from geneb_ci.check.reuse import Store
+from geneb_ci.submission.models import Submission, SubmissionV11
 
 EXTRA = frozenset({"numpy"})
 
@@ -52,24 +42,6 @@ def extra_at_hand(remedy: str = "") -> Iterator[None]:
             f"{error.name} is not installed, and the board's analyses need it",
             f'pip install "geneb-ci[build]"{remedy}',
         ) from error
-
-
-def _code() -> str:
-    """Return a digest of the code that makes boards, its templates, and what checks depend on."""
-    from geneb_ci import __version__
-    from geneb_ci.check.reuse import code_digest
-
-    found = hashlib.sha256(f"{code_digest()} {__version__}".encode())
-    folder = Path(__file__).parent
-    for path in sorted(one for one in folder.rglob("*.*") if one.suffix != ".pyc"):
-        raw = path.read_bytes()
-        found.update(f"\0{path.relative_to(folder).as_posix()}\0{len(raw)}\0".encode() + raw)
-    return found.hexdigest()
-
-
-def board_parts(store: "Store | None" = None, jobs: int | None = None) -> Parts:
-    """Return the parts that boards kept in a store; `jobs` processes make others."""
-    return Parts(store, _code() if store is not None and store.folder is not None else "", jobs)
 
 
 LEADERBOARD, TASKS = "leaderboard.json", "leaderboard_tasks.json"
@@ -307,92 +279,3 @@ def category_means(scores: Mapping[str, float], benchmark: Benchmark) -> dict[st
     return {
         name: mean(scores[task] for task in tasks) for name, tasks in benchmark.categories.items()
     }
-
-
-class BoardRow(NamedTuple):
-    """A submission as a board takes it."""
-
-    sha256: str
-    """Of its file."""
-    origin: str
-    submission: Submission | None
-    """None for what is no submission."""
-    numbers: RowNumbers | None = None
-    """With these, the submission has neither results nor evidence."""
-
-
-def read_row(seen: tuple[Path, str]) -> BoardRow:
-    """Read a file that had a digest when it was checked. Raises UsageProblem if it has another."""
-    path, sha256 = seen
-    document = read_document(path)
-    if document.sha256 != sha256:
-        raise UsageProblem(f"{path} changed while it was checked", "run the command again")
-    submission, _ = check_structure(document.value)
-    return BoardRow(document.sha256, document.origin, submission)
-
-
-class KeptRows(NamedTuple):
-    """Reads rows as numbers, by processes; what parts of boards have of a file is not read."""
-
-    parts: Parts
-    matrices: Callable[[Submission, Benchmark], Mapping[str, Sequence[int]]]
-    errors: Callable[[Submission, Benchmark], Mapping[str, bytes]] | None = None
-    """Of the scores; None without diagnostics."""
-
-    def read(self, seen: Sequence[tuple[Path, str]], benchmark: Benchmark) -> Iterator[BoardRow]:
-        """Yield the row of each file with the digest that it had when it was checked.
-
-        Raises UsageProblem where a file changed.
-        """
-        known = ["row", benchmark.sha256, self.errors is not None]
-        wanted: list[Wanted] = [
-            ([*known, one[1]], functools.partial(_packed, one, benchmark, self)) for one in seen
-        ]
-        for (_, sha256), raw in zip(seen, self.parts.taken(wanted), strict=True):
-            yield _unpacked(sha256, raw)
-
-
-_SLIM: dict[str, Any] = {"results": {}, "evidence": {}}
-
-
-def _packed(seen: tuple[Path, str], benchmark: Benchmark, rows: KeptRows) -> bytes:
-    """Return a row as bytes: a line of JSON, then its numbers in the order of that line."""
-    row = read_row(seen)
-    submission = row.submission
-    if submission is None:
-        return b""
-    numbers = numbers_of(submission, benchmark)
-    errors = {} if rows.errors is None else rows.errors(submission, benchmark)
-    blocks = [*numbers.scores.values(), *numbers.means.values()]
-    slim = {key: value for key, value in _SLIM.items() if hasattr(submission, key)}
-    head = {
-        "model": type(submission).__name__,
-        "submission": submission.model_copy(update=slim).model_dump(
-            mode="json", by_alias=True, exclude_unset=True
-        ),
-        "origin": row.origin,
-        "regimes": list(numbers.scores),
-        "sizes": [len(block) for block in blocks] + [len(one) // 8 for one in errors.values()],
-        "matrices": rows.matrices(submission, benchmark),
-    }
-    body = b"".join([*(block.tobytes() for block in blocks), *errors.values()])
-    return json.dumps(head).encode() + b"\n" + body
-
-
-def _unpacked(sha256: str, raw: bytes) -> BoardRow:
-    if not raw:
-        return BoardRow(sha256, sha256, None)
-    line, _, body = raw.partition(b"\n")
-    head = json.loads(line)
-    ends = [8 * end for end in itertools.accumulate(head["sizes"], initial=0)]
-    blocks = [body[start:end] for start, end in itertools.pairwise(ends)]
-    regimes, count = head["regimes"], len(head["regimes"])
-    arrays = [array.array("d", block) for block in blocks[: 2 * count]]
-    numbers = RowNumbers(
-        dict(zip(regimes, arrays[:count], strict=True)),
-        dict(zip(regimes, arrays[count:], strict=True)),
-        dict(zip(regimes, blocks[2 * count :], strict=False)),
-        head["matrices"],
-    )
-    model = next(one for one in MODELS.values() if one.__name__ == head["model"])
-    return BoardRow(sha256, head["origin"], model.model_validate(head["submission"]), numbers)

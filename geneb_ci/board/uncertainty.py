@@ -17,6 +17,7 @@ import numpy as np
 
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.decisions import ScoreColumn, critical, intervals_of, ranks, rounded_up
+from geneb_ci.board.parts import RowPart
 from geneb_ci.board.rows import category_means, mean, ranked_regimes
 from geneb_ci.board.variance import Floats, cells_of
 from geneb_ci.common.benchmark import Benchmark
@@ -292,6 +293,30 @@ def _packed(submission: Submission, regime: str, benchmark: Benchmark) -> bytes:
     one = row_scores(submission, regime, benchmark)
     told = [*one.values, *one.variance, *one.freedom, float(one.has_seeds)]
     return np.concatenate([told, *one.tasks[:3]]).tobytes()
+
+
+def _is_packed(raw: bytes, benchmark: Benchmark) -> bool:
+    """Whether bytes have as many scores, variances and degrees of freedom as `_packed` writes."""
+    names, tasks = len(names_of(benchmark)), len(benchmark.tasks)
+    if len(raw) != 8 * (3 * names + 1 + 3 * tasks):
+        return False
+    told, by_task = np.split(np.frombuffer(raw, dtype=float), [3 * names + 1])
+    parts = [*told[:-1].reshape(3, names), *by_task.reshape(3, tasks)]
+    are_scores = all(np.all(np.abs(one) <= 1) for one in parts[::3])
+    are_finite = all(np.all(np.isfinite(one)) for one in parts[1::3])
+    return (
+        are_scores
+        and are_finite
+        and all(np.all(one >= 0) for one in [*parts[1::3], *parts[2::3]])
+        and told[-1] in {0.0, 1.0}
+    )
+
+
+def _are_errors(kept: Mapping[str, bytes], benchmark: Benchmark) -> bool:
+    return all(_is_packed(raw, benchmark) for raw in kept.values())
+
+
+ERRORS = RowPart(row_errors, _are_errors)
 
 
 def _unpacked(raw: bytes, names: tuple[str, ...]) -> RowScores:

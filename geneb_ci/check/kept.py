@@ -1,16 +1,15 @@
 """What is kept of a checked file: its result as JSON, and what it asked of the other rows.
 
 A result that depends on other rows holds as long as every question it asked has the same answer: no
-list has to be kept of what each rule reads. `Parts` keeps what is made of checked files by key.
+list has to be kept of what each rule reads.
 """
 
 import hashlib
-import itertools
 import json
 import os
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from geneb_ci.check.report import Outcome
 from geneb_ci.common.errors import NothingChecked
@@ -84,7 +83,7 @@ def outcome_from(
 ) -> Outcome:
     """Return the outcome of all parts for a file and a card of these names; rules are in `order`.
 
-    Raises ValueError, TypeError or KeyError for what `part_of` did not write.
+    Raises ValueError for a finding about a card where there is none.
     """
     findings: list[Finding] = []
     frames: dict[Finding, tuple[str, int]] = {}
@@ -112,6 +111,68 @@ Trace = list[list[Any]]
 OWN = ""
 """Stands for the file itself in an answer."""
 IDS, NAMES, DIGESTS, ROWS, OTHERS = "ids", "names", "digests", "rows", "others"
+_KINDS = frozenset({IDS, NAMES, DIGESTS, ROWS, OTHERS})
+_SEVERITIES = frozenset(map(str, Severity))
+_NEEDS = frozenset(need.value for need in Need)
+_FINDING = (str, str, str, bool, str, int, int, str, str, str)
+"""Types of what `part_of` writes of a finding, up to its score."""
+
+
+def entry_text(entry: KeptEntry) -> bytes:
+    """Return an entry as one line of JSON."""
+    return json.dumps(entry, separators=(",", ":")).encode()
+
+
+def entry_from(text: bytes, rules: Container[str]) -> KeptEntry:
+    """Return the entry that `entry_text` wrote of results of these rules.
+
+    Raises ValueError for anything else: neither its shape nor a type of it is taken on trust.
+    """
+    try:
+        value = json.loads(text)
+    except RecursionError as error:
+        raise ValueError("too deep") from error
+    alone, among, trace = _listed(value, 3)
+    for part in (alone, among):
+        findings, skipped = _listed(part, 2)
+        for one in _listed(findings):
+            _require_finding(_listed(one, len(_FINDING) + 2), rules)
+        for one in _listed(skipped):
+            rule, need = _typed(_listed(one, 2), (str, str))
+            if rule not in rules or need not in _NEEDS:
+                raise ValueError("a need of no rule")
+    for one in _listed(trace):
+        kind, _ = _typed(_listed(one, 3)[:2], (str, str))
+        if kind not in _KINDS:
+            raise ValueError("no question")
+    return KeptEntry(alone, among, trace)
+
+
+def _require_finding(value: list[Any], rules: Container[str]) -> None:
+    *told, score, frame = value
+    rule, severity, _, _, _, line, column, *_ = _typed(told, _FINDING)
+    if rule not in rules or severity not in _SEVERITIES or min(line, column) < 1:
+        raise ValueError("a finding of no rule")
+    if type(score) not in {int, float} or not 0 <= score <= SCORE_MAX:  # NaN is neither
+        raise ValueError("a score that no rule gives")
+    if frame is not None and _typed(_listed(frame, 2), (str, int))[1] < 0:
+        raise ValueError("an excerpt without a place")
+
+
+SCORE_MAX = 10
+"""How unusual a finding can be (`Finding.score`)."""
+
+
+def _listed(value: Any, length: int | None = None) -> list[Any]:
+    if type(value) is not list or (length is not None and len(value) != length):
+        raise ValueError("no list of this length")
+    return value
+
+
+def _typed(values: list[Any], types: tuple[type, ...]) -> list[Any]:
+    if tuple(map(type, values)) != types:
+        raise ValueError("values of other types")
+    return values
 
 
 class TracedAnswers:
@@ -230,138 +291,3 @@ def jobs_for(files: int) -> int:
         return 1
     known = hasattr(os, "sched_getaffinity")
     return min(JOBS_MAX, len(os.sched_getaffinity(0)) if known else os.cpu_count() or 1)
-
-
-class PartStore(Protocol):
-    """Where parts lie, as `reuse.Store` is."""
-
-    folder: Path | None
-
-    def load(self, name: str) -> bytes | None:
-        """Return the content that was saved under a name, if there is one."""
-
-    def save(self, name: str, body: bytes) -> None:
-        """Keep a content under a name."""
-
-
-Wanted = tuple[object, Callable[[], bytes]]
-"""Values that a part follows from, which JSON can write, and what makes it."""
-
-
-class Parts:
-    """Parts of a board that follow from given values alone, each kept under a digest of these.
-
-    They lie in the folder of results of checks, in one file for each state of the code. What is
-    not there, was cut or belongs elsewhere is made again.
-    """
-
-    def __init__(
-        self, store: PartStore | None = None, code: str = "", jobs: int | None = None
-    ) -> None:
-        """Keep parts of a state of the code in a store.
-
-        `jobs` processes make them, None as many as their number asks for.
-        """
-        self.jobs = jobs
-        self._store = store if store is not None and store.folder is not None else None
-        self._root = code
-        self._found: dict[str, bytes] = {}
-        self._used: dict[str, bytes] = {}
-        self._is_changed = False
-        if self._store is not None:
-            self._load(self._store.load(self._name) or b"")
-
-    @property
-    def _name(self) -> str:
-        return f"{self._root}-board"
-
-    def taken(self, wanted: Sequence[Wanted]) -> list[bytes]:
-        """Return each part, as it is kept or else as it is made; many are made by processes."""
-        if self._store is None:
-            return list(made([make for _, make in wanted], self.jobs))
-        keys = [part_key(known) for known, _ in wanted]
-        missing = {
-            k: make for k, (_, make) in zip(keys, wanted, strict=True) if self.kept(k) is None
-        }
-        for key, part in zip(missing, made(list(missing.values()), self.jobs), strict=True):
-            self.keep(key, part)
-        return [self._used[key] for key in keys]
-
-    def kept(self, key: str) -> bytes | None:
-        """Return the part that is kept under the digest of what it follows from; None without."""
-        if key in self._found:
-            self._used.setdefault(key, self._found[key])
-        return self._used.get(key)
-
-    def keep(self, key: str, part: bytes) -> None:
-        """Keep a part, once `save` is called."""
-        if self._store is not None and self._used.get(key) != part:
-            self._used[key] = part
-            self._is_changed = True
-
-    def _load(self, body: bytes) -> None:
-        head, _, rest = body.partition(b"\n")
-        try:
-            sizes = json.loads(head)
-            ends = list(itertools.accumulate(sizes.values()))
-            if ends and ends[-1] == len(rest):
-                starts = [0, *ends[:-1]]
-                self._found = {k: rest[a:b] for k, a, b in zip(sizes, starts, ends, strict=True)}
-        except (ValueError, TypeError, AttributeError):
-            self._found = {}
-
-    def save(self) -> None:
-        """Keep what this build used, then what earlier ones did, as far as there is room."""
-        if self._store is None or not self._is_changed:
-            return
-        kept, room = {}, PARTS_BYTES_MAX
-        for key, part in (self._used | self._found).items():
-            room -= len(part)
-            if room < 0:
-                break
-            kept[key] = part
-        sizes = json.dumps({key: len(part) for key, part in kept.items()}).encode()
-        self._store.save(self._name, b"\n".join([sizes, b"".join(kept.values())]))
-
-
-def part_key(known: object) -> str:
-    """Return the digest of the values that a part follows from."""
-    return hashlib.sha256(json.dumps(known).encode()).hexdigest()
-
-
-NO_PARTS = Parts()
-PARTS_BYTES_MAX = 240_000_000
-"""Of all parts together: a row has 10 kB, and a file of the store at most 256 MB."""
-
-
-_makers: list[Callable[[], bytes]] = []
-"""Of the process that makes parts: they were there before the processes parted."""
-
-
-def made(
-    makers: list[Callable[[], bytes]], jobs: int | None = None, at_once: int = 25
-) -> Iterator[bytes]:
-    """Yield what is made, in order, by processes where it is much; alone where one is killed."""
-    done, jobs = 0, jobs or jobs_for(len(makers))
-    if jobs > 1:
-        import multiprocessing  # 30 ms that one process does not need
-        from concurrent.futures import ProcessPoolExecutor
-        from concurrent.futures.process import BrokenProcessPool
-
-        if "fork" in multiprocessing.get_all_start_methods():
-            fork = multiprocessing.get_context("fork")
-            _makers[:] = makers
-            try:
-                with ProcessPoolExecutor(jobs, mp_context=fork) as pool:
-                    for one in pool.map(_make, range(len(makers)), chunksize=at_once):
-                        yield one
-                        done += 1
-            except BrokenProcessPool:
-                pass
-            finally:
-                _makers.clear()
-    yield from (make() for make in makers[done:])
-
-
-def _make(number: int) -> bytes:
-    return _makers[number]()

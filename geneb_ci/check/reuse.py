@@ -17,7 +17,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from geneb_ci.check.kept import KeptEntry, Miss, Seen, TracedAnswers, jobs_for, outcome_from
+from geneb_ci.check.kept import (
+    KeptEntry,
+    Miss,
+    Seen,
+    TracedAnswers,
+    entry_from,
+    entry_text,
+    jobs_for,
+    outcome_from,
+)
 from geneb_ci.check.place import (
     FILE,
     Against,
@@ -30,7 +39,7 @@ from geneb_ci.check.report import Outcome
 from geneb_ci.check.row_facts import NOTHING, RowFacts, RowSource, card_at, module_digest
 from geneb_ci.common.config import PRACTICE_BENCHMARK, Finder, LayoutKind, cache_folder
 from geneb_ci.common.errors import BadConfiguration, NothingChecked
-from geneb_ci.common.files import NotReadable, read_regular, write_whole
+from geneb_ci.common.files import NotReadable, read_regular, seal, write_whole
 from geneb_ci.common.shipped import KNOWN_FILE, shipped
 from geneb_ci.submission.reading import read_bytes
 
@@ -156,6 +165,8 @@ class Reuse:
         self.given: tuple[Path, ...] = ()
         self._store = store
         self._code = code_digest() if store.folder is not None else ""
+        self._lines: dict[str, bytes] = {}
+        """Key to a result, as an earlier run kept it, behind its seal."""
         self._entries: dict[str, KeptEntry] = {}
         self._used: dict[str, None] = {}
         self._is_changed = False
@@ -238,16 +249,27 @@ class Reuse:
         """Return what is kept of a file, or what is to be computed. Raises BadConfiguration."""
         place, answers, settings = self.place(one.path.parent)
         key, card = self._key(one, place, settings)
-        entry = self._entries.get(key) if key else None
+        entry = self._entry(key) if key else None
         try:
             if entry is None or not answers.hold(entry.trace, one.path):
                 return Miss(number, one, key, entry)
             outcome = outcome_from((entry.alone, entry.among), self.order, str(one.name), card)
-        except (ValueError, TypeError, KeyError, IndexError):
+        except ValueError:  # about a card that this file does not have
             return Miss(number, one, key, None)
         self._used[key] = None
         self.benchmarks[place.benchmark.name] = place.benchmark.sha256
         return outcome
+
+    def _entry(self, key: str) -> KeptEntry | None:
+        """Return the result that is kept under a key; None if there is none, or in doubt."""
+        own, _, text = self._lines.get(key, b"").partition(b" ")
+        try:
+            if own.decode("ascii") == seal(key, text):
+                return entry_from(text, self.order)
+        except ValueError:
+            pass
+        self._lines.pop(key, None)
+        return None
 
     def _key(self, one: Seen, place: Place, settings: str) -> tuple[str, str | None]:
         """Return the key of a result and the name of the card; "" if it is not to be kept.
@@ -278,9 +300,9 @@ class Reuse:
         return digest, None if card is None else card.name
 
     def _facts(self, one: Seen) -> RowFacts | None:
-        if one.sha256 and one.sha256 not in self.source.facts:
+        if one.sha256 and self.source.known(one.sha256) is None:
             self.source.read(one.path, keep=False)
-        return self.source.facts.get(one.sha256)
+        return self.source.known(one.sha256)
 
     def _computed(self, misses: list[Miss]) -> Iterator[Any]:
         from geneb_ci.check.runner import Computer, in_processes  # imports the rules
@@ -307,28 +329,33 @@ class Reuse:
     def _load(self) -> str:
         """Read what earlier runs of these rules kept; return the name of the file."""
         name = _sha256(json.dumps(self._root))
-        body = self._store.load(name)
-        if body is None:
-            return name
-        try:
-            value = json.loads(body)
-            if value["root"] != name:
-                return name
-            self._entries = {key: KeptEntry(*value["results"][key]) for key in value["results"]}
-            self.source.load(value["facts"], self._store.load(f"{name}-scores"))
-        except (ValueError, TypeError, KeyError, IndexError):
-            self._entries, self.source = {}, RowSource()
+        kinds: dict[bytes, dict[str, bytes]] = {_RESULT: {}, _FACTS: {}}
+        for line in (self._store.load(name) or b"").split(b"\n"):
+            kind, _, rest = line.partition(b" ")
+            key, _, content = rest.partition(b" ")
+            if kind in kinds and key.isalnum():
+                kinds[kind][key.decode("ascii")] = content
+        self._lines = kinds[_RESULT]
+        self.source.load(kinds[_FACTS], self._store.load(f"{name}-scores"))
         return name
 
     def _save(self, name: str) -> None:
         if self._store.folder is None or not (self._is_changed or self.source.is_changed):
             return
-        kept = [*self._used, *(key for key in reversed(self._entries) if key not in self._used)]
+        kept = [*self._used, *(key for key in reversed(self._lines) if key not in self._used)]
         facts, scores = self.source.dumped(ENTRIES_MAX)
-        results = {key: self._entries[key] for key in kept[:ENTRIES_MAX]}
-        value = {"root": name, "facts": facts, "results": results}
+        lines = [b"%s %s %s" % (_FACTS, one.encode(), facts[one]) for one in facts]
+        for key in kept[:ENTRIES_MAX]:
+            if key in self._entries:  # of this run
+                text = entry_text(self._entries[key])
+                self._lines[key] = f"{seal(key, text)} ".encode() + text
+            lines.append(b"%s %s %s" % (_RESULT, key.encode(), self._lines[key]))
         self._store.save(f"{name}-scores", scores)
-        self._store.save(name, json.dumps(value, separators=(",", ":")).encode())
+        self._store.save(name, b"\n".join(lines))
+
+
+_RESULT, _FACTS = b"result", b"facts"
+"""What begins a line of kept results: its kind, then its key, a seal and JSON."""
 
 
 def _sha256(text: str) -> str:

@@ -1,6 +1,7 @@
 """What belongs to a row: its card, its extractor, and what is known by the digest of its file."""
 
 import array
+import contextlib
 import functools
 import hashlib
 import json
@@ -13,10 +14,11 @@ from typing import Any, NamedTuple
 
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import NothingChecked
+from geneb_ci.common.files import seal
 from geneb_ci.common.finding import Fault
 from geneb_ci.submission.document import Document, quick_value
 from geneb_ci.submission.names import Card, read_card
-from geneb_ci.submission.peers import Known, PeerRow, ReadRow, read_row
+from geneb_ci.submission.peers import Known, PeerRow, ReadRow, packed_digest, read_row
 from geneb_ci.submission.reading import decode, read_bytes
 from geneb_ci.submission.tokens import UNUSABLE
 
@@ -160,6 +162,8 @@ class RowSource:
         """SHA-256 of a file without faults to its value; of the first files, which take memory."""
         self.is_changed = False
         self.used: dict[str, None] = {}
+        self._lines: dict[str, bytes] = {}
+        """SHA-256 of a file to its facts, as an earlier run kept them."""
         self._sha256: dict[Path, str] = {}
         self._shapes: dict[str, tuple[str, ...]] = {}
 
@@ -192,7 +196,7 @@ class RowSource:
             return known[sha256].at(path, keep=keep)
         if not self.learns:
             return read_row(path, self._shapes, keep=keep, raw=raw)
-        facts = self.facts.get(sha256)
+        facts = self.known(sha256)
         if facts is None or (keep and facts.digest and sha256 not in self.values):
             return self._parsed(path, sha256, raw, keep=keep)
         self.used[sha256] = None
@@ -215,6 +219,15 @@ class RowSource:
             self.learn(sha256, facts_of(value, row), row.row)
         return row
 
+    def known(self, sha256: str) -> RowFacts | None:
+        """Return the facts of a file by its digest; None where they are not known, or in doubt."""
+        if sha256 not in self.facts and sha256 in self._lines:
+            try:
+                self.facts[sha256] = _read_facts(sha256, self._lines[sha256])
+            except ValueError:
+                del self._lines[sha256]
+        return self.facts.get(sha256)
+
     def learn(self, sha256: str, facts: RowFacts, row: PeerRow | None) -> None:
         """Remember the facts of a file, and its scores if they are kept."""
         self.facts[sha256] = facts
@@ -224,40 +237,71 @@ class RowSource:
             names = self._shapes.setdefault("\0".join(row.names), row.names)
             self.values[sha256] = (names, row.values)
 
-    def dumped(self, most: int) -> tuple[dict[str, Any], bytes]:
-        """Return facts as JSON, and scores as bytes, of at most `most` files, used ones first."""
-        order = [*self.used, *(one for one in self.facts if one not in self.used)][:most]
-        facts = {sha256: list(self.facts[sha256]) for sha256 in order if sha256 in self.facts}
+    def dumped(self, most: int) -> tuple[dict[str, bytes], bytes]:
+        """Return facts, a line each, and scores, of at most `most` files, used ones first."""
+        others = [one for one in self._lines if one not in self.used]
+        lines = {}
+        for sha256 in [*self.used, *others][:most]:
+            lines[sha256] = self._lines.get(sha256) or _facts_line(sha256, self.facts[sha256])
         shapes: dict[tuple[str, ...], int] = {}
         listed, content = [], []
-        for sha256 in order:
+        for sha256 in lines:
             if sha256 in self.values and sha256 in self.used:
                 names, values = self.values[sha256]
                 listed.append([sha256, shapes.setdefault(names, len(shapes))])
                 content.append(_little(values).tobytes())
         head = json.dumps({"shapes": [list(names) for names in shapes], "rows": listed})
-        return facts, head.encode() + b"\n" + b"".join(content)
+        return lines, head.encode() + b"\n" + b"".join(content)
 
-    def load(self, facts: Mapping[str, Any], scores: bytes | None) -> None:
-        """Take what `dumped` gave. Raises ValueError, TypeError or KeyError for anything else."""
-        for sha256, (model_id, digest, forms, *rest) in facts.items():
-            pairs = tuple((form, name) for form, name in forms)
-            self.facts[sha256] = RowFacts(model_id, digest, pairs, *rest)
-        if scores is None:
-            return
-        head, _, content = scores.partition(b"\n")
-        value = json.loads(head)
+    def load(self, lines: dict[str, bytes], scores: bytes | None) -> None:
+        """Take what `dumped` gave; of anything else, what is whole."""
+        self._lines = lines
+        head, _, content = (scores or b"").partition(b"\n")
+        with contextlib.suppress(ValueError, TypeError, KeyError, IndexError, RecursionError):
+            self._load_scores(json.loads(head), content)
+
+    def _load_scores(self, value: Any, content: bytes) -> None:
         shapes = [tuple(names) for names in value["shapes"]]
-        for names in shapes:
-            self._shapes["\0".join(names)] = names
+        joined = ["\0".join(names) for names in shapes]
         at = 0
         for sha256, shape in value["rows"]:
-            size = 8 * len(shapes[shape])
-            numbers = array.array("d", content[at : at + size])
-            if len(numbers) != len(shapes[shape]):
-                raise ValueError("the scores are cut")
-            self.values[sha256] = (shapes[shape], _little(numbers))
-            at += size
+            raw = content[at : at + 8 * len(shapes[shape])]
+            at += len(raw)
+            facts = self.known(sha256)
+            if facts is None or facts.digest != packed_digest(joined[shape], raw):
+                continue  # cut, or those of another file
+            self._shapes[joined[shape]] = shapes[shape]
+            self.values[sha256] = (shapes[shape], _little(array.array("d", raw)))
+
+
+def _facts_line(sha256: str, facts: RowFacts) -> bytes:
+    text = json.dumps(facts, separators=(",", ":")).encode()
+    return f"{seal(sha256, text)} ".encode() + text
+
+
+def _read_facts(sha256: str, line: bytes) -> RowFacts:
+    """Return the facts of a line. Raises ValueError for anything that `_facts_line` did not write.
+
+    Neither its shape nor a type of it is taken on trust.
+    """
+    own, _, text = line.partition(b" ")
+    if own.decode("ascii") != seal(sha256, text):
+        raise ValueError("the facts of another file")
+    try:
+        model_id, digest, forms, is_plain, module, benchmark = json.loads(text)
+        pairs = tuple((form, name) for form, name in forms)
+    except (TypeError, RecursionError) as error:
+        raise ValueError("other than facts") from error
+    told = (model_id, digest, is_plain, module, benchmark)
+    if tuple(map(type, told)) != (str, str, bool, str, str) or type(forms) is not list:
+        raise ValueError("facts of other types")
+    if any(type(one) is not list for one in forms) or {type(x) for pair in pairs for x in pair} - {
+        str
+    }:
+        raise ValueError("names of other types")
+    if len(digest) not in {0, 64} or "/" in module:
+        raise ValueError("facts of no file")
+    return RowFacts(model_id, digest, pairs, is_plain, module, benchmark)
 
 
 def _little(numbers: "array.array[float]") -> "array.array[float]":

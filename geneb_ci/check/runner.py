@@ -300,7 +300,7 @@ class Computer:
         if context.peers is not place.peers:  # a practice run, which is not compared
             answers = TracedAnswers(context.peers)
         traced = TracedPeers(answers, document.path)
-        facts = self._source.facts.get(document.sha256)
+        facts = self._source.known(document.sha256)
         context = dataclasses.replace(
             context,
             peers=cast("Peers", traced),

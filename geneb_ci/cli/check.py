@@ -1,9 +1,11 @@
-"""`geneb-ci check`: all errors of all submissions in one run."""
+"""`geneb-ci check`: all errors of all submissions in one run; `rules`, `explain`: the rules."""
 
+import json
 import sys
+import textwrap
 from collections import Counter
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -13,6 +15,7 @@ from geneb_ci.api import fix as fix_files
 from geneb_ci.check.kept import MANY_FILES
 from geneb_ci.cli.main import echo, is_plain
 from geneb_ci.cli.shared import (
+    PARAGRAPH,
     STDOUT,
     Output,
     PairedCommand,
@@ -27,8 +30,11 @@ from geneb_ci.cli.shared import (
 from geneb_ci.common.errors import BadConfiguration, Exit, UsageProblem
 from geneb_ci.common.finding import plural
 from geneb_ci.render.formats import render
-from geneb_ci.render.text import escape, fitted
+from geneb_ci.render.text import Table, escape, fitted
 from geneb_ci.submission.reading import BYTES_MAX
+
+if TYPE_CHECKING:
+    from geneb_ci.check.rule import AnyRule
 
 STDIN = "-"
 DIFF_WIDTH = 300
@@ -228,3 +234,79 @@ def _proposed(
 
 def _color(path: str) -> bool:
     return path == STDOUT and sys.stdout.isatty() and not is_plain()
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def rules_command(as_json: bool) -> None:
+    """List every rule, by family."""
+    from geneb_ci.check.registry import ALL  # every rule, of which a check may need few
+
+    if as_json:
+        rows = [
+            {
+                "id": r.id,
+                "family": r.family,
+                "severity": r.severity,
+                "what": r.what,
+                "why": r.why,
+                "fix": r.fix,
+                "needs": list(r.needs),
+            }
+            for r in ALL
+        ]
+        click.echo(json.dumps(rows, indent=2))
+        return
+    columns = ("rule", "severity", "what it looks for")
+    cells = [(rule.id, rule.severity, rule.what) for rule in ALL]
+    lines_of = Table(columns, cells).fitted_rows(width() - len(_INDENT), head=False)
+    family = ""
+    for rule, lines in zip(ALL, lines_of, strict=True):
+        if rule.family != family:
+            family = rule.family
+            click.echo(("\n" if rule is not ALL[0] else "") + click.style(family, bold=True))
+        for line in lines:
+            click.echo(f"{_INDENT}{line}")
+
+
+_INDENT = "  "
+
+
+@click.command()
+@click.argument("name", metavar="RULE|FAMILY|MODEL")
+def explain_command(name: str) -> None:
+    """Explain a rule, a family of rules, or the trust level and history of a model's row."""
+    from geneb_ci.check.registry import ALL, BY_ID
+
+    found = BY_ID.get(name.casefold())
+    if found is not None:
+        _explain(found)
+        return
+    family = [rule for rule in ALL if rule.family == name.casefold()]
+    if family:
+        _list(family)
+        return
+    from geneb_ci.cli.repository import tell  # a rule needs neither evidence nor git
+
+    tell(name)
+
+
+def _list(rules: "list[AnyRule]") -> None:
+    click.echo(f"{click.style(rules[0].family, bold=True)}  {plural(len(rules), 'rule')}\n")
+    columns = ("rule", "severity", "what it looks for")
+    cells = [(rule.id, rule.severity, rule.what) for rule in rules]
+    for lines in Table(columns, cells).fitted_rows(width(), head=False):
+        for line in lines:
+            click.echo(line)
+    hint = "`geneb-ci explain RULE` says why each matters, and how to fix it"
+    click.echo("\n" + fitted(hint, width()), nl=False)
+
+
+def _explain(rule: "AnyRule") -> None:
+    columns = width(widest=PARAGRAPH)
+    click.echo(f"{click.style(rule.id, bold=True)}  {rule.severity} · {rule.family}\n")
+    for title, text in (("", rule.what), ("Why: ", rule.why), ("Fix: ", rule.fix)):
+        click.echo(textwrap.fill(title + text, columns) + "\n")
+    if rule.needs:
+        need = rule.needs[-1]
+        click.echo(textwrap.fill(f"Needs {need.text}. If unavailable: {need.fix}.", columns) + "\n")

@@ -88,8 +88,8 @@ DEBUG = "GENEB_CI_DEBUG"
 # Each command is imported when it is called, which keeps `check` fast.
 COMMANDS = {
     "check": ("check", "check submissions, and show how to fix errors"),
-    "rules": ("explain", "list every rule"),
-    "explain": ("explain", "explain a rule, or the trust level and history of a row"),
+    "rules": ("check", "list every rule"),
+    "explain": ("check", "explain a rule, or the trust level and history of a row"),
     "matrices": ("board", "recover the confusion matrices from scores"),
     "label": ("board", "compute the evidence of every row from checks and audits"),
     "build": ("board", "rebuild the board from the submissions"),

@@ -17,7 +17,7 @@ def pieces(text: str) -> list[str]:
     surrogates become backslash escapes. So does the first # of "##[", which the runner of GitHub
     Actions interprets as a command anywhere in a line.
     """
-    if text.isascii() and text.isprintable() and "##[" not in text:
+    if _is_plain(text):
         return list(text)
     found = [
         c if c.isprintable() and not HIDING.match(c) else c.encode("unicode_escape").decode("ascii")
@@ -30,9 +30,14 @@ def pieces(text: str) -> list[str]:
     return found
 
 
+def _is_plain(text: str) -> bool:
+    return text.isascii() and text.isprintable() and "##[" not in text
+
+
 def visible(text: str, limit: int = TEXT_MAX) -> str:
     """Return text as one line of printable characters, cut at `limit`."""
-    shown = "".join(pieces(text[: limit + 1]))
+    text = text[: limit + 1]
+    shown = text if _is_plain(text) else "".join(pieces(text))
     return shown if len(shown) <= limit else f"{shown[: limit - len(_CUT)]}{_CUT}"
 
 

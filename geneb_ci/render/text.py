@@ -1,5 +1,6 @@
 """Renders for a terminal: one table type, and a report by file, then by rule, with its fixes."""
 
+import functools
 import itertools
 import re
 import textwrap
@@ -129,9 +130,11 @@ def frame(text: str, at: int, width: int, *, is_cut: bool) -> tuple[str, int]:
         text, at = text[indent:], at - indent
     left = max(0, at - width)
     is_cut = is_cut or left > 0
-    shown = pieces(text[left : at + width].replace("\t", " "))
-    at = min(at - left, len(shown))
-    start, stop = _window(shown, at, width - 2 * len(_MARK))
+    near = text[left : at + width].replace("\t", " ")
+    shown = pieces(near)
+    at, room = min(at - left, len(shown)), width - 2 * len(_MARK)
+    is_plain = near.isascii() and "".join(shown) == near  # a column a piece, as nearly all
+    start, stop = (_plain_window if is_plain else _window)(shown, at, room)
     before = (_MARK if is_cut or start > 0 else "") + "".join(shown[start:at])
     after = "".join(shown[at:stop]) + (_MARK if stop < len(shown) else "")
     return before + after, _columns(before)
@@ -148,6 +151,13 @@ def _window(shown: list[str], at: int, room: int) -> tuple[int, int]:
         if start > 0 and (need := _columns(shown[start - 1])) <= room:
             start, room, grown = start - 1, room - need, True
     return start, stop
+
+
+def _plain_window(shown: list[str], at: int, room: int) -> tuple[int, int]:
+    """Return what `_window` does, where each piece takes one column."""
+    after, before = len(shown) - at, at
+    right, left = min(after, (room + 1) // 2), min(before, room // 2)
+    return at - min(before, room - right), at + min(after, room - left)
 
 
 SAME_RULE_MAX = 10  # listed findings of one rule in one file; the rest is counted
@@ -270,8 +280,13 @@ def _wrapped(lead: str, part: Part, width: int) -> Iterator[Line]:
 _WORD = re.compile(r"\s*\S+\s*")
 
 
-def _divided(text: str, width: int) -> Iterator[str]:
+@functools.lru_cache(maxsize=1024)
+def _divided(text: str, width: int) -> tuple[str, ...]:
     """Divide text into lines of at most `width` columns, between words where that is possible."""
+    return (text,) if _columns(text) <= width else tuple(_lines_of(text, width))
+
+
+def _lines_of(text: str, width: int) -> Iterator[str]:
     line, used = "", 0
     for word in _WORD.findall(text):
         needs = _columns(word.rstrip())

@@ -3,29 +3,34 @@
 import contextlib
 import functools
 import hashlib
+import io
+import itertools
 import json
 import os
 import random
 import resource
 import shutil
 import signal
+import zlib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from geneb_ci.api import build
-from geneb_ci.board import rows, uncertainty
+from geneb_ci.board import parts as kept
+from geneb_ci.board import uncertainty
 from geneb_ci.board.board import board_of, entry_maker, page_of, write_page_of
 from geneb_ci.board.columns import Entry
-from geneb_ci.board.page_data import row_matrices
-from geneb_ci.board.rows import KeptRows, board_parts
+from geneb_ci.board.page_data import ROW_MATRICES
+from geneb_ci.board.parts import KeptRows, Parts, board_parts, read_row
 from geneb_ci.board.site import pages
-from geneb_ci.check import kept
-from geneb_ci.check.kept import Parts
 from geneb_ci.check.reuse import Store
 from geneb_ci.common.config import Layout, benchmark_of, find_layout
+from geneb_ci.common.files import seal
 from tests.bench.bench_scale import changed
 from tests.bench.many_rows import write_rows
 from tests.check.test_reuse import damaged, repository
@@ -51,8 +56,8 @@ def rows_at(root: Path, parts: Parts | None) -> tuple[list[Entry], Layout]:
         for path in sorted((root / "submissions").glob("*.json"))
     ]
     if parts is None:
-        return [made(rows.read_row(one), ()) for one in seen], layout
-    listed = KeptRows(parts, row_matrices, uncertainty.row_errors).read(seen, benchmark_of(layout))
+        return [made(read_row(one), ()) for one in seen], layout
+    listed = KeptRows(parts, ROW_MATRICES, uncertainty.ERRORS).read(seen, benchmark_of(layout))
     return [made(row, ()) for row in listed], layout
 
 
@@ -156,7 +161,7 @@ def test_only_what_changed_is_made_again(tmp_path, monkeypatch):
     built(root, board_parts(store))
     assert (made.count("row_scores"), made.count("model_page")) == (REGIMES, 1)
     made.clear()
-    monkeypatch.setattr(rows, "_code", lambda: "other code")
+    monkeypatch.setattr(kept, "_code", lambda: "other code")
     built(root, board_parts(store))
     assert (made.count("row_scores"), made.count("model_page")) == (ROWS * REGIMES, ROWS)
 
@@ -191,15 +196,15 @@ def test_a_full_disk_changes_no_byte(tmp_path):
 
 
 def test_the_digest_of_the_code_covers_templates(tmp_path, monkeypatch):
-    before = rows._code()
+    before = kept._code()
     copied = tmp_path / "board"
-    shutil.copytree(Path(rows.__file__).parent, copied)
-    monkeypatch.setattr(rows, "__file__", str(copied / "rows.py"))
-    assert rows._code() == before
+    shutil.copytree(Path(kept.__file__).parent, copied)
+    monkeypatch.setattr(kept, "__file__", str(copied / "rows.py"))
+    assert kept._code() == before
     for name in ("site/templates/model.html", "site/templates/badge.svg", "decisions.py"):
         text = (copied / name).read_bytes()
         (copied / name).write_bytes(text + b"\n")
-        assert rows._code() != before
+        assert kept._code() != before
         (copied / name).write_bytes(text)
 
 
@@ -208,7 +213,7 @@ def test_what_is_kept_is_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr(kept, "PARTS_BYTES_MAX", 250)
     for number in range(4):
         parts = board_parts(store)
-        assert parts.taken([(number, functools.partial(bytes, [number] * 100))])
+        assert parts.taken([(number, functools.partial(bytes, [number] * 100))], bytes)
         parts.save()
     found = board_parts(store)._found
     assert [part[0] for part in found.values()] == [3, 2]
@@ -217,15 +222,103 @@ def test_what_is_kept_is_bounded(tmp_path, monkeypatch):
 def test_a_file_of_another_shape_is_as_if_it_were_not_there(tmp_path):
     store = Store(tmp_path)
     name = board_parts(store)._name
-    for body in (b"", b"{}", b"[1]\nab", b'{"a":"b"}\n', b'{"a":2}\nabc', b'{"a":-1,"b":2}\nc'):
+    bodies = [b"", b"{}", b"[1]\nab", b'{"a":"b"}\n', b'{"a":2}\nabc', b'{"a":-1,"b":2}\nc']
+    bodies += [b"[" * 10**5, b'{"a":[1,2,3]}\nc', b'{"a":["1","x"]}\nc', b'{"a":[-1,1]}\nc']
+    key = hashlib.sha256(b'"known"').hexdigest()
+    bodies += [f'{{"{key}":[2,"{own}"]}}\nab'.encode() for own in ("", seal("other", b"ab"))]
+    bodies += [f'{{"{key}":[2,1]}}\nab'.encode(), f'{{"{key}":[true,[]]}}\nab'.encode()]
+    for body in bodies:
         store.save(name, body)
-        assert board_parts(store).taken([("known", lambda: b"made")]) == [b"made"]
+        assert board_parts(store).taken([("known", lambda: b"made")], bytes) == [b"made"]
+    store.save(name, f'{{"{key}":[2,"{seal(key, b"ab")}"]}}\nab'.encode())
+    assert board_parts(store).taken([("known", lambda: b"made")], bytes) == [b"ab"]
+
+
+def forge(store: Store, drawn: random.Random) -> None:
+    """Put foreign content under right names, digests and seals, or parts of other rows."""
+    assert store.folder is not None
+    [name] = [path.name for path in store.folder.iterdir()]
+    head, _, rest = (store.load(name) or b"").partition(b"\n")
+    sizes = [size for size, _ in json.loads(head).values()]
+    ends = list(itertools.accumulate(sizes))
+    parts = {
+        key: rest[end - size : end]
+        for key, size, end in zip(json.loads(head), sizes, ends, strict=True)
+    }
+    seals = {key: seal(key, part) for key, part in parts.items()}
+    keys = sorted(parts)
+    if drawn.random() < 0.3:
+        contents = list(parts.values())
+        drawn.shuffle(contents)
+        parts = dict(zip(parts, contents, strict=True))
+    else:
+        for key in drawn.sample(keys, drawn.randrange(1, len(keys) + 1)):
+            parts[key] = foreign(parts[key], drawn)
+            seals[key] = seal(key, parts[key])
+    listed = {key: [len(part), seals[key]] for key, part in parts.items()}
+    store.save(name, json.dumps(listed).encode() + b"\n" + b"".join(parts.values()))
+
+
+def foreign(part: bytes, drawn: random.Random) -> bytes:
+    """Return what no build writes: cut, of another shape or type, or with impossible numbers."""
+    archive = io.BytesIO()
+    np.savez(archive, a=np.zeros(3))
+    cases = [b"", b"{}", b"[" * 10**5, b"9" * 5000, b"[1.5]", b'["x"]', b"[1,2,3]", b"\xff"]
+    cases += [archive.getvalue(), part[:-1], part + b"x", part * 2, zlib.compress(part)[:-1]]
+    cases += [np.full(len(part) // 8, value).tobytes() for value in (np.nan, -2.0, np.inf)]
+    cases += [np.full(len(part) // 4, 1, dtype=np.float32).tobytes()]
+    line, _, body = part.partition(b"\n")
+    if line.startswith(b"{"):
+        head = json.loads(line)
+        key = drawn.choice(sorted(head))
+        others = [None, -1, 0.5, True, [1], {}, {"full": [1]}, {"full": [-1] * 270}]
+        changed_heads = [{k: one for k, one in head.items() if k != key}, [head], {}]
+        changed_heads += [head | {key: other} for other in others]
+        # A row is ranked in the regimes of its gaps, so that its numbers have one length.
+        cases += [json.dumps(one).encode() + b"\n" + body for one in changed_heads]
+        at = 8 * drawn.randrange(max(1, len(body) // 8))
+        bad = np.float64(drawn.choice([np.nan, np.inf, -2.0])).tobytes()
+        cases += [line + b"\n" + body[:at] + bad + body[at + 8 :], line, line + body]
+        cases += [line + b"\n" + body[8:], line + b"\n" + body + bytes(24)]
+    return drawn.choice(cases)
+
+
+@settings(
+    max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(seed=st.integers(0, 10**6))
+def test_what_a_build_did_not_write_is_no_part(tmp_path_factory, seed):
+    drawn = random.Random(seed)
+    root = small(tmp_path_factory.mktemp("repository"))
+    store = Store(root / "cache")
+    expected = built(root, board_parts(store))
+    for _ in range(3):
+        forge(store, drawn)
+        assert built(root, board_parts(store)) == expected
+
+
+@pytest.mark.parametrize("case", ["folder", "read-only"])
+def test_a_store_that_takes_nothing_changes_no_byte(tmp_path, monkeypatch, case):
+    root, store = small(tmp_path), Store(tmp_path / "cache")
+    expected = built(root, board_parts(store))
+    [kept] = (tmp_path / "cache").iterdir()
+    if case == "folder":
+        kept.unlink()
+        (kept / "inner").mkdir(parents=True)
+    else:
+        kept.write_bytes(kept.read_bytes()[:-1])
+
+        def refused(*_: object, **__: object) -> None:
+            raise OSError(30, "Read-only file system")
+
+        monkeypatch.setattr("tempfile.mkstemp", refused)
+    assert built(root, board_parts(store)) == expected == built(root, board_parts(store))
 
 
 def test_processes_make_what_one_makes(tmp_path, monkeypatch):
     wanted = [(number, str(number).encode) for number in range(300)]
     expected = [make() for _, make in wanted]
-    assert board_parts(Store(tmp_path)).taken(wanted) == expected
+    assert board_parts(Store(tmp_path)).taken(wanted, bytes) == expected
     # One that is killed: what is left is made by this process.
     own = os.getpid()
 
@@ -234,7 +327,7 @@ def test_processes_make_what_one_makes(tmp_path, monkeypatch):
 
     monkeypatch.setattr(kept, "jobs_for", lambda _: 2)
     killed = [*wanted[:200], (200, made_here), *wanted[201:]]
-    assert board_parts(Store(tmp_path / "other")).taken(killed) == expected
+    assert board_parts(Store(tmp_path / "other")).taken(killed, bytes) == expected
 
 
 def test_boards_of_sixty_rows_follow_their_changes(tmp_path, monkeypatch):

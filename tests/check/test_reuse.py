@@ -1,12 +1,15 @@
 """Results that are kept never change what is said: a warm run is a cold one, byte for byte."""
 
+import io
 import json
 import os
 import random
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -18,6 +21,7 @@ from geneb_ci.check.reuse import Reuse, Store
 from geneb_ci.check.runner import Checker, Computer
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import BadConfiguration, NothingChecked
+from geneb_ci.common.files import seal
 from geneb_ci.render.formats import render
 from tests.paths import ROOT, SUBMISSIONS
 
@@ -215,23 +219,101 @@ def test_a_folder_that_cannot_be_written_keeps_nothing(tmp_path):
         assert warm(files, Store(folder)) == cold(files)
 
 
-def test_a_well_formed_file_of_other_content_is_no_result(tmp_path):
-    files, store = repository(tmp_path), Store(tmp_path / "cache")
-    first = warm(files, store)
-    [name] = [path.name for path in (tmp_path / "cache").iterdir() if "-" not in path.name]
-    body = json.loads(store.load(name) or b"")
-    key = min(body["results"])
-    parts: list[Any] = [[], [1, 2, 3], [[], [], []], [[[[1]], []], [[], []], []]]
-    for wrong in (*parts, [[[], []], [[], []], [1]]):
-        value = {**body, "results": {**body["results"], key: wrong}}
-        store.save(name, json.dumps(value).encode())
-        assert warm(files, store) == first
-    others: list[Any] = [[], {}, {**body, "root": "x"}, {**body, "facts": {"x": [1]}}]
-    for other in others:
-        store.save(name, json.dumps(other).encode())
-        assert warm(files, store) == first
-    store.save(f"{name}-scores", b'{"shapes": [["a"]], "rows": [["x", 0]]}\n123')
-    assert warm(files, store) == first
+OTHERS: tuple[Any, ...] = (True, -1, 0.5, 11.5, "x", [], {}, [[]], [1, 2, 3], float("nan"))
+"""Values that take the place of kept ones of another type."""
+
+
+def places(value: Any, at: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
+    """Yield the path of every value inside a value of lists."""
+    yield at
+    for number, one in enumerate(value if isinstance(value, list) else ()):
+        yield from places(one, (*at, number))
+
+
+def forged(value: Any, at: tuple[int, ...], drawn: random.Random) -> Any:
+    """Return a value with another type at one place, or with one more or less value there."""
+    if not at:
+        longer = isinstance(value, list) and len(value) > 1 and drawn.random() < 0.3
+        if longer and any(isinstance(one, str | bool) for one in value):
+            return [*value, drawn.choice(OTHERS)] if drawn.random() < 0.5 else value[:-1]
+        numbers = isinstance(value, int | float) and not isinstance(value, bool)
+        left_out = {int, float} if numbers else {type(value)}
+        return drawn.choice([one for one in OTHERS if type(one) not in left_out])
+    place, *below = at
+    return [
+        forged(one, tuple(below), drawn) if number == place else one
+        for number, one in enumerate(value)
+    ]
+
+
+def forge(store: Store, drawn: random.Random) -> None:
+    """Put foreign content under right names, digests and seals, or what is of another row."""
+    assert store.folder is not None
+    names = sorted(path.name for path in store.folder.iterdir())
+    [name] = [one for one in names if "-" not in one]
+    lines = [line.split(b" ", 3) for line in (store.load(name) or b"").split(b"\n")]
+    case = drawn.randrange(7)
+    if case < 3:
+        for line in drawn.sample(lines, drawn.randrange(1, len(lines))):
+            value = json.loads(line[3])
+            other = forged(value, drawn.choice(list(places(value))), drawn)
+            line[3] = json.dumps(other).encode()
+            line[2] = seal(line[1].decode(), line[3]).encode()
+    elif case == 3:  # what belongs to one row under the key of another
+        for kind in (b"facts", b"result"):
+            own = [line for line in lines if line[0] == kind]
+            for line, other in zip(
+                own, drawn.sample([line[2:] for line in own], len(own)), strict=True
+            ):
+                line[2:] = other
+    elif case == 4:
+        line = drawn.choice(lines)
+        line[3] = drawn.choice([b"", b"[" * 10**5, b"\xff", b"9" * 5000, b"null"])
+        line[2] = seal(line[1].decode(), line[3]).encode()
+    else:
+        archive = io.BytesIO()
+        np.savez(archive, a=np.zeros(3))
+        foreign = [archive.getvalue(), b"", b"{}", b"\n", b"[" * 10**5, b'{"shapes": 1}\n']
+        foreign += [b'{"shapes": [["a"]], "rows": [["x", 0]]}\n123', os.urandom(50)]
+        store.save(drawn.choice(names), drawn.choice(foreign))
+        return
+    store.save(name, b"\n".join(b" ".join(line) for line in lines))
+    if case == 3 and (raw := store.load(f"{name}-scores")):
+        head, _, content = raw.partition(b"\n")
+        value = json.loads(head)
+        drawn.shuffle(value["rows"])
+        store.save(f"{name}-scores", json.dumps(value).encode() + b"\n" + content)
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(seed=st.integers(0, 10**6))
+def test_what_a_check_did_not_write_is_no_result(tmp_path_factory, seed):
+    drawn = random.Random(seed)
+    files = repository(tmp_path_factory.mktemp("repository"))[:4]
+    documents = [json.loads(path.read_bytes()) for path in files]
+    for number, (path, document) in enumerate(zip(files, documents, strict=True)):
+        # One is nearly another, each has a finding of its own, and what is exchanged would be seen.
+        document["results"] = json.loads(json.dumps(documents[number % 3]["results"]))
+        for task in sorted(document["results"]["full"])[3 * number : 3 * number + 1 + number]:
+            del document["results"]["full"][task]
+        path.write_text(json.dumps(document), encoding="utf-8")
+    store = Store(files[0].parents[1] / "cache")
+    expected = cold(files)
+    for _ in range(2):
+        assert warm(files, store) == expected
+        forge(store, drawn)
+    assert warm(files, store) == expected
+
+
+def test_a_folder_in_the_place_of_a_file_keeps_nothing(tmp_path):
+    files, store = repository(tmp_path)[:3], Store(tmp_path / "cache")
+    expected = warm(files, store)
+    for path in list((tmp_path / "cache").iterdir()):
+        path.unlink()
+        (path / "inner").mkdir(parents=True)
+    assert warm(files, store) == warm(files, store) == expected
 
 
 def test_a_file_is_read_back_only_under_its_name_and_whole(tmp_path):

@@ -12,6 +12,7 @@ from markupsafe import Markup, escape
 
 from geneb_ci import __version__
 from geneb_ci.board.page import POLICY, pages_style, write_page
+from geneb_ci.board.parts import NO_PARTS, Parts, made, part_key
 from geneb_ci.board.site.inputs import (
     Site,
     Standing,
@@ -31,7 +32,7 @@ from geneb_ci.board.site.pages import (
     scores_path,
     scores_table,
 )
-from geneb_ci.check.kept import NO_PARTS, Parts, jobs_for, made, part_key
+from geneb_ci.check.kept import jobs_for
 from geneb_ci.common.files import digest_of
 
 FEED, STYLE = "feed.xml", "pages.css"

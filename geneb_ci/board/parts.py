@@ -1,0 +1,324 @@
+"""Parts of boards that later builds need not make again, rows as numbers among them.
+
+Each is kept under a digest of all that it follows from, in the folder of results of checks. What
+was cut, belongs elsewhere or has another shape is as if it were not there.
+"""
+
+import array
+import functools
+import hashlib
+import itertools
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+
+from geneb_ci.board.rows import numbers_of, ranked_regimes
+from geneb_ci.check.kept import jobs_for
+from geneb_ci.common.benchmark import Benchmark
+from geneb_ci.common.errors import UsageProblem
+from geneb_ci.common.files import seal
+from geneb_ci.statistics.metrics import RowNumbers
+from geneb_ci.submission.document import read_document
+from geneb_ci.submission.models import MODELS, Submission
+from geneb_ci.submission.structure import check_structure
+
+if TYPE_CHECKING:
+    from geneb_ci.check.reuse import Store
+
+
+class PartStore(Protocol):
+    """Where parts lie, as `reuse.Store` is."""
+
+    folder: Path | None
+
+    def load(self, name: str) -> bytes | None:
+        """Return the content that was saved under a name, if there is one."""
+
+    def save(self, name: str, body: bytes) -> None:
+        """Keep a content under a name."""
+
+
+Wanted = tuple[object, Callable[[], bytes]]
+"""Values that a part follows from, which JSON can write, and what makes it."""
+T = TypeVar("T")
+
+
+class Parts:
+    """Parts of a board that follow from given values alone, each kept under a digest of these.
+
+    They lie in the folder of results of checks, in one file for each state of the code. What is
+    not there, was cut or belongs elsewhere is made again.
+    """
+
+    def __init__(
+        self, store: PartStore | None = None, code: str = "", jobs: int | None = None
+    ) -> None:
+        """Keep parts of a state of the code in a store.
+
+        `jobs` processes make them, None as many as their number asks for.
+        """
+        self.jobs = jobs
+        self._store = store if store is not None and store.folder is not None else None
+        self._root = code
+        self._found: dict[str, bytes] = {}
+        self._seals: dict[str, str] = {}
+        self._used: dict[str, bytes] = {}
+        self._is_changed = False
+        if self._store is not None:
+            self._load(self._store.load(self._name) or b"")
+
+    @property
+    def _name(self) -> str:
+        return f"{self._root}-board"
+
+    def taken(self, wanted: Sequence[Wanted], read: Callable[[bytes], T]) -> list[T]:
+        """Return each part as it is read, kept or else made; many are made by processes.
+
+        `read` raises ValueError for what no build of this code writes: that is made again.
+        """
+        if self._store is None:
+            return [read(raw) for raw in made([make for _, make in wanted], self.jobs)]
+        keys = [part_key(known) for known, _ in wanted]
+        values: dict[str, T] = {}
+        missing: dict[str, Callable[[], bytes]] = {}
+        for key, (_, make) in zip(keys, wanted, strict=True):
+            raw = self.kept(key)
+            try:
+                if raw is None:
+                    missing[key] = make
+                else:
+                    values[key] = read(raw)
+            except ValueError:
+                missing[key] = make
+        for key, part in zip(missing, made(list(missing.values()), self.jobs), strict=True):
+            self.keep(key, part)
+            values[key] = read(part)
+        return [values[key] for key in keys]
+
+    def kept(self, key: str) -> bytes | None:
+        """Return the part that is kept under the digest of what it follows from; None without.
+
+        Nothing is no part: it says too little to be told from what a damaged file has.
+        """
+        part = self._found.get(key)
+        if part and key not in self._used and seal(key, part) == self._seals[key]:
+            self._used[key] = part
+        return self._used.get(key)
+
+    def keep(self, key: str, part: bytes) -> None:
+        """Keep a part, once `save` is called."""
+        if self._store is not None and self._used.get(key) != part:
+            self._used[key] = part
+            self._found.pop(key, None)
+            self._is_changed = True
+
+    def _load(self, body: bytes) -> None:
+        head, _, rest = body.partition(b"\n")
+        at = 0
+        try:
+            for key, (size, own) in json.loads(head).items():
+                self._seals[key], self._found[key] = own, rest[at : at + size]
+                at += len(self._found[key])
+        except (ValueError, TypeError, AttributeError, RecursionError):
+            self._found = {}
+
+    def save(self) -> None:
+        """Keep what this build used, then what earlier ones did, as far as there is room."""
+        if self._store is None or not self._is_changed:
+            return
+        kept, room = {}, PARTS_BYTES_MAX
+        for key, part in (self._used | self._found).items():
+            room -= len(part)
+            if room < 0:
+                break
+            kept[key] = part
+        listed = {key: [len(part), seal(key, part)] for key, part in kept.items()}
+        head = json.dumps(listed).encode()
+        self._store.save(self._name, b"\n".join([head, b"".join(kept.values())]))
+
+
+def part_key(known: object) -> str:
+    """Return the digest of the values that a part follows from."""
+    return hashlib.sha256(json.dumps(known).encode()).hexdigest()
+
+
+NO_PARTS = Parts()
+PARTS_BYTES_MAX = 240_000_000
+"""Of all parts together: a row has 10 kB, and a file of the store at most 256 MB."""
+
+
+_makers: list[Callable[[], bytes]] = []
+"""Of the process that makes parts: they were there before the processes parted."""
+
+
+def made(
+    makers: list[Callable[[], bytes]], jobs: int | None = None, at_once: int = 25
+) -> Iterator[bytes]:
+    """Yield what is made, in order, by processes where it is much; alone where one is killed."""
+    done, jobs = 0, jobs or jobs_for(len(makers))
+    if jobs > 1:
+        import multiprocessing  # 30 ms that one process does not need
+        from concurrent.futures import ProcessPoolExecutor
+        from concurrent.futures.process import BrokenProcessPool
+
+        if "fork" in multiprocessing.get_all_start_methods():
+            fork = multiprocessing.get_context("fork")
+            _makers[:] = makers
+            try:
+                with ProcessPoolExecutor(jobs, mp_context=fork) as pool:
+                    for one in pool.map(_make, range(len(makers)), chunksize=at_once):
+                        yield one
+                        done += 1
+            except BrokenProcessPool:
+                pass
+            finally:
+                _makers.clear()
+    yield from (make() for make in makers[done:])
+
+
+def _make(number: int) -> bytes:
+    return _makers[number]()
+
+
+def _code() -> str:
+    """Return a digest of the code that makes boards, its templates, and what checks depend on."""
+    from geneb_ci import __version__
+    from geneb_ci.check.reuse import code_digest
+
+    found = hashlib.sha256(f"{code_digest()} {__version__}".encode())
+    folder = Path(__file__).parent
+    for path in sorted(one for one in folder.rglob("*.*") if one.suffix != ".pyc"):
+        raw = path.read_bytes()
+        found.update(f"\0{path.relative_to(folder).as_posix()}\0{len(raw)}\0".encode() + raw)
+    return found.hexdigest()
+
+
+def board_parts(store: "Store | None" = None, jobs: int | None = None) -> Parts:
+    """Return the parts that boards kept in a store; `jobs` processes make others."""
+    return Parts(store, _code() if store is not None and store.folder is not None else "", jobs)
+
+
+class BoardRow(NamedTuple):
+    """A submission as a board takes it."""
+
+    sha256: str
+    """Of its file."""
+    origin: str
+    submission: Submission | None
+    """None for what is no submission."""
+    numbers: RowNumbers | None = None
+    """With these, the submission has neither results nor evidence."""
+
+
+def read_row(seen: tuple[Path, str]) -> BoardRow:
+    """Read a file that had a digest when it was checked. Raises UsageProblem if it has another."""
+    path, sha256 = seen
+    document = read_document(path)
+    if document.sha256 != sha256:
+        raise UsageProblem(f"{path} changed while it was checked", "run the command again")
+    submission, _ = check_structure(document.value)
+    return BoardRow(document.sha256, document.origin, submission)
+
+
+class RowPart(NamedTuple):
+    """What a build computes of a row alone, by regime, and whether kept values can be that."""
+
+    of: Callable[[Submission, Benchmark], Mapping[str, Any]]
+    is_sound: Callable[[Mapping[str, Any], Benchmark], bool]
+
+
+class KeptRows(NamedTuple):
+    """Reads rows as numbers, by processes; what parts of boards have of a file is not read."""
+
+    parts: Parts
+    matrices: RowPart
+    """Lists of counts."""
+    errors: RowPart | None = None
+    """Of the scores, as bytes; None without diagnostics."""
+
+    def read(self, seen: Sequence[tuple[Path, str]], benchmark: Benchmark) -> Iterator[BoardRow]:
+        """Yield the row of each file with the digest that it had when it was checked.
+
+        Raises UsageProblem where a file changed.
+        """
+        known = ["row", benchmark.sha256, self.errors is not None]
+        wanted: list[Wanted] = [
+            ([*known, one[1]], functools.partial(_packed, one, benchmark, self)) for one in seen
+        ]
+        unpacked = functools.partial(_unpacked, benchmark=benchmark, rows=self)
+        for (_, sha256), row in zip(seen, self.parts.taken(wanted, unpacked), strict=True):
+            yield row._replace(sha256=sha256)
+
+
+_SLIM: dict[str, Any] = {"results": {}, "evidence": {}}
+
+
+def _packed(seen: tuple[Path, str], benchmark: Benchmark, rows: KeptRows) -> bytes:
+    """Return a row as bytes: a line of JSON, then its numbers by regime; b"" without a row."""
+    row = read_row(seen)
+    submission = row.submission
+    if submission is None:
+        return b""
+    numbers = numbers_of(submission, benchmark)
+    errors = {} if rows.errors is None else rows.errors.of(submission, benchmark)
+    slim = {key: value for key, value in _SLIM.items() if hasattr(submission, key)}
+    head = {
+        "model": type(submission).__name__,
+        "submission": submission.model_copy(update=slim).model_dump(
+            mode="json", by_alias=True, exclude_unset=True
+        ),
+        "origin": row.origin,
+        "matrices": rows.matrices.of(submission, benchmark),
+    }
+    blocks = [*numbers.scores.values(), *numbers.means.values()]
+    body = b"".join([*(block.tobytes() for block in blocks), *errors.values()])
+    return json.dumps(head).encode() + b"\n" + body
+
+
+def _unpacked(raw: bytes, benchmark: Benchmark, rows: KeptRows) -> BoardRow:
+    """Return the row that `_packed` wrote. Raises ValueError for anything else."""
+    if not raw:
+        return BoardRow("", "", None)
+    line, _, body = raw.partition(b"\n")
+    submission, origin, matrices = _head(line)
+    regimes = ranked_regimes(submission, benchmark)
+    count = len(regimes)
+    sizes = [8 * len(benchmark.metrics) * len(benchmark.tasks)] * count
+    sizes += [8 * len(benchmark.metrics) * (2 + len(benchmark.categories))] * count
+    if rows.errors is not None and count:
+        sizes += [(len(body) - sum(sizes)) // count] * count
+    ends = [*itertools.accumulate(sizes, initial=0)]
+    if ends[-1] != len(body):
+        raise ValueError("no row of this benchmark")
+    blocks = [body[start:end] for start, end in itertools.pairwise(ends)]
+    arrays = [array.array("d", block) for block in blocks[: 2 * count]]
+    errors = dict(zip(regimes, blocks[2 * count :], strict=False))
+    # The sum of what has a NaN is none.
+    is_sound = all(
+        min(one) >= -1 and max(one) <= 1 and not math.isnan(sum(one)) for one in arrays
+    ) and rows.matrices.is_sound(matrices, benchmark)
+    if not is_sound or (rows.errors and not rows.errors.is_sound(errors, benchmark)):
+        raise ValueError("numbers that no row has")
+    numbers = RowNumbers(
+        dict(zip(regimes, arrays[:count], strict=True)),
+        dict(zip(regimes, arrays[count:], strict=True)),
+        errors,
+        matrices,
+    )
+    return BoardRow("", origin, submission, numbers)
+
+
+def _head(line: bytes) -> tuple[Submission, str, dict[str, list[int]]]:
+    """Return submission, origin and matrices of a kept row. Raises ValueError."""
+    try:
+        head = json.loads(line)
+        types = {one.__name__: one for one in MODELS.values()}
+        submission = types[head["model"]].model_validate(head["submission"])
+        origin, matrices = head["origin"], head["matrices"]
+    except (KeyError, TypeError, RecursionError) as error:
+        raise ValueError("no row") from error
+    if type(origin) is not str or type(matrices) is not dict:
+        raise ValueError("no row")
+    return submission, origin, matrices
