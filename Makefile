@@ -9,7 +9,7 @@ SYSTEM := bwrap=bubblewrap chromium=chromium
 # A thousand processes of the tests would otherwise compile the same modules, each for itself.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test site tutorials real-tasks test-rows flakes lint rehearse rehearse-proof bench bench-harness \
+.PHONY: demo test site tutorials doors real-tasks test-rows flakes lint rehearse rehearse-proof bench bench-harness \
   bench-adversary bench-forgery bench-crowns bench-sampling bench-audit bench-sandbox bench-tolerance bench-uncertainty \
   bench-page bench-receipts bench-scale bench-atlas \
   pictures page-shots vendor mutants generate lock clean
@@ -61,6 +61,9 @@ site: $(SITE)/.ready  ## the pages as a site in build/site/public, every link ch
 
 tutorials:  ## docs/tutorial*.md typed in an empty environment, the installation included
 	@$(PYTHON) -I tools/tutorials.py
+
+doors:  ## docs/install.md by uv, pipx, pre-commit and prek, in an empty home
+	@$(PYTHON) -I tools/doors.py
 
 real-tasks: $(READY)  ## fetch the six real tasks that some tests need, by digest
 	$(BIN)/python -m tools.real_tasks build/real-tasks

@@ -344,6 +344,10 @@ def label_command(folder: Path | None, format_: str) -> int:
     return Exit.CLEAN if all(row.decision is not None for row in rows) else Exit.ERRORS
 
 
+DIFF_SECONDS_ROW = 0.02
+"""What a comparison of two boards takes a row: measured with the 41 public rows."""
+
+
 @click.command()
 @click.option("--base", metavar="REF", help="Commit, branch or tag to compare with.")
 @click.option(
@@ -366,7 +370,7 @@ def diff_command(
     them are not significant. REF is read from git; it is not checked out, and none of its code is
     run. The exit code is 11 if a submission of the working tree has errors.
     """
-    from geneb_ci.cli.repository import layout_here  # 0.1 s
+    from geneb_ci.cli.repository import awaited, layout_here  # 0.1 s
     from geneb_ci.publish.comparison import compare
     from geneb_ci.render.comparison import WRITERS
 
@@ -383,6 +387,8 @@ def diff_command(
         with connect(repo) as github:
             found = merged_comparison(github, layout_here(), pulls)
     else:
-        found = compare(layout_here(), str(base))
+        layout = layout_here()
+        with awaited("comparing the boards", DIFF_SECONDS_ROW, layout):
+            found = compare(layout, str(base))
     write(Output(format_, output), WRITERS[format_](found))
     return Exit.ERRORS if found.refused else Exit.CLEAN

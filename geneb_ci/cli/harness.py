@@ -109,7 +109,7 @@ def data_command() -> None:
 def push(folder: Path, repo: str | None, definition: Path | None) -> int:
     """Upload the tasks in FOLDER, in both layouts with a card, and print the revision to pin.
 
-    Every task is checked against the benchmark first; none may be missing.
+    Every task is checked against the benchmark first, before a token is read; none may be missing.
     """
     # Imported here: only push needs them.
     from geneb_ci.publish.session import find_token
@@ -126,14 +126,13 @@ def push(folder: Path, repo: str | None, definition: Path | None) -> int:
             f"name a folder with every task; to fetch them: geneb-ci data pull {folder}",
         )
     name = repo or benchmark.dataset.repo_id
-    token = find_token(f"datasets/{name}")
     with tempfile.TemporaryDirectory(prefix="geneb-ci-") as place:
         options = ["--benchmark", str(definition)] if definition else []
         words = [*HARNESS, "data", "stage", *options, "--", str(folder), place]
         done = subprocess.run(words, check=False)  # noqa: S603 (our own module)
         if done.returncode:
             return done.returncode
-        remote = Remote("dataset", name, token=token)
+        remote = Remote("dataset", name, token=find_token(f"datasets/{name}"))
         made = upload(remote, staged(Path(place)), say=lambda line: echo(line, err=True))
     echo(f"{remote.resource}: {'pushed' if made.new else 'nothing changed'}")
     echo(f"revision to pin in schemas/benchmark.json: {made.revision}")

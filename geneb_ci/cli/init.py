@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -28,6 +29,7 @@ from geneb_ci.github.new_repository import (
     benchmark_bytes,
     files_of,
     first_commit,
+    git,
     has_commit,
     inside,
     is_changed,
@@ -35,6 +37,7 @@ from geneb_ci.github.new_repository import (
     plan_lines,
     plan_of,
     push_first,
+    remote_of,
     template,
     write_planned,
 )
@@ -59,7 +62,7 @@ def apply_settings(folder: Path, given: Answers, *, dry_run: bool) -> Exit:
         raise UsageProblem(f"{folder.resolve()}: there is no commit", "run geneb-ci init first")
     with connect(given.repository) as github:
         seen = Observed(github.wire, given.space, folder / LOG_KEY, dry=dry_run)
-        _ = seen.repository
+        _refuse_apply(seen, folder)
         _create_space(seen)
         _apply(seen, [one for one in SETTINGS if not one.id.startswith(AFTER_PUSH)])
         if seen.has_main:
@@ -79,6 +82,48 @@ def apply_settings(folder: Path, given: Answers, *, dry_run: bool) -> Exit:
     write(Output("text", STDOUT), diagnosis.as_text(given.repository, left, width()))
     wrong = any(one.state is SettingState.WRONG for one in left)
     return Exit.ERRORS if wrong else Exit.CLEAN
+
+
+def _refuse_apply(seen: Observed, folder: Path) -> None:
+    """Refuse what GitHub, the Hub or git would refuse later, before anything is sent.
+
+    Raises NotFound without the repository, UsageProblem for another remote or a token that lacks a
+    right. What a token does not say of its rights is found when it is used.
+    """
+    name = seen.wire.repository
+    rights = seen.repository.get("permissions")
+    if not seen.has_main:
+        remote_of(folder, name)
+        for right in ("push", "admin"):
+            if isinstance(rights, dict) and rights.get(right) is False:
+                raise UsageProblem(
+                    f"{name}: the owner of GH_TOKEN has no right to {right}",
+                    "use a token of an administrator of the repository; `geneb-ci init` lists "
+                    "the permissions that it needs",
+                )
+    if os.environ.get("HF_TOKEN"):
+        _refuse_hub_token(os.environ["HF_TOKEN"])
+
+
+def _refuse_hub_token(token: str) -> None:
+    """Raise UsageProblem for a token that the Hub does not know, or that may only read."""
+    try:
+        from huggingface_hub import HfApi  # a second to import
+        from huggingface_hub.errors import HfHubHTTPError
+        from huggingface_hub.utils import httpx
+    except ImportError:
+        return  # the report at the end says so
+    fix = "make one that may write: https://huggingface.co/settings/tokens"
+    try:
+        said = HfApi(endpoint=os.environ.get("HF_ENDPOINT"), token=token).whoami()
+    except HfHubHTTPError as error:
+        if error.response.status_code == UNAUTHORISED:
+            raise UsageProblem("HF_TOKEN is no token of the Hub (401)", fix) from error
+        return
+    except (httpx.HTTPError, ValueError):
+        return
+    if said.get("auth", {}).get("accessToken", {}).get("role") == "read":
+        raise UsageProblem("HF_TOKEN may only read, and the Space is written to", fix)
 
 
 def _apply(seen: Observed, settings: list[Setting]) -> None:
@@ -121,6 +166,10 @@ def _create_space(seen: Observed) -> None:
 KEYS = f"leaderboard/policy/{KEYS_FILE}"
 AUDIT_KEY, KEYS_IGNORED = "keys/audit.pem", "keys/.gitignore"
 ROW, CARD = f"submissions/{PRACTICE_ROW}.json", f"submissions/cards/{PRACTICE_ROW}.md"
+MEASURING = ("numpy", "scipy", "sklearn", "threadpoolctl")
+"""Modules of the extra `mini`, by which the practice row is measured."""
+INSTALL_MINI = "pip install 'geneb-ci[mini]'"
+UNAUTHORISED = 401
 HARNESS_SECONDS = 600  # the practice benchmark takes 5
 
 
@@ -172,6 +221,7 @@ def init_command(
         *([f"  write  {ROW}, measured here by the harness"] if practice else []),
     ):
         echo(line)
+    _refuse_early(folder, practice=practice)
     if dry_run:
         echo("nothing was written: this was a dry run")
         return Exit.CLEAN
@@ -197,6 +247,25 @@ def _definition(folder: Path, benchmark: Path | None) -> bytes:
     """Return the benchmark that is named, or the one that the folder has, or the practice one."""
     own = folder / "schemas/benchmark.json"
     return benchmark_bytes(own if benchmark is None and own.is_file() else benchmark)
+
+
+def _refuse_early(folder: Path, *, practice: bool) -> None:
+    """Refuse what would stop this command after the first file was written.
+
+    Raises UsageProblem without git or a name to commit by, for a folder that cannot be written to,
+    and where the practice row cannot be measured.
+    """
+    there = next(one for one in (folder.resolve(), *folder.resolve().parents) if one.exists())
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise UsageProblem(f"{there}: cannot be written to", "name another folder")
+    if not has_commit(folder):
+        git(there, "var", "GIT_COMMITTER_IDENT")
+    lacking = [name for name in MEASURING if practice and find_spec(name) is None]
+    if lacking:
+        raise UsageProblem(
+            f"{lacking[0]} is not installed, and the practice row is measured with it",
+            f"{INSTALL_MINI}, then run this again; or put a row of your own into submissions/",
+        )
 
 
 def _has_rows(folder: Path) -> bool:
@@ -255,8 +324,7 @@ def _measure(place: Path, record: Path) -> None:
         said = " ".join(done.stderr.split())
         raise UsageProblem(
             f"the practice row was not measured: {said}",
-            "pip install 'geneb-ci[harness]', then run this again; or put a row of your own "
-            "into submissions/",
+            f"{INSTALL_MINI}, then run this again; or put a row of your own into submissions/",
         )
 
 

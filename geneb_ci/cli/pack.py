@@ -3,7 +3,8 @@
 Upstream's log `results_<model>_<task_id>_<extractor>.json` holds `mcc`, `accuracy` and `f1_score`,
 each with a `mean`; few-shot logs end in `_k-1` or `_k-10` before `.json`. A result of MTEB
 names its `task_name`, which ends likewise, its `dataset_revision` and the `scores` of each split;
-`model_meta.json` beside it describes the model.
+`model_meta.json` beside it describes the model. Before version 1.11 it was `mteb_dataset_name`,
+and each split stood beside it, with the scores themselves or those of its subsets.
 """
 
 import json
@@ -30,6 +31,12 @@ MTEB_METRICS = {"mcc": "MCC", "accuracy": "Acc", "f1": "F1"}
 """Scores of a classification task of MTEB; its f1 is the mean over the classes, as ours is."""
 MODEL_META = "model_meta.json"
 TEST, DEFAULT_SUBSET = "test", "default"
+LM_EVAL = frozenset({"results", "configs", "versions"})
+"""Members that every result of the LM Evaluation Harness has, and no log of upstream."""
+LM_EVAL_REASON = (
+    "it is of the LM Evaluation Harness, which prompts a model and fits no probe on embeddings: "
+    "run the benchmark with geneb-harness"
+)
 
 Cells = dict[str, dict[str, dict[str, float]]]
 
@@ -64,6 +71,10 @@ def pack_logs(paths: Iterable[Path], benchmark: Benchmark) -> Packed:
     for path in sorted(paths):
         document = read_document(path)
         value: Any = {} if document.faults else document.value
+        if isinstance(value, dict) and value.keys() >= LM_EVAL:
+            packed.broken[path.name] = LM_EVAL_REASON
+            continue
+        value = _since_1_11(value)
         is_mteb = isinstance(value, dict) and {"task_name", "scores"} <= value.keys()
         name = value["task_name"] if is_mteb else path.stem
         task, regime = identify(str(name), benchmark)
@@ -121,6 +132,26 @@ def _is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def _since_1_11(value: Any) -> Any:
+    """Return a result that MTEB wrote before version 1.11 in the form of today; others as they are.
+
+    Its splits are the members that are objects; one whose members are objects has subsets.
+    """
+    if not isinstance(value, dict) or "mteb_dataset_name" not in value:
+        return value
+    scores = {}
+    for split, said in value.items():
+        if isinstance(said, dict):
+            subsets = {name: one for name, one in said.items() if isinstance(one, dict)}
+            whole = subsets or {DEFAULT_SUBSET: said}
+            scores[split] = [one | {"hf_subset": name} for name, one in whole.items()]
+    return {
+        "task_name": value["mteb_dataset_name"],
+        "dataset_revision": value.get("dataset_revision"),
+        "scores": scores,
+    }
+
+
 def _mteb_scores(value: dict[str, Any], benchmark: Benchmark) -> tuple[dict[str, float], str]:
     """Return the scores of one result of MTEB and "", or no scores and the reason."""
     found, wanted = value.get("dataset_revision"), benchmark.dataset.revision
@@ -142,11 +173,13 @@ def _mteb_scores(value: dict[str, Any], benchmark: Benchmark) -> tuple[dict[str,
 def results_in(folder: Path) -> Path:
     """Return the folder of the results: itself, or the one below it that has a model_meta.json.
 
+    Where none has one, as MTEB before version 1.11 wrote, it is the one with a file of JSON.
     Raises UsageProblem where several models or revisions have one.
     """
     if any(folder.glob("*.json")):
         return folder
     found = sorted(path.parent for path in folder.glob(f"*/**/{MODEL_META}"))
+    found = found or sorted({path.parent for path in folder.glob("*/**/*.json")})
     if len(found) > 1:
         names = [quoted(path.relative_to(folder).as_posix()) for path in found]
         raise UsageProblem(

@@ -1,7 +1,9 @@
 """Access of commands to the repository: layout, rows, the generation of a commit."""
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
@@ -9,9 +11,17 @@ from geneb_ci.audit import trust_evidence
 from geneb_ci.board.board import SubmissionsRefused, entries_of
 from geneb_ci.board.columns import Entry
 from geneb_ci.check.registry import BY_ID
-from geneb_ci.check.runner import Report
-from geneb_ci.cli.main import echo
-from geneb_ci.cli.shared import PARAGRAPH, exit_code, row_width, watch_build, watch_checks, width
+from geneb_ci.check.runner import Report, files_of
+from geneb_ci.cli.main import Awaited, echo
+from geneb_ci.cli.shared import (
+    PARAGRAPH,
+    exit_code,
+    row_width,
+    watch_build,
+    watch_checks,
+    watched,
+    width,
+)
 from geneb_ci.common.config import Layout, LayoutKind, find_layout
 from geneb_ci.common.errors import Exit, UsageProblem
 from geneb_ci.common.finding import known_name, near
@@ -62,6 +72,22 @@ def refused(report: Report, refusal: str = "nothing was built") -> Exit:
     return exit_code(report, strict=False)
 
 
+def watch_history(steps: Iterator[Any], total: int) -> Iterator[Any]:
+    """Yield the steps of a history, with progress as `watched` shows it."""
+    return watched(steps, total, "reading the history")
+
+
+@contextlib.contextmanager
+def awaited(label: str, seconds_row: float, layout: Layout) -> Iterator[None]:
+    """Show what is left of work on all rows of a repository, by what it takes a row."""
+    rest = Awaited(label)
+    rest.begin(len(files_of([layout.root])) * seconds_row)
+    try:
+        yield
+    finally:
+        rest.end()
+
+
 HEAD = "HEAD"
 
 
@@ -76,7 +102,7 @@ def repository_here() -> GitRepository:
 def built(repository: GitRepository, commit: str) -> tuple[Exit, Generation | None]:
     """Build all files of a commit; if a check fails, print why. Return exit code and files."""
     with watch_build() as watch:
-        report, made = generate(repository, repository.resolve(commit), watch)
+        report, made = generate(repository, repository.resolve(commit), watch, watch_history)
     return (Exit.CLEAN, made) if made is not None else (refused(report), None)
 
 
@@ -148,7 +174,7 @@ def _history() -> tuple[Ledger, str]:
     """Return the ledger of this repository, or an empty one and the reason."""
     try:
         repository = repository_here()
-        return ledger(repository, repository.resolve(HEAD)), ""
+        return ledger(repository, repository.resolve(HEAD), watch=watch_history), ""
     except UsageProblem as error:
         return Ledger(events=[]), error.message
     except BadRepository as error:

@@ -358,21 +358,31 @@ def is_changed(folder: Path) -> bool:
     return bool(git(folder, "status", "--porcelain"))
 
 
+def remote_of(folder: Path, repository: str) -> tuple[str, bool]:
+    """Return where a push goes, and whether that is the remote origin already.
+
+    Raises UsageProblem where the remote origin is another repository.
+    """
+    server = os.environ.get("GITHUB_SERVER_URL", SERVER).rstrip("/")
+    known = git(folder, "config", "--get", "remote.origin.url", ok=(0, 1))
+    address = known or f"{server}/{repository}.git"
+    if repository.casefold() not in address.casefold():
+        raise UsageProblem(
+            f"the remote origin is {visible(address)}, not {repository}",
+            f"git remote set-url origin {server}/{repository}.git; then run this again",
+        )
+    return address, bool(known)
+
+
 def push_first(folder: Path, repository: str) -> str:
     """Push to the empty main branch of GitHub, and return the address.
 
     Raises UsageProblem with the advice to push by hand.
     """
     server = os.environ.get("GITHUB_SERVER_URL", SERVER).rstrip("/")
-    address = git(folder, "config", "--get", "remote.origin.url", ok=(0, 1))
-    if not address:
-        address = f"{server}/{repository}.git"
+    address, is_known = remote_of(folder, repository)
+    if not is_known:
         git(folder, "remote", "add", "origin", address)
-    if repository.casefold() not in address.casefold():
-        raise UsageProblem(
-            f"the remote origin is {visible(address)}, not {repository}",
-            f"git remote set-url origin {server}/{repository}.git; then run this again",
-        )
     credentials = {
         "GIT_CONFIG_COUNT": "1",
         "GIT_CONFIG_KEY_0": f"credential.{server}.helper",

@@ -28,7 +28,7 @@ from geneb_ci.publish.git import (
     GitRepository,
     lay_out,
 )
-from geneb_ci.publish.ledger import ledger
+from geneb_ci.publish.ledger import Watched, ledger
 from geneb_ci.publish.manifest import NAME, Manifest, Rollback, encode_manifest, manifest_of
 
 LEDGER, INDEX = "ledger.json", "index.html"
@@ -73,16 +73,19 @@ def source_of(repository: GitRepository, commit: str) -> str:
 
 
 def generate(
-    repository: GitRepository, commit: str, watch: Watch = lambda results, _: results
+    repository: GitRepository,
+    commit: str,
+    watch: Watch = lambda results, _: results,
+    history: Watched = lambda line, _: line,
 ) -> tuple[Report, Generation | None]:
     """Build every published file of a commit from its tree; return None if a check fails.
 
-    Changes the current folder during the build, so it is not thread-safe. Raises BadRepository,
-    BadConfiguration, BrokenRecordError, InvalidBoard, and UsageProblem if the extra `build` is not
-    installed.
+    `history` watches the reading of the ledger, `watch` the checks. Changes the current folder
+    during the build, so it is not thread-safe. Raises BadRepository, BadConfiguration,
+    BrokenRecordError, InvalidBoard, and UsageProblem if the extra `build` is not installed.
     """
     source = source_of(repository, commit)
-    events = ledger(repository, source)
+    events = ledger(repository, source, watch=history)
     with tempfile.TemporaryDirectory(prefix="geneb-ci-") as name:
         folder = Path(name).resolve()
         lay_out(repository, source, folder)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from geneb_ci.audit.log import CHECKPOINT, LogBroken, entries_in
 from geneb_ci.audit.note import NotANote, parse_checkpoint
@@ -202,12 +203,21 @@ UNVOUCHED = TrustLevel.SELF_REPORTED.value
 """Level of a row that was added while no board could be built."""
 
 
-def ledger(repository: GitRepository, commit: str, levels: Levels = level_at) -> Ledger:
+Watched = Callable[[Iterator[Any], int], Iterator[Any]]
+"""Passes steps on and may show progress; it is told how many there will be."""
+
+
+def ledger(
+    repository: GitRepository,
+    commit: str,
+    levels: Levels = level_at,
+    watch: Watched = lambda line, _: line,
+) -> Ledger:
     """Return the history of every row up to a commit. Raises BadRepository."""
     line = steps(repository, commit)
     names = [blob for step in line for change in step.changes for blob in _blobs(change)]
-    contents = dict(repository.blobs(names))
-    return Ledger(events=list(_events(line, contents, levels)))
+    contents = dict(watch(iter(repository.blobs(names)), len(set(names))))
+    return Ledger(events=list(_events(watch(iter(line), len(line)), contents, levels)))
 
 
 def _blobs(change: HistoryChange) -> Iterator[str]:
@@ -294,7 +304,9 @@ def audited(path: str) -> str | None:
     return parts.parent.name if below and parts.parent.name != ".." else None
 
 
-def _events(line: list[HistoryStep], contents: dict[str, bytes], levels: Levels) -> Iterator[Event]:
+def _events(
+    line: Iterator[HistoryStep], contents: dict[str, bytes], levels: Levels
+) -> Iterator[Event]:
     rows = _Rows(contents, levels)
     now: dict[str, str | None] = {}
     for step in line:

@@ -79,7 +79,7 @@ NEEDS = {
     "models": "",
     "models show GROVER": "",
     "models verify GROVER": "harness",
-    "data push tasks --repo a/b": "hub",
+    "data push tasks --repo a/b": "harness",
     "data verify data": "harness",
     "upgrade submissions/GROVER.json --output new.json": "",
     "probe receipts": "harness",

@@ -12,6 +12,7 @@ from tests.git import git
 from tests.github.server import REPOSITORY, TOKEN
 from tests.init.conftest import FIRST, IMPATIENT, SECOND, SPACE, THIRD, contents
 from tests.publish.command import geneb_ci
+from tests.publish.hub import READER
 
 
 def test_three_commands_lead_from_an_empty_folder_to_a_published_board(
@@ -92,6 +93,41 @@ def test_a_token_that_may_only_read_leaves_a_checklist(servers, identity, monkey
         "fix: Settings > Actions > General: require approval for all external contributors" in out
     )
     assert servers.forge.snapshot()["rulesets"] == {}
+
+
+REFUSED = {
+    "no right to push": ({"permissions": {"admin": False, "push": False}}, {}, "no right to push"),
+    "no administrator": ({"permissions": {"admin": False, "push": True}}, {}, "no right to admin"),
+    "read token": ({}, {"HF_TOKEN": READER}, "HF_TOKEN may only read"),
+    "no token of the Hub": ({}, {"HF_TOKEN": "hf_none"}, "HF_TOKEN is no token of the Hub (401)"),
+    "no token of GitHub": ({}, {"GH_TOKEN": ""}, "GH_TOKEN is not set"),
+    "no repository": (None, {}, "GitHub finds no such repository"),
+    "another remote": ({}, {"remote": "https://example.org/a.git"}, f"not {REPOSITORY}"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("more", [(), ("--dry-run",)], ids=["apply", "dry-run"])
+def test_what_can_be_refused_is_refused_before_anything_is_written(
+    board, servers, identity, monkeypatch, capsys, case, more
+):
+    said, given, due = REFUSED[case]
+    for name, value in (servers.environment(identity) | given).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(errors, "PATIENCE", IMPATIENT)
+    if "remote" in given:
+        git(board.root, "remote", "add", "origin", given["remote"])
+    if said is None:
+        monkeypatch.setattr(servers.forge, "repository", None)
+    else:
+        servers.forge.repository |= said
+    before = contents(board.root)
+    assert main([*SECOND, *more]) in {2, 3}
+    assert due in capsys.readouterr().err
+    assert servers.forge.writes() == []
+    assert git(servers.forge.folder, "for-each-ref") == ""
+    assert servers.hub.shelf.repos == {}
+    assert contents(board.root) == before
 
 
 @pytest.mark.usefixtures("board")

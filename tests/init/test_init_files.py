@@ -185,5 +185,34 @@ def test_without_a_name_for_commits_git_is_what_is_missing(tmp_path, monkeypatch
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     assert main([*FIRST, str(tmp_path / "board"), "--benchmark", str(own)]) == 2
     err = capsys.readouterr().err
-    assert "git commit failed" in err
+    assert "git var failed" in err
+    assert not (tmp_path / "board").exists()
     assert "fix: git config --global user.name NAME" in err
+
+
+@pytest.mark.parametrize("case", ["no name", "no folder", "no harness", "bad name"])
+def test_what_can_be_refused_is_refused_before_a_file_is_written(
+    tmp_path, monkeypatch, capsys, identity, case
+):
+    place = tmp_path / "board"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(identity))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(identity))
+    words = ["init", "board", "--repo", "org/board"]
+    if case == "no name":
+        config = tmp_path / "config"
+        config.write_text("[user]\nuseConfigOnly = true\n", encoding="utf-8")
+        monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
+        due = "git config --global user.name NAME"
+    elif case == "no folder":
+        monkeypatch.setattr("os.access", lambda *_: False)
+        due = "cannot be written to"
+    elif case == "no harness":
+        monkeypatch.setattr("geneb_ci.cli.init.find_spec", lambda _: None)
+        due = "pip install 'geneb-ci[mini]'"
+    else:
+        words += ["--maintainers", "nobody here"]
+        due = "is not a code owner"
+    assert main(words) == 2
+    assert due in capsys.readouterr().err
+    assert not place.exists()

@@ -66,9 +66,10 @@ class Shelf:
         return found
 
     def _whoami(self, call: Call) -> Answer:
-        if self.tokens.get(call.token) is None:
+        role = self.tokens.get(call.token)
+        if role is None:
             raise Refusal(401, X_Error_Message="Invalid credentials in Authorization header")
-        return as_json({"name": "tester", "auth": {"accessToken": {"role": "write"}}})
+        return as_json({"name": "tester", "auth": {"accessToken": {"role": role}}})
 
     def _create(self, call: Call) -> Answer:
         """Make a Space, as its owner may."""

@@ -111,6 +111,19 @@ def test_what_is_not_whole_is_not_pushed(hub, run, folder):
     assert len(repo.commits) == 1
 
 
+def test_bad_content_is_refused_before_a_token_is_read_or_anything_is_sent(hub, run, folder):
+    hub.create(RESOURCE)
+    broken = folder / f"{mini.TASKS[0].id}.csv.gz"
+    lines = gzip.decompress(broken.read_bytes()).splitlines(keepends=True)
+    broken.write_bytes(gzip.compress(b"".join(lines[:-9])))
+    before = len(hub.calls)
+    code, _, errors = run("push", str(folder), "--repo", NAME, *DEFINITION, token="")
+    assert code == 3
+    assert mini.TASKS[0].id in errors
+    assert "token" not in errors
+    assert len(hub.calls) == before
+
+
 @pytest.mark.parametrize(
     ("name", "token", "message"),
     [

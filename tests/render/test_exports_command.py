@@ -134,6 +134,81 @@ def results_of_mteb(folder: Path) -> dict[str, dict[str, float]]:
     return {task: cell for task, cell in cells.items() if task != "promoter_notata"}
 
 
+def before_1_11(result: dict[str, Any], *, subsets: bool) -> dict[str, Any]:
+    """Return a result as MTEB 1.0 to 1.10 wrote it, its evaluation time beside the scores."""
+    (scores,) = result["scores"]["test"]
+    scores = {k: v for k, v in scores.items() if k not in {"hf_subset", "languages"}}
+    return {
+        "dataset_revision": result["dataset_revision"],
+        "mteb_dataset_name": result["task_name"],
+        "mteb_version": "1.0.2",
+        "test": ({"default": scores} if subsets else scores) | {"evaluation_time": 1.5},
+    }
+
+
+@pytest.mark.parametrize("subsets", [True, False])
+def test_results_of_mteb_before_version_1_11_are_imported(
+    board: Path, capsys: Any, *, subsets: bool
+) -> None:
+    place = board / "results/my-model"
+    cells = results_of_mteb(place)
+    (place / "model_meta.json").unlink()
+    for path in place.glob("*.json"):
+        old = before_1_11(json.loads(path.read_bytes()), subsets=subsets)
+        path.write_text(json.dumps(old))
+    named = ("--model-id", "x", "--display", "X", "--params", "5", "--output", "old.json")
+    assert main(["import", "results", *named]) == 11
+    assert (
+        '"promoter_notata.json" cannot be used: scores.test has no mcc' in capsys.readouterr().err
+    )
+    assert json.loads((board / "old.json").read_bytes())["results"]["full"] == cells
+
+
+def test_results_of_mteb_1_12_and_of_part_of_the_tasks_are_imported(
+    board: Path, capsys: Any
+) -> None:
+    """Version 1.12 wrote an emission beside the time, 2 a model whose revision is null."""
+    place = board / "results/org__My-Model/no_revision_available"
+    cells = results_of_mteb(place)
+    path = place / "promoter_tata.json"
+    result = json.loads(path.read_bytes()) | {"mteb_version": "1.12.0", "kg_co2_emissions": None}
+    path.write_text(json.dumps(result))
+    (place / "splice_sites.json").unlink()
+    assert main(["import", "results", "--params", "5", "--output", "part.json"]) == 11
+    said = capsys.readouterr().err
+    assert "full: 2 missing: promoter_notata, splice_sites\n" in said
+    imported = json.loads((board / "part.json").read_bytes())
+    assert imported["results"]["full"] == {"promoter_tata": cells["promoter_tata"]}
+
+
+@pytest.mark.parametrize("place", ["results_2026-11-25T12-00-00.json", "org__m/results_2026.json"])
+def test_a_result_of_the_lm_evaluation_harness_is_refused_in_a_sentence(
+    board: Path, capsys: Any, place: str
+) -> None:
+    path = board / "lm" / place
+    path.parent.mkdir(parents=True)
+    result = {
+        "results": {"promoter_tata": {"alias": "promoter_tata", "acc,none": 0.5, "mcc,none": 0.1}},
+        "configs": {"promoter_tata": {}}, "versions": {"promoter_tata": 1.0}, "config": {},
+    }  # fmt: skip
+    path.write_text(json.dumps(result))
+    named = ("--model-id", "x", "--display", "X", "--params", "5", "--output", "lm.json")
+    assert main(["import", "lm", *named]) == 3
+    said = " ".join(capsys.readouterr().err.split())
+    assert (
+        f'"{path.name}" cannot be used: it is of the LM Evaluation Harness, which prompts' in said
+    )
+    assert not (board / "lm.json").exists()
+
+
+def test_results_of_several_models_are_refused(board: Path, capsys: Any) -> None:
+    for name in ("a", "b"):
+        results_of_mteb(board / "results" / name)
+        (board / f"results/{name}/model_meta.json").unlink()
+    assert main(["import", "results", "--model-id", "x"]) == 2
+    assert 'results of 2 models or revisions: "a", "b"' in capsys.readouterr().err
+
+
 def documented() -> list[tuple[str, str]]:
     """Return each command of docs/exports.md and what the page says that it prints."""
     page = (ROOT / "docs/exports.md").read_text(encoding="utf-8")

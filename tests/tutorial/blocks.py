@@ -24,6 +24,7 @@ PROGRAMS = {"geneb-ci": "geneb_ci", "geneb-harness": "reference_harness"}
 SHELL = "console"
 ANYTHING = "..."
 """A line of it stands for any lines, and at the end of a line for the rest of that line."""
+COLUMNS = 80
 Done = subprocess.CompletedProcess[str]
 Run = Callable[[list[str], Path, Mapping[str, str]], Done]
 
@@ -126,6 +127,8 @@ class Session:
         self.run = run
         self.own = own
         self.typed = 0
+        self.wide: list[str] = []
+        """Lines of our programs that are wider than the terminal, but for one word."""
 
     def play(self, block: Block) -> None:
         """Save or type a block. Fails unless each command prints what the page shows."""
@@ -151,6 +154,9 @@ class Session:
         run = self.run if words[0] in PROGRAMS else in_shell
         done = run(words, self.folder, self.environment)
         printed = f"{done.stdout}{done.stderr}"  # as on a screen, where the verdict comes last
+        if words[0] in PROGRAMS:
+            lines = printed.splitlines()
+            self.wide += [one for one in lines if len(one) > COLUMNS and " " in one.strip()]
         if done.returncode != code:
             raise DiffersError(
                 f"$ {command}\nexit code {done.returncode}, expected {code}\n{printed}"

@@ -50,6 +50,7 @@ def public_rows(folder: Path) -> None:
 def play(session: Session, name: str) -> None:
     for block in page(name):
         session.play(block)
+    assert session.wide == []
 
 
 def test_from_nothing_to_a_pull_request_that_passes(tmp_path, identity):

@@ -1,0 +1,102 @@
+"""What may take more than two seconds shows on a terminal how much time is left."""
+
+import shutil
+import sys
+
+import click
+import pytest
+
+from geneb_ci.cli import main as program
+from geneb_ci.cli import shared
+from tests.cli.test_check import Terminal
+from tests.git import git
+from tests.house.test_help import COMMANDS
+from tests.paths import ROOT, SUBMISSIONS, outside_rows
+
+ROWS = ("GROVER", "space", "gena-lm-bert-base")
+SHOWN: dict[str, tuple[str, tuple[str, ...]]] = {
+    "geneb-ci check": ("submissions", ("checking",)),
+    "geneb-ci label": ("", ("checking",)),
+    "geneb-ci build": ("--out {out}", ("checking", "building the board")),
+    "geneb-ci recommend": ("--category Promoters", ("checking",)),
+    "geneb-ci findings": ("", ("checking",)),
+    "geneb-ci export": ("--to csv --out {out}", ("checking",)),
+    "geneb-ci publish": (
+        "--space a/b --dry-run --expect other",
+        ("reading the history", "checking", "building the board"),
+    ),
+    "geneb-ci ledger": ("", ("reading the history",)),
+    "geneb-ci explain": ("GROVER", ("reading the history",)),
+    "geneb-ci diff": ("--base HEAD", ("comparing the boards",)),
+}  # fmt: skip
+"""Command to the words that follow it, and to the phases that show what is left."""
+ELSEWHERE = {
+    "tests/cli/test_replay.py": ("geneb-ci replay",),
+    "tests/cli/test_check.py": ("geneb-ci serve", "geneb-ci rollback"),
+    "tests/receipt/test_remaining.py": (
+        *("geneb-ci receipt verify", "geneb-ci receipt push", "geneb-ci receipt pull"),
+        *("geneb-ci receipt predictions", "geneb-ci receipt compare", "geneb-ci receipt near"),
+    ),
+    "tests/harness/test_harness_cli.py": (
+        *("geneb-ci data", "geneb-ci probe", "geneb-ci extractor", "geneb-ci data push"),
+        *(path for path in COMMANDS if path.startswith("geneb-harness")),
+    ),
+    "tests/audit/test_journey.py": tuple(p for p in COMMANDS if p.startswith("geneb-ci audit")),
+}
+"""Test to the commands that do the same work, watched by the same function, or have it run by
+another program that says how far it is."""
+QUICK = (
+    *("geneb-ci rules", "geneb-ci matrices", "geneb-ci pack", "geneb-ci import", "geneb-ci new"),
+    *("geneb-ci models list", "geneb-ci models show", "geneb-ci models verify"),
+    *("geneb-ci upgrade", "geneb-ci doctor", "geneb-ci init"),
+    *("geneb-ci receipt pairs", "geneb-ci receipt seen"),
+    *("geneb-ci reconcile", "geneb-ci report", "geneb-ci triage"),
+)
+"""One file, one model or one machine; `init` prints a line as it goes; the last three run in jobs,
+where nobody waits before a terminal."""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """Make a board of a few public rows, of which one came in a later commit."""
+    root = tmp_path_factory.mktemp("slow")
+    (root / "submissions").mkdir()
+    shutil.copytree(ROOT / "schemas", root / "schemas")
+    shutil.copytree(ROOT / "leaderboard/policy", root / "leaderboard/policy")
+    git(root, "init", "--quiet", "--initial-branch", "main")
+    for row in ROWS:
+        shutil.copy(SUBMISSIONS / f"{row}.json", root / "submissions")
+        git(root, "add", "--all")
+        git(root, "commit", "--quiet", "--message", row)
+    return root
+
+
+def test_each_command_is_slow_and_shows_it_or_quick():
+    elsewhere = {one for found in ELSEWHERE.values() for one in found}
+    leaves = {
+        path
+        for path, command in COMMANDS.items()
+        if not isinstance(command, click.Group) or command.invoke_without_command
+    }
+    assert leaves - {*SHOWN, *elsewhere, *QUICK} == set()
+    assert {*SHOWN, *QUICK} <= leaves
+    assert {*SHOWN} & {*QUICK, *elsewhere} == set()
+    assert [one for one in ELSEWHERE if not outside_rows(one).exists()] == []
+
+
+@pytest.mark.parametrize("path", SHOWN)
+def test_a_slow_command_shows_what_is_left(place, tmp_path, monkeypatch, path):
+    words, phases = SHOWN[path]
+    terminal = Terminal()
+    monkeypatch.chdir(place)
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(shared, "PATIENCE", 0.0)
+    for name in ("PATIENCE", "PAUSE"):
+        monkeypatch.setattr(program, name, 0.0)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    arguments = [path.split()[1], *words.format(out=tmp_path / "out").split()]
+    program.main(arguments)
+    for phase in phases:
+        lines = [line for line in terminal.text.splitlines() if line.startswith(f"{phase}: ")]
+        assert any("left" in line or "takes longer" in line for line in lines), terminal.text

@@ -1,0 +1,67 @@
+"""Commands on real rows, where they succeed: their tables fit the terminal as well."""
+
+import json
+import shutil
+import sys
+
+import pytest
+from rich.cells import cell_len
+
+from tests.git import git
+from tests.house.test_terminal import COLUMNS, is_data, run
+from tests.paths import ROOT, SUBMISSIONS
+
+ROWS = ("GROVER", "space", "gena-lm-bert-base")
+ROW = "submissions/GROVER.json"
+NAMED = "--model-id x --display X --params 5"
+CASES = (
+    *(("check", 0), ("label", 0), (f"matrices {ROW}", 0), ("findings", 0), ("ledger", 0)),
+    ("findings --figure hard-tasks", 0),
+    ("build --out built", 0),
+    ("recommend --category Promoters", 0),
+    ("recommend --category Promoters --evidence audited", 3),
+    ("recommend --margin 0.03 --max-params 500M", 0),
+    *(("explain GROVER", 0), ("explain wrong-matrix-size", 0), ("diff --base main~1", 0)),
+    *(("export --to csv --out tables", 0), ("export --to eval-results --out results", 0)),
+    *((f"import logs {NAMED} --output from-logs.json", 11), (f"pack logs {NAMED}", 11)),
+    (f"audit {ROW} --unsigned --dry-run", 2),
+    *(("init board --repo org/board --dry-run", 0), ("models show GROVER", 0)),
+    *(("data pull out --tasks nothing", 2), ("publish --space a/b --expect other", 1)),
+)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """Make a board of public rows, of which one came later, and a folder of upstream's logs."""
+    root = tmp_path_factory.mktemp("wide")
+    (root / "submissions").mkdir()
+    shutil.copytree(ROOT / "schemas", root / "schemas")
+    shutil.copytree(ROOT / "leaderboard/policy", root / "leaderboard/policy")
+    git(root, "init", "--quiet", "--initial-branch", "main")
+    for row in ROWS:
+        shutil.copy(SUBMISSIONS / f"{row}.json", root / "submissions")
+        git(root, "add", "--all")
+        git(root, "commit", "--quiet", "--message", row)
+    (root / "logs").mkdir()
+    cells = json.loads((root / ROW).read_bytes())["results"]["full"]
+    for task, cell in list(cells.items())[:5]:
+        said = zip(("mcc", "accuracy", "f1_score"), cell.values(), strict=True)
+        log = {name: {"mean": value} for name, value in said}
+        (root / f"logs/results_x_{task}_y.json").write_text(json.dumps(log))
+    return root
+
+
+@pytest.mark.parametrize(("words", "code"), CASES)
+def test_output_of_real_rows_fits_the_terminal(place, words, code, monkeypatch, capfd):
+    monkeypatch.chdir(place)
+    monkeypatch.setattr(sys, "argv", sys.argv)
+    for name, value in (("COLUMNS", str(COLUMNS)), ("NO_COLOR", "1"), ("TERM", "dumb")):
+        monkeypatch.setenv(name, value)
+    program = "geneb-harness" if words.startswith("data ") else "geneb-ci"
+    found = run(program, words)
+    shown = capfd.readouterr()
+    lines = (shown.out + shown.err).splitlines()
+    assert [line for line in lines if cell_len(line) > COLUMNS and not is_data(line)] == []
+    assert "\x1b" not in shown.out + shown.err
+    assert lines
+    assert found == code, shown.err
