@@ -285,7 +285,7 @@ def board_of(
         values |= analysed(entries, benchmark, (categories, tasks), jobs)
     return Board(
         files={name: encode(name, value) for name, value in values.items()},
-        scripts=page_scripts(values, entries, benchmark, jobs),
+        scripts=page_scripts(values, entries, benchmark),
         models=len(entries),
         unranked=tuple(_unranked(entries, benchmark)),
         unsized=tuple(unsized),

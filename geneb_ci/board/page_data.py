@@ -1,16 +1,14 @@
 """Confusion matrices of regimes of one fit, as the page shows them."""
 
-import functools
 import itertools
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from geneb_ci.board.columns import COLUMNS, Entry, facts_of, page_columns
 from geneb_ci.board.site.inputs import slugs
 from geneb_ci.check.claims import claims_of, two_classes
-from geneb_ci.check.kept import made
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.statistics.binary import recovered_cell
 from geneb_ci.submission.models import Submission
@@ -85,9 +83,8 @@ def page_scripts(
     values: Mapping[str, Mapping[str, Any]],
     entries: Iterable[Entry],
     benchmark: Benchmark,
-    jobs: int = 1,
 ) -> dict[str, bytes]:
-    """Return the generated scripts of the page by file name, made by `jobs` processes.
+    """Return the generated scripts of the page by file name.
 
     `values` are those of leaderboard.json and leaderboard_tasks.json and, where they were made, of
     diagnostics.json and recommendations.json: without these there are neither intervals nor advice.
@@ -115,37 +112,23 @@ def page_scripts(
         "advised": None if standings is None else _advised(advice or [], standings[0]),
         "advice": advice,
     }
-    makers: dict[str, Callable[[], bytes]] = {}
+    made: dict[str, bytes] = {}
     for index, regime in enumerate(benchmark.regimes):
         told = {
             "scores": scores[index],
             "standings": None if standings is None else standings[index],
             **_shared(diagnostics, regime, place, [*_MEANS, *benchmark.category_order]),
         }
-        makers[scores_name(index)] = functools.partial(script, f"scores{index}", told)
-        makers[tasks_name(index)] = functools.partial(
-            _tasks_script, index, values["leaderboard_tasks.json"], diagnostics, ids, benchmark
-        )
-    scripts = made(list(makers.values()), jobs, at_once=1)
+        made[scores_name(index)] = script(f"scores{index}", told)
+        tasks = _tasks(values["leaderboard_tasks.json"]["data"][regime], ids, benchmark)
+        limits = _task_intervals(diagnostics, regime, ids, benchmark)
+        made[tasks_name(index)] = script(f"tasks{index}", {**tasks, **limits})
     return {
         BASE: script("base", base),
-        **dict(zip(makers, scripts, strict=True)),
+        **made,
         MATRICES: script("matrices", matrices(ordered, benchmark)),
         HISTORY: history_script(None),
     }
-
-
-def _tasks_script(
-    index: int,
-    tasks: Mapping[str, Any],
-    diagnostics: Mapping[str, Any] | None,
-    ids: list[str],
-    benchmark: Benchmark,
-) -> bytes:
-    """Return the script with the task scores of a regime, by its place among the regimes."""
-    regime = benchmark.regimes[index]
-    told = _tasks(tasks["data"][regime], ids, benchmark)
-    return script(f"tasks{index}", told | _task_intervals(diagnostics, regime, ids, benchmark))
 
 
 def scores_name(regime: int) -> str:

@@ -272,7 +272,7 @@ def leaderboards(
             means = iter(numbers.means[regime])
             for number, metric in enumerate(benchmark.metrics):
                 summary = {f"micro_{metric}": next(means), f"macro_{metric}": next(means)}
-                categories = dict(zip(benchmark.category_order, means, strict=False))
+                categories = dict(zip(benchmark.categories, means, strict=False))
                 own = scores[number * len(places) : (number + 1) * len(places)]
                 category_row |= summary | {f"cat_{metric}": categories}
                 task_row |= summary | {f"task_{metric}": PackedNumbers(places, own)}
