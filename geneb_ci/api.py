@@ -251,7 +251,7 @@ def build(
     rows = None if parquet else kept  # tables have every result
     with _reported():
         layout, entries = boards.entries_of(place, usage, progress, cache=cache, rows=rows)
-    board = boards.board_of(entries, layout, more=diagnostics)
+    board = boards.board_of(entries, layout, more=diagnostics, jobs=jobs)
     page = boards.page_makers(entries, board, layout, kept.parts)
     files = board.files | (parquet_of(entries, layout) if parquet else {})
     made = BuiltBoard(files, board.models, board.unranked, board.unsized, *page)

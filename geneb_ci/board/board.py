@@ -24,6 +24,7 @@ from geneb_ci.board.rows import (
     leaderboards,
     ranked_regimes,
 )
+from geneb_ci.check.kept import jobs_for
 from geneb_ci.check.registry import chosen
 from geneb_ci.check.reuse import NO_STORE, Reuse, Store, own_store
 from geneb_ci.check.rule import Rule
@@ -114,6 +115,7 @@ def analysed(
     entries: Iterable[Entry],
     benchmark: Benchmark,
     boards: tuple[dict[str, Any], dict[str, Any]] | None = None,
+    jobs: int = 1,
 ) -> dict[str, Any]:
     """Return diagnostics.json and recommendations.json as values.
 
@@ -128,7 +130,7 @@ def analysed(
     found = intervals(rows, benchmark)
     return {
         DIAGNOSTICS: diagnostics(rows, benchmark, found, boards),
-        RECOMMENDATIONS: recommendations(rows, benchmark, found),
+        RECOMMENDATIONS: recommendations(rows, benchmark, found, jobs),
     }
 
 
@@ -261,19 +263,23 @@ def _sound(report: Report) -> bool:
     return bool(report.files) and not report.unreadable and not failed
 
 
-def board_of(entries: list[Entry], layout: Layout, *, more: bool = True) -> Board:
+def board_of(
+    entries: list[Entry], layout: Layout, *, more: bool = True, jobs: int | None = None
+) -> Board:
     """Return the files of a board; `more` are the two of intervals, which need the extra `build`.
 
-    A benchmark that does not know how large its tasks are has no intervals.
+    A benchmark that does not know how large its tasks are has no intervals. `jobs` is the number
+    of processes, None as many as the rows ask for.
 
     Raises BadConfiguration, InvalidBoard, and UsageProblem where the extra is not installed.
     """
     benchmark = benchmark_of(layout)
+    jobs = jobs or jobs_for(len(entries))
     categories, tasks = leaderboards(entries, benchmark)
     values = {LEADERBOARD: categories, TASKS: tasks}
     unsized = unknown_sizes(benchmark) if more else []
     if more and not unsized:
-        values |= analysed(entries, benchmark, (categories, tasks))
+        values |= analysed(entries, benchmark, (categories, tasks), jobs)
     return Board(
         files={name: encode(name, value) for name, value in values.items()},
         scripts=page_scripts(values, entries, benchmark),

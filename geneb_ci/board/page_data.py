@@ -1,6 +1,8 @@
 """Confusion matrices of regimes of one fit, as the page shows them."""
 
+import itertools
 import json
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -125,28 +127,20 @@ def page_scripts(
         "advised": None if standings is None else _advised(advice or [], standings[0]),
         "advice": advice,
     }
-    tasks = {
-        tasks_name(index): script(
-            f"tasks{index}",
-            _tasks(values["leaderboard_tasks.json"]["data"][regime], ids, benchmark)
-            | _task_intervals(diagnostics, regime, ids, benchmark),
-        )
-        for index, regime in enumerate(benchmark.regimes)
-    }
+    made: dict[str, bytes] = {}
+    for index, regime in enumerate(benchmark.regimes):
+        told = {
+            "scores": scores[index],
+            "standings": None if standings is None else standings[index],
+            **_shared(diagnostics, regime, place, [*_MEANS, *benchmark.category_order]),
+        }
+        made[scores_name(index)] = script(f"scores{index}", told)
+        tasks = _tasks(values["leaderboard_tasks.json"]["data"][regime], ids, benchmark)
+        limits = _task_intervals(diagnostics, regime, ids, benchmark)
+        made[tasks_name(index)] = script(f"tasks{index}", {**tasks, **limits})
     return {
         BASE: script("base", base),
-        **{
-            scores_name(index): script(
-                f"scores{index}",
-                {
-                    "scores": scores[index],
-                    "standings": None if standings is None else standings[index],
-                    **_shared(diagnostics, regime, place, [*_MEANS, *benchmark.category_order]),
-                },
-            )
-            for index, regime in enumerate(benchmark.regimes)
-        },
-        **tasks,
+        **made,
         MATRICES: script("matrices", matrices(ordered, benchmark)),
         HISTORY: history_script(None),
     }
@@ -187,6 +181,18 @@ def millionths(score: float) -> int:
 
 
 _STEP = SCORE_UNIT // 10**SHOWN
+
+
+def all_millionths(scores: Sequence[float]) -> list[int]:
+    """Return `millionths` of each score; all at once where numpy is at work anyway."""
+    if sys.modules.get("numpy") is not None:
+        import numpy as np
+
+        near = np.rint(np.array(scores) * SCORE_UNIT).astype(np.int64)
+        if not (near % _STEP == _STEP // 2).any():
+            found: list[int] = near.tolist()
+            return found
+    return list(map(millionths, scores))
 
 
 def _benchmark(benchmark: Benchmark) -> dict[str, Any]:
@@ -247,7 +253,7 @@ def _tasks(
             metric: [
                 None
                 if (row := by_model.get(model)) is None
-                else list(map(millionths, row[f"task_{metric}"].values()))
+                else all_millionths(row[f"task_{metric}"].numbers)
                 for model in ids
             ]
             for metric in benchmark.metrics
@@ -262,15 +268,10 @@ def _task_intervals(
     if diagnostics is None:
         return {}
     tasks = diagnostics["ranks"][regime]["tasks"]
-    ranked = diagnostics["ranks"][regime]["macro"]
-    return {
-        "intervals": [
-            [millionths(end) for task in benchmark.task_ids for end in tasks[task][model]]
-            if model in ranked
-            else None
-            for model in ids
-        ]
-    }
+    columns = zip(*(tasks[task].plain().values() for task in benchmark.task_ids), strict=True)
+    ranked = tasks[benchmark.task_ids[0]]
+    ends = {m: list(itertools.chain(*one)) for m, one in zip(ranked, columns, strict=True)}
+    return {"intervals": [all_millionths(ends[m]) if m in ends else None for m in ids]}
 
 
 def _standings(

@@ -9,9 +9,11 @@ Everything that decides is published as computed (scores, standard errors, the c
 advice from the files equals advice from the submissions.
 """
 
+import functools
 import itertools
+import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +35,12 @@ from geneb_ci.board.advice import (
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.decisions import Bools, Floats, ScoreColumn, compared, intervals_of, losses
 from geneb_ci.board.diagnostics.shape import DiagnosedScore, Ranks, Shared
+from geneb_ci.board.parts import made
 from geneb_ci.board.reasons import reasons_of
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD
 from geneb_ci.board.uncertainty import Intervals, RegimeScores, intervals
 from geneb_ci.common.benchmark import Benchmark
+from geneb_ci.common.files import json_text
 from geneb_ci.common.types import Evidence, has_evidence
 
 SIZES = (None, 1_000_000_000, 500_000_000, 100_000_000, 25_000_000)
@@ -58,32 +62,38 @@ def _marks_of(entry: Entry) -> RowMarks:
 
 
 def recommendations(
-    entries: Iterable[Entry], benchmark: Benchmark, intervals: Intervals
+    entries: Iterable[Entry], benchmark: Benchmark, intervals: Intervals, jobs: int = 1
 ) -> dict[str, Any]:
-    """Return recommendations.json as a value: advice for every common need."""
+    """Return recommendations.json as a value: advice for every common need; by `jobs` processes."""
     rows = list(entries)
     known = {regime: known_of(rows, intervals, regime) for regime in benchmark.regimes}
-    categories = (None, *benchmark.category_order)
-    advice: list[Advice] = []
-    for regime in benchmark.regimes:
-        meets = {
-            limits: _meeting(known[regime], *limits)
-            for limits in itertools.product(SIZES, EVIDENCES)
-        }
-        for category in categories:
-            ordered = np.array(known[regime].board.best_first(category or "macro"), dtype=int)
-            for (size, evidence), met in meets.items():
-                need = ModelRequest(
-                    category=category, regime=regime, max_params=size, evidence=evidence
-                )
-                places = ordered[met[ordered]].tolist()
-                advice.append(_advised(need, known[regime], MARGIN, places))
-    return Recommendations(
+    makers: list[Callable[[], bytes]] = [
+        functools.partial(_regime_advice, known[regime], regime, benchmark)
+        for regime in benchmark.regimes
+    ]
+    whole = Recommendations(
         schema_version="2.0",
         benchmark=AdvisedBenchmark(name=benchmark.name, sha256=benchmark.sha256),
         margin=MARGIN,
-        advice=advice,
+        advice=[],
     ).model_dump(mode="json")
+    advice = (json.loads(text) for text in made(makers, jobs, at_once=1))
+    return whole | {"advice": list(itertools.chain.from_iterable(advice))}
+
+
+def _regime_advice(known: AdviceFacts, regime: str, benchmark: Benchmark) -> bytes:
+    """Return the advice of a regime as a JSON list, by category, then size and evidence."""
+    meets = {limits: _meeting(known, *limits) for limits in itertools.product(SIZES, EVIDENCES)}
+    advice = []
+    for category in (None, *benchmark.category_order):
+        ordered = np.array(known.board.best_first(category or "macro"), dtype=int)
+        for (size, evidence), met in meets.items():
+            need = ModelRequest(
+                category=category, regime=regime, max_params=size, evidence=evidence
+            )
+            places = ordered[met[ordered]].tolist()
+            advice.append(_advised(need, known, MARGIN, places).model_dump(mode="json"))
+    return json_text(advice)
 
 
 def advise(need: ModelRequest, known: AdviceFacts, margin: float = MARGIN) -> Advice:

@@ -4,11 +4,11 @@ Numpy comes with the extra `build` alone, and is imported where it is needed.
 """
 
 import array
-import bisect
 import contextlib
-import json
+import functools
+import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import Field, ValidationError, create_model
@@ -19,6 +19,7 @@ from geneb_ci.check.claims import two_classes
 from geneb_ci.check.rule import Context
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.errors import GenebError, UsageProblem
+from geneb_ci.common.files import is_simple, json_text, object_text
 from geneb_ci.common.types import Signed, StrictModel, first_error
 from geneb_ci.statistics.binary import Recovered, recovered_cell
 from geneb_ci.statistics.metrics import PackedNumbers, RowNumbers
@@ -111,68 +112,65 @@ def encode(name: str, value: dict[str, Any]) -> bytes:
 
     Raises InvalidBoard when a row does not fit its type.
     """
-    if name == DIAGNOSTICS:
-        ranks = _object((regime, _ranks_text(one)) for regime, one in value["ranks"].items())
-        return _object((k, ranks if k == "ranks" else _dumped(one)) for k, one in value.items())
-    if name not in TYPES:
-        return _dumped(value)
-    row, regimes, place = CategoryRow if name == LEADERBOARD else TaskRow, {}, ""
-    try:
-        for regime, rows in value["data"].items():
-            texts = []
-            for number, one in enumerate(rows):
-                place = f"data/{regime}/{number}/"
-                texts.append(_row_text(one, row))
-            regimes[regime] = b"[" + b",".join(texts) + b"]"
-    except ValidationError as error:
-        raise InvalidBoard(
-            f"{name}: {place}{first_error(error)}", "report this to the maintainers"
-        ) from error
-    data = _object(regimes.items())
-    return _object((k, data if k == "data" else _dumped(one)) for k, one in value.items())
+    if name not in {DIAGNOSTICS, *TYPES}:
+        return json_text(value)
+    large: dict[str, Callable[[Any], Iterable[bytes]]] = {
+        "ranks": _ranks_text,
+        "data": functools.partial(_rows_text, name),
+    }
+    members = ((k, large[k](one) if k in large else [json_text(one)]) for k, one in value.items())
+    return b"".join(object_text(members))
 
 
-def _object(members: Iterable[tuple[str, bytes]]) -> bytes:
-    return b"{" + b",".join(_dumped(key) + b":" + text for key, text in members) + b"}"
+def _rows_text(name: str, data: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[bytes]:
+    """Yield the text of the rows of upstream's files. Raises InvalidBoard."""
+    type_ = CategoryRow if name == LEADERBOARD else TaskRow
+
+    def texts(regime: str) -> Iterator[bytes]:
+        for number, row in enumerate(data[regime]):
+            try:
+                yield (b"," if number else b"") + _row_text(row, type_)
+            except ValidationError as error:
+                raise InvalidBoard(
+                    f"{name}: data/{regime}/{number}/{first_error(error)}",
+                    "report this to the maintainers",
+                ) from error
+
+    return object_text((regime, itertools.chain([b"["], texts(regime), [b"]"])) for regime in data)
 
 
-def _ranks_text(ranks: Mapping[str, Any]) -> bytes:
-    """Return the text of the ranks of a regime, column by column."""
-    found = {}
-    for key, one in ranks.items():
+def _ranks_text(ranks: Mapping[str, Mapping[str, Any]]) -> Iterator[bytes]:
+    """Yield the text of the ranks of each regime, column by column."""
+
+    def member(key: str, one: Any) -> Iterable[bytes]:
         if key in {"macro", "micro"}:
-            found[key] = _column_text(one)
-        elif key in {"categories", "tasks"}:
-            found[key] = _object((name, _column_text(column)) for name, column in one.items())
-        else:
-            found[key] = _dumped(one)
-    return _object(found.items())
+            return _column_text(one)
+        if key in {"categories", "tasks"}:
+            return object_text((name, _column_text(column)) for name, column in one.items())
+        return [json_text(one)]
+
+    return object_text(
+        (regime, object_text((key, member(key, one)) for key, one in members.items()))
+        for regime, members in ranks.items()
+    )
 
 
 AT_ONCE = 64
 """Models of a column that are written together: one number near 0 makes all of them slow."""
 
 
-def _column_text(column: Mapping[str, Any]) -> bytes:
-    """Return the text of numbers by model, in a mapping or a tuple for each."""
+def _column_text(column: Mapping[str, Any]) -> Iterator[bytes]:
+    """Yield the text of numbers by model, in a mapping or a tuple for each."""
     plain = column.plain() if isinstance(column, PackedNumbers) else column
-    items, texts = list(plain.items()), []
+    items = list(plain.items())
+    yield b"{"
     for start in range(0, len(items), AT_ONCE):
         part = dict(items[start : start + AT_ONCE])
         every = (one.values() if isinstance(one, Mapping) else one for one in part.values())
         numbers = [one for row in every for one in row if isinstance(one, float)]
-        text = to_json(part) if _is_simple(numbers) else _dumped(part)
-        texts.append(text[1:-1])
-    return b"{" + b",".join(texts) + b"}"
-
-
-_JSON = json.JSONEncoder(
-    ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=PackedNumbers.plain
-)
-
-
-def _dumped(value: Any) -> bytes:
-    return _JSON.encode(value).encode()
+        text = to_json(part) if is_simple(numbers) else json_text(part)
+        yield (b"," if start else b"") + text[1:-1]
+    yield b"}"
 
 
 def _row_text(row: Mapping[str, Any], type_: type[StrictModel]) -> bytes:
@@ -181,23 +179,12 @@ def _row_text(row: Mapping[str, Any], type_: type[StrictModel]) -> bytes:
     numbers = [one for one in row.values() if isinstance(one, float)]
     for one in parts.values():
         numbers += one.numbers if isinstance(one, PackedNumbers) else one.values()
-    if not _is_simple(numbers):
-        text = _dumped(row)
+    if not is_simple(numbers):
+        text = json_text(row)
         type_.model_validate_json(text)
         return text
     type_.model_validate({**row, **{key: {} for key in parts}})
     return to_json(row, fallback=PackedNumbers.plain)
-
-
-SMALL = 1e-4
-"""Nearer to 0, numbers are written otherwise by Python and by pydantic, which is far quicker."""
-
-
-def _is_simple(numbers: list[float]) -> bool:
-    """Whether all are from -1 to 1, and Python and pydantic write the same of each."""
-    ordered = sorted(numbers)
-    near = ordered[bisect.bisect_right(ordered, -SMALL) : bisect.bisect_left(ordered, SMALL)]
-    return math.isfinite(sum(ordered)) and ordered[0] >= -1 and ordered[-1] <= 1 and not any(near)
 
 
 def recovered(context: Context, regime: str) -> Iterator[Recovered]:
@@ -258,7 +245,7 @@ def leaderboards(
             means = iter(numbers.means[regime])
             for number, metric in enumerate(benchmark.metrics):
                 summary = {f"micro_{metric}": next(means), f"macro_{metric}": next(means)}
-                categories = dict(zip(benchmark.category_order, means, strict=False))
+                categories = dict(zip(benchmark.categories, means, strict=False))
                 own = scores[number * len(places) : (number + 1) * len(places)]
                 category_row |= summary | {f"cat_{metric}": categories}
                 task_row |= summary | {f"task_{metric}": PackedNumbers(places, own)}

@@ -1,7 +1,9 @@
 """The board: published figures, upstream's shape, stable bytes, nothing half-written."""
 
+import array
 import hashlib
 import json
+import math
 import subprocess
 import sys
 import tomllib
@@ -15,7 +17,8 @@ from geneb_ci.board.page import NAMES
 from geneb_ci.board.rows import EXTRA, InvalidBoard, encode, extra_at_hand, leaderboards, mean
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.errors import MachineFault, UsageProblem
-from geneb_ci.common.files import write_files
+from geneb_ci.common.files import SMALL, is_simple, write_files
+from geneb_ci.statistics.metrics import PackedNumbers
 from geneb_ci.submission.models import SubmissionV10
 from tests import forked
 from tests.board.board import entries, entry
@@ -280,3 +283,30 @@ def drop(document: dict[str, Any], regime: str, task: str) -> None:
     del document["results"][regime][task]
     del document["evidence"][regime][task]
     document["gaps"] = {regime: {task: "does not fit the memory of one GPU"}}
+
+
+@pytest.mark.parametrize(
+    "score", [0.0, 1.0, -1.0, 0.1, 1 / 3, 1e-4, -1e-4, 9.9e-5, -1e-5, 1e-7, 1e-300, 0.00012]
+)
+def test_each_score_is_written_as_python_writes_it(score):
+    numbers = PackedNumbers({"a": 0, "b": 1}, array.array("d", [0.5, score]), 1)
+    row = leaderboards(entries()[:1], shipped_benchmark())[1]["data"]["full"][0]
+    value = {"tasks": [], "data": {"full": [row | {"task_MCC": numbers}]}}
+    plain = {"tasks": [], "data": {"full": [row | {"task_MCC": {"a": 0.5, "b": score}}]}}
+    raw = encode("leaderboard_tasks.json", value)
+    assert (
+        raw
+        == json.dumps(
+            plain, ensure_ascii=False, separators=(",", ":"), default=PackedNumbers.plain
+        ).encode()
+    )
+    assert is_simple([0.5, score]) is (score == 0 or abs(score) >= SMALL)
+
+
+def test_no_number_that_is_none_is_written():
+    assert not is_simple([0.5, math.nan])
+    assert not is_simple([math.inf])
+    row = leaderboards(entries()[:1], shipped_benchmark())[1]["data"]["full"][0]
+    broken = PackedNumbers({"a": 0}, array.array("d", [math.nan]), 1)
+    with pytest.raises(ValueError, match="Out of range"):
+        encode("leaderboard_tasks.json", {"data": {"full": [row | {"task_MCC": broken}]}})
