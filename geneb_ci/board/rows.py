@@ -19,7 +19,7 @@ from geneb_ci.check.claims import two_classes
 from geneb_ci.check.rule import Context
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.errors import GenebError, UsageProblem
-from geneb_ci.common.files import seal
+from geneb_ci.common.files import in_processes, seal
 from geneb_ci.common.types import Signed, StrictModel, first_error
 from geneb_ci.statistics.binary import (
     BinaryTable,
@@ -148,37 +148,12 @@ PARTS_BYTES_MAX = 240_000_000
 """Of all parts together: a row has 20 kB, and a file of the store at most 256 MB."""
 
 
-_makers: list[Callable[[], bytes]] = []
-"""Of the process that makes parts: they were there before the processes parted."""
-
-
 def _made(makers: list[Callable[[], bytes]]) -> Iterator[bytes]:
-    """Yield what is made, in order, by processes where it is much; alone where one is killed."""
+    """Yield what is made, in order, by processes where it is much."""
     from geneb_ci.check.reuse import MANY_FILES, jobs_for
 
-    done, jobs = 0, jobs_for(len(makers))
-    if jobs > 1:
-        import multiprocessing  # 30 ms that one process does not need
-        from concurrent.futures import ProcessPoolExecutor
-        from concurrent.futures.process import BrokenProcessPool
-
-        if "fork" in multiprocessing.get_all_start_methods():
-            fork = multiprocessing.get_context("fork")
-            _makers[:] = makers
-            try:
-                with ProcessPoolExecutor(jobs, mp_context=fork) as pool:
-                    for one in pool.map(_make, range(len(makers)), chunksize=MANY_FILES // 4):
-                        yield one
-                        done += 1
-            except BrokenProcessPool:
-                pass
-            finally:
-                _makers.clear()
-    yield from (make() for make in makers[done:])
-
-
-def _make(number: int) -> bytes:
-    return _makers[number]()
+    jobs, chunk = jobs_for(len(makers)), MANY_FILES // 4
+    return in_processes(lambda number: makers[number](), range(len(makers)), jobs, chunk)
 
 
 def _code() -> str:
