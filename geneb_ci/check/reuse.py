@@ -200,11 +200,8 @@ class Reuse:
         misses: list[Miss] = []
         broken: dict[str, str] = {}
         for number, one in enumerate(seen):
-            if one.lost is not None:
-                found[number] = one.lost
-                continue
             try:
-                outcome = self._kept(number, one)
+                outcome = one.lost or self._kept(number, one)
             except BadConfiguration as error:
                 broken.setdefault(error.message, error.fix)
                 continue
