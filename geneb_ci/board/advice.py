@@ -235,6 +235,15 @@ def _folded(need: dict[str, Any]) -> dict[str, Any]:
     return {key: one.casefold() if isinstance(one, str) else one for key, one in need.items()}
 
 
+def is_advice(part: bytes) -> bool:
+    """Whether a kept part of a board is advice."""
+    try:
+        Advice.model_validate_json(part)
+    except ValidationError:
+        return False
+    return True
+
+
 def read_built(folder: Path, *names: str) -> dict[str, dict[str, Any]]:
     """Return files of a built board as values, by name, each of the type that this version writes.
 

@@ -34,7 +34,7 @@ from geneb_ci.board.columns import Entry
 from geneb_ci.board.decisions import Bools, Floats, ScoreColumn, compared, intervals_of, losses
 from geneb_ci.board.diagnostics.shape import DiagnosedScore, Ranks, Shared
 from geneb_ci.board.reasons import reasons_of
-from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD
+from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, NO_PARTS, Parts
 from geneb_ci.board.uncertainty import Intervals, RegimeScores, intervals
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.types import Evidence, has_evidence
@@ -134,12 +134,16 @@ def advise_built(folder: Path, need: ModelRequest, margin: float) -> Advice:
 
 
 def advise_rows(
-    entries: Iterable[Entry], benchmark: Benchmark, need: ModelRequest, margin: float
+    entries: Iterable[Entry],
+    benchmark: Benchmark,
+    need: ModelRequest,
+    margin: float,
+    parts: Parts = NO_PARTS,
 ) -> Advice:
     """Return advice from rows. Raises UsageProblem for a category or a regime that is none."""
     rows = list(entries)
     exact = exact_need(need, benchmark.regimes, benchmark.category_order)
-    found = intervals(rows, benchmark, regimes=[exact.regime])
+    found = intervals(rows, benchmark, regimes=[exact.regime], parts=parts)
     return advise(exact, known_of(rows, found, exact.regime), margin)
 
 
