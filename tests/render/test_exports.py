@@ -38,8 +38,8 @@ from geneb_ci.render.export_tables import (
 from geneb_ci.submission.models import MODELS
 from tests import small
 from tests.board.board import entry as board_entry
-from tests.paths import PUBLIC, SUBMISSIONS
-from tests.render.exported import SITE_PACKAGES, WHEN, unmarked, validated
+from tests.paths import SUBMISSIONS
+from tests.render.exported import PARQUET, SITE_PACKAGES, WHEN, unmarked, validated
 
 REPOSITORY = "https://github.com/owner/board"
 HOSTILE = "=1+1\n- verifyToken: x\r\t#,;\"'{{%\u2028é\x85</script>"
@@ -343,17 +343,6 @@ def test_croissant_describes_tables_and_task_data_so_that_they_can_be_read(
     ]
 
 
-PARQUET = """
-import json, sys
-import pyarrow.parquet as pq
-found = {}
-for name in ("models", "scores"):
-    table = pq.read_table(f"{sys.argv[1]}/{name}.parquet")
-    found[name] = [dict(zip(table.column_names, map(str, table.schema.types))), table.to_pylist()]
-print(json.dumps(found))
-"""
-
-
 def test_parquet_gives_every_row_back_and_the_same_bytes_again(
     audited: Site, tmp_path: Path
 ) -> None:
@@ -377,40 +366,6 @@ def test_parquet_gives_every_row_back_and_the_same_bytes_again(
         names["numbers"] = "list<element: double>"
         assert types == {column.name: names[column.type] for column in table.columns}
         assert [tuple(row.values()) for row in rows] == table.rows
-
-
-def test_parquet_of_a_build_has_the_scores_of_its_json(tmp_path: Path) -> None:
-    place = validated(SITE_PACKAGES)
-    code = (
-        "import sys; sys.path.append(sys.argv[1])\n"
-        "from geneb_ci.cli.main import main\n"
-        "sys.exit(main(['build', '--parquet', '--no-cache', '--out', sys.argv[2]]))"
-    )
-    out = tmp_path / "board"
-    command = [sys.executable, "-c", code, place, out]
-    done = subprocess.run(command, cwd=PUBLIC, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.endswith("models.parquet and scores.parquet: 41 models\n")
-    found = validated(PARQUET, out)
-    published = json.loads((out / "leaderboard_tasks.json").read_bytes())["data"]
-    expected = {
-        (row["model"], regime, task, metric): score
-        for regime, rows in published.items()
-        for row in rows
-        for metric in ("MCC", "Acc", "F1")
-        for task, score in row[f"task_{metric}"].items()
-    }
-    _, scores = found["scores"]
-    given_scores = {
-        (row["model"], row["regime"], row["task"], metric): row[metric]
-        for row in scores
-        for metric in ("MCC", "Acc", "F1")
-    }
-    assert given_scores == expected
-    assert len(scores) == 41 * 3 * 100
-    _, models = found["models"]
-    ids = sorted({row["model"] for rows in published.values() for row in rows}, key=str.lower)
-    assert [row["model"] for row in models] == ids
 
 
 def test_the_order_of_rows_changes_no_byte(audited: Site) -> None:
