@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from geneb_ci.check.report import Outcome, Report, named_files, outcome_of, read_baseline
-from geneb_ci.common.config import Finder, Layout, benchmark_of, find_layout, finder
+from geneb_ci.common.config import Finder, Layout, find_layout, finder
 from geneb_ci.common.errors import BadConfiguration, NothingChecked, UsageProblem
 from geneb_ci.render.formats import WIDTH, Verdict, render, verdict
 
@@ -387,14 +387,12 @@ def recommend(
     advice = stored_advice(place, need, accepted) if place and is_built(place) else None
     if advice is None:
         with extra_at_hand(", which brings numpy"), _reported():
-            from geneb_ci.board.recommend import advise_built, advise_rows  # 0.3 s
+            if place is not None and is_built(place):
+                from geneb_ci.board.recommend import advise_built  # 0.3 s
 
-            built = place if is_built(place) else None
-            if built is not None:
-                advice = advise_built(built, need, accepted)
+                advice = advise_built(place, need, accepted)
             else:
-                from geneb_ci.board.board import entries_of
+                from geneb_ci.board.board import advice_of
 
-                layout, entries = entries_of(place, "recommend FOLDER", progress, cache=cache)
-                advice = advise_rows(entries, benchmark_of(layout), need, accepted)
+                advice = advice_of(place, need, accepted, progress, cache=cache)
     return Recommendation.model_construct(**dict(advice))

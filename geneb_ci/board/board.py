@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from geneb_ci.audit.sampling import audit_policy
 from geneb_ci.audit.trust_evidence import gather
+from geneb_ci.board.advice import Advice, ModelRequest
 from geneb_ci.board.columns import Entry, entry_of
 from geneb_ci.board.marks import marks_of, read_defects
 from geneb_ci.board.page_data import ROW_MATRICES, page_scripts
@@ -239,6 +240,34 @@ def entries_of(
     if entries is None:
         raise SubmissionsRefused(report)
     return layout, entries
+
+
+def advice_of(
+    folder: Path | None,
+    need: ModelRequest,
+    margin: float,
+    watch: Watch = lambda results, _: results,
+    *,
+    cache: bool = False,
+) -> Advice:
+    """Check the submissions of a folder and return advice, kept for all that it follows from.
+
+    Raises SubmissionsRefused, and UsageProblem for a folder, category or regime that is none.
+    """
+    layout, entries = entries_of(folder, "recommend FOLDER", watch, cache=cache)
+    benchmark, parts = benchmark_of(layout), board_parts(own_store(cache=cache))
+    shared = {one.shared.model_dump_json() for one in entries if one.shared is not None}
+
+    def made() -> bytes:
+        from geneb_ci.board.recommend import advise_rows  # numpy: 0.2 s
+
+        return advise_rows(entries, benchmark, need, margin).model_dump_json().encode()
+
+    rows = [[one.sha256, one.evidence, repr(one.marks)] for one in entries]
+    known = ["advice", benchmark.sha256, need.model_dump(), margin, sorted(shared), rows]
+    [advice] = parts.taken([(known, made)], Advice.model_validate_json)
+    parts.save()
+    return advice
 
 
 def own_rows(*, cache: bool, jobs: int | None = None, more: bool = True) -> KeptRows:

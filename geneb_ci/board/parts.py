@@ -18,7 +18,7 @@ from geneb_ci.board.rows import numbers_of, ranked_regimes
 from geneb_ci.check.kept import jobs_for
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.common.files import seal
+from geneb_ci.common.files import in_processes, seal
 from geneb_ci.statistics.metrics import RowNumbers
 from geneb_ci.submission.document import read_document
 from geneb_ci.submission.models import MODELS, Submission
@@ -149,37 +149,12 @@ PARTS_BYTES_MAX = 240_000_000
 """Of all parts together: a row has 10 kB, and a file of the store at most 256 MB."""
 
 
-_makers: list[Callable[[], bytes]] = []
-"""Of the process that makes parts: they were there before the processes parted."""
-
-
 def made(
     makers: list[Callable[[], bytes]], jobs: int | None = None, at_once: int = 25
 ) -> Iterator[bytes]:
-    """Yield what is made, in order, by processes where it is much; alone where one is killed."""
-    done, jobs = 0, jobs or jobs_for(len(makers))
-    if jobs > 1:
-        import multiprocessing  # 30 ms that one process does not need
-        from concurrent.futures import ProcessPoolExecutor
-        from concurrent.futures.process import BrokenProcessPool
-
-        if "fork" in multiprocessing.get_all_start_methods():
-            fork = multiprocessing.get_context("fork")
-            _makers[:] = makers
-            try:
-                with ProcessPoolExecutor(jobs, mp_context=fork) as pool:
-                    for one in pool.map(_make, range(len(makers)), chunksize=at_once):
-                        yield one
-                        done += 1
-            except BrokenProcessPool:
-                pass
-            finally:
-                _makers.clear()
-    yield from (make() for make in makers[done:])
-
-
-def _make(number: int) -> bytes:
-    return _makers[number]()
+    """Yield what is made, in order; by processes, each of so many at once, where it is much."""
+    jobs = jobs or jobs_for(len(makers))
+    return in_processes(lambda number: makers[number](), range(len(makers)), jobs, at_once)
 
 
 def _code() -> str:

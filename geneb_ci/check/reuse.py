@@ -181,15 +181,15 @@ class Reuse:
         name = self._load()
         seen = [self._seen(path) for path in files]
         self.given = tuple(one.path for one in seen)
+        if self._code:
+            unknown = {one.path: one.sha256 for one in seen if one.sha256}
+            self.source.learn_all(unknown, self._jobs)
         found: dict[int, Outcome | NothingChecked] = {}
         misses: list[Miss] = []
         broken: dict[str, str] = {}
         for number, one in enumerate(seen):
-            if one.lost is not None:
-                found[number] = one.lost
-                continue
             try:
-                outcome = self._kept(number, one)
+                outcome = one.lost or self._kept(number, one)
             except BadConfiguration as error:
                 broken.setdefault(error.message, error.fix)
                 continue
@@ -304,16 +304,18 @@ class Reuse:
             self.source.read(one.path, keep=False)
         return self.source.known(one.sha256)
 
+    def _jobs(self, files: int) -> int:
+        return self.jobs or jobs_for(files)
+
     def _computed(self, misses: list[Miss]) -> Iterator[Any]:
-        from geneb_ci.check.runner import Computer, in_processes  # imports the rules
+        from geneb_ci.check.runner import Computer, computed  # imports the rules
 
         computer = Computer(self.rules, self.find, self.against, self.place, self.source)
-        jobs = self.jobs or jobs_for(len(misses))
+        jobs = self._jobs(len(misses))
         if jobs > 1:
             for folder in {miss.seen.path.parent for miss in misses}:
                 _ = self.place(folder)[1].rows  # read once, before the processes part
-            return in_processes(computer, list(misses), jobs)
-        return iter(map(computer.compute, list(misses)))
+        return computed(computer, list(misses), jobs)
 
     def _taken(self, miss: Miss, found: Any) -> Outcome | NothingChecked | BadConfiguration:
         if isinstance(found, NothingChecked | BadConfiguration):

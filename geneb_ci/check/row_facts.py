@@ -14,11 +14,19 @@ from typing import Any, NamedTuple
 
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import NothingChecked
-from geneb_ci.common.files import seal
+from geneb_ci.common.files import in_processes, seal
 from geneb_ci.common.finding import Fault
 from geneb_ci.submission.document import Document, quick_value
 from geneb_ci.submission.names import Card, read_card
-from geneb_ci.submission.peers import Known, PeerRow, ReadRow, packed_digest, read_row
+from geneb_ci.submission.peers import (
+    ROWS_MAX,
+    Known,
+    PeerRow,
+    ReadRow,
+    lot,
+    packed_digest,
+    read_row,
+)
 from geneb_ci.submission.reading import decode, read_bytes
 from geneb_ci.submission.tokens import UNUSABLE
 
@@ -219,6 +227,29 @@ class RowSource:
             self.learn(sha256, facts_of(value, row), row.row)
         return row
 
+    def learn_all(self, files: Mapping[Path, str], jobs_for: Callable[[int], int]) -> None:
+        """Parse files that are not known, given with their digests, if by several processes."""
+        kept = set(sorted(files, key=lot)[:ROWS_MAX])
+
+        def parsed(path: Path) -> tuple[RowFacts | None, str, bytes]:
+            found = RowSource()
+            row = found._parsed(path, files[path], None, keep=path in kept).row
+            names, values = (
+                ("", b"") if row is None else ("\0".join(row.names), _packed(row.values))
+            )
+            return found.facts.get(files[path]), names, values
+
+        paths = [path for path, sha256 in files.items() if self.known(sha256) is None]
+        jobs = jobs_for(len(paths))
+        if jobs == 1:
+            return  # each is parsed where it is needed, and its value used there
+        learned = in_processes(parsed, paths, jobs, CHUNK)
+        for path, (facts, joined, raw) in zip(paths, learned, strict=True):
+            if facts is not None:
+                names = self._shapes.setdefault(joined, tuple(joined.split("\0")))
+                row = PeerRow(path, names, _unpacked(raw)) if raw else None
+                self.learn(files[path], facts, row)
+
     def known(self, sha256: str) -> RowFacts | None:
         """Return the facts of a file by its digest; None where they are not known, or in doubt."""
         if sha256 not in self.facts and sha256 in self._lines:
@@ -249,7 +280,7 @@ class RowSource:
             if sha256 in self.values and sha256 in self.used:
                 names, values = self.values[sha256]
                 listed.append([sha256, shapes.setdefault(names, len(shapes))])
-                content.append(_little(values).tobytes())
+                content.append(_packed(values))
         head = json.dumps({"shapes": [list(names) for names in shapes], "rows": listed})
         return lines, head.encode() + b"\n" + b"".join(content)
 
@@ -271,7 +302,7 @@ class RowSource:
             if facts is None or facts.digest != packed_digest(joined[shape], raw):
                 continue  # cut, or those of another file
             self._shapes[joined[shape]] = shapes[shape]
-            self.values[sha256] = (shapes[shape], _little(array.array("d", raw)))
+            self.values[sha256] = (shapes[shape], _unpacked(raw))
 
 
 def _facts_line(sha256: str, facts: RowFacts) -> bytes:
@@ -304,10 +335,21 @@ def _read_facts(sha256: str, line: bytes) -> RowFacts:
     return RowFacts(model_id, digest, pairs, is_plain, module, benchmark)
 
 
-def _little(numbers: "array.array[float]") -> "array.array[float]":
-    """Return numbers in little-endian order, or those in the machine's own from it."""
+CHUNK = 16
+"""Files that a process takes at once: a tenth of a second of work."""
+
+
+def _packed(numbers: "array.array[float]") -> bytes:
+    """Return numbers as little-endian doubles, on every machine."""
     if sys.byteorder == "little":
-        return numbers
+        return numbers.tobytes()
     swapped = array.array("d", numbers)
     swapped.byteswap()
-    return swapped
+    return swapped.tobytes()
+
+
+def _unpacked(raw: bytes) -> "array.array[float]":
+    numbers = array.array("d", raw)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers

@@ -1,6 +1,7 @@
 """What a rule is: an id, three texts, what it needs, and a pure function of one frozen context."""
 
 import functools
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,8 +17,8 @@ from geneb_ci.check.claims import (
 )
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.finding import ROWS_MIN, Fault, KeyPath, Need, Severity
-from geneb_ci.statistics.reference import Vector
-from geneb_ci.statistics.view import RowView, own_vector, view_of
+from geneb_ci.statistics.reference import Vector, vector
+from geneb_ci.statistics.view import RowView, view_of
 from geneb_ci.submission.document import Document
 from geneb_ci.submission.names import Card
 from geneb_ci.submission.peers import Peers, results_digest
@@ -124,7 +125,9 @@ class Context:
     def _cells(self) -> Iterator[Cell]:
         for regime, tasks in self.table("results").items():
             for task, scores in tasks.items() if isinstance(tasks, dict) else ():
-                if isinstance(scores, dict):
+                if isinstance(scores, dict) and tuple(map(type, scores.values())) == _FLOATS:
+                    yield Cell(regime, task, scores)  # nearly every cell
+                elif isinstance(scores, dict):
                     numbers = {m: v for m, v in scores.items() if type(v) in {int, float}}
                     yield Cell(regime, task, numbers)
 
@@ -184,6 +187,23 @@ class Context:
         return {}
 
 
+def own_vector(results: dict[str, Any], benchmark: Benchmark) -> Vector:
+    """Return a results table as a vector; what is no score from -1 to 1 becomes NaN."""
+    numbers: list[float] = []
+    metric = benchmark.primary_metric
+    for regime in benchmark.regimes:
+        tasks = results.get(regime)
+        if not isinstance(tasks, dict):
+            tasks = {}
+        for task in benchmark.task_ids:
+            cell = tasks.get(task)
+            value: Any = cell.get(metric) if isinstance(cell, dict) else None
+            is_score = type(value) in {int, float} and -1 <= value <= 1
+            numbers.append(float(value) if is_score else math.nan)
+    return vector(numbers)
+
+
+_FLOATS = (float, float, float)
 _PRESENT: dict[Need, Callable[[Context], bool]] = {
     Need.OTHER_ROWS: lambda context: context.peers.has_other(context.document.path),
     Need.MANY_ROWS: lambda context: context.view.others_count >= ROWS_MIN,

@@ -18,6 +18,7 @@ from geneb_ci.check.place import Against, Place, place_of, practice_benchmark
 from geneb_ci.check.registry import rule_of
 from geneb_ci.check.report import FileResult, Outcome, Report, files_of, named_files, outcome_of
 from geneb_ci.check.row_facts import (
+    CHUNK,
     NOTHING,
     Proposed,
     RowSource,
@@ -28,6 +29,7 @@ from geneb_ci.check.row_facts import (
 from geneb_ci.check.rule import AnyRule, Context, Rule
 from geneb_ci.common.config import Finder, LayoutKind, find_layout
 from geneb_ci.common.errors import BadConfiguration, NothingChecked
+from geneb_ci.common.files import in_processes
 from geneb_ci.common.finding import Fault, Finding, Need, Position, pointer, quoted
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.submission.document import Document, parse_document, read_document
@@ -259,9 +261,6 @@ def _finding(rule: AnyRule, fault: Fault, context: Context) -> Finding:
 
 _AMONG = {Need.OTHER_ROWS, Need.MANY_ROWS, Need.COMPLETE_ROWS}
 """Needs of the rules that compare a row with others."""
-CHUNK = 16
-"""Files that a process takes at once: a tenth of a second of work."""
-
 Found = tuple[Outcome, KeptEntry | None, tuple[str, str]] | NothingChecked | BadConfiguration
 
 
@@ -328,39 +327,15 @@ class Computer:
         return part_of(outcome_of(result))
 
 
-_computer: Computer | None = None
-"""Of the process that is computing: it was made before the processes parted."""
+def computed(computer: Computer, misses: list[Miss], jobs: int) -> Iterator[Found]:
+    """Yield what is found of each file, in their order, by `jobs` processes."""
+    return map(
+        _revived, in_processes(lambda miss: _sent(computer.compute(miss)), misses, jobs, CHUNK)
+    )
 
 
-def in_processes(computer: Computer, misses: list[Miss], jobs: int) -> Iterator[Found]:
-    """Yield what is found of each file, in their order, by `jobs` processes.
-
-    Without fork, or where a process is killed, this process goes on alone.
-    """
-    import multiprocessing  # 30 ms that one process does not need
-    from concurrent.futures import ProcessPoolExecutor
-    from concurrent.futures.process import BrokenProcessPool
-
-    global _computer  # noqa: PLW0603 (how a process that forks hands its memory on)
-    done = 0
-    if "fork" in multiprocessing.get_all_start_methods():
-        _computer = computer
-        fork = multiprocessing.get_context("fork")
-        try:
-            with ProcessPoolExecutor(jobs, mp_context=fork) as pool:
-                for found in pool.map(_work, misses, chunksize=CHUNK):
-                    yield _revived(found)
-                    done += 1
-        except BrokenProcessPool:
-            pass
-        finally:
-            _computer = None
-    yield from map(computer.compute, misses[done:])
-
-
-def _work(miss: Miss) -> Any:  # an error is sent as its texts
-    assert _computer is not None  # noqa: S101 (set before the processes parted)
-    found = _computer.compute(miss)
+def _sent(found: Found) -> Any:
+    """Return what can be pickled: an error as its texts."""
     if isinstance(found, NothingChecked | BadConfiguration):
         return type(found), found.message, found.fix
     outcome, entry, used = found

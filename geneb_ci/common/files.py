@@ -1,4 +1,7 @@
-"""Reads bounded regular files, never blocking on pipes; sound JSON; writes whole files."""
+"""Reads bounded regular files, never blocking on pipes; sound JSON; writes whole files.
+
+Where there are many, `in_processes` divides the work.
+"""
 
 import bisect
 import errno
@@ -9,9 +12,9 @@ import operator
 import os
 import stat
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 from geneb_ci.common.errors import unwritable
 
@@ -224,6 +227,47 @@ def read_json(raw: bytes) -> Any:
     import pydantic_core
 
     return pydantic_core.from_json(raw)
+
+
+One = TypeVar("One")
+Made = TypeVar("Made")
+_forked: Callable[[Any], Any] | None = None
+"""What the processes do: it was there before they parted."""
+
+
+def in_processes(
+    work: Callable[[One], Made], items: Sequence[One], jobs: int, chunk: int
+) -> Iterator[Made]:
+    """Yield what `work` makes of each item, in their order, by `jobs` processes.
+
+    Items and results are pickled, `chunk` at once; `work` is not. With one job, without fork, or
+    where a process is killed, this process goes on alone.
+    """
+    global _forked  # noqa: PLW0603 (how a process that forks hands its memory on)
+    done = 0
+    if jobs > 1:
+        import multiprocessing  # 30 ms that one process does not need
+        from concurrent.futures import ProcessPoolExecutor
+        from concurrent.futures.process import BrokenProcessPool
+
+        if "fork" in multiprocessing.get_all_start_methods():
+            _forked = work
+            fork = multiprocessing.get_context("fork")
+            try:
+                with ProcessPoolExecutor(jobs, mp_context=fork) as pool:
+                    for made in pool.map(_work, items, chunksize=chunk):
+                        yield made
+                        done += 1
+            except BrokenProcessPool:
+                pass
+            finally:
+                _forked = None
+    yield from map(work, items[done:])
+
+
+def _work(item: Any) -> Any:
+    assert _forked is not None  # noqa: S101 (set before the processes parted)
+    return _forked(item)
 
 
 _NESTING = frozenset({dict, list})

@@ -17,7 +17,7 @@ from geneb_ci.common.config import Layout, benchmark_of
 from geneb_ci.common.errors import BadConfiguration, GenebError
 from geneb_ci.common.files import NotReadable, lies_there, read_regular, write_whole
 from geneb_ci.common.types import Hex64, StrictModel, first_error
-from geneb_ci.receipt.source import ROWS, published_at
+from geneb_ci.receipt.source import published_at, purpose
 from geneb_ci.submission.models import EmbeddingReceipt, Submission, SubmissionV12
 
 FILE, PAIRS = "receipts.json", "pairs.json"
@@ -111,7 +111,7 @@ def missing_files(receipt: EmbeddingReceipt) -> str:
         origin = published_at(receipt.location)
         for task, said in receipt.tasks.items():
             address = origin.address(task)
-            found = length_there(address, ROWS)
+            found = length_there(address, purpose())
             if found != said.bytes:
                 return f"{address} has {found} bytes; the receipt says {said.bytes}"
     except GenebError as error:

@@ -10,9 +10,8 @@ import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
-from geneb_ci.common.download import Purpose, download
 from geneb_ci.common.errors import NothingChecked, UsageProblem, unwritable
 from geneb_ci.common.files import write_whole
 from geneb_ci.common.finding import quoted
@@ -28,19 +27,34 @@ from geneb_ci.submission.models import (
     ReceiptTask,
 )
 
+if TYPE_CHECKING:
+    from geneb_ci.common.download import Purpose
+
 Say = Callable[[str], None]
 REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
 COMMIT = re.compile(r"[0-9a-f]{40}")
 TASK = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 """A task's id, as benchmark definitions have them: no part of a path."""
 HUB: Literal["huggingface-dataset"] = "huggingface-dataset"
-ROWS = Purpose(
-    undelivered=NothingChecked,
-    other=lambda message, fix: RowsRefused(FILES, message, fix),
-    folder="--receipt DIR",
-    changed="the file was changed since the submission was written: ask the contributor, or name "
-    "a mirror: --mirror URL",
-)
+
+
+def purpose() -> "Purpose":
+    """Return what a failed download of a file of a receipt means and says."""
+    from geneb_ci.common.download import Purpose  # http.client: 20 ms that a board needs not
+
+    return Purpose(
+        undelivered=NothingChecked,
+        other=lambda message, fix: RowsRefused(FILES, message, fix),
+        folder="--receipt DIR",
+        changed="the file was changed since the submission was written: ask the contributor, or "
+        "name a mirror: --mirror URL",
+    )
+
+
+def _download(address: str, path: Path, sha256: str, size: int) -> None:
+    from geneb_ci.common.download import download  # as above
+
+    download(address, path, sha256, purpose(), size)
 
 
 class Origin(NamedTuple):
@@ -194,7 +208,7 @@ class ReceiptFiles:
         if self._origin is not None and not _is_there(path, said):
             path.unlink(missing_ok=True)
             self._say(f"fetching {path.name} ({size_text(said.bytes)}) from {self._origin.name}")
-            download(f"{self._origin.base}{PREDICTIONS}", path, said.sha256, ROWS, said.bytes)
+            _download(f"{self._origin.base}{PREDICTIONS}", path, said.sha256, said.bytes)
         if not os.path.lexists(path):
             raise _lacking(path, "the predictions")
         bytes_of(path, said)
@@ -234,7 +248,7 @@ class ReceiptFiles:
                 self._say(f"{error.message}; it is fetched again")
                 path.unlink()
         self._say(f"fetching {path.name} ({size_text(said.bytes)}) from {origin.name}")
-        download(origin.address(task), path, said.sha256, ROWS, said.bytes)
+        _download(origin.address(task), path, said.sha256, said.bytes)
         return self._read(path, said)
 
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.finding import ROWS_MIN
@@ -27,7 +27,6 @@ from geneb_ci.statistics.reference import (
     row_spread,
     share_present,
     table_of,
-    vector,
 )
 from geneb_ci.submission.peers import Peers
 
@@ -95,9 +94,27 @@ def _beside(row: Vector, reference: Reference) -> tuple[list[float], list[float]
     """Return a row standardised, its weights and its fitted values, for both of its predictions."""
     moved = reference.centre.clipped(row)
     standard = [x / s for x, s in zip(moved, reference.unit, strict=True)]
-    right = [dot(line, standard) for line in reference.standard]
+    squares, by_column = _squares(reference)
+    right = _dots(reference.standard, squares, standard)
     weights = [dot(line, right) for line in reference.inverse]
-    return standard, weights, [dot(weights, column) for column in reference.columns]
+    return standard, weights, _dots(reference.columns, by_column, weights)
+
+
+@functools.lru_cache(maxsize=4)
+def _squares(fit: Reference) -> tuple[list[float], list[float]]:
+    """Return the sums of squares of the standardised rows, and of their columns."""
+    return [dot(row, row) for row in fit.standard], [dot(one, one) for one in fit.columns]
+
+
+def _dots(
+    rows: Sequence[Sequence[float]], squares: Sequence[float], other: Sequence[float]
+) -> list[float]:
+    """Return a'b = (|a|^2 + |b|^2 - |a - b|^2) / 2 for each row a, in a fifth of the time of `dot`.
+
+    `squares` are |a|^2. The error is some 1e-16 of the squares, which are thousands here.
+    """
+    pairs, own = zip(rows, squares, strict=True), dot(other, other)
+    return [(square + own - math.dist(row, other) ** 2) / 2 for row, square in pairs]
 
 
 def _downdated(
@@ -222,22 +239,6 @@ def shots_of(benchmark: Benchmark) -> tuple[float, ...]:
     """Return the training sequences per class of each regime; infinite if all are used."""
     known = benchmark.protocol.few_shot_k
     return tuple(known.get(regime, math.inf) for regime in benchmark.regimes)
-
-
-def own_vector(results: dict[str, Any], benchmark: Benchmark) -> Vector:
-    """Return a results table as a vector; what is no score from -1 to 1 becomes NaN."""
-    numbers: list[float] = []
-    metric = benchmark.primary_metric
-    for regime in benchmark.regimes:
-        tasks = results.get(regime)
-        if not isinstance(tasks, dict):
-            tasks = {}
-        for task in benchmark.task_ids:
-            cell = tasks.get(task)
-            value: Any = cell.get(metric) if isinstance(cell, dict) else None
-            is_score = type(value) in {int, float} and -1 <= value <= 1
-            numbers.append(float(value) if is_score else math.nan)
-    return vector(numbers)
 
 
 RIDGE = 3.0

@@ -174,7 +174,10 @@ def locate(text: str, path: KeyPath) -> Span | None:
 
     The text has no fault, and no escapes: `quick_value` has read it.
     """
-    span = Span(-1, at := blank(text, 0), _skip(text, at)[1])
+    at = blank(text, 0)
+    if not path:
+        return Span(-1, at, _skip(text, at)[1])
+    span = Span(-1, at, len(text))
     for part in path:
         found = _step(text, span.start, part)
         if found is None:

@@ -193,7 +193,7 @@ class Peers:
         """Read each row once."""
         kept = set(self._candidates)
         if len(kept) > ROWS_MAX:
-            kept = set(sorted(self._candidates, key=_lot)[:ROWS_MAX])
+            kept = set(sorted(self._candidates, key=lot)[:ROWS_MAX])
         shapes: dict[str, tuple[str, ...]] = {}
         found = [self._row(path, shapes, keep=path in kept) for path in self.paths]
         replaced = {scores.model_id for scores in found if scores.model_id}
@@ -240,7 +240,7 @@ def _forms(model_id: str, display: str) -> tuple[tuple[str, str], ...]:
     return tuple((form, name) for name in names for form in sorted(skeletons(name)))
 
 
-def _lot(path: Path) -> bytes:
+def lot(path: Path) -> bytes:
     """Return a pseudorandom sort key, so that names do not influence the selection."""
     return hashlib.sha256(path.name.encode("utf-8", "surrogateescape")).digest()
 

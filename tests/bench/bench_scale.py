@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from geneb_ci.submission.peers import ROWS_MAX, _lot
+from geneb_ci.submission.peers import ROWS_MAX, lot
 from tests.bench.many_rows import alike, write_rows
 from tests.paths import PUBLIC, REAL_TASKS, ROOT, SUBMISSIONS
 
@@ -153,7 +153,7 @@ def large(scratch: Path, count: int) -> list[Measured]:
     cold, warm = (60.0, 2.0) if count == LIMITED else (None, None)
     found = [Measured(f"`check` {count:,} files, nothing kept", run(kept, "check", rows), cold)]
     found.append(Measured(f"`check` {count:,} files, unchanged", run(kept, "check", rows), warm))
-    ranked = sorted(folder.glob("*.json"), key=_lot)
+    ranked = sorted(folder.glob("*.json"), key=lot)
     for what, path, limit in (
         ("one changed", ranked[-1], warm),
         (f"one changed of the {ROWS_MAX} that others are compared with", ranked[0], None),

@@ -16,6 +16,16 @@ from geneb_ci.render.export_tables import MARK
 VALIDATORS = Path(sys.prefix, "validators")  # also in a copy of the checkout with more rows
 WHEN = "2026-11-20T08:30:00Z"
 SITE_PACKAGES = "import json, sysconfig; print(json.dumps(sysconfig.get_path('purelib')))"
+PARQUET = """
+import json, sys
+import pyarrow.parquet as pq
+found = {}
+for name in ("models", "scores"):
+    table = pq.read_table(f"{sys.argv[1]}/{name}.parquet")
+    found[name] = [dict(zip(table.column_names, map(str, table.schema.types))), table.to_pylist()]
+print(json.dumps(found))
+"""
+"""Prints the columns and the rows of both tables of a folder."""
 
 
 def validated(code: str, *arguments: str | Path) -> Any:

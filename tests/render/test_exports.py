@@ -39,7 +39,7 @@ from geneb_ci.submission.models import MODELS
 from tests import small
 from tests.board.board import entry as board_entry
 from tests.paths import SUBMISSIONS
-from tests.render.exported import SITE_PACKAGES, WHEN, unmarked, validated
+from tests.render.exported import PARQUET, SITE_PACKAGES, WHEN, unmarked, validated
 
 REPOSITORY = "https://github.com/owner/board"
 HOSTILE = "=1+1\n- verifyToken: x\r\t#,;\"'{{%\u2028é\x85</script>"
@@ -341,17 +341,6 @@ def test_croissant_describes_tables_and_task_data_so_that_they_can_be_read(
         f"https://huggingface.co/datasets/{pinned.repo_id}/resolve/{pinned.revision}/{name}"
         for name in sorted(names)
     ]
-
-
-PARQUET = """
-import json, sys
-import pyarrow.parquet as pq
-found = {}
-for name in ("models", "scores"):
-    table = pq.read_table(f"{sys.argv[1]}/{name}.parquet")
-    found[name] = [dict(zip(table.column_names, map(str, table.schema.types))), table.to_pylist()]
-print(json.dumps(found))
-"""
 
 
 def test_parquet_gives_every_row_back_and_the_same_bytes_again(

@@ -21,8 +21,8 @@ from geneb_ci.common.types import TrustLevel
 from geneb_ci.render.export_entries import portable
 from geneb_ci.submission.models import MODELS
 from tests import small
-from tests.paths import ROOT
-from tests.render.exported import SITE_PACKAGES, WHEN, unmarked, validated
+from tests.paths import PUBLIC, ROOT
+from tests.render.exported import PARQUET, SITE_PACKAGES, WHEN, unmarked, validated
 
 WITH_MORE = """
 import sys
@@ -289,3 +289,37 @@ def test_an_entry_has_the_records_that_its_evidence_rests_on() -> None:
     submission = MODELS["1.0"].model_validate(small.small("a"))
     decision = Decision(TrustLevel.VERIFIED, "", basis=(audit,))
     assert entry_of(submission, decision, {}).records == ("0a1b",)
+
+
+def test_parquet_of_a_build_has_the_scores_of_its_json(tmp_path: Path) -> None:
+    place = validated(SITE_PACKAGES)
+    code = (
+        "import sys; sys.path.append(sys.argv[1])\n"
+        "from geneb_ci.cli.main import main\n"
+        "sys.exit(main(['build', '--parquet', '--no-cache', '--out', sys.argv[2]]))"
+    )
+    out = tmp_path / "board"
+    command = [sys.executable, "-c", code, place, out]
+    done = subprocess.run(command, cwd=PUBLIC, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("models.parquet and scores.parquet: 41 models\n")
+    found = validated(PARQUET, out)
+    published = json.loads((out / "leaderboard_tasks.json").read_bytes())["data"]
+    expected = {
+        (row["model"], regime, task, metric): score
+        for regime, rows in published.items()
+        for row in rows
+        for metric in ("MCC", "Acc", "F1")
+        for task, score in row[f"task_{metric}"].items()
+    }
+    _, scores = found["scores"]
+    given_scores = {
+        (row["model"], row["regime"], row["task"], metric): row[metric]
+        for row in scores
+        for metric in ("MCC", "Acc", "F1")
+    }
+    assert given_scores == expected
+    assert len(scores) == 41 * 3 * 100
+    _, models = found["models"]
+    ids = sorted({row["model"] for rows in published.values() for row in rows}, key=str.lower)
+    assert [row["model"] for row in models] == ids

@@ -47,7 +47,7 @@ def changed(changes: Any) -> Any:
         if isinstance(holder, dict) and value is GONE:
             holder.pop(path[-1], None)
         elif isinstance(holder, dict):
-            holder[path[-1]] = value
+            holder[path[-1]] = copy.deepcopy(value)  # a later change may be inside it
     return document
 
 
