@@ -186,7 +186,7 @@ def rows_of(
     listed: Iterator[BoardRow] = map(read_row, seen)
     if rows is not None:
         benchmark = benchmark_of(layout)
-        sized = rows._replace(errors=None) if unknown_sizes(benchmark) else rows
+        sized = rows._replace(alone=None) if unknown_sizes(benchmark) else rows
         listed = sized.read(seen, benchmark)
     entries = [
         made(row, findings)
@@ -254,7 +254,7 @@ def own_rows(*, cache: bool, jobs: int | None = None, more: bool = True) -> Kept
         return rows
     with _analyses():
         from geneb_ci.board.uncertainty import row_errors
-    return rows._replace(errors=row_errors)
+    return rows._replace(alone=row_errors)
 
 
 def _analyses() -> AbstractContextManager[None]:

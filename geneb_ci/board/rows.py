@@ -322,15 +322,15 @@ class KeptRows(NamedTuple):
 
     parts: Parts
     matrices: Callable[[Submission, Benchmark], Mapping[str, Sequence[int]]]
-    errors: Callable[[Submission, Benchmark], Mapping[str, bytes]] | None = None
-    """Of the scores; None without diagnostics."""
+    alone: Callable[[Submission, Benchmark], Mapping[str, bytes]] | None = None
+    """What `uncertainty` computes of a row alone; None without diagnostics."""
 
     def read(self, seen: Sequence[tuple[Path, str]], benchmark: Benchmark) -> Iterator[BoardRow]:
         """Yield the row of each file with the digest that it had when it was checked.
 
         Raises UsageProblem where a file changed.
         """
-        known = ["row", benchmark.sha256, self.errors is not None]
+        known = ["row", benchmark.sha256, self.alone is not None]
         wanted: list[Wanted] = [
             ([*known, one[1]], functools.partial(_packed, one, benchmark, self)) for one in seen
         ]
@@ -348,7 +348,7 @@ def _packed(seen: tuple[Path, str], benchmark: Benchmark, rows: KeptRows) -> byt
     if submission is None:
         return b""
     numbers = numbers_of(submission, benchmark)
-    errors = {} if rows.errors is None else rows.errors(submission, benchmark)
+    errors = {} if rows.alone is None else rows.alone(submission, benchmark)
     blocks = [*numbers.scores.values(), *numbers.means.values()]
     slim = {key: value for key, value in _SLIM.items() if hasattr(submission, key)}
     head = {
