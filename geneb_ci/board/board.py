@@ -184,7 +184,7 @@ def rows_of(
     listed: Iterator[BoardRow] = map(read_row, seen)
     if rows is not None:
         benchmark = benchmark_of(layout)
-        sized = rows._replace(errors=None) if unknown_sizes(benchmark) else rows
+        sized = rows._replace(alone=None) if unknown_sizes(benchmark) else rows
         listed = sized.read(seen, benchmark)
     entries = [
         made(row, findings)
@@ -279,8 +279,8 @@ def own_rows(*, cache: bool, jobs: int | None = None, more: bool = True) -> Kept
     if not more:
         return rows
     with _analyses():
-        from geneb_ci.board.uncertainty import ERRORS
-    return rows._replace(errors=ERRORS)
+        from geneb_ci.board.uncertainty import ROW_ERRORS
+    return rows._replace(alone=ROW_ERRORS)
 
 
 def _analyses() -> AbstractContextManager[None]:

@@ -210,15 +210,15 @@ class KeptRows(NamedTuple):
     parts: Parts
     matrices: RowPart
     """Lists of counts."""
-    errors: RowPart | None = None
-    """Of the scores, as bytes; None without diagnostics."""
+    alone: RowPart | None = None
+    """What `uncertainty` computes, as bytes; None without diagnostics."""
 
     def read(self, seen: Sequence[tuple[Path, str]], benchmark: Benchmark) -> Iterator[BoardRow]:
         """Yield the row of each file with the digest that it had when it was checked.
 
         Raises UsageProblem where a file changed.
         """
-        known = ["row", benchmark.sha256, self.errors is not None]
+        known = ["row", benchmark.sha256, self.alone is not None]
         wanted: list[Wanted] = [
             ([*known, one[1]], functools.partial(_packed, one, benchmark, self)) for one in seen
         ]
@@ -237,7 +237,7 @@ def _packed(seen: tuple[Path, str], benchmark: Benchmark, rows: KeptRows) -> byt
     if submission is None:
         return b""
     numbers = numbers_of(submission, benchmark)
-    errors = {} if rows.errors is None else rows.errors.of(submission, benchmark)
+    errors = {} if rows.alone is None else rows.alone.of(submission, benchmark)
     slim = {key: value for key, value in _SLIM.items() if hasattr(submission, key)}
     head = {
         "model": type(submission).__name__,
@@ -262,7 +262,7 @@ def _unpacked(raw: bytes, benchmark: Benchmark, rows: KeptRows) -> BoardRow:
     count = len(regimes)
     sizes = [8 * len(benchmark.metrics) * len(benchmark.tasks)] * count
     sizes += [8 * len(benchmark.metrics) * (2 + len(benchmark.categories))] * count
-    if rows.errors is not None and count:
+    if rows.alone is not None and count:
         sizes += [(len(body) - sum(sizes)) // count] * count
     ends = [*itertools.accumulate(sizes, initial=0)]
     if ends[-1] != len(body):
@@ -274,7 +274,7 @@ def _unpacked(raw: bytes, benchmark: Benchmark, rows: KeptRows) -> BoardRow:
     is_sound = all(
         min(one) >= -1 and max(one) <= 1 and not math.isnan(sum(one)) for one in arrays
     ) and rows.matrices.is_sound(matrices, benchmark)
-    if not is_sound or (rows.errors and not rows.errors.is_sound(errors, benchmark)):
+    if not is_sound or (rows.alone and not rows.alone.is_sound(errors, benchmark)):
         raise ValueError("numbers that no row has")
     numbers = RowNumbers(
         dict(zip(regimes, arrays[:count], strict=True)),

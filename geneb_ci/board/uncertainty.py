@@ -316,7 +316,7 @@ def _are_errors(kept: Mapping[str, bytes], benchmark: Benchmark) -> bool:
     return all(_is_packed(raw, benchmark) for raw in kept.values())
 
 
-ERRORS = RowPart(row_errors, _are_errors)
+ROW_ERRORS = RowPart(row_errors, _are_errors)
 
 
 def _unpacked(raw: bytes, names: tuple[str, ...]) -> RowScores:

@@ -171,7 +171,7 @@ def boards(scratch: Path, count: int) -> list[Measured]:
     write_rows(folder, count)
     cold, warm = (60.0, 5.0) if count == LIMITED else (None, None)
     first = built(kept, folder, out)
-    changed(max(folder.glob("*.json"), key=_lot))
+    changed(max(folder.glob("*.json"), key=lot))
     again = built(kept, folder, out)
     _require_equal(again, built(scratch / "none", folder, scratch / "cold"))
     return [

@@ -57,7 +57,7 @@ def rows_at(root: Path, parts: Parts | None) -> tuple[list[Entry], Layout]:
     ]
     if parts is None:
         return [made(read_row(one), ()) for one in seen], layout
-    listed = KeptRows(parts, ROW_MATRICES, uncertainty.ERRORS).read(seen, benchmark_of(layout))
+    listed = KeptRows(parts, ROW_MATRICES, uncertainty.ROW_ERRORS).read(seen, benchmark_of(layout))
     return [made(row, ()) for row in listed], layout
 
 
