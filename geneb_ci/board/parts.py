@@ -100,7 +100,7 @@ class Parts:
     def kept(self, key: str) -> bytes | None:
         """Return the part that is kept under the digest of what it follows from; None without.
 
-        Nothing is no part: it says too little to be told from what a damaged file has.
+        An empty part is none: a damaged file has it, too.
         """
         part = self._found.get(key)
         if part and key not in self._used and seal(key, part) == self._seals[key]:

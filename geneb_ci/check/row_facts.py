@@ -23,6 +23,7 @@ from geneb_ci.submission.peers import (
     Known,
     PeerRow,
     ReadRow,
+    Shapes,
     lot,
     packed_digest,
     read_row,
@@ -173,7 +174,7 @@ class RowSource:
         self._lines: dict[str, bytes] = {}
         """SHA-256 of a file to its facts, as an earlier run kept them."""
         self._sha256: dict[Path, str] = {}
-        self._shapes: dict[str, tuple[str, ...]] = {}
+        self._shapes: Shapes = {}
 
     def seen(self, path: Path, raw: bytes) -> str:
         """Return the digest of a file that was read already, and remember it."""
@@ -229,14 +230,13 @@ class RowSource:
 
     def learn_all(self, files: Mapping[Path, str], jobs_for: Callable[[int], int]) -> None:
         """Parse files that are not known, given with their digests, if by several processes."""
-        kept = set(sorted(files, key=lot)[:ROWS_MAX])
+        kept, shapes = set(sorted(files, key=lot)[:ROWS_MAX]), self._shapes
 
-        def parsed(path: Path) -> tuple[RowFacts | None, str, bytes]:
+        def parsed(path: Path) -> tuple[RowFacts | None, tuple[str, ...], bytes]:
             found = RowSource()
+            found._shapes = shapes  # one tuple of names is sent once for all files of a chunk
             row = found._parsed(path, files[path], None, keep=path in kept).row
-            names, values = (
-                ("", b"") if row is None else ("\0".join(row.names), _packed(row.values))
-            )
+            names, values = ((), b"") if row is None else (row.names, _packed(row.values))
             return found.facts.get(files[path]), names, values
 
         paths = [path for path, sha256 in files.items() if self.known(sha256) is None]
@@ -244,9 +244,8 @@ class RowSource:
         if jobs == 1:
             return  # each is parsed where it is needed, and its value used there
         learned = in_processes(parsed, paths, jobs, CHUNK)
-        for path, (facts, joined, raw) in zip(paths, learned, strict=True):
+        for path, (facts, names, raw) in zip(paths, learned, strict=True):
             if facts is not None:
-                names = self._shapes.setdefault(joined, tuple(joined.split("\0")))
                 row = PeerRow(path, names, _unpacked(raw)) if raw else None
                 self.learn(files[path], facts, row)
 
@@ -265,7 +264,7 @@ class RowSource:
         self.used[sha256] = None
         self.is_changed = True
         if row is not None:
-            names = self._shapes.setdefault("\0".join(row.names), row.names)
+            names = self._shapes.setdefault(row.names, row.names)
             self.values[sha256] = (names, row.values)
 
     def dumped(self, most: int) -> tuple[dict[str, bytes], bytes]:
@@ -301,7 +300,7 @@ class RowSource:
             facts = self.known(sha256)
             if facts is None or facts.digest != packed_digest(joined[shape], raw):
                 continue  # cut, or those of another file
-            self._shapes[joined[shape]] = shapes[shape]
+            self._shapes.setdefault(shapes[shape], shapes[shape])
             self.values[sha256] = (shapes[shape], _unpacked(raw))
 
 

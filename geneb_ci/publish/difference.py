@@ -141,9 +141,8 @@ def _place(board: Board, model: str, regime: str) -> PublishedPlace | None:
     if regime not in board.get(model, {}):
         return None
     scores = {name: _score(rows[regime]) for name, rows in board.items() if regime in rows}
-    return PublishedPlace(
-        scores[model], 1 + sum(score > scores[model] for score in scores.values())
-    )
+    higher = sum(score > scores[model] for score in scores.values())
+    return PublishedPlace(scores[model], 1 + higher)
 
 
 def _score(row: dict[str, Any]) -> float:
@@ -176,8 +175,7 @@ class Health:
     @property
     def sound(self) -> bool:
         """Whether the expected board is served completely."""
-        right = self.standing in {LiveStatus.CURRENT, LiveStatus.ROLLED_BACK}
-        return right and not self.altered
+        return not self.altered and self.standing in {LiveStatus.CURRENT, LiveStatus.ROLLED_BACK}
 
 
 def look(space: Space, made: Generation, repository: GitRepository) -> Health:

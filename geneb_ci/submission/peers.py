@@ -75,6 +75,11 @@ def _names(regime: str, task: str, metrics: tuple[str, ...]) -> "tuple[itemgette
     return itemgetter(*ordered), [cell_name(regime, task, metric) for metric in ordered]
 
 
+Shapes = dict[tuple[str, ...], tuple[str, ...]]
+"""Names of scores to the one copy of them. Joined they would not tell rows apart: a contributor's
+key may have any letter, also the one between parts of a name."""
+
+
 def cell_name(regime: str, task: str, metric: str) -> str:
     """Return the name of one score."""
     return f"{regime}\0{task}\0{metric}"
@@ -194,7 +199,7 @@ class Peers:
         kept = set(self._candidates)
         if len(kept) > ROWS_MAX:
             kept = set(sorted(self._candidates, key=lot)[:ROWS_MAX])
-        shapes: dict[str, tuple[str, ...]] = {}
+        shapes: Shapes = {}
         found = [self._row(path, shapes, keep=path in kept) for path in self.paths]
         replaced = {scores.model_id for scores in found if scores.model_id}
         for one in self.population:
@@ -216,7 +221,7 @@ class Peers:
         rows = tuple(scores.row for scores in found if scores.row is not None)
         return _Read(tuple(scores.path for scores in found), _by_skeleton(found), digests, rows)
 
-    def _row(self, path: Path, shapes: dict[str, tuple[str, ...]], *, keep: bool) -> "ReadRow":
+    def _row(self, path: Path, shapes: Shapes, *, keep: bool) -> "ReadRow":
         if self.reader is not None:
             return self.reader(path, keep)
         return read_row(path, shapes, keep=keep, raw=self.contents.get(path))
@@ -247,7 +252,7 @@ def lot(path: Path) -> bytes:
 
 def read_row(
     path: Path,
-    shapes: dict[str, tuple[str, ...]],
+    shapes: Shapes,
     *,
     keep: bool,
     raw: bytes | Fault | None = None,
@@ -271,7 +276,8 @@ def read_row(
     display = meta.get("display") if isinstance(meta, dict) else None
     row = None
     if values and keep:
-        row = PeerRow(path, shapes.setdefault("\0".join(names), tuple(names)), values)
+        shape = tuple(names)
+        row = PeerRow(path, shapes.setdefault(shape, shape), values)
     model_id = model_id if isinstance(model_id, str) else ""
     forms = _forms(model_id, display if isinstance(display, str) else "")
     return ReadRow(path, model_id, _digest(names, values) if values else "", forms, row)
