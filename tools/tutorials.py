@@ -72,6 +72,9 @@ def main() -> int:
             if found.commands > COMMANDS_MAX[page] or found.processor > SECONDS_MAX:
                 print(f"more than {COMMANDS_MAX[page]} commands or {SECONDS_MAX} processor seconds")
                 return 1
+            if not found.install:
+                print(f"{page}: expected a block that installs the program; there is none")
+                return 1
     return 0
 
 

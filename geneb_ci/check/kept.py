@@ -201,8 +201,8 @@ class TracedAnswers:
             names: dict[int, bytes] = {}
             for row in self.peers.rows:
                 if id(row.names) not in names:  # rows share their tuple of names
-                    joined = "\0".join(row.names).encode("utf-8", "surrogatepass")
-                    names[id(row.names)] = hashlib.sha256(joined).digest()
+                    listed = json.dumps(row.names).encode()  # a name may have any letter
+                    names[id(row.names)] = hashlib.sha256(listed).digest()
                 place = str(row.path).encode("utf-8", "surrogateescape")
                 values = row.values.tobytes()
                 found.update(b"%d %d\0" % (len(place), len(values)))

@@ -122,7 +122,10 @@ def _refuse_hub_token(token: str) -> None:
         return
     except (httpx.HTTPError, ValueError):
         return
-    if said.get("auth", {}).get("accessToken", {}).get("role") == "read":
+    role: object = said
+    for key in ("auth", "accessToken", "role"):
+        role = role.get(key) if isinstance(role, dict) else None
+    if role == "read":
         raise UsageProblem("HF_TOKEN may only read, and the Space is written to", fix)
 
 
@@ -205,6 +208,7 @@ def init_command(
     Without --apply nothing leaves this machine. With it, the tokens are GH_TOKEN and HF_TOKEN.
     Both may be run again: what is there is not written twice, and a file that differs is kept.
     """
+    _require_path(folder)
     given = answers(folder, repo, space, maintainers)
     if apply:
         return apply_settings(folder, given, dry_run=dry_run)
@@ -243,6 +247,14 @@ def init_command(
     return Exit.CLEAN
 
 
+def _require_path(folder: Path) -> None:
+    """Raise UsageProblem for a folder that links lead nowhere, as in a loop."""
+    try:
+        folder.resolve()
+    except (OSError, RuntimeError) as error:  # RuntimeError until Python 3.12
+        raise UsageProblem(f"{folder}: cannot be followed", "name another folder") from error
+
+
 def _definition(folder: Path, benchmark: Path | None) -> bytes:
     """Return the benchmark that is named, or the one that the folder has, or the practice one."""
     own = folder / "schemas/benchmark.json"
@@ -258,8 +270,11 @@ def _refuse_early(folder: Path, *, practice: bool) -> None:
     there = next(one for one in (folder.resolve(), *folder.resolve().parents) if one.exists())
     if not os.access(there, os.W_OK | os.X_OK):
         raise UsageProblem(f"{there}: cannot be written to", "name another folder")
+    if (folder / ".git").exists():
+        git(folder, "rev-parse", "--git-dir")
     if not has_commit(folder):
-        git(there, "var", "GIT_COMMITTER_IDENT")
+        for who in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"):
+            git(there, "var", who)
     lacking = [name for name in MEASURING if practice and find_spec(name) is None]
     if lacking:
         raise UsageProblem(

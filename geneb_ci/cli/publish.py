@@ -2,7 +2,8 @@
 
 import importlib.util
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -269,7 +270,9 @@ def export_command(
     given = _tokens(tokens, format_)
     _refuse_early(format_, out, data, layout, when)
     models = _models_of(models, folder or layout.root)
-    given = dict(zip(_models_of(given, folder or layout.root), given.values(), strict=True))
+    ids = _models_of(given, folder or layout.root)
+    _refuse_twice(ids)
+    given = dict(zip(ids, given.values(), strict=True))
     loaded = load(folder, "nothing was exported", "export FOLDER --to FORMAT --out DIR")
     if not isinstance(loaded, Loaded):
         return loaded
@@ -312,7 +315,7 @@ def _refuse_early(
 
 
 def _tokens(given: tuple[str, ...], format_: str) -> dict[str, str]:
-    found = {}
+    found: dict[str, str] = {}
     for one in given:
         model, equals, token = one.partition("=")
         if not (model and equals and re.fullmatch(r"[\x21-\x7e]+", token)):
@@ -324,8 +327,18 @@ def _tokens(given: tuple[str, ...], format_: str) -> dict[str, str]:
             raise UsageProblem(
                 f"--verify-token is for eval-results, not for {format_}", "leave it out"
             )
+        _refuse_twice([*found, model])
         found[model] = token
     return found
+
+
+def _refuse_twice(models: Sequence[str]) -> None:
+    """Raise UsageProblem for a model that has two tokens."""
+    for model, count in Counter(models).items():
+        if count > 1:
+            raise UsageProblem(
+                f"--verify-token names {quoted(model)} twice", "give each model one token"
+            )
 
 
 def _built(layout: Layout, when: str | None) -> Built:

@@ -12,6 +12,7 @@ import operator
 import os
 import stat
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
@@ -254,7 +255,8 @@ def in_processes(
             _forked = work
             fork = multiprocessing.get_context("fork")
             try:
-                with ProcessPoolExecutor(jobs, mp_context=fork) as pool:
+                ends = (_end_with, (os.getpid(),))
+                with ProcessPoolExecutor(jobs, fork, *ends) as pool:
                     for made in pool.map(_work, items, chunksize=chunk):
                         yield made
                         done += 1
@@ -263,6 +265,22 @@ def in_processes(
             finally:
                 _forked = None
     yield from map(work, items[done:])
+
+
+PARENT_SECONDS = 1.0
+"""How long a process goes on after the one that started it was killed."""
+
+
+def _end_with(parent: int) -> None:
+    """End this process soon after its parent: what is killed cannot tell it to end."""
+    import threading
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(PARENT_SECONDS)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _work(item: Any) -> Any:

@@ -23,7 +23,6 @@ from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import BadConfiguration, NothingChecked
 from geneb_ci.common.files import seal
 from geneb_ci.render.formats import render
-from geneb_ci.submission.peers import Shapes, read_row
 from tests.bench.many_rows import write_rows
 from tests.paths import ROOT, SUBMISSIONS
 
@@ -206,16 +205,6 @@ def test_rows_that_processes_parse_are_compared_like_others(tmp_path):
     files = sorted((tmp_path / "rows").iterdir())
     store = Store(tmp_path / "cache")
     assert warm(files, store, jobs=2) == cold(files) == warm(files, store, jobs=2)
-
-
-def test_a_key_with_the_separator_takes_no_names_from_other_rows(tmp_path):
-    """Names of scores joined by NUL were one text for these files: the second lost a score."""
-    hostile, honest = tmp_path / "a.json", tmp_path / "b.json"
-    hostile.write_text(json.dumps({"results": {"full": {"a\0Acc\0full\0a": {"MCC": 0.5}}}}))
-    honest.write_text(json.dumps({"results": {"full": {"a": {"Acc": 0.75, "MCC": 0.5}}}}))
-    shapes: Shapes = {}
-    rows = [read_row(path, shapes, keep=True).row for path in (hostile, honest)]
-    assert [row and len(row.names) for row in rows] == [1, 2]
 
 
 def test_a_process_that_is_killed_is_done_without(tmp_path, monkeypatch):

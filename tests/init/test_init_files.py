@@ -190,7 +190,9 @@ def test_without_a_name_for_commits_git_is_what_is_missing(tmp_path, monkeypatch
     assert "fix: git config --global user.name NAME" in err
 
 
-@pytest.mark.parametrize("case", ["no name", "no folder", "no harness", "bad name"])
+@pytest.mark.parametrize(
+    "case", ["no name", "no author", "damaged", "loop", "no folder", "no harness", "bad name"]
+)
 def test_what_can_be_refused_is_refused_before_a_file_is_written(
     tmp_path, monkeypatch, capsys, identity, case
 ):
@@ -204,6 +206,22 @@ def test_what_can_be_refused_is_refused_before_a_file_is_written(
         config.write_text("[user]\nuseConfigOnly = true\n", encoding="utf-8")
         monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
         due = "git config --global user.name NAME"
+    elif case == "no author":
+        config = tmp_path / "config"
+        config.write_text("[user]\nuseConfigOnly = true\n", encoding="utf-8")
+        monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
+        for name, value in (("NAME", "a"), ("EMAIL", "b@c")):
+            monkeypatch.setenv(f"GIT_COMMITTER_{name}", value)
+        due = "git config --global user.name NAME"
+    elif case == "damaged":
+        words[1] = "other"
+        (tmp_path / "other/.git").mkdir(parents=True)
+        (tmp_path / "other/.git/config").write_text("bad", encoding="utf-8")
+        due = "git rev-parse failed"
+    elif case == "loop":
+        words[1] = "loop"
+        (tmp_path / "loop").symlink_to("loop")
+        due = "loop: cannot be followed"
     elif case == "no folder":
         monkeypatch.setattr("os.access", lambda *_: False)
         due = "cannot be written to"
@@ -216,3 +234,4 @@ def test_what_can_be_refused_is_refused_before_a_file_is_written(
     assert main(words) == 2
     assert due in capsys.readouterr().err
     assert not place.exists()
+    assert not (tmp_path / "other/submissions").exists()

@@ -3,12 +3,14 @@ the page that is missing or damaged leaves it waiting."""
 
 import io
 import re
+import shutil
 
 import pypdfium2
 import pytest
 
+from geneb_ci.board.page_data import script
 from geneb_ci.common.benchmark import shipped_benchmark
-from tests.page.boards import public
+from tests.page.boards import public, value_in
 from tests.page.tab import opened
 
 SCORES = 2 + 13
@@ -121,6 +123,25 @@ def test_a_sheet_has_whole_columns_and_says_what_it_leaves_out(tab):
     for letter in (SHEET, LETTER):
         page.set_viewport_size({"width": letter, "height": 700})
         assert page.evaluate("document.documentElement.scrollWidth") <= letter
+
+
+@pytest.mark.parametrize(("first", "printed"), [(34, [33]), (10, [10, 23]), (100, [33])])
+def test_a_category_that_is_cut_spans_what_is_printed(browser, board, tmp_path, first, printed):
+    shutil.copytree(board, tmp_path / "board")
+    data = tmp_path / "board/board-data.js"
+    base = value_in(data.read_bytes())
+    for place, task in enumerate(base["benchmark"]["tasks"]):
+        task["category"] = int(place >= first)
+    data.write_bytes(script("base", base))
+    with opened(browser, f"{(tmp_path / 'board').as_uri()}/index.html") as tab:
+        page = tab.go("#/table?columns=tasks")
+        spans = page.locator(".scores .above th").evaluate_all("(all) => all.map((o) => o.colSpan)")
+        assert sum(spans) == 100
+        page.emulate_media(media="print")
+        heads = page.locator(".scores .above th:visible")
+        assert heads.evaluate_all("(all) => all.map((one) => one.colSpan)") == printed
+        row = page.locator(".scores tbody tr").first.locator("td.heat:visible")
+        assert row.count() == 2 + sum(printed)
 
 
 def test_facts_of_the_model_registry_filter_and_are_searched(tab):

@@ -81,6 +81,14 @@ def test_the_command_writes_what_was_asked_for(board: Path, capsys: Any) -> None
         (["--to", "csv", "--data", "schemas"], "--data is for croissant, not for csv"),
         (["--to", "csv", "--verify-token", "m1=t"], "--verify-token is for eval-results"),
         (["--to", "eval-results", "--verify-token", "m1"], '--verify-token "m1" is not ID=TOKEN'),
+        (
+            ["--to", "eval-results", "--verify-token", "m1=a", "--verify-token", "M1=b"],
+            '--verify-token names "m1" twice',
+        ),
+        (
+            ["--to", "eval-results", "--verify-token", "m1=a", "--verify-token", "m1=b"],
+            '--verify-token names "m1" twice',
+        ),
         (["--to", "croissant", "--data", "schemas"], "schemas/manifest.json: "),
     ],
 )

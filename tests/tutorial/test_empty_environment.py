@@ -99,6 +99,16 @@ def test_it_ends_with_1_past_a_limit(tmp_path, monkeypatch, capsys, commands, se
     assert f"more than {commands} commands or {seconds} processor seconds" in said
 
 
+@pytest.mark.parametrize("text", ["", "```console\n$ git --version\ngit...\n```\n"])
+def test_it_ends_with_1_where_nothing_is_installed(tmp_path, monkeypatch, capsys, text):
+    page = tmp_path / "page.md"
+    page.write_text(text, encoding="utf-8")
+    monkeypatch.setattr(sys, "argv", ["tutorials", str(page)])
+    monkeypatch.setitem(tutorials.COMMANDS_MAX, str(page), 1)
+    assert tutorials.main() == 1
+    assert f"{page}: expected a block that installs the program" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("name", tutorials.COMMANDS_MAX)
 def test_a_page_begins_with_its_installation(name):
     first, *rest = [

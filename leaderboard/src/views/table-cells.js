@@ -52,9 +52,15 @@ function categoryHeads({ columns, hasBadges, printed }) {
   const spans = [...fixed, ...means.map(() => null)].map((name) => h("td", { class: name }));
   bench.categories.forEach((name, index) => {
     const count = columns.filter((column) => column.category === index).length;
-    const place = columns.findIndex((column) => column.category === index && column.task);
-    const made = h("th", { scope: "colgroup", colspan: count }, name);
-    if (count) spans.push(printedIf(place < printed, made));
+    const place = columns.findIndex((column) => column.category === index);
+    if (!count) return;
+    // A cell spans as many columns on paper as on a screen: what is not printed is one of its own.
+    const fits = Math.min(Math.max(printed - place, 0), count);
+    if (fits) spans.push(h("th", { scope: "colgroup", colspan: fits }, name));
+    if (fits < count) {
+      const rest = fits ? h("span", { class: "unseen" }, name) : name;
+      spans.push(printedIf(false, h("th", { scope: "colgroup", colspan: count - fits }, rest)));
+    }
   });
   return h("tr", { class: "above" }, ...spans);
 }

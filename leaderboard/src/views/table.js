@@ -13,6 +13,10 @@ import { downloadButtons } from "./downloads.js";
 export function tableView(state) {
   const content = contentOf(state);
   const { columns, places, printed, ranking, pages } = content;
+  const rest =
+    state.columns === "tasks"
+      ? "For the others choose a category under Columns, and print again."
+      : "The downloads have all.";
   tell(state, content);
   return [
     h("h2", {}, `${metricName(state.metric)}, ${regimeWords(state.regime)}`),
@@ -22,7 +26,7 @@ export function tableView(state) {
       ? h(
           "p",
           { class: "printed hint", "aria-hidden": "true" },
-          `A sheet has room for ${printed} of ${columns.length} columns. For the others choose a category under Columns, and print again.`,
+          `A sheet has room for ${printed} of ${columns.length} columns. ${rest}`,
         )
       : null,
     places.length
