@@ -58,7 +58,7 @@ def followed(tmp_path, source):
 def test_a_page_is_typed_in_an_empty_place(followed):
     found = followed(PAGE.replace("SHOWN", "Ada Example"))
     assert (found.commands, found.install) == (2, 0)
-    assert found.processor > 0
+    assert found.processor >= 0  # a quick command takes less than a tick of the clock
 
 
 def test_another_output_is_refused(followed):
