@@ -201,7 +201,7 @@ def test_processes_say_what_one_says(tmp_path):
 
 
 def test_rows_that_processes_parse_are_compared_like_others(tmp_path):
-    write_rows(tmp_path / "rows", 60)
+    write_rows(tmp_path / "rows", 40)
     files = sorted((tmp_path / "rows").iterdir())
     store = Store(tmp_path / "cache")
     assert warm(files, store, jobs=2) == cold(files) == warm(files, store, jobs=2)
