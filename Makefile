@@ -60,10 +60,10 @@ site: $(SITE)/.ready  ## the pages as a site in build/site/public, every link ch
 	$(SITE)/bin/python -m zensical build --strict --clean
 
 tutorials:  ## docs/tutorial*.md typed in an empty environment, the installation included
-	@$(PYTHON) -I tools/tutorials.py
+	@$(PYTHON) -m tools.tutorials
 
 doors:  ## docs/install.md by uv, pipx, pre-commit and prek, in an empty home
-	@$(PYTHON) -I tools/doors.py
+	@$(PYTHON) -m tools.doors
 
 real-tasks: $(READY)  ## fetch the six real tasks that some tests need, by digest
 	$(BIN)/python -m tools.real_tasks build/real-tasks

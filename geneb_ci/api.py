@@ -237,7 +237,7 @@ def build(
     """Build the board of the submissions of a folder; `out` is where to write it, with its page.
 
     Default: those of the repository; with `parquet`, also as tables; `cache` and `jobs` as of
-    `check`. Raises SubmissionsRefused, and UsageProblem without a folder or for a missing extra.
+    `check`. Raises SubmissionsRefused, and UsageProblem where the folder, an extra or `out` fails.
     """
     from geneb_ci.board import board as boards  # 0.3 s
     from geneb_ci.render.results import BuiltBoard
@@ -250,7 +250,9 @@ def build(
     kept = boards.own_rows(cache=cache, jobs=jobs, more=diagnostics)
     rows = None if parquet else kept  # tables have every result
     with _reported():
-        layout, entries = boards.entries_of(place, usage, progress, cache=cache, rows=rows)
+        layout, entries = boards.entries_of(
+            place, usage, progress, cache=cache, rows=rows, jobs=jobs
+        )
     board = boards.board_of(entries, layout, more=diagnostics, jobs=jobs)
     page = boards.page_makers(entries, board, layout, kept.parts)
     files = board.files | (parquet_of(entries, layout) if parquet else {})

@@ -1,8 +1,11 @@
 """git without anybody's settings, at a fixed time: a history is the same each time."""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
+
+from tests.paths import ROOT, SUBMISSIONS
 
 MOMENT = "2026-11-20T08:30:00Z"
 NAME = "M. Aintainer"
@@ -26,3 +29,15 @@ def git(root: Path, *arguments: str, stdin: str = "", when: str = MOMENT) -> str
         check=True,
     )
     return done.stdout.strip()
+
+
+def board_of_rows(root: Path, *rows: str) -> None:
+    """Make a repository of public rows with schemas and policy, each row in a commit of its own."""
+    (root / "submissions").mkdir()
+    shutil.copytree(ROOT / "schemas", root / "schemas")
+    shutil.copytree(ROOT / "leaderboard/policy", root / "leaderboard/policy")
+    git(root, "init", "--quiet", "--initial-branch", "main")
+    for row in rows:
+        shutil.copy(SUBMISSIONS / f"{row}.json", root / "submissions")
+        git(root, "add", "--all")
+        git(root, "commit", "--quiet", "--message", row)

@@ -1,6 +1,6 @@
 """Installs the program as docs/install.md says, by uv, pipx, pre-commit and prek: `make doors`.
 
-usage: python -I tools/doors.py
+usage: python -m tools.doors
 
 The commands and the hook are those of the page, run in an empty home; only the address of the page
 leads to the files as they lie here, as in tools/tutorials.py. A sound submission has to pass, and
@@ -17,12 +17,10 @@ import venv
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.tutorial.blocks import Done, blocks, in_shell
+from tools.tutorials import environment, snapshot
+
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))  # with -I, Python looks for nothing where it stands
-
-from tests.tutorial.blocks import Done, blocks, in_shell  # noqa: E402
-from tools.tutorials import environment, snapshot  # noqa: E402
-
 PAGE = "docs/install.md"
 OWN = "tools/doors.py"
 PROGRAMS = ("pipx==1.18.4", "pre-commit==4.7.0", "prek==0.5.11", "uv==0.13.9")

@@ -1,6 +1,6 @@
 """Types the tutorials as their pages stand, in an empty environment: `make tutorials`.
 
-usage: python -I tools/tutorials.py [PAGE]...
+usage: python -m tools.tutorials [PAGE]...
 
 Each page gets a new home, a new folder and a new virtual environment of this Python, in which its
 own first command installs the program. The address on the page leads to the files as they lie here:
@@ -19,12 +19,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.tutorial.blocks import SHELL, DiffersError, Session, blocks, in_shell
+from tools.rehearse.machine import CACHES, PASSED
+
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))  # with -I, Python looks for nothing where it stands
-
-from tests.tutorial.blocks import SHELL, DiffersError, Session, blocks, in_shell  # noqa: E402
-from tools.rehearse.machine import CACHES, PASSED  # noqa: E402
-
 OWN = "tools/tutorials.py"
 """What a page names above the blocks that install."""
 ADDRESS = "https://github.com/OWNER/geneb-ci"

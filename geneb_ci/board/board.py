@@ -14,7 +14,7 @@ from geneb_ci.board.advice import Advice, ModelRequest
 from geneb_ci.board.columns import Entry, entry_of
 from geneb_ci.board.marks import marks_of, read_defects
 from geneb_ci.board.page_data import ROW_MATRICES, page_scripts
-from geneb_ci.board.parts import BoardRow, KeptRows, Parts, board_parts, read_row
+from geneb_ci.board.parts import BoardRow, KeptRows, Parts, read_row
 from geneb_ci.board.rows import (
     DIAGNOSTICS,
     LEADERBOARD,
@@ -59,7 +59,6 @@ def entry_maker(layout: Layout) -> EntryMaker:
 
     def made(row: BoardRow, findings: Iterable[Finding]) -> Entry:
         submission = row.submission
-        assert submission is not None  # noqa: S101 (the caller leaves out what is none)
         decision = evidence.decide(row.sha256, row.origin)
         official = decision.is_official
         marks = marks_of(submission.model_id, findings, defects, is_official=official)
@@ -157,6 +156,7 @@ def rows_of(
     watch: Watch = lambda results, _: results,
     store: Store = NO_STORE,
     rows: KeptRows | None = None,
+    jobs: int | None = None,
 ) -> tuple[Report, list[Entry] | None]:
     """Check every submission with every rule, and give them levels; none unless all of them pass.
 
@@ -167,7 +167,7 @@ def rows_of(
     """
     made = entry_maker(layout)
     names = chosen((), ())
-    checker = Reuse(names, find_layout, None, store, None if rows is None else rows.parts.jobs)
+    checker = Reuse(names, find_layout, None, store, jobs)
     report = Report(rules=len(names))
     found: list[tuple[Path, tuple[Finding, ...]]] = []
     for path, result in zip(files, watch(checker.run(files), len(files)), strict=True):
@@ -181,7 +181,7 @@ def rows_of(
     if not _sound(report):
         return report, None
     seen = [(path, checker.source.sha256_of(path.resolve())) for path, _ in found]
-    listed: Iterator[BoardRow] = map(read_row, seen)
+    listed: Iterator[BoardRow | None] = map(read_row, seen)
     if rows is not None:
         benchmark = benchmark_of(layout)
         sized = rows._replace(alone=None) if unknown_sizes(benchmark) else rows
@@ -189,7 +189,7 @@ def rows_of(
     entries = [
         made(row, findings)
         for row, (_, findings) in zip(listed, found, strict=True)
-        if row.submission is not None
+        if row is not None
     ]
     return report, entries
 
@@ -227,16 +227,17 @@ def entries_of(
     *,
     cache: bool = False,
     rows: KeptRows | None = None,
+    jobs: int | None = None,
 ) -> tuple[Layout, list[Entry]]:
     """Check the submissions of a folder, all of which have to pass, and return them as rows.
 
     With `cache`, results of checks that are kept and still hold are not computed again; `rows` as
-    of `rows_of`.
+    of `rows_of`, by `jobs` processes.
     Raises SubmissionsRefused, and UsageProblem as `layout_of` does.
     """
     layout = layout_of(folder, usage)
     files = files_of([folder or layout.root])
-    report, entries = rows_of(layout, files, watch, own_store(cache=cache), rows)
+    report, entries = rows_of(layout, files, watch, own_store(cache=cache), rows, jobs)
     if entries is None:
         raise SubmissionsRefused(report)
     return layout, entries
@@ -255,7 +256,7 @@ def advice_of(
     Raises SubmissionsRefused, and UsageProblem for a folder, category or regime that is none.
     """
     layout, entries = entries_of(folder, "recommend FOLDER", watch, cache=cache)
-    benchmark, parts = benchmark_of(layout), board_parts(own_store(cache=cache))
+    benchmark, parts = benchmark_of(layout), Parts(own_store(cache=cache))
     shared = {one.shared.model_dump_json() for one in entries if one.shared is not None}
 
     def made() -> bytes:
@@ -275,7 +276,7 @@ def own_rows(*, cache: bool, jobs: int | None = None, more: bool = True) -> Kept
 
     Nothing is kept where results of checks are not. `more` as of `board_of`; raises UsageProblem.
     """
-    rows = KeptRows(board_parts(own_store(cache=cache), jobs), ROW_MATRICES)
+    rows = KeptRows(Parts(own_store(cache=cache), jobs), ROW_MATRICES)
     if not more:
         return rows
     with _analyses():

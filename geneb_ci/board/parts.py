@@ -12,7 +12,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from geneb_ci.board.rows import numbers_of, ranked_regimes
 from geneb_ci.check.kept import jobs_for
@@ -28,18 +28,6 @@ if TYPE_CHECKING:
     from geneb_ci.check.reuse import Store
 
 
-class PartStore(Protocol):
-    """Where parts lie, as `reuse.Store` is."""
-
-    folder: Path | None
-
-    def load(self, name: str) -> bytes | None:
-        """Return the content that was saved under a name, if there is one."""
-
-    def save(self, name: str, body: bytes) -> None:
-        """Keep a content under a name."""
-
-
 Wanted = tuple[object, Callable[[], bytes]]
 """Values that a part follows from, which JSON can write, and what makes it."""
 T = TypeVar("T")
@@ -52,16 +40,11 @@ class Parts:
     not there, was cut or belongs elsewhere is made again.
     """
 
-    def __init__(
-        self, store: PartStore | None = None, code: str = "", jobs: int | None = None
-    ) -> None:
-        """Keep parts of a state of the code in a store.
-
-        `jobs` processes make them, None as many as their number asks for.
-        """
+    def __init__(self, store: "Store", jobs: int | None = None) -> None:
+        """Keep parts in a store; `jobs` processes make them, None as many as their number asks."""
         self.jobs = jobs
-        self._store = store if store is not None and store.folder is not None else None
-        self._root = code
+        self._store = store if store.folder is not None else None
+        self._root = "" if self._store is None else _code()
         self._found: dict[str, bytes] = {}
         self._seals: dict[str, str] = {}
         self._used: dict[str, bytes] = {}
@@ -144,7 +127,6 @@ def part_key(known: object) -> str:
     return hashlib.sha256(json.dumps(known).encode()).hexdigest()
 
 
-NO_PARTS = Parts()
 PARTS_BYTES_MAX = 240_000_000
 """Of all parts together: a row has 10 kB, and a file of the store at most 256 MB."""
 
@@ -170,30 +152,29 @@ def _code() -> str:
     return found.hexdigest()
 
 
-def board_parts(store: "Store | None" = None, jobs: int | None = None) -> Parts:
-    """Return the parts that boards kept in a store; `jobs` processes make others."""
-    return Parts(store, _code() if store is not None and store.folder is not None else "", jobs)
-
-
 class BoardRow(NamedTuple):
     """A submission as a board takes it."""
 
     sha256: str
     """Of its file."""
     origin: str
-    submission: Submission | None
-    """None for what is no submission."""
+    submission: Submission
     numbers: RowNumbers | None = None
     """With these, the submission has neither results nor evidence."""
 
 
-def read_row(seen: tuple[Path, str]) -> BoardRow:
-    """Read a file that had a digest when it was checked. Raises UsageProblem if it has another."""
+def read_row(seen: tuple[Path, str]) -> BoardRow | None:
+    """Read a file with the digest that it had when it was checked; None if it is no submission.
+
+    Raises UsageProblem if it has another digest.
+    """
     path, sha256 = seen
     document = read_document(path)
     if document.sha256 != sha256:
         raise UsageProblem(f"{path} changed while it was checked", "run the command again")
     submission, _ = check_structure(document.value)
+    if submission is None:
+        return None
     return BoardRow(document.sha256, document.origin, submission)
 
 
@@ -213,7 +194,9 @@ class KeptRows(NamedTuple):
     alone: RowPart | None = None
     """What `uncertainty` computes, as bytes; None without diagnostics."""
 
-    def read(self, seen: Sequence[tuple[Path, str]], benchmark: Benchmark) -> Iterator[BoardRow]:
+    def read(
+        self, seen: Sequence[tuple[Path, str]], benchmark: Benchmark
+    ) -> Iterator[BoardRow | None]:
         """Yield the row of each file with the digest that it had when it was checked.
 
         Raises UsageProblem where a file changed.
@@ -224,7 +207,7 @@ class KeptRows(NamedTuple):
         ]
         unpacked = functools.partial(_unpacked, benchmark=benchmark, rows=self)
         for (_, sha256), row in zip(seen, self.parts.taken(wanted, unpacked), strict=True):
-            yield row._replace(sha256=sha256)
+            yield row and row._replace(sha256=sha256)
 
 
 _SLIM: dict[str, Any] = {"results": {}, "evidence": {}}
@@ -233,9 +216,9 @@ _SLIM: dict[str, Any] = {"results": {}, "evidence": {}}
 def _packed(seen: tuple[Path, str], benchmark: Benchmark, rows: KeptRows) -> bytes:
     """Return a row as bytes: a line of JSON, then its numbers by regime; b"" without a row."""
     row = read_row(seen)
-    submission = row.submission
-    if submission is None:
+    if row is None:
         return b""
+    submission = row.submission
     numbers = numbers_of(submission, benchmark)
     errors = {} if rows.alone is None else rows.alone.of(submission, benchmark)
     slim = {key: value for key, value in _SLIM.items() if hasattr(submission, key)}
@@ -252,10 +235,10 @@ def _packed(seen: tuple[Path, str], benchmark: Benchmark, rows: KeptRows) -> byt
     return json.dumps(head).encode() + b"\n" + body
 
 
-def _unpacked(raw: bytes, benchmark: Benchmark, rows: KeptRows) -> BoardRow:
+def _unpacked(raw: bytes, benchmark: Benchmark, rows: KeptRows) -> BoardRow | None:
     """Return the row that `_packed` wrote. Raises ValueError for anything else."""
     if not raw:
-        return BoardRow("", "", None)
+        return None
     line, _, body = raw.partition(b"\n")
     submission, origin, matrices = _head(line)
     regimes = ranked_regimes(submission, benchmark)

@@ -144,10 +144,7 @@ def advise_built(folder: Path, need: ModelRequest, margin: float) -> Advice:
 
 
 def advise_rows(
-    entries: Iterable[Entry],
-    benchmark: Benchmark,
-    need: ModelRequest,
-    margin: float,
+    entries: Iterable[Entry], benchmark: Benchmark, need: ModelRequest, margin: float
 ) -> Advice:
     """Return advice from rows. Raises UsageProblem for a category or a regime that is none."""
     rows = list(entries)

@@ -232,8 +232,8 @@ def read_json(raw: bytes) -> Any:
 
 One = TypeVar("One")
 Made = TypeVar("Made")
-_forked: Callable[[Any], Any] | None = None
-"""What the processes do: it was there before they parted."""
+_forked: list[Callable[[Any], Any]] = []
+"""In a process that was forked, what it does: last of all, where that one forked, too."""
 
 
 def in_processes(
@@ -244,7 +244,6 @@ def in_processes(
     Items and results are pickled, `chunk` at once; `work` is not. With one job, without fork, or
     where a process is killed, this process goes on alone.
     """
-    global _forked  # noqa: PLW0603 (how a process that forks hands its memory on)
     done = 0
     if jobs > 1:
         import multiprocessing  # 30 ms that one process does not need
@@ -252,18 +251,14 @@ def in_processes(
         from concurrent.futures.process import BrokenProcessPool
 
         if "fork" in multiprocessing.get_all_start_methods():
-            _forked = work
             fork = multiprocessing.get_context("fork")
             try:
-                ends = (_end_with, (os.getpid(),))
-                with ProcessPoolExecutor(jobs, fork, *ends) as pool:
+                with ProcessPoolExecutor(jobs, fork, _begin, (work, os.getpid())) as pool:
                     for made in pool.map(_work, items, chunksize=chunk):
                         yield made
                         done += 1
             except BrokenProcessPool:
                 pass
-            finally:
-                _forked = None
     yield from map(work, items[done:])
 
 
@@ -271,9 +266,11 @@ PARENT_SECONDS = 1.0
 """How long a process goes on after the one that started it was killed."""
 
 
-def _end_with(parent: int) -> None:
-    """End this process soon after its parent: what is killed cannot tell it to end."""
+def _begin(work: Callable[[Any], Any], parent: int) -> None:
+    """Make this process work, and end soon after its parent: one that is killed cannot tell it."""
     import threading
+
+    _forked.append(work)
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -284,8 +281,7 @@ def _end_with(parent: int) -> None:
 
 
 def _work(item: Any) -> Any:
-    assert _forked is not None  # noqa: S101 (set before the processes parted)
-    return _forked(item)
+    return _forked[-1](item)
 
 
 _NESTING = frozenset({dict, list})

@@ -11,7 +11,7 @@ from geneb_ci.github.observed import Observed, blob_id
 from geneb_ci.github.probes import Probe, named_space, rules
 from geneb_ci.render.plain import visible
 
-WORKFLOWS, ACTIONS, FORMS = (f".github/{it}" for it in ("workflows", "actions", "ISSUE_TEMPLATE"))
+WORKFLOWS, ACTIONS, FORMS = ".github/workflows", ".github/actions", ".github/ISSUE_TEMPLATE"
 OWN_WORKFLOWS = frozenset({"ci.yml", "docs.yml"})
 """Workflows of the toolkit's own development, which a board does not need."""
 OWNERS = ".github/CODEOWNERS"

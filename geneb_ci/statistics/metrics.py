@@ -265,7 +265,6 @@ class PackedNumbers(Mapping[str, Any]):
     """A mapping of names to numbers that are kept in an array: 8 bytes each, and not 150."""
 
     __slots__ = ("_places", "_width", "numbers")
-    __hash__ = None  # type: ignore[assignment]  # as of a dict
 
     def __init__(
         self, places: Mapping[str, int], numbers: "array.array[float]", width: int = 1
@@ -291,9 +290,6 @@ class PackedNumbers(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._places)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Mapping) and self.plain() == dict(other)
 
 
 class RowNumbers(NamedTuple):

@@ -26,7 +26,7 @@ from geneb_ci.board import uncertainty
 from geneb_ci.board.board import board_of, entry_maker, page_of, write_page_of
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.page_data import ROW_MATRICES
-from geneb_ci.board.parts import KeptRows, Parts, board_parts, read_row
+from geneb_ci.board.parts import KeptRows, Parts, read_row
 from geneb_ci.board.site import pages
 from geneb_ci.check.reuse import Store
 from geneb_ci.common.config import Layout, benchmark_of, find_layout
@@ -56,9 +56,9 @@ def rows_at(root: Path, parts: Parts | None) -> tuple[list[Entry], Layout]:
         for path in sorted((root / "submissions").glob("*.json"))
     ]
     if parts is None:
-        return [made(read_row(one), ()) for one in seen], layout
+        return [made(row, ()) for row in map(read_row, seen) if row is not None], layout
     listed = KeptRows(parts, ROW_MATRICES, uncertainty.ROW_ERRORS).read(seen, benchmark_of(layout))
-    return [made(row, ()) for row in listed], layout
+    return [made(row, ()) for row in listed if row is not None], layout
 
 
 def computed(root: Path, parts: Parts | None = None) -> dict[str, bytes]:
@@ -131,12 +131,12 @@ def test_a_warm_build_is_a_cold_one(tmp_path_factory, seed, harm):
     drawn = random.Random(seed)
     root = small(tmp_path_factory.mktemp("repository"))
     store = Store(root / "cache")
-    built(root, board_parts(store))
+    built(root, Parts(store))
     for _ in range(2):
         if harm:
             damaged(root / "cache", drawn)
         edited(root, drawn)
-        assert built(root, board_parts(store)) == computed(root)
+        assert built(root, Parts(store)) == computed(root)
 
 
 def test_only_what_changed_is_made_again(tmp_path, monkeypatch):
@@ -149,35 +149,35 @@ def test_only_what_changed_is_made_again(tmp_path, monkeypatch):
             return plain(*given_)
 
         monkeypatch.setattr(place, name, counted)
-    first = built(root, board_parts(store))
+    first = built(root, Parts(store))
     assert (made.count("row_scores"), made.count("model_page")) == (ROWS * REGIMES, ROWS)
     made.clear()
-    assert built(root, board_parts(store)) == first
+    assert built(root, Parts(store)) == first
     assert made == []
     row = min((root / "submissions").glob("*.json"))
     document = json.loads(row.read_bytes())
     document["meta"]["display"] = "Another"
     row.write_text(json.dumps(document), encoding="utf-8")
-    built(root, board_parts(store))
+    built(root, Parts(store))
     assert (made.count("row_scores"), made.count("model_page")) == (REGIMES, 1)
     made.clear()
     monkeypatch.setattr(kept, "_code", lambda: "other code")
-    built(root, board_parts(store))
+    built(root, Parts(store))
     assert (made.count("row_scores"), made.count("model_page")) == (ROWS * REGIMES, ROWS)
 
 
 def test_a_page_that_was_changed_in_its_folder_is_written_again(tmp_path):
     root, store = small(tmp_path), Store(tmp_path / "cache")
-    first = built(root, board_parts(store))
+    first = built(root, Parts(store))
     pages_ = sorted((root / "out/models").iterdir())
     pages_[0].write_bytes(b"another")
     pages_[1].chmod(0o600)
     pages_[2].unlink()
-    assert built(root, board_parts(store)) == first
+    assert built(root, Parts(store)) == first
     assert pages_[1].stat().st_mode & 0o777 == 0o644
     page = next(iter((root / "out/tasks").iterdir()))
     page.write_bytes(b"")
-    assert built(root, board_parts(store)) == first
+    assert built(root, Parts(store)) == first
 
 
 def test_a_full_disk_changes_no_byte(tmp_path):
@@ -189,7 +189,7 @@ def test_a_full_disk_changes_no_byte(tmp_path):
         with contextlib.suppress(BaseException):
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
-            code = 0 if computed(root, board_parts(store)) == expected else 2
+            code = 0 if computed(root, Parts(store)) == expected else 2
         os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert not any((tmp_path / "cache").iterdir())
@@ -212,16 +212,16 @@ def test_what_is_kept_is_bounded(tmp_path, monkeypatch):
     store = Store(tmp_path)
     monkeypatch.setattr(kept, "PARTS_BYTES_MAX", 250)
     for number in range(4):
-        parts = board_parts(store)
+        parts = Parts(store)
         assert parts.taken([(number, functools.partial(bytes, [number] * 100))], bytes)
         parts.save()
-    found = board_parts(store)._found
+    found = Parts(store)._found
     assert [part[0] for part in found.values()] == [3, 2]
 
 
 def test_a_file_of_another_shape_is_as_if_it_were_not_there(tmp_path):
     store = Store(tmp_path)
-    name = board_parts(store)._name
+    name = Parts(store)._name
     bodies = [b"", b"{}", b"[1]\nab", b'{"a":"b"}\n', b'{"a":2}\nabc', b'{"a":-1,"b":2}\nc']
     bodies += [b"[" * 10**5, b'{"a":[1,2,3]}\nc', b'{"a":["1","x"]}\nc', b'{"a":[-1,1]}\nc']
     key = hashlib.sha256(b'"known"').hexdigest()
@@ -229,9 +229,9 @@ def test_a_file_of_another_shape_is_as_if_it_were_not_there(tmp_path):
     bodies += [f'{{"{key}":[2,1]}}\nab'.encode(), f'{{"{key}":[true,[]]}}\nab'.encode()]
     for body in bodies:
         store.save(name, body)
-        assert board_parts(store).taken([("known", lambda: b"made")], bytes) == [b"made"]
+        assert Parts(store).taken([("known", lambda: b"made")], bytes) == [b"made"]
     store.save(name, f'{{"{key}":[2,"{seal(key, b"ab")}"]}}\nab'.encode())
-    assert board_parts(store).taken([("known", lambda: b"made")], bytes) == [b"ab"]
+    assert Parts(store).taken([("known", lambda: b"made")], bytes) == [b"ab"]
 
 
 def forge(store: Store, drawn: random.Random) -> None:
@@ -291,16 +291,16 @@ def test_what_a_build_did_not_write_is_no_part(tmp_path_factory, seed):
     drawn = random.Random(seed)
     root = small(tmp_path_factory.mktemp("repository"))
     store = Store(root / "cache")
-    expected = built(root, board_parts(store))
+    expected = built(root, Parts(store))
     for _ in range(3):
         forge(store, drawn)
-        assert built(root, board_parts(store)) == expected
+        assert built(root, Parts(store)) == expected
 
 
 @pytest.mark.parametrize("case", ["folder", "read-only"])
 def test_a_store_that_takes_nothing_changes_no_byte(tmp_path, monkeypatch, case):
     root, store = small(tmp_path), Store(tmp_path / "cache")
-    expected = built(root, board_parts(store))
+    expected = built(root, Parts(store))
     [kept] = (tmp_path / "cache").iterdir()
     if case == "folder":
         kept.unlink()
@@ -312,13 +312,13 @@ def test_a_store_that_takes_nothing_changes_no_byte(tmp_path, monkeypatch, case)
             raise OSError(30, "Read-only file system")
 
         monkeypatch.setattr("tempfile.mkstemp", refused)
-    assert built(root, board_parts(store)) == expected == built(root, board_parts(store))
+    assert built(root, Parts(store)) == expected == built(root, Parts(store))
 
 
 def test_processes_make_what_one_makes(tmp_path, monkeypatch):
     wanted = [(number, str(number).encode) for number in range(300)]
     expected = [make() for _, make in wanted]
-    assert board_parts(Store(tmp_path)).taken(wanted, bytes) == expected
+    assert Parts(Store(tmp_path)).taken(wanted, bytes) == expected
     # One that is killed: what is left is made by this process.
     own = os.getpid()
 
@@ -327,7 +327,7 @@ def test_processes_make_what_one_makes(tmp_path, monkeypatch):
 
     monkeypatch.setattr(kept, "jobs_for", lambda _: 2)
     killed = [*wanted[:200], (200, made_here), *wanted[201:]]
-    assert board_parts(Store(tmp_path / "other")).taken(killed, bytes) == expected
+    assert Parts(Store(tmp_path / "other")).taken(killed, bytes) == expected
 
 
 def test_boards_follow_the_changes_of_their_rows(tmp_path, monkeypatch):

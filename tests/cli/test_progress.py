@@ -1,6 +1,5 @@
 """What may take more than two seconds shows on a terminal how much time is left."""
 
-import shutil
 import sys
 
 import click
@@ -9,9 +8,9 @@ import pytest
 from geneb_ci.cli import main as program
 from geneb_ci.cli import shared
 from tests.cli.test_check import Terminal
-from tests.git import git
+from tests.git import board_of_rows
 from tests.house.test_help import COMMANDS
-from tests.paths import ROOT, SUBMISSIONS, outside_rows
+from tests.paths import outside_rows
 
 ROWS = ("GROVER", "space", "gena-lm-bert-base")
 SHOWN: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -60,14 +59,7 @@ where nobody waits before a terminal."""
 def place(tmp_path_factory):
     """Make a board of a few public rows, of which one came in a later commit."""
     root = tmp_path_factory.mktemp("slow")
-    (root / "submissions").mkdir()
-    shutil.copytree(ROOT / "schemas", root / "schemas")
-    shutil.copytree(ROOT / "leaderboard/policy", root / "leaderboard/policy")
-    git(root, "init", "--quiet", "--initial-branch", "main")
-    for row in ROWS:
-        shutil.copy(SUBMISSIONS / f"{row}.json", root / "submissions")
-        git(root, "add", "--all")
-        git(root, "commit", "--quiet", "--message", row)
+    board_of_rows(root, *ROWS)
     return root
 
 

@@ -45,5 +45,5 @@ def test_the_checkouts_own_workflow_runs_the_gate():
 def test_the_checkouts_own_workflow_types_the_tutorials():
     """The rehearsal of this job is what types them where no hosted job runs."""
     text = (ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8")
-    assert "      - run: python3 -I tools/tutorials.py\n" in text
-    assert "      - run: python3 -I tools/doors.py\n" in text
+    assert "      - run: make tutorials\n" in text
+    assert "      - run: make doors\n" in text

@@ -1,15 +1,13 @@
 """Commands on real rows, where they succeed: their tables fit the terminal as well."""
 
 import json
-import shutil
 import sys
 
 import pytest
 from rich.cells import cell_len
 
-from tests.git import git
+from tests.git import board_of_rows
 from tests.house.test_terminal import COLUMNS, is_data, run
-from tests.paths import ROOT, SUBMISSIONS
 
 ROWS = ("GROVER", "space", "gena-lm-bert-base")
 ROW = "submissions/GROVER.json"
@@ -34,14 +32,7 @@ CASES = (
 def place(tmp_path_factory):
     """Make a board of public rows, of which one came later, and a folder of upstream's logs."""
     root = tmp_path_factory.mktemp("wide")
-    (root / "submissions").mkdir()
-    shutil.copytree(ROOT / "schemas", root / "schemas")
-    shutil.copytree(ROOT / "leaderboard/policy", root / "leaderboard/policy")
-    git(root, "init", "--quiet", "--initial-branch", "main")
-    for row in ROWS:
-        shutil.copy(SUBMISSIONS / f"{row}.json", root / "submissions")
-        git(root, "add", "--all")
-        git(root, "commit", "--quiet", "--message", row)
+    board_of_rows(root, *ROWS)
     (root / "logs").mkdir()
     cells = json.loads((root / ROW).read_bytes())["results"]["full"]
     for task, cell in list(cells.items())[:5]:

@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 
 from geneb_ci import __version__
 from geneb_ci.board.page import POLICY, pages_style, write_page
-from geneb_ci.board.parts import NO_PARTS, Parts, made, part_key
+from geneb_ci.board.parts import Parts, made, part_key
 from geneb_ci.board.site.inputs import (
     Site,
     Standing,
@@ -62,7 +62,7 @@ PAGES_AT_ONCE = 50
 """Pages that a process makes in one go: half a second of work."""
 
 
-def write_site(folder: Path, site: Site, parts: Parts = NO_PARTS) -> None:
+def write_site(folder: Path, site: Site, parts: Parts) -> None:
     """Write what `site_files` gives, of a board without a history, into a folder.
 
     `parts` keeps the digests of pages: one that follows from the same values, and whose file has
