@@ -15,7 +15,7 @@ from geneb_ci.board.diagnostics.shape import Diagnostics
 from geneb_ci.board.rows import DIAGNOSTICS, RECOMMENDATIONS, TYPES
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.files import NotReadable, lies_there, read_regular
-from geneb_ci.common.finding import known_name, near, quoted
+from geneb_ci.common.finding import exact_name, quoted
 from geneb_ci.common.types import (
     EVIDENCE_ORDER,
     Count,
@@ -182,20 +182,12 @@ def exact_need(
     category = need.category
     return need.model_copy(
         update={
-            "regime": _exact(need.regime, regimes, "regime"),
-            "category": None if category is None else _exact(category, categories, "category"),
+            "regime": exact_name(need.regime, regimes, "regime of the benchmark"),
+            "category": None
+            if category is None
+            else exact_name(category, categories, "category of the benchmark"),
         }
     )
-
-
-def _exact(name: str, names: Sequence[str], what: str) -> str:
-    found = known_name(name, names)
-    if found is None:
-        raise UsageProblem(
-            f"{quoted(name)} is not a {what} of the benchmark{near(name, list(names))}",
-            f"name one of {', '.join(names)}",
-        )
-    return found
 
 
 BYTES_MAX = 500_000_000

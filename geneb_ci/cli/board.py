@@ -28,7 +28,7 @@ from geneb_ci.cli.shared import (
     write,
 )
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
-from geneb_ci.common.finding import Severity, first_and_more, known_name, near, plural, quoted
+from geneb_ci.common.finding import Severity, exact_name, first_and_more, plural
 from geneb_ci.render.rows import (
     MATRICES_WRITERS,
     LabelRow,
@@ -286,12 +286,7 @@ def matrices_command(file: Path, regime: str, format_: str, output: str) -> int:
             f"{file}: {reason or _not_a_submission(context.document)}", FileKind.SUBMISSION.fix
         )
     regimes = list(context.benchmark.regimes)
-    if (named := known_name(regime, regimes)) is None:
-        raise UsageProblem(
-            f"{quoted(regime)} is not a regime of {context.benchmark.name}{near(regime, regimes)}",
-            f"use one of {', '.join(regimes)}",
-        )
-    regime = named
+    regime = exact_name(regime, regimes, f"regime of {context.benchmark.name}")
     cells = list(recovered(context, regime))
     if not cells:
         raise NothingChecked(

@@ -248,11 +248,13 @@ def init_command(
 
 
 def _require_path(folder: Path) -> None:
-    """Raise UsageProblem for a folder that links lead nowhere, as in a loop."""
+    """Raise UsageProblem for a path that leads to no folder: symbolic links in a loop."""
     try:
         folder.resolve()
     except (OSError, RuntimeError) as error:  # RuntimeError until Python 3.12
-        raise UsageProblem(f"{folder}: cannot be followed", "name another folder") from error
+        raise UsageProblem(
+            f"{folder}: its symbolic links form a loop", "name another folder"
+        ) from error
 
 
 def _definition(folder: Path, benchmark: Path | None) -> bytes:

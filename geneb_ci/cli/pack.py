@@ -137,7 +137,7 @@ def _since_1_11(value: Any) -> Any:
 
     Its splits are the members that are objects; one whose members are objects has subsets.
     """
-    if not isinstance(value, dict) or "mteb_dataset_name" not in value:
+    if not isinstance(value, dict) or "mteb_dataset_name" not in value or "scores" in value:
         return value
     scores = {}
     for split, said in value.items():

@@ -30,7 +30,7 @@ from geneb_ci.cli.repository import (
 from geneb_ci.cli.shared import FOLDER, STDOUT, Output, format_option, row_width, write
 from geneb_ci.common.config import Layout, benchmark_of
 from geneb_ci.common.errors import Exit, UsageProblem
-from geneb_ci.common.finding import known_name, near, plural, quoted
+from geneb_ci.common.finding import exact_name, plural, quoted
 from geneb_ci.publish.comparison import replay
 from geneb_ci.publish.difference import BOARD, file_changes, look, models_of, row_changes
 from geneb_ci.publish.faults import HubRefused
@@ -378,12 +378,5 @@ def _models_of(names: Iterable[str], folder: Path) -> tuple[str, ...]:
     Raises UsageProblem for a model that has no file; a file is named after its model.
     """
     known = sorted({path.stem for path in files_of([folder])})
-    found = []
-    for name in names:
-        if (one := known_name(name, known)) is None:
-            raise UsageProblem(
-                f"{quoted(name)} is not a model of FOLDER{near(name, known)}",
-                "`geneb-ci label` lists them",
-            )
-        found.append(one)
-    return tuple(found)
+    fix = "`geneb-ci label` lists them"
+    return tuple(exact_name(name, known, "model of FOLDER", fix) for name in names)

@@ -17,7 +17,7 @@ from geneb_ci.board.advice import (
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS, extra_at_hand
 from geneb_ci.cli.shared import FOLDER, STDOUT, Output, format_option, watch_checks, width, write
 from geneb_ci.common.errors import Exit, GenebError, UsageProblem
-from geneb_ci.common.finding import known_name, near, quoted
+from geneb_ci.common.finding import exact_name, quoted
 from geneb_ci.common.types import EVIDENCE_ORDER
 from geneb_ci.render.advice import ADVICE_WRITERS, FIGURE_WRITERS
 
@@ -139,7 +139,7 @@ def findings_command(
         return values
     regimes = list(values[LEADERBOARD]["data"])
     known = list(dict.fromkeys(kind.id for kind in kinds_of(regimes)))
-    named = None if name is None else _exact(name, known, "figure", ", ".join(known))
+    named = None if name is None else exact_name(name, known, "figure")
     kinds = [kind for kind in kinds_of(regimes) if named in {None, kind.id}]
     rows = figure_rows(values, scope)  # type: ignore[arg-type]  # click offers the scopes alone
     exclude = _models_of(exclude, values)
@@ -155,17 +155,8 @@ def _models_of(exclude: tuple[str, ...], values: dict[str, dict[str, Any]]) -> t
     """Return names of models as the board writes them. Raises UsageProblem for an unknown one."""
     rows = (row for own in values[LEADERBOARD]["data"].values() for row in own)
     known = sorted({row["model"] for row in rows})
-    return tuple(_exact(one, known, "model of the board", "those of `label`") for one in exclude)
-
-
-def _exact(name: str, known: list[str], what: str, there: str) -> str:
-    """Return a known name: letter case does not matter. Raises UsageProblem for an unknown one."""
-    found = known_name(name, known)
-    if found is None:
-        raise UsageProblem(
-            f"{quoted(name)} is not a {what}{near(name, known)}", f"name one of {there}"
-        )
-    return found
+    fix = "name one of those of `label`"
+    return tuple(exact_name(one, known, "model of the board", fix) for one in exclude)
 
 
 def _parameters(
@@ -175,11 +166,11 @@ def _parameters(
     found: dict[str, Value] = {}
     for setting in settings:
         word, _, text = setting.partition("=")
-        parameters = f"{', '.join(kind.defaults)}, as NAME=VALUE"
-        key = _exact(word, list(kind.defaults), f"parameter of {kind.id}", parameters)
+        fix = f"name one of {', '.join(kind.defaults)}, as NAME=VALUE"
+        key = exact_name(word, list(kind.defaults), f"parameter of {kind.id}", fix)
         if isinstance(kind.defaults[key], str):
             if kind.defaults[key] in regimes:
-                text = _exact(text, regimes, "regime of the benchmark", ", ".join(regimes))
+                text = exact_name(text, regimes, "regime of the benchmark")
             found[key] = text
             continue
         try:

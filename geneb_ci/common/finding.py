@@ -7,9 +7,11 @@ import enum
 import json
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
+
+from geneb_ci.common.errors import UsageProblem
 
 KeyPath = tuple[str | int, ...]
 """Keys and indices from the root of a document."""
@@ -150,6 +152,20 @@ def known_name(name: str, known: Iterable[str]) -> str | None:
     names = {*known}
     folded = [one for one in names if one.casefold() == name.casefold()]
     return name if name in names else folded[0] if len(folded) == 1 else None
+
+
+def exact_name(name: str, known: Sequence[str], what: str, fix: str = "") -> str:
+    """Return the known name that is meant, as `known_name` does; `what` says what it should be.
+
+    Raises UsageProblem, with a suggestion, for another; its fix lists what exists, or is `fix`.
+    """
+    found = known_name(name, known)
+    if found is None:
+        raise UsageProblem(
+            f"{quoted(name)} is not a {what}{near(name, list(known))}",
+            fix or f"name one of {', '.join(known)}",
+        )
+    return found
 
 
 ROWS_MIN = 8

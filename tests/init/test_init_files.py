@@ -221,7 +221,7 @@ def test_what_can_be_refused_is_refused_before_a_file_is_written(
     elif case == "loop":
         words[1] = "loop"
         (tmp_path / "loop").symlink_to("loop")
-        due = "loop: cannot be followed"
+        due = "loop: its symbolic links form a loop"
     elif case == "no folder":
         monkeypatch.setattr("os.access", lambda *_: False)
         due = "cannot be written to"
