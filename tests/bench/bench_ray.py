@@ -23,7 +23,7 @@ from reference_harness import mini
 from tests.harness.support import timeless, write_flat
 from tests.paths import ROOT
 
-ROWS = 2000
+ROWS = 24_000
 """Rows for training in each task: the local engine then takes more than two minutes."""
 MACHINES = 8
 LEAVES_SECONDS = 10.0
