@@ -254,9 +254,10 @@ def build(
             place, usage, progress, cache=cache, rows=rows, jobs=jobs
         )
     board = boards.board_of(entries, layout, more=diagnostics, jobs=jobs)
-    page = boards.page_makers(entries, board, layout, kept.parts)
-    files = board.files | (parquet_of(entries, layout) if parquet else {})
-    made = BuiltBoard(files, board.models, board.unranked, board.unsized, *page)
+    page, write = boards.page_and_writer(entries, board, layout, kept.parts)
+    tables = parquet_of(entries, layout) if parquet else {}
+    files = board.files.also(tables)
+    made = BuiltBoard(files, board.models, board.unranked, board.unsized, page, write, tables)
     if out is not None:
         made.write(Path(out))
     return made

@@ -20,11 +20,12 @@ from geneb_ci.board.rows import (
     LEADERBOARD,
     RECOMMENDATIONS,
     TASKS,
-    encode,
     extra_at_hand,
     leaderboards,
     ranked_regimes,
+    text_of,
 )
+from geneb_ci.board.texts import Texts, write_texts
 from geneb_ci.check.kept import jobs_for
 from geneb_ci.check.registry import chosen
 from geneb_ci.check.reuse import NO_STORE, Reuse, Store, own_store
@@ -138,8 +139,8 @@ def analysed(
 class Board:
     """The files of a board by name, and what to say of them."""
 
-    files: dict[str, bytes]
-    scripts: dict[str, bytes]
+    files: Texts
+    scripts: Texts
     """The same for the page, which may be opened from a disk, where nothing can be fetched."""
     models: int
     unranked: tuple[str, ...]
@@ -311,7 +312,7 @@ def board_of(
     if more and not unsized:
         values |= analysed(entries, benchmark, (categories, tasks), jobs)
     return Board(
-        files={name: encode(name, value) for name, value in values.items()},
+        files=Texts({n: functools.partial(text_of, n, one) for n, one in values.items()}),
         scripts=page_scripts(values, entries, benchmark),
         models=len(entries),
         unranked=tuple(_unranked(entries, benchmark)),
@@ -332,32 +333,34 @@ def page_of(entries: list[Entry], board: Board, layout: Layout) -> dict[str, byt
     from geneb_ci.board.site.render import site_files  # Jinja2
 
     site, found = _site_and_page(entries, board, layout)
-    return found | site_files(site)
+    return found | board.scripts | site_files(site)
 
 
-def write_page_of(
+def write_board(
     entries: list[Entry], board: Board, layout: Layout, parts: Parts, folder: Path
 ) -> None:
-    """Write the files of the page of a board; `parts` keeps what tells which are there already.
+    """Write the files of a board and of its page; `parts` keeps what tells which are there already.
 
     Raises what `write_files` raises.
     """
     from geneb_ci.board.page import write_page
     from geneb_ci.board.site.render import write_site  # Jinja2
 
+    texts = Texts(board.files.makers | board.scripts.makers)
+    write_texts(folder, texts, parts, parts.jobs or jobs_for(len(entries)))
     site, found = _site_and_page(entries, board, layout)
     write_page(folder, found)
     write_site(folder, site, parts)
     parts.save()
 
 
-def page_makers(
+def page_and_writer(
     entries: list[Entry], board: Board, layout: Layout, parts: Parts
 ) -> tuple[Callable[[], dict[str, bytes]], Callable[[Path], None]]:
-    """Return `page_of` and `write_page_of` of a board, to be called later."""
+    """Return `page_of` and `write_board` of a board, to be called later."""
     return (
         functools.partial(page_of, entries, board, layout),
-        functools.partial(write_page_of, entries, board, layout, parts),
+        functools.partial(write_board, entries, board, layout, parts),
     )
 
 
@@ -371,4 +374,4 @@ def _site_and_page(
     site = site_of(entries, board.values, benchmark_of(layout), layout, Built())
     found = page_files()
     found["index.html"] = with_scores(found["index.html"], site)
-    return site, found | board.scripts
+    return site, found

@@ -1,16 +1,20 @@
 """Confusion matrices of regimes of one fit, as the page shows them."""
 
-import itertools
+import array
+import functools
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from geneb_ci.board.columns import COLUMNS, Entry, facts_of, page_columns
 from geneb_ci.board.parts import RowPart
+from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, RECOMMENDATIONS, TASKS
 from geneb_ci.board.site.inputs import slugs
+from geneb_ci.board.texts import Chunk, Piece, Text, Texts, piece
 from geneb_ci.check.claims import claims_of, two_classes
 from geneb_ci.common.benchmark import Benchmark
+from geneb_ci.common.files import json_text, object_text
 from geneb_ci.statistics.binary import recovered_cell
 from geneb_ci.submission.models import Submission
 
@@ -98,7 +102,7 @@ def page_scripts(
     values: Mapping[str, Mapping[str, Any]],
     entries: Iterable[Entry],
     benchmark: Benchmark,
-) -> dict[str, bytes]:
+) -> Texts:
     """Return the generated scripts of the page by file name.
 
     `values` are those of leaderboard.json and leaderboard_tasks.json and, where they were made, of
@@ -106,11 +110,29 @@ def page_scripts(
     """
     ordered = sorted(entries, key=lambda e: (e.submission.model_id.lower(), e.submission.model_id))
     ids = [entry.submission.model_id for entry in ordered]
+    later = functools.partial
+    made: dict[str, Text] = {BASE: later(_base, values, ordered, ids, benchmark)}
+    for index in range(len(benchmark.regimes)):
+        made[scores_name(index)] = later(_scores_text, values, index, ids, benchmark)
+        made[tasks_name(index)] = later(_tasks_text, values, index, ids, benchmark)
+    made[MATRICES] = lambda: [script("matrices", matrices(ordered, benchmark))]
+    made[HISTORY] = lambda: [history_script(None)]
+    return Texts(made)
+
+
+def _base(
+    values: Mapping[str, Mapping[str, Any]],
+    ordered: Sequence[Entry],
+    ids: Sequence[str],
+    benchmark: Benchmark,
+) -> list[bytes]:
+    """Return the script that the first view needs; of standings, those by macro."""
     place = {model: index for index, model in enumerate(ids)}
-    diagnostics = values.get("diagnostics.json")
-    scores = _scores(values["leaderboard.json"]["data"], ids, benchmark)
-    standings = _standings(diagnostics, ids, benchmark)
-    advice = _advice(values.get("recommendations.json"), place)
+    diagnostics, first = values.get(DIAGNOSTICS), benchmark.regimes[0]
+    standings = _standings(diagnostics, first, ids, benchmark)
+    advice = _advice(values.get(RECOMMENDATIONS), place)
+    data = values[LEADERBOARD]["data"]
+    ranked = [{row["model"] for row in data[regime]} for regime in benchmark.regimes]
     base = {
         "benchmark": _benchmark(benchmark),
         "encoding": ENCODING,
@@ -118,32 +140,14 @@ def page_scripts(
         "models": [facts_of(entry, COLUMNS) for entry in ordered],
         "decisions": _decisions(diagnostics, benchmark),
         # What the first view shows; with a thousand models the rest is twenty times as much.
-        "ranked": [
-            [int(row is not None) for row in one[benchmark.primary_metric]] for one in scores
-        ],
-        "overall": None if standings is None else standings[0][0],
-        **_shared(diagnostics, benchmark.regimes[0], place, _MEANS[:1]),
+        "ranked": [[int(model in models) for model in ids] for models in ranked],
+        "overall": None if standings is None else standings[0],
+        **_shared(diagnostics, first, place, _MEANS[:1]),
         "facts": _facts(diagnostics, place, benchmark),
-        "advised": None if standings is None else _advised(advice or [], standings[0]),
+        "advised": None if standings is None else _advised(advice or [], standings),
         "advice": advice,
     }
-    made: dict[str, bytes] = {}
-    for index, regime in enumerate(benchmark.regimes):
-        told = {
-            "scores": scores[index],
-            "standings": None if standings is None else standings[index],
-            **_shared(diagnostics, regime, place, [*_MEANS, *benchmark.category_order]),
-        }
-        made[scores_name(index)] = script(f"scores{index}", told)
-        tasks = _tasks(values["leaderboard_tasks.json"]["data"][regime], ids, benchmark)
-        limits = _task_intervals(diagnostics, regime, ids, benchmark)
-        made[tasks_name(index)] = script(f"tasks{index}", {**tasks, **limits})
-    return {
-        BASE: script("base", base),
-        **made,
-        MATRICES: script("matrices", matrices(ordered, benchmark)),
-        HISTORY: history_script(None),
-    }
+    return [script("base", base)]
 
 
 def scores_name(regime: int) -> str:
@@ -167,7 +171,21 @@ def script(name: str, value: object) -> bytes:
     Parsing a text is also faster than reading a literal, and `__proto__` is a key like any other.
     """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return f'(globalThis.geneb??={{}})["{name}"]=JSON.parse({json.dumps(text)});\n'.encode()
+    return _HEAD.format(name).encode() + json.dumps(text).encode() + _TAIL
+
+
+_HEAD, _TAIL = '(globalThis.geneb??={{}})["{}"]=JSON.parse(', b");\n"
+
+
+def _script(name: str, text: Iterable[Chunk]) -> Iterator[Chunk]:
+    """Yield a script that holds the value of a JSON text; pieces of it have digits and commas."""
+    yield _HEAD.format(name).encode() + b'"'
+    for chunk in text:
+        if isinstance(chunk, Piece) or chunk == b",":
+            yield chunk
+        else:
+            yield json.dumps(chunk.decode())[1:-1].encode()
+    yield b'"' + _TAIL
 
 
 def millionths(score: float) -> int:
@@ -221,72 +239,95 @@ def _benchmark(benchmark: Benchmark) -> dict[str, Any]:
     }
 
 
-def _scores(
-    data: Mapping[str, list[dict[str, Any]]], ids: list[str], benchmark: Benchmark
-) -> list[dict[str, list[list[int] | None]]]:
-    """Regime, metric, model: macro, micro, then the categories; None where cells are missing."""
-    found = []
-    for regime in benchmark.regimes:
-        rows = {row["model"]: row for row in data[regime]}
-        by_metric: dict[str, list[list[int] | None]] = {}
-        for metric in benchmark.metrics:
-            by_metric[metric] = [
-                None
-                if (row := rows.get(model)) is None
-                else [
-                    *(millionths(row[f"{mean}_{metric}"]) for mean in _MEANS),
-                    *(millionths(row[f"cat_{metric}"][c]) for c in benchmark.category_order),
+def _scores_text(
+    values: Mapping[str, Mapping[str, Any]], index: int, ids: Sequence[str], benchmark: Benchmark
+) -> Iterator[Chunk]:
+    """Yield the script with the means of a regime: scores by metric and model, then standings.
+
+    A model has macro, micro, then the categories; null where cells are missing.
+    """
+    regime, diagnostics = benchmark.regimes[index], values.get(DIAGNOSTICS)
+    rows = {row["model"]: row for row in values[LEADERBOARD]["data"][regime]}
+    width = len(_MEANS) + len(benchmark.category_order)
+    scores = {}
+    for metric in benchmark.metrics:
+        means, categories = [f"{mean}_{metric}" for mean in _MEANS], f"cat_{metric}"
+        ranked = [rows[model] for model in ids if model in rows]
+        told = all_millionths(
+            [
+                score
+                for row in ranked
+                for score in [
+                    *(row[mean] for mean in means),
+                    *(row[categories][name] for name in benchmark.category_order),
                 ]
-                for model in ids
             ]
-        found.append(by_metric)
-    return found
-
-
-def _tasks(
-    rows: list[dict[str, Any]], ids: list[str], benchmark: Benchmark
-) -> dict[str, dict[str, list[list[int] | None]]]:
-    """Metric, model: scores in board order of the tasks; None for a model with missing cells."""
-    by_model = {row["model"]: row for row in rows}
-    return {
-        "scores": {
-            metric: [
-                None
-                if (row := by_model.get(model)) is None
-                else all_millionths(row[f"task_{metric}"].numbers)
-                for model in ids
-            ]
-            for metric in benchmark.metrics
-        }
+        )
+        own = (told[k : k + width] for k in range(0, len(told), width))
+        scores[metric] = [next(own) if model in rows else None for model in ids]
+    place = {model: k for k, model in enumerate(ids)}
+    told_ = {
+        "scores": scores,
+        "standings": _standings(diagnostics, regime, ids, benchmark),
+        **_shared(diagnostics, regime, place, [*_MEANS, *benchmark.category_order]),
     }
+    return _script(f"scores{index}", [json_text(told_)])
 
 
-def _task_intervals(
-    diagnostics: Mapping[str, Any] | None, regime: str, ids: list[str], benchmark: Benchmark
-) -> dict[str, list[list[int] | None]]:
-    """Model: low and high of each task, one after the other."""
-    if diagnostics is None:
-        return {}
-    tasks = diagnostics["ranks"][regime]["tasks"]
-    columns = zip(*(tasks[task].plain().values() for task in benchmark.task_ids), strict=True)
-    ranked = tasks[benchmark.task_ids[0]]
-    ends = {m: list(itertools.chain(*one)) for m, one in zip(ranked, columns, strict=True)}
-    return {"intervals": [all_millionths(ends[m]) if m in ends else None for m in ids]}
+def _tasks_text(
+    values: Mapping[str, Mapping[str, Any]], index: int, ids: Sequence[str], benchmark: Benchmark
+) -> Iterator[Chunk]:
+    """Yield the script with the tasks of a regime: by metric and model, scores in board order.
+
+    With intervals, each model has low and high of each task, too; null where cells are missing.
+    """
+    regime, diagnostics = benchmark.regimes[index], values.get(DIAGNOSTICS)
+    rows = {row["model"]: row for row in values[TASKS]["data"][regime]}
+    scores = (
+        (metric, _numbers_text({m: row[f"task_{metric}"].numbers for m, row in rows.items()}, ids))
+        for metric in benchmark.metrics
+    )
+    members: list[tuple[str, Iterable[Chunk]]] = [("scores", object_text(scores))]
+    if diagnostics is not None:
+        import numpy as np
+
+        tasks = diagnostics["ranks"][regime]["tasks"]
+        columns = [np.frombuffer(tasks[task].numbers) for task in benchmark.task_ids]
+        ends = np.stack(columns, axis=1).reshape(-1, 2, len(columns)).swapaxes(1, 2)
+        own = zip(tasks[benchmark.task_ids[0]], ends, strict=True)
+        by_model = {model: array.array("d", one.tobytes()) for model, one in own}
+        members.append(("intervals", _numbers_text(by_model, ids)))
+    return _script(f"tasks{index}", object_text(members))
+
+
+def _numbers_text(rows: Mapping[str, "array.array[float]"], ids: Sequence[str]) -> Iterator[Chunk]:
+    """Yield the text of the millionths of each model; null for one without."""
+    yield b"["
+    for number, model in enumerate(ids):
+        if number:
+            yield b","
+        own = rows.get(model)
+        if own is None:
+            yield b"null"
+        else:
+            yield piece(own.tobytes(), functools.partial(_millionths_text, own))
+    yield b"]"
+
+
+def _millionths_text(scores: Sequence[float]) -> bytes:
+    return str(all_millionths(scores)).replace(" ", "").encode()
 
 
 def _standings(
-    diagnostics: Mapping[str, Any] | None, ids: list[str], benchmark: Benchmark
-) -> list[list[list[list[float | None] | None]]] | None:
-    """Regime, column (macro, micro, categories), model: `_STANDING`; None without intervals."""
+    diagnostics: Mapping[str, Any] | None, regime: str, ids: Sequence[str], benchmark: Benchmark
+) -> list[list[list[float | None] | None]] | None:
+    """Column (macro, micro, categories), model: `_STANDING`; None without intervals."""
     if diagnostics is None:
         return None
-    found = []
-    for regime in benchmark.regimes:
-        ranks = diagnostics["ranks"][regime]
-        columns = [ranks[mean] for mean in _MEANS]
-        columns += [ranks["categories"][name] for name in benchmark.category_order]
-        found.append([[_standing(column.get(model)) for model in ids] for column in columns])
-    return found
+    ranks = diagnostics["ranks"][regime]
+    columns = [ranks[mean] for mean in _MEANS]
+    columns += [ranks["categories"][name] for name in benchmark.category_order]
+    return [[_standing(column.get(model)) for model in ids] for column in columns]
 
 
 def _shared(

@@ -6,8 +6,10 @@ Numpy comes with the extra `build` alone, and is imported where it is needed.
 import array
 import contextlib
 import functools
+import hashlib
 import itertools
 import math
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +17,7 @@ from pydantic import Field, ValidationError, create_model
 from pydantic_core import to_json
 
 from geneb_ci.board.columns import BY_TASK, PUBLISHED, Column, Entry, facts_of
+from geneb_ci.board.texts import Chunk, joined, piece
 from geneb_ci.check.claims import two_classes
 from geneb_ci.check.rule import Context
 from geneb_ci.common.benchmark import Benchmark
@@ -112,37 +115,59 @@ def encode(name: str, value: dict[str, Any]) -> bytes:
 
     Raises InvalidBoard when a row does not fit its type.
     """
+    return joined(text_of(name, value))
+
+
+def text_of(name: str, value: dict[str, Any]) -> Iterable[Chunk]:
+    """Return what `encode` gives in pieces: of a row, and of a few models in a column.
+
+    Pieces raise InvalidBoard when a row does not fit its type.
+    """
     if name not in {DIAGNOSTICS, *TYPES}:
-        return json_text(value)
-    large: dict[str, Callable[[Any], Iterable[bytes]]] = {
+        return [json_text(value)]
+    large: dict[str, Callable[[Any], Iterable[Chunk]]] = {
         "ranks": _ranks_text,
         "data": functools.partial(_rows_text, name),
     }
     members = ((k, large[k](one) if k in large else [json_text(one)]) for k, one in value.items())
-    return b"".join(object_text(members))
+    return object_text(members)
 
 
-def _rows_text(name: str, data: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[bytes]:
-    """Yield the text of the rows of upstream's files. Raises InvalidBoard."""
+def _rows_text(name: str, data: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[Chunk]:
+    """Yield the text of the rows of upstream's files."""
     type_ = CategoryRow if name == LEADERBOARD else TaskRow
 
-    def texts(regime: str) -> Iterator[bytes]:
+    def texts(regime: str) -> Iterator[Chunk]:
+        yield b"["
         for number, row in enumerate(data[regime]):
-            try:
-                yield (b"," if number else b"") + _row_text(row, type_)
-            except ValidationError as error:
-                raise InvalidBoard(
-                    f"{name}: data/{regime}/{number}/{first_error(error)}",
-                    "report this to the maintainers",
-                ) from error
+            if number:
+                yield b","
+            place = f"{name}: data/{regime}/{number}"
+            yield piece(_known(row), functools.partial(_row_text, row, type_, place))
+        yield b"]"
 
-    return object_text((regime, itertools.chain([b"["], texts(regime), [b"]"])) for regime in data)
+    return object_text((regime, texts(regime)) for regime in data)
 
 
-def _ranks_text(ranks: Mapping[str, Mapping[str, Any]]) -> Iterator[bytes]:
+def _known(row: Mapping[str, Any]) -> bytes:
+    """Return bytes from which the text of a row follows."""
+    packed = [one for one in row.values() if isinstance(one, PackedNumbers)]
+    head = to_json({k: one for k, one in row.items() if not isinstance(one, PackedNumbers)})
+    numbers = itertools.chain.from_iterable(
+        (_digest(tuple(one)), one.numbers.tobytes()) for one in packed
+    )
+    return b"".join([head, *numbers])
+
+
+@functools.lru_cache(maxsize=64)
+def _digest(names: tuple[str, ...]) -> bytes:
+    return hashlib.blake2b(json_text(names)).digest()
+
+
+def _ranks_text(ranks: Mapping[str, Mapping[str, Any]]) -> Iterator[Chunk]:
     """Yield the text of the ranks of each regime, column by column."""
 
-    def member(key: str, one: Any) -> Iterable[bytes]:
+    def member(key: str, one: Any) -> Iterable[Chunk]:
         if key in {"macro", "micro"}:
             return _column_text(one)
         if key in {"categories", "tasks"}:
@@ -159,31 +184,75 @@ AT_ONCE = 64
 """Models of a column that are written together: one number near 0 makes all of them slow."""
 
 
-def _column_text(column: Mapping[str, Any]) -> Iterator[bytes]:
+def _column_text(column: Mapping[str, Any]) -> Iterator[Chunk]:
     """Yield the text of numbers by model, in a mapping or a tuple for each."""
-    plain = column.plain() if isinstance(column, PackedNumbers) else column
-    items = list(plain.items())
+    if isinstance(column, PackedNumbers):
+        yield from _packed_text(column)
+        return
+    items = list(column.items())
     yield b"{"
     for start in range(0, len(items), AT_ONCE):
         part = dict(items[start : start + AT_ONCE])
-        every = (one.values() if isinstance(one, Mapping) else one for one in part.values())
-        numbers = [one for row in every for one in row if isinstance(one, float)]
-        text = to_json(part) if is_simple(numbers) else json_text(part)
-        yield (b"," if start else b"") + text[1:-1]
+        numbers = [v for one in part.values() for v in one.values() if isinstance(v, float)]
+        yield (b"," if start else b"") + _simple_text(part, numbers)[1:-1]
     yield b"}"
 
 
-def _row_text(row: Mapping[str, Any], type_: type[StrictModel]) -> bytes:
-    """Return the text of a row that fits its type. Raises ValidationError."""
+def _packed_text(column: PackedNumbers) -> Iterator[Chunk]:
+    names, width = tuple(column), column.width
+    yield b"{"
+    for start, end, known in groups_of(names):
+        if start:
+            yield b","
+        numbers = column.numbers[width * start : width * end]
+        make = functools.partial(_part_text, names[start:end], numbers, width)
+        yield piece(known + numbers.tobytes(), make)
+    yield b"}"
+
+
+def _part_text(names: Sequence[str], numbers: "array.array[float]", width: int) -> bytes:
+    part = PackedNumbers({name: place for place, name in enumerate(names)}, numbers, width)
+    return _simple_text(part.plain(), numbers.tolist())[1:-1]
+
+
+def _simple_text(value: Mapping[str, Any], numbers: list[float]) -> bytes:
+    """Return the text of a value that has these numbers."""
+    return to_json(value) if is_simple(numbers) else json_text(value)
+
+
+@functools.lru_cache(maxsize=8)
+def groups_of(models: tuple[str, ...]) -> list[tuple[int, int, bytes]]:
+    """Return parts of a column, each with its start, its end and a digest of the models in it.
+
+    A part ends where the name of a model says so: one more model changes one part, or divides it.
+    """
+    starts = [
+        k for k, one in enumerate(models) if not k or not zlib.crc32(json_text(one)) % AT_ONCE
+    ]
+    ends = [*starts[1:], len(models)]
+    return (
+        [(start, end, _digest(models[start:end])) for start, end in zip(starts, ends, strict=True)]
+        if models
+        else []
+    )
+
+
+def _row_text(row: Mapping[str, Any], type_: type[StrictModel], place: str) -> bytes:
+    """Return the text of a row that fits its type. Raises InvalidBoard."""
     parts = {key: one for key, one in row.items() if key.startswith(("cat_", "task_"))}
     numbers = [one for one in row.values() if isinstance(one, float)]
     for one in parts.values():
         numbers += one.numbers if isinstance(one, PackedNumbers) else one.values()
-    if not is_simple(numbers):
-        text = json_text(row)
-        type_.model_validate_json(text)
-        return text
-    type_.model_validate({**row, **{key: {} for key in parts}})
+    try:
+        if not is_simple(numbers):
+            text = json_text(row)
+            type_.model_validate_json(text)
+            return text
+        type_.model_validate({**row, **{key: {} for key in parts}})
+    except ValidationError as error:
+        raise InvalidBoard(
+            f"{place}/{first_error(error)}", "report this to the maintainers"
+        ) from error
     return to_json(row, fallback=PackedNumbers.plain)
 
 

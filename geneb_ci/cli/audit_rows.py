@@ -33,7 +33,7 @@ from geneb_ci.common.config import Layout, benchmark_of
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.files import write_files
 from geneb_ci.receipt.cells import cost_of
-from geneb_ci.receipt.row_power import BINARY, RAISES, cells_of, found_test
+from geneb_ci.receipt.row_rule import BINARY, RAISES, cells_of, found_test
 from geneb_ci.receipt.source import receipt_files
 from geneb_ci.render.receipts import power_lines, row_outcome_text, row_plan_text
 from geneb_ci.submission.models import SubmissionV12

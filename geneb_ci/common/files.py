@@ -6,6 +6,7 @@ Where there are many, `in_processes` divides the work.
 import bisect
 import errno
 import hashlib
+import io
 import json
 import math
 import operator
@@ -59,15 +60,17 @@ class TooLarge(NotReadable):
         self.size = size
 
 
+# O_NONBLOCK: do not wait for the writer of a FIFO. O_NOCTTY: do not acquire a terminal.
+_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
 def read_regular(path: Path, limit: int, *, links: bool = True) -> bytes:
     """Return the bytes of a regular file of at most `limit` bytes, without blocking.
 
     Links are followed unless `links` is false. Raises NotReadable.
     """
-    # O_NONBLOCK: do not wait for the writer of a FIFO. O_NOCTTY: do not acquire a terminal.
-    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
     try:
-        handle = os.open(path, flags if links else flags | os.O_NOFOLLOW)
+        handle = os.open(path, _FLAGS if links else _FLAGS | os.O_NOFOLLOW)
     except (OSError, ValueError) as error:
         raise _refusal(path, error, links=links) from error
     try:
@@ -186,12 +189,20 @@ def _has(path: Path, content: bytes) -> bool:
 def digest_of(path: Path) -> bytes:
     """Return the SHA-256 of a regular file, no link, that everybody may read; else b""."""
     try:
-        status = path.lstat()
-        if not stat.S_ISREG(status.st_mode) or stat.S_IMODE(status.st_mode) != MODE:
-            return b""
-        return hashlib.sha256(read_regular(path, status.st_size, links=False)).digest()
-    except (OSError, NotReadable):
+        with opened(path) as stream:
+            return hashlib.file_digest(stream, "sha256").digest()
+    except OSError:
         return b""
+
+
+def opened(path: Path) -> io.FileIO:
+    """Open a regular file, no link, that everybody may read, without blocking. Raises OSError."""
+    handle = os.open(path, _FLAGS | os.O_NOFOLLOW)
+    status = os.fstat(handle)
+    if stat.S_ISREG(status.st_mode) and stat.S_IMODE(status.st_mode) == MODE:
+        return io.FileIO(handle)
+    os.close(handle)
+    raise OSError(errno.EINVAL, "not a file that was written here", str(path))
 
 
 MODE = 0o644
@@ -317,7 +328,7 @@ def json_text(value: Any) -> bytes:
     return _JSON.encode(value).encode()
 
 
-def object_text(members: Iterable[tuple[str, Iterable[bytes]]]) -> Iterator[bytes]:
+def object_text(members: Iterable[tuple[str, Iterable[Any]]]) -> Iterator[Any]:
     """Yield the text of an object piece by piece: the whole is joined once."""
     comma = b"{"
     for key, pieces in members:

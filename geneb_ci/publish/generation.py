@@ -103,7 +103,7 @@ def generate(
             built = Built(source, repository.time_of(source), tuple(told["events"]))
             site = site_of(entries, board.values, benchmark_of(layout), layout, built)
             page[INDEX] = with_scores(page[INDEX], site)
-            files = page | board.files | board.scripts | site_files(site) | log
+            files = {**page, **board.files, **board.scripts, **site_files(site), **log}
             files |= {LEDGER: encode(LEDGER, told), HISTORY: history_script(told)}
             manifest = manifest_of(files, source)
             described = manifest.model_dump(mode="json")["files"]

@@ -246,7 +246,7 @@ def power_lines(
     `plan_rows` test rows are drawn in each regime, `training` training rows in each of `tasks`.
     `found` has the probability of each of `RAISES`, by regime; `binary` tasks have two classes.
     """
-    from geneb_ci.receipt import row_power  # it imports NumPy
+    from geneb_ci.receipt import row_rule  # it imports NumPy
 
     yield f"test rows, {plan_rows:,} in each of {plural(len(found), 'regime')}:"
     yield "  a macro MCC raised by altered test rows is found with at least, by this row's own"
@@ -254,13 +254,13 @@ def power_lines(
     for regime, chances in found.items():
         said = ", ".join(
             f"{chance_text(chance)} if by {raise_:g}"
-            for raise_, chance in zip(row_power.RAISES, chances, strict=True)
+            for raise_, chance in zip(row_rule.RAISES, chances, strict=True)
         )
         yield f"  {visible(regime):<8} {said}"
     yield f"training rows, {training:,} in each of {plural(tasks, 'task')}:"
-    for share in row_power.SHARES:
-        mean, largest = row_power.MEASURED_GAIN[share]
-        found_at = row_power.found_training(share, training * tasks)
+    for share in row_rule.SHARES:
+        mean, largest = row_rule.MEASURED_GAIN[share]
+        found_at = row_rule.found_training(share, training * tasks)
         yield (
             f"  {share:.1%} altered in the mean is found with "
             f"{chance_text(found_at)}; it bought MCC {mean:+.3f} in "

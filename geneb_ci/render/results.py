@@ -79,8 +79,10 @@ class BuiltBoard:
     """Tasks without a known size, for which the diagnostics are left out."""
     page: Callable[[], Mapping[str, bytes]]
     """Returns the files of the page, which are made when they are asked for."""
-    write_page: Callable[[Path], None]
-    """Writes them into a folder, without having all of them in memory."""
+    write_all: Callable[[Path], None]
+    """Writes the board with its page into a folder, without having all of it in memory."""
+    tables: Mapping[str, bytes]
+    """Of `files`, those that were asked for beside the board."""
 
     def rows(self, regime: str = "full") -> list[dict[str, Any]]:
         """Return the rows of a regime as leaderboard.json has them. Raises KeyError."""
@@ -103,8 +105,8 @@ class BuiltBoard:
         """
         from geneb_ci.common.files import write_files  # a board in memory needs none
 
-        write_files(Path(folder), self.files)
-        self.write_page(Path(folder))
+        self.write_all(Path(folder))
+        write_files(Path(folder), self.tables)
 
     def _repr_html_(self) -> str:
         """Return the first regime for a notebook, best macro MCC first."""

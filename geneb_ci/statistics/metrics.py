@@ -264,26 +264,26 @@ def _mean_f1(terms: Sequence[float | None]) -> float:
 class PackedNumbers(Mapping[str, Any]):
     """A mapping of names to numbers that are kept in an array: 8 bytes each, and not 150."""
 
-    __slots__ = ("_places", "_width", "numbers")
+    __slots__ = ("_places", "numbers", "width")
 
     def __init__(
         self, places: Mapping[str, int], numbers: "array.array[float]", width: int = 1
     ) -> None:
         """Take `width` numbers a name, in the order of the places, which begin with 0."""
-        self._places, self.numbers, self._width = places, numbers, width
+        self._places, self.numbers, self.width = places, numbers, width
 
     def plain(self) -> dict[str, Any]:
         """Return the same as a dict: a number a name, or a tuple of several."""
-        if self._width == 1:
+        if self.width == 1:
             return dict(zip(self._places, self.numbers, strict=True))
-        groups = zip(*[iter(self.numbers)] * self._width, strict=True)
+        groups = zip(*[iter(self.numbers)] * self.width, strict=True)
         return dict(zip(self._places, groups, strict=True))
 
     def __getitem__(self, name: str) -> Any:
         place = self._places[name]
-        if self._width == 1:
+        if self.width == 1:
             return self.numbers[place]
-        return tuple(self.numbers[place * self._width : (place + 1) * self._width])
+        return tuple(self.numbers[place * self.width : (place + 1) * self.width])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._places)

@@ -22,7 +22,7 @@ from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK
 from geneb_ci.receipt.draw import RowSample, TaskShare, drawn_rows, shares
 from geneb_ci.receipt.embeddings import LEVEL
-from geneb_ci.receipt.row_power import needed_hit
+from geneb_ci.receipt.row_rule import needed_hit
 from reference_harness import benchmark as harness_benchmark
 from reference_harness.benchmark import Benchmark
 from reference_harness.data import Folder, MiniSource, Source

@@ -15,7 +15,7 @@ from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker
 from geneb_ci.common.files import write_whole
 from geneb_ci.receipt.draw import STANDARD_TEST
-from geneb_ci.receipt.row_power import (
+from geneb_ci.receipt.row_rule import (
     MEASURED_GAIN,
     RAISES,
     Altered,
@@ -76,7 +76,7 @@ class PublishedRow(NamedTuple):
 def raised(matrix: Sequence[Sequence[int]], weight: float) -> Altered:
     """Return what altering wrong rows to right ones gains of an honest matrix, and its hits.
 
-    `row_power.altered` goes the other way, from a claim to what it may have been.
+    `row_rule.altered` goes the other way, from a claim to what it may have been.
     """
     (tn, fp), (fn, tp) = matrix
     a, b = (one.reshape(-1) for one in np.meshgrid(grid(fp), grid(fn), indexing="ij"))

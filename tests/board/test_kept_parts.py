@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from geneb_ci.api import build
 from geneb_ci.board import parts as kept
 from geneb_ci.board import uncertainty
-from geneb_ci.board.board import board_of, entry_maker, page_of, write_page_of
+from geneb_ci.board.board import board_of, entry_maker, page_of, write_board
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.page_data import ROW_MATRICES
 from geneb_ci.board.parts import KeptRows, Parts, read_row
@@ -78,7 +78,7 @@ def built(root: Path, parts: Parts) -> dict[str, bytes]:
     for former in (*out.glob("models/*"), *out.glob("badges/*")):
         if former.stem not in models:
             former.unlink()
-    write_page_of(entries, board, layout, parts, out)
+    write_board(entries, board, layout, parts, out)
     written = [path for path in out.rglob("*") if path.is_file()]
     return board.files | {str(one.relative_to(out)): one.read_bytes() for one in written}
 

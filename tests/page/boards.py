@@ -50,7 +50,7 @@ def values() -> dict[str, dict[str, Any]]:
 
 def public(folder: Path) -> None:
     """Write the board of the 41 public rows, one of which has a history."""
-    scripts = page_scripts(values(), entries(), shipped_benchmark())
+    scripts = dict(page_scripts(values(), entries(), shipped_benchmark()))
     scripts["board-history.js"] = history_script({"events": [EVENT]})
     write_files(folder, {name: encode(name, value) for name, value in values().items()})
     write_page(folder, page_files() | scripts)
@@ -68,7 +68,7 @@ def crowd(folder: Path, copies: int = 25) -> int:
     Gives the number of models. Its scores and ranks belong together; its standard errors and advice
     are the rows'.
     """
-    scripts = page_scripts(values(), entries(), shipped_benchmark())
+    scripts = dict(page_scripts(values(), entries(), shipped_benchmark()))
     base = value_in(scripts["board-data.js"])
     own = len(base["models"])
     moves = random.Random(20261121)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from geneb_ci.receipt.draw import RowSample, TaskStrata, drawn_rows, shares
-from geneb_ci.receipt.row_power import (
+from geneb_ci.receipt.row_rule import (
     altered,
     cells_of,
     found_test,

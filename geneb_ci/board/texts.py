@@ -1,0 +1,230 @@
+"""Texts of a board's files, put together from pieces, so that a later build makes only new ones.
+
+A piece that the file already has is copied from it. The file must have the digest that it was
+written with: what anybody changed, cut or exchanged is made again.
+"""
+
+import contextlib
+import errno
+import hashlib
+import os
+import secrets
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from geneb_ci.common.errors import unwritable
+from geneb_ci.common.files import MODE, in_processes, opened
+
+if TYPE_CHECKING:
+    import io
+
+    from geneb_ci.board.parts import Parts
+
+KEY_BYTES = 16
+
+
+class Piece(NamedTuple):
+    """A piece of a text, and a digest of all that it follows from."""
+
+    key: bytes
+    make: Callable[[], bytes]
+
+
+Chunk = bytes | Piece
+"""A part of a text: as it is, or to be made."""
+Text = Callable[[], Iterable[Chunk]]
+
+
+def piece(known: bytes, make: Callable[[], bytes]) -> Piece:
+    """Return a piece that follows from known bytes, and from the code, alone."""
+    return Piece(hashlib.blake2b(known, digest_size=KEY_BYTES).digest(), make)
+
+
+def joined(chunks: Iterable[Chunk]) -> bytes:
+    """Return a text whole."""
+    return b"".join(one if isinstance(one, bytes) else one.make() for one in chunks)
+
+
+class Texts(Mapping[str, bytes]):
+    """Files by name, each made whole when it is asked for, or written piece by piece."""
+
+    def __init__(self, makers: Mapping[str, Text]) -> None:
+        self.makers = dict(makers)
+        self._whole: dict[str, bytes] = {}
+
+    def __getitem__(self, name: str) -> bytes:
+        if name not in self._whole:
+            self._whole[name] = joined(self.makers[name]())
+        return self._whole[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.makers)
+
+    def __len__(self) -> int:
+        return len(self.makers)
+
+    def also(self, others: Mapping[str, bytes]) -> "Texts":
+        """Return these files and others, which are made already."""
+        return Texts(self.makers | {name: [one].copy for name, one in others.items()})
+
+    def __or__(self, others: Mapping[str, bytes]) -> dict[str, bytes]:
+        return {**self, **others}
+
+    def __ror__(self, others: Mapping[str, bytes]) -> dict[str, bytes]:
+        return {**others, **self}
+
+
+def write_texts(folder: Path, texts: Texts, parts: "Parts", jobs: int) -> None:
+    """Write files, all of them or none, by so many processes; `parts` keeps what they consist of.
+
+    A file that consists of the same pieces is left as it is.
+    Raises UsageProblem where another folder helps, MachineFault where the disk is full or fails.
+    """
+    names, own = list(texts), secrets.token_hex(4)
+    staged = [folder / f".{name}.{own}" for name in names]
+
+    def write(number: int) -> bytes:
+        name = names[number]
+        return _written(folder / name, staged[number], texts.makers[name], parts)
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, index in zip(names, in_processes(write, range(len(names)), jobs, 1), strict=True):
+            parts.keep(_index_key(name, index[:DIGEST]), index)
+        for name, temporary in zip(names, staged, strict=True):
+            if temporary.exists():
+                temporary.replace(folder / name)
+    except OSError as error:
+        raise unwritable(str(folder), error, "name a folder that you may write to") from error
+    finally:
+        for temporary in staged:
+            temporary.unlink(missing_ok=True)
+
+
+DIGEST = hashlib.sha256().digest_size
+_PIECE = struct.Struct(f"<{KEY_BYTES}sQQ")
+"""Of the index of a file: the key of a piece, its place and its length in bytes."""
+
+
+def _index_key(name: str, digest: bytes) -> str:
+    return hashlib.sha256(b"text\0" + name.encode() + b"\0" + digest).hexdigest()
+
+
+class _Former:
+    """A file that an earlier build wrote: where it has which piece, as far as that is known."""
+
+    def __init__(self, path: Path, parts: "Parts") -> None:
+        """Open a file and compare its digest; what is none of ours has no piece."""
+        self.index, self.size = b"", 0
+        self.places: dict[bytes, tuple[int, int]] = {}
+        """Key of a piece to its start and end."""
+        self._stream: io.FileIO | None = None
+        try:
+            stream = opened(path)
+            self._stream, self.size = stream, os.fstat(stream.fileno()).st_size
+            digest = hashlib.file_digest(stream, "sha256").digest()
+        except OSError:
+            return
+        index = parts.kept(_index_key(path.name, digest)) or b""
+        if index[:DIGEST] != digest or (len(index) - DIGEST) % _PIECE.size:
+            return
+        listed = _PIECE.iter_unpack(index[DIGEST:])
+        places = {key: (start, start + length) for key, start, length in listed}
+        if all(end <= self.size for _, end in places.values()):
+            self.index, self.places = index, places
+
+    def read(self, start: int, length: int) -> bytes:
+        """Return bytes of the file; fewer at its end."""
+        return b"" if self._stream is None else os.pread(self._stream.fileno(), length, start)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._stream is not None:
+            self._stream.close()
+
+
+class _Output:
+    """Writes a text; what lies in the former file one after the other is copied at once."""
+
+    def __init__(self, former: _Former, path: Path) -> None:
+        self._former, self._path = former, path
+        self._stream: io.BufferedWriter | None = None
+        self._start = self._end = self._written = 0
+        """What is to be copied from the former file, and the bytes before it."""
+        self._digest, self._index = hashlib.sha256(), bytearray()
+
+    def take(self, chunk: Chunk) -> None:
+        """Write the next part of the text, or note where it is to be copied from."""
+        if isinstance(chunk, bytes):
+            self._take_bytes(chunk)
+            return
+        at = self._written + self._end - self._start
+        place = self._former.places.get(chunk.key)
+        if place is None:
+            made = chunk.make()
+            self._copy()
+            self._write(made)
+            length = len(made)
+        else:
+            length = place[1] - place[0]
+            if place[0] != self._end:
+                self._copy()
+                self._start = place[0]
+            self._end = place[1]
+        self._index += _PIECE.pack(chunk.key, at, length)
+
+    def _take_bytes(self, content: bytes) -> None:
+        if self._former.places and self._former.read(self._end, len(content)) == content:
+            self._end += len(content)
+            return
+        self._copy()
+        self._write(content)
+
+    def _write(self, content: bytes) -> None:
+        if self._stream is None:
+            self._path.unlink(missing_ok=True)  # of a process that was killed
+            self._stream = self._path.open("xb")
+        self._digest.update(content)
+        self._stream.write(content)
+        self._written += len(content)
+
+    def _copy(self) -> None:
+        while self._start < self._end:
+            block = self._former.read(self._start, min(BLOCK_BYTES, self._end - self._start))
+            if not block:
+                raise OSError(errno.EIO, "the file was cut while it was copied")
+            self._write(block)
+            self._start += len(block)
+
+    def end(self) -> bytes:
+        """Return the index of the text: that of the former file where nothing was written."""
+        if self._stream is None and (self._start, self._end) == (0, self._former.size):
+            return self._former.index
+        self._copy()
+        if self._stream is not None:
+            self._stream.flush()
+            os.fsync(self._stream.fileno())
+            self._path.chmod(MODE)
+        return self._digest.digest() + bytes(self._index)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._stream is not None:
+            self._stream.close()
+
+
+BLOCK_BYTES = 1 << 20
+"""Copied at once."""
+
+
+def _written(path: Path, temporary: Path, text: Text, parts: "Parts") -> bytes:
+    """Write a text to a temporary file, or nothing where the file has it; return its index."""
+    with (
+        contextlib.closing(_Former(path, parts)) as former,
+        contextlib.closing(_Output(former, temporary)) as output,
+    ):
+        for chunk in text():
+            output.take(chunk)
+        return output.end()
