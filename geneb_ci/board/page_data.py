@@ -181,7 +181,7 @@ def _script(name: str, text: Iterable[Chunk]) -> Iterator[Chunk]:
     """Yield a script that holds the value of a JSON text; pieces of it have digits and commas."""
     yield _HEAD.format(name).encode() + b'"'
     for chunk in text:
-        if isinstance(chunk, Piece) or chunk == b",":
+        if isinstance(chunk, Piece):
             yield chunk
         else:
             yield json.dumps(chunk.decode())[1:-1].encode()
@@ -304,13 +304,11 @@ def _numbers_text(rows: Mapping[str, "array.array[float]"], ids: Sequence[str]) 
     """Yield the text of the millionths of each model; null for one without."""
     yield b"["
     for number, model in enumerate(ids):
-        if number:
-            yield b","
-        own = rows.get(model)
+        before, own = b"," if number else b"", rows.get(model)
         if own is None:
-            yield b"null"
+            yield before + b"null"
         else:
-            yield piece(own.tobytes(), functools.partial(_millionths_text, own))
+            yield piece(own.tobytes(), functools.partial(_millionths_text, own), before)
     yield b"]"
 
 

@@ -140,10 +140,9 @@ def _rows_text(name: str, data: Mapping[str, Sequence[Mapping[str, Any]]]) -> It
     def texts(regime: str) -> Iterator[Chunk]:
         yield b"["
         for number, row in enumerate(data[regime]):
-            if number:
-                yield b","
             place = f"{name}: data/{regime}/{number}"
-            yield piece(_known(row), functools.partial(_row_text, row, type_, place))
+            make = functools.partial(_row_text, row, type_, place)
+            yield piece(_known(row), make, b"," if number else b"")
         yield b"]"
 
     return object_text((regime, texts(regime)) for regime in data)
@@ -202,11 +201,9 @@ def _packed_text(column: PackedNumbers) -> Iterator[Chunk]:
     names, width = tuple(column), column.width
     yield b"{"
     for start, end, known in groups_of(names):
-        if start:
-            yield b","
         numbers = column.numbers[width * start : width * end]
         make = functools.partial(_part_text, names[start:end], numbers, width)
-        yield piece(known + numbers.tobytes(), make)
+        yield piece(known + numbers.tobytes(), make, b"," if start else b"")
     yield b"}"
 
 

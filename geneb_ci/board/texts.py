@@ -30,6 +30,12 @@ class Piece(NamedTuple):
 
     key: bytes
     make: Callable[[], bytes]
+    before: bytes
+    """What stands before it and belongs to it, such as a comma."""
+
+    def text(self) -> bytes:
+        """Return the piece as it stands in the text."""
+        return self.before + self.make()
 
 
 Chunk = bytes | Piece
@@ -37,14 +43,15 @@ Chunk = bytes | Piece
 Text = Callable[[], Iterable[Chunk]]
 
 
-def piece(known: bytes, make: Callable[[], bytes]) -> Piece:
-    """Return a piece that follows from known bytes, and from the code, alone."""
-    return Piece(hashlib.blake2b(known, digest_size=KEY_BYTES).digest(), make)
+def piece(known: bytes, make: Callable[[], bytes], before: bytes = b"") -> Piece:
+    """Return a piece that follows from known bytes, what stands before it, and the code, alone."""
+    key = hashlib.blake2b(known, key=before, digest_size=KEY_BYTES).digest()
+    return Piece(key, make, before)
 
 
 def joined(chunks: Iterable[Chunk]) -> bytes:
     """Return a text whole."""
-    return b"".join(one if isinstance(one, bytes) else one.make() for one in chunks)
+    return b"".join(one if isinstance(one, bytes) else one.text() for one in chunks)
 
 
 class Texts(Mapping[str, bytes]):
@@ -163,7 +170,7 @@ class _Output:
         at = self._written + self._end - self._start
         place = self._former.places.get(chunk.key)
         if place is None:
-            made = chunk.make()
+            made = chunk.text()
             self._copy()
             self._write(made)
             length = len(made)

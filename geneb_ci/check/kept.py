@@ -216,7 +216,8 @@ class TracedAnswers:
 
 
 def _name(path: Path, own: Path) -> str:
-    return OWN if path == own else str(path)
+    name = str(path)  # which paths keep; comparing paths themselves takes twice as long
+    return OWN if name == str(own) else name
 
 
 class _Lookups:

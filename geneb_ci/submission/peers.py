@@ -8,7 +8,7 @@ import re
 import struct
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.files import read_json
 from geneb_ci.common.finding import Fault
 from geneb_ci.submission.names import skeletons
-from geneb_ci.submission.reading import read_bytes
+from geneb_ci.submission.reading import BY_PARTS, read_bytes
 
 # Limit of the rows kept for comparison: 900 doubles each, 4 MB in all.
 ROWS_MAX = 500
@@ -285,8 +285,4 @@ def read_row(
 
 def peers_of(paths: Iterable[Path], population: Iterable[Path | Known] = ()) -> Peers:
     """Return the other rows, without duplicate files, sorted by path."""
-    return Peers(tuple(sorted(set(paths), key=_PARTS)), tuple(population))
-
-
-_PARTS = attrgetter("parts")
-"""What paths are sorted by: tuples are compared much faster than paths, and alike."""
+    return Peers(tuple(sorted(set(paths), key=BY_PARTS)), tuple(population))
