@@ -270,11 +270,10 @@ class Site:
         if row is None:
             return [score_cell(None)] * len(tasks)
         scores, ranks = row[f"task_{self.benchmark.primary_metric}"], self._ranks.get(regime)
-        limits = None if ranks is None else ranks["tasks"]
-        return [
-            _interval_cell(scores[task], limits[task].get(model, ()) if limits else (), WHOLE)
-            for task in tasks
-        ]
+        if ranks is None or model not in ranks[MACRO]:
+            return [_interval_cell(scores[task], (), WHOLE) for task in tasks]
+        limits = ranks["tasks"]
+        return [_interval_cell(scores[task], limits[task][model], WHOLE) for task in tasks]
 
     @functools.cached_property
     def records(self) -> dict[str, list[Path]]:
