@@ -31,6 +31,7 @@ from geneb_ci.board.site import pages
 from geneb_ci.check.reuse import Store
 from geneb_ci.common.config import Layout, benchmark_of, find_layout
 from geneb_ci.common.files import seal
+from geneb_ci.submission.document import read_document
 from tests.bench.bench_scale import changed
 from tests.bench.many_rows import write_rows
 from tests.check.test_reuse import damaged, repository
@@ -328,6 +329,26 @@ def test_processes_make_what_one_makes(tmp_path, monkeypatch):
     monkeypatch.setattr(kept, "jobs_for", lambda _: 2)
     killed = [*wanted[:200], (200, made_here), *wanted[201:]]
     assert Parts(Store(tmp_path / "other")).taken(killed, bytes) == expected
+
+
+def test_what_checks_a_file_makes_its_row(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
+    folder = tmp_path / "rows"
+    write_rows(folder, 2)
+    read: list[str] = []
+
+    def counted(path: Path) -> Any:
+        read.append(path.name)
+        return read_document(path)
+
+    monkeypatch.setattr("geneb_ci.board.parts.read_document", counted)
+    expected = build(folder, cache=False, jobs=1).files
+    assert read == ["model-00000.json", "model-00001.json"]
+    read.clear()
+    assert dict(build(folder, jobs=1, out=tmp_path / "out").files) == dict(expected)
+    assert dict(build(folder, jobs=1).files) == dict(expected)
+    assert read == []
 
 
 def test_boards_follow_the_changes_of_their_rows(tmp_path, monkeypatch):
