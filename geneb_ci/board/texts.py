@@ -207,9 +207,11 @@ class _Output:
 
     def end(self) -> bytes:
         """Return the index of the text: that of the former file where nothing was written."""
-        if self._stream is None and (self._start, self._end) == (0, self._former.size):
+        is_same = (self._start, self._end) == (0, self._former.size)
+        if self._stream is None and is_same and self._former.index:
             return self._former.index
         self._copy()
+        self._write(b"")
         if self._stream is not None:
             self._stream.flush()
             os.fsync(self._stream.fileno())
