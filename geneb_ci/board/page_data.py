@@ -2,7 +2,6 @@
 
 import array
 import functools
-import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -11,7 +10,7 @@ from geneb_ci.board.columns import COLUMNS, Entry, facts_of, page_columns
 from geneb_ci.board.parts import RowPart
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, RECOMMENDATIONS, TASKS
 from geneb_ci.board.site.inputs import slugs
-from geneb_ci.board.texts import Chunk, Piece, Text, Texts, piece
+from geneb_ci.board.texts import Chunk, Text, Texts, piece, script, script_of
 from geneb_ci.check.claims import claims_of, two_classes
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.files import json_text, object_text
@@ -165,29 +164,6 @@ def history_script(ledger: Mapping[str, Any] | None) -> bytes:
     return script("history", None if ledger is None else ledger["events"])
 
 
-def script(name: str, value: object) -> bytes:
-    """Return a script that holds a value; ASCII, and a text for JSON.parse, so nothing in it runs.
-
-    Parsing a text is also faster than reading a literal, and `__proto__` is a key like any other.
-    """
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return _HEAD.format(name).encode() + json.dumps(text).encode() + _TAIL
-
-
-_HEAD, _TAIL = '(globalThis.geneb??={{}})["{}"]=JSON.parse(', b");\n"
-
-
-def _script(name: str, text: Iterable[Chunk]) -> Iterator[Chunk]:
-    """Yield a script that holds the value of a JSON text; pieces of it have digits and commas."""
-    yield _HEAD.format(name).encode() + b'"'
-    for chunk in text:
-        if isinstance(chunk, Piece):
-            yield chunk
-        else:
-            yield json.dumps(chunk.decode())[1:-1].encode()
-    yield b'"' + _TAIL
-
-
 def millionths(score: float) -> int:
     """Return a score as a whole number of millionths that rounds to the same three decimals."""
     near = round(score * SCORE_UNIT)
@@ -271,7 +247,7 @@ def _scores_text(
         "standings": _standings(diagnostics, regime, ids, benchmark),
         **_shared(diagnostics, regime, place, [*_MEANS, *benchmark.category_order]),
     }
-    return _script(f"scores{index}", [json_text(told_)])
+    return script_of(f"scores{index}", [json_text(told_)])
 
 
 def _tasks_text(
@@ -297,7 +273,7 @@ def _tasks_text(
         own = zip(tasks[benchmark.task_ids[0]], ends, strict=True)
         by_model = {model: array.array("d", one.tobytes()) for model, one in own}
         members.append(("intervals", _numbers_text(by_model, ids)))
-    return _script(f"tasks{index}", object_text(members))
+    return script_of(f"tasks{index}", object_text(members))
 
 
 def _numbers_text(rows: Mapping[str, "array.array[float]"], ids: Sequence[str]) -> Iterator[Chunk]:

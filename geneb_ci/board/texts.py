@@ -7,12 +7,13 @@ written with: what anybody changed, cut or exchanged is made again.
 import contextlib
 import errno
 import hashlib
+import json
 import os
 import secrets
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from geneb_ci.common.errors import unwritable
 from geneb_ci.common.files import MODE, in_processes, opened
@@ -20,9 +21,17 @@ from geneb_ci.common.files import MODE, in_processes, opened
 if TYPE_CHECKING:
     import io
 
-    from geneb_ci.board.parts import Parts
-
 KEY_BYTES = 16
+
+
+class Kept(Protocol):
+    """What keeps bytes by key from one build to the next, as `Parts` do."""
+
+    def kept(self, key: str) -> bytes | None:
+        """Return what is kept under a key."""
+
+    def keep(self, key: str, part: bytes) -> None:
+        """Keep bytes under a key."""
 
 
 class Piece(NamedTuple):
@@ -54,6 +63,29 @@ def joined(chunks: Iterable[Chunk]) -> bytes:
     return b"".join(one if isinstance(one, bytes) else one.text() for one in chunks)
 
 
+def script(name: str, value: object) -> bytes:
+    """Return a script that holds a value; ASCII, and a text for JSON.parse, so nothing in it runs.
+
+    Parsing a text is also faster than reading a literal, and `__proto__` is a key like any other.
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return _HEAD.format(name).encode() + json.dumps(text).encode() + _TAIL
+
+
+_HEAD, _TAIL = '(globalThis.geneb??={{}})["{}"]=JSON.parse(', b");\n"
+
+
+def script_of(name: str, text: Iterable[Chunk]) -> Iterator[Chunk]:
+    """Yield a script that holds the value of a JSON text; pieces of it have digits and commas."""
+    yield _HEAD.format(name).encode() + b'"'
+    for chunk in text:
+        if isinstance(chunk, Piece):
+            yield chunk
+        else:
+            yield json.dumps(chunk.decode())[1:-1].encode()
+    yield b'"' + _TAIL
+
+
 class Texts(Mapping[str, bytes]):
     """Files by name, each made whole when it is asked for, or written piece by piece."""
 
@@ -83,7 +115,7 @@ class Texts(Mapping[str, bytes]):
         return {**others, **self}
 
 
-def write_texts(folder: Path, texts: Texts, parts: "Parts", jobs: int) -> None:
+def write_texts(folder: Path, texts: Texts, parts: Kept, jobs: int) -> None:
     """Write files, all of them or none, by so many processes; `parts` keeps what they consist of.
 
     A file that consists of the same pieces is left as it is.
@@ -122,7 +154,7 @@ def _index_key(name: str, digest: bytes) -> str:
 class _Former:
     """A file that an earlier build wrote: where it has which piece, as far as that is known."""
 
-    def __init__(self, path: Path, parts: "Parts") -> None:
+    def __init__(self, path: Path, parts: Kept) -> None:
         """Open a file and compare its digest; what is none of ours has no piece."""
         self.index, self.size = b"", 0
         self.places: dict[bytes, tuple[int, int]] = {}
@@ -153,7 +185,7 @@ class _Former:
 
 
 class _Output:
-    """Writes a text; what lies in the former file one after the other is copied at once."""
+    """Writes a text; neighbouring pieces of the former file are copied together."""
 
     def __init__(self, former: _Former, path: Path) -> None:
         self._former, self._path = former, path
@@ -228,7 +260,7 @@ BLOCK_BYTES = 1 << 20
 """Copied at once."""
 
 
-def _written(path: Path, temporary: Path, text: Text, parts: "Parts") -> bytes:
+def _written(path: Path, temporary: Path, text: Text, parts: Kept) -> bytes:
     """Write a text to a temporary file, or nothing where the file has it; return its index."""
     with (
         contextlib.closing(_Former(path, parts)) as former,
