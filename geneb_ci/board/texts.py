@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 KEY_BYTES = 16
 
 
-class Kept(Protocol):
+class KeptPieces(Protocol):
     """What keeps bytes by key from one build to the next, as `Parts` do."""
 
     def kept(self, key: str) -> bytes | None:
@@ -115,7 +115,7 @@ class Texts(Mapping[str, bytes]):
         return {**others, **self}
 
 
-def write_texts(folder: Path, texts: Texts, parts: Kept, jobs: int) -> None:
+def write_texts(folder: Path, texts: Texts, parts: KeptPieces, jobs: int) -> None:
     """Write files, all of them or none, by so many processes; `parts` keeps what they consist of.
 
     A file that consists of the same pieces is left as it is.
@@ -154,7 +154,7 @@ def _index_key(name: str, digest: bytes) -> str:
 class _Former:
     """A file that an earlier build wrote: where it has which piece, as far as that is known."""
 
-    def __init__(self, path: Path, parts: Kept) -> None:
+    def __init__(self, path: Path, parts: KeptPieces) -> None:
         """Open a file and compare its digest; what is none of ours has no piece."""
         self.index, self.size = b"", 0
         self.places: dict[bytes, tuple[int, int]] = {}
@@ -260,7 +260,7 @@ BLOCK_BYTES = 1 << 20
 """Copied at once."""
 
 
-def _written(path: Path, temporary: Path, text: Text, parts: Kept) -> bytes:
+def _written(path: Path, temporary: Path, text: Text, parts: KeptPieces) -> bytes:
     """Write a text to a temporary file, or nothing where the file has it; return its index."""
     with (
         contextlib.closing(_Former(path, parts)) as former,
