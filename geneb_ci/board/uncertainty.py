@@ -1,7 +1,7 @@
 """How sure the board is: standard errors of every MCC, ranks with their ranges, who could be best.
 
     intervals(entries, benchmark).regimes["full"].macro["space"]
-    RankedScore(score=0.558, error=0.0041, low=0.55, high=0.566, rank=8, rank_low=6, ...)
+    {"score": 0.558, "error": 0.0041, "low": 0.55, "high": 0.566, "rank": 8, "rank_low": 6, ...}
 
 Scores are MCC. Variances of cells come from `variance`, what follows from them from `decisions`.
 The method, what it assumes and what it cannot know: docs/uncertainty.md.
@@ -22,35 +22,12 @@ from geneb_ci.board.rows import category_means, mean, ranked_regimes
 from geneb_ci.board.variance import Floats, cells_of
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.receipt.seen import SharedErrors, Triangle
-from geneb_ci.statistics.metrics import PackedNumbers, RowNumbers
+from geneb_ci.statistics.metrics import PackedNumbers, RowNumbers, Standings
 from geneb_ci.submission.models import Submission
 
 SUMMARIES = ("macro", "micro")
 SHARED_DIGITS = 6
 """Significant digits of a covariance, as published: every view decides by the same number."""
-
-
-class RankedScore(NamedTuple):
-    """One score of one model among the models it is ranked with."""
-
-    score: float
-    error: float
-    """Standard error."""
-    freedom: float | None
-    """Degrees of freedom of the error; None where no seed has a part in it."""
-    low: float
-    high: float
-    """95 % interval of the score, for the model alone."""
-    rank: int
-    """1 is best; equal scores share the better rank."""
-    rank_low: int
-    rank_high: int
-    """The rank lies between these: jointly for all models with 95 % confidence."""
-    could_be_best: bool
-    """Whether no model scores significantly higher."""
-
-
-ByModel = dict[str, RankedScore]
 
 
 class RowScores(NamedTuple):
@@ -97,17 +74,13 @@ class RegimeIntervals(NamedTuple):
     """All scores of one regime, each by model id, best first."""
 
     board: RegimeScores
-    macro: ByModel
-    micro: ByModel
-    categories: dict[str, ByModel]
+    macro: Standings
+    micro: Standings
+    categories: dict[str, Standings]
     tasks: dict[str, PackedNumbers]
     """Task to model to interval, models in the order of their ids."""
     is_drawn: bool
     """Whether training examples are drawn: then intervals may or may not cover other draws."""
-
-    def of(self, name: str) -> ByModel:
-        """Return the models by "macro", "micro" or a category."""
-        return {"macro": self.macro, "micro": self.micro}.get(name) or self.categories.get(name, {})
 
 
 class Intervals(NamedTuple):
@@ -348,27 +321,25 @@ def _summed(parts: Floats, benchmark: Benchmark, power: int = 2) -> list[float]:
     return [macro, math.fsum(told) / len(told) ** power, *by_category]
 
 
-def standings(board: RegimeScores, name: str) -> ByModel:
+def standings(board: RegimeScores, name: str) -> Standings:
     """Rank the models of a regime by one score, best first."""
-    scores = board.scores[name]
-    if not board.models:
-        return {}
+    scores, order = board.scores[name], board.best_first(name)
     stood, (low, high) = ranks(scores, board.critical), intervals_of(scores)
-    errors = np.sqrt(scores.variance)
-    return {
-        board.models[k]: RankedScore(
-            score=float(scores.values[k]),
-            error=float(errors[k]),
-            freedom=None if np.isinf(scores.freedom[k]) else float(scores.freedom[k]),
-            low=float(low[k]),
-            high=float(high[k]),
-            rank=int(stood.rank[k]),
-            rank_low=int(stood.low[k]),
-            rank_high=int(stood.high[k]),
-            could_be_best=bool(stood.low[k] == 1),
-        )
-        for k in board.best_first(name)
-    }
+    freedom = scores.freedom[order]
+    finite = freedom.astype(object)
+    finite[np.isinf(freedom)] = None
+    return Standings(
+        models=[board.models[k] for k in order],
+        score=scores.values[order].tolist(),
+        error=np.sqrt(scores.variance)[order].tolist(),
+        freedom=finite.tolist(),
+        low=low[order].tolist(),
+        high=high[order].tolist(),
+        rank=stood.rank[order].tolist(),
+        rank_low=stood.low[order].tolist(),
+        rank_high=stood.high[order].tolist(),
+        could_be_best=(stood.low[order] == 1).tolist(),
+    )
 
 
 def _limits(places: Mapping[str, int], scores: ScoreColumn) -> PackedNumbers:

@@ -1,9 +1,11 @@
 """MCC, accuracy and F1: reported, with their precision, and of a confusion matrix."""
 
+import functools
 import math
 import operator
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -290,6 +292,56 @@ class PackedNumbers(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._places)
+
+
+@dataclass(frozen=True, eq=False)
+class Standings(Mapping[str, dict[str, Any]]):
+    """How models stand by one score, best first: a list for each fact, with one value a model.
+
+    As a mapping it gives the facts of a model, made when they are asked for. What each fact is,
+    `board.diagnostics.shape.DiagnosedScore` says.
+    """
+
+    models: Sequence[str]
+    score: list[float]
+    error: list[float]
+    freedom: list[float | None]
+    low: list[float]
+    high: list[float]
+    rank: list[int]
+    rank_low: list[int]
+    rank_high: list[int]
+    could_be_best: list[bool]
+
+    @functools.cached_property
+    def columns(self) -> dict[str, list[Any]]:
+        """The lists by the name of the fact, in the order in which they are published."""
+        return {name: getattr(self, name) for name in STANDING}
+
+    @functools.cached_property
+    def places(self) -> dict[str, int]:
+        """Model id to its place in each list."""
+        return {model: place for place, model in enumerate(self.models)}
+
+    def plain(self) -> dict[str, dict[str, Any]]:
+        """Return the same as dicts."""
+        facts = zip(*self.columns.values(), strict=True)
+        told = (dict(zip(STANDING, one, strict=True)) for one in facts)
+        return dict(zip(self.models, told, strict=True))
+
+    def __getitem__(self, model: str) -> dict[str, Any]:
+        place = self.places[model]
+        return {name: column[place] for name, column in self.columns.items()}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.models)
+
+    def __len__(self) -> int:
+        return len(self.models)
+
+
+STANDING = tuple(Standings.__annotations__)[1:]
+"""The facts of a model in `Standings`."""
 
 
 class RowNumbers(NamedTuple):

@@ -14,10 +14,11 @@ from geneb_ci.board.decisions import CONFIDENCE, Floats, compared
 from geneb_ci.board.diagnostics import shape
 from geneb_ci.board.diagnostics.findings import SCOPES, figure_rows, figures_of, taus
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS, leaderboards, mean
-from geneb_ci.board.uncertainty import ByModel, Intervals, RegimeIntervals, RegimeScores
+from geneb_ci.board.uncertainty import Intervals, RegimeIntervals, RegimeScores
 from geneb_ci.board.variance import OVERLAP
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.types import Authorship
+from geneb_ci.statistics.metrics import Standings
 
 METRIC: Final = "MCC"
 DECIMALS = 4
@@ -241,13 +242,12 @@ def stability(frames: Frames) -> shape.Stability:
 
 def _winners(frames: Frames, regime: str) -> dict[str, shape.Winner]:
     stood = frames.intervals.regimes[regime].categories
-    return {name: _winner(models) for name, models in stood.items() if models}
+    return {name: _winner(one) for name, one in stood.items() if one}
 
 
-def _winner(models: ByModel) -> shape.Winner:
-    first = next(iter(models))
-    count = sum(standing.could_be_best for standing in models.values())
-    return shape.Winner(model=first, score=models[first].score, could_be_best=count)
+def _winner(stood: Standings) -> shape.Winner:
+    count = sum(stood.could_be_best)
+    return shape.Winner(model=stood.models[0], score=stood.score[0], could_be_best=count)
 
 
 def _pair(frames: Frames, before: str, after: str) -> shape.RegimePair:
@@ -278,7 +278,7 @@ def _changes(frames: Frames, before: str, after: str) -> list[shape.WinnerChange
         old, new = (frames.intervals.regimes[r].categories[name] for r in (before, after))
         if not old or not new:
             continue
-        first, second = next(iter(old)), next(iter(new))
+        first, second = old.models[0], new.models[0]
         if first != second:
             is_open = _could_be_best(old, second) or _could_be_best(new, first)
             change = shape.WinnerChange(
@@ -288,9 +288,9 @@ def _changes(frames: Frames, before: str, after: str) -> list[shape.WinnerChange
     return found
 
 
-def _could_be_best(models: ByModel, model: str) -> bool:
+def _could_be_best(stood: Standings, model: str) -> bool:
     """Whether a model could be best, or is not ranked at all: then nothing is known."""
-    return model not in models or models[model].could_be_best
+    return model not in stood.places or stood.could_be_best[stood.places[model]]
 
 
 def diagnostics(
@@ -364,9 +364,9 @@ def _ranks(found: RegimeIntervals) -> dict[str, Any]:
         shared=shared_of(found.board),
     )
     return typed.model_dump(mode="json") | {
-        "macro": _standings(found, "macro"),
-        "micro": _standings(found, "micro"),
-        "categories": {name: _standings(found, name) for name in found.categories},
+        "macro": found.macro,
+        "micro": found.micro,
+        "categories": found.categories,
         "tasks": found.tasks,
     }
 
@@ -384,8 +384,3 @@ def shared_of(board: RegimeScores) -> shape.Shared | None:
             for name, one in matrices.items()
         },
     )
-
-
-def _standings(found: RegimeIntervals, name: str) -> dict[str, dict[str, Any]]:
-    """Return what `shape.DiagnosedScore` describes, by model."""
-    return {model: one._asdict() for model, one in found.of(name).items()}
