@@ -13,10 +13,10 @@ import secrets
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from geneb_ci.common.errors import unwritable
-from geneb_ci.common.files import MODE, in_processes, opened
+from geneb_ci.common.files import MODE, in_processes, json_text, opened
 
 if TYPE_CHECKING:
     import io
@@ -61,6 +61,11 @@ def piece(known: bytes, make: Callable[[], bytes], before: bytes = b"") -> Piece
 def joined(chunks: Iterable[Chunk]) -> bytes:
     """Return a text whole."""
     return b"".join(one if isinstance(one, bytes) else one.text() for one in chunks)
+
+
+def number_texts(values: list[Any]) -> list[str]:
+    """Return the JSON text of each number, truth value or None of a list, which is made at once."""
+    return json_text(values)[1:-1].decode().split(",") if values else []
 
 
 def script(name: str, value: object) -> bytes:
