@@ -113,27 +113,37 @@ class Standing(NamedTuple):
     rank_high: int | None = None
 
 
-def score_cell(standing: Standing | None, ends: tuple[float, float] = (0.0, 1.0)) -> str:
+WHOLE = (0.0, 1.0)
+"""Ends of the scale of scores that are coloured alike on every page."""
+
+
+def score_cell(standing: Standing | None, ends: tuple[float, float] = WHOLE) -> str:
     """Return the cell of a score with its interval, coloured on a scale between two ends."""
     if standing is None:
         return '<td class="none">not ranked</td>'
     score, low, high, *_ = standing
-    interval = "" if low is None else f"<small>{low:.3f} to {high:.3f}</small>"
-    text = f"{score:.3f}{interval}"
-    if "-" in text:
-        interval = interval and f"<small>{score_text(low)} to {score_text(high)}</small>"
-        text = f"{score_text(score)}{interval}"
-    return f'<td class="heat {heat(score, ends)}">{text}</td>'
+    return _interval_cell(score, () if low is None else (low, high), ends)
+
+
+def _interval_cell(score: float, limits: Sequence[Any], ends: tuple[float, float]) -> str:
+    """Return the cell of a score and the limits of its interval; of the score alone without any.
+
+    Numbers are written as `score_text` writes them: in a cell, nothing else has a minus.
+    """
+    interval = "<small>{:.3f} to {:.3f}</small>".format(*limits) if limits else ""
+    text = f'<td class="heat {heat(score, ends)}">{score:.3f}{interval}</td>'
+    return text.replace("-0.000", "0.000").replace("-", MINUS) if "-" in text else text
 
 
 def heat(score: float, ends: tuple[float, float]) -> str:
     """Return the class of the colour of a score, on a scale from the lowest to the highest."""
     low, high = ends
     step = int((score - low) / (high - low) * HEAT_STEPS) if high > low else 0
-    return f"h{min(max(step, 0), HEAT_STEPS - 1)}"
+    return _HEAT[step] if 0 <= step < HEAT_STEPS else _HEAT[0 if step < 0 else -1]
 
 
 HEAT_STEPS = 16
+_HEAT = tuple(f"h{step}" for step in range(HEAT_STEPS))
 MACRO, MICRO = "macro", "micro"
 
 
@@ -176,6 +186,11 @@ class Site:
     @functools.cached_property
     def name_cells(self) -> dict[tuple[str, str], Markup]:
         """Model and root of a page to the cell that names the model, as they are made."""
+        return {}
+
+    @functools.cached_property
+    def task_heads(self) -> dict[tuple[str, str], str]:
+        """Task and root of a page to the head of the task's row, as they are made."""
         return {}
 
     @functools.cached_property
@@ -243,16 +258,22 @@ class Site:
                 found += [one["rank_low"], one["rank_high"]]
         return found
 
-    def task_cells(self, model: str, task: str) -> Markup:
-        """Return the cells of a task in every regime: score and interval by the primary metric."""
-        metric = f"task_{self.benchmark.primary_metric}"
-        cells = []
-        for regime in self.benchmark.regimes:
-            row = self._task_rows[regime].get(model)
-            ranks = self._ranks.get(regime)
-            limits = () if row is None or ranks is None else ranks["tasks"][task].get(model, ())
-            cells.append(score_cell(None if row is None else Standing(row[metric][task], *limits)))
-        return Markup("".join(cells))  # noqa: S704 (numbers alone)
+    def task_cells(self, model: str, tasks: Iterable[str]) -> list[Markup]:
+        """Return the cells of each task in every regime: score, interval by the primary metric."""
+        names = list(tasks)
+        columns = [self._task_column(model, names, regime) for regime in self.benchmark.regimes]
+        cells = map("".join, zip(*columns, strict=True))
+        return [Markup(one) for one in cells]  # noqa: S704 (numbers alone)
+
+    def _task_column(self, model: str, tasks: Sequence[str], regime: str) -> list[str]:
+        row = self._task_rows[regime].get(model)
+        if row is None:
+            return [score_cell(None)] * len(tasks)
+        scores, ranks = row[f"task_{self.benchmark.primary_metric}"], self._ranks.get(regime)
+        if ranks is None or model not in ranks[MACRO]:
+            return [_interval_cell(scores[task], (), WHOLE) for task in tasks]
+        limits = ranks["tasks"]
+        return [_interval_cell(scores[task], limits[task][model], WHOLE) for task in tasks]
 
     @functools.cached_property
     def records(self) -> dict[str, list[Path]]:

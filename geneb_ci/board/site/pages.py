@@ -178,8 +178,8 @@ def model_page(entry: Entry, site: Site) -> Page:
             for column, text, href in columns
         ],
         tasks=[
-            (category, [(t, site.task_cells(model, t.id)) for t in _tasks(category, site)])
-            for category in site.benchmark.category_order
+            (category, names, site.task_cells(model, names))
+            for category, names in site.benchmark.categories.items()
         ],
         snippet=snippet_of(known),
         install=install_of(site.layout.repository),
@@ -225,7 +225,7 @@ def task_page(task: Task, facts: TaskFacts, site: Site) -> Page:
         task=task,
         facts=facts,
         links=[data_link(site.benchmark, task.id), *facts.links, *benchmark_links(site.benchmark)],
-        rows=[(m, site.task_cells(m, task.id)) for m in site.best_in(task.id, LISTED_MAX)],
+        rows=[(m, *site.task_cells(m, [task.id])) for m in site.best_in(task.id, LISTED_MAX)],
         left_out=max(0, len(site.names) - LISTED_MAX),
     )
 

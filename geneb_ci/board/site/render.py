@@ -173,6 +173,7 @@ def _environment() -> jinja2.Environment:
         "licence": LICENCE,
         "data_page": lambda benchmark: benchmark_links(benchmark)[1].address,
         "name_cell": name_cell,
+        "task_rows": task_rows,
         "ranked_cells": ranked_cells,
         "plain_cells": plain_cells,
         "scores_path": scores_path,
@@ -211,6 +212,24 @@ def _name_cell(model: str, root: str, site: Site) -> Markup:
         f'<th scope="row" class="name"><a href="{root}models/{escape(model)}.html">'
         f"<bdi>{name}</bdi></a>{marked}</th>"
     )
+
+
+def task_rows(tasks: Sequence[str], cells: Sequence[Markup], root: str, site: Site) -> Markup:
+    """Return the rows of tasks, each with a link to its page, and their cells."""
+    heads = (_task_head(task, root, site) for task in tasks)
+    rows = [f"<tr>{head}{own}</tr>" for head, own in zip(heads, cells, strict=True)]
+    return Markup("\n".join(rows))  # noqa: S704 (escaped below)
+
+
+def _task_head(task: str, root: str, site: Site) -> str:
+    found = site.task_heads.get((task, root))
+    if found is None:
+        name, label = (
+            escape(str(writable(one))) for one in (task, site.benchmark.by_id[task].label)
+        )
+        found = f'<th scope="row"><a href="{root}tasks/{name}.html">{label}</a></th>'
+        site.task_heads[task, root] = found
+    return found
 
 
 def ranked_cells(standings: Sequence[Standing | None], ends: tuple[float, float]) -> Markup:
