@@ -97,7 +97,7 @@ def stretched(constant: float, freedom: Floats | np.float64) -> Floats:
     same: up to 5 % too wide with 4 degrees of freedom, at most 1.5 % off from 8 on.
     """
     if (freedom >= DRAWS_MAX).all():
-        return np.full(np.shape(freedom), constant)
+        return np.broadcast_to(constant, np.shape(freedom))
     finite = np.minimum(freedom, DRAWS_MAX)
     growth = (finite - 1.5) / ((finite - 1) * (finite - 1))
     wide = np.sqrt(finite * np.expm1(constant * constant * growth))
@@ -127,8 +127,8 @@ def _pair_errors(scores: ScoreColumn, first: Places, second: Places) -> tuple[Fl
     total = one + other
     if scores.shared is not None:
         total = np.maximum(total - 2 * scores.shared[first, second], 0.0)
-    if _has_no_seeds(scores):
-        return np.sqrt(total), np.full(total.shape, np.inf)
+    if np.isinf(scores.freedom).all():
+        return np.sqrt(total), np.broadcast_to(np.inf, total.shape)
     freedoms = scores.freedom[first], scores.freedom[second]
     uncertain = one * one / freedoms[0]
     uncertain = uncertain + other * other / freedoms[1]
@@ -145,17 +145,8 @@ def better(scores: ScoreColumn, c: float) -> Bools:
 
 def _better(scores: ScoreColumn, first: Places, second: Places, c: float) -> Bools:
     """Return whether the first scores significantly higher, for places of any such shapes."""
-    differences = scores.values[first] - scores.values[second]
-    if scores.shared is None and _has_no_seeds(scores):
-        return np.asarray(
-            differences > c * np.sqrt(scores.variance[first] + scores.variance[second])
-        )
     errors, freedom = _pair_errors(scores, first, second)
-    return np.asarray(differences > stretched(c, freedom) * errors)
-
-
-def _has_no_seeds(scores: ScoreColumn) -> bool:
-    return bool(np.isinf(scores.freedom).all())
+    return np.asarray(scores.values[first] - scores.values[second] > stretched(c, freedom) * errors)
 
 
 class RankRanges(NamedTuple):
@@ -181,8 +172,7 @@ def ranks(scores: ScoreColumn, c: float) -> RankRanges:
 PAIRS_AT_ONCE = 1_000_000
 """Pairs that are in memory together: 8 MB an array."""
 GROUPED_MIN, GROUP, GROUPS = 200, 128, 20
-"""Models from which pairs are counted by groups of nearly one variance, the fewest models in a
-group, and the most groups."""
+"""Models from which they are counted by groups of one variance, fewest in a group, most groups."""
 FREEDOM_MIN = 4.0
 """Degrees of freedom from which a stretched constant falls when they grow."""
 SLACK = 1e-12
