@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from geneb_ci.board.columns import Entry
-from geneb_ci.board.decisions import ScoreColumn, critical, intervals_of, ranks, rounded_up
+from geneb_ci.board.decisions import Places, ScoreColumn, critical, intervals_of, ranks, rounded_up
 from geneb_ci.board.parts import RowPart
 from geneb_ci.board.rows import category_means, mean, ranked_regimes
 from geneb_ci.board.variance import Floats, cells_of
@@ -63,11 +63,17 @@ class RegimeScores(NamedTuple):
 
     def best_first(self, name: str) -> list[int]:
         """Return the places of the models by one score; the smaller of equals first, then by id."""
-        by_id = sorted(range(len(self.models)), key=self.models.__getitem__)
-        params = np.array(self.params, dtype=float)[by_id]
+        by_id, params = _by_id(self.models, self.params)
         order = np.lexsort((params, -self.scores[name].values[by_id]))
-        found: list[int] = np.array(by_id, dtype=int)[order].tolist()
+        found: list[int] = by_id[order].tolist()
         return found
+
+
+@functools.lru_cache(maxsize=4)
+def _by_id(models: tuple[str, ...], params: tuple[int, ...]) -> tuple[Places, Floats]:
+    """Return the places of models by id, and their parameters in that order."""
+    places = np.array(sorted(range(len(models)), key=models.__getitem__), dtype=np.intp)
+    return places, np.array(params, dtype=float)[places]
 
 
 class RegimeIntervals(NamedTuple):
@@ -127,31 +133,36 @@ def regime_scores(
     regime: str,
     benchmark: Benchmark,
     noted: SharedErrors | None = None,
-    scored: Callable[[list[Submission], str, Benchmark], list[RowScores]] | None = None,
+    packed: Callable[[Submission, str, Benchmark], bytes] | None = None,
 ) -> RegimeScores:
     """Return what decisions in a regime are made from: the rows that have every task of it.
 
-    `noted` is what errors of rows with published predictions share, `scored` gives the scores of
-    rows where that is not `row_scores`.
+    `noted` is what errors of rows with published predictions share, `packed` gives the
+    scores of a row as bytes where that is not `_packed`.
     Raises BadConfiguration when the benchmark does not know the size of a task's test split.
     """
     ranked = [row for row in rows if regime in ranked_regimes(row, benchmark)]
     ranked.sort(key=lambda row: (row.model_id.lower(), row.model_id))
-    found = (scored or _all_scores)(ranked, regime, benchmark)
+    names, tasks = names_of(benchmark), benchmark.task_ids
+    raw = b"".join((packed or _packed)(row, regime, benchmark) for row in ranked)
+    whole = np.frombuffer(raw, dtype=float).reshape(len(ranked), _width(benchmark)).T.copy()
+    by_name, (has_seeds,), by_task = np.split(whole, [3 * len(names), 3 * len(names) + 1])
     places = noted.places(ranked) if noted is not None else [None] * len(ranked)
     triangles = noted.regimes.get(regime, {}) if noted is not None else {}
     return RegimeScores(
         models=tuple(row.model_id for row in ranked),
         params=tuple(row.meta.params for row in ranked),
         scores={
-            name: with_shared(_column(found, k), triangles.get(name, []), places)
-            for k, name in enumerate(names_of(benchmark))
+            name: with_shared(
+                ScoreColumn(*by_name[k :: len(names)]), triangles.get(name, []), places
+            )
+            for k, name in enumerate(names)
         },
-        tasks=_tasks(found, benchmark),
+        tasks={task: ScoreColumn(*by_task[k :: len(tasks)]) for k, task in enumerate(tasks)},
         rounded=rounded_up(len(ranked)),
         critical=critical(rounded_up(len(ranked))),
         draws_covered=tuple(
-            row.model_id for row, one in zip(ranked, found, strict=True) if one.has_seeds
+            row.model_id for row, has in zip(ranked, has_seeds, strict=True) if has
         ),
     )
 
@@ -159,11 +170,6 @@ def regime_scores(
 def names_of(benchmark: Benchmark) -> tuple[str, ...]:
     """Name the scores of a regime: macro, micro, categories."""
     return (*SUMMARIES, *benchmark.category_order)
-
-
-def _column(found: Sequence[RowScores], k: int) -> ScoreColumn:
-    values = [(one.values[k], one.variance[k], one.freedom[k]) for one in found]
-    return ScoreColumn(*np.array(values, dtype=float).reshape(-1, 3).T)
 
 
 def with_shared(
@@ -187,18 +193,6 @@ def with_shared(
             like = max(-1.0, min(1.0, triangle[high][low] / spread)) if spread > 0 else 0.0
             shared[i, j] = shared[j, i] = float(f"{like * size[i] * size[j]:.{SHARED_DIGITS}g}")
     return scores._replace(shared=shared)
-
-
-def _tasks(found: Sequence[RowScores], benchmark: Benchmark) -> dict[str, ScoreColumn]:
-    """Return the scores of each task: columns of what each row has."""
-    if not found:
-        empty = np.zeros(0)
-        return dict.fromkeys(benchmark.task_ids, ScoreColumn(empty, empty, empty))
-    stacked = [np.array(part) for part in zip(*(one.tasks[:3] for one in found), strict=True)]
-    return {
-        task: ScoreColumn(*(part[:, k] for part in stacked))
-        for k, task in enumerate(benchmark.task_ids)
-    }
 
 
 def row_scores(submission: Submission, regime: str, benchmark: Benchmark) -> RowScores:
@@ -233,27 +227,17 @@ def row_scores(submission: Submission, regime: str, benchmark: Benchmark) -> Row
     )
 
 
-def _all_scores(rows: list[Submission], regime: str, benchmark: Benchmark) -> list[RowScores]:
-    return [row_scores(row, regime, benchmark) for row in rows]
-
-
 def _kept_scores(
     numbers: Mapping[int, RowNumbers | None],
-    rows: list[Submission],
+    submission: Submission,
     regime: str,
     benchmark: Benchmark,
-) -> list[RowScores]:
-    """Return what `row_scores` gives for each row, from its numbers if they have that."""
-    names, found = names_of(benchmark), []
-    for row in rows:
-        own = numbers[id(row)]
-        is_kept = own is not None and regime in own.errors
-        found.append(
-            _unpacked(own.errors[regime], names)
-            if own is not None and is_kept
-            else row_scores(row, regime, benchmark)
-        )
-    return found
+) -> bytes:
+    """Return what `_packed` gives of a row, from its numbers if they have that."""
+    own = numbers[id(submission)]
+    if own is not None and regime in own.errors:
+        return own.errors[regime]
+    return _packed(submission, regime, benchmark)
 
 
 def row_errors(submission: Submission, benchmark: Benchmark) -> dict[str, bytes]:
@@ -268,10 +252,15 @@ def _packed(submission: Submission, regime: str, benchmark: Benchmark) -> bytes:
     return np.concatenate([told, *one.tasks[:3]]).tobytes()
 
 
+def _width(benchmark: Benchmark) -> int:
+    """Return how many numbers `_packed` writes: of scores, whether there are seeds, of tasks."""
+    return 3 * len(names_of(benchmark)) + 1 + 3 * len(benchmark.tasks)
+
+
 def _is_packed(raw: bytes, benchmark: Benchmark) -> bool:
     """Whether bytes have as many scores, variances and degrees of freedom as `_packed` writes."""
     names, tasks = len(names_of(benchmark)), len(benchmark.tasks)
-    if len(raw) != 8 * (3 * names + 1 + 3 * tasks):
+    if len(raw) != 8 * _width(benchmark):
         return False
     told, by_task = np.split(np.frombuffer(raw, dtype=float), [3 * names + 1])
     parts = [*told[:-1].reshape(3, names), *by_task.reshape(3, tasks)]
@@ -290,14 +279,6 @@ def _are_errors(kept: Mapping[str, bytes], benchmark: Benchmark) -> bool:
 
 
 ROW_ERRORS = RowPart(row_errors, _are_errors)
-
-
-def _unpacked(raw: bytes, names: tuple[str, ...]) -> RowScores:
-    told, tasks = np.split(np.frombuffer(raw, dtype=float), [3 * len(names) + 1])
-    values, variance, freedom = (tuple(part) for part in told[:-1].reshape(3, -1).tolist())
-    return RowScores(
-        names, values, variance, freedom, ScoreColumn(*tasks.reshape(3, -1)), bool(told[-1])
-    )
 
 
 def _of_error(variance: float) -> float:

@@ -266,32 +266,36 @@ def _mean_f1(terms: Sequence[float | None]) -> float:
 class PackedNumbers(Mapping[str, Any]):
     """A mapping of names to numbers that are kept in an array: 8 bytes each, and not 150."""
 
-    __slots__ = ("_places", "numbers", "width")
+    __slots__ = ("numbers", "places", "width")
 
     def __init__(
         self, places: Mapping[str, int], numbers: "array.array[float]", width: int = 1
     ) -> None:
         """Take `width` numbers a name, in the order of the places, which begin with 0."""
-        self._places, self.numbers, self.width = places, numbers, width
+        self.places, self.numbers, self.width = places, numbers, width
 
     def plain(self) -> dict[str, Any]:
         """Return the same as a dict: a number a name, or a tuple of several."""
         if self.width == 1:
-            return dict(zip(self._places, self.numbers, strict=True))
+            return dict(zip(self.places, self.numbers, strict=True))
         groups = zip(*[iter(self.numbers)] * self.width, strict=True)
-        return dict(zip(self._places, groups, strict=True))
+        return dict(zip(self.places, groups, strict=True))
+
+    def is_like(self, other: Mapping[str, Any]) -> bool:
+        """Whether another has the same names in the same places, known without comparing them."""
+        return isinstance(other, PackedNumbers) and self.places is other.places
 
     def __getitem__(self, name: str) -> Any:
-        place = self._places[name]
+        place = self.places[name]
         if self.width == 1:
             return self.numbers[place]
         return tuple(self.numbers[place * self.width : (place + 1) * self.width])
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
+        return iter(self.places)
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self.places)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,13 +12,14 @@ from geneb_ci.board.advice import MARGIN
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.decisions import CONFIDENCE, Floats, compared
 from geneb_ci.board.diagnostics import shape
-from geneb_ci.board.diagnostics.findings import SCOPES, figure_rows, figures_of, taus
+from geneb_ci.board.diagnostics.findings import SCOPES, figures_of, scoped_rows
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS, leaderboards, mean
 from geneb_ci.board.uncertainty import Intervals, RegimeIntervals, RegimeScores
 from geneb_ci.board.variance import OVERLAP
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.types import Authorship
 from geneb_ci.statistics.metrics import Standings
+from geneb_ci.statistics.paired import taus
 
 METRIC: Final = "MCC"
 DECIMALS = 4
@@ -111,12 +112,15 @@ def size(frames: Frames) -> dict[str, shape.Size]:
 def _sized(frames: Frames, table: RankedModels) -> list[shape.ParetoModel]:
     """Return params and macro of the ranked models, smallest first, the better one of equals."""
     macro = table.columns["macro"].tolist()
-    found = [
-        shape.ParetoModel(model=one.model, params=one.params, macro=macro[table.places[one.model]])
-        for one in frames.models
+    told = [
+        (one.params, -macro[table.places[one.model]], number)
+        for number, one in enumerate(frames.models)
         if one.model in table.places
     ]
-    return sorted(found, key=lambda one: (one.params, -one.macro))
+    return [
+        shape.ParetoModel(model=frames.models[number].model, params=params, macro=-less)
+        for params, less, number in sorted(told)
+    ]
 
 
 def pareto(ordered: list[shape.ParetoModel]) -> list[shape.ParetoModel]:
@@ -324,8 +328,8 @@ def diagnostics(
         pairs=pairs(frames),
         findings=[
             figure
-            for scope in SCOPES
-            for figure in figures_of(figure_rows(values, scope), benchmark.regimes, scope)
+            for scope, chosen in scoped_rows(values, SCOPES).items()
+            for figure in figures_of(chosen, benchmark.regimes, scope)
         ],
     ).model_dump(mode="json")
     return whole | {"ranks": {name: _ranks(found) for name, found in intervals.regimes.items()}}
