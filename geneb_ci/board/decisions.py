@@ -129,9 +129,7 @@ def _pair_errors(scores: ScoreColumn, first: Places, second: Places) -> tuple[Fl
         total = np.maximum(total - 2 * scores.shared[first, second], 0.0)
     if np.isinf(scores.freedom).all():
         return np.sqrt(total), np.broadcast_to(np.inf, total.shape)
-    freedoms = scores.freedom[first], scores.freedom[second]
-    uncertain = one * one / freedoms[0]
-    uncertain = uncertain + other * other / freedoms[1]
+    uncertain = one * one / scores.freedom[first] + other * other / scores.freedom[second]
     known = uncertain > 0
     freedom = np.where(known, total * total / np.where(known, uncertain, 1.0), np.inf)
     return np.sqrt(total), freedom
@@ -150,7 +148,7 @@ def _better(scores: ScoreColumn, first: Places, second: Places, c: float) -> Boo
 
 
 class RankRanges(NamedTuple):
-    """RankRanges of all models by one score; arrays of one value a model."""
+    """Ranks of all models by one score, with their ranges; arrays of one value a model."""
 
     rank: Places
     """1 is best; equal scores share the better rank."""
@@ -171,8 +169,9 @@ def ranks(scores: ScoreColumn, c: float) -> RankRanges:
 
 PAIRS_AT_ONCE = 1_000_000
 """Pairs that are in memory together: 8 MB an array."""
-GROUPED_MIN, GROUP, GROUPS = 200, 128, 20
-"""Models from which they are counted by groups of one variance, fewest in a group, most groups."""
+GROUPED_MIN, GROUP, GROUPS, FEW = 200, 128, 20, 8
+"""Models from which pairs are counted by groups of nearly one variance, fewest models in a group,
+most groups, and the models that are first compared with all others."""
 FREEDOM_MIN = 4.0
 """Degrees of freedom from which a stretched constant falls when they grow."""
 SLACK = 1e-12
@@ -210,8 +209,7 @@ def beaten(scores: ScoreColumn, c: float) -> tuple[Places, Places]:
         sure = np.searchsorted(own, scores.values - far, side="left")
         unsure = np.maximum(np.searchsorted(own, scores.values - near, side="right"), sure)
         below += sure
-        ends = np.bincount(sure, minlength=len(group) + 1)
-        above[group] += count - np.cumsum(ends)[:-1]
+        above[group] += count - np.cumsum(np.bincount(sure, minlength=len(group) + 1))[:-1]
         open_ = unsure - sure
         first = np.repeat(np.arange(count), open_)
         within = np.arange(len(first)) - np.repeat(np.cumsum(open_) - open_, open_)
@@ -228,14 +226,14 @@ def could_be_best(scores: ScoreColumn, among: Places, c: float) -> Places:
     if not len(among):
         return among
     # Only a model near the top can be without one above: all others need not be compared.
-    errors = np.sqrt(scores.variance[among])
-    first = among[np.argmax(scores.values[among])]
+    errors, highest = np.sqrt(scores.variance[among]), among[np.argsort(-scores.values[among])]
+    first = highest[0]
     reach = stretched(c, np.minimum(scores.freedom[among], scores.freedom[first]))
     near = scores.values[among] + reach * (errors + math.sqrt(scores.variance[first]))
     contenders = among[near >= scores.values[first]]
     # Most are beaten by one of the highest, and none by a model that is too near the lowest left.
-    highest = among[np.argsort(-scores.values[among], kind="stable")[:GROUP]]
-    contenders = contenders[~_better(scores, highest[:, None], contenders, c).any(axis=0)]
+    for ahead in (highest[:FEW], highest[:GROUP]):
+        contenders = contenders[~_better(scores, ahead[:, None], contenders, c).any(axis=0)]
     ahead = among
     if scores.shared is None:
         least = scores.values[contenders].min(initial=1.0) + c * errors

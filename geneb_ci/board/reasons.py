@@ -67,10 +67,8 @@ _EVIDENCE = {
 def reasons_of(advice: Advice, known: AdviceFacts, places: "Places") -> list[str]:
     """Return why a model is recommended; ids of models are all of a contributor's text in it.
 
-    Ids of models stand in backticks, those of rules and published defects in brackets: the page
-    writes them as links, a terminal as they are (`unmarked`).
-
-    `places` are the models that meet the need, best first.
+    They stand in backticks, ids of rules and published defects in brackets: the page writes them
+    as links, a terminal as they are (`unmarked`). `places`: models that meet the need, best first.
     """
     best = advice.best
     if best is None:

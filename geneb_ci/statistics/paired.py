@@ -1,4 +1,4 @@
-"""Two models on the same test sequences: differences with the errors of pairs; and Kendall's tau.
+"""Two models on the same test sequences: differences with the errors of pairs.
 
 Where the predictions of both are known, the covariance of their scores is computed in place of
 being left out, which narrows a difference. Within each class the rows are taken as drawn
@@ -201,60 +201,3 @@ def _covariance(one: Reals, other: Reals, within: list[npt.NDArray[np.int64]]) -
         for rows in within
         if len(rows)
     )
-
-
-def taus(columns: Sequence[Reals]) -> Reals:
-    """Return Kendall's tau-b of each of K columns of M scores with each other: (K, K).
-
-    NaN where it is not defined: fewer than two models, or all of a column equal. The counts of
-    pairs are whole numbers, so the result does not depend on their order or on the machine.
-    """
-    models = len(columns[0])
-    ranks = np.array([np.unique(column, return_inverse=True)[1].reshape(-1) for column in columns])
-    tied = np.array([_tied_pairs(np.sort(one)) for one in ranks])
-    agree = np.diag(models * (models - 1) // 2 - tied).astype(float)
-    for k, base in enumerate(ranks[:-1]):
-        # After Knight (1966): of the pairs that differ in both columns, those that one orders
-        # against the other are its inversions where the rows stand in the order of the other.
-        others = slice(k + 1, None)
-        ordered = np.sort(base * np.intp(models) + ranks[others], axis=1)
-        both = np.array([_tied_pairs(one) for one in ordered])
-        differing = models * (models - 1) // 2 - tied[k] - tied[others] + both
-        agree[k, others] = agree[others, k] = differing - 2 * _inversions(ordered % max(models, 1))
-    untied = np.sqrt(np.diag(agree))
-    defined_ = (untied[:, None] > 0) & (untied[None, :] > 0)
-    one, other = (np.where(defined_, side, 1.0) for side in (untied[:, None], untied[None, :]))
-    return np.where(defined_, np.clip(agree / one / other, -1.0, 1.0), np.nan)
-
-
-def _tied_pairs(ordered: Codes) -> int:
-    """Return how many pairs of sorted values are equal."""
-    last = np.flatnonzero(np.diff(ordered, append=-1))
-    counts = np.diff(last, prepend=-1)
-    return int((counts * (counts - 1) // 2).sum())
-
-
-COMPARED = 16
-"""Neighbours of which each pair is compared: more are sorted in less time."""
-
-
-def _inversions(columns: Codes) -> Codes:
-    """Return how many pairs of each of K columns (K, M) fall, by sorting ever wider blocks."""
-    width, (count, length) = COMPARED, columns.shape
-    size = max(COMPARED, 1 << max(0, length - 1).bit_length())
-    blocks = np.full((count, size), columns.max(initial=0), dtype=np.int32)
-    blocks[:, :length] = columns
-    found = np.zeros(count, dtype=np.intp)
-    near = np.ascontiguousarray(np.moveaxis(blocks.reshape(count, -1, width), 2, 0))
-    for apart in range(1, width):
-        found += np.count_nonzero(near[:-apart] > near[apart:], axis=(0, 2))
-    blocks = np.sort(blocks.reshape(count, -1, width), axis=2)
-    while width < size:
-        blocks = blocks.reshape(count, -1, 2 * width)
-        order = np.argsort(blocks, axis=2, kind="stable")
-        # Where those of the right half come to stand says how many of the left one they pass.
-        stood = np.where(order >= width, np.arange(2 * width), 0).sum(axis=(1, 2))
-        found += blocks.shape[1] * (width * width + width * (width - 1) // 2) - stood
-        blocks = np.take_along_axis(blocks, order, axis=2)
-        width *= 2
-    return found

@@ -14,12 +14,11 @@ from geneb_ci.board.decisions import CONFIDENCE, Floats, compared
 from geneb_ci.board.diagnostics import shape
 from geneb_ci.board.diagnostics.findings import SCOPES, figures_of, scoped_rows
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS, leaderboards, mean
-from geneb_ci.board.uncertainty import Intervals, RegimeIntervals, RegimeScores
+from geneb_ci.board.uncertainty import Intervals, RegimeIntervals, RegimeScores, taus
 from geneb_ci.board.variance import OVERLAP
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.types import Authorship
 from geneb_ci.statistics.metrics import Standings
-from geneb_ci.statistics.paired import taus
 
 METRIC: Final = "MCC"
 DECIMALS = 4
@@ -52,22 +51,18 @@ def frames_of(
     entries: Iterable[Entry],
     benchmark: Benchmark,
     intervals: Intervals,
-    categories: Mapping[str, Any],
 ) -> Frames:
-    """Put a board into tables; intervals and leaderboard.json are those of the same entries."""
+    """Put a board into tables; intervals are those of the same entries."""
     ordered = sorted(entries, key=lambda e: (e.submission.model_id.lower(), e.submission.model_id))
-    scores = {regime: _scores(rows, benchmark) for regime, rows in categories["data"].items()}
+    scores = {regime: _scores(found.board) for regime, found in intervals.regimes.items()}
     models = [_model(entry, scores) for entry in ordered]
     attributes = {entry.submission.model_id: entry.attributes for entry in ordered}
     return Frames(benchmark, models, scores, intervals, attributes)
 
 
-def _scores(rows: list[dict[str, Any]], benchmark: Benchmark) -> RankedModels:
-    told = {name: [row[f"{name}_{METRIC}"] for row in rows] for name in ("macro", "micro")}
-    for name in benchmark.category_order:
-        told[name] = [row[f"cat_{METRIC}"][name] for row in rows]
-    places = {row["model"]: place for place, row in enumerate(rows)}
-    return RankedModels(places, {name: np.array(one, dtype=float) for name, one in told.items()})
+def _scores(board: RegimeScores) -> RankedModels:
+    places = {model: place for place, model in enumerate(board.models)}
+    return RankedModels(places, {name: one.values for name, one in board.scores.items()})
 
 
 def _model(entry: Entry, scores: Mapping[str, RankedModels]) -> shape.ModelFacts:
@@ -109,26 +104,26 @@ def size(frames: Frames) -> dict[str, shape.Size]:
     }
 
 
-def _sized(frames: Frames, table: RankedModels) -> list[shape.ParetoModel]:
-    """Return params and macro of the ranked models, smallest first, the better one of equals."""
+def _sized(frames: Frames, table: RankedModels) -> Iterator[tuple[str, int, float]]:
+    """Yield the ranked models with params and macro, smallest first, the better one of equals."""
     macro = table.columns["macro"].tolist()
     told = [
         (one.params, -macro[table.places[one.model]], number)
         for number, one in enumerate(frames.models)
         if one.model in table.places
     ]
-    return [
-        shape.ParetoModel(model=frames.models[number].model, params=params, macro=-less)
-        for params, less, number in sorted(told)
-    ]
+    return ((frames.models[number].model, params, -less) for params, less, number in sorted(told))
 
 
-def pareto(ordered: list[shape.ParetoModel]) -> list[shape.ParetoModel]:
-    """Return each model that is better than all that are no larger; the smallest come first."""
+def pareto(ordered: Iterable[tuple[str, int, float]]) -> list[shape.ParetoModel]:
+    """Return each model that is better than all that are no larger; the smallest come first.
+
+    Models come with params and macro, as `_sized` gives them.
+    """
     front: list[shape.ParetoModel] = []
-    for one in ordered:
-        if not front or one.macro > front[-1].macro:
-            front.append(one)
+    for model, params, macro in ordered:
+        if not front or macro > front[-1].macro:
+            front.append(shape.ParetoModel(model=model, params=params, macro=macro))
     return front
 
 
@@ -306,7 +301,7 @@ def diagnostics(
     """Return diagnostics.json as a value; intervals and leaderboards are of the same entries."""
     rows = list(entries)
     values = figure_values(rows, benchmark, boards)
-    frames = frames_of(rows, benchmark, intervals, values[LEADERBOARD])
+    frames = frames_of(rows, benchmark, intervals)
     whole = shape.Diagnostics(
         schema_version="2.0",
         benchmark=shape.ScoredBenchmark(name=benchmark.name, sha256=benchmark.sha256),
