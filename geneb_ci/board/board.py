@@ -14,7 +14,7 @@ from geneb_ci.board.advice import Advice, ModelRequest
 from geneb_ci.board.columns import Entry, entry_of
 from geneb_ci.board.marks import marks_of, read_defects
 from geneb_ci.board.page_data import ROW_MATRICES, page_scripts
-from geneb_ci.board.parts import BoardRow, KeptRows, Parts, read_row
+from geneb_ci.board.parts import BoardRow, KeptRows, Parts, read_row, unknown_sizes
 from geneb_ci.board.rows import (
     DIAGNOSTICS,
     LEADERBOARD,
@@ -107,11 +107,6 @@ def read_entries(root: Path, rules: tuple[Rule, ...]) -> Read:
     return Read(tuple(entries), tuple(refused))
 
 
-def unknown_sizes(benchmark: Benchmark) -> list[str]:
-    """Name the tasks of which the test split has no known size: with one, no interval is known."""
-    return [task.id for task in benchmark.tasks if task.n_test is None]
-
-
 def analysed(
     entries: Iterable[Entry],
     benchmark: Benchmark,
@@ -168,7 +163,8 @@ def rows_of(
     """
     made = entry_maker(layout)
     names = chosen((), ())
-    checker = Reuse(names, find_layout, None, store, jobs)
+    make = rows.made_of if rows is not None and rows.parts.is_kept else None
+    checker = Reuse(names, find_layout, None, store, jobs, make)
     report = Report(rules=len(names))
     found: list[tuple[Path, tuple[Finding, ...]]] = []
     for path, result in zip(files, watch(checker.run(files), len(files)), strict=True):
@@ -184,9 +180,9 @@ def rows_of(
     seen = [(path, checker.source.sha256_of(path.resolve())) for path, _ in found]
     listed: Iterator[BoardRow | None] = map(read_row, seen)
     if rows is not None:
-        benchmark = benchmark_of(layout)
-        sized = rows._replace(alone=None) if unknown_sizes(benchmark) else rows
-        listed = sized.read(seen, benchmark)
+        for key, part in checker.made.items():
+            rows.parts.keep(key, part)
+        listed = rows.read(seen, benchmark_of(layout))
     entries = [
         made(row, findings)
         for row, (_, findings) in zip(listed, found, strict=True)

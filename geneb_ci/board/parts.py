@@ -20,7 +20,7 @@ from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.files import in_processes, seal
 from geneb_ci.statistics.metrics import RowNumbers
-from geneb_ci.submission.document import read_document
+from geneb_ci.submission.document import Document, read_document
 from geneb_ci.submission.models import MODELS, Submission
 from geneb_ci.submission.structure import check_structure
 
@@ -51,6 +51,11 @@ class Parts:
         self._is_changed = False
         if self._store is not None:
             self._load(self._store.load(self._name) or b"")
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether parts are kept for later builds."""
+        return self._store is not None
 
     @property
     def _name(self) -> str:
@@ -168,10 +173,18 @@ def read_row(seen: tuple[Path, str]) -> BoardRow | None:
 
     Raises UsageProblem if it has another digest.
     """
+    return _row_of(_document(seen))
+
+
+def _document(seen: tuple[Path, str]) -> Document:
     path, sha256 = seen
     document = read_document(path)
     if document.sha256 != sha256:
         raise UsageProblem(f"{path} changed while it was checked", "run the command again")
+    return document
+
+
+def _row_of(document: Document) -> BoardRow | None:
     submission, _ = check_structure(document.value)
     if submission is None:
         return None
@@ -185,14 +198,35 @@ class RowPart(NamedTuple):
     is_sound: Callable[[Mapping[str, Any], Benchmark], bool]
 
 
+def unknown_sizes(benchmark: Benchmark) -> list[str]:
+    """Name the tasks of which the test split has no known size: with one, no interval is known."""
+    return [task.id for task in benchmark.tasks if task.n_test is None]
+
+
 class KeptRows(NamedTuple):
-    """Reads rows as numbers, by processes; what parts of boards have of a file is not read."""
+    """Reads rows as numbers, by processes; what parts of boards have of a file is not read.
+
+    What checks a file makes its row, too, from the same reading.
+    """
 
     parts: Parts
     matrices: RowPart
     """Lists of counts."""
     alone: RowPart | None = None
     """What `uncertainty` computes, as bytes; None without diagnostics."""
+
+    def made_of(self, document: Document, benchmark: Benchmark) -> tuple[str, bytes] | None:
+        """Return the row of a document with the key of its part; None where that is kept."""
+        rows = self._sized(benchmark)
+        key = part_key(rows.known(document.sha256, benchmark))
+        return None if self.parts.kept(key) else (key, _packed(document, benchmark, rows))
+
+    def known(self, sha256: str, benchmark: Benchmark) -> list[Any]:
+        """Return what the row of a file with a digest follows from."""
+        return ["row", benchmark.sha256, self.alone is not None, sha256]
+
+    def _sized(self, benchmark: Benchmark) -> "KeptRows":
+        return self._replace(alone=None) if unknown_sizes(benchmark) else self
 
     def read(
         self, seen: Sequence[tuple[Path, str]], benchmark: Benchmark
@@ -201,11 +235,12 @@ class KeptRows(NamedTuple):
 
         Raises UsageProblem where a file changed.
         """
-        known = ["row", benchmark.sha256, self.alone is not None]
+        rows = self._sized(benchmark)
         wanted: list[Wanted] = [
-            ([*known, one[1]], functools.partial(_packed, one, benchmark, self)) for one in seen
+            (rows.known(one[1], benchmark), functools.partial(_read, one, benchmark, rows))
+            for one in seen
         ]
-        unpacked = functools.partial(_unpacked, benchmark=benchmark, rows=self)
+        unpacked = functools.partial(_unpacked, benchmark=benchmark, rows=rows)
         for (_, sha256), row in zip(seen, self.parts.taken(wanted, unpacked), strict=True):
             yield row and row._replace(sha256=sha256)
 
@@ -213,9 +248,13 @@ class KeptRows(NamedTuple):
 _SLIM: dict[str, Any] = {"results": {}, "evidence": {}}
 
 
-def _packed(seen: tuple[Path, str], benchmark: Benchmark, rows: KeptRows) -> bytes:
+def _read(seen: tuple[Path, str], benchmark: Benchmark, rows: KeptRows) -> bytes:
+    return _packed(_document(seen), benchmark, rows)
+
+
+def _packed(document: Document, benchmark: Benchmark, rows: KeptRows) -> bytes:
     """Return a row as bytes: a line of JSON, then its numbers by regime; b"" without a row."""
-    row = read_row(seen)
+    row = _row_of(document)
     if row is None:
         return b""
     submission = row.submission

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from geneb_ci.check.kept import (
     KeptEntry,
@@ -42,6 +42,9 @@ from geneb_ci.common.errors import BadConfiguration, NothingChecked
 from geneb_ci.common.files import NotReadable, read_regular, seal, write_whole
 from geneb_ci.common.shipped import KNOWN_FILE, shipped
 from geneb_ci.submission.reading import read_bytes
+
+if TYPE_CHECKING:
+    from geneb_ci.check.runner import PartMaker
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _PARTS = ("check", "common", "models", "receipt", "statistics", "submission")
@@ -146,7 +149,8 @@ ENTRIES_MAX = 30_000
 class Reuse:
     """Checks files as `Checker` does; results that are kept are not computed.
 
-    `jobs` processes compute the others: None as many as their number asks for.
+    `jobs` processes compute the others: None as many as their number asks for. Of a file without
+    errors they call `make`, too, whose results are in `made` afterwards.
     """
 
     def __init__(
@@ -156,6 +160,7 @@ class Reuse:
         against: Against | None,
         store: Store,
         jobs: int | None = 1,
+        make: "PartMaker | None" = None,
     ) -> None:
         self.rules, self.find, self.against, self.jobs = rules, find, against, jobs
         self.order = {name: number for number, name in enumerate(rules)}
@@ -163,6 +168,8 @@ class Reuse:
         """Name to sha256 of each benchmark definition that was used."""
         self.source = RowSource(learns=store.folder is not None)
         self.given: tuple[Path, ...] = ()
+        self.made: dict[str, bytes] = {}
+        self._make = make
         self._store = store
         self._code = code_digest() if store.folder is not None else ""
         self._lines: dict[str, bytes] = {}
@@ -310,7 +317,9 @@ class Reuse:
     def _computed(self, misses: list[Miss]) -> Iterator[Any]:
         from geneb_ci.check.runner import Computer, computed  # imports the rules
 
-        computer = Computer(self.rules, self.find, self.against, self.place, self.source)
+        computer = Computer(
+            self.rules, self.find, self.against, self.place, self.source, self._make
+        )
         jobs = self._jobs(len(misses))
         if jobs > 1:
             for folder in {miss.seen.path.parent for miss in misses}:
@@ -320,7 +329,9 @@ class Reuse:
     def _taken(self, miss: Miss, found: Any) -> Outcome | NothingChecked | BadConfiguration:
         if isinstance(found, NothingChecked | BadConfiguration):
             return found
-        outcome, entry, benchmark = found
+        outcome, entry, benchmark, part = found
+        if part is not None:
+            self.made[part[0]] = part[1]
         if entry is not None and miss.key:
             self._entries[miss.key] = entry
             self._used[miss.key] = None

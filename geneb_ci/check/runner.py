@@ -27,10 +27,11 @@ from geneb_ci.check.row_facts import (
     names_module,
 )
 from geneb_ci.check.rule import AnyRule, Context, Rule
+from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.config import Finder, LayoutKind, find_layout
 from geneb_ci.common.errors import BadConfiguration, NothingChecked
 from geneb_ci.common.files import in_processes
-from geneb_ci.common.finding import Fault, Finding, Need, Position, pointer, quoted
+from geneb_ci.common.finding import Fault, Finding, Need, Position, Severity, pointer, quoted
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.submission.document import Document, parse_document, read_document
 from geneb_ci.submission.names import ENTRY_MEMBER
@@ -261,7 +262,14 @@ def _finding(rule: AnyRule, fault: Fault, context: Context) -> Finding:
 
 _AMONG = {Need.OTHER_ROWS, Need.MANY_ROWS, Need.COMPLETE_ROWS}
 """Needs of the rules that compare a row with others."""
-Found = tuple[Outcome, KeptEntry | None, tuple[str, str]] | NothingChecked | BadConfiguration
+Part = tuple[str, bytes]
+"""What a caller makes of a file without errors while that is at hand, with a key of its own."""
+PartMaker = Callable[[Document, Benchmark], Part | None]
+Found = (
+    tuple[Outcome, KeptEntry | None, tuple[str, str], Part | None]
+    | NothingChecked
+    | BadConfiguration
+)
 
 
 class Computer:
@@ -274,8 +282,9 @@ class Computer:
         against: Against | None,
         place_of: Callable[[Path], tuple[Place, TracedAnswers, str]],
         source: RowSource,
+        make: PartMaker | None = None,
     ) -> None:
-        self._source = source
+        self._source, self._make = source, make
         self._place_of = place_of
         self._order = {name: number for number, name in enumerate(names)}
         rules = tuple(cast("Rule", rule_of(name)) for name in names)
@@ -319,7 +328,14 @@ class Computer:
         )
         # What needs the file alone asks nothing of other rows; where it did, nothing is kept.
         entry = KeptEntry(alone, among, trace) if is_kept and miss.key and not asked else None
-        return outcome, entry, used
+        return outcome, entry, used, self._made(context, outcome) if is_kept else None
+
+    def _made(self, context: Context, outcome: Outcome) -> Part | None:
+        """Return what the caller makes of a file; nothing where it has an error."""
+        has_error = any(one.severity is Severity.ERROR for one in outcome.findings)
+        if self._make is None or has_error:
+            return None
+        return self._make(context.document, context.benchmark)
 
     @staticmethod
     def _part(checker: Checker, context: "Context") -> list[Any]:
@@ -338,13 +354,13 @@ def _sent(found: Found) -> Any:
     """Return what can be pickled: an error as its texts."""
     if isinstance(found, NothingChecked | BadConfiguration):
         return type(found), found.message, found.fix
-    outcome, entry, used = found
-    return outcome, None if entry is None else tuple(entry), used
+    outcome, entry, *more = found
+    return outcome, None if entry is None else tuple(entry), *more
 
 
 def _revived(found: Any) -> Found:
     if isinstance(found[0], type):
         error: Found = found[0](found[1], found[2])
         return error
-    outcome, entry, used = found
-    return outcome, None if entry is None else KeptEntry(*entry), used
+    outcome, entry, used, part = found
+    return outcome, None if entry is None else KeptEntry(*entry), used, part
