@@ -16,8 +16,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from geneb_ci.board.board import Read, RejectedSubmission, read_entries, unknown_sizes
+from geneb_ci.board.board import Read, RejectedSubmission, read_entries
 from geneb_ci.board.diff import BoardDiff, Estimate, Estimates, Side, board_diff
+from geneb_ci.board.parts import unknown_sizes
 from geneb_ci.board.rows import extra_at_hand, leaderboards
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult, files_of
