@@ -246,18 +246,16 @@ def build(
         from geneb_ci.render.export_tables import parquet_of, require_parquet
 
         require_parquet()
-    place, usage = None if folder is None else Path(folder), "build FOLDER --out DIR"
+    place, how = None if folder is None else Path(folder), "build FOLDER --out DIR"
     kept = boards.own_rows(cache=cache, jobs=jobs, more=diagnostics)
     rows = None if parquet else kept  # tables have every result
     with _reported():
-        layout, entries = boards.entries_of(
-            place, usage, progress, cache=cache, rows=rows, jobs=jobs
-        )
+        layout, entries = boards.entries_of(place, how, progress, cache=cache, rows=rows, jobs=jobs)
     board = boards.board_of(entries, layout, more=diagnostics, jobs=jobs)
-    page, write = boards.page_and_writer(entries, board, layout, kept.parts)
+    page = boards.page_and_writer(entries, board, layout, kept.parts)
     tables = parquet_of(entries, layout) if parquet else {}
     files = board.files.also(tables)
-    made = BuiltBoard(files, board.models, board.unranked, board.unsized, page, write, tables)
+    made = BuiltBoard(files, board.models, board.unranked, board.unsized, *page, tables)
     if out is not None:
         made.write(Path(out))
     return made

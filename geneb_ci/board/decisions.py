@@ -97,7 +97,7 @@ def stretched(constant: float, freedom: Floats | np.float64) -> Floats:
     same: up to 5 % too wide with 4 degrees of freedom, at most 1.5 % off from 8 on.
     """
     if (freedom >= DRAWS_MAX).all():
-        return np.full(np.shape(freedom), constant)
+        return np.broadcast_to(constant, np.shape(freedom))
     finite = np.minimum(freedom, DRAWS_MAX)
     growth = (finite - 1.5) / ((finite - 1) * (finite - 1))
     wide = np.sqrt(finite * np.expm1(constant * constant * growth))
@@ -127,11 +127,9 @@ def _pair_errors(scores: ScoreColumn, first: Places, second: Places) -> tuple[Fl
     total = one + other
     if scores.shared is not None:
         total = np.maximum(total - 2 * scores.shared[first, second], 0.0)
-    freedoms = scores.freedom[first], scores.freedom[second]
-    if all(np.isinf(freedom).all() for freedom in freedoms):
-        return np.sqrt(total), np.full(total.shape, np.inf)
-    uncertain = one * one / freedoms[0]
-    uncertain = uncertain + other * other / freedoms[1]
+    if np.isinf(scores.freedom).all():
+        return np.sqrt(total), np.broadcast_to(np.inf, total.shape)
+    uncertain = one * one / scores.freedom[first] + other * other / scores.freedom[second]
     known = uncertain > 0
     freedom = np.where(known, total * total / np.where(known, uncertain, 1.0), np.inf)
     return np.sqrt(total), freedom
@@ -146,12 +144,11 @@ def better(scores: ScoreColumn, c: float) -> Bools:
 def _better(scores: ScoreColumn, first: Places, second: Places, c: float) -> Bools:
     """Return whether the first scores significantly higher, for places of any such shapes."""
     errors, freedom = _pair_errors(scores, first, second)
-    differences = scores.values[first] - scores.values[second]
-    return np.asarray(differences > stretched(c, freedom) * errors)
+    return np.asarray(scores.values[first] - scores.values[second] > stretched(c, freedom) * errors)
 
 
 class RankRanges(NamedTuple):
-    """RankRanges of all models by one score; arrays of one value a model."""
+    """Ranks of all models by one score, with their ranges; arrays of one value a model."""
 
     rank: Places
     """1 is best; equal scores share the better rank."""
@@ -172,8 +169,9 @@ def ranks(scores: ScoreColumn, c: float) -> RankRanges:
 
 PAIRS_AT_ONCE = 1_000_000
 """Pairs that are in memory together: 8 MB an array."""
-GROUPED_MIN, GROUP = 200, 128
-"""Models from which pairs are counted by groups of nearly one variance, and models in a group."""
+GROUPED_MIN, GROUP, GROUPS, FEW = 200, 128, 20, 8
+"""Models from which pairs are counted by groups of nearly one variance, fewest models in a group,
+most groups, and the models that are first compared with all others."""
 FREEDOM_MIN = 4.0
 """Degrees of freedom from which a stretched constant falls when they grow."""
 SLACK = 1e-12
@@ -195,11 +193,14 @@ def beaten(scores: ScoreColumn, c: float) -> tuple[Places, Places]:
             sums[0] += won.sum(axis=0)
             sums[1, first] = won.sum(axis=1)
         return sums[0], sums[1]
+    # Limits that nearly ascend are found several times as fast as others.
+    by_value = np.argsort(scores.values, kind="stable")
+    scores = ScoreColumn(*(part[by_value] for part in scores[:3]))
     above, below = np.zeros(count, dtype=np.intp), np.zeros(count, dtype=np.intp)
     by_variance = np.argsort(scores.variance, kind="stable")
-    for start in range(0, count, GROUP):
-        group = by_variance[start : start + GROUP]
-        group = group[np.argsort(scores.values[group], kind="stable")]
+    size = max(GROUP, -(-count // GROUPS))
+    for group in np.split(by_variance, range(size, count, size)):
+        group.sort()
         variance, own = scores.variance[group], scores.values[group]
         freedom = np.minimum(scores.freedom, scores.freedom[group].min())
         far = stretched(c, freedom) * np.sqrt(scores.variance + variance.max()) + SLACK
@@ -208,8 +209,7 @@ def beaten(scores: ScoreColumn, c: float) -> tuple[Places, Places]:
         sure = np.searchsorted(own, scores.values - far, side="left")
         unsure = np.maximum(np.searchsorted(own, scores.values - near, side="right"), sure)
         below += sure
-        ends = np.bincount(sure, minlength=len(group) + 1)
-        above[group] += count - np.cumsum(ends)[:-1]
+        above[group] += count - np.cumsum(np.bincount(sure, minlength=len(group) + 1))[:-1]
         open_ = unsure - sure
         first = np.repeat(np.arange(count), open_)
         within = np.arange(len(first)) - np.repeat(np.cumsum(open_) - open_, open_)
@@ -217,7 +217,8 @@ def beaten(scores: ScoreColumn, c: float) -> tuple[Places, Places]:
         won = _better(scores, first, second, c)
         below += np.bincount(first[won], minlength=count)
         above += np.bincount(second[won], minlength=count)
-    return above, below
+    place = np.argsort(by_value)
+    return above[place], below[place]
 
 
 def could_be_best(scores: ScoreColumn, among: Places, c: float) -> Places:
@@ -225,14 +226,14 @@ def could_be_best(scores: ScoreColumn, among: Places, c: float) -> Places:
     if not len(among):
         return among
     # Only a model near the top can be without one above: all others need not be compared.
-    errors = np.sqrt(scores.variance[among])
-    first = among[np.argmax(scores.values[among])]
+    errors, highest = np.sqrt(scores.variance[among]), among[np.argsort(-scores.values[among])]
+    first = highest[0]
     reach = stretched(c, np.minimum(scores.freedom[among], scores.freedom[first]))
     near = scores.values[among] + reach * (errors + math.sqrt(scores.variance[first]))
     contenders = among[near >= scores.values[first]]
     # Most are beaten by one of the highest, and none by a model that is too near the lowest left.
-    highest = among[np.argsort(-scores.values[among], kind="stable")[:GROUP]]
-    contenders = contenders[~_better(scores, highest[:, None], contenders, c).any(axis=0)]
+    for ahead in (highest[:FEW], highest[:GROUP]):
+        contenders = contenders[~_better(scores, ahead[:, None], contenders, c).any(axis=0)]
     ahead = among
     if scores.shared is None:
         least = scores.values[contenders].min(initial=1.0) + c * errors

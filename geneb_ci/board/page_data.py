@@ -2,7 +2,6 @@
 
 import array
 import functools
-import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -11,11 +10,12 @@ from geneb_ci.board.columns import COLUMNS, Entry, facts_of, page_columns
 from geneb_ci.board.parts import RowPart
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, RECOMMENDATIONS, TASKS
 from geneb_ci.board.site.inputs import slugs
-from geneb_ci.board.texts import Chunk, Piece, Text, Texts, piece
+from geneb_ci.board.texts import Chunk, Text, Texts, number_texts, piece, script, script_of
 from geneb_ci.check.claims import claims_of, two_classes
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.files import json_text, object_text
 from geneb_ci.statistics.binary import recovered_cell
+from geneb_ci.statistics.metrics import Standings
 from geneb_ci.submission.models import Submission
 
 
@@ -90,19 +90,15 @@ BASE, MATRICES, HISTORY = "board-data.js", "board-matrices.js", "board-history.j
 
 _STANDING = ("score", "error", "freedom", "rank", "rank_low", "rank_high")
 _MEANS = ("macro", "micro")
-ENCODING = {
-    "score": SCORE_UNIT,
-    "standing": _STANDING,
-    "means": _MEANS,
-}
+ENCODING = {"score": SCORE_UNIT, "standing": _STANDING, "means": _MEANS}
 """What the page must know to read its numbers: units, and the order in which they stand."""
 
 
-def page_scripts(
-    values: Mapping[str, Mapping[str, Any]],
-    entries: Iterable[Entry],
-    benchmark: Benchmark,
-) -> Texts:
+Values = Mapping[str, Mapping[str, Any]]
+"""Files of the board by name, each as a value."""
+
+
+def page_scripts(values: Values, entries: Iterable[Entry], benchmark: Benchmark) -> Texts:
     """Return the generated scripts of the page by file name.
 
     `values` are those of leaderboard.json and leaderboard_tasks.json and, where they were made, of
@@ -121,15 +117,12 @@ def page_scripts(
 
 
 def _base(
-    values: Mapping[str, Mapping[str, Any]],
-    ordered: Sequence[Entry],
-    ids: Sequence[str],
-    benchmark: Benchmark,
+    values: Values, ordered: Sequence[Entry], ids: Sequence[str], benchmark: Benchmark
 ) -> list[bytes]:
     """Return the script that the first view needs; of standings, those by macro."""
     place = {model: index for index, model in enumerate(ids)}
     diagnostics, first = values.get(DIAGNOSTICS), benchmark.regimes[0]
-    standings = _standings(diagnostics, first, ids, benchmark)
+    columns = _columns(diagnostics, first, benchmark)
     advice = _advice(values.get(RECOMMENDATIONS), place)
     data = values[LEADERBOARD]["data"]
     ranked = [{row["model"] for row in data[regime]} for regime in benchmark.regimes]
@@ -141,10 +134,10 @@ def _base(
         "decisions": _decisions(diagnostics, benchmark),
         # What the first view shows; with a thousand models the rest is twenty times as much.
         "ranked": [[int(model in models) for model in ids] for models in ranked],
-        "overall": None if standings is None else standings[0],
+        "overall": [_standing(columns[0], model) for model in ids] if columns else None,
         **_shared(diagnostics, first, place, _MEANS[:1]),
         "facts": _facts(diagnostics, place, benchmark),
-        "advised": None if standings is None else _advised(advice or [], standings),
+        "advised": _advised(advice or [], columns, ids) if columns else None,
         "advice": advice,
     }
     return [script("base", base)]
@@ -163,29 +156,6 @@ def tasks_name(regime: int) -> str:
 def history_script(ledger: Mapping[str, Any] | None) -> bytes:
     """Return the script with the history of every row: ledger.json as a value, or None."""
     return script("history", None if ledger is None else ledger["events"])
-
-
-def script(name: str, value: object) -> bytes:
-    """Return a script that holds a value; ASCII, and a text for JSON.parse, so nothing in it runs.
-
-    Parsing a text is also faster than reading a literal, and `__proto__` is a key like any other.
-    """
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return _HEAD.format(name).encode() + json.dumps(text).encode() + _TAIL
-
-
-_HEAD, _TAIL = '(globalThis.geneb??={{}})["{}"]=JSON.parse(', b");\n"
-
-
-def _script(name: str, text: Iterable[Chunk]) -> Iterator[Chunk]:
-    """Yield a script that holds the value of a JSON text; pieces of it have digits and commas."""
-    yield _HEAD.format(name).encode() + b'"'
-    for chunk in text:
-        if isinstance(chunk, Piece):
-            yield chunk
-        else:
-            yield json.dumps(chunk.decode())[1:-1].encode()
-    yield b'"' + _TAIL
 
 
 def millionths(score: float) -> int:
@@ -240,7 +210,7 @@ def _benchmark(benchmark: Benchmark) -> dict[str, Any]:
 
 
 def _scores_text(
-    values: Mapping[str, Mapping[str, Any]], index: int, ids: Sequence[str], benchmark: Benchmark
+    values: Values, index: int, ids: Sequence[str], benchmark: Benchmark
 ) -> Iterator[Chunk]:
     """Yield the script with the means of a regime: scores by metric and model, then standings.
 
@@ -248,34 +218,27 @@ def _scores_text(
     """
     regime, diagnostics = benchmark.regimes[index], values.get(DIAGNOSTICS)
     rows = {row["model"]: row for row in values[LEADERBOARD]["data"][regime]}
-    width = len(_MEANS) + len(benchmark.category_order)
-    scores = {}
-    for metric in benchmark.metrics:
-        means, categories = [f"{mean}_{metric}" for mean in _MEANS], f"cat_{metric}"
-        ranked = [rows[model] for model in ids if model in rows]
-        told = all_millionths(
-            [
-                score
-                for row in ranked
-                for score in [
-                    *(row[mean] for mean in means),
-                    *(row[categories][name] for name in benchmark.category_order),
-                ]
-            ]
-        )
-        own = (told[k : k + width] for k in range(0, len(told), width))
-        scores[metric] = [next(own) if model in rows else None for model in ids]
+
+    def means(row: Mapping[str, Any], metric: str) -> "array.array[float]":
+        categories = [row[f"cat_{metric}"][name] for name in benchmark.category_order]
+        return array.array("d", [*(row[f"{mean}_{metric}"] for mean in _MEANS), *categories])
+
+    scores = (
+        (metric, _numbers_text({m: means(row, metric) for m, row in rows.items()}, ids))
+        for metric in benchmark.metrics
+    )
     place = {model: k for k, model in enumerate(ids)}
-    told_ = {
-        "scores": scores,
-        "standings": _standings(diagnostics, regime, ids, benchmark),
-        **_shared(diagnostics, regime, place, [*_MEANS, *benchmark.category_order]),
-    }
-    return _script(f"scores{index}", [json_text(told_)])
+    shared = _shared(diagnostics, regime, place, [*_MEANS, *benchmark.category_order])
+    members: list[tuple[str, Iterable[Chunk]]] = [
+        ("scores", object_text(scores)),
+        ("standings", _standings_text(_columns(diagnostics, regime, benchmark), ids)),
+        *((name, [json_text(one)]) for name, one in shared.items()),
+    ]
+    return script_of(f"scores{index}", object_text(members))
 
 
 def _tasks_text(
-    values: Mapping[str, Mapping[str, Any]], index: int, ids: Sequence[str], benchmark: Benchmark
+    values: Values, index: int, ids: Sequence[str], benchmark: Benchmark
 ) -> Iterator[Chunk]:
     """Yield the script with the tasks of a regime: by metric and model, scores in board order.
 
@@ -297,7 +260,7 @@ def _tasks_text(
         own = zip(tasks[benchmark.task_ids[0]], ends, strict=True)
         by_model = {model: array.array("d", one.tobytes()) for model, one in own}
         members.append(("intervals", _numbers_text(by_model, ids)))
-    return _script(f"tasks{index}", object_text(members))
+    return script_of(f"tasks{index}", object_text(members))
 
 
 def _numbers_text(rows: Mapping[str, "array.array[float]"], ids: Sequence[str]) -> Iterator[Chunk]:
@@ -316,16 +279,33 @@ def _millionths_text(scores: Sequence[float]) -> bytes:
     return str(all_millionths(scores)).replace(" ", "").encode()
 
 
-def _standings(
-    diagnostics: Mapping[str, Any] | None, regime: str, ids: Sequence[str], benchmark: Benchmark
-) -> list[list[list[float | None] | None]] | None:
-    """Column (macro, micro, categories), model: `_STANDING`; None without intervals."""
+def _columns(
+    diagnostics: Mapping[str, Any] | None, regime: str, benchmark: Benchmark
+) -> list[Standings]:
+    """Return standings by macro, micro and each category; [] without intervals."""
     if diagnostics is None:
-        return None
+        return []
     ranks = diagnostics["ranks"][regime]
-    columns = [ranks[mean] for mean in _MEANS]
-    columns += [ranks["categories"][name] for name in benchmark.category_order]
-    return [[_standing(column.get(model)) for model in ids] for column in columns]
+    return [ranks[m] for m in _MEANS] + [ranks["categories"][c] for c in benchmark.category_order]
+
+
+def _standings_text(columns: Iterable[Standings], ids: Sequence[str]) -> Iterator[bytes]:
+    """Yield standings by column and model, as computed: no decision is made from rounded numbers.
+
+    null for a model that is not ranked, and without intervals.
+    """
+    before = b"["
+    for stood in columns:
+        told = zip(*(number_texts(stood.columns[name]) for name in _STANDING), strict=True)
+        of = dict(zip(stood.models, map(",".join, told), strict=True))
+        listed = (f"[{of[model]}]" if model in of else "null" for model in ids)
+        yield before + f"[{','.join(listed)}]".encode()
+        before = b","
+    yield b"]" if before == b"," else b"null"
+
+
+def _standing(stood: Standings, model: str) -> list[float | None] | None:
+    return [stood[model][name] for name in _STANDING] if model in stood.places else None
 
 
 def _shared(
@@ -342,17 +322,14 @@ def _shared(
     return {"shared": {"models": models, "columns": [found["scores"][name] for name in columns]}}
 
 
-def _standing(standing: Mapping[str, Any] | None) -> list[float | None] | None:
-    """Return a standing as computed: decisions are never made from rounded numbers."""
-    return None if standing is None else [standing[key] for key in _STANDING]
-
-
-def _advised(advice: list[dict[str, Any]], columns: Sequence[Any]) -> dict[str, Any]:
+def _advised(
+    advice: list[dict[str, Any]], columns: Sequence[Standings], ids: Sequence[str]
+) -> dict[str, Any]:
     """Return the standings by column of each model that advice names, by its place."""
     named = {one["recommended"] for one in advice} - {None}
     for one in advice:
         named |= {one[key]["at"] for key in ("best", "within", "average") if one[key] is not None}
-    return {str(index): [column[index] for column in columns] for index in sorted(named)}
+    return {str(k): [_standing(stood, ids[k]) for stood in columns] for k in sorted(named)}
 
 
 def _decisions(

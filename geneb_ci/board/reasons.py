@@ -2,9 +2,13 @@
 
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Decimal
+from typing import TYPE_CHECKING
 
 from geneb_ci.board.advice import Advice, AdviceFacts, Choice, ModelRequest
 from geneb_ci.common.types import Evidence
+
+if TYPE_CHECKING:
+    from geneb_ci.board.decisions import Places
 
 UNIT = Decimal("0.001")
 """Scores, losses and probabilities are shown with three decimals."""
@@ -60,13 +64,11 @@ _EVIDENCE = {
 }
 
 
-def reasons_of(advice: Advice, known: AdviceFacts, places: Sequence[int]) -> list[str]:
+def reasons_of(advice: Advice, known: AdviceFacts, places: "Places") -> list[str]:
     """Return why a model is recommended; ids of models are all of a contributor's text in it.
 
-    Ids of models stand in backticks, those of rules and published defects in brackets: the page
-    writes them as links, a terminal as they are (`unmarked`).
-
-    `places` are the models that meet the need, best first.
+    They stand in backticks, ids of rules and published defects in brackets: the page writes them
+    as links, a terminal as they are (`unmarked`). `places`: models that meet the need, best first.
     """
     best = advice.best
     if best is None:
@@ -161,19 +163,17 @@ def _loss(choice: Choice) -> str:
     return said
 
 
-def _elsewhere(
-    advice: Advice, best: Choice, known: AdviceFacts, places: Sequence[int]
-) -> list[str]:
+def _elsewhere(advice: Advice, best: Choice, known: AdviceFacts, places: "Places") -> list[str]:
     """Return a sentence on the best of these over all categories, if it is another model."""
     if advice.need.category is None:
         return []
-    board, macro = known.board, known.board.scores["macro"].values[list(places)]
-    highest = [places[n] for n in (macro == macro.max()).nonzero()[0].tolist()]
+    board, macro = known.board, known.board.scores["macro"].values[places]
+    highest = places[macro == macro.max()].tolist()
     overall = min(highest, key=lambda k: (board.params[k], board.models[k]))
     if board.models[overall] == best.model:
         return []
     values = board.scores[advice.need.category].values
-    place = 1 + int((values[list(places)] > values[overall]).sum())
+    place = 1 + int((values[places] > values[overall]).sum())
     return [
         f"The best of them over all categories, `{board.models[overall]}`, is number {place} here."
     ]

@@ -13,9 +13,9 @@ import functools
 import itertools
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,7 +33,15 @@ from geneb_ci.board.advice import (
     read_built,
 )
 from geneb_ci.board.columns import Entry
-from geneb_ci.board.decisions import Bools, Floats, ScoreColumn, compared, intervals_of, losses
+from geneb_ci.board.decisions import (
+    Bools,
+    Floats,
+    Places,
+    ScoreColumn,
+    compared,
+    intervals_of,
+    losses,
+)
 from geneb_ci.board.diagnostics.shape import DiagnosedScore, Ranks, Shared
 from geneb_ci.board.parts import made
 from geneb_ci.board.reasons import reasons_of
@@ -86,52 +94,76 @@ def _regime_advice(known: AdviceFacts, regime: str, benchmark: Benchmark) -> byt
     meets = {limits: _meeting(known, *limits) for limits in itertools.product(SIZES, EVIDENCES)}
     advice = []
     for category in (None, *benchmark.category_order):
-        ordered = np.array(known.board.best_first(category or "macro"), dtype=int)
+        name = category or "macro"
+        ordered = np.array(known.board.best_first(name), dtype=int)
+        chosen: dict[bytes, _Chosen] = {}  # limits that the same models meet have one choice
         for (size, evidence), met in meets.items():
             need = ModelRequest(
                 category=category, regime=regime, max_params=size, evidence=evidence
             )
-            places = ordered[met[ordered]].tolist()
-            advice.append(_advised(need, known, MARGIN, places).model_dump(mode="json"))
+            key = met.tobytes()
+            if key not in chosen:
+                chosen[key] = _chosen(known, name, ordered[met[ordered]], MARGIN)
+            advice.append(_advised(need, known, chosen[key]).model_dump(mode="json"))
     return json_text(advice)
 
 
 def advise(need: ModelRequest, known: AdviceFacts, margin: float = MARGIN) -> Advice:
     """Choose among the models that meet size and evidence, for a category that the board has."""
-    met = _meeting(known, need.max_params, need.evidence)
-    places = [k for k in known.board.best_first(need.category or "macro") if met[k]]
-    return _advised(need, known, margin, places)
+    met, name = _meeting(known, need.max_params, need.evidence), need.category or "macro"
+    ordered = np.array(known.board.best_first(name), dtype=int)
+    return _advised(need, known, _chosen(known, name, ordered[met[ordered]], margin))
 
 
-def _advised(need: ModelRequest, known: AdviceFacts, margin: float, places: list[int]) -> Advice:
-    """Choose among the models that meet size and evidence: `places`, best first."""
-    board, name = known.board, need.category or "macro"
-    if not places:
-        none = Advice(
-            need=need, margin=margin, considered=0, recommended=None, best=None, could_be_best=[],
-            within_margin=None, on_average=None, why=[],
-        )  # fmt: skip
-        return none.model_copy(update={"why": reasons_of(none, known, ())})
-    chooser = _Chooser(known, name, places, margin)
-    best = places[0]
+class _Chosen(NamedTuple):
+    """What is chosen among some models of a regime by one score."""
+
+    places: Places
+    """The models, best first."""
+    margin: float
+    recommended: str | None = None
+    best: Choice | None = None
+    could_be_best: Sequence[str] = ()
+    within_margin: Choice | None = None
+    on_average: Choice | None = None
+
+
+def _advised(need: ModelRequest, known: AdviceFacts, chosen: _Chosen) -> Advice:
+    """Return the advice that a choice is for a need, with reasons."""
+    advice = Advice(
+        need=need,
+        margin=chosen.margin,
+        considered=len(chosen.places),
+        recommended=chosen.recommended,
+        best=chosen.best,
+        could_be_best=list(chosen.could_be_best),
+        within_margin=chosen.within_margin,
+        on_average=chosen.on_average,
+        why=[],
+    )
+    return advice.model_copy(update={"why": reasons_of(advice, known, chosen.places)})
+
+
+def _chosen(known: AdviceFacts, name: str, places: Places, margin: float) -> _Chosen:
+    """Choose among some models by one score; `places` has the best first."""
+    if not len(places):
+        return _Chosen(places, margin)
+    board, chooser, best = known.board, _Chooser(known, name, places, margin), int(places[0])
     within = chooser.smallest(chooser.losses.bound, margin)
     recommended = best if within is None else within
     could = sorted(
         chooser.losses.best.tolist(),
         key=lambda k: (k != best, -board.scores[name].values[k], board.models[k]),
     )
-    advice = Advice(
-        need=need,
-        margin=margin,
-        considered=len(places),
-        recommended=board.models[recommended],
-        best=chooser.choice(best),
-        could_be_best=[board.models[k] for k in could],
-        within_margin=chooser.choice(within),
-        on_average=chooser.choice(chooser.smallest(chooser.losses.expected, margin)),
-        why=[],
+    return _Chosen(
+        places,
+        margin,
+        board.models[recommended],
+        chooser.choice(best),
+        [board.models[k] for k in could],
+        chooser.choice(within),
+        chooser.choice(chooser.smallest(chooser.losses.expected, margin)),
     )
-    return advice.model_copy(update={"why": reasons_of(advice, known, places)})
 
 
 def advise_built(folder: Path, need: ModelRequest, margin: float) -> Advice:
@@ -172,10 +204,10 @@ class _Chooser:
     Losses are known of models that lose at most the margin.
     """
 
-    def __init__(self, known: AdviceFacts, name: str, places: list[int], margin: float) -> None:
-        self.known, self.places = known, places
+    def __init__(self, known: AdviceFacts, name: str, places: Places, margin: float) -> None:
+        self.known, self.places = known, places.tolist()
         self.scores = known.board.scores[name]
-        self.losses = losses(self.scores, np.array(places), known.board.critical, margin)
+        self.losses = losses(self.scores, places, known.board.critical, margin)
         self._low, self._high = intervals_of(self.scores)
 
     def smallest(self, loss: Any, margin: float) -> int | None:

@@ -17,7 +17,7 @@ from pydantic import Field, ValidationError, create_model
 from pydantic_core import to_json
 
 from geneb_ci.board.columns import BY_TASK, PUBLISHED, Column, Entry, facts_of
-from geneb_ci.board.texts import Chunk, joined, piece
+from geneb_ci.board.texts import Chunk, joined, number_texts, piece
 from geneb_ci.check.claims import two_classes
 from geneb_ci.check.rule import Context
 from geneb_ci.common.benchmark import Benchmark
@@ -25,7 +25,7 @@ from geneb_ci.common.errors import GenebError, UsageProblem
 from geneb_ci.common.files import is_simple, json_text, object_text
 from geneb_ci.common.types import Signed, StrictModel, first_error
 from geneb_ci.statistics.binary import Recovered, recovered_cell
-from geneb_ci.statistics.metrics import PackedNumbers, RowNumbers
+from geneb_ci.statistics.metrics import PackedNumbers, RowNumbers, Standings
 from geneb_ci.submission.models import Submission, SubmissionV11
 
 EXTRA = frozenset({"numpy"})
@@ -183,18 +183,19 @@ AT_ONCE = 64
 """Models of a column that are written together: one number near 0 makes all of them slow."""
 
 
-def _column_text(column: Mapping[str, Any]) -> Iterator[Chunk]:
-    """Yield the text of numbers by model, in a mapping or a tuple for each."""
+def _column_text(column: Mapping[str, Any]) -> Iterable[Chunk]:
+    """Return the text of what is known of each model: intervals or standings."""
     if isinstance(column, PackedNumbers):
-        yield from _packed_text(column)
-        return
-    items = list(column.items())
-    yield b"{"
-    for start in range(0, len(items), AT_ONCE):
-        part = dict(items[start : start + AT_ONCE])
-        numbers = [v for one in part.values() for v in one.values() if isinstance(v, float)]
-        yield (b"," if start else b"") + _simple_text(part, numbers)[1:-1]
-    yield b"}"
+        return _packed_text(column)
+    return [_standings_text(column) if isinstance(column, Standings) else json_text(column)]
+
+
+def _standings_text(stood: Standings) -> bytes:
+    """Return the text of standings: one row that changes moves ranks of most others."""
+    facts = (f'"{name}":%s' for name in stood.columns)
+    models = (json_text(model).decode() for model in stood.models)
+    told = zip(models, *map(number_texts, stood.columns.values()), strict=True)
+    return ("{" + ",".join(map(f"%s:{{{','.join(facts)}}}".__mod__, told)) + "}").encode()
 
 
 def _packed_text(column: PackedNumbers) -> Iterator[Chunk]:

@@ -7,22 +7,31 @@ written with: what anybody changed, cut or exchanged is made again.
 import contextlib
 import errno
 import hashlib
+import json
 import os
 import secrets
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from geneb_ci.common.errors import unwritable
-from geneb_ci.common.files import MODE, in_processes, opened
+from geneb_ci.common.files import MODE, in_processes, json_text, opened
 
 if TYPE_CHECKING:
     import io
 
-    from geneb_ci.board.parts import Parts
-
 KEY_BYTES = 16
+
+
+class KeptPieces(Protocol):
+    """What keeps bytes by key from one build to the next, as `Parts` do."""
+
+    def kept(self, key: str) -> bytes | None:
+        """Return what is kept under a key."""
+
+    def keep(self, key: str, part: bytes) -> None:
+        """Keep bytes under a key."""
 
 
 class Piece(NamedTuple):
@@ -54,6 +63,34 @@ def joined(chunks: Iterable[Chunk]) -> bytes:
     return b"".join(one if isinstance(one, bytes) else one.text() for one in chunks)
 
 
+def number_texts(values: list[Any]) -> list[str]:
+    """Return the JSON text of each number, truth value or None of a list, which is made at once."""
+    return json_text(values)[1:-1].decode().split(",") if values else []
+
+
+def script(name: str, value: object) -> bytes:
+    """Return a script that holds a value; ASCII, and a text for JSON.parse, so nothing in it runs.
+
+    Parsing a text is also faster than reading a literal, and `__proto__` is a key like any other.
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return _HEAD.format(name).encode() + json.dumps(text).encode() + _TAIL
+
+
+_HEAD, _TAIL = '(globalThis.geneb??={{}})["{}"]=JSON.parse(', b");\n"
+
+
+def script_of(name: str, text: Iterable[Chunk]) -> Iterator[Chunk]:
+    """Yield a script that holds the value of a JSON text; pieces of it have digits and commas."""
+    yield _HEAD.format(name).encode() + b'"'
+    for chunk in text:
+        if isinstance(chunk, Piece):
+            yield chunk
+        else:
+            yield json.dumps(chunk.decode())[1:-1].encode()
+    yield b'"' + _TAIL
+
+
 class Texts(Mapping[str, bytes]):
     """Files by name, each made whole when it is asked for, or written piece by piece."""
 
@@ -83,7 +120,7 @@ class Texts(Mapping[str, bytes]):
         return {**others, **self}
 
 
-def write_texts(folder: Path, texts: Texts, parts: "Parts", jobs: int) -> None:
+def write_texts(folder: Path, texts: Texts, parts: KeptPieces, jobs: int) -> None:
     """Write files, all of them or none, by so many processes; `parts` keeps what they consist of.
 
     A file that consists of the same pieces is left as it is.
@@ -122,7 +159,7 @@ def _index_key(name: str, digest: bytes) -> str:
 class _Former:
     """A file that an earlier build wrote: where it has which piece, as far as that is known."""
 
-    def __init__(self, path: Path, parts: "Parts") -> None:
+    def __init__(self, path: Path, parts: KeptPieces) -> None:
         """Open a file and compare its digest; what is none of ours has no piece."""
         self.index, self.size = b"", 0
         self.places: dict[bytes, tuple[int, int]] = {}
@@ -153,7 +190,7 @@ class _Former:
 
 
 class _Output:
-    """Writes a text; what lies in the former file one after the other is copied at once."""
+    """Writes a text; neighbouring pieces of the former file are copied together."""
 
     def __init__(self, former: _Former, path: Path) -> None:
         self._former, self._path = former, path
@@ -207,9 +244,11 @@ class _Output:
 
     def end(self) -> bytes:
         """Return the index of the text: that of the former file where nothing was written."""
-        if self._stream is None and (self._start, self._end) == (0, self._former.size):
+        is_same = (self._start, self._end) == (0, self._former.size)
+        if self._stream is None and is_same and self._former.index:
             return self._former.index
         self._copy()
+        self._write(b"")
         if self._stream is not None:
             self._stream.flush()
             os.fsync(self._stream.fileno())
@@ -226,7 +265,7 @@ BLOCK_BYTES = 1 << 20
 """Copied at once."""
 
 
-def _written(path: Path, temporary: Path, text: Text, parts: "Parts") -> bytes:
+def _written(path: Path, temporary: Path, text: Text, parts: KeptPieces) -> bytes:
     """Write a text to a temporary file, or nothing where the file has it; return its index."""
     with (
         contextlib.closing(_Former(path, parts)) as former,

@@ -1,7 +1,7 @@
-"""How sure the board is: standard errors of every MCC, ranks with their ranges, who could be best.
+"""How sure the board is: standard errors of MCC, ranks with their ranges, how far ranks agree.
 
     intervals(entries, benchmark).regimes["full"].macro["space"]
-    RankedScore(score=0.558, error=0.0041, low=0.55, high=0.566, rank=8, rank_low=6, ...)
+    {"score": 0.558, "error": 0.0041, "low": 0.55, "high": 0.566, "rank": 8, "rank_low": 6, ...}
 
 Scores are MCC. Variances of cells come from `variance`, what follows from them from `decisions`.
 The method, what it assumes and what it cannot know: docs/uncertainty.md.
@@ -16,41 +16,18 @@ from typing import NamedTuple
 import numpy as np
 
 from geneb_ci.board.columns import Entry
-from geneb_ci.board.decisions import ScoreColumn, critical, intervals_of, ranks, rounded_up
+from geneb_ci.board.decisions import Places, ScoreColumn, critical, intervals_of, ranks, rounded_up
 from geneb_ci.board.parts import RowPart
 from geneb_ci.board.rows import category_means, mean, ranked_regimes
 from geneb_ci.board.variance import Floats, cells_of
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.receipt.seen import SharedErrors, Triangle
-from geneb_ci.statistics.metrics import PackedNumbers, RowNumbers
+from geneb_ci.statistics.metrics import PackedNumbers, RowNumbers, Standings
 from geneb_ci.submission.models import Submission
 
 SUMMARIES = ("macro", "micro")
 SHARED_DIGITS = 6
 """Significant digits of a covariance, as published: every view decides by the same number."""
-
-
-class RankedScore(NamedTuple):
-    """One score of one model among the models it is ranked with."""
-
-    score: float
-    error: float
-    """Standard error."""
-    freedom: float | None
-    """Degrees of freedom of the error; None where no seed has a part in it."""
-    low: float
-    high: float
-    """95 % interval of the score, for the model alone."""
-    rank: int
-    """1 is best; equal scores share the better rank."""
-    rank_low: int
-    rank_high: int
-    """The rank lies between these: jointly for all models with 95 % confidence."""
-    could_be_best: bool
-    """Whether no model scores significantly higher."""
-
-
-ByModel = dict[str, RankedScore]
 
 
 class RowScores(NamedTuple):
@@ -86,28 +63,30 @@ class RegimeScores(NamedTuple):
 
     def best_first(self, name: str) -> list[int]:
         """Return the places of the models by one score; the smaller of equals first, then by id."""
-        by_id = sorted(range(len(self.models)), key=self.models.__getitem__)
-        params = np.array(self.params, dtype=float)[by_id]
+        by_id, params = _by_id(self.models, self.params)
         order = np.lexsort((params, -self.scores[name].values[by_id]))
-        found: list[int] = np.array(by_id, dtype=int)[order].tolist()
+        found: list[int] = by_id[order].tolist()
         return found
+
+
+@functools.lru_cache(maxsize=4)
+def _by_id(models: tuple[str, ...], params: tuple[int, ...]) -> tuple[Places, Floats]:
+    """Return the places of models by id, and their parameters in that order."""
+    places = np.array(sorted(range(len(models)), key=models.__getitem__), dtype=np.intp)
+    return places, np.array(params, dtype=float)[places]
 
 
 class RegimeIntervals(NamedTuple):
     """All scores of one regime, each by model id, best first."""
 
     board: RegimeScores
-    macro: ByModel
-    micro: ByModel
-    categories: dict[str, ByModel]
+    macro: Standings
+    micro: Standings
+    categories: dict[str, Standings]
     tasks: dict[str, PackedNumbers]
     """Task to model to interval, models in the order of their ids."""
     is_drawn: bool
     """Whether training examples are drawn: then intervals may or may not cover other draws."""
-
-    def of(self, name: str) -> ByModel:
-        """Return the models by "macro", "micro" or a category."""
-        return {"macro": self.macro, "micro": self.micro}.get(name) or self.categories.get(name, {})
 
 
 class Intervals(NamedTuple):
@@ -154,31 +133,36 @@ def regime_scores(
     regime: str,
     benchmark: Benchmark,
     noted: SharedErrors | None = None,
-    scored: Callable[[list[Submission], str, Benchmark], list[RowScores]] | None = None,
+    packed: Callable[[Submission, str, Benchmark], bytes] | None = None,
 ) -> RegimeScores:
     """Return what decisions in a regime are made from: the rows that have every task of it.
 
-    `noted` is what errors of rows with published predictions share, `scored` gives the scores of
-    rows where that is not `row_scores`.
+    `noted` is what errors of rows with published predictions share, `packed` gives the
+    scores of a row as bytes where that is not `_packed`.
     Raises BadConfiguration when the benchmark does not know the size of a task's test split.
     """
     ranked = [row for row in rows if regime in ranked_regimes(row, benchmark)]
     ranked.sort(key=lambda row: (row.model_id.lower(), row.model_id))
-    found = (scored or _all_scores)(ranked, regime, benchmark)
+    names, tasks = names_of(benchmark), benchmark.task_ids
+    raw = b"".join((packed or _packed)(row, regime, benchmark) for row in ranked)
+    whole = np.frombuffer(raw, dtype=float).reshape(len(ranked), _width(benchmark)).T.copy()
+    by_name, (has_seeds,), by_task = np.split(whole, [3 * len(names), 3 * len(names) + 1])
     places = noted.places(ranked) if noted is not None else [None] * len(ranked)
     triangles = noted.regimes.get(regime, {}) if noted is not None else {}
     return RegimeScores(
         models=tuple(row.model_id for row in ranked),
         params=tuple(row.meta.params for row in ranked),
         scores={
-            name: with_shared(_column(found, k), triangles.get(name, []), places)
-            for k, name in enumerate(names_of(benchmark))
+            name: with_shared(
+                ScoreColumn(*by_name[k :: len(names)]), triangles.get(name, []), places
+            )
+            for k, name in enumerate(names)
         },
-        tasks=_tasks(found, benchmark),
+        tasks={task: ScoreColumn(*by_task[k :: len(tasks)]) for k, task in enumerate(tasks)},
         rounded=rounded_up(len(ranked)),
         critical=critical(rounded_up(len(ranked))),
         draws_covered=tuple(
-            row.model_id for row, one in zip(ranked, found, strict=True) if one.has_seeds
+            row.model_id for row, has in zip(ranked, has_seeds, strict=True) if has
         ),
     )
 
@@ -186,11 +170,6 @@ def regime_scores(
 def names_of(benchmark: Benchmark) -> tuple[str, ...]:
     """Name the scores of a regime: macro, micro, categories."""
     return (*SUMMARIES, *benchmark.category_order)
-
-
-def _column(found: Sequence[RowScores], k: int) -> ScoreColumn:
-    values = [(one.values[k], one.variance[k], one.freedom[k]) for one in found]
-    return ScoreColumn(*np.array(values, dtype=float).reshape(-1, 3).T)
 
 
 def with_shared(
@@ -214,18 +193,6 @@ def with_shared(
             like = max(-1.0, min(1.0, triangle[high][low] / spread)) if spread > 0 else 0.0
             shared[i, j] = shared[j, i] = float(f"{like * size[i] * size[j]:.{SHARED_DIGITS}g}")
     return scores._replace(shared=shared)
-
-
-def _tasks(found: Sequence[RowScores], benchmark: Benchmark) -> dict[str, ScoreColumn]:
-    """Return the scores of each task: columns of what each row has."""
-    if not found:
-        empty = np.zeros(0)
-        return dict.fromkeys(benchmark.task_ids, ScoreColumn(empty, empty, empty))
-    stacked = [np.array(part) for part in zip(*(one.tasks[:3] for one in found), strict=True)]
-    return {
-        task: ScoreColumn(*(part[:, k] for part in stacked))
-        for k, task in enumerate(benchmark.task_ids)
-    }
 
 
 def row_scores(submission: Submission, regime: str, benchmark: Benchmark) -> RowScores:
@@ -260,27 +227,17 @@ def row_scores(submission: Submission, regime: str, benchmark: Benchmark) -> Row
     )
 
 
-def _all_scores(rows: list[Submission], regime: str, benchmark: Benchmark) -> list[RowScores]:
-    return [row_scores(row, regime, benchmark) for row in rows]
-
-
 def _kept_scores(
     numbers: Mapping[int, RowNumbers | None],
-    rows: list[Submission],
+    submission: Submission,
     regime: str,
     benchmark: Benchmark,
-) -> list[RowScores]:
-    """Return what `row_scores` gives for each row, from its numbers if they have that."""
-    names, found = names_of(benchmark), []
-    for row in rows:
-        own = numbers[id(row)]
-        is_kept = own is not None and regime in own.errors
-        found.append(
-            _unpacked(own.errors[regime], names)
-            if own is not None and is_kept
-            else row_scores(row, regime, benchmark)
-        )
-    return found
+) -> bytes:
+    """Return what `_packed` gives of a row, from its numbers if they have that."""
+    own = numbers[id(submission)]
+    if own is not None and regime in own.errors:
+        return own.errors[regime]
+    return _packed(submission, regime, benchmark)
 
 
 def row_errors(submission: Submission, benchmark: Benchmark) -> dict[str, bytes]:
@@ -295,10 +252,15 @@ def _packed(submission: Submission, regime: str, benchmark: Benchmark) -> bytes:
     return np.concatenate([told, *one.tasks[:3]]).tobytes()
 
 
+def _width(benchmark: Benchmark) -> int:
+    """Return how many numbers `_packed` writes: of scores, whether there are seeds, of tasks."""
+    return 3 * len(names_of(benchmark)) + 1 + 3 * len(benchmark.tasks)
+
+
 def _is_packed(raw: bytes, benchmark: Benchmark) -> bool:
     """Whether bytes have as many scores, variances and degrees of freedom as `_packed` writes."""
     names, tasks = len(names_of(benchmark)), len(benchmark.tasks)
-    if len(raw) != 8 * (3 * names + 1 + 3 * tasks):
+    if len(raw) != 8 * _width(benchmark):
         return False
     told, by_task = np.split(np.frombuffer(raw, dtype=float), [3 * names + 1])
     parts = [*told[:-1].reshape(3, names), *by_task.reshape(3, tasks)]
@@ -317,14 +279,6 @@ def _are_errors(kept: Mapping[str, bytes], benchmark: Benchmark) -> bool:
 
 
 ROW_ERRORS = RowPart(row_errors, _are_errors)
-
-
-def _unpacked(raw: bytes, names: tuple[str, ...]) -> RowScores:
-    told, tasks = np.split(np.frombuffer(raw, dtype=float), [3 * len(names) + 1])
-    values, variance, freedom = (tuple(part) for part in told[:-1].reshape(3, -1).tolist())
-    return RowScores(
-        names, values, variance, freedom, ScoreColumn(*tasks.reshape(3, -1)), bool(told[-1])
-    )
 
 
 def _of_error(variance: float) -> float:
@@ -348,29 +302,84 @@ def _summed(parts: Floats, benchmark: Benchmark, power: int = 2) -> list[float]:
     return [macro, math.fsum(told) / len(told) ** power, *by_category]
 
 
-def standings(board: RegimeScores, name: str) -> ByModel:
+def standings(board: RegimeScores, name: str) -> Standings:
     """Rank the models of a regime by one score, best first."""
-    scores = board.scores[name]
-    if not board.models:
-        return {}
+    scores, order = board.scores[name], board.best_first(name)
     stood, (low, high) = ranks(scores, board.critical), intervals_of(scores)
-    errors = np.sqrt(scores.variance)
-    return {
-        board.models[k]: RankedScore(
-            score=float(scores.values[k]),
-            error=float(errors[k]),
-            freedom=None if np.isinf(scores.freedom[k]) else float(scores.freedom[k]),
-            low=float(low[k]),
-            high=float(high[k]),
-            rank=int(stood.rank[k]),
-            rank_low=int(stood.low[k]),
-            rank_high=int(stood.high[k]),
-            could_be_best=bool(stood.low[k] == 1),
-        )
-        for k in board.best_first(name)
-    }
+    freedom = scores.freedom[order]
+    finite = freedom.astype(object)
+    finite[np.isinf(freedom)] = None
+    return Standings(
+        models=[board.models[k] for k in order],
+        score=scores.values[order].tolist(),
+        error=np.sqrt(scores.variance)[order].tolist(),
+        freedom=finite.tolist(),
+        low=low[order].tolist(),
+        high=high[order].tolist(),
+        rank=stood.rank[order].tolist(),
+        rank_low=stood.low[order].tolist(),
+        rank_high=stood.high[order].tolist(),
+        could_be_best=(stood.low[order] == 1).tolist(),
+    )
 
 
 def _limits(places: Mapping[str, int], scores: ScoreColumn) -> PackedNumbers:
     pairs = np.stack(intervals_of(scores), axis=1)
     return PackedNumbers(places, array.array("d", pairs.tobytes()), width=2)
+
+
+def taus(columns: Sequence[Floats]) -> Floats:
+    """Return Kendall's tau-b of each of K columns of M scores with each other: (K, K).
+
+    NaN where it is not defined: fewer than two models, or all of a column equal. The counts of
+    pairs are whole numbers, so the result does not depend on their order or on the machine.
+    """
+    models = len(columns[0])
+    ranks = np.array([np.unique(column, return_inverse=True)[1].reshape(-1) for column in columns])
+    tied = np.array([_tied_pairs(np.sort(one)) for one in ranks])
+    agree = np.diag(models * (models - 1) // 2 - tied).astype(float)
+    for k, base in enumerate(ranks[:-1]):
+        # After Knight (1966): of the pairs that differ in both columns, those that one orders
+        # against the other are its inversions where the rows stand in the order of the other.
+        others = slice(k + 1, None)
+        ordered = np.sort(base * np.intp(models) + ranks[others], axis=1)
+        both = np.array([_tied_pairs(one) for one in ordered])
+        differing = models * (models - 1) // 2 - tied[k] - tied[others] + both
+        agree[k, others] = agree[others, k] = differing - 2 * _inversions(ordered % max(models, 1))
+    untied = np.sqrt(np.diag(agree))
+    defined_ = (untied[:, None] > 0) & (untied[None, :] > 0)
+    one, other = (np.where(defined_, side, 1.0) for side in (untied[:, None], untied[None, :]))
+    return np.where(defined_, np.clip(agree / one / other, -1.0, 1.0), np.nan)
+
+
+def _tied_pairs(ordered: Places) -> int:
+    """Return how many pairs of sorted values are equal."""
+    last = np.flatnonzero(np.diff(ordered, append=-1))
+    counts = np.diff(last, prepend=-1)
+    return int((counts * (counts - 1) // 2).sum())
+
+
+COMPARED = 16
+"""Neighbours of which each pair is compared: more are sorted in less time."""
+
+
+def _inversions(columns: Places) -> Places:
+    """Return how many pairs of each of K columns (K, M) fall, by sorting ever wider blocks."""
+    width, (count, length) = COMPARED, columns.shape
+    size = max(COMPARED, 1 << max(0, length - 1).bit_length())
+    blocks = np.full((count, size), columns.max(initial=0), dtype=np.int32)
+    blocks[:, :length] = columns
+    found = np.zeros(count, dtype=np.intp)
+    near = np.ascontiguousarray(np.moveaxis(blocks.reshape(count, -1, width), 2, 0))
+    for apart in range(1, width):
+        found += np.count_nonzero(near[:-apart] > near[apart:], axis=(0, 2))
+    blocks = np.sort(blocks.reshape(count, -1, width), axis=2)
+    while width < size:
+        blocks = blocks.reshape(count, -1, 2 * width)
+        order = np.argsort(blocks, axis=2, kind="stable")
+        # Where those of the right half come to stand says how many of the left one they pass.
+        stood = np.where(order >= width, np.arange(2 * width), 0).sum(axis=(1, 2))
+        found += blocks.shape[1] * (width * width + width * (width - 1) // 2) - stood
+        blocks = np.take_along_axis(blocks, order, axis=2)
+        width *= 2
+    return found

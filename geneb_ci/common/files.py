@@ -89,13 +89,9 @@ def read_regular(path: Path, limit: int, *, links: bool = True) -> bytes:
     return raw
 
 
-def lies_there(path: Path) -> bool:
+def lies_there(path: Path | str) -> bool:
     """Whether anything exists at a path, including a broken link."""
-    try:
-        path.lstat()
-    except (OSError, ValueError):
-        return False
-    return True
+    return os.path.lexists(path)
 
 
 def _refusal(path: Path, error: OSError | ValueError, *, links: bool) -> NotReadable:

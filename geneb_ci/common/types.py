@@ -1,6 +1,6 @@
 """Types that several formats share, the typed benchmark, and the first error of a value.
 
-`tools/generate.py` generates benchmark.schema.json from it.
+`tools/generate.py` has benchmark.schema.json and all lists of levels from here.
 """
 
 import enum
@@ -47,7 +47,6 @@ class Scores(StrictModel):
 class TrustLevel(enum.StrEnum):
     """Authorship and evidence in one word, which upstream's page shows."""
 
-    # The only list of the levels: schemas have it from here, by tools/generate.py.
     SELF_REPORTED = "self-reported"
     VERIFIED = "verified"
     REPRODUCED = "reproduced"
@@ -66,7 +65,6 @@ class Authorship(enum.StrEnum):
 class Evidence(enum.StrEnum):
     """What others did to confirm the scores of a row, whoever its author is."""
 
-    # The only list: schemas and page have it from here, by tools/generate.py.
     NONE = "none"
     CHECKED = "checked"
     AUDITED = "audited"
@@ -96,15 +94,13 @@ def has_evidence(evidence: Evidence, least: Evidence | None) -> bool:
     """Whether evidence is at least the one that is asked for; None asks for any but `disputed`."""
     if least is None:
         return evidence is not Evidence.DISPUTED
-    order = EVIDENCE_ORDER
-    return evidence in order and order.index(evidence) >= order.index(least)
+    return evidence in EVIDENCE_ORDER[EVIDENCE_ORDER.index(least) :]
 
 
 def first_error(error: ValidationError, top: str = "the document") -> str:
     """Return "place: message" of the first validation error, on one line of printable ASCII.
 
-    The place is the path of keys to the value, joined by "/"; `top` names the whole value. Keys
-    may be a contributor's: they are escaped and cut.
+    The place is the path of keys, joined by "/", escaped and cut; `top` names the whole value.
     """
     first = error.errors(include_url=False, include_input=False)[0]
     place = "/".join(map(str, first["loc"]))
@@ -194,10 +190,9 @@ class BenchmarkFile(StrictModel):
             raise ValueError(f"duplicate task ids: {doubled}")
         if self.primary_metric not in self.metrics:
             raise ValueError(f"primary_metric {self.primary_metric!r} is not among {self.metrics}")
-        if (got := {task.category for task in self.tasks}) != set(self.category_order):
-            raise ValueError(
-                f"category_order {self.category_order} differs from the tasks' {sorted(got)}"
-            )
+        got = sorted({task.category for task in self.tasks})
+        if got != sorted(set(self.category_order)):
+            raise ValueError(f"category_order {self.category_order} differs from the tasks' {got}")
         return self
 
 

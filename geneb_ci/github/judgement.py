@@ -87,11 +87,11 @@ class BaseBranch:
             macro = standings(board, "macro")[own.model_id]
             categories = [standings(board, name) for name in self.benchmark.category_order]
             return DecidedStanding(
-                rank_low=macro.rank_low,
-                rank_high=macro.rank_high,
-                better_than=len(board.models) - macro.rank_high,
-                worse_than=macro.rank_low - 1,
-                best_in=sum(models[own.model_id].could_be_best for models in categories),
+                rank_low=macro["rank_low"],
+                rank_high=macro["rank_high"],
+                better_than=len(board.models) - macro["rank_high"],
+                worse_than=macro["rank_low"] - 1,
+                best_in=sum(one[own.model_id]["could_be_best"] for one in categories),
                 categories=len(categories),
             )
 

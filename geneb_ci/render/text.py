@@ -191,7 +191,9 @@ _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "
 
 def _shown(line: Line, *, color: bool) -> str:
     """Return a line as text; escape sequences only if `color`."""
-    return "".join(_coloured(part) if color and part.style else part.text for part in line)
+    if not color:
+        return "".join([part.text for part in line])
+    return "".join(_coloured(part) if part.style else part.text for part in line)
 
 
 def _coloured(part: Part) -> str:

@@ -1,9 +1,11 @@
 """MCC, accuracy and F1: reported, with their precision, and of a confusion matrix."""
 
+import functools
 import math
 import operator
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -264,32 +266,86 @@ def _mean_f1(terms: Sequence[float | None]) -> float:
 class PackedNumbers(Mapping[str, Any]):
     """A mapping of names to numbers that are kept in an array: 8 bytes each, and not 150."""
 
-    __slots__ = ("_places", "numbers", "width")
+    __slots__ = ("numbers", "places", "width")
 
     def __init__(
         self, places: Mapping[str, int], numbers: "array.array[float]", width: int = 1
     ) -> None:
         """Take `width` numbers a name, in the order of the places, which begin with 0."""
-        self._places, self.numbers, self.width = places, numbers, width
+        self.places, self.numbers, self.width = places, numbers, width
 
     def plain(self) -> dict[str, Any]:
         """Return the same as a dict: a number a name, or a tuple of several."""
         if self.width == 1:
-            return dict(zip(self._places, self.numbers, strict=True))
+            return dict(zip(self.places, self.numbers, strict=True))
         groups = zip(*[iter(self.numbers)] * self.width, strict=True)
-        return dict(zip(self._places, groups, strict=True))
+        return dict(zip(self.places, groups, strict=True))
+
+    def is_like(self, other: Mapping[str, Any]) -> bool:
+        """Whether another has the same names in the same places, known without comparing them."""
+        return isinstance(other, PackedNumbers) and self.places is other.places
 
     def __getitem__(self, name: str) -> Any:
-        place = self._places[name]
+        place = self.places[name]
         if self.width == 1:
             return self.numbers[place]
         return tuple(self.numbers[place * self.width : (place + 1) * self.width])
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
+        return iter(self.places)
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self.places)
+
+
+@dataclass(frozen=True, eq=False)
+class Standings(Mapping[str, dict[str, Any]]):
+    """How models stand by one score, best first: a list for each fact, with one value a model.
+
+    As a mapping it gives the facts of a model, made when they are asked for. What each fact is,
+    `board.diagnostics.shape.DiagnosedScore` says.
+    """
+
+    models: Sequence[str]
+    score: list[float]
+    error: list[float]
+    freedom: list[float | None]
+    low: list[float]
+    high: list[float]
+    rank: list[int]
+    rank_low: list[int]
+    rank_high: list[int]
+    could_be_best: list[bool]
+
+    @functools.cached_property
+    def columns(self) -> dict[str, list[Any]]:
+        """The lists by the name of the fact, in the order in which they are published."""
+        return {name: getattr(self, name) for name in STANDING}
+
+    @functools.cached_property
+    def places(self) -> dict[str, int]:
+        """Model id to its place in each list."""
+        return {model: place for place, model in enumerate(self.models)}
+
+    def plain(self) -> dict[str, dict[str, Any]]:
+        """Return the same as dicts."""
+        facts = zip(*self.columns.values(), strict=True)
+        told = (dict(zip(STANDING, one, strict=True)) for one in facts)
+        return dict(zip(self.models, told, strict=True))
+
+    def __getitem__(self, model: str) -> dict[str, Any]:
+        place = self.places[model]
+        return {name: column[place] for name, column in self.columns.items()}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.models)
+
+    def __len__(self) -> int:
+        return len(self.models)
+
+
+STANDING = tuple(Standings.__annotations__)[1:]
+"""The facts of a model in `Standings`."""
 
 
 class RowNumbers(NamedTuple):

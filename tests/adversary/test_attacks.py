@@ -8,8 +8,9 @@ import pytest
 
 from geneb_ci.audit.outcome import AuditOutcome
 from reference_harness import mini
+from tests.audit.installed import Installed
 from tests.sandbox.conftest import sandbox_of
-from tools.demo_audit import COMMITTED_AT, Place
+from tools.demo_audit import COMMITTED_AT
 
 TASKS = ("mini_splice", "mini_promoter")
 CHEAT = "submissions/extractors/cheat.py"
@@ -54,9 +55,9 @@ def table() -> dict[str, int]:
     }
 
 
-def submitted(folder: Path, module: str) -> Place:
+def submitted(folder: Path, module: str) -> Installed:
     """Run an extractor on two tasks, as its contributor does."""
-    place = Place(folder, drawn=2)
+    place = Installed(folder, drawn=2)
     path = place.root / CHEAT
     path.parent.mkdir(parents=True)
     path.write_text(module, encoding="utf-8")
@@ -68,7 +69,7 @@ def submitted(folder: Path, module: str) -> Place:
     return place
 
 
-def audited(place: Place, *options: str) -> tuple[int, AuditOutcome]:
+def audited(place: Installed, *options: str) -> tuple[int, AuditOutcome]:
     """Commit, draw and rerun; return the exit code and what was found."""
     place.run("geneb_ci", "audit", "commit", "submissions/cheat.json", "--output", "c.json")
     place.run(

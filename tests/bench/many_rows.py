@@ -5,8 +5,9 @@ at its rates of right predictions: every score is possible, and two rows of one 
 one cell of `DRAWS`, less than a copy does.
 """
 
+import functools
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from tests.bench import simulate
 from tests.paths import SUBMISSIONS
 from tests.rows import DOUBTED
 
+Draw = Callable[[int], str]
+"""The text of a cell of one measurement, by its number."""
 DRAWS = 48
 """Measurements a cell: with chance, two rows agree in 8 %, where near-copy begins at 12 %."""
 
@@ -34,7 +37,7 @@ def rows(count: int, seed: int = 7) -> Iterator[tuple[str, str]]:
     """Yield the id and the text of each row, a function of the seed."""
     rng = np.random.default_rng(seed)
     bases = _bases()
-    pools: dict[int, dict[str, list[list[str]]]] = {}
+    pools: dict[int, dict[str, list[Draw]]] = {}
     document = json.loads((SUBMISSIONS / "splicebert-1024nt.json").read_bytes())
     for number in range(count):
         base = number % len(bases)
@@ -50,7 +53,7 @@ def rows(count: int, seed: int = 7) -> Iterator[tuple[str, str]]:
         parts = []
         for regime, cells in pools[base].items():
             picks = rng.integers(DRAWS, size=len(cells))
-            inner = ",".join(cell[pick] for cell, pick in zip(cells, picks, strict=True))
+            inner = ",".join(cell(int(one)) for cell, one in zip(cells, picks, strict=True))
             parts.append(f'"{regime}":{{{inner}}}')
         text = json.dumps(head | {"model_id": name, "meta": meta}, separators=(",", ":"))
         yield name, f'{text[:-1]},"results":{{{",".join(parts)}}}}}\n'
@@ -66,32 +69,36 @@ def alike(path: Path) -> Path:
     return path.with_stem(f"model-{number - step if number >= step else number + step:05d}")
 
 
-def _pool(base: dict[str, Any], rng: np.random.Generator) -> dict[str, list[list[str]]]:
-    """Return by regime, for each task, the texts of its measurements."""
+def _pool(base: dict[str, Any], rng: np.random.Generator) -> dict[str, list[Draw]]:
+    """Return by regime, for each task, what gives the texts of its measurements."""
     benchmark = shipped_benchmark()
     found = {}
     for regime in benchmark.regimes:
         fits = len(benchmark.protocol.seeds) if regime in benchmark.protocol.few_shot_k else 1
         found[regime] = [
-            [f'"{task.id}":{json.dumps(one)}' for one in _measured(task, cells[task.id], fits, rng)]
+            _measured(task, cells[task.id], fits, rng)
             for cells in [base["results"][regime]]
             for task in benchmark.tasks
         ]
     return found
 
 
-def _measured(
-    task: Task, real: dict[str, float], fits: int, rng: np.random.Generator
-) -> list[dict[str, float]]:
-    """Return `DRAWS` means over test sets drawn at the rates of a real cell."""
+def _measured(task: Task, real: dict[str, float], fits: int, rng: np.random.Generator) -> Draw:
+    """Return what gives `DRAWS` means over test sets drawn at the rates of a real cell.
+
+    All test sets are drawn at once; scores are computed of those that a row takes.
+    """
     triple, classes = triple_of(real), two_classes(task)
     assert triple is not None
-    singles: list[dict[str, float]]
     if classes is None:
         sizes, matrix = simulate.made_up(task, triple.acc, rng)
         sizes[0] += (task.n_test or 0) - sizes.sum()  # each was rounded
         drawn = [rng.multinomial(n, p, DRAWS * fits) for n, p in zip(sizes, matrix, strict=True)]
-        singles = [simulate.of_matrix(one) for one in np.stack(drawn, axis=1)]
+        matrices = np.stack(drawn, axis=1)
+
+        def score(number: int) -> dict[str, float]:
+            return simulate.of_matrix(matrices[number])
+
     else:
         rates = np.clip(
             np.array(near_mean(np.float64(classes.small), np.float64(classes.large), triple))
@@ -105,8 +112,15 @@ def _measured(
             + rng.normal(0, simulate.LEANING, (DRAWS * fits, 1)) * np.array([1, -1])
         )
         counts = rng.binomial(tuple(classes), 1 / (1 + np.exp(-logits)))
-        singles = [simulate.cell(classes, int(a), int(b)) for a, b in counts]
-    return [
-        {metric: float(np.mean([one[metric] for one in singles[k : k + fits]])) for metric in real}
-        for k in range(0, DRAWS * fits, fits)
-    ]
+
+        def score(number: int) -> dict[str, float]:
+            small, large = counts[number]
+            return simulate.cell(classes, int(small), int(large))
+
+    @functools.cache
+    def text(draw: int) -> str:
+        singles = [score(number) for number in range(draw * fits, (draw + 1) * fits)]
+        means = {metric: float(np.mean([one[metric] for one in singles])) for metric in real}
+        return f'"{task.id}":{json.dumps(means)}'
+
+    return text

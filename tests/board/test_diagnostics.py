@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from scipy.stats import kendalltau, spearmanr
 
-from geneb_ci.board.diagnostics.findings import rho, taus
-from geneb_ci.board.diagnostics.shape import ParetoModel
+from geneb_ci.board.diagnostics.findings import rho
 from geneb_ci.board.diagnostics.whole import (
     ATTRIBUTES,
     _Facts,
@@ -22,7 +21,7 @@ from geneb_ci.board.diagnostics.whole import (
     rounded,
 )
 from geneb_ci.board.rows import encode
-from geneb_ci.board.uncertainty import intervals
+from geneb_ci.board.uncertainty import intervals, taus
 from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
 from geneb_ci.submission.models import SubmissionV10
 from tests.board.board import entries, entry, found_diagnostics, found_intervals
@@ -165,8 +164,7 @@ def test_agreement_of_categories_is_a_symmetric_matrix():
 
 def test_the_front_by_hand():
     told = zip("abcde", (1, 1, 2, 3, 4), (0.3, 0.2, 0.3, 0.5, 0.4), strict=True)
-    ordered = [ParetoModel(model=name, params=size, macro=macro) for name, size, macro in told]
-    assert [(m.model, m.params) for m in pareto(ordered)] == [("a", 1), ("d", 3)]
+    assert [(m.model, m.params) for m in pareto(told)] == [("a", 1), ("d", 3)]
 
 
 def test_no_model_is_both_no_larger_and_better_than_one_of_the_front():

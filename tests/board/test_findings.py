@@ -1,11 +1,16 @@
 """Figures of the paper as functions of rows and parameters: by hand, and their edges."""
 
+import array
+import math
+import statistics
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
 from geneb_ci.board.diagnostics.findings import FigureRow, figure_of, kinds_of, rho
+from geneb_ci.statistics.metrics import PackedNumbers
 
 REGIMES = ["full", "10shot", "1shot"]
 KINDS = {kind.id: kind for kind in kinds_of(REGIMES)}
@@ -94,3 +99,28 @@ def test_rho_is_that_of_scipy(rows):
         assert found is None
     else:
         assert found == pytest.approx(float(spearmanr(counts, scores).statistic), abs=1e-12)
+
+
+def test_a_deviation_is_compared_with_the_threshold_exactly():
+    rows = [row(f"m{k}", 1, k / 7) for k in range(7)]
+    tasks = [one.tasks["full"]["a"] for one in rows]
+    deviation = statistics.stdev(tasks)
+    assert value("high-variance-tasks", rows, threshold=math.nextafter(deviation, 0)) == 2
+    assert value("high-variance-tasks", rows, threshold=deviation) == 0
+
+
+def test_packed_scores_give_what_dicts_give():
+    places = {"a": 0, "b": 1}
+    packed = [
+        one._replace(
+            tasks={
+                regime: PackedNumbers(places, array.array("d", told.values()))
+                for regime, told in one.tasks.items()
+            }
+        )
+        for one in ROWS
+    ]
+    for name in ("hard-tasks", "high-variance-tasks"):
+        for rows in (packed, [packed[0], *ROWS[1:]]):
+            told = figure_of(KINDS[name], rows, "board", {"threshold": 0.1})
+            assert told == figure_of(KINDS[name], ROWS, "board", {"threshold": 0.1})

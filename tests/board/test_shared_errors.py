@@ -5,6 +5,7 @@ import hashlib
 import itertools
 import json
 import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from geneb_ci.publish.comparison import _side
 from geneb_ci.receipt.predicted import ROWS_MAX, errors_shared, paired_regimes
 from geneb_ci.receipt.predictions import OF_RECORD, Predictions, TaskPredictions
 from geneb_ci.receipt.seen import SharedErrors, shared_errors, write_seen
-from geneb_ci.statistics.metrics import PackedNumbers, scores_of_matrix
+from geneb_ci.statistics.metrics import scores_of_matrix
 from geneb_ci.submission.models import SubmissionV12
 from tests.audit.recorded import repository
 from tests.board.board import entry
@@ -142,7 +143,7 @@ def test_files_and_page_decide_as_the_rows_do(paired):
     assert values["diagnostics.json"]["method"]["dependence"] == "predictions"
     board = intervals(paired, MINI).regimes["full"].board
     again = known_of_built(
-        json.loads(json.dumps(values, default=PackedNumbers.plain)), "full"
+        json.loads(json.dumps(values, default=operator.methodcaller("plain"))), "full"
     ).board
     for name, scores in board.scores.items():
         shared, published = scores.shared, again.scores[name].shared

@@ -5,11 +5,13 @@ import pytest
 
 from geneb_ci.board.decisions import better
 from geneb_ci.board.diagnostics.whole import rounded
-from geneb_ci.board.uncertainty import intervals
+from geneb_ci.board.uncertainty import intervals, standings
 from geneb_ci.common.benchmark import shipped_benchmark
 from tests.board.board import entries, entry, found_intervals
 
 BENCHMARK = shipped_benchmark()
+OF_A_ROW = ("score", "error", "freedom", "low", "high")
+"""What no other row changes."""
 
 
 def test_what_is_all_right_may_be_wrong_elsewhere(submission_v11):
@@ -47,7 +49,7 @@ def test_seeds_widen_few_shot_intervals_only(submission_v11):
         assert one[regime].board.draws_covered == ()
         assert other[regime].board.draws_covered == ("splicebert-1024nt",)
         old, new = (x[regime].macro["splicebert-1024nt"] for x in (one, other))
-        assert 1.2 < new.error / old.error < 3
+        assert 1.2 < new["error"] / old["error"] < 3
         # Five seeds tell a spread badly: intervals are wider than 1.96 standard errors.
         task = BENCHMARK.task_ids[0]
         low, high = other[regime].tasks[task]["splicebert-1024nt"]
@@ -66,8 +68,9 @@ def test_the_order_of_rows_and_other_rows_change_no_bit():
     )
     less = intervals(some[:3], BENCHMARK, regimes=["full"]).regimes["full"]
     for name in less.board.scores:
-        for model, stood in less.of(name).items():
-            assert stood[:4] == whole.of(name)[model][:4]
+        every = standings(whole.board, name)
+        for model, stood in standings(less.board, name).items():
+            assert [stood[key] for key in OF_A_ROW] == [every[model][key] for key in OF_A_ROW]
         pairs = better(less.board.scores[name], less.board.critical)
         places = [whole.board.models.index(model) for model in less.board.models]
         more = better(whole.board.scores[name], whole.board.critical)
@@ -83,26 +86,28 @@ def test_equal_scores_share_the_better_rank_and_the_smaller_model_is_first():
     )
     rows = [entry(entries()[0].submission), entry(twin)]
     macro = intervals(rows, BENCHMARK, regimes=["full"]).regimes["full"].macro
-    assert [(model, one.rank, one.could_be_best) for model, one in macro.items()] == [
+    assert [(model, one["rank"], one["could_be_best"]) for model, one in macro.items()] == [
         ("aaa", 1, True),
         (entries()[0].submission.model_id, 1, True),
     ]
 
 
 def test_one_model_and_none():
-    assert intervals([], BENCHMARK, regimes=["full"]).regimes["full"].macro == {}
+    assert intervals([], BENCHMARK, regimes=["full"]).regimes["full"].macro.plain() == {}
     (only,) = intervals(entries()[:1], BENCHMARK, regimes=["full"]).regimes["full"].macro.values()
-    assert only[5:] == (1, 1, 1, True)
+    assert list(only.values())[5:] == [1, 1, 1, True]
 
 
 def test_intervals_hold_their_scores():
     for found in found_intervals().regimes.values():
         for name in found.board.scores:
-            models = found.of(name)
+            models = standings(found.board, name)
             assert len(models) == 41
-            assert all(s.low < s.score < s.high for s in models.values())
-            assert all(s.rank_low <= s.rank <= s.rank_high for s in models.values())
-            assert all(s.could_be_best == (s.rank_low == 1) for s in models.values())
+            assert dict(models) == models.plain()
+            for one in models.values():
+                assert one["low"] < one["score"] < one["high"]
+                assert one["rank_low"] <= one["rank"] <= one["rank_high"]
+                assert one["could_be_best"] == (one["rank_low"] == 1)
 
 
 def test_a_figure_of_zero_has_no_sign():
@@ -116,6 +121,6 @@ def test_scores_are_those_of_the_leaderboard(regime):
     rows = {row["model"]: row for row in leaderboards(entries(), BENCHMARK)[0]["data"][regime]}
     found = found_intervals().regimes[regime]
     for model, stood in found.macro.items():
-        assert stood.score == rows[model]["macro_MCC"]
+        assert stood["score"] == rows[model]["macro_MCC"]
         for name, models in found.categories.items():
-            assert models[model].score == rows[model]["cat_MCC"][name]
+            assert models[model]["score"] == rows[model]["cat_MCC"][name]

@@ -1,6 +1,8 @@
 """Processes that compute for a check, and names of scores that a contributor wrote to mislead."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -36,17 +38,26 @@ def test_rows_whose_joined_names_are_equal_are_other_rows(tmp_path):
     assert len(digests) == 2
 
 
+END_SECONDS = 15.0  # the watch looks once a second; a busy machine takes a few
+
+
 def test_processes_end_with_the_one_that_started_them():
     """Who reads what a killed command prints sees the end: no process of it holds the pipe open."""
     script = (
-        "import time; from geneb_ci.common.files import in_processes\n"
+        "import os, time; from geneb_ci.common.files import in_processes\n"
         "def work(item):\n"
-        "    print(item, flush=True); time.sleep(600)\n"
+        "    os.write(1, b'%d\\n' % item); time.sleep(600)\n"
         "list(in_processes(work, range(2), 2, 1))"
     )
     command = [sys.executable, "-c", script]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
-        assert parent.stdout is not None
-        assert {parent.stdout.readline() for _ in range(2)} == {"0\n", "1\n"}
-        parent.kill()
-        assert parent.communicate(timeout=60)[0] == ""
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as parent:
+        try:
+            assert parent.stdout is not None
+            assert {parent.stdout.readline() for _ in range(2)} == {"0\n", "1\n"}
+            parent.kill()
+            assert parent.communicate(timeout=END_SECONDS)[0] == ""
+        except BaseException:
+            os.killpg(parent.pid, signal.SIGKILL)  # else they hold what this test inherited
+            raise

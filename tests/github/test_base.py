@@ -33,11 +33,11 @@ def test_ranks_are_those_of_the_board(board):
     found = intervals(entries, board.benchmark)
     for regime, known in found.regimes.items():
         stood, told = known.macro[own.model_id], decided(regime)
-        assert (told.rank_low, told.rank_high) == (stood.rank_low, stood.rank_high)
+        assert (told.rank_low, told.rank_high) == (stood["rank_low"], stood["rank_high"])
         above = better(known.board.scores["macro"], known.board.critical)
         place = known.board.models.index(own.model_id)
         assert (told.better_than, told.worse_than) == (above[place].sum(), above[:, place].sum())
-        could = [models[own.model_id].could_be_best for models in known.categories.values()]
+        could = [models[own.model_id]["could_be_best"] for models in known.categories.values()]
         assert (told.best_in, told.categories) == (sum(could), 13)
     told = standings(own, board.rows, board.benchmark, decided)
     assert [one.decided for one in told] == [decided(r) for r in board.benchmark.regimes]

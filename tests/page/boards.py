@@ -10,9 +10,10 @@ import numpy as np
 
 from geneb_ci.board.decisions import ScoreColumn, critical, ranks, rounded_up
 from geneb_ci.board.page import page_files, write_page
-from geneb_ci.board.page_data import history_script, page_scripts, scores_name, script, tasks_name
+from geneb_ci.board.page_data import history_script, page_scripts, scores_name, tasks_name
 from geneb_ci.board.recommend import recommendations
 from geneb_ci.board.rows import encode, leaderboards
+from geneb_ci.board.texts import script
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.files import write_files
 from tests.board.board import entries, found_diagnostics, found_intervals

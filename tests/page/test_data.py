@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from geneb_ci.board.page import FIXED, NAMES, POLICY, page_files
-from geneb_ci.board.page_data import millionths, page_scripts, script
+from geneb_ci.board.page_data import millionths, page_scripts
 from geneb_ci.board.rows import encode
+from geneb_ci.board.texts import script
 from geneb_ci.common.benchmark import shipped_benchmark
 from tests.board.board import entries
 from tests.page.boards import value_in, values

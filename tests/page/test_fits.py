@@ -8,7 +8,7 @@ import shutil
 import pypdfium2
 import pytest
 
-from geneb_ci.board.page_data import script
+from geneb_ci.board.texts import script
 from geneb_ci.common.benchmark import shipped_benchmark
 from tests.page.boards import public, value_in
 from tests.page.tab import opened

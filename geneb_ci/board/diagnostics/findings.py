@@ -11,14 +11,13 @@ import bisect
 import math
 import operator
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 from geneb_ci.board.diagnostics.shape import Figure, FigurePart
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS, mean
-
-if TYPE_CHECKING:
-    from geneb_ci.board.decisions import Floats, Places
+from geneb_ci.statistics.metrics import PackedNumbers
 
 Scope = Literal["paper", "board", "exclusions"]
 SCOPES: tuple[Scope, ...] = ("paper", "board", "exclusions")
@@ -36,10 +35,10 @@ class FigureRow(NamedTuple):
     model: str
     params: float | None
     """In the scope's counts; None where unknown, 0 for a method that has none."""
-    macro: Mapping[str, float]
+    macro: dict[str, float]
     """Regime to MCC; without the regimes in which it is not ranked."""
-    categories: Mapping[str, Mapping[str, float]]
-    tasks: Mapping[str, Mapping[str, float]]
+    categories: dict[str, Mapping[str, float]]
+    tasks: dict[str, Mapping[str, float]]
 
 
 Rows = Sequence[FigureRow]
@@ -64,24 +63,36 @@ def figure_rows(values: Mapping[str, Mapping[str, Any]], scope: Scope) -> list[F
 
     `diagnostics.json` may have no more than its member `models`.
     """
-    found: dict[str, dict[str, Any]] = {}
-    facts = {one["model"]: one for one in values[DIAGNOSTICS]["models"]}
+    return scoped_rows(values, [scope])[scope]
+
+
+def scoped_rows(
+    values: Mapping[str, Mapping[str, Any]], scopes: Iterable[Scope]
+) -> dict[Scope, list[FigureRow]]:
+    """Return what `figure_rows` gives for each scope."""
+    found: dict[str, FigureRow] = {}
+    facts: dict[str, Mapping[str, Any]] = {}
+    in_paper = {one["model"]: one["params_in_paper"] for one in values[DIAGNOSTICS]["models"]}
     for regime, rows in values[LEADERBOARD]["data"].items():
         for row in rows:
-            of = found.setdefault(row["model"], {"macro": {}, "categories": {}, "tasks": {}, **row})
-            of["macro"][regime] = row["macro_MCC"]
-            of["categories"][regime] = row["cat_MCC"]
+            model = row["model"]
+            if model not in found:
+                found[model], facts[model] = FigureRow(model, None, {}, {}, {}), row
+            found[model].macro[regime] = row["macro_MCC"]
+            found[model].categories[regime] = row["cat_MCC"]
     for regime, rows in values[TASKS]["data"].items():
         for row in rows:
-            found[row["model"]]["tasks"][regime] = row["task_MCC"]
-    chosen = []
-    for model, row in sorted(found.items()):
-        if scope != "board" and not row["official"]:
-            continue
-        if scope == "exclusions" and row.get("defects"):
-            continue
-        counted = row["params"] if scope == "board" else facts[model]["params_in_paper"]
-        chosen.append(FigureRow(model, counted, row["macro"], row["categories"], row["tasks"]))
+            found[row["model"]].tasks[regime] = row["task_MCC"]
+    chosen: dict[Scope, list[FigureRow]] = {scope: [] for scope in scopes}
+    for model, figure_row in sorted(found.items()):
+        own = facts[model]
+        for scope, listed in chosen.items():
+            if scope != "board" and not own["official"]:
+                continue
+            if scope == "exclusions" and own.get("defects"):
+                continue
+            counted = own["params"] if scope == "board" else in_paper[model]
+            listed.append(figure_row._replace(params=counted))
     return chosen
 
 
@@ -206,10 +217,10 @@ def _size_correlation(rows: Rows, used: Mapping[str, Any]) -> Computed:
     regime = used["regime"]
     sized = [row for row in rows if row.params and regime in row.macro]
     counts = [float(row.params or 0) for row in sized]
-    names = list(sized[0].categories[regime]) if sized else []
+    categories = [row.categories[regime] for row in sized]
     parts = [
-        FigurePart(name=name, value=rho(counts, [row.categories[regime][name] for row in sized]))
-        for name in names
+        FigurePart(name=name, value=rho(counts, [one[name] for one in categories]))
+        for name in (categories[0] if categories else ())
     ]
     return rho(counts, [row.macro[regime] for row in sized]), parts
 
@@ -228,18 +239,22 @@ def rho(counts: Sequence[float], scores: Sequence[float]) -> float | None:
 
 def _centred_ranks(values: Sequence[float]) -> list[int]:
     """Return twice the mid-rank of each value less twice their mean: whole numbers."""
-    ordered = sorted(values)
-    last = len(values) + 1
-    middle = {
-        value: bisect.bisect_left(ordered, value) + bisect.bisect_right(ordered, value) + 1 - last
-        for value in set(values)
-    }
+    counts, middle, before = Counter(values), {}, 0
+    for value in sorted(counts):
+        middle[value] = 2 * before + counts[value] - len(values)
+        before += counts[value]
     return [middle[value] for value in values]
 
 
-def _by_task(rows: Rows, regime: str) -> Iterator[tuple[str, list[float]]]:
+def _by_task(rows: Rows, regime: str) -> Iterator[tuple[str, Sequence[float]]]:
     ranked = [row.tasks[regime] for row in rows if regime in row.tasks]
-    for task in ranked[0] if ranked else ():
+    if not ranked:
+        return
+    packed = [one for one in ranked if isinstance(one, PackedNumbers) and one.is_like(ranked[0])]
+    if len(packed) == len(ranked):
+        yield from zip(packed[0], zip(*(one.numbers for one in packed), strict=True), strict=True)
+        return
+    for task in ranked[0]:
         yield task, [scores[task] for scores in ranked]
 
 
@@ -253,9 +268,23 @@ def _high_variance_tasks(rows: Rows, used: Mapping[str, Any]) -> Computed:
     wide = sorted(
         (-deviation, task)
         for task, scores in _by_task(rows, used["regime"])
-        if len(scores) >= SPREAD_MIN and (deviation := statistics.stdev(scores)) > used["threshold"]
+        if _may_deviate(scores, used["threshold"])
+        and (deviation := statistics.stdev(scores)) > used["threshold"]
     )
     return len(wide), [FigurePart(name=task, value=-value) for value, task in wide]
+
+
+ROUNDING = 1e-6
+"""Far more than sums of floating point err by in a standard deviation."""
+
+
+def _may_deviate(scores: Sequence[float], threshold: float) -> bool:
+    """Whether scores may have a larger standard deviation: the exact one takes long."""
+    if len(scores) < SPREAD_MIN:
+        return False
+    middle = sum(scores) / len(scores)
+    squares = sum((score - middle) * (score - middle) for score in scores)
+    return math.sqrt(squares / (len(scores) - 1)) > threshold - ROUNDING
 
 
 def _winner_changes(rows: Rows, used: Mapping[str, Any]) -> Computed:
@@ -264,10 +293,11 @@ def _winner_changes(rows: Rows, used: Mapping[str, Any]) -> Computed:
     both = [[row for row in rows if regime in row.categories] for regime in (before, after)]
     names = list(both[0][0].categories[before]) if all(both) else []
     for name in names:
-        old, new = (
-            max(ranked, key=lambda row: row.categories[regime][name]).model
-            for ranked, regime in zip(both, (before, after), strict=True)
-        )
+        winners = []
+        for ranked, regime in zip(both, (before, after), strict=True):
+            scores = [row.categories[regime][name] for row in ranked]
+            winners.append(ranked[scores.index(max(scores))].model)
+        old, new = winners
         if old != new:
             parts.append(FigurePart(name=f"{name}: {old}, then {new}", value=None))
     return (len(parts) if names else None), parts
@@ -309,16 +339,12 @@ def _small_beats_large(rows: Rows, used: Mapping[str, Any]) -> Computed:
 def _retention(rows: Rows, used: Mapping[str, Any]) -> Computed:
     few, whole = used["regime"], used["whole"]
     both = [row for row in rows if few in row.macro and whole in row.macro]
-    names = list(both[0].categories[whole]) if both else []
+    part, all_ = ([row.categories[regime] for row in both] for regime in (few, whole))
     parts = [
         FigurePart(
-            name=name,
-            value=_ratio(
-                [row.categories[few][name] for row in both],
-                [row.categories[whole][name] for row in both],
-            ),
+            name=name, value=_ratio([one[name] for one in part], [one[name] for one in all_])
         )
-        for name in names
+        for name in (all_[0] if all_ else ())
     ]
     return _ratio([row.macro[few] for row in both], [row.macro[whole] for row in both]), parts
 
@@ -339,55 +365,3 @@ def _macro_difference(rows: Rows, used: Mapping[str, Any]) -> Computed:
 def _mean_macro(rows: Rows, used: Mapping[str, Any]) -> Computed:
     found = [row.macro[used["regime"]] for row in rows if used["regime"] in row.macro]
     return (mean(found) if found else None), []
-
-
-def taus(columns: "Sequence[Floats]") -> "Floats":
-    """Return Kendall's tau-b of each of K columns of M scores with each other: (K, K).
-
-    NaN where it is not defined: fewer than two models, or all of a column equal. The counts of
-    pairs are whole numbers, so the result does not depend on their order or on the machine.
-    """
-    import numpy as np  # of the extra, and not for the other figures
-
-    count, models = len(columns), len(columns[0])
-    ranks = np.array([np.unique(column, return_inverse=True)[1].reshape(-1) for column in columns])
-    tied = np.array([_tied_pairs(one) for one in ranks])
-    agree = np.zeros((count, count))
-    for k, base in enumerate(ranks):
-        # After Knight (1966): of the pairs that differ in both columns, those that one orders
-        # against the other are its inversions where the rows stand in the order of the other.
-        ordered = np.array([one[np.lexsort((one, base))] for one in ranks[k:]])
-        both = np.array([_tied_pairs(base * np.intp(models) + one) for one in ranks[k:]])
-        differing = models * (models - 1) // 2 - tied[k] - tied[k:] + both
-        agree[k, k:] = agree[k:, k] = differing - 2 * _inversions(ordered)
-    untied = np.sqrt(np.diag(agree))
-    defined_ = (untied[:, None] > 0) & (untied[None, :] > 0)
-    one, other = (np.where(defined_, side, 1.0) for side in (untied[:, None], untied[None, :]))
-    return np.where(defined_, np.clip(agree / one / other, -1.0, 1.0), np.nan)
-
-
-def _tied_pairs(values: "Places") -> int:
-    import numpy as np
-
-    counts = np.unique(values, return_counts=True)[1]
-    return int((counts * (counts - 1) // 2).sum())
-
-
-def _inversions(columns: "Places") -> "Places":
-    """Return how many pairs of each of K columns (K, M) fall, by sorting ever wider blocks."""
-    import numpy as np
-
-    width, (count, length) = 1, columns.shape
-    size = 1 << max(0, length - 1).bit_length()
-    rest = np.full((count, size - length), columns.max(initial=0), dtype=columns.dtype)
-    blocks = np.concatenate([columns, rest], axis=1)
-    found = np.zeros(count, dtype=np.intp)
-    while width < size:
-        blocks = blocks.reshape(count, -1, 2 * width)
-        order = np.argsort(blocks, axis=2, kind="stable")
-        # Where those of the right half come to stand says how many of the left one they pass.
-        stood = np.where(order >= width, np.arange(2 * width), 0).sum(axis=(1, 2))
-        found += blocks.shape[1] * (width * width + width * (width - 1) // 2) - stood
-        blocks = np.take_along_axis(blocks, order, axis=2)
-        width *= 2
-    return found

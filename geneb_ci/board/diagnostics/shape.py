@@ -15,7 +15,6 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Difference = Annotated[float, Field(ge=-2, le=2)]
 Place = Annotated[int, Field(ge=1)]
 Model = Annotated[str, Field(min_length=1)]
-ByModel = dict[str, "DiagnosedScore"]
 
 
 class Method(StrictModel):

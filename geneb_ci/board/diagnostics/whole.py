@@ -12,12 +12,13 @@ from geneb_ci.board.advice import MARGIN
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.decisions import CONFIDENCE, Floats, compared
 from geneb_ci.board.diagnostics import shape
-from geneb_ci.board.diagnostics.findings import SCOPES, figure_rows, figures_of, taus
+from geneb_ci.board.diagnostics.findings import SCOPES, figures_of, scoped_rows
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS, leaderboards, mean
-from geneb_ci.board.uncertainty import ByModel, Intervals, RegimeIntervals, RegimeScores
+from geneb_ci.board.uncertainty import Intervals, RegimeIntervals, RegimeScores, taus
 from geneb_ci.board.variance import OVERLAP
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.types import Authorship
+from geneb_ci.statistics.metrics import Standings
 
 METRIC: Final = "MCC"
 DECIMALS = 4
@@ -50,22 +51,18 @@ def frames_of(
     entries: Iterable[Entry],
     benchmark: Benchmark,
     intervals: Intervals,
-    categories: Mapping[str, Any],
 ) -> Frames:
-    """Put a board into tables; intervals and leaderboard.json are those of the same entries."""
+    """Put a board into tables; intervals are those of the same entries."""
     ordered = sorted(entries, key=lambda e: (e.submission.model_id.lower(), e.submission.model_id))
-    scores = {regime: _scores(rows, benchmark) for regime, rows in categories["data"].items()}
+    scores = {regime: _scores(found.board) for regime, found in intervals.regimes.items()}
     models = [_model(entry, scores) for entry in ordered]
     attributes = {entry.submission.model_id: entry.attributes for entry in ordered}
     return Frames(benchmark, models, scores, intervals, attributes)
 
 
-def _scores(rows: list[dict[str, Any]], benchmark: Benchmark) -> RankedModels:
-    told = {name: [row[f"{name}_{METRIC}"] for row in rows] for name in ("macro", "micro")}
-    for name in benchmark.category_order:
-        told[name] = [row[f"cat_{METRIC}"][name] for row in rows]
-    places = {row["model"]: place for place, row in enumerate(rows)}
-    return RankedModels(places, {name: np.array(one, dtype=float) for name, one in told.items()})
+def _scores(board: RegimeScores) -> RankedModels:
+    places = {model: place for place, model in enumerate(board.models)}
+    return RankedModels(places, {name: one.values for name, one in board.scores.items()})
 
 
 def _model(entry: Entry, scores: Mapping[str, RankedModels]) -> shape.ModelFacts:
@@ -107,23 +104,26 @@ def size(frames: Frames) -> dict[str, shape.Size]:
     }
 
 
-def _sized(frames: Frames, table: RankedModels) -> list[shape.ParetoModel]:
-    """Return params and macro of the ranked models, smallest first, the better one of equals."""
+def _sized(frames: Frames, table: RankedModels) -> Iterator[tuple[str, int, float]]:
+    """Yield the ranked models with params and macro, smallest first, the better one of equals."""
     macro = table.columns["macro"].tolist()
-    found = [
-        shape.ParetoModel(model=one.model, params=one.params, macro=macro[table.places[one.model]])
-        for one in frames.models
+    told = [
+        (one.params, -macro[table.places[one.model]], number)
+        for number, one in enumerate(frames.models)
         if one.model in table.places
     ]
-    return sorted(found, key=lambda one: (one.params, -one.macro))
+    return ((frames.models[number].model, params, -less) for params, less, number in sorted(told))
 
 
-def pareto(ordered: list[shape.ParetoModel]) -> list[shape.ParetoModel]:
-    """Return each model that is better than all that are no larger; the smallest come first."""
+def pareto(ordered: Iterable[tuple[str, int, float]]) -> list[shape.ParetoModel]:
+    """Return each model that is better than all that are no larger; the smallest come first.
+
+    Models come with params and macro, as `_sized` gives them.
+    """
     front: list[shape.ParetoModel] = []
-    for one in ordered:
-        if not front or one.macro > front[-1].macro:
-            front.append(one)
+    for model, params, macro in ordered:
+        if not front or macro > front[-1].macro:
+            front.append(shape.ParetoModel(model=model, params=params, macro=macro))
     return front
 
 
@@ -241,13 +241,12 @@ def stability(frames: Frames) -> shape.Stability:
 
 def _winners(frames: Frames, regime: str) -> dict[str, shape.Winner]:
     stood = frames.intervals.regimes[regime].categories
-    return {name: _winner(models) for name, models in stood.items() if models}
+    return {name: _winner(one) for name, one in stood.items() if one}
 
 
-def _winner(models: ByModel) -> shape.Winner:
-    first = next(iter(models))
-    count = sum(standing.could_be_best for standing in models.values())
-    return shape.Winner(model=first, score=models[first].score, could_be_best=count)
+def _winner(stood: Standings) -> shape.Winner:
+    count = sum(stood.could_be_best)
+    return shape.Winner(model=stood.models[0], score=stood.score[0], could_be_best=count)
 
 
 def _pair(frames: Frames, before: str, after: str) -> shape.RegimePair:
@@ -278,7 +277,7 @@ def _changes(frames: Frames, before: str, after: str) -> list[shape.WinnerChange
         old, new = (frames.intervals.regimes[r].categories[name] for r in (before, after))
         if not old or not new:
             continue
-        first, second = next(iter(old)), next(iter(new))
+        first, second = old.models[0], new.models[0]
         if first != second:
             is_open = _could_be_best(old, second) or _could_be_best(new, first)
             change = shape.WinnerChange(
@@ -288,9 +287,9 @@ def _changes(frames: Frames, before: str, after: str) -> list[shape.WinnerChange
     return found
 
 
-def _could_be_best(models: ByModel, model: str) -> bool:
+def _could_be_best(stood: Standings, model: str) -> bool:
     """Whether a model could be best, or is not ranked at all: then nothing is known."""
-    return model not in models or models[model].could_be_best
+    return model not in stood.places or stood.could_be_best[stood.places[model]]
 
 
 def diagnostics(
@@ -302,7 +301,7 @@ def diagnostics(
     """Return diagnostics.json as a value; intervals and leaderboards are of the same entries."""
     rows = list(entries)
     values = figure_values(rows, benchmark, boards)
-    frames = frames_of(rows, benchmark, intervals, values[LEADERBOARD])
+    frames = frames_of(rows, benchmark, intervals)
     whole = shape.Diagnostics(
         schema_version="2.0",
         benchmark=shape.ScoredBenchmark(name=benchmark.name, sha256=benchmark.sha256),
@@ -324,8 +323,8 @@ def diagnostics(
         pairs=pairs(frames),
         findings=[
             figure
-            for scope in SCOPES
-            for figure in figures_of(figure_rows(values, scope), benchmark.regimes, scope)
+            for scope, chosen in scoped_rows(values, SCOPES).items()
+            for figure in figures_of(chosen, benchmark.regimes, scope)
         ],
     ).model_dump(mode="json")
     return whole | {"ranks": {name: _ranks(found) for name, found in intervals.regimes.items()}}
@@ -364,9 +363,9 @@ def _ranks(found: RegimeIntervals) -> dict[str, Any]:
         shared=shared_of(found.board),
     )
     return typed.model_dump(mode="json") | {
-        "macro": _standings(found, "macro"),
-        "micro": _standings(found, "micro"),
-        "categories": {name: _standings(found, name) for name in found.categories},
+        "macro": found.macro,
+        "micro": found.micro,
+        "categories": found.categories,
         "tasks": found.tasks,
     }
 
@@ -384,8 +383,3 @@ def shared_of(board: RegimeScores) -> shape.Shared | None:
             for name, one in matrices.items()
         },
     )
-
-
-def _standings(found: RegimeIntervals, name: str) -> dict[str, dict[str, Any]]:
-    """Return what `shape.DiagnosedScore` describes, by model."""
-    return {model: one._asdict() for model, one in found.of(name).items()}

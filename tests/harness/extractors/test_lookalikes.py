@@ -5,12 +5,13 @@ import pytest
 import torch
 import transformers.modeling_utils as theirs
 
-from reference_harness.conformance import PROPERTIES, check
+from reference_harness.conformance import PROPERTIES, check, scale
 from reference_harness.conformance.child import attempt
 from reference_harness.conformance.subject import Subject
 from reference_harness.extractors.huggingface import HuggingFaceExtractor
 from reference_harness.loading import load
 from tests.harness.extractors.families import FAMILIES
+from tests.harness.extractors.test_conformance_scale import FEWER_ROWS
 
 SEQUENCES = ["ACGTACGTTG", "ACT", "GGGCATTACGATTTAGCAGGC", "T" * 29, "CAGTCGATTGCAAGCTTTGCA"]
 LONG = "GATTACAGCATGTTGGCACTACGGTACATTGCAGCTTAACCGGATCCA"
@@ -40,6 +41,7 @@ def test_every_property_holds(written, family, monkeypatch):
         (torch.nn.Module, "load_state_dict"),
     ):
         monkeypatch.setattr(owner, name, getattr(owner, name))
+    monkeypatch.setattr(scale, "ROWS", FEWER_ROWS)
     options = {"batching": "file", **FAMILIES[family].options}
     subject = Subject("huggingface", str(written(family)[0]), "cpu", options=options, letters=512)
     results = [attempt(slug, subject) for slug in IN_PROCESS]
