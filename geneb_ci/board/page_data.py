@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from geneb_ci.board.columns import COLUMNS, Entry, facts_of, page_columns
-from geneb_ci.board.parts import RowPart
+from geneb_ci.board.parts import PartCheck, RowPart
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, RECOMMENDATIONS, TASKS
 from geneb_ci.board.site.inputs import slugs
 from geneb_ci.board.texts import Chunk, Text, Texts, number_texts, piece, script, script_of
@@ -25,13 +25,12 @@ def matrices(entries: Iterable[Entry], benchmark: Benchmark) -> dict[str, Any]:
     A model's list has three numbers a task: how many matrices give the scores as printed, then the
     right predictions in the minority and in the majority class of the one that comes nearest.
     """
-    tasks = _recoverable(benchmark)
     found: dict[str, list[Sequence[int]]] = {regime: [] for regime in single_fits(benchmark)}
     for entry in entries:
         own = entry.numbers.matrices if entry.numbers else row_matrices(entry.submission, benchmark)
         for regime, rows in found.items():
             rows.append(own[regime])
-    return {"tasks": tasks, "regimes": found}
+    return {"tasks": _recoverable(benchmark), "regimes": found}
 
 
 def single_fits(benchmark: Benchmark) -> list[str]:
@@ -48,18 +47,22 @@ def row_matrices(submission: Submission, benchmark: Benchmark) -> dict[str, list
     return {regime: _row(submission, regime, benchmark) for regime in single_fits(benchmark)}
 
 
-def _are_matrices(kept: Mapping[str, Any], benchmark: Benchmark) -> bool:
-    """Whether kept values can be a model's lists."""
-    numbers = 3 * len(_recoverable(benchmark))
-    return list(kept) == single_fits(benchmark) and all(
-        type(row) is list
-        and len(row) == numbers
-        and all(type(one) is int and one >= 0 for one in row)
-        for row in kept.values()
+def _matrices_check(benchmark: Benchmark) -> PartCheck:
+    """Return what tells whether kept values can be a model's lists."""
+    numbers, regimes = 3 * len(_recoverable(benchmark)), single_fits(benchmark)
+    return lambda kept: (
+        list(kept) == regimes
+        and all(
+            type(row) is list
+            and len(row) == numbers
+            and {*map(type, row)} <= {int}
+            and min(row, default=0) >= 0
+            for row in kept.values()
+        )
     )
 
 
-ROW_MATRICES = RowPart(row_matrices, _are_matrices)
+ROW_MATRICES = RowPart(row_matrices, _matrices_check)
 
 
 def _row(submission: Submission, regime: str, benchmark: Benchmark) -> list[int]:
@@ -96,6 +99,8 @@ ENCODING = {"score": SCORE_UNIT, "standing": _STANDING, "means": _MEANS}
 
 Values = Mapping[str, Mapping[str, Any]]
 """Files of the board by name, each as a value."""
+Diagnosed = Mapping[str, Any] | None
+"""diagnostics.json as a value; None where it was not made."""
 
 
 def page_scripts(values: Values, entries: Iterable[Entry], benchmark: Benchmark) -> Texts:
@@ -279,9 +284,7 @@ def _millionths_text(scores: Sequence[float]) -> bytes:
     return str(all_millionths(scores)).replace(" ", "").encode()
 
 
-def _columns(
-    diagnostics: Mapping[str, Any] | None, regime: str, benchmark: Benchmark
-) -> list[Standings]:
+def _columns(diagnostics: Diagnosed, regime: str, benchmark: Benchmark) -> list[Standings]:
     """Return standings by macro, micro and each category; [] without intervals."""
     if diagnostics is None:
         return []
@@ -309,7 +312,7 @@ def _standing(stood: Standings, model: str) -> list[float | None] | None:
 
 
 def _shared(
-    diagnostics: Mapping[str, Any] | None,
+    diagnostics: Diagnosed,
     regime: str,
     place: Mapping[str, int],
     columns: Sequence[str],
@@ -332,9 +335,7 @@ def _advised(
     return {str(k): [_standing(stood, ids[k]) for stood in columns] for k in sorted(named)}
 
 
-def _decisions(
-    diagnostics: Mapping[str, Any] | None, benchmark: Benchmark
-) -> dict[str, Any] | None:
+def _decisions(diagnostics: Diagnosed, benchmark: Benchmark) -> dict[str, Any] | None:
     """Return what the page decides by: the critical value of each regime, and the margin."""
     if diagnostics is None:
         return None
@@ -347,7 +348,7 @@ def _decisions(
 
 
 def _facts(
-    diagnostics: Mapping[str, Any] | None, place: Mapping[str, int], benchmark: Benchmark
+    diagnostics: Diagnosed, place: Mapping[str, int], benchmark: Benchmark
 ) -> dict[str, Any] | None:
     """Return figures of how far ranks differ between regimes, for the overview."""
     if diagnostics is None:

@@ -191,11 +191,15 @@ def _row_of(document: Document) -> BoardRow | None:
     return BoardRow(document.sha256, document.origin, submission)
 
 
+PartCheck = Callable[[Mapping[str, Any]], bool]
+"""Tells whether kept values can be a part of a row on a board of one benchmark."""
+
+
 class RowPart(NamedTuple):
-    """What a build computes of a row alone, by regime, and whether kept values can be that."""
+    """What a build computes of a row alone, by regime, and what tells if values can be that."""
 
     of: Callable[[Submission, Benchmark], Mapping[str, Any]]
-    is_sound: Callable[[Mapping[str, Any], Benchmark], bool]
+    check_of: Callable[[Benchmark], "PartCheck"]
 
 
 def unknown_sizes(benchmark: Benchmark) -> list[str]:
@@ -240,7 +244,9 @@ class KeptRows(NamedTuple):
             (rows.known(one[1], benchmark), functools.partial(_read, one, benchmark, rows))
             for one in seen
         ]
-        unpacked = functools.partial(_unpacked, benchmark=benchmark, rows=rows)
+        parts = [one for one in (rows.matrices, rows.alone) if one is not None]
+        checks = [one.check_of(benchmark) for one in parts]
+        unpacked = functools.partial(_unpacked, benchmark=benchmark, checks=checks)
         for (_, sha256), row in zip(seen, self.parts.taken(wanted, unpacked), strict=True):
             yield row and row._replace(sha256=sha256)
 
@@ -274,8 +280,11 @@ def _packed(document: Document, benchmark: Benchmark, rows: KeptRows) -> bytes:
     return json.dumps(head).encode() + b"\n" + body
 
 
-def _unpacked(raw: bytes, benchmark: Benchmark, rows: KeptRows) -> BoardRow | None:
-    """Return the row that `_packed` wrote. Raises ValueError for anything else."""
+def _unpacked(raw: bytes, benchmark: Benchmark, checks: Sequence[PartCheck]) -> BoardRow | None:
+    """Return the row that `_packed` wrote. Raises ValueError for anything else.
+
+    `checks` are those of matrices and, with diagnostics, of errors.
+    """
     if not raw:
         return None
     line, _, body = raw.partition(b"\n")
@@ -284,7 +293,8 @@ def _unpacked(raw: bytes, benchmark: Benchmark, rows: KeptRows) -> BoardRow | No
     count = len(regimes)
     sizes = [8 * len(benchmark.metrics) * len(benchmark.tasks)] * count
     sizes += [8 * len(benchmark.metrics) * (2 + len(benchmark.categories))] * count
-    if rows.alone is not None and count:
+    has_errors = len(checks) > 1
+    if has_errors and count:
         sizes += [(len(body) - sum(sizes)) // count] * count
     ends = [*itertools.accumulate(sizes, initial=0)]
     if ends[-1] != len(body):
@@ -293,10 +303,9 @@ def _unpacked(raw: bytes, benchmark: Benchmark, rows: KeptRows) -> BoardRow | No
     arrays = [array.array("d", block) for block in blocks[: 2 * count]]
     errors = dict(zip(regimes, blocks[2 * count :], strict=False))
     # The sum of what has a NaN is none.
-    is_sound = all(
-        min(one) >= -1 and max(one) <= 1 and not math.isnan(sum(one)) for one in arrays
-    ) and rows.matrices.is_sound(matrices, benchmark)
-    if not is_sound or (rows.alone and not rows.alone.is_sound(errors, benchmark)):
+    is_sound = all(min(one) >= -1 and max(one) <= 1 and not math.isnan(sum(one)) for one in arrays)
+    values = [matrices, errors] if has_errors else [matrices]
+    if not is_sound or not all(check(one) for check, one in zip(checks, values, strict=True)):
         raise ValueError("numbers that no row has")
     numbers = RowNumbers(
         dict(zip(regimes, arrays[:count], strict=True)),

@@ -17,7 +17,7 @@ import numpy as np
 
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.decisions import Places, ScoreColumn, critical, intervals_of, ranks, rounded_up
-from geneb_ci.board.parts import RowPart
+from geneb_ci.board.parts import PartCheck, RowPart
 from geneb_ci.board.rows import category_means, mean, ranked_regimes
 from geneb_ci.board.variance import Floats, cells_of
 from geneb_ci.common.benchmark import Benchmark
@@ -257,28 +257,27 @@ def _width(benchmark: Benchmark) -> int:
     return 3 * len(names_of(benchmark)) + 1 + 3 * len(benchmark.tasks)
 
 
-def _is_packed(raw: bytes, benchmark: Benchmark) -> bool:
-    """Whether bytes have as many scores, variances and degrees of freedom as `_packed` writes."""
-    names, tasks = len(names_of(benchmark)), len(benchmark.tasks)
-    if len(raw) != 8 * _width(benchmark):
-        return False
-    told, by_task = np.split(np.frombuffer(raw, dtype=float), [3 * names + 1])
-    parts = [*told[:-1].reshape(3, names), *by_task.reshape(3, tasks)]
-    are_scores = all(np.all(np.abs(one) <= 1) for one in parts[::3])
-    are_finite = all(np.all(np.isfinite(one)) for one in parts[1::3])
-    return (
-        are_scores
-        and are_finite
-        and all(np.all(one >= 0) for one in [*parts[1::3], *parts[2::3]])
-        and told[-1] in {0.0, 1.0}
-    )
+def _errors_check(benchmark: Benchmark) -> PartCheck:
+    """Return what tells whether bytes can be what `_packed` writes in every regime.
+
+    Scores are from -1 to 1, variances at least 0 and finite, degrees of freedom at least 0.
+    """
+    names, tasks, most = len(names_of(benchmark)), len(benchmark.tasks), np.finfo(float).max
+    sizes = [names, names, names, 1, tasks, tasks, tasks]
+    low = np.repeat([-1.0, 0.0, 0.0, 0.0, -1.0, 0.0, 0.0], sizes)
+    high = np.repeat([1.0, most, np.inf, 1.0, 1.0, most, np.inf], sizes)
+
+    def is_packed(raw: bytes) -> bool:
+        if len(raw) != low.nbytes:
+            return False
+        told = np.frombuffer(raw, dtype=float)
+        is_within = bool(((low <= told) & (told <= high)).all())
+        return is_within and told[3 * names] in {0.0, 1.0}
+
+    return lambda kept: all(map(is_packed, kept.values()))
 
 
-def _are_errors(kept: Mapping[str, bytes], benchmark: Benchmark) -> bool:
-    return all(_is_packed(raw, benchmark) for raw in kept.values())
-
-
-ROW_ERRORS = RowPart(row_errors, _are_errors)
+ROW_ERRORS = RowPart(row_errors, _errors_check)
 
 
 def _of_error(variance: float) -> float:
