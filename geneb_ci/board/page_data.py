@@ -117,8 +117,7 @@ def page_scripts(values: Values, entries: Iterable[Entry], benchmark: Benchmark)
         made[scores_name(index)] = later(_scores_text, values, index, ids, benchmark)
         made[tasks_name(index)] = later(_tasks_text, values, index, ids, benchmark)
     made[MATRICES] = lambda: [script("matrices", matrices(ordered, benchmark))]
-    made[HISTORY] = lambda: [history_script(None)]
-    return Texts(made)
+    return Texts(made | {HISTORY: lambda: [history_script(None)]})
 
 
 def _base(

@@ -304,7 +304,7 @@ def _unpacked(raw: bytes, benchmark: Benchmark, checks: Sequence[PartCheck]) -> 
     errors = dict(zip(regimes, blocks[2 * count :], strict=False))
     # The sum of what has a NaN is none.
     is_sound = all(min(one) >= -1 and max(one) <= 1 and not math.isnan(sum(one)) for one in arrays)
-    values = [matrices, errors] if has_errors else [matrices]
+    values: list[Mapping[str, Any]] = [matrices, errors] if has_errors else [matrices]
     if not is_sound or not all(check(one) for check, one in zip(checks, values, strict=True)):
         raise ValueError("numbers that no row has")
     numbers = RowNumbers(
