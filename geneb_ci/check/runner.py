@@ -263,7 +263,7 @@ def _finding(rule: AnyRule, fault: Fault, context: Context) -> Finding:
 _AMONG = {Need.OTHER_ROWS, Need.MANY_ROWS, Need.COMPLETE_ROWS}
 """Needs of the rules that compare a row with others."""
 Part = tuple[str, bytes]
-"""What a caller makes of a file without errors while that is at hand, with a key of its own."""
+"""What a caller makes of a file without errors while that is available, with a key of its own."""
 PartMaker = Callable[[Document, Benchmark], Part | None]
 Found = (
     tuple[Outcome, KeptEntry | None, tuple[str, str], Part | None]
