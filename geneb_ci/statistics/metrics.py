@@ -337,6 +337,9 @@ class Standings(Mapping[str, dict[str, Any]]):
         place = self.places[model]
         return {name: column[place] for name, column in self.columns.items()}
 
+    def __contains__(self, model: object) -> bool:
+        return model in self.places
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.models)
 

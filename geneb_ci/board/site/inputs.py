@@ -253,9 +253,9 @@ class Site:
         ranks, found = self._ranks.get(regime), []
         if ranks is not None and model in ranks[MACRO]:
             for column in columns:
-                where = ranks if column in {MACRO, MICRO} else ranks["categories"]
-                one = where[column][model]
-                found += [one["rank_low"], one["rank_high"]]
+                stood = (ranks if column in {MACRO, MICRO} else ranks["categories"])[column]
+                place = stood.places[model]
+                found += [stood.rank_low[place], stood.rank_high[place]]
         return found
 
     def task_cells(self, model: str, tasks: Iterable[str]) -> list[Markup]:
@@ -285,11 +285,15 @@ class Site:
 
     def best_in(self, task: str, most: int) -> list[str]:
         """Return at most so many models by their score of a task in the first regime."""
-        rows = self._task_rows[self.benchmark.regimes[0]]
-        metric = f"task_{self.benchmark.primary_metric}"
-        return self.best_first(
-            [rows[m][metric][task] if m in rows else None for m in self.names], most
-        )
+        return self.best_first(self._first_scores[task], most)
+
+    @functools.cached_property
+    def _first_scores(self) -> dict[str, Sequence[float | None]]:
+        """Task to its score of each model in the first regime; None where cells are missing."""
+        rows, tasks = self._task_rows[self.benchmark.regimes[0]], self.benchmark.task_ids
+        metric, none = f"task_{self.benchmark.primary_metric}", dict.fromkeys(tasks)
+        scores = [rows[m][metric].plain() if m in rows else none for m in self.names]
+        return {task: [one[task] for one in scores] for task in tasks}
 
     def best_first(self, scores: Iterable[float | None], most: int) -> list[str]:
         """Return at most so many models, the best first, those without a score last.
