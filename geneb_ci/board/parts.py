@@ -100,6 +100,7 @@ class Parts:
         if self._store is not None and self._used.get(key) != part:
             self._used[key] = part
             self._found.pop(key, None)
+            self._seals[key] = seal(key, part)
             self._is_changed = True
 
     def _load(self, body: bytes) -> None:
@@ -122,7 +123,7 @@ class Parts:
             if room < 0:
                 break
             kept[key] = part
-        listed = {key: [len(part), seal(key, part)] for key, part in kept.items()}
+        listed = {key: [len(part), self._seals[key]] for key, part in kept.items()}
         head = json.dumps(listed).encode()
         self._store.save(self._name, b"\n".join([head, b"".join(kept.values())]))
 
