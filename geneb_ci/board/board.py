@@ -159,7 +159,7 @@ def rows_of(
     Results in the store that still hold are not computed again. With `rows`, entries have numbers
     instead of results, and what is kept of a file is not read from it.
     Raises BadConfiguration, BrokenRecordError where an audit record is broken, and UsageProblem
-    where a file changed meanwhile.
+    where a file changed before its row was made.
     """
     made = entry_maker(layout)
     names = chosen((), ())
@@ -298,7 +298,8 @@ def board_of(
     A benchmark that does not know how large its tasks are has no intervals. `jobs` is the number
     of processes, None as many as the rows ask for.
 
-    Raises BadConfiguration, InvalidBoard, and UsageProblem where the extra is not installed.
+    Raises BadConfiguration, and UsageProblem where the extra is not installed. Files are made when
+    they are asked for or written, which raises InvalidBoard.
     """
     benchmark = benchmark_of(layout)
     jobs = jobs or jobs_for(len(entries))

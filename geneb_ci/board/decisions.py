@@ -168,7 +168,7 @@ def ranks(scores: ScoreColumn, c: float) -> RankRanges:
 
 
 PAIRS_AT_ONCE = 1_000_000
-"""Pairs that are in memory together: 8 MB an array."""
+"""Pairs in memory together, 8 MB an array, where all are compared; of groups, a few times that."""
 GROUPED_MIN, GROUP, GROUPS, FEW = 200, 128, 20, 8
 """Models from which pairs are counted by groups of nearly one variance, fewest models in a group,
 most groups, and the models that are first compared with all others."""

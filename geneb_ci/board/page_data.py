@@ -33,6 +33,10 @@ def matrices(entries: Iterable[Entry], benchmark: Benchmark) -> dict[str, Any]:
     return {"tasks": _recoverable(benchmark), "regimes": found}
 
 
+def _matrices_script(entries: Sequence[Entry], benchmark: Benchmark) -> list[bytes]:
+    return [script("matrices", matrices(entries, benchmark))]
+
+
 def single_fits(benchmark: Benchmark) -> list[str]:
     """Name the regimes of one fit."""
     return [r for r in benchmark.regimes if r not in benchmark.protocol.few_shot_k]
@@ -99,6 +103,7 @@ ENCODING = {"score": SCORE_UNIT, "standing": _STANDING, "means": _MEANS}
 
 Values = Mapping[str, Mapping[str, Any]]
 """Files of the board by name, each as a value."""
+Ids = Sequence[str]
 Diagnosed = Mapping[str, Any] | None
 """diagnostics.json as a value; None where it was not made."""
 
@@ -116,13 +121,11 @@ def page_scripts(values: Values, entries: Iterable[Entry], benchmark: Benchmark)
     for index in range(len(benchmark.regimes)):
         made[scores_name(index)] = later(_scores_text, values, index, ids, benchmark)
         made[tasks_name(index)] = later(_tasks_text, values, index, ids, benchmark)
-    made[MATRICES] = lambda: [script("matrices", matrices(ordered, benchmark))]
-    return Texts(made | {HISTORY: lambda: [history_script(None)]})
+    made[MATRICES] = later(_matrices_script, ordered, benchmark)
+    return Texts(made | {HISTORY: [history_script(None)].copy})
 
 
-def _base(
-    values: Values, ordered: Sequence[Entry], ids: Sequence[str], benchmark: Benchmark
-) -> list[bytes]:
+def _base(values: Values, ordered: Sequence[Entry], ids: Ids, benchmark: Benchmark) -> list[bytes]:
     """Return the script that the first view needs; of standings, those by macro."""
     place = {model: index for index, model in enumerate(ids)}
     diagnostics, first = values.get(DIAGNOSTICS), benchmark.regimes[0]
@@ -213,9 +216,7 @@ def _benchmark(benchmark: Benchmark) -> dict[str, Any]:
     }
 
 
-def _scores_text(
-    values: Values, index: int, ids: Sequence[str], benchmark: Benchmark
-) -> Iterator[Chunk]:
+def _scores_text(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> Iterator[Chunk]:
     """Yield the script with the means of a regime: scores by metric and model, then standings.
 
     A model has macro, micro, then the categories; null where cells are missing.
@@ -241,9 +242,7 @@ def _scores_text(
     return script_of(f"scores{index}", object_text(members))
 
 
-def _tasks_text(
-    values: Values, index: int, ids: Sequence[str], benchmark: Benchmark
-) -> Iterator[Chunk]:
+def _tasks_text(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> Iterator[Chunk]:
     """Yield the script with the tasks of a regime: by metric and model, scores in board order.
 
     With intervals, each model has low and high of each task, too; null where cells are missing.

@@ -97,7 +97,7 @@ class Parts:
 
     def keep(self, key: str, part: bytes) -> None:
         """Keep a part, once `save` is called."""
-        if self._store is not None and self._used.get(key) != part:
+        if self._store is not None and self.kept(key) != part:
             self._used[key] = part
             self._found.pop(key, None)
             self._seals[key] = seal(key, part)
@@ -238,7 +238,7 @@ class KeptRows(NamedTuple):
     ) -> Iterator[BoardRow | None]:
         """Yield the row of each file with the digest that it had when it was checked.
 
-        Raises UsageProblem where a file changed.
+        Raises UsageProblem where a file changed before its row was made.
         """
         rows = self._sized(benchmark)
         wanted: list[Wanted] = [

@@ -27,6 +27,10 @@ KEY_BYTES = 16
 class KeptPieces(Protocol):
     """What keeps bytes by key from one build to the next, as `Parts` do."""
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether anything is kept."""
+
     def kept(self, key: str) -> bytes | None:
         """Return what is kept under a key."""
 
@@ -103,6 +107,9 @@ class Texts(Mapping[str, bytes]):
             self._whole[name] = joined(self.makers[name]())
         return self._whole[name]
 
+    def __contains__(self, name: object) -> bool:
+        return name in self.makers
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.makers)
 
@@ -121,9 +128,9 @@ class Texts(Mapping[str, bytes]):
 
 
 def write_texts(folder: Path, texts: Texts, parts: KeptPieces, jobs: int) -> None:
-    """Write files, all of them or none, by so many processes; `parts` keeps what they consist of.
+    """Write files by so many processes, each whole or not at all, and none before all are made.
 
-    A file that consists of the same pieces is left as it is.
+    `parts` keeps what they consist of. A file that has the same bytes is left as it is.
     Raises UsageProblem where another folder helps, MachineFault where the disk is full or fails.
     """
     names, own = list(texts), secrets.token_hex(4)
@@ -144,7 +151,8 @@ def write_texts(folder: Path, texts: Texts, parts: KeptPieces, jobs: int) -> Non
         raise unwritable(str(folder), error, "name a folder that you may write to") from error
     finally:
         for temporary in staged:
-            temporary.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
 
 
 DIGEST = hashlib.sha256().digest_size
@@ -161,23 +169,30 @@ class _Former:
 
     def __init__(self, path: Path, parts: KeptPieces) -> None:
         """Open a file and compare its digest; what is none of ours has no piece."""
-        self.index, self.size = b"", 0
+        self.index, self.digest, self.size = b"", b"", 0
         self.places: dict[bytes, tuple[int, int]] = {}
         """Key of a piece to its start and end."""
         self._stream: io.FileIO | None = None
         try:
             stream = opened(path)
             self._stream, self.size = stream, os.fstat(stream.fileno()).st_size
-            digest = hashlib.file_digest(stream, "sha256").digest()
+            if not parts.is_kept:
+                return
+            self.digest = hashlib.file_digest(stream, "sha256").digest()
         except OSError:
             return
-        index = parts.kept(_index_key(path.name, digest)) or b""
-        if index[:DIGEST] != digest or (len(index) - DIGEST) % _PIECE.size:
+        index = parts.kept(_index_key(path.name, self.digest)) or b""
+        if index[:DIGEST] != self.digest or (len(index) - DIGEST) % _PIECE.size:
             return
         listed = _PIECE.iter_unpack(index[DIGEST:])
         places = {key: (start, start + length) for key, start, length in listed}
         if all(end <= self.size for _, end in places.values()):
             self.index, self.places = index, places
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is a file."""
+        return self._stream is not None
 
     def read(self, start: int, length: int) -> bytes:
         """Return bytes of the file; fewer at its end."""
@@ -208,8 +223,7 @@ class _Output:
         place = self._former.places.get(chunk.key)
         if place is None:
             made = chunk.text()
-            self._copy()
-            self._write(made)
+            self._take_bytes(made)
             length = len(made)
         else:
             length = place[1] - place[0]
@@ -220,7 +234,9 @@ class _Output:
         self._index += _PIECE.pack(chunk.key, at, length)
 
     def _take_bytes(self, content: bytes) -> None:
-        if self._former.places and self._former.read(self._end, len(content)) == content:
+        # A file of which nothing is known can still be the same.
+        may_be_there = self._former.places or self._stream is None
+        if may_be_there and self._former.read(self._end, len(content)) == content:
             self._end += len(content)
             return
         self._copy()
@@ -244,9 +260,9 @@ class _Output:
 
     def end(self) -> bytes:
         """Return the index of the text: that of the former file where nothing was written."""
-        is_same = (self._start, self._end) == (0, self._former.size)
-        if self._stream is None and is_same and self._former.index:
-            return self._former.index
+        is_same = self._former.is_there and (self._start, self._end) == (0, self._former.size)
+        if self._stream is None and is_same:
+            return self._former.index or self._former.digest + bytes(self._index)
         self._copy()
         self._write(b"")
         if self._stream is not None:

@@ -167,3 +167,52 @@ def test_a_full_disk_is_said_and_changes_nothing(tmp_path, jobs):
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert [path.name for path in (tmp_path / "out").iterdir()] == [NAME]
     assert (tmp_path / "out" / NAME).read_bytes() == joined(text(["a"]))
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_a_file_with_the_same_bytes_is_left_whatever_is_known_of_it(tmp_path, is_kept):
+    """Also one without pieces, and one that no build is known to have written."""
+    texts = Texts({NAME: functools.partial(text, ["a", "b"])}).also({"plain.js": b"plain"})
+    store = Store(tmp_path / "cache" if is_kept else None)
+    write_texts(tmp_path / "out", texts, Parts(Store(None)), 1)
+
+    def states() -> list[tuple[str, int, int]]:
+        found = sorted((tmp_path / "out").iterdir())
+        return [(one.name, one.stat().st_ino, one.stat().st_mtime_ns) for one in found]
+
+    before = states()
+    for jobs in (1, 2, 1):
+        parts = Parts(store)
+        write_texts(tmp_path / "out", texts, parts, jobs)
+        assert states() == before
+        parts.save()
+    MADE.clear()
+    write_texts(tmp_path / "out", texts, Parts(store), 1)
+    assert ([] if is_kept else ["a", "b"]) == MADE
+
+
+def test_an_unchanged_build_by_processes_writes_no_parts(tmp_path):
+    texts = Texts({f"{number}.js": functools.partial(text, ["a"]) for number in range(3)})
+    for expected in (True, False):
+        parts = Parts(Store(tmp_path / "cache"))
+        write_texts(tmp_path / "out", texts, parts, jobs=2)
+        assert parts._is_changed == expected
+        parts.save()
+
+
+def test_what_cannot_be_a_folder_is_said(tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    texts = Texts({NAME: functools.partial(text, ["a"])})
+    for folder in (tmp_path / "file", tmp_path / "file/inner", tmp_path / ("n" * 300)):
+        with pytest.raises(UsageProblem, match="cannot be written"):
+            write_texts(folder, texts, Parts(Store(None)), 1)
+
+
+def test_names_of_files_make_none_of_them():
+    def broken() -> list[Chunk]:
+        raise ZeroDivisionError
+
+    texts = Texts({NAME: broken})
+    assert NAME in texts
+    assert "other" not in texts
+    assert list(texts) == [NAME]
