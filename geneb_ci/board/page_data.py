@@ -1,4 +1,4 @@
-"""Confusion matrices of regimes of one fit, as the page shows them."""
+"""The data of the page as scripts: scores, standings, advice and confusion matrices."""
 
 import array
 import functools
@@ -104,6 +104,7 @@ ENCODING = {"score": SCORE_UNIT, "standing": _STANDING, "means": _MEANS}
 Values = Mapping[str, Mapping[str, Any]]
 """Files of the board by name, each as a value."""
 Ids = Sequence[str]
+"""Of models, in the order of the page."""
 Diagnosed = Mapping[str, Any] | None
 """diagnostics.json as a value; None where it was not made."""
 
@@ -266,7 +267,7 @@ def _tasks_text(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> I
     return script_of(f"tasks{index}", object_text(members))
 
 
-def _numbers_text(rows: Mapping[str, "array.array[float]"], ids: Sequence[str]) -> Iterator[Chunk]:
+def _numbers_text(rows: Mapping[str, "array.array[float]"], ids: Ids) -> Iterator[Chunk]:
     """Yield the text of the millionths of each model; null for one without."""
     yield b"["
     for number, model in enumerate(ids):
@@ -290,7 +291,7 @@ def _columns(diagnostics: Diagnosed, regime: str, benchmark: Benchmark) -> list[
     return [ranks[m] for m in _MEANS] + [ranks["categories"][c] for c in benchmark.category_order]
 
 
-def _standings_text(columns: Iterable[Standings], ids: Sequence[str]) -> Iterator[bytes]:
+def _standings_text(columns: Iterable[Standings], ids: Ids) -> Iterator[bytes]:
     """Yield standings by column and model, as computed: no decision is made from rounded numbers.
 
     null for a model that is not ranked, and without intervals.
@@ -306,7 +307,7 @@ def _standings_text(columns: Iterable[Standings], ids: Sequence[str]) -> Iterato
 
 
 def _standing(stood: Standings, model: str) -> list[float | None] | None:
-    return [stood[model][name] for name in _STANDING] if model in stood.places else None
+    return list(map(stood[model].__getitem__, _STANDING)) if model in stood.places else None
 
 
 def _shared(
@@ -324,7 +325,7 @@ def _shared(
 
 
 def _advised(
-    advice: list[dict[str, Any]], columns: Sequence[Standings], ids: Sequence[str]
+    advice: list[dict[str, Any]], columns: Sequence[Standings], ids: Ids
 ) -> dict[str, Any]:
     """Return the standings by column of each model that advice names, by its place."""
     named = {one["recommended"] for one in advice} - {None}

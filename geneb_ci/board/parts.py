@@ -200,7 +200,7 @@ class RowPart(NamedTuple):
     """What a build computes of a row alone, by regime, and what tells if values can be that."""
 
     of: Callable[[Submission, Benchmark], Mapping[str, Any]]
-    check_of: Callable[[Benchmark], "PartCheck"]
+    check_of: Callable[[Benchmark], PartCheck]
 
 
 def unknown_sizes(benchmark: Benchmark) -> list[str]:

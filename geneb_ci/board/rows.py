@@ -180,7 +180,7 @@ def _ranks_text(ranks: Mapping[str, Mapping[str, Any]]) -> Iterator[Chunk]:
 
 
 AT_ONCE = 64
-"""Models of a column that are written together: one number near 0 makes all of them slow."""
+"""Models of a column that are written together, on average: one number near 0 slows them all."""
 
 
 def _column_text(column: Mapping[str, Any]) -> Iterable[Chunk]:
@@ -201,7 +201,7 @@ def _standings_text(stood: Standings) -> bytes:
 def _packed_text(column: PackedNumbers) -> Iterator[Chunk]:
     names, width = tuple(column), column.width
     yield b"{"
-    for start, end, known in groups_of(names):
+    for start, end, known in _groups_of(names):
         numbers = column.numbers[width * start : width * end]
         make = functools.partial(_part_text, names[start:end], numbers, width)
         yield piece(known + numbers.tobytes(), make, b"," if start else b"")
@@ -219,10 +219,11 @@ def _simple_text(value: Mapping[str, Any], numbers: list[float]) -> bytes:
 
 
 @functools.lru_cache(maxsize=8)
-def groups_of(models: tuple[str, ...]) -> list[tuple[int, int, bytes]]:
+def _groups_of(models: tuple[str, ...]) -> list[tuple[int, int, bytes]]:
     """Return parts of a column, each with its start, its end and a digest of the models in it.
 
-    A part ends where the name of a model says so: one more model changes one part, or divides it.
+    Where a part begins follows from a checksum of a model's name, not from its place: one more
+    model changes one part, or divides it.
     """
     starts = [
         k for k, one in enumerate(models) if not k or not zlib.crc32(json_text(one)) % AT_ONCE

@@ -115,7 +115,7 @@ def test_processes_write_what_one_writes(tmp_path):
     own = os.getpid()
 
     def killed() -> Iterator[Chunk]:
-        """Give a part of the text and end; go on in the process that started the others."""
+        """Yield the text in the process of the test; end any other after its first byte."""
         yield b"["
         if os.getpid() != own:
             os._exit(1)
