@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from geneb_ci.common.errors import unwritable
-from geneb_ci.common.files import MODE, in_processes, json_text, opened
+from geneb_ci.common.files import MODE, KeptBytes, in_processes, json_text, opened
 
 if TYPE_CHECKING:
     import io
@@ -24,18 +24,12 @@ if TYPE_CHECKING:
 KEY_BYTES = 16
 
 
-class KeptPieces(Protocol):
-    """What keeps bytes by key from one build to the next, as `Parts` do."""
+class KeptPieces(KeptBytes, Protocol):
+    """What keeps bytes, or perhaps nothing, as `Parts` do."""
 
     @property
     def is_kept(self) -> bool:
         """Whether anything is kept."""
-
-    def kept(self, key: str) -> bytes | None:
-        """Return what is kept under a key."""
-
-    def keep(self, key: str, part: bytes) -> None:
-        """Keep bytes under a key."""
 
 
 class Piece(NamedTuple):

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from geneb_ci.check.report import Outcome
 from geneb_ci.common.errors import NothingChecked
+from geneb_ci.common.files import KeptBytes
 from geneb_ci.common.finding import Finding, Need, Severity
 from geneb_ci.submission.peers import PeerRow, Peers
 
@@ -188,10 +189,12 @@ class TracedAnswers:
             return self.rows
         if kind == OTHERS:
             return self.peers.has_other(own)
+        itself = str(own)  # which paths keep; comparing paths themselves takes twice as long
         if kind == NAMES:
-            return [[_name(path, own), name] for path, name in self.peers.names.get(key, ())]
+            named = [(str(path), name) for path, name in self.peers.names.get(key, ())]
+            return [[OWN if path == itself else path, name] for path, name in named]
         by_key = self.peers.ids if kind == IDS else self.peers.by_digest
-        return [_name(path, own) for path in by_key.get(key, ())]
+        return [OWN if path == itself else path for path in map(str, by_key.get(key, ()))]
 
     @property
     def rows(self) -> str:
@@ -213,11 +216,6 @@ class TracedAnswers:
     def hold(self, trace: Trace, own: Path) -> bool:
         """Whether every question of a trace has the same answer."""
         return all(self.answer(kind, key, own) == said for kind, key, said in trace)
-
-
-def _name(path: Path, own: Path) -> str:
-    name = str(path)  # which paths keep; comparing paths themselves takes twice as long
-    return OWN if name == str(own) else name
 
 
 class _Lookups:
@@ -274,6 +272,11 @@ class TracedPeers:
         """As of Peers: a function of the rows."""
         self.ask(ROWS)
         return self._peers.derived
+
+    @property
+    def fits(self) -> KeptBytes | None:
+        """As of Peers: a fit that is kept equals one that is computed, so nothing is asked."""
+        return self._peers.fits
 
     def has_other(self, own: Path) -> bool:
         """As of Peers."""

@@ -83,7 +83,7 @@ _HEAD = b"geneb-ci cache 1\n"
 FILE_BYTES_MAX = 256_000_000
 """Results of 10,000 files take 15 MB."""
 FILES_MAX = 64
-"""Each set of rules and settings has two files; the oldest are removed."""
+"""Each set of rules and settings has two files, each set of rows a fit; the oldest are removed."""
 BYTES_MAX = 512_000_000
 """Of all files together."""
 
@@ -119,6 +119,24 @@ class Store:
 
 
 NO_STORE = Store(None)
+
+
+class StoredFits:
+    """Keeps fits of rows in a store, each in a file of its own, for one state of the code."""
+
+    def __init__(self, store: Store, code: str) -> None:
+        self._store, self._code = store, code
+
+    def kept(self, key: str) -> bytes | None:
+        """Return the fit that was kept under a digest of all that it depends on."""
+        return self._store.load(self._name(key))
+
+    def keep(self, key: str, part: bytes) -> None:
+        """Keep a fit."""
+        self._store.save(self._name(key), part)
+
+    def _name(self, key: str) -> str:
+        return f"{_sha256(f'{self._code} {key}')}-fit"
 
 
 def own_store(*, cache: bool) -> Store:
@@ -172,6 +190,7 @@ class Reuse:
         self._make = make
         self._store = store
         self._code = code_digest() if store.folder is not None else ""
+        self._fits = StoredFits(store, self._code) if store.folder is not None else None
         self._lines: dict[str, bytes] = {}
         """Key to a result, as an earlier run kept it, behind its seal."""
         self._entries: dict[str, KeptEntry] = {}
@@ -237,7 +256,7 @@ class Reuse:
         if folder not in self._places:
             place = place_of(folder, self.find, self.given, self.against)
             reader = self.source.reader(rows_known_to(place.benchmark))
-            place = replace(place, peers=replace(place.peers, reader=reader))
+            place = replace(place, peers=replace(place.peers, reader=reader, fits=self._fits))
             settings = [
                 place.layout.kind.value,
                 place.benchmark.name,

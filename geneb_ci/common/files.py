@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, Protocol, TypeVar
 
 from geneb_ci.common.errors import unwritable
 
@@ -77,9 +77,7 @@ def read_regular(path: Path, limit: int, *, links: bool = True) -> bytes:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
             raise Irregular(_kind(status.st_mode))
-        # closefd=False: fdopen raises for a folder without closing the descriptor.
-        with os.fdopen(handle, "rb", closefd=False) as stream:
-            raw = stream.read(limit + 1)
+        raw = _content(handle, status.st_size, limit)
     except OSError as error:
         raise NotReadable(f"cannot be read: {error.strerror}") from error
     finally:
@@ -87,6 +85,19 @@ def read_regular(path: Path, limit: int, *, links: bool = True) -> bytes:
     if len(raw) > limit:
         raise TooLarge(max(status.st_size, len(raw)), limit)
     return raw
+
+
+def _content(handle: int, size: int, limit: int) -> bytes:
+    """Return what a descriptor has, at most a byte more than `limit`.
+
+    `size` is what the system says, which may be wrong. A buffer for `limit` would take twice as
+    long to make as a submission takes to read.
+    """
+    found, want = [], min(size, limit) + 1
+    while want and (part := os.read(handle, want)):
+        found.append(part)
+        want = min(max(size, io.DEFAULT_BUFFER_SIZE), limit + 1 - sum(map(len, found)))
+    return found[0] if len(found) == 1 else b"".join(found)
 
 
 def lies_there(path: Path | str) -> bool:
@@ -203,6 +214,16 @@ def opened(path: Path) -> io.FileIO:
 
 MODE = 0o644
 """Of files that are published."""
+
+
+class KeptBytes(Protocol):
+    """What keeps bytes by key from one run to the next."""
+
+    def kept(self, key: str) -> bytes | None:
+        """Return what is kept under a key."""
+
+    def keep(self, key: str, part: bytes) -> None:
+        """Keep bytes under a key."""
 
 
 def seal(key: str, content: bytes) -> str:

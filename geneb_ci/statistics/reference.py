@@ -3,13 +3,9 @@
 It gives leave-one-out predictions of cells.
 """
 
-import binascii
 import functools
 import hashlib
-import itertools
-import json
 import math
-import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import eq, mul
@@ -17,8 +13,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from geneb_ci.common.benchmark import Benchmark
+from geneb_ci.common.files import KeptBytes
 from geneb_ci.common.finding import ROWS_MIN
-from geneb_ci.common.shipped import read_shipped
+from geneb_ci.statistics import fits
 from geneb_ci.submission.peers import Known, PeerRow, cell_name
 
 Vector = tuple[float, ...]
@@ -35,6 +32,8 @@ class ScoreTable:
     """File of each row to its index."""
     regimes: tuple[slice, ...]
     """Slice of each regime in a vector."""
+    fits: KeptBytes | None = None
+    """Where fits are kept by a digest of all that they depend on; None nowhere."""
 
 
 def cell_names(benchmark: Benchmark) -> list[str]:
@@ -43,8 +42,10 @@ def cell_names(benchmark: Benchmark) -> list[str]:
     return [cell_name(r, t, metric) for r in benchmark.regimes for t in benchmark.task_ids]
 
 
-def table_of(rows: Iterable[PeerRow | Known], benchmark: Benchmark) -> ScoreTable:
-    """Return the table of rows."""
+def table_of(
+    rows: Iterable[PeerRow | Known], benchmark: Benchmark, fits: KeptBytes | None = None
+) -> ScoreTable:
+    """Return the table of rows; its fit is kept in `fits`."""
     wanted = cell_names(benchmark)
     places: dict[int, list[int | None]] = {}
     names: list[str] = []
@@ -60,7 +61,7 @@ def table_of(rows: Iterable[PeerRow | Known], benchmark: Benchmark) -> ScoreTabl
         vectors.append(vector(picked))
     size = len(benchmark.task_ids)
     regimes = tuple(slice(k * size, (k + 1) * size) for k in range(len(benchmark.regimes)))
-    return ScoreTable(tuple(names), tuple(vectors), index, regimes)
+    return ScoreTable(tuple(names), tuple(vectors), index, regimes, fits)
 
 
 def vector(numbers: Iterable[float]) -> Vector:
@@ -217,8 +218,13 @@ def reference_of(table: ScoreTable) -> Reference | None:
     rows = [table.vectors[i] for i in complete]
     centre, mads = _centre(rows)
     moved = [centre.clipped(row) for row in rows]
-    found = _shipped_fit(rows, moved, table.regimes)
-    unit, fit, sizes, pooled = found or _fitted(rows, centre, mads, moved, table.regimes)
+    identity = _identity(rows, table.regimes)
+    found = _known_fit(identity, moved, table)
+    if found is None:
+        found = _fitted(rows, centre, mads, moved, table.regimes)
+        if table.fits is not None:
+            table.fits.keep(identity, _doubles(found))
+    unit, fit, sizes, pooled = found
     spread = [sorted(column) for column in zip(*sizes, strict=True)]
     return Reference(table, tuple(complete), centre, unit, *fit, spread, sizes, pooled)
 
@@ -245,57 +251,37 @@ def _fitted(
     return unit, fit, sizes, pooled
 
 
-FIT_FILE = "shipped-fit.json"
-FIT_BYTES_MAX = 1_000_000  # 41 rows of 300 cells take 290 kB
-_FIT_NOTE = (
-    "Fit of the shipped rows: the doubles of unit, inverse, products, leverage, sizes and pooled, "
-    "little-endian, in base64. Written by `make generate`; other rows are fitted when needed."
-)
-
-
 def fit_text(table: ScoreTable) -> str:
-    """Return the text of `FIT_FILE`, from the table of the shipped rows, all of them complete."""
+    """Return the text of `fits.FIT_FILE`, from the table of the shipped rows, all complete."""
     rows = list(table.vectors)
     centre, mads = _centre(rows)
     moved = [centre.clipped(row) for row in rows]
-    unit, fit, sizes, pooled = _fitted(rows, centre, mads, moved, table.regimes)
-    lines = [unit, *fit.inverse, *fit.products, fit.leverage, *sizes, pooled]
-    doubles = binascii.b2a_base64(_packed(lines), newline=False).decode()
-    value = {"note": _FIT_NOTE, "rows": _identity(rows, table.regimes), "doubles": doubles}
-    return json.dumps(value, indent=1) + "\n"
+    found = _fitted(rows, centre, mads, moved, table.regimes)
+    return fits.fit_text(_identity(rows, table.regimes), _doubles(found))
 
 
-def _packed(lines: Iterable[Iterable[float]]) -> bytes:
-    numbers = list(itertools.chain.from_iterable(lines))
-    return struct.pack(f"<{len(numbers)}d", *numbers)
+def _doubles(found: Fitted) -> bytes:
+    unit, fit, sizes, pooled = found
+    return fits.packed([unit, *fit.inverse, *fit.products, fit.leverage, *sizes, pooled])
 
 
 def _identity(rows: Sequence[Vector], regimes: tuple[slice, ...]) -> str:
     """Return a digest of all that a fit depends on."""
     settings = (RIDGE, CLIP, SCALE_FLOOR, FIRST_SCALE, *BULK, POOLING, len(rows))
     bounds = [bound for part in regimes for bound in (part.start, part.stop)]
-    return hashlib.sha256(_packed([settings, bounds, *rows])).hexdigest()
+    return hashlib.sha256(fits.packed([settings, bounds, *rows])).hexdigest()
 
 
-def _shipped_fit(
-    rows: list[Vector], moved: list[list[float]], regimes: tuple[slice, ...]
-) -> Fitted | None:
-    """Return the fit of the shipped rows; None if these are others."""
-    name, raw = read_shipped(
-        FIT_FILE,
-        FIT_BYTES_MAX,
-        lambda it: (it["rows"], binascii.a2b_base64(it["doubles"])),
-    )
-    if name != _identity(rows, regimes):
+def _known_fit(identity: str, moved: list[list[float]], table: ScoreTable) -> Fitted | None:
+    """Return the fit of rows that were fitted before; None of others."""
+    height, width = len(moved), len(moved[0])
+    shapes = [(1, width), (height, height), (height, width), (1, width), (height, width)]
+    found = fits.known_fit(identity, [*shapes, (1, len(table.regimes))], table.fits)
+    if found is None:
         return None
-    numbers = iter(struct.unpack(f"<{len(raw) // 8}d", raw))
-
-    def lines(count: int, size: int) -> list[list[float]]:
-        return [list(itertools.islice(numbers, size)) for _ in range(count)]
-
-    height, width = len(rows), len(rows[0])
-    (unit,), inverted, products = lines(1, width), lines(height, height), lines(height, width)
-    (leverage,), sizes, (pooled,) = lines(1, width), lines(height, width), lines(1, len(regimes))
+    (unit,), inverted, products, (leverage,), sizes, (pooled,) = found
+    if min(unit) < SCALE_FLOOR:  # which no fit has, and a weight would be infinite
+        return None
     standard = _standard(moved, unit)
     columns = list(zip(*standard, strict=True))
     return unit, _Fit(standard, columns, inverted, products, leverage), sizes, tuple(pooled)

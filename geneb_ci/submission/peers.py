@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from geneb_ci.common.errors import NothingChecked
-from geneb_ci.common.files import read_json
+from geneb_ci.common.files import KeptBytes, read_json
 from geneb_ci.common.finding import Fault
 from geneb_ci.submission.names import skeletons
 from geneb_ci.submission.reading import BY_PARTS, read_bytes
@@ -156,6 +156,8 @@ class Peers:
         default=None, compare=False, repr=False
     )
     """Reads a row, and its scores if they are kept; None reads its file."""
+    fits: KeptBytes | None = field(default=None, compare=False, repr=False)
+    """Where later stages keep fits of these rows; None nowhere."""
 
     @functools.cached_property
     def ids(self) -> dict[str, list[Path]]:
@@ -174,7 +176,7 @@ class Peers:
     def has_other(self, own: Path) -> bool:
         """Whether there is a row besides that of the file `own`."""
         paths = self._read.paths if self.population else self.paths
-        return len(paths) > (own in self._own_paths)
+        return len(paths) > 1 or (bool(paths) and own not in self._own_paths)
 
     @functools.cached_property
     def _own_paths(self) -> frozenset[Path]:

@@ -11,6 +11,7 @@ from typing import Any
 from geneb_ci.check import reuse as stores
 from geneb_ci.check.reuse import Store
 from geneb_ci.check.runner import Checker, Computer
+from geneb_ci.statistics import reference
 from tests.check.test_reuse import cold, repository, warm
 
 
@@ -150,3 +151,31 @@ def test_what_a_rule_says_once_it_no_longer_crashes(tmp_path, monkeypatch):
 
 
 _CRASH = ["check-crashed", "error", "x", False, "", 1, 1, "x", "a verdict", "", None, None]
+
+
+def test_the_fit_of_rows_is_kept_for_a_row_that_changes(tmp_path, monkeypatch):
+    """Other rows than the shipped ones are fitted once, and again where scores change."""
+    files, store = repository(tmp_path), Store(tmp_path / "cache")
+    fitted = []
+    fit = reference._fitted
+
+    def counted(*given: Any) -> Any:
+        fitted.append(given)
+        return fit(*given)
+
+    monkeypatch.setattr(reference, "_fitted", counted)
+    warm(files, store)
+    count = len(fitted)
+    assert count
+    files[0].write_bytes(files[0].read_bytes() + b"\n")  # the same scores
+    found = warm(files, store)
+    assert len(fitted) == count
+    assert found == cold(files)
+    document = json.loads(files[0].read_bytes())
+    cell = next(iter(document["results"]["full"].values()))
+    cell["MCC"] = cell["MCC"] / 2
+    files[0].write_text(json.dumps(document), encoding="utf-8")
+    count = len(fitted)
+    found = warm(files, store)
+    assert len(fitted) > count
+    assert found == cold(files)
