@@ -36,8 +36,8 @@ T = TypeVar("T")
 class Parts:
     """Parts of a board that follow from given values alone, each kept under a digest of these.
 
-    They lie in the folder of results of checks, in one file for each state of the code. What is
-    not there, was cut or belongs elsewhere is made again.
+    They lie in the folder of results of checks, in files for each state of the code. What is not
+    there, was cut or belongs elsewhere is made again.
     """
 
     def __init__(self, store: "Store", jobs: int | None = None) -> None:
@@ -48,18 +48,18 @@ class Parts:
         self._found: dict[str, bytes] = {}
         self._seals: dict[str, str] = {}
         self._used: dict[str, bytes] = {}
-        self._is_changed = False
+        self._changed: set[str] = set()
+        """Keys of parts that this build made."""
+        self._files: dict[str, list[str]] = {}
+        """Name of a file to the keys of the parts that it had."""
         if self._store is not None:
-            self._load(self._store.load(self._name) or b"")
+            for name in _FILES:
+                self._load(name, self._store.load(f"{self._root}-{name}") or b"")
 
     @property
     def is_kept(self) -> bool:
         """Whether parts are kept for later builds."""
         return self._store is not None
-
-    @property
-    def _name(self) -> str:
-        return f"{self._root}-board"
 
     def taken(self, wanted: Sequence[Wanted], read: Callable[[bytes], T]) -> list[T]:
         """Return each part as it is read, kept or else made; many are made by processes.
@@ -101,31 +101,53 @@ class Parts:
             self._used[key] = part
             self._found.pop(key, None)
             self._seals[key] = seal(key, part)
-            self._is_changed = True
+            self._changed.add(key)
 
-    def _load(self, body: bytes) -> None:
+    def _load(self, name: str, body: bytes) -> None:
         head, _, rest = body.partition(b"\n")
-        at = 0
+        found, at = {}, 0
         try:
             for key, (size, own) in json.loads(head).items():
-                self._seals[key], self._found[key] = own, rest[at : at + size]
-                at += len(self._found[key])
+                self._seals[key], found[key] = own, rest[at : at + size]
+                at += len(found[key])
         except (ValueError, TypeError, AttributeError, RecursionError):
-            self._found = {}
+            return
+        self._found |= found
+        self._files[name] = list(found)
 
     def save(self) -> None:
         """Keep what this build used, then what earlier ones did, as far as there is room."""
-        if self._store is None or not self._is_changed:
+        if self._store is None or not self._changed:
             return
-        kept, room = {}, PARTS_BYTES_MAX
-        for key, part in (self._used | self._found).items():
+        files: dict[str, dict[str, bytes]] = {name: {} for name in self._files}
+        parts = self._used | self._found
+        is_small, room = sum(map(len, parts.values())) < DIVIDED_BYTES, PARTS_BYTES_MAX
+        for key, part in parts.items():
             room -= len(part)
             if room < 0:
                 break
-            kept[key] = part
-        listed = {key: [len(part), self._seals[key]] for key, part in kept.items()}
-        head = json.dumps(listed).encode()
-        self._store.save(self._name, b"\n".join([head, b"".join(kept.values())]))
+            files.setdefault(_WHOLE if is_small else _file_of(key, part), {})[key] = part
+        for name, kept in files.items():
+            if self._changed.isdisjoint(kept) and set(kept) == set(self._files.get(name, ())):
+                continue
+            listed = {key: [len(part), self._seals[key]] for key, part in kept.items()}
+            body = b"\n".join([json.dumps(listed).encode(), b"".join(kept.values())])
+            self._store.save(f"{self._root}-{name}", body)
+
+
+DIVIDED_BYTES = 10_000_000
+"""From here on, parts lie in several files, so that not all are written when one row changes."""
+_WHOLE = "board"
+_FILES = (_WHOLE, *(f"board-{part}" for part in ("digests", "texts", *"0123456789abcdef")))
+DIGESTS_BYTES_MAX, TEXTS_BYTES_MIN = 64, 100_000
+"""Digests of pages have 32 bytes and rows 17 kB; the places of pieces in large files have more."""
+
+
+def _file_of(key: str, part: bytes) -> str:
+    """Name the file of a part: with others that change as often as it does."""
+    if len(part) <= DIGESTS_BYTES_MAX:
+        return "board-digests"
+    return "board-texts" if len(part) >= TEXTS_BYTES_MIN else f"board-{key[0]}"
 
 
 def part_key(known: object) -> str:

@@ -82,8 +82,8 @@ def _distributions() -> Iterator[str]:
 _HEAD = b"geneb-ci cache 1\n"
 FILE_BYTES_MAX = 256_000_000
 """Results of 10,000 files take 15 MB."""
-FILES_MAX = 64
-"""Each set of rules and settings has two files, each set of rows a fit; the oldest are removed."""
+FILES_MAX = 128
+"""Of results two files for each set of rules, of a large board 18, of other rows a fit."""
 BYTES_MAX = 512_000_000
 """Of all files together."""
 

@@ -196,7 +196,7 @@ def test_an_unchanged_build_by_processes_writes_no_parts(tmp_path):
     for expected in (True, False):
         parts = Parts(Store(tmp_path / "cache"))
         write_texts(tmp_path / "out", texts, parts, jobs=2)
-        assert parts._is_changed == expected
+        assert bool(parts._changed) == expected
         parts.save()
 
 
