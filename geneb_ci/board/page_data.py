@@ -8,15 +8,20 @@ from typing import Any
 
 from geneb_ci.board.columns import COLUMNS, Entry, facts_of, page_columns
 from geneb_ci.board.parts import PartCheck, RowPart
-from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, RECOMMENDATIONS, TASKS
+from geneb_ci.board.rows import (
+    DIAGNOSTICS,
+    LEADERBOARD,
+    RECOMMENDATIONS,
+    TASKS,
+    row_matrices,
+    single_fits,
+)
 from geneb_ci.board.site.inputs import slugs
 from geneb_ci.board.texts import Chunk, Text, Texts, number_texts, piece, script, script_of
-from geneb_ci.check.claims import claims_of, two_classes
+from geneb_ci.check.claims import results_of
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.files import json_text, object_text
-from geneb_ci.statistics.binary import recovered_cell
 from geneb_ci.statistics.metrics import Standings
-from geneb_ci.submission.models import Submission
 
 
 def matrices(entries: Iterable[Entry], benchmark: Benchmark) -> dict[str, Any]:
@@ -27,7 +32,8 @@ def matrices(entries: Iterable[Entry], benchmark: Benchmark) -> dict[str, Any]:
     """
     found: dict[str, list[Sequence[int]]] = {regime: [] for regime in single_fits(benchmark)}
     for entry in entries:
-        own = entry.numbers.matrices if entry.numbers else row_matrices(entry.submission, benchmark)
+        row, numbers = entry.submission, entry.numbers
+        own = numbers.matrices if numbers else row_matrices(row, results_of(row), benchmark)
         for regime, rows in found.items():
             rows.append(own[regime])
     return {"tasks": _recoverable(benchmark), "regimes": found}
@@ -37,18 +43,8 @@ def _matrices_script(entries: Sequence[Entry], benchmark: Benchmark) -> list[byt
     return [script("matrices", matrices(entries, benchmark))]
 
 
-def single_fits(benchmark: Benchmark) -> list[str]:
-    """Name the regimes of one fit."""
-    return [r for r in benchmark.regimes if r not in benchmark.protocol.few_shot_k]
-
-
 def _recoverable(benchmark: Benchmark) -> list[int]:
-    return [index for index, task in enumerate(benchmark.tasks) if two_classes(task)]
-
-
-def row_matrices(submission: Submission, benchmark: Benchmark) -> dict[str, list[int]]:
-    """Return a model's list of each regime of one fit, as `matrices` has it."""
-    return {regime: _row(submission, regime, benchmark) for regime in single_fits(benchmark)}
+    return [index for index, task in enumerate(benchmark.tasks) if task.two_sizes]
 
 
 def _matrices_check(benchmark: Benchmark) -> PartCheck:
@@ -67,23 +63,6 @@ def _matrices_check(benchmark: Benchmark) -> PartCheck:
 
 
 ROW_MATRICES = RowPart(row_matrices, _matrices_check)
-
-
-def _row(submission: Submission, regime: str, benchmark: Benchmark) -> list[int]:
-    cells = {
-        task: scores.model_dump() for task, scores in submission.results.get(regime, {}).items()
-    }
-    claims = {claim.task.id: claim for claim in claims_of({regime: cells}, {}, benchmark)}
-    found: list[int] = []
-    for index in _recoverable(benchmark):
-        claim = claims.get(benchmark.tasks[index].id)
-        if claim is None or claim.classes is None:
-            found += [0, 0, 0]
-            continue
-        one = recovered_cell(regime, claim.task.id, None, claim.classes, claim.reading)
-        right = (one.table.small_right, one.table.large_right) if one.table else (0, 0)
-        found += [one.matrices, *right]
-    return found
 
 
 SCORE_UNIT = 10**6

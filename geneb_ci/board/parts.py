@@ -15,14 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from geneb_ci.board.rows import numbers_of, ranked_regimes
+from geneb_ci.check.claims import Results
 from geneb_ci.check.kept import jobs_for
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.files import in_processes, seal
 from geneb_ci.statistics.metrics import RowNumbers
 from geneb_ci.submission.document import Document, read_document
-from geneb_ci.submission.models import MODELS, Submission
-from geneb_ci.submission.structure import check_structure
+from geneb_ci.submission.models import MODELS, Submission, SubmissionV10
+from geneb_ci.submission.structure import check_structure, is_sound
 
 if TYPE_CHECKING:
     from geneb_ci.check.reuse import Store
@@ -199,7 +200,7 @@ PartCheck = Callable[[Mapping[str, Any]], bool]
 class RowPart(NamedTuple):
     """What a build computes of a row alone, by regime, and what tells if values can be that."""
 
-    of: Callable[[Submission, Benchmark], Mapping[str, Any]]
+    of: Callable[[Submission, Results, Benchmark], Mapping[str, Any]]
     check_of: Callable[[Benchmark], PartCheck]
 
 
@@ -261,20 +262,26 @@ def _read(seen: tuple[Path, str], benchmark: Benchmark, rows: KeptRows) -> bytes
 
 def _packed(document: Document, benchmark: Benchmark, rows: KeptRows) -> bytes:
     """Return a row as bytes: a line of JSON, then its numbers by regime; b"" without a row."""
-    row = _row_of(document)
-    if row is None:
-        return b""
-    submission = row.submission
-    numbers = numbers_of(submission, benchmark)
-    errors = {} if rows.alone is None else rows.alone.of(submission, benchmark)
+    value = document.value
+    if is_sound(value):
+        # Typed results take longer than the rest of the row.
+        submission = SubmissionV10.model_validate(value | {"results": {}})
+    else:
+        row = _row_of(document)
+        if row is None:
+            return b""
+        submission = row.submission
+    results: Results = value["results"]
+    numbers = numbers_of(submission, results, benchmark)
+    errors = {} if rows.alone is None else rows.alone.of(submission, results, benchmark)
     slim = {key: value for key, value in _SLIM.items() if hasattr(submission, key)}
     head = {
         "model": type(submission).__name__,
         "submission": submission.model_copy(update=slim).model_dump(
             mode="json", by_alias=True, exclude_unset=True
         ),
-        "origin": row.origin,
-        "matrices": rows.matrices.of(submission, benchmark),
+        "origin": document.origin,
+        "matrices": rows.matrices.of(submission, results, benchmark),
     }
     blocks = [*numbers.scores.values(), *numbers.means.values()]
     body = b"".join([*(block.tobytes() for block in blocks), *errors.values()])

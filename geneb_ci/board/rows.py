@@ -9,6 +9,8 @@ import functools
 import hashlib
 import itertools
 import math
+import operator
+import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -18,14 +20,14 @@ from pydantic_core import to_json
 
 from geneb_ci.board.columns import BY_TASK, PUBLISHED, Column, Entry, facts_of
 from geneb_ci.board.texts import Chunk, joined, number_texts, piece
-from geneb_ci.check.claims import two_classes
+from geneb_ci.check.claims import Results, readings, results_of, two_classes
 from geneb_ci.check.rule import Context
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.errors import GenebError, UsageProblem
 from geneb_ci.common.files import is_simple, json_text, object_text
 from geneb_ci.common.types import Signed, StrictModel, first_error
-from geneb_ci.statistics.binary import Recovered, recovered_cell
-from geneb_ci.statistics.metrics import PackedNumbers, RowNumbers, Standings
+from geneb_ci.statistics.binary import Classes, Recovered, counts_of, recovered_cell
+from geneb_ci.statistics.metrics import PackedNumbers, RowNumbers, Standings, Triple
 from geneb_ci.submission.models import Submission, SubmissionV11
 
 EXTRA = frozenset({"numpy"})
@@ -279,20 +281,65 @@ def mean(values: Iterable[float]) -> float:
     return math.fsum(numbers) / len(numbers)
 
 
-def numbers_of(submission: Submission, benchmark: Benchmark) -> RowNumbers:
-    """Return scores and means of a row, of the regimes in which it has every task."""
+def numbers_of(submission: Submission, results: Results, benchmark: Benchmark) -> RowNumbers:
+    """Return scores and means of a row, of the regimes in which it has every task.
+
+    `results` are those of the submission, which need not have them.
+    """
     every: dict[str, array.array[float]] = {}
     means: dict[str, array.array[float]] = {}
     for regime in ranked_regimes(submission, benchmark):
-        cells = submission.results[regime]
+        cells = [results[regime][task] for task in benchmark.task_ids]
         every[regime], means[regime] = array.array("d"), array.array("d")
         for metric in benchmark.metrics:
             # Adding 0.0 turns -0.0 into 0.0: a score has one way to be zero.
-            told = {task: float(getattr(cells[task], metric)) + 0.0 for task in benchmark.task_ids}
-            categories = category_means(told, benchmark).values()
-            every[regime].extend(told.values())
-            means[regime].extend([mean(told.values()), mean(categories), *categories])
+            told = [cell[metric] + 0.0 for cell in cells]
+            macro, micro, *categories = sums(told, benchmark)
+            every[regime].extend(told)
+            means[regime].extend([micro, macro, *categories])
     return RowNumbers(every, means)
+
+
+def sums(values: Sequence[float], benchmark: Benchmark, power: int = 1) -> list[float]:
+    """Return what tasks add up to in macro, micro and each category, in board order.
+
+    Each value is multiplied with the weight of its task to a power: 1 gives means, 2 variances.
+    Sums are rounded once (math.fsum), so that no order of their parts changes a bit.
+    """
+    by_category = [
+        math.fsum(map(values.__getitem__, places)) / len(places) ** power
+        for places in benchmark.category_places
+    ]
+    macro = math.fsum(by_category) / len(by_category) ** power
+    return [macro, math.fsum(values) / len(values) ** power, *by_category]
+
+
+def single_fits(benchmark: Benchmark) -> list[str]:
+    """Name the regimes of one fit."""
+    return [r for r in benchmark.regimes if r not in benchmark.protocol.few_shot_k]
+
+
+def row_matrices(_: Submission, results: Results, benchmark: Benchmark) -> dict[str, list[int]]:
+    """Return a model's list of each regime of one fit, as `page_data.matrices` has it."""
+    return {r: _row_matrices(results.get(r, {}), benchmark) for r in single_fits(benchmark)}
+
+
+def _row_matrices(cells: Mapping[str, Mapping[str, float]], benchmark: Benchmark) -> list[int]:
+    told = {t: Triple(*_TRIPLE(cells[t])) for t in benchmark.task_ids if t in cells}
+    read = readings(told, 1)
+    wanted = [(Classes(*sizes), read.get(t)) for t, _, sizes in benchmark.test_sizes if sizes]
+    known = [(classes, reading) for classes, reading in wanted if reading]
+    settled: Iterable[list[int]] = ([] for _ in known)
+    if sys.modules.get("numpy") is not None:
+        from geneb_ci.board.variance import only_tables
+
+        settled = only_tables(known)
+    counts = (quick or counts_of(*one) for quick, one in zip(settled, known, strict=True))
+    return [number for _, reading in wanted for number in (next(counts) if reading else _NONE)]
+
+
+_TRIPLE = operator.itemgetter("MCC", "Acc", "F1")
+_NONE = [0, 0, 0]
 
 
 def leaderboards(
@@ -307,7 +354,8 @@ def leaderboards(
     by_task: dict[str, list[dict[str, Any]]] = {regime: [] for regime in benchmark.regimes}
     places = {task: place for place, task in enumerate(benchmark.task_ids)}
     for entry in ordered:
-        numbers = entry.numbers or numbers_of(entry.submission, benchmark)
+        row = entry.submission
+        numbers = entry.numbers or numbers_of(row, results_of(row), benchmark)
         category_facts, task_facts = facts_of(entry, PUBLISHED), facts_of(entry, BY_TASK)
         for regime, scores in numbers.scores.items():
             category_row, task_row = dict(category_facts), dict(task_facts)
