@@ -6,6 +6,8 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from pydantic_core import to_json
+
 from geneb_ci.board.columns import COLUMNS, Entry, facts_of, page_columns
 from geneb_ci.board.parts import PartCheck, RowPart
 from geneb_ci.board.rows import (
@@ -160,14 +162,15 @@ _STEP = SCORE_UNIT // 10**SHOWN
 
 def all_millionths(scores: Sequence[float]) -> list[int]:
     """Return `millionths` of each score; all at once where numpy is at work anyway."""
-    if sys.modules.get("numpy") is not None:
-        import numpy as np
+    if sys.modules.get("numpy") is None:
+        return list(map(millionths, scores))
+    import numpy as np
 
-        near = np.rint(np.array(scores) * SCORE_UNIT).astype(np.int64)
-        if not (near % _STEP == _STEP // 2).any():
-            found: list[int] = near.tolist()
-            return found
-    return list(map(millionths, scores))
+    near = np.rint(np.array(scores) * SCORE_UNIT).astype(np.int64)
+    found: list[int] = near.tolist()
+    for place in (near % _STEP == _STEP // 2).nonzero()[0].tolist():
+        found[place] = millionths(scores[place])
+    return found
 
 
 def _benchmark(benchmark: Benchmark) -> dict[str, Any]:
@@ -205,7 +208,7 @@ def _scores_text(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> 
     rows = {row["model"]: row for row in values[LEADERBOARD]["data"][regime]}
 
     def means(row: Mapping[str, Any], metric: str) -> "array.array[float]":
-        categories = [row[f"cat_{metric}"][name] for name in benchmark.category_order]
+        categories = map(row[f"cat_{metric}"].__getitem__, benchmark.category_order)
         return array.array("d", [*(row[f"{mean}_{metric}"] for mean in _MEANS), *categories])
 
     scores = (
@@ -259,7 +262,7 @@ def _numbers_text(rows: Mapping[str, "array.array[float]"], ids: Ids) -> Iterato
 
 
 def _millionths_text(scores: Sequence[float]) -> bytes:
-    return str(all_millionths(scores)).replace(" ", "").encode()
+    return to_json(all_millionths(scores))
 
 
 def _columns(diagnostics: Diagnosed, regime: str, benchmark: Benchmark) -> list[Standings]:

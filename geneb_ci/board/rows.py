@@ -24,7 +24,7 @@ from geneb_ci.check.claims import Results, readings, results_of, two_classes
 from geneb_ci.check.rule import Context
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.errors import GenebError, UsageProblem
-from geneb_ci.common.files import is_simple, json_text, object_text
+from geneb_ci.common.files import LARGE, is_simple, json_text, object_text
 from geneb_ci.common.types import Signed, StrictModel, first_error
 from geneb_ci.statistics.binary import Classes, Recovered, counts_of, recovered_cell
 from geneb_ci.statistics.metrics import PackedNumbers, RowNumbers, Standings, Triple
@@ -211,14 +211,22 @@ def _packed_text(column: PackedNumbers) -> Iterator[Chunk]:
     yield b"}"
 
 
-def _part_text(names: Sequence[str], numbers: "array.array[float]", width: int) -> bytes:
-    part = PackedNumbers({name: place for place, name in enumerate(names)}, numbers, width)
-    return _simple_text(part.plain(), numbers.tolist())[1:-1]
+def _part_text(names: tuple[str, ...], numbers: "array.array[float]", width: int) -> bytes:
+    told = numbers.tolist()
+    text = to_json(told) if is_simple(numbers, LARGE) else json_text(told)
+    return _members_text(names, text, width)
 
 
-def _simple_text(value: Mapping[str, Any], numbers: list[float]) -> bytes:
-    """Return the text of a value that has these numbers."""
-    return to_json(value) if is_simple(numbers) else json_text(value)
+def _members_text(names: tuple[str, ...], numbers: bytes, width: int = 1) -> bytes:
+    """Return the members of an object from their names and the text of a list of all numbers."""
+    return _members_form(names, width) % tuple(numbers[1:-1].split(b","))
+
+
+@functools.lru_cache(maxsize=1024)
+def _members_form(names: tuple[str, ...], width: int) -> bytes:
+    """Return members of an object with as many numbers each, which are to be filled in."""
+    numbers = b"%b" if width == 1 else b"[" + b",".join([b"%b"] * width) + b"]"
+    return b",".join(json_text(name).replace(b"%", b"%%") + b":" + numbers for name in names)
 
 
 @functools.lru_cache(maxsize=8)
@@ -242,9 +250,10 @@ def _groups_of(models: tuple[str, ...]) -> list[tuple[int, int, bytes]]:
 def _row_text(row: Mapping[str, Any], type_: type[StrictModel], place: str) -> bytes:
     """Return the text of a row that fits its type. Raises InvalidBoard."""
     parts = {key: one for key, one in row.items() if key.startswith(("cat_", "task_"))}
-    numbers = [one for one in row.values() if isinstance(one, float)]
-    for one in parts.values():
-        numbers += one.numbers if isinstance(one, PackedNumbers) else one.values()
+    packed = {key: one for key, one in parts.items() if isinstance(one, PackedNumbers)}
+    numbers = array.array("d", [one for one in row.values() if type(one) is float])
+    for key, one in parts.items():
+        numbers.extend(one.numbers if key in packed else one.values())
     try:
         if not is_simple(numbers):
             text = json_text(row)
@@ -255,7 +264,15 @@ def _row_text(row: Mapping[str, Any], type_: type[StrictModel], place: str) -> b
         raise InvalidBoard(
             f"{place}/{first_error(error)}", "report this to the maintainers"
         ) from error
-    return to_json(row, fallback=PackedNumbers.plain)
+    made = []
+    text = to_json({**row, **{key: {} for key in packed}})
+    for key, one in packed.items():
+        # No string of a JSON text has a bare quotation mark, so that this is the member itself.
+        name = b'"%b":{' % key.encode()
+        before, _, text = text.partition(name + b"}")
+        made += [before, name, _members_text(tuple(one.places), to_json(one.numbers.tolist()))]
+        text = b"}" + text
+    return b"".join([*made, text])
 
 
 def recovered(context: Context, regime: str) -> Iterator[Recovered]:
