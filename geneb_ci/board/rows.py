@@ -9,7 +9,6 @@ import functools
 import hashlib
 import itertools
 import math
-import operator
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -342,8 +341,8 @@ def row_matrices(_: Submission, results: Results, benchmark: Benchmark) -> dict[
 
 
 def _row_matrices(cells: Mapping[str, Mapping[str, float]], benchmark: Benchmark) -> list[int]:
-    told = {t: Triple(*_TRIPLE(cells[t])) for t in benchmark.task_ids if t in cells}
-    read = readings(told, 1)
+    listed = ((task, cells.get(task)) for task in benchmark.task_ids)
+    read = readings({t: Triple(c["MCC"], c["Acc"], c["F1"]) for t, c in listed if c}, 1)
     wanted = [(Classes(*sizes), read.get(t)) for t, _, sizes in benchmark.test_sizes if sizes]
     known = [(classes, reading) for classes, reading in wanted if reading]
     settled: Iterable[list[int]] = ([] for _ in known)
@@ -352,11 +351,7 @@ def _row_matrices(cells: Mapping[str, Mapping[str, float]], benchmark: Benchmark
 
         settled = only_tables(known)
     counts = (quick or counts_of(*one) for quick, one in zip(settled, known, strict=True))
-    return [number for _, reading in wanted for number in (next(counts) if reading else _NONE)]
-
-
-_TRIPLE = operator.itemgetter("MCC", "Acc", "F1")
-_NONE = [0, 0, 0]
+    return [number for _, reading in wanted for number in (next(counts) if reading else (0, 0, 0))]
 
 
 def leaderboards(
