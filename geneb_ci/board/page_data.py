@@ -6,17 +6,24 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from pydantic_core import to_json
+
 from geneb_ci.board.columns import COLUMNS, Entry, facts_of, page_columns
 from geneb_ci.board.parts import PartCheck, RowPart
-from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, RECOMMENDATIONS, TASKS
+from geneb_ci.board.rows import (
+    DIAGNOSTICS,
+    LEADERBOARD,
+    RECOMMENDATIONS,
+    TASKS,
+    row_matrices,
+    single_fits,
+)
 from geneb_ci.board.site.inputs import slugs
 from geneb_ci.board.texts import Chunk, Text, Texts, number_texts, piece, script, script_of
-from geneb_ci.check.claims import claims_of, two_classes
+from geneb_ci.check.claims import results_of
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.files import json_text, object_text
-from geneb_ci.statistics.binary import recovered_cell
 from geneb_ci.statistics.metrics import Standings
-from geneb_ci.submission.models import Submission
 
 
 def matrices(entries: Iterable[Entry], benchmark: Benchmark) -> dict[str, Any]:
@@ -27,7 +34,8 @@ def matrices(entries: Iterable[Entry], benchmark: Benchmark) -> dict[str, Any]:
     """
     found: dict[str, list[Sequence[int]]] = {regime: [] for regime in single_fits(benchmark)}
     for entry in entries:
-        own = entry.numbers.matrices if entry.numbers else row_matrices(entry.submission, benchmark)
+        row, numbers = entry.submission, entry.numbers
+        own = numbers.matrices if numbers else row_matrices(row, results_of(row), benchmark)
         for regime, rows in found.items():
             rows.append(own[regime])
     return {"tasks": _recoverable(benchmark), "regimes": found}
@@ -37,18 +45,8 @@ def _matrices_script(entries: Sequence[Entry], benchmark: Benchmark) -> list[byt
     return [script("matrices", matrices(entries, benchmark))]
 
 
-def single_fits(benchmark: Benchmark) -> list[str]:
-    """Name the regimes of one fit."""
-    return [r for r in benchmark.regimes if r not in benchmark.protocol.few_shot_k]
-
-
 def _recoverable(benchmark: Benchmark) -> list[int]:
-    return [index for index, task in enumerate(benchmark.tasks) if two_classes(task)]
-
-
-def row_matrices(submission: Submission, benchmark: Benchmark) -> dict[str, list[int]]:
-    """Return a model's list of each regime of one fit, as `matrices` has it."""
-    return {regime: _row(submission, regime, benchmark) for regime in single_fits(benchmark)}
+    return [index for index, task in enumerate(benchmark.tasks) if task.two_sizes]
 
 
 def _matrices_check(benchmark: Benchmark) -> PartCheck:
@@ -67,23 +65,6 @@ def _matrices_check(benchmark: Benchmark) -> PartCheck:
 
 
 ROW_MATRICES = RowPart(row_matrices, _matrices_check)
-
-
-def _row(submission: Submission, regime: str, benchmark: Benchmark) -> list[int]:
-    cells = {
-        task: scores.model_dump() for task, scores in submission.results.get(regime, {}).items()
-    }
-    claims = {claim.task.id: claim for claim in claims_of({regime: cells}, {}, benchmark)}
-    found: list[int] = []
-    for index in _recoverable(benchmark):
-        claim = claims.get(benchmark.tasks[index].id)
-        if claim is None or claim.classes is None:
-            found += [0, 0, 0]
-            continue
-        one = recovered_cell(regime, claim.task.id, None, claim.classes, claim.reading)
-        right = (one.table.small_right, one.table.large_right) if one.table else (0, 0)
-        found += [one.matrices, *right]
-    return found
 
 
 SCORE_UNIT = 10**6
@@ -181,14 +162,15 @@ _STEP = SCORE_UNIT // 10**SHOWN
 
 def all_millionths(scores: Sequence[float]) -> list[int]:
     """Return `millionths` of each score; all at once where numpy is at work anyway."""
-    if sys.modules.get("numpy") is not None:
-        import numpy as np
+    if sys.modules.get("numpy") is None:
+        return list(map(millionths, scores))
+    import numpy as np
 
-        near = np.rint(np.array(scores) * SCORE_UNIT).astype(np.int64)
-        if not (near % _STEP == _STEP // 2).any():
-            found: list[int] = near.tolist()
-            return found
-    return list(map(millionths, scores))
+    near = np.rint(np.array(scores) * SCORE_UNIT).astype(np.int64)
+    found: list[int] = near.tolist()
+    for place in (near % _STEP == _STEP // 2).nonzero()[0].tolist():
+        found[place] = millionths(scores[place])
+    return found
 
 
 def _benchmark(benchmark: Benchmark) -> dict[str, Any]:
@@ -226,7 +208,7 @@ def _scores_text(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> 
     rows = {row["model"]: row for row in values[LEADERBOARD]["data"][regime]}
 
     def means(row: Mapping[str, Any], metric: str) -> "array.array[float]":
-        categories = [row[f"cat_{metric}"][name] for name in benchmark.category_order]
+        categories = map(row[f"cat_{metric}"].__getitem__, benchmark.category_order)
         return array.array("d", [*(row[f"{mean}_{metric}"] for mean in _MEANS), *categories])
 
     scores = (
@@ -280,7 +262,7 @@ def _numbers_text(rows: Mapping[str, "array.array[float]"], ids: Ids) -> Iterato
 
 
 def _millionths_text(scores: Sequence[float]) -> bytes:
-    return str(all_millionths(scores)).replace(" ", "").encode()
+    return to_json(all_millionths(scores))
 
 
 def _columns(diagnostics: Diagnosed, regime: str, benchmark: Benchmark) -> list[Standings]:

@@ -9,6 +9,7 @@ import functools
 import hashlib
 import itertools
 import math
+import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -18,14 +19,14 @@ from pydantic_core import to_json
 
 from geneb_ci.board.columns import BY_TASK, PUBLISHED, Column, Entry, facts_of
 from geneb_ci.board.texts import Chunk, joined, number_texts, piece
-from geneb_ci.check.claims import two_classes
+from geneb_ci.check.claims import Results, readings, results_of, two_classes
 from geneb_ci.check.rule import Context
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.errors import GenebError, UsageProblem
-from geneb_ci.common.files import is_simple, json_text, object_text
+from geneb_ci.common.files import LARGE, is_simple, json_text, object_text
 from geneb_ci.common.types import Signed, StrictModel, first_error
-from geneb_ci.statistics.binary import Recovered, recovered_cell
-from geneb_ci.statistics.metrics import PackedNumbers, RowNumbers, Standings
+from geneb_ci.statistics.binary import Classes, Recovered, counts_of, recovered_cell
+from geneb_ci.statistics.metrics import PackedNumbers, RowNumbers, Standings, Triple
 from geneb_ci.submission.models import Submission, SubmissionV11
 
 EXTRA = frozenset({"numpy"})
@@ -209,14 +210,22 @@ def _packed_text(column: PackedNumbers) -> Iterator[Chunk]:
     yield b"}"
 
 
-def _part_text(names: Sequence[str], numbers: "array.array[float]", width: int) -> bytes:
-    part = PackedNumbers({name: place for place, name in enumerate(names)}, numbers, width)
-    return _simple_text(part.plain(), numbers.tolist())[1:-1]
+def _part_text(names: tuple[str, ...], numbers: "array.array[float]", width: int) -> bytes:
+    told = numbers.tolist()
+    text = to_json(told) if is_simple(numbers, LARGE) else json_text(told)
+    return _members_text(names, text, width)
 
 
-def _simple_text(value: Mapping[str, Any], numbers: list[float]) -> bytes:
-    """Return the text of a value that has these numbers."""
-    return to_json(value) if is_simple(numbers) else json_text(value)
+def _members_text(names: tuple[str, ...], numbers: bytes, width: int = 1) -> bytes:
+    """Return the members of an object from their names and the text of a list of all numbers."""
+    return _members_form(names, width) % tuple(numbers[1:-1].split(b","))
+
+
+@functools.lru_cache(maxsize=1024)
+def _members_form(names: tuple[str, ...], width: int) -> bytes:
+    """Return members of an object with as many numbers each, which are to be filled in."""
+    numbers = b"%b" if width == 1 else b"[" + b",".join([b"%b"] * width) + b"]"
+    return b",".join(json_text(name).replace(b"%", b"%%") + b":" + numbers for name in names)
 
 
 @functools.lru_cache(maxsize=8)
@@ -240,9 +249,10 @@ def _groups_of(models: tuple[str, ...]) -> list[tuple[int, int, bytes]]:
 def _row_text(row: Mapping[str, Any], type_: type[StrictModel], place: str) -> bytes:
     """Return the text of a row that fits its type. Raises InvalidBoard."""
     parts = {key: one for key, one in row.items() if key.startswith(("cat_", "task_"))}
-    numbers = [one for one in row.values() if isinstance(one, float)]
-    for one in parts.values():
-        numbers += one.numbers if isinstance(one, PackedNumbers) else one.values()
+    packed = {key: one for key, one in parts.items() if isinstance(one, PackedNumbers)}
+    numbers = array.array("d", [one for one in row.values() if type(one) is float])
+    for key, one in parts.items():
+        numbers.extend(one.numbers if key in packed else one.values())
     try:
         if not is_simple(numbers):
             text = json_text(row)
@@ -253,7 +263,15 @@ def _row_text(row: Mapping[str, Any], type_: type[StrictModel], place: str) -> b
         raise InvalidBoard(
             f"{place}/{first_error(error)}", "report this to the maintainers"
         ) from error
-    return to_json(row, fallback=PackedNumbers.plain)
+    made = []
+    text = to_json({**row, **{key: {} for key in packed}})
+    for key, one in packed.items():
+        # No string of a JSON text has a bare quotation mark, so that this is the member itself.
+        name = b'"%b":{' % key.encode()
+        before, _, text = text.partition(name + b"}")
+        made += [before, name, _members_text(tuple(one.places), to_json(one.numbers.tolist()))]
+        text = b"}" + text
+    return b"".join([*made, text])
 
 
 def recovered(context: Context, regime: str) -> Iterator[Recovered]:
@@ -279,20 +297,61 @@ def mean(values: Iterable[float]) -> float:
     return math.fsum(numbers) / len(numbers)
 
 
-def numbers_of(submission: Submission, benchmark: Benchmark) -> RowNumbers:
-    """Return scores and means of a row, of the regimes in which it has every task."""
+def numbers_of(submission: Submission, results: Results, benchmark: Benchmark) -> RowNumbers:
+    """Return scores and means of a row, of the regimes in which it has every task.
+
+    `results` are those of the submission, which need not have them.
+    """
     every: dict[str, array.array[float]] = {}
     means: dict[str, array.array[float]] = {}
     for regime in ranked_regimes(submission, benchmark):
-        cells = submission.results[regime]
+        cells = [results[regime][task] for task in benchmark.task_ids]
         every[regime], means[regime] = array.array("d"), array.array("d")
         for metric in benchmark.metrics:
             # Adding 0.0 turns -0.0 into 0.0: a score has one way to be zero.
-            told = {task: float(getattr(cells[task], metric)) + 0.0 for task in benchmark.task_ids}
-            categories = category_means(told, benchmark).values()
-            every[regime].extend(told.values())
-            means[regime].extend([mean(told.values()), mean(categories), *categories])
+            told = [cell[metric] + 0.0 for cell in cells]
+            macro, micro, *categories = sums(told, benchmark)
+            every[regime].extend(told)
+            means[regime].extend([micro, macro, *categories])
     return RowNumbers(every, means)
+
+
+def sums(values: Sequence[float], benchmark: Benchmark, power: int = 1) -> list[float]:
+    """Return what tasks add up to in macro, micro and each category, in board order.
+
+    Each value is multiplied with the weight of its task to a power: 1 gives means, 2 variances.
+    Sums are rounded once (math.fsum), so that no order of their parts changes a bit.
+    """
+    by_category = [
+        math.fsum(map(values.__getitem__, places)) / len(places) ** power
+        for places in benchmark.category_places
+    ]
+    macro = math.fsum(by_category) / len(by_category) ** power
+    return [macro, math.fsum(values) / len(values) ** power, *by_category]
+
+
+def single_fits(benchmark: Benchmark) -> list[str]:
+    """Name the regimes of one fit."""
+    return [r for r in benchmark.regimes if r not in benchmark.protocol.few_shot_k]
+
+
+def row_matrices(_: Submission, results: Results, benchmark: Benchmark) -> dict[str, list[int]]:
+    """Return a model's list of each regime of one fit, as `page_data.matrices` has it."""
+    return {r: _row_matrices(results.get(r, {}), benchmark) for r in single_fits(benchmark)}
+
+
+def _row_matrices(cells: Mapping[str, Mapping[str, float]], benchmark: Benchmark) -> list[int]:
+    listed = ((task, cells.get(task)) for task in benchmark.task_ids)
+    read = readings({t: Triple(c["MCC"], c["Acc"], c["F1"]) for t, c in listed if c}, 1)
+    wanted = [(Classes(*sizes), read.get(t)) for t, _, sizes in benchmark.test_sizes if sizes]
+    known = [(classes, reading) for classes, reading in wanted if reading]
+    settled: Iterable[list[int]] = ([] for _ in known)
+    if sys.modules.get("numpy") is not None:
+        from geneb_ci.board.variance import only_tables
+
+        settled = only_tables(known)
+    counts = (quick or counts_of(*one) for quick, one in zip(settled, known, strict=True))
+    return [number for _, reading in wanted for number in (next(counts) if reading else (0, 0, 0))]
 
 
 def leaderboards(
@@ -307,7 +366,8 @@ def leaderboards(
     by_task: dict[str, list[dict[str, Any]]] = {regime: [] for regime in benchmark.regimes}
     places = {task: place for place, task in enumerate(benchmark.task_ids)}
     for entry in ordered:
-        numbers = entry.numbers or numbers_of(entry.submission, benchmark)
+        row = entry.submission
+        numbers = entry.numbers or numbers_of(row, results_of(row), benchmark)
         category_facts, task_facts = facts_of(entry, PUBLISHED), facts_of(entry, BY_TASK)
         for regime, scores in numbers.scores.items():
             category_row, task_row = dict(category_facts), dict(task_facts)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from geneb_ci.common.errors import unwritable
-from geneb_ci.common.files import MODE, KeptBytes, in_processes, json_text, opened
+from geneb_ci.common.files import MODE, KeptBytes, in_processes, numbers_text, opened
 
 if TYPE_CHECKING:
     import io
@@ -63,7 +63,7 @@ def joined(chunks: Iterable[Chunk]) -> bytes:
 
 def number_texts(values: list[Any]) -> list[str]:
     """Return the JSON text of each number, truth value or None of a list, which is made at once."""
-    return json_text(values)[1:-1].decode().split(",") if values else []
+    return numbers_text(values)[1:-1].decode().split(",") if values else []
 
 
 def script(name: str, value: object) -> bytes:

@@ -18,8 +18,9 @@ import numpy as np
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.decisions import Places, ScoreColumn, critical, intervals_of, ranks, rounded_up
 from geneb_ci.board.parts import PartCheck, RowPart
-from geneb_ci.board.rows import category_means, mean, ranked_regimes
+from geneb_ci.board.rows import ranked_regimes, sums
 from geneb_ci.board.variance import Floats, cells_of
+from geneb_ci.check.claims import Results
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.receipt.seen import SharedErrors, Triangle
 from geneb_ci.statistics.metrics import PackedNumbers, RowNumbers, Standings
@@ -195,31 +196,29 @@ def with_shared(
     return scores._replace(shared=shared)
 
 
-def row_scores(submission: Submission, regime: str, benchmark: Benchmark) -> RowScores:
+def row_scores(
+    submission: Submission, regime: str, benchmark: Benchmark, results: Results | None = None
+) -> RowScores:
     """Return the scores of one row that has every task of a regime, with their variances.
 
+    `results` are those of the submission where it does not have them itself.
     Sums are exact (math.fsum), so that neither other rows nor the machine change a bit of them.
 
     Raises BadConfiguration when the benchmark does not know the size of a task's test split.
     """
-    cells = cells_of(submission, regime, benchmark)
-    told = dict(zip(benchmark.task_ids, cells.scores.tolist(), strict=True))
-    means = category_means(told, benchmark)
-    values = (mean(means.values()), mean(told.values()), *means.values())
-    variance = [_of_error(part) for part in _summed(cells.variance, benchmark)]
-    # Satterthwaite: what is uncertain of a variance adds up with the squares of its parts.
-    spread = cells.seeds * cells.seeds / max(cells.freedom, 1)
-    uncertain = _summed(spread, benchmark, power=4)
-    freedom = [v * v / u if u > 0 else math.inf for v, u in zip(variance, uncertain, strict=True)]
-    alone = np.divide(
-        cells.variance * cells.variance,
-        spread,
-        out=np.full(len(spread), np.inf),
-        where=spread > 0,
-    )
+    cells = cells_of(submission, regime, benchmark, results)
+    values = sums(cells.scores.tolist(), benchmark)
+    variance = [_of_error(part) for part in sums(cells.variance.tolist(), benchmark, 2)]
+    freedom, alone = [math.inf] * len(values), np.full(len(cells.seeds), np.inf)
+    if cells.seeds.any():
+        # Satterthwaite: what is uncertain of a variance adds up with the squares of its parts.
+        spread = cells.seeds * cells.seeds / max(cells.freedom, 1)
+        uncertain = zip(variance, sums(spread.tolist(), benchmark, 4), strict=True)
+        freedom = [v * v / u if u > 0 else math.inf for v, u in uncertain]
+        np.divide(cells.variance * cells.variance, spread, out=alone, where=spread > 0)
     return RowScores(
         names_of(benchmark),
-        values,
+        tuple(values),
         tuple(variance),
         tuple(freedom),
         ScoreColumn(cells.scores, cells.variance, alone),
@@ -240,14 +239,16 @@ def _kept_scores(
     return _packed(submission, regime, benchmark)
 
 
-def row_errors(submission: Submission, benchmark: Benchmark) -> dict[str, bytes]:
+def row_errors(submission: Submission, results: Results, benchmark: Benchmark) -> dict[str, bytes]:
     """Return what `row_scores` gives in every regime in which a row is ranked, as numbers."""
     regimes = ranked_regimes(submission, benchmark)
-    return {regime: _packed(submission, regime, benchmark) for regime in regimes}
+    return {regime: _packed(submission, regime, benchmark, results) for regime in regimes}
 
 
-def _packed(submission: Submission, regime: str, benchmark: Benchmark) -> bytes:
-    one = row_scores(submission, regime, benchmark)
+def _packed(
+    submission: Submission, regime: str, benchmark: Benchmark, results: Results | None = None
+) -> bytes:
+    one = row_scores(submission, regime, benchmark, results)
     told = [*one.values, *one.variance, *one.freedom, float(one.has_seeds)]
     return np.concatenate([told, *one.tasks[:3]]).tobytes()
 
@@ -284,21 +285,6 @@ def _of_error(variance: float) -> float:
     """Return a variance as the square of the standard error, which is what is published."""
     error = math.sqrt(variance)
     return error * error
-
-
-def _summed(parts: Floats, benchmark: Benchmark, power: int = 2) -> list[float]:
-    """Return what independent parts of tasks add up to in macro, micro and each category.
-
-    Each part is multiplied with its weight to a power: 2 for variances.
-    """
-    told = parts.tolist()
-    of = dict(zip(benchmark.task_ids, told, strict=True))
-    by_category = [
-        math.fsum(of[task] for task in tasks) / len(tasks) ** power
-        for tasks in benchmark.categories.values()
-    ]
-    macro = math.fsum(by_category) / len(by_category) ** power
-    return [macro, math.fsum(told) / len(told) ** power, *by_category]
 
 
 def standings(board: RegimeScores, name: str) -> Standings:

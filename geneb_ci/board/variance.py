@@ -8,20 +8,23 @@ operations and the square root of IEEE 754 are used, and sums are exact: the sam
 
 import functools
 import math
+import operator
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from geneb_ci.check.claims import fits_of, readings, two_classes
+from geneb_ci.check.claims import Results, fits_of, readings, results_of
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.errors import BadConfiguration
-from geneb_ci.statistics.binary import BinaryTable, Classes, runs, table
+from geneb_ci.statistics.binary import ROUNDING, SIZE_ERROR, BinaryTable, Classes, runs, table
 from geneb_ci.statistics.metrics import Reading, Triple
 from geneb_ci.submission.models import Submission, SubmissionV11
 
 Floats = npt.NDArray[np.float64]
 FloatOrMore = Floats | np.float64
+Counts = npt.NDArray[np.int64]
 
 # How alike the right and wrong predictions of two few-shot fits of one model are, as a correlation:
 # 1 would be the same predictions, 0 unrelated ones. With k-mers on six real tasks it is 0.11 on
@@ -65,7 +68,7 @@ class _Sizes(NamedTuple):
 
 
 @functools.lru_cache(maxsize=4)
-def _sizes_of(sizes: tuple[tuple[str, int | None, Classes | None], ...]) -> _Sizes:
+def _sizes_of(sizes: tuple[tuple[str, int | None, tuple[int, int] | None], ...]) -> _Sizes:
     for task, total, classes in sizes:
         if classes is None and total is None:
             raise BadConfiguration(
@@ -80,21 +83,27 @@ def _sizes_of(sizes: tuple[tuple[str, int | None, Classes | None], ...]) -> _Siz
     return _Sizes(np.array(two, dtype=int), small, large, np.array(more, dtype=int), totals)
 
 
-def cells_of(submission: Submission, regime: str, benchmark: Benchmark) -> Cells:
+_SCORES = operator.itemgetter("MCC", "Acc", "F1")
+
+
+def cells_of(
+    submission: Submission, regime: str, benchmark: Benchmark, results: Results | None = None
+) -> Cells:
     """Return the scores of a row that has every task of a regime, and their variances.
 
+    `results` are those of the submission where it does not have them itself.
     Raises BadConfiguration when the benchmark does not know the size of a task's test split.
     """
-    sizes = _sizes_of(tuple((t.id, t.n_test, two_classes(t)) for t in benchmark.tasks))
-    told = submission.results[regime]
-    rows = [told[task] for task in benchmark.task_ids]
-    mcc, acc, f1 = np.array([(cell.MCC, cell.Acc, cell.F1) for cell in rows], dtype=float).T
+    sizes = _sizes_of(benchmark.test_sizes)
+    told = (results or results_of(submission))[regime]
+    columns = np.array([_SCORES(told[task]) for task in benchmark.task_ids], dtype=float).T
+    mcc, acc, _ = columns
     fits = fits_of(benchmark, regime)
-    variance = np.zeros(len(rows))
-    means = Triple(mcc[sizes.two], acc[sizes.two], f1[sizes.two])
+    variance = np.zeros(len(mcc))
+    means = Triple(*columns[:, sizes.two])
     rights = near_mean(sizes.small, sizes.large, means)
     if fits == 1:
-        rights = _whole(submission, regime, benchmark, sizes, means, rights)
+        rights = _whole(told, benchmark, sizes, means, rights)
     variance[sizes.two] = variance_of_two(sizes.small, sizes.large, *rights)
     variance[sizes.more] = _variance_of_more(sizes.total, mcc[sizes.more], acc[sizes.more])
     seeds, known = _spread(submission, regime, benchmark)
@@ -102,7 +111,7 @@ def cells_of(submission: Submission, regime: str, benchmark: Benchmark) -> Cells
         # Of a mean of fits whose errors correlate, over that of one fit. What the fits do not share
         # is part of the spread of the seeds, where that is known.
         variance = variance * np.where(seeds > 0, OVERLAP, OVERLAP + (1 - OVERLAP) / fits) + seeds
-    return Cells(mcc + 0.0, variance, seeds, fits - 1, known == len(rows))
+    return Cells(mcc + 0.0, variance, seeds, fits - 1, known == len(mcc))
 
 
 def near_mean(small: FloatOrMore, large: FloatOrMore, mean: Triple) -> tuple[Floats, Floats]:
@@ -139,8 +148,7 @@ def _mcc(small: FloatOrMore, large: FloatOrMore, right: Floats, rho: Floats) -> 
 
 
 def _whole(
-    submission: Submission,
-    regime: str,
+    told: Mapping[str, Mapping[str, float]],
     benchmark: Benchmark,
     sizes: _Sizes,
     means: Triple,
@@ -153,17 +161,75 @@ def _whole(
     exact = np.abs(found - means.mcc) <= EXACT
     exact &= np.abs((small + large) / n - means.acc) <= EXACT
     if not exact.all():
-        told = submission.results[regime]
-        triples = {
-            task: Triple(told[task].MCC, told[task].Acc, told[task].F1)
-            for task in benchmark.task_ids
-        }
-        widths = readings(triples, 1)
+        widths = readings({task: Triple(*_SCORES(told[task])) for task in benchmark.task_ids}, 1)
         for k in np.flatnonzero(~exact):
             classes = Classes(int(sizes.small[k]), int(sizes.large[k]))
             one = recovered_table(classes, widths[benchmark.task_ids[int(sizes.two[k])]])
             small[k], large[k] = one.small_right, one.large_right
     return small, large
+
+
+NEAR = 6
+"""Sizes of rho that are compared at once: twice SIZE_ERROR in steps of two, and one at either end.
+"""
+TOTAL_MAX = 100_000
+"""Sequences up to which every product below is less than 2^63, and those of two sizes than 2^53."""
+
+
+def only_tables(cells: Sequence[tuple[Classes, Reading]]) -> list[list[int]]:
+    """Return matrices and right predictions as `counts_of` of each cell, [] where in doubt.
+
+    It decides the usual case: one accuracy, at most one size of rho, at most one sign of it. Whole
+    numbers are exact, and each operation rounds as the same one in `statistics.binary` does, so
+    that no bit differs.
+    """
+    small, large = np.array([classes for classes, _ in cells], dtype=np.int64).reshape(-1, 2).T
+    told = np.array([reading for _, reading in cells], dtype=float).reshape(-1, 2, 3)
+    (mcc, acc, f1), (mcc_width, acc_width, f1_width) = told.transpose(1, 2, 0)
+    n = small + large
+    low = np.maximum(np.ceil((acc - acc_width) * n), 0)
+    high = np.minimum(np.floor((acc + acc_width) * n), n)
+    right = low.astype(np.int64)
+    f1_low, f1_high = f1 - f1_width - ROUNDING, f1 + f1_width + ROUNDING
+    least, most = np.maximum(-right, right - 2 * small), np.minimum(right, 2 * large - right)
+    inner = np.maximum(_size(n, right, f1_high) - SIZE_ERROR, 0)
+    outer = np.minimum(_size(n, right, f1_low) + SIZE_ERROR, np.maximum(-least, most))
+    inner += (inner - right) % 2
+    outer -= (outer - right) % 2
+    rho = inner + 2 * np.arange(NEAR)[:, None]
+    square = np.where(rho <= outer, rho * rho, 0)
+    given = (right * n - square) / (n * n - square)
+    # F1 falls with rho, also when rounded: what agrees is what is left after trimming both ends.
+    agrees = (rho <= outer) & (f1_low <= given) & (given <= f1_high)
+    sizes = np.count_nonzero(agrees, axis=0)
+    rho = np.where(agrees, rho, 0).sum(axis=0)  # the only one, or in doubt
+    holds = []
+    for signed in (rho, -rho):
+        spread = small * large * (small + signed) * (large - signed)
+        top = n * right - 2 * small * large - signed * (large - small)
+        root = 2 * np.sqrt(np.maximum(spread, 1).astype(float))
+        value = np.where(spread > 0, top / root, 0.0)
+        is_within = (mcc - mcc_width - ROUNDING <= value) & (value <= mcc + mcc_width + ROUNDING)
+        holds.append((sizes == 1) & is_within & (least <= signed) & (signed <= most))
+    above, below = holds
+    below &= (rho > 0) & (small != large)
+    is_none = (low > high) | ~(above | below)
+    signed = np.where(above, rho, -rho)
+    in_doubt = (low < high) | (outer - inner >= 2 * NEAR) | (sizes > 1) | (above & below)
+    # -1 and 1 are neighbours: tables of both are searched together.
+    in_doubt |= ((rho == 1) & (small != large)) | (n > TOTAL_MAX)
+    counts = np.stack([np.ones_like(n), (right - signed) // 2, (right + signed) // 2], axis=1)
+    counts[is_none] = 0
+    found: list[list[int]] = counts.tolist()
+    return [[] if doubt else one for doubt, one in zip(in_doubt.tolist(), found, strict=True)]
+
+
+def _size(n: Counts, right: Counts, f1: Floats) -> Counts:
+    """Return |rho| of macro-F1 as `statistics.binary` does."""
+    below = np.where(f1 < 1, 1 - f1, 1.0)
+    share = 1 - (n - right) / (n * below)
+    size = np.where(f1 < 1, np.rint(n * np.sqrt(np.maximum(share, 0.0))), 0.0)
+    return size.astype(np.int64)
 
 
 def recovered_table(classes: Classes, reading: Reading) -> BinaryTable:

@@ -1,12 +1,15 @@
 """Every (MCC, accuracy, F1) triple that a submission claims, with precision and number of fits."""
 
 from collections.abc import Hashable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from geneb_ci.common.benchmark import Benchmark, Task
 from geneb_ci.common.finding import KeyPath
 from geneb_ci.statistics.binary import Classes, acc_limits
 from geneb_ci.statistics.metrics import Matrix, Reading, Triple, half_widths, is_mixed
+
+if TYPE_CHECKING:
+    from geneb_ci.submission.models import Submission
 
 Key = TypeVar("Key", bound=Hashable)
 Tables = Mapping[str, Any]
@@ -33,6 +36,18 @@ class SeedClaims(NamedTuple):
     readings: tuple[Reading, ...]
 
 
+Results = Mapping[str, Mapping[str, Mapping[str, float]]]
+"""Regime to task to metric to score, as a sound file has them."""
+
+
+def results_of(submission: "Submission") -> Results:
+    """Return the results of a submission as plain values."""
+    return {
+        regime: {task: vars(cell) for task, cell in tasks.items()}
+        for regime, tasks in submission.results.items()
+    }
+
+
 def is_off_grid(claim: Claim) -> bool:
     """Whether no whole number of correct predictions gives the accuracy of a claim."""
     if claim.task.n_test is None:
@@ -43,8 +58,8 @@ def is_off_grid(claim: Claim) -> bool:
 
 def two_classes(task: Task) -> Classes | None:
     """Return the class sizes of a task with two classes."""
-    counts = task.test_class_counts
-    return Classes(*counts) if counts and len(counts) == 2 and counts[0] else None  # noqa: PLR2004
+    sizes = task.two_sizes
+    return Classes(*sizes) if sizes else None
 
 
 def fits_of(benchmark: Benchmark, regime: str) -> int:

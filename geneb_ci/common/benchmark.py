@@ -48,6 +48,12 @@ class Task(_Values):
     test_class_counts: list[int] | None = None
     """Number of test sequences per class, ascending, without class names, if known."""
 
+    @property
+    def two_sizes(self) -> tuple[int, int] | None:
+        """Numbers of test sequences of two classes; None where there are more, or one is empty."""
+        counts = self.test_class_counts
+        return (counts[0], counts[1]) if counts and len(counts) == 2 and counts[0] else None  # noqa: PLR2004
+
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset(_Values):
@@ -124,6 +130,17 @@ class Benchmark(_Values):
     def categories(self) -> dict[str, tuple[str, ...]]:
         """Task ids of each category, both in board order."""
         return {c: tuple(t.id for t in self.tasks if t.category == c) for c in self.category_order}
+
+    @functools.cached_property
+    def category_places(self) -> tuple[tuple[int, ...], ...]:
+        """Places in board order of the tasks of each category."""
+        places = {task: place for place, task in enumerate(self.task_ids)}
+        return tuple(tuple(places[task] for task in own) for own in self.categories.values())
+
+    @functools.cached_property
+    def test_sizes(self) -> tuple[tuple[str, int | None, tuple[int, int] | None], ...]:
+        """Of each task, its id, number of test sequences, and those of its two classes."""
+        return tuple((task.id, task.n_test, task.two_sizes) for task in self.tasks)
 
 
 def parse_benchmark(raw: bytes, name: str) -> Benchmark:

@@ -3,6 +3,7 @@
 Where there are many, `in_processes` divides the work.
 """
 
+import array
 import bisect
 import errno
 import hashlib
@@ -12,6 +13,7 @@ import math
 import operator
 import os
 import stat
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -355,14 +357,36 @@ def object_text(members: Iterable[tuple[str, Iterable[Any]]]) -> Iterator[Any]:
     yield b"}" if comma == b"," else b"{}"
 
 
-SMALL = 1e-4
-"""Nearer to 0, numbers are written otherwise by Python and by pydantic, which is far quicker."""
+SMALL, LARGE = 1e-4, 1e15
+"""Nearer to 0, numbers are written otherwise by Python and by pydantic, which is far quicker; from
+the other on, both write exponents."""
 
 
-def is_simple(numbers: list[float]) -> bool:
-    """Whether all are from -1 to 1, and Python and pydantic write the same of each."""
-    if not numbers:
-        return True
+def is_simple(numbers: Iterable[float], most: float = 1.0) -> bool:
+    """Whether none is farther from 0 than `most`, and Python and pydantic write the same of each.
+
+    `most` is at most `LARGE`. An array is looked at as a whole where numpy is at work anyway.
+    """
+    if isinstance(numbers, array.array) and sys.modules.get("numpy") is not None:
+        import numpy as np
+
+        sizes = np.abs(np.array(numbers))
+        return bool(((sizes <= most) & ((sizes >= SMALL) | (sizes == 0))).all())
     ordered = sorted(numbers)
+    if not ordered:
+        return True
     near = ordered[bisect.bisect_right(ordered, -SMALL) : bisect.bisect_left(ordered, SMALL)]
-    return math.isfinite(sum(ordered)) and ordered[0] >= -1 and ordered[-1] <= 1 and not any(near)
+    is_within = ordered[0] >= -most and ordered[-1] <= most and math.isfinite(sum(ordered))
+    return is_within and not any(near)
+
+
+def numbers_text(values: Sequence[float | None]) -> bytes:
+    """Return the text of a list of numbers, truth values or None, as `json_text` does.
+
+    It takes a tenth of the time where all are simple. Raises ValueError.
+    """
+    if not is_simple(filter(None, values), LARGE):
+        return json_text(values)
+    import pydantic_core
+
+    return pydantic_core.to_json(values)

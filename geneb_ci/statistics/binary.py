@@ -363,3 +363,13 @@ def recovered_cell(
     if matrices > 1:
         best = nearest(classes, reading.value).table
     return Recovered(regime, task, seed, classes, reading.value, matrices, best, tables)
+
+
+def counts_of(classes: Classes, reading: Reading) -> list[int]:
+    """Return how many tables a cell can have, and the right predictions of the nearest, 0 of none.
+
+    The small class comes first.
+    """
+    one = recovered_cell("", "", None, classes, reading)
+    right = (one.table.small_right, one.table.large_right) if one.table else (0, 0)
+    return [one.matrices, *right]

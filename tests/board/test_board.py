@@ -1,6 +1,7 @@
 """The board: published figures, upstream's shape, stable bytes, nothing half-written."""
 
 import array
+import functools
 import hashlib
 import json
 import math
@@ -11,13 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from geneb_ci.board.page import NAMES
 from geneb_ci.board.rows import EXTRA, InvalidBoard, encode, extra_at_hand, leaderboards, mean
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.errors import MachineFault, UsageProblem
-from geneb_ci.common.files import SMALL, is_simple, write_files
+from geneb_ci.common.files import LARGE, SMALL, is_simple, numbers_text, write_files
 from geneb_ci.statistics.metrics import PackedNumbers
 from geneb_ci.submission.models import SubmissionV10
 from tests import forked
@@ -300,12 +303,27 @@ def test_each_score_is_written_as_python_writes_it(score):
             plain, ensure_ascii=False, separators=(",", ":"), default=PackedNumbers.plain
         ).encode()
     )
-    assert is_simple([0.5, score]) is (score == 0 or abs(score) >= SMALL)
+    for numbers_ in ([0.5, score], array.array("d", [0.5, score])):
+        assert is_simple(numbers_) is (score == 0 or abs(score) >= SMALL)
 
 
-def test_no_number_that_is_none_is_written():
-    assert not is_simple([0.5, math.nan])
-    assert not is_simple([math.inf])
+@given(st.lists(st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False)))
+def test_lists_of_numbers_are_written_as_python_writes_them(numbers):
+    finite = [None if n is None or math.isinf(n) else n for n in numbers]
+    assert numbers_text(finite) == json.dumps(finite, separators=(",", ":")).encode()
+    floats = array.array("d", [n for n in finite if type(n) is float])
+    assert is_simple(floats) is is_simple(floats.tolist())
+    assert is_simple(floats, LARGE) is is_simple(floats.tolist(), LARGE)
+
+
+@pytest.mark.parametrize("kind", [list, functools.partial(array.array, "d")])
+def test_no_number_that_is_none_is_written(kind):
+    for numbers in ([0.5, math.nan], [math.inf], [0.5, -math.inf], [1.1], [-1.1]):
+        assert not is_simple(kind(numbers))
+    assert is_simple(kind([]))
+    for number in (math.nan, math.inf):
+        with pytest.raises(ValueError, match="Out of range"):
+            numbers_text([0.5, number, None])
     row = leaderboards(entries()[:1], shipped_benchmark())[1]["data"]["full"][0]
     broken = PackedNumbers({"a": 0}, array.array("d", [math.nan]), 1)
     with pytest.raises(ValueError, match="Out of range"):
