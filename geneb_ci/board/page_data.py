@@ -2,6 +2,7 @@
 
 import array
 import functools
+import itertools
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -15,6 +16,7 @@ from geneb_ci.board.rows import (
     LEADERBOARD,
     RECOMMENDATIONS,
     TASKS,
+    groups_of,
     row_matrices,
     single_fits,
 )
@@ -167,9 +169,9 @@ def all_millionths(scores: Sequence[float]) -> list[int]:
     import numpy as np
 
     near = np.rint(np.array(scores) * SCORE_UNIT).astype(np.int64)
+    for place in np.flatnonzero(near % _STEP == _STEP // 2):
+        near[place] = millionths(scores[int(place)])
     found: list[int] = near.tolist()
-    for place in (near % _STEP == _STEP // 2).nonzero()[0].tolist():
-        found[place] = millionths(scores[place])
     return found
 
 
@@ -252,17 +254,22 @@ def _tasks_text(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> I
 def _numbers_text(rows: Mapping[str, "array.array[float]"], ids: Ids) -> Iterator[Chunk]:
     """Yield the text of the millionths of each model; null for one without."""
     yield b"["
-    for number, model in enumerate(ids):
-        before, own = b"," if number else b"", rows.get(model)
-        if own is None:
-            yield before + b"null"
-        else:
-            yield piece(own.tobytes(), functools.partial(_millionths_text, own), before)
+    for start, end, _ in groups_of(tuple(ids)):
+        own = [rows.get(model) for model in ids[start:end]]
+        known = b"".join(b"-" if one is None else b"+" + one.tobytes() for one in own)
+        yield piece(known, functools.partial(_group_text, own), b"," if start else b"")
     yield b"]"
 
 
-def _millionths_text(scores: Sequence[float]) -> bytes:
-    return to_json(all_millionths(scores))
+def _group_text(rows: Sequence["array.array[float] | None"]) -> bytes:
+    every = array.array("d")
+    for row in rows:
+        every.extend(() if row is None else row)
+    told = iter(all_millionths(every))
+    texts = (
+        b"null" if row is None else to_json([*itertools.islice(told, len(row))]) for row in rows
+    )
+    return b",".join(texts)
 
 
 def _columns(diagnostics: Diagnosed, regime: str, benchmark: Benchmark) -> list[Standings]:

@@ -203,7 +203,7 @@ def _standings_text(stood: Standings) -> bytes:
 def _packed_text(column: PackedNumbers) -> Iterator[Chunk]:
     names, width = tuple(column), column.width
     yield b"{"
-    for start, end, known in _groups_of(names):
+    for start, end, known in groups_of(names):
         numbers = column.numbers[width * start : width * end]
         make = functools.partial(_part_text, names[start:end], numbers, width)
         yield piece(known + numbers.tobytes(), make, b"," if start else b"")
@@ -229,7 +229,7 @@ def _members_form(names: tuple[str, ...], width: int) -> bytes:
 
 
 @functools.lru_cache(maxsize=8)
-def _groups_of(models: tuple[str, ...]) -> list[tuple[int, int, bytes]]:
+def groups_of(models: tuple[str, ...]) -> list[tuple[int, int, bytes]]:
     """Return parts of a column, each with its start, its end and a digest of the models in it.
 
     Where a part begins follows from a checksum of a model's name, not from its place: one more
