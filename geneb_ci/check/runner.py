@@ -206,9 +206,12 @@ def _lacking(rule: Rule, context: Context) -> Need | None:
 
 
 def _findings(rules: Iterable[Rule], context: Context) -> Iterator[Finding]:
+    if context.plain is not None:
+        from geneb_ci.check.screens import settles  # numpy
     for rule in rules:
         try:
-            faults = [] if _is_settled(rule, context) else list(rule.check(context))
+            is_settled = context.plain is not None and settles(rule.id, context.plain, context)
+            faults = [] if is_settled else list(rule.check(context))
         except Exception as error:  # noqa: BLE001 (any exception is a bug, reported as a finding)
             message = crash_message(rule, error)
             crash = Fault("check-crashed", (), message, rule.id, "a verdict", at=0)
@@ -216,14 +219,6 @@ def _findings(rules: Iterable[Rule], context: Context) -> Iterator[Finding]:
             continue
         for fault in _first(rule, faults):
             yield _finding(rule, fault, context)
-
-
-def _is_settled(rule: Rule, context: Context) -> bool:
-    if context.plain is None:
-        return False
-    from geneb_ci.check.screens import settles  # numpy
-
-    return settles(rule.id, context.plain, context)
 
 
 def crash_message(rule: AnyRule, error: Exception) -> str:

@@ -12,28 +12,12 @@ import numpy as np
 
 from geneb_ci.check.claims import fits_of, two_classes
 from geneb_ci.check.rule import Context
-from geneb_ci.check.rules.plausibility import (
-    FEW_SHOT_LIMIT,
-    FULL_DECIMALS,
-    NESTED_LIMIT,
-    SHARE_FEW_SHOT,
-    SHARE_FULL,
-    SHORT_MAX,
-    decimals,
-)
-from geneb_ci.check.rules.plausibility_rows import (
-    ABOVE,
-    ABOVE_FEW_SHOT,
-    BELOW,
-    BLEND_LIMIT,
-    GAIN_LEAD,
-    GAIN_RESIDUAL,
-)
-from geneb_ci.common.benchmark import Benchmark
+from geneb_ci.check.rules import plausibility as within
+from geneb_ci.check.rules import plausibility_rows as among
 from geneb_ci.common.finding import ROWS_MIN
 from geneb_ci.statistics.beside import MARGIN, Array, Beside, Categories, Fit, Predicted, predicted
 from geneb_ci.statistics.neighbours import laws_of, usual_gap
-from geneb_ci.statistics.plain import METRICS, SIZE_MAX, Cells, PlainRow, plain_row
+from geneb_ci.statistics.plain import CellArrays, PlainRow, cells_of, plain_row
 from geneb_ci.statistics.view import TWIN, RowView, shots_of
 
 
@@ -41,29 +25,16 @@ class PlainRows:
     """Makes plain rows of contexts; the cells of each benchmark are kept."""
 
     def __init__(self) -> None:
-        self._cells: dict[tuple[str, str], Cells | None] = {}
+        self._cells: dict[tuple[str, str], CellArrays | None] = {}
 
     def of(self, context: Context) -> PlainRow | None:
         """Return the row of a context if it is plain."""
         benchmark = context.benchmark
         key = benchmark.name, benchmark.sha256
         if key not in self._cells:
-            self._cells[key] = cells_of(benchmark)
-        cells = self._cells[key]
-        return None if cells is None else plain_row(cells, context.member("results"))
-
-
-def cells_of(benchmark: Benchmark) -> Cells | None:
-    """Return the cells of a benchmark; None for one of other metrics, or too small or large."""
-    classes = list(map(two_classes, benchmark.tasks))
-    sizes = [task.n_test for task in benchmark.tasks]
-    largest = max([n or 0 for n in sizes] + [one.total for one in classes if one], default=0)
-    is_usual = sorted(benchmark.metrics) == sorted(METRICS) and len(sizes) > 1 and benchmark.regimes
-    if not is_usual or largest > SIZE_MAX:
-        return None
-    fits = [fits_of(benchmark, regime) for regime in benchmark.regimes]
-    primary = METRICS.index(benchmark.primary_metric)
-    return Cells(benchmark.regimes, benchmark.task_ids, fits, sizes, classes, primary)
+            fits = [fits_of(benchmark, regime) for regime in benchmark.regimes]
+            self._cells[key] = cells_of(benchmark, fits, list(map(two_classes, benchmark.tasks)))
+        return plain_row(self._cells[key], context.member("results"))
 
 
 class _Among:
@@ -72,14 +43,14 @@ class _Among:
     def __init__(self, view: RowView) -> None:
         benchmark, table = view.benchmark, view.table
         self.beside = Beside(table)
-        self.fit: Fit | None = None
+        self.fit = None if view.reference is None else Fit(view.reference)
         self._last: tuple[Array, Predicted | None] | None = None
         self.is_full = np.isinf(view.shots)
         full = [number for number, is_full in enumerate(self.is_full) if is_full]
         rows = np.array(table.vectors).reshape(len(table.vectors), len(table.regimes), -1)
         place = {task: number for number, task in enumerate(benchmark.task_ids)}
         parts = [[place[task] for task in ids] for ids in benchmark.categories.values()]
-        self.categories = Categories(rows[:, full[0]], parts) if full else None
+        self.categories = Categories(rows[:, full[0]], parts) if full and all(parts) else None
         # Relations between tasks: weights of the tasks, usual difference and limit of each regime.
         laws = laws_of(benchmark)
         self.laws = np.zeros((len(laws), len(place)))
@@ -91,14 +62,14 @@ class _Among:
             for regime, part in enumerate(table.regimes[k] for k in full):
                 gap = usual_gap(table, laws, number, part.start, None, ROWS_MIN)
                 self.usual[regime, number] = 0.0 if gap is None else gap.usual
-                largest = np.inf if gap is None else NESTED_LIMIT * gap.scale
-                self.gap_max[regime, number] = largest
-        if view.reference is not None:
-            self.fit = Fit(view.reference)
+                scale = np.inf if gap is None else gap.scale
+                self.gap_max[regime, number] = within.NESTED_LIMIT * scale
+        self.above_max = np.array(-np.inf)  # nothing is below it
+        if self.fit is not None and full:
             noise = self.fit.scales.reshape(len(table.regimes), -1) ** 2
             sampling = [1.0 / task.n_test if task.n_test else 0.0 for task in benchmark.tasks]
             of_full = np.maximum(noise[full[:1]], sampling)
-            self.above_max = FEW_SHOT_LIMIT * np.sqrt(of_full + noise)
+            self.above_max = within.FEW_SHOT_LIMIT * np.sqrt(of_full + noise)
 
     def predicted(self, row: Array) -> Predicted | None:
         """Return the prediction of a row, once for the rules on it; None where in doubt."""
@@ -113,11 +84,10 @@ def _among(context: Context) -> _Among | None:
     if not view.table.vectors:
         return None
     key = ("arrays", context.benchmark.name, context.benchmark.sha256)
-    found: _Among | None = derived.get(key)
-    if found is None:
-        found = derived[key] = _Among(view)
-    is_used = found.fit is not None and view.own in found.fit.rows
-    return None if is_used else found
+    if key not in derived:
+        derived[key] = _Among(view)
+    found: _Among = derived[key]
+    return None if found.fit is not None and view.own in found.fit.rows else found
 
 
 def _has_no_evidence(_: PlainRow, context: Context) -> bool:
@@ -144,8 +114,8 @@ def _of_others(test: Callable[[Array, _Among, int | None], bool]) -> "Test":
 
 
 def _has_few_round_numbers(row: PlainRow, _: Context) -> bool:
-    short = (decimals(value) for value in row.doubtful)
-    return sum(n is not None and n <= FULL_DECIMALS for n in short) < SHORT_MAX
+    short = (within.decimals(value) for value in row.doubtful)
+    return sum(n is not None and n <= within.FULL_DECIMALS for n in short) < within.SHORT_MAX
 
 
 def _has_regimes_in_order(row: PlainRow, context: Context) -> bool:
@@ -153,7 +123,7 @@ def _has_regimes_in_order(row: PlainRow, context: Context) -> bool:
     for poor, rich in itertools.permutations(range(len(shots)), 2):
         if shots[poor] < shots[rich]:
             share = float((row.primary[poor] > row.primary[rich]).mean())
-            limit = SHARE_FULL if shots[rich] == math.inf else SHARE_FEW_SHOT
+            limit = within.SHARE_FULL if shots[rich] == math.inf else within.SHARE_FEW_SHOT
             if share > limit - MARGIN:
                 return False
     return True
@@ -167,35 +137,35 @@ def _has_usual_gaps(row: Array, others: _Among, own: int | None) -> bool:
 
 
 def _gains_by_data(row: Array, others: _Among, _: int | None) -> bool:
-    if not others.is_full.any():
-        return True
-    above = row - row[others.is_full][0]
+    above = row - row[others.is_full.argmax()]
     return bool((above < others.above_max - MARGIN)[~others.is_full].all())
 
 
 def _is_as_predicted(row: Array, others: _Among, _: int | None) -> bool:
-    found = others.predicted(row)
+    found, is_full = others.predicted(row), others.is_full[:, None]
     if found is None or found.largest > TWIN - MARGIN:
         return False
-    is_full, (near, far) = others.is_full[:, None], (found.distance, found.alone)
-    most = np.where(is_full, ABOVE, ABOVE_FEW_SHOT) - MARGIN
+    near, far = found.distance, found.alone
+    most = np.where(is_full, among.ABOVE, among.ABOVE_FEW_SHOT) - MARGIN
     # Above the prediction, the larger of both counts in the regime of all data.
-    is_within = (near > MARGIN - BELOW) & (near < most) & ((far < most) | ~is_full)
-    return bool(is_within.all())
+    is_usual = (near > MARGIN - among.BELOW) & (near < most) & ((far < most) | ~is_full)
+    return bool(is_usual.all())
 
 
 def _is_no_blend(row: Array, others: _Among, _: int | None) -> bool:
     found = others.predicted(row)
-    return found is not None and found.spread > BLEND_LIMIT + MARGIN
+    return found is not None and found.spread > among.BLEND_LIMIT + MARGIN
 
 
 def _has_no_gain(row: Array, others: _Among, own: int | None) -> bool:
-    is_ahead = others.beside.lead(row, own) > GAIN_LEAD - MARGIN
-    return not is_ahead and not others.beside.has_affine(row, own, GAIN_RESIDUAL)
+    is_ahead = others.beside.lead(row, own) > among.GAIN_LEAD - MARGIN
+    return not is_ahead and not others.beside.has_affine(row, own, among.GAIN_RESIDUAL)
 
 
 def _has_no_crown(row: Array, others: _Among, own: int | None) -> bool:
-    return others.categories is None or others.categories.is_behind(row[others.is_full][0], own)
+    return others.categories is not None and others.categories.is_behind(
+        row[others.is_full][0], own
+    )
 
 
 Test = Callable[[PlainRow, Context], bool]
@@ -207,6 +177,7 @@ SCREENS: dict[str, Test] = {
     "impossible-mean": _of_claims(PlainRow.has_means),
     "inconsistent-metrics": _of_claims(PlainRow.has_bounds),
     "rounded-scores": _of_claims(lambda _: True),
+    "constant-predictions": lambda row, _: bool(np.abs(row.primary).min() > within.CONSTANT_MCC),
     "round-numbers": _has_few_round_numbers,
     "regimes-out-of-order": _has_regimes_in_order,
     "nested-tasks": _of_others(_has_usual_gaps),

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.statistics import metrics
 from geneb_ci.statistics.binary import Classes
 from geneb_ci.statistics.mean_triples import AREA_MIN, SEEN_MAX, TOLERANCE, hull_of, outside
@@ -26,6 +27,7 @@ Array = npt.NDArray[np.float64]
 METRICS = ("MCC", "Acc", "F1")
 MCC, ACC, F1 = range(3)
 _WIDTH = Triple(EXACT, EXACT, EXACT)
+_SIGNS = (1, -1)
 _FLOATS = frozenset({float})
 SIZE_MAX = 1_000_000
 """Test sequences up to which the counts of a table and their products of two are exact."""
@@ -33,20 +35,16 @@ HALF = EXACT / 2
 """Table and score may differ by this, so that rounding, some 1e-15, cannot cross `EXACT`."""
 
 
-class Cells:
+class CellArrays:
     """The cells of a benchmark: its tasks, their sizes, and the fits of each regime."""
 
     def __init__(
-        self,
-        regimes: Sequence[str],
-        tasks: Sequence[str],
-        fits: Sequence[int],
-        sizes: Sequence[int | None],
-        classes: Sequence[Classes | None],
-        primary: int,
+        self, benchmark: Benchmark, fits: Sequence[int], classes: Sequence[Classes | None]
     ) -> None:
-        self.regimes, self.tasks, self.primary = tuple(regimes), tuple(tasks), primary
-        self._pick_tasks, self._pick_scores = itemgetter(*tasks), itemgetter(*METRICS)
+        self.regimes, self.tasks = benchmark.regimes, benchmark.task_ids
+        self._pick_tasks, self._pick_scores = itemgetter(*self.tasks), itemgetter(*METRICS)
+        self.primary = METRICS.index(benchmark.primary_metric)
+        sizes = [task.n_test for task in benchmark.tasks]
         self.fits = np.array(fits, float)[:, None]
         self.sizes = np.array([np.nan if n is None else n for n in sizes])
         self.two = np.array([one is not None for one in classes])
@@ -54,8 +52,8 @@ class Cells:
         self.single = self.fits[:, 0] == 1
         self._classes = [one for one in classes if one is not None]
         self.hulls = [hull_of(one) for one in classes if one is not None]
-        self._seen: list[object] = [None] * (2 * len(self.hulls))
-        self._tables = np.full((2, 3, 3, SEEN_MAX, len(self.hulls)), np.nan)
+        self.tables = np.full((2, 3, 3, SEEN_MAX, len(self.hulls)), np.nan)
+        """Tables of which means were found possible: (sign, metric, corner, set, hull)."""
 
     def scores(self, results: Any) -> Array | None:
         """Return MCC, Acc and F1 by regime and task; None if the row is not plain."""
@@ -78,28 +76,25 @@ class Cells:
         within = found.max() <= 1 and found[1:].min() >= 0 and found.min() >= -1
         return found if within else None
 
-    def tables(self) -> Array:
-        """Return tables of which means were found possible: (sign, metric, corner, set, task).
-
-        Of the tasks with two classes, as their hulls know them now.
-        """
-        places = itertools.product(enumerate((1, -1)), enumerate(self.hulls))
-        for place, ((row, sign), (column, hull)) in enumerate(places):
-            found = hull.seen[sign]
-            if found is not self._seen[place] and found:
-                self._seen[place] = found
-                self._tables[row, :, :, : len(found), column] = np.array(found).T
-        return self._tables
+    def is_possible(self, task: int, mean: Triple) -> bool:
+        """Whether `outside` finds nothing of a mean; its tables then are in `tables`."""
+        hull = self.hulls[task]
+        if outside(hull, Reading(mean, _WIDTH)) is not None:
+            return False
+        for place, sign in enumerate(_SIGNS):
+            if found := hull.seen[sign]:
+                self.tables[place, :, :, : len(found), task] = np.array(found).T
+        return True
 
 
 @dataclass(frozen=True, eq=False)
 class PlainRow:
     """A row of which every metric of every regime was computed in doubles and not rounded."""
 
-    cells: Cells
+    cells: CellArrays
     scores: Array
     """MCC, Acc and F1, each by regime and task."""
-    rights: tuple[Array, Array]
+    rights: Array
     """Least and greatest number of correct predictions, as `acc_limits` gives them."""
 
     @functools.cached_property
@@ -149,7 +144,7 @@ class PlainRow:
         mcc, acc, f1 = found = self.scores[:, ~cells.single][:, :, cells.two]
         if not mcc.size:
             return True
-        tables = cells.tables()[:, :, :, None]  # one more axis, for the regimes
+        tables = cells.tables[:, :, :, None]  # one more axis, for the regimes
         heights, (acc0, acc1, acc2), (f10, f11, f12) = (
             tables[:, k].transpose(1, 0, 2, 3, 4) for k in range(3)
         )
@@ -160,7 +155,7 @@ class PlainRow:
             second, third = (right * f12 - acc2 * up) / area, (acc1 * up - right * f11) / area
             first = 1.0 - second - third
             height = first * heights[0] + second * heights[1] + third * heights[2]
-            sign = np.array([1.0, -1.0])[:, None, None, None]
+            sign = np.array(_SIGNS)[:, None, None, None]
             is_within = (
                 (f1 - EXACT <= acc + EXACT + TOLERANCE)[:, None]
                 & (np.abs(area) >= AREA_MIN)
@@ -169,8 +164,8 @@ class PlainRow:
                 & (sign * height >= sign * mcc[:, None] - EXACT)
             )
         is_seen = is_within.any(axis=2).all(axis=0)
-        return not any(
-            outside(cells.hulls[task], Reading(Triple(*found[:, regime, task].tolist()), _WIDTH))
+        return all(
+            cells.is_possible(task, Triple(*found[:, regime, task].tolist()))
             for regime, task in np.argwhere(~is_seen).tolist()
         )
 
@@ -179,12 +174,10 @@ class PlainRow:
         which = ~self.cells.two & ~np.isnan(self.cells.sizes)
         n, fits = self.cells.sizes[which], self.cells.fits
         mcc, _, f1 = (one[:, which] for one in self.scores)
-        ends = [_bounds(n, fits, right[:, which]) for right in self.rights]
-        low = [np.minimum(*both) for both in zip(*ends, strict=True)]
-        high = [np.maximum(*both) for both in zip(*ends, strict=True)]
+        low, high, least, most = _bounds(n, fits, self.rights[:, :, which])
         return bool(
-            ((low[0] - EXACT <= mcc) & (mcc <= high[1] + EXACT)).all()
-            and ((low[2] - EXACT <= f1) & (f1 <= high[3] + EXACT)).all()
+            ((low.min(axis=0) - EXACT <= mcc) & (mcc <= high.max(axis=0) + EXACT)).all()
+            and ((least.min(axis=0) - EXACT <= f1) & (f1 <= most.max(axis=0) + EXACT)).all()
         )
 
     @property
@@ -216,10 +209,25 @@ def _bounds(n: Array, fits: Array, right: Array) -> tuple[Array, Array, Array, A
     return low, high, least, most
 
 
-def plain_row(cells: Cells, results: Any) -> PlainRow | None:
-    """Return a table of results as a plain row; None if it is not one."""
-    scores = cells.scores(results)
-    if scores is None:
+def cells_of(
+    benchmark: Benchmark, fits: Sequence[int], classes: Sequence[Classes | None]
+) -> CellArrays | None:
+    """Return the cells of a benchmark, with the fits of each regime and the classes of each task.
+
+    None for a benchmark of other metrics, and for one of too few or too large tasks.
+    """
+    sizes = [task.n_test or 0 for task in benchmark.tasks]
+    sizes += [one.total for one in classes if one is not None]
+    is_usual = sorted(benchmark.metrics) == sorted(METRICS) and len(classes) > 1
+    if not is_usual or not benchmark.regimes or max(sizes) > SIZE_MAX:
+        return None
+    return CellArrays(benchmark, fits, classes)
+
+
+def plain_row(cells: CellArrays | None, results: Any) -> PlainRow | None:
+    """Return a table of results as a plain row; None if it is not one, or there are no cells."""
+    scores = None if cells is None else cells.scores(results)
+    if cells is None or scores is None:
         return None
     is_long = _is_long(scores)
     shown = scores[[MCC, F1]] != 0
@@ -231,7 +239,7 @@ def plain_row(cells: Cells, results: Any) -> PlainRow | None:
     acc, total = scores[ACC], cells.sizes * cells.fits
     low = np.maximum(np.ceil((acc - EXACT) * cells.sizes * cells.fits), 0.0)
     high = np.minimum(np.floor((acc + EXACT) * cells.sizes * cells.fits), total)
-    return PlainRow(cells, scores, (low, high))
+    return PlainRow(cells, scores, np.array([low, high]))
 
 
 def _is_long(values: Array) -> npt.NDArray[np.bool_]:
