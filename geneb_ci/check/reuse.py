@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from geneb_ci.check.kept import (
+    MANY_FILES,
     KeptEntry,
     Miss,
     Seen,
@@ -337,7 +338,13 @@ class Reuse:
         from geneb_ci.check.runner import Computer, computed  # imports the rules
 
         computer = Computer(
-            self.rules, self.find, self.against, self.place, self.source, self._make
+            self.rules,
+            self.find,
+            self.against,
+            self.place,
+            self.source,
+            self._make,
+            many=len(misses) >= MANY_FILES,
         )
         jobs = self._jobs(len(misses))
         if jobs > 1:

@@ -160,7 +160,7 @@ SHARE_MIN = 1e-12
 # Tables whose triangle in (accuracy, F1) is smaller than this count as collinear.
 AREA_MIN = 1e-14
 # Triples of tables kept from earlier searches of a task: models have similar scores there.
-SEEN_MAX = 6
+SEEN_MAX = 12
 PERFECT = Triple(1.0, 1.0, 1.0)
 
 

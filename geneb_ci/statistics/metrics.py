@@ -67,14 +67,14 @@ ROUNDED = 6
 MIXED_SHARE = 1 / 3
 
 
-_SCALE = 10.0 ** (LONG - 1)
-_OFF = 0.01
-"""Of a unit of the last decimal: more than `NOISE` and the error of a product with `_SCALE`."""
+SCALE = 10.0 ** (LONG - 1)
+OFF = 0.01
+"""Of a unit of the last decimal: more than `NOISE` and the error of a product with `SCALE`."""
 
 
 def is_long(value: float) -> bool:
     """Whether a score was plainly not rounded; where in doubt, it is not."""
-    return -1 <= value <= 1 and _OFF < value * _SCALE % 1.0 < 1.0 - _OFF
+    return -1 <= value <= 1 and OFF < value * SCALE % 1.0 < 1.0 - OFF
 
 
 def decimals(value: float) -> int:

@@ -136,7 +136,7 @@ FIRST_SCALE = 0.5
 BULK = (0.5, 0.9)
 # Shrinkage of a cell's scale towards that of its regime, in pseudo-rows.
 POOLING = 20
-_MAD = 1.4826  # makes a median absolute deviation a standard deviation, for normal noise
+MAD = 1.4826  # makes a median absolute deviation a standard deviation, for normal noise
 # The same for the mean between the BULK quantiles:
 # 2 (phi(0.6745) - phi(1.6449)) / 0.4, for the density phi of N(0, 1).
 _BULK = 1.0735
@@ -292,7 +292,7 @@ def _centre(rows: list[Vector]) -> tuple[Centre, list[float]]:
     for column in zip(*rows, strict=True):
         middle = median(column)
         usual.append(middle)
-        mads.append(max(SCALE_FLOOR, _MAD * median([abs(x - middle) for x in column])))
+        mads.append(max(SCALE_FLOOR, MAD * median([abs(x - middle) for x in column])))
     return Centre(usual, [CLIP * m for m in mads]), mads
 
 
@@ -365,7 +365,7 @@ def _evened(row: list[float], scale: list[float], regimes: tuple[slice, ...]) ->
 
 def row_spread(standardised: list[float]) -> float:
     """Return the robust standard deviation of residuals around 0."""
-    return max(SCALE_FLOOR, _MAD * median_sorted(sorted(map(abs, standardised))))
+    return max(SCALE_FLOOR, MAD * median_sorted(sorted(map(abs, standardised))))
 
 
 def _bulk(ordered: list[float], own: float | None) -> float:

@@ -3,6 +3,7 @@
 import array
 import functools
 import hashlib
+import itertools
 import math
 import re
 import struct
@@ -34,9 +35,16 @@ def results_digest(results: Any) -> str | None:
     return _digest(names, values) if values else None
 
 
-def _digest(names: list[str], values: "array.array[float]") -> str:
-    packed = struct.pack(f"<{len(values)}d", *values)  # little-endian on every machine
-    return packed_digest("\0".join(names), packed)
+def _digest(names: tuple[str, ...], values: "array.array[float]") -> str:
+    found = _of_names(names).copy()
+    found.update(struct.pack(f"<{len(values)}d", *values))  # little-endian on every machine
+    return found.hexdigest()
+
+
+@functools.lru_cache(maxsize=4)
+def _of_names(names: tuple[str, ...]) -> "hashlib._Hash":
+    """Return the beginning of `packed_digest`, which rows with the same cells share."""
+    return hashlib.sha256("\0".join(names).encode())
 
 
 def packed_digest(names: str, packed: bytes) -> str:
@@ -44,35 +52,46 @@ def packed_digest(names: str, packed: bytes) -> str:
     return hashlib.sha256(names.encode() + packed).hexdigest()
 
 
-def flat(results: Any) -> "tuple[list[str], array.array[float]]":
+def flat(results: Any) -> "tuple[tuple[str, ...], array.array[float]]":
     """Return names and values of all scores of a results table, sorted by name."""
+    numbers: list[float] = []
+    if isinstance(results, dict) and all(isinstance(one, dict) for one in results.values()):
+        cells = [cell for tasks in results.values() for cell in tasks.values()]
+        if set(map(type, cells)) == {dict}:
+            numbers = list(itertools.chain.from_iterable(map(dict.values, cells)))
+        if len(numbers) > 1 and set(map(type, numbers)) == {float}:  # nearly every row
+            tasks = tuple((regime, *results[regime]) for regime in results)
+            names, ordered = _names(tasks, tuple(map(tuple, cells)))
+            return names, array.array("d", [number + 0.0 for number in ordered(numbers)])
+    return _flat(results)
+
+
+@functools.lru_cache(maxsize=4)
+def _names(
+    regimes: tuple[tuple[str, ...], ...], metrics: tuple[tuple[str, ...], ...]
+) -> "tuple[tuple[str, ...], itemgetter[Any]]":
+    """Return the sorted names of scores, and what sorts these.
+
+    `regimes` are their names, each before those of its tasks; `metrics` those of each cell.
+    """
+    cells = ((regime, task) for regime, *tasks in regimes for task in tasks)
+    keys = [(*cell, name) for cell, names in zip(cells, metrics, strict=True) for name in names]
+    order = sorted(range(len(keys)), key=keys.__getitem__)
+    return tuple(cell_name(*keys[place]) for place in order), itemgetter(*order)
+
+
+def _flat(results: Any) -> "tuple[tuple[str, ...], array.array[float]]":
     names: list[str] = []
     numbers: list[float] = []
     for regime in sorted(results) if isinstance(results, dict) else ():
         tasks = results[regime] if isinstance(results[regime], dict) else {}
         for task in sorted(tasks):
             scores = tasks[task] if isinstance(tasks[task], dict) else {}
-            if tuple(map(type, scores.values())) == _THREE_FLOATS:
-                # Fast path for nearly every cell.
-                picked, cells = _names(regime, task, tuple(scores))
-                names += cells
-                numbers += picked(scores)
-                continue
             for metric in sorted(scores):
                 if type(scores[metric]) in {int, float}:
                     names.append(cell_name(regime, task, metric))
                     numbers.append(_double(scores[metric]))
-    return names, array.array("d", [number + 0.0 for number in numbers])
-
-
-_THREE_FLOATS = (float, float, float)
-
-
-@functools.lru_cache(maxsize=4096)
-def _names(regime: str, task: str, metrics: tuple[str, ...]) -> "tuple[itemgetter[Any], list[str]]":
-    """Return what takes three scores from a cell, sorted by metric, and their names."""
-    ordered = sorted(metrics)
-    return itemgetter(*ordered), [cell_name(regime, task, metric) for metric in ordered]
+    return tuple(names), array.array("d", numbers)
 
 
 Shapes = dict[tuple[str, ...], tuple[str, ...]]
@@ -278,8 +297,7 @@ def read_row(
     display = meta.get("display") if isinstance(meta, dict) else None
     row = None
     if values and keep:
-        shape = tuple(names)
-        row = PeerRow(path, shapes.setdefault(shape, shape), values)
+        row = PeerRow(path, shapes.setdefault(names, names), values)
     model_id = model_id if isinstance(model_id, str) else ""
     forms = _forms(model_id, display if isinstance(display, str) else "")
     return ReadRow(path, model_id, _digest(names, values) if values else "", forms, row)

@@ -34,7 +34,8 @@ LOG_METRICS = {"mcc": "MCC", "accuracy": "Acc", "f1_score": "F1"}
 
 _MEMBERS = {"schema_version", "model_id", "harness_version", "meta", "results"}
 _WITH_SCHEMA = _MEMBERS | {"$schema"}
-_METRICS = {"MCC", "Acc", "F1"}
+_METRICS = {"MCC": -1, "Acc": 0, "F1": 0}
+"""Least score of each."""
 _NUMBERS = {int, float}
 _LINES = {
     "display": (1, DISPLAY_MAX),
@@ -84,12 +85,14 @@ def _are_results(results: Any) -> bool:
     for tasks in results.values():
         if not isinstance(tasks, dict):
             return False
-        for cell in tasks.values():
-            if not isinstance(cell, dict) or cell.keys() != _METRICS:
+        cells, names = tasks.values(), _METRICS.keys()
+        if not all(isinstance(cell, dict) and cell.keys() == names for cell in cells):
+            return False
+        for metric, least in _METRICS.items():
+            scores = [cell[metric] for cell in cells]
+            if not _NUMBERS.issuperset(map(type, scores)):
                 return False
-            if not _NUMBERS.issuperset(map(type, cell.values())):
-                return False
-            if not (-1 <= cell["MCC"] <= 1 and 0 <= cell["Acc"] <= 1 and 0 <= cell["F1"] <= 1):
+            if not all(least <= score <= 1 for score in scores):
                 return False
     return True
 
