@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from geneb_ci.board.columns import Entry
+from geneb_ci.board.site.cells import mean_cells, plain_cells, score_cell, task_cells
 from geneb_ci.board.site.inputs import MACRO, MICRO, Built, Site, Standing, score_text
 from geneb_ci.board.site.links import (
     MARKS,
@@ -158,10 +159,6 @@ def model_page(entry: Entry, site: Site) -> Page:
         f"classification tasks in {len(site.benchmark.category_order)} categories. "
         f"{_placed(model, standing, site)} {evidence_words(entry).capitalize()}."
     )
-    columns = [(MACRO, "Macro", ""), (MICRO, "Micro", "")] + [
-        (category, category, f"categories/{site.category_files[category]}.html")
-        for category in site.benchmark.category_order
-    ]
     return page(
         f"models/{model}.html",
         "model.html",
@@ -174,13 +171,13 @@ def model_page(entry: Entry, site: Site) -> Page:
         known=known,
         facts=facts_of_model(entry, known),
         means=[
-            (text, href, [site.standing(model, r, column) for r in site.benchmark.regimes])
-            for column, text, href in columns
+            [site.standing(model, regime, column) for regime in site.benchmark.regimes]
+            for column in site.columns
         ],
-        tasks=[
-            (category, names, site.task_cells(model, names))
-            for category, names in site.benchmark.categories.items()
-        ],
+        tasks=task_cells(
+            [site.task_columns(model, regime) for regime in site.benchmark.regimes],
+            site.places_by_category,
+        ),
         snippet=snippet_of(known),
         install=install_of(site.layout.repository),
         links=(
@@ -209,6 +206,8 @@ def _tasks(category: str, site: Site) -> list[Task]:
 
 def task_page(task: Task, facts: TaskFacts, site: Site) -> Page:
     """Return the page of a task: what it asks, and the score of every model."""
+    models, regimes = site.best_in(task.id, LISTED_MAX), site.benchmark.regimes
+    columns = [map(score_cell, site.in_task(task.id, models, regime)) for regime in regimes]
     about = (
         f"{task.label}: {facts.description or 'a classification task'} in the category "
         f"{task.category} of the benchmark {site.benchmark.name}. Scores of {len(site.names)} "
@@ -225,7 +224,7 @@ def task_page(task: Task, facts: TaskFacts, site: Site) -> Page:
         task=task,
         facts=facts,
         links=[data_link(site.benchmark, task.id), *facts.links, *benchmark_links(site.benchmark)],
-        rows=[(m, *site.task_cells(m, [task.id])) for m in site.best_in(task.id, LISTED_MAX)],
+        rows=[(m, "".join(cells)) for m, *cells in zip(models, *columns, strict=True)],
         left_out=max(0, len(site.names) - LISTED_MAX),
     )
 
@@ -235,6 +234,7 @@ def category_page(category: str, facts: Mapping[str, TaskFacts], site: Site) -> 
     first, tasks = site.benchmark.regimes[0], _tasks(category, site)
     scores = [site.mean(m, first, category, site.benchmark.primary_metric) for m in site.names]
     best = site.best_first(scores, LISTED_MAX)
+    standings = [[site.standing(m, r, category) for r in site.benchmark.regimes] for m in best]
     about = (
         f"{category}: {len(tasks)} DNA classification tasks of the benchmark "
         f"{site.benchmark.name}, and where {len(site.names)} models stand, with intervals and "
@@ -249,7 +249,7 @@ def category_page(category: str, facts: Mapping[str, TaskFacts], site: Site) -> 
         described={"identifier": category},
         category=category,
         tasks=[(task, facts.get(task.id, TaskFacts())) for task in tasks],
-        rows=[(m, [site.standing(m, r, category) for r in site.benchmark.regimes]) for m in best],
+        rows=list(zip(best, mean_cells(standings), strict=True)),
         left_out=len(site.names) - len(best),
         links=benchmark_links(site.benchmark),
     )
@@ -282,11 +282,11 @@ def scores_table(regime: str, metric: str, site: Site, most: int) -> dict[str, A
     columns = (MACRO, MICRO, *site.benchmark.category_order)
     order = site.best_first([site.mean(m, regime, MACRO, metric) for m in site.names], most)
     rows = [(m, [site.mean(m, regime, column, metric) for column in columns]) for m in order]
-    every = [score for _, cells in rows for score in cells if score is not None]
+    every = [score for _, scores in rows for score in scores if score is not None]
+    ends = min(every, default=0.0), max(every, default=1.0)
     return {
         "columns": columns,
-        "rows": rows,
-        "range": (min(every, default=0.0), max(every, default=1.0)),
+        "rows": [(m, plain_cells(one, ends, site.by_id[m].evidence)) for m, one in rows],
         "left_out": len(site.names) - len(rows),
     }
 

@@ -2,27 +2,21 @@
 
 import functools
 import hashlib
+import itertools
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jinja2
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from geneb_ci import __version__
 from geneb_ci.board.page import POLICY, pages_style, write_page
 from geneb_ci.board.parts import Parts, made, part_key
-from geneb_ci.board.site.inputs import (
-    Site,
-    Standing,
-    heat,
-    range_text,
-    score_cell,
-    score_text,
-    writable,
-)
-from geneb_ci.board.site.links import LICENCE, benchmark_links, mark_links
+from geneb_ci.board.site.cells import fact_rows, link_rows, mean_cells, model_rows
+from geneb_ci.board.site.inputs import Site, writable
+from geneb_ci.board.site.links import LICENCE, benchmark_links
 from geneb_ci.board.site.pages import (
     LISTED_MAX,
     Page,
@@ -172,87 +166,33 @@ def _environment() -> jinja2.Environment:
         "version": __version__,
         "licence": LICENCE,
         "data_page": lambda benchmark: benchmark_links(benchmark)[1].address,
-        "name_cell": name_cell,
-        "task_rows": task_rows,
-        "ranked_cells": ranked_cells,
-        "plain_cells": plain_cells,
+        "framed": framed,
+        "fact_rows": fact_rows,
+        "link_rows": link_rows,
+        "mean_cells": mean_cells,
+        "model_rows": model_rows,
         "scores_path": scores_path,
         "balance": balance,
-        "span_of": lambda means: span([s for _, _, standings in means for s in standings]),
-        "span_of_rows": lambda rows: span([s for _, standings in rows for s in standings]),
     }
     return environment
 
 
-def span(standings: Sequence[Standing | None]) -> tuple[float, float]:
-    """Return the lowest and the highest score, for the colours of a table."""
-    scores = [standing.score for standing in standings if standing is not None]
-    return min(scores, default=0.0), max(scores, default=1.0)
+SLOT = "\0"
+"""Where a frame has what differs between pages: no text of a page may contain it."""
 
 
-# Cells are written in Python: a board has ten thousands, and a macro takes ten times as long.
+def framed(name: str, root: str, site: Site, inner: Sequence[str] = ()) -> Markup:
+    """Return what a template gives that shows nothing but the site, with markup in its slots.
 
-
-def name_cell(model: str, root: str, site: Site) -> Markup:
-    """Return the cell that names a model and links to its page; each page has it."""
-    found = site.name_cells.get((model, root))
-    if found is None:
-        found = site.name_cells[model, root] = _name_cell(model, root, site)
-    return found
-
-
-def _name_cell(model: str, root: str, site: Site) -> Markup:
-    name = escape(str(writable(site.names[model])))
-    marks = ", ".join(
-        f'<a href="{escape(link.address)}">{escape(link.text)}</a>'
-        for link in mark_links(site.by_id[model], root)
-    )
-    marked = f'<small class="doubt">{marks}</small>' if marks else ""
-    return Markup(  # noqa: S704 (escaped above)
-        f'<th scope="row" class="name"><a href="{root}models/{escape(model)}.html">'
-        f"<bdi>{name}</bdi></a>{marked}</th>"
-    )
-
-
-def task_rows(tasks: Sequence[str], cells: Sequence[Markup], root: str, site: Site) -> Markup:
-    """Return the rows of tasks, each with a link to its page, and their cells."""
-    heads = (_task_head(task, root, site) for task in tasks)
-    rows = [f"<tr>{head}{own}</tr>" for head, own in zip(heads, cells, strict=True)]
-    return Markup("\n".join(rows))  # noqa: S704 (_task_head escapes names; cells are Markup)
-
-
-def _task_head(task: str, root: str, site: Site) -> str:
-    found = site.task_heads.get((task, root))
-    if found is None:
-        name, label = (
-            escape(str(writable(one))) for one in (task, site.benchmark.by_id[task].label)
-        )
-        found = f'<th scope="row"><a href="{root}tasks/{name}.html">{label}</a></th>'
-        site.task_heads[task, root] = found
-    return found
-
-
-def ranked_cells(standings: Sequence[Standing | None], ends: tuple[float, float]) -> Markup:
-    """Return the cells of scores with their intervals, each with the rank range beside it."""
-    cells = "".join(score_cell(one, ends) + _rank_cell(one) for one in standings)
-    return Markup(cells)  # noqa: S704 (numbers alone)
-
-
-def plain_cells(scores: Sequence[float | None], ends: tuple[float, float]) -> Markup:
-    """Return the cells of scores without intervals."""
-    cells = [
-        '<td class="none">none</td>'
-        if score is None
-        else f'<td class="heat {heat(score, ends)}">{score_text(score)}</td>'
-        for score in scores
-    ]
-    return Markup("".join(cells))  # noqa: S704 (numbers alone)
-
-
-def _rank_cell(standing: Standing | None) -> str:
-    if standing is None or standing.rank_low is None or standing.rank_high is None:
-        return '<td class="none">unknown</td>'
-    return f'<td class="number">{range_text(standing.rank_low, standing.rank_high)}</td>'
+    The template is rendered once for all pages with one root.
+    """
+    texts = site.frames.get((name, root))
+    if texts is None:
+        content = {"root": root, "site": site, "slot": Markup(SLOT)}  # noqa: S704 (a constant)
+        texts = _environment().get_template(name).render(content).split(SLOT)
+        site.frames[name, root] = texts
+    pairs = zip(texts, (*inner, ""), strict=True)
+    return Markup("".join(itertools.chain.from_iterable(pairs)))  # noqa: S704 (of templates)
 
 
 def balance(counts: Sequence[int]) -> str:
