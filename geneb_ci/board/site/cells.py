@@ -80,6 +80,14 @@ def task_cells(columns: Iterable[TaskColumns | None], order: Sequence[int]) -> l
     return [rows[place] for place in order]
 
 
+def model_cells(
+    models: Sequence[str], columns: Iterable[tuple[Sequence[str], TaskColumns]]
+) -> list[str]:
+    """Return the cells of each model: score and interval, for those ranked a column each."""
+    written = [dict(zip(ranked, _column(one), strict=True)) for ranked, one in columns]
+    return ["".join([own.get(model, _NOT_RANKED) for own in written]) for model in models]
+
+
 def _column(columns: TaskColumns) -> list[str]:
     colours = [_SIGNED_HEAT[int(score * HEAT_STEPS)] for score in columns[0]]
     text = _CELL if len(columns) > 1 else _CELL_ALONE

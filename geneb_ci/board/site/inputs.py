@@ -5,7 +5,7 @@ import heapq
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -114,7 +114,7 @@ class Standing(NamedTuple):
 
 
 TaskColumns = tuple[Sequence[float], ...]
-"""Scores of all tasks in board order and, where they are known, both limits of each."""
+"""Scores of one regime by the primary metric and, where they are known, both limits of each."""
 MACRO, MICRO = "macro", "micro"
 
 
@@ -244,29 +244,28 @@ class Site:
         return found
 
     def task_columns(self, model: str, regime: str) -> TaskColumns | None:
-        """Return the scores of a model in all tasks of a regime; None if not ranked."""
+        """Return the scores of a model in all tasks in board order; None if not ranked."""
         row = self._task_rows[regime].get(model)
         if row is None:
             return None
         scores, (places, limits) = row[self._task_key].numbers, self._limits[regime]
-        if model not in places:
+        if not places:
             return (scores,)
         place = 2 * places[model]
         return scores, [one[place] for one in limits], [one[place + 1] for one in limits]
 
-    def in_task(self, task: str, models: Iterable[str], regime: str) -> Iterator[Standing | None]:
-        """Yield score and interval of models in a task; None if not ranked."""
+    def in_task(
+        self, task: str, models: Iterable[str], regime: str
+    ) -> tuple[list[str], TaskColumns]:
+        """Return those of some models that are ranked in a regime, and their scores in a task."""
         rows, (places, limits) = self._task_rows[regime], self._limits[regime]
-        number = self.benchmark.task_ids.index(task)
-        for model in models:
-            row, place = rows.get(model), places.get(model)
-            if row is None:
-                yield None
-            elif place is None:
-                yield Standing(row[self._task_key].numbers[number])
-            else:
-                low, high = limits[number][2 * place : 2 * place + 2]
-                yield Standing(row[self._task_key].numbers[number], low, high)
+        number, key = self.benchmark.task_ids.index(task), self._task_key
+        ranked = [model for model in models if model in rows]
+        scores = [rows[model][key].numbers[number] for model in ranked]
+        if not places:
+            return ranked, (scores,)
+        own, at = limits[number], [2 * places[model] for model in ranked]
+        return ranked, (scores, [own[place] for place in at], [own[place + 1] for place in at])
 
     @functools.cached_property
     def _task_key(self) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from geneb_ci.board.columns import Entry
-from geneb_ci.board.site.cells import mean_cells, plain_cells, score_cell, task_cells
+from geneb_ci.board.site.cells import mean_cells, model_cells, plain_cells, task_cells
 from geneb_ci.board.site.inputs import MACRO, MICRO, Built, Site, Standing, score_text
 from geneb_ci.board.site.links import (
     MARKS,
@@ -207,7 +207,7 @@ def _tasks(category: str, site: Site) -> list[Task]:
 def task_page(task: Task, facts: TaskFacts, site: Site) -> Page:
     """Return the page of a task: what it asks, and the score of every model."""
     models, regimes = site.best_in(task.id, LISTED_MAX), site.benchmark.regimes
-    columns = [map(score_cell, site.in_task(task.id, models, regime)) for regime in regimes]
+    cells = model_cells(models, (site.in_task(task.id, models, regime) for regime in regimes))
     about = (
         f"{task.label}: {facts.description or 'a classification task'} in the category "
         f"{task.category} of the benchmark {site.benchmark.name}. Scores of {len(site.names)} "
@@ -224,7 +224,7 @@ def task_page(task: Task, facts: TaskFacts, site: Site) -> Page:
         task=task,
         facts=facts,
         links=[data_link(site.benchmark, task.id), *facts.links, *benchmark_links(site.benchmark)],
-        rows=[(m, "".join(cells)) for m, *cells in zip(models, *columns, strict=True)],
+        rows=list(zip(models, cells, strict=True)),
         left_out=max(0, len(site.names) - LISTED_MAX),
     )
 
