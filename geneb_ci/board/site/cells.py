@@ -3,6 +3,7 @@
 A template takes ten times as long.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 
 from markupsafe import Markup, escape
@@ -94,9 +95,13 @@ def _column(columns: TaskColumns) -> list[str]:
     return list(map(_signed, map(text.__mod__, zip(colours, *columns, strict=True))))
 
 
+_SPECIAL = re.compile(r"""[^ !#-%(-;=?-~]""")
+"""All but the printable characters of ASCII that HTML takes as they are."""
+
+
 def text_of(value: str) -> str:
     """Return a text for HTML: escaped, without characters that no page may contain."""
-    return str(escape(writable(value)))
+    return str(escape(writable(value))) if _SPECIAL.search(value) else value
 
 
 def model_rows(rows: Iterable[tuple[str, str]], root: str, site: Site) -> Markup:

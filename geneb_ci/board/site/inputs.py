@@ -19,6 +19,7 @@ from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.config import Layout
 from geneb_ci.models.entry import ModelEntry
 from geneb_ci.models.registry import ModelRegistry
+from geneb_ci.statistics.metrics import Standings
 
 # What neither HTML nor XML may contain, halves of surrogate pairs among them.
 _UNWRITABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -116,6 +117,11 @@ class Standing(NamedTuple):
 TaskColumns = tuple[Sequence[float], ...]
 """Scores of one regime by the primary metric and, where they are known, both limits of each."""
 MACRO, MICRO = "macro", "micro"
+
+
+def _standing(score: float, stood: Standings, place: int) -> Standing:
+    ends = stood.low[place], stood.high[place]
+    return Standing(score, *ends, stood.rank_low[place], stood.rank_high[place])
 
 
 @dataclass(frozen=True)
@@ -223,24 +229,45 @@ class Site:
         score = self.mean(model, regime, column, self.benchmark.primary_metric)
         if score is None:
             return None
-        ranks = self._ranks.get(regime)
-        if ranks is None:
-            return Standing(score)
-        stood = (ranks if column in {MACRO, MICRO} else ranks["categories"])[column]
-        place = stood.places.get(model)
-        if place is None:
-            return Standing(score)
-        ends = stood.low[place], stood.high[place]
-        return Standing(score, *ends, stood.rank_low[place], stood.rank_high[place])
+        stood = self._stood[regime].get(column)
+        return Standing(score) if stood is None else _standing(score, stood, stood.places[model])
 
-    def ranks(self, model: str, regime: str, columns: Sequence[str]) -> list[int]:
-        """Return both ends of the rank range in each column; [] where they are not known."""
-        ranks, found = self._ranks.get(regime), []
-        if ranks is not None and model in ranks[MACRO]:
-            for column in columns:
-                stood = (ranks if column in {MACRO, MICRO} else ranks["categories"])[column]
-                place = stood.places[model]
-                found += [stood.rank_low[place], stood.rank_high[place]]
+    def standings(self, model: str, regime: str) -> list[Standing | None]:
+        """Return what `standing` gives for each mean, in the order of `columns`."""
+        row, metric = self._rows[regime].get(model), self.benchmark.primary_metric
+        if row is None:
+            return [None] * len(self.columns)
+        own = {MACRO: row[f"{MACRO}_{metric}"], MICRO: row[f"{MICRO}_{metric}"]}
+        scores = (own | row[f"cat_{metric}"]).values()
+        stood = self._stood[regime].values()
+        if not stood:
+            return list(map(Standing, scores))
+        return [
+            _standing(score, one, one.places[model])
+            for score, one in zip(scores, stood, strict=True)
+        ]
+
+    @functools.cached_property
+    def _stood(self) -> dict[str, dict[str, Standings]]:
+        """Regime to the standings by each mean; to nothing where they are not known."""
+        found: dict[str, dict[str, Standings]] = {}
+        for regime in self.benchmark.regimes:
+            ranks = self._ranks.get(regime, {})
+            found[regime] = {name: ranks[name] for name in (MACRO, MICRO) if ranks}
+            found[regime] |= ranks.get("categories", {})
+        return found
+
+    @functools.cached_property
+    def ranges(self) -> dict[str, dict[str, tuple[int, ...]]]:
+        """Regime to both ends of the rank range of each model, by each mean."""
+        found = {}
+        for regime, by_mean in self._stood.items():
+            models = next(iter(by_mean.values())).models if by_mean else ()
+            columns: list[list[int]] = []
+            for stood in by_mean.values():
+                places = [stood.places[model] for model in models]
+                columns += [[one[k] for k in places] for one in (stood.rank_low, stood.rank_high)]
+            found[regime] = dict(zip(models, zip(*columns, strict=True), strict=True))
         return found
 
     def task_columns(self, model: str, regime: str) -> TaskColumns | None:

@@ -119,13 +119,12 @@ def _known_of(entry: Entry, site: Site) -> list[Any]:
     registered = site.registry.raw(model)
     names = (one.name for one in dataclasses.fields(entry))
     own = {name: getattr(entry, name) for name in names if name not in _BY_DIGEST}
-    columns = (MACRO, MICRO, *site.benchmark.category_order)
     repository = RepositoryLinks(site.layout, site.built.commit)
     return [
         repr(own),
         None if registered is None else hashlib.sha256(registered).hexdigest(),
         # Scores and intervals follow from the file; ranks follow from the other rows, too.
-        [site.ranks(model, regime, columns) for regime in regimes],
+        [site.ranges[regime].get(model) for regime in regimes],
         row_links(model, site, repository, []),
     ]
 
@@ -170,10 +169,7 @@ def model_page(entry: Entry, site: Site) -> Page:
         entry=entry,
         known=known,
         facts=facts_of_model(entry, known),
-        means=[
-            [site.standing(model, regime, column) for regime in site.benchmark.regimes]
-            for column in site.columns
-        ],
+        means=list(zip(*[site.standings(model, r) for r in site.benchmark.regimes], strict=True)),
         tasks=task_cells(
             [site.task_columns(model, regime) for regime in site.benchmark.regimes],
             site.places_by_category,
