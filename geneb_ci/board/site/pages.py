@@ -22,6 +22,7 @@ from geneb_ci.board.site.links import (
     safe_address,
 )
 from geneb_ci.board.site.model import (
+    Badge,
     badge_of,
     evidence_words,
     facts_of_model,
@@ -87,40 +88,51 @@ def page(
     return Page(path, template, content)
 
 
-MadeLater = tuple[str, list[Any], Callable[[], Page]]
-"""Path of a page, all values that its bytes follow from if they are known, and its content."""
+class MadeLater(NamedTuple):
+    """A page that is made where it is asked for."""
+
+    path: str
+    make: Callable[[], Page]
+    known: Callable[[], list[Any]] | None = None
+    """Gives all values that its bytes follow from; None for a page that is made each time."""
 
 
 def model_pages(site: Site) -> Iterator[MadeLater]:
     """Yield the page and the badge of each model."""
-    site_known = [site.benchmark.sha256, site.layout.site, site.layout.repository]
-    ranked = [site.ranked(regime) for regime in site.benchmark.regimes]
+    later = functools.partial
     for entry in site.entries:
         model = entry.submission.model_id
-        known = _known_of(entry, site) if entry.sha256 and site.built == Built() else None
-        yield (
-            f"models/{model}.html",
-            [] if known is None else ["model", *site_known, ranked, *known],
-            functools.partial(model_page, entry, site),
-        )
-        badge = badge_of(model, entry.evidence, site)
-        content = {"badge": badge}
+        is_known = entry.sha256 and site.built == Built()
+        known = later(_known_of, entry, site) if is_known else None
+        yield MadeLater(f"models/{model}.html", later(model_page, entry, site), known)
         path = f"badges/{model}.svg"
-        yield path, ["badge", badge], functools.partial(Page, path, "badge.svg", content)
+        badge = later(badge_of, model, entry.evidence, site)
+        yield MadeLater(path, later(_badge_page, path, badge), later(_known_badge, badge))
 
 
 _BY_DIGEST = {"submission", "shared", "numbers"}
 """What of an entry the digest of its file stands for, or no page of a model shows."""
 
 
+def _badge_page(path: str, badge: Callable[[], Badge]) -> Page:
+    return Page(path, "badge.svg", {"badge": badge()})
+
+
+def _known_badge(badge: Callable[[], Badge]) -> list[Any]:
+    return ["badge", badge()]
+
+
 def _known_of(entry: Entry, site: Site) -> list[Any]:
-    """Return what a model's page says of a row: its file's digest stands for what that has."""
+    """Return all that a model's page follows from: its file's digest stands for what that has."""
     model, regimes = entry.submission.model_id, site.benchmark.regimes
     registered = site.registry.raw(model)
     names = (one.name for one in dataclasses.fields(entry))
     own = {name: getattr(entry, name) for name in names if name not in _BY_DIGEST}
     repository = RepositoryLinks(site.layout, site.built.commit)
     return [
+        "model",
+        [site.benchmark.sha256, site.layout.site, site.layout.repository],
+        [site.ranked(regime) for regime in regimes],
         repr(own),
         None if registered is None else hashlib.sha256(registered).hexdigest(),
         # Scores and intervals follow from the file; ranks follow from the other rows, too.
@@ -134,15 +146,15 @@ def other_pages(site: Site) -> Iterator[MadeLater]:
     facts, later = task_facts(site), functools.partial
     for task in site.benchmark.tasks:
         known = facts.get(task.id, TaskFacts())
-        yield f"tasks/{task.id}.html", [], later(task_page, task, known, site)
+        yield MadeLater(f"tasks/{task.id}.html", later(task_page, task, known, site))
     for category in site.benchmark.category_order:
         path = f"categories/{site.category_files[category]}.html"
-        yield path, [], later(category_page, category, facts, site)
+        yield MadeLater(path, later(category_page, category, facts, site))
     for regime in site.benchmark.regimes:
         for metric in site.benchmark.metrics:
-            path = scores_path(regime, metric)
-            yield path, [], later(scores_page, regime, metric, site)
-    yield MARKS, [], later(marks_page, site)
+            make = later(scores_page, regime, metric, site)
+            yield MadeLater(scores_path(regime, metric), make)
+    yield MadeLater(MARKS, later(marks_page, site))
 
 
 def model_page(entry: Entry, site: Site) -> Page:
