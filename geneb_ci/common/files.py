@@ -147,20 +147,19 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
     A file that has these bytes already is left as it is.
     Raises UsageProblem where another folder helps, MachineFault where the disk is full or fails.
     """
-    staged: list[tuple[Path, Path]] = []
+    staged: dict[str, str] = {}
 
     def stage(name: str) -> None:
-        handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name}.")
-        staged.append((Path(temporary), folder / name))
+        handle, staged[name] = tempfile.mkstemp(dir=folder, prefix=f".{name}.")
         with open(handle, "wb") as stream:  # noqa: PTH123 (a descriptor has no Path)
+            os.fchmod(handle, MODE)
             stream.write(files[name])
             stream.flush()
-            os.fsync(stream.fileno())
-        Path(temporary).chmod(MODE)
+            os.fsync(handle)
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        changed = [name for name, content in files.items() if not _has(folder / name, content)]
+        changed = [name for name, content in files.items() if not _has(f"{folder}/{name}", content)]
         if len(changed) < WRITERS:
             for name in changed:
                 stage(name)
@@ -170,27 +169,28 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
             with ThreadPoolExecutor(WRITERS) as pool:
                 for _ in pool.map(stage, changed):
                     pass
-        for temporary_path, path in staged:
-            temporary_path.replace(path)
+        for name in changed:
+            os.replace(staged[name], f"{folder}/{name}")  # noqa: PTH105 (paths of many files)
+            del staged[name]
     except OSError as error:
         raise unwritable(str(folder), error, "name a folder that you may write to") from error
     finally:
-        for temporary_path, _ in staged:
-            temporary_path.unlink(missing_ok=True)
+        for temporary in staged.values():
+            Path(temporary).unlink(missing_ok=True)
 
 
 WRITERS = 8
 """Files that are flushed at once: a disk takes eight in little more time than one."""
 
 
-def _has(path: Path, content: bytes) -> bool:
+def _has(path: str, content: bytes) -> bool:
     """Whether a regular file, no link, has these bytes and may be read by everybody."""
     try:
-        status = path.lstat()
+        status = os.lstat(path)
         is_like = stat.S_ISREG(status.st_mode) and stat.S_IMODE(status.st_mode) == MODE
         if not is_like or status.st_size != len(content):
             return False
-        return read_regular(path, len(content), links=False) == content
+        return read_regular(Path(path), len(content), links=False) == content
     except (OSError, NotReadable):
         return False
 

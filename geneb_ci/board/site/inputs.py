@@ -19,6 +19,7 @@ from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.config import Layout
 from geneb_ci.models.entry import ModelEntry
 from geneb_ci.models.registry import ModelRegistry
+from geneb_ci.statistics.metrics import Standings
 
 # What neither HTML nor XML may contain, halves of surrogate pairs among them.
 _UNWRITABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -113,38 +114,14 @@ class Standing(NamedTuple):
     rank_high: int | None = None
 
 
-WHOLE = (0.0, 1.0)
-"""Ends of the scale of scores that are coloured alike on every page."""
-
-
-def score_cell(standing: Standing | None, ends: tuple[float, float] = WHOLE) -> str:
-    """Return the cell of a score with its interval, coloured on a scale between two ends."""
-    if standing is None:
-        return '<td class="none">not ranked</td>'
-    score, low, high, *_ = standing
-    return _interval_cell(score, () if low is None else (low, high), ends)
-
-
-def _interval_cell(score: float, limits: Sequence[Any], ends: tuple[float, float]) -> str:
-    """Return the cell of a score and the limits of its interval; of the score alone without any.
-
-    Numbers are written as `score_text` writes them: in a cell, nothing else has a minus.
-    """
-    interval = "<small>{:.3f} to {:.3f}</small>".format(*limits) if limits else ""
-    text = f'<td class="heat {heat(score, ends)}">{score:.3f}{interval}</td>'
-    return text.replace("-0.000", "0.000").replace("-", MINUS) if "-" in text else text
-
-
-def heat(score: float, ends: tuple[float, float]) -> str:
-    """Return the class of the colour of a score, on a scale from the lowest to the highest."""
-    low, high = ends
-    step = int((score - low) / (high - low) * HEAT_STEPS) if high > low else 0
-    return _HEAT[step] if 0 <= step < HEAT_STEPS else _HEAT[0 if step < 0 else -1]
-
-
-HEAT_STEPS = 16
-_HEAT = tuple(f"h{step}" for step in range(HEAT_STEPS))
+TaskColumns = tuple[Sequence[float], ...]
+"""Scores of one regime by the primary metric and, where they are known, both limits of each."""
 MACRO, MICRO = "macro", "micro"
+
+
+def _standing(score: float, stood: Standings, place: int) -> Standing:
+    ends = stood.low[place], stood.high[place]
+    return Standing(score, *ends, stood.rank_low[place], stood.rank_high[place])
 
 
 @dataclass(frozen=True)
@@ -179,18 +156,31 @@ class Site:
         return slugs(self.benchmark.category_order)
 
     @functools.cached_property
+    def columns(self) -> dict[str, tuple[str, str]]:
+        """Mean to the words that name it and to its page, "" where it has none."""
+        files = self.category_files.items()
+        own = {name: (name, f"categories/{file}.html") for name, file in files}
+        return {MACRO: ("Macro", ""), MICRO: ("Micro", ""), **own}
+
+    @functools.cached_property
+    def places_by_category(self) -> list[int]:
+        """The places of tasks in board order, by category as pages list them."""
+        places = {task: place for place, task in enumerate(self.benchmark.task_ids)}
+        return [places[task] for tasks in self.benchmark.categories.values() for task in tasks]
+
+    @functools.cached_property
     def by_id(self) -> dict[str, Entry]:
         """Model id to its entry."""
         return {e.submission.model_id: e for e in self.entries}
 
     @functools.cached_property
-    def name_cells(self) -> dict[tuple[str, str], Markup]:
+    def name_cells(self) -> dict[tuple[str, str], str]:
         """Model and root of a page to the cell that names the model, as they are made."""
         return {}
 
     @functools.cached_property
-    def task_heads(self) -> dict[tuple[str, str], str]:
-        """Task and root of a page to the head of the task's row, as they are made."""
+    def frames(self) -> dict[tuple[str, str], list[str]]:
+        """Template and root of a page to the texts around its slots, as they are made."""
         return {}
 
     @functools.cached_property
@@ -239,41 +229,84 @@ class Site:
         score = self.mean(model, regime, column, self.benchmark.primary_metric)
         if score is None:
             return None
-        ranks = self._ranks.get(regime)
-        if ranks is None:
-            return Standing(score)
-        column_of = ranks[column] if column in {MACRO, MICRO} else ranks["categories"][column]
-        one = column_of.get(model)
-        if one is None:
-            return Standing(score)
-        return Standing(score, one["low"], one["high"], one["rank_low"], one["rank_high"])
+        stood = self._stood[regime].get(column)
+        return Standing(score) if stood is None else _standing(score, stood, stood.places[model])
 
-    def ranks(self, model: str, regime: str, columns: Sequence[str]) -> list[int]:
-        """Return both ends of the rank range in each column; [] where they are not known."""
-        ranks, found = self._ranks.get(regime), []
-        if ranks is not None and model in ranks[MACRO]:
-            for column in columns:
-                stood = (ranks if column in {MACRO, MICRO} else ranks["categories"])[column]
-                place = stood.places[model]
-                found += [stood.rank_low[place], stood.rank_high[place]]
+    def standings(self, model: str, regime: str) -> list[Standing | None]:
+        """Return what `standing` gives for each mean, in the order of `columns`."""
+        row, metric = self._rows[regime].get(model), self.benchmark.primary_metric
+        if row is None:
+            return [None] * len(self.columns)
+        own = {MACRO: row[f"{MACRO}_{metric}"], MICRO: row[f"{MICRO}_{metric}"]}
+        scores = (own | row[f"cat_{metric}"]).values()
+        stood = self._stood[regime].values()
+        if not stood:
+            return list(map(Standing, scores))
+        return [
+            _standing(score, one, one.places[model])
+            for score, one in zip(scores, stood, strict=True)
+        ]
+
+    @functools.cached_property
+    def _stood(self) -> dict[str, dict[str, Standings]]:
+        """Regime to the standings by each mean; to nothing where they are not known."""
+        found: dict[str, dict[str, Standings]] = {}
+        for regime in self.benchmark.regimes:
+            ranks = self._ranks.get(regime, {})
+            found[regime] = {name: ranks[name] for name in (MACRO, MICRO) if ranks}
+            found[regime] |= ranks.get("categories", {})
         return found
 
-    def task_cells(self, model: str, tasks: Iterable[str]) -> list[Markup]:
-        """Return the cells of each task in every regime: score, interval by the primary metric."""
-        names = list(tasks)
-        columns = [self._task_column(model, names, regime) for regime in self.benchmark.regimes]
-        cells = map("".join, zip(*columns, strict=True))
-        return [Markup(one) for one in cells]  # noqa: S704 (numbers alone)
+    @functools.cached_property
+    def ranges(self) -> dict[str, dict[str, tuple[int, ...]]]:
+        """Regime to both ends of the rank range of each model, by each mean."""
+        found = {}
+        for regime, by_mean in self._stood.items():
+            models = next(iter(by_mean.values())).models if by_mean else ()
+            columns: list[list[int]] = []
+            for stood in by_mean.values():
+                places = [stood.places[model] for model in models]
+                columns += [[one[k] for k in places] for one in (stood.rank_low, stood.rank_high)]
+            found[regime] = dict(zip(models, zip(*columns, strict=True), strict=True))
+        return found
 
-    def _task_column(self, model: str, tasks: Sequence[str], regime: str) -> list[str]:
+    def task_columns(self, model: str, regime: str) -> TaskColumns | None:
+        """Return the scores of a model in all tasks in board order; None if not ranked."""
         row = self._task_rows[regime].get(model)
         if row is None:
-            return [score_cell(None)] * len(tasks)
-        scores, ranks = row[f"task_{self.benchmark.primary_metric}"], self._ranks.get(regime)
-        if ranks is None or model not in ranks[MACRO]:
-            return [_interval_cell(scores[task], (), WHOLE) for task in tasks]
-        limits = ranks["tasks"]
-        return [_interval_cell(scores[task], limits[task][model], WHOLE) for task in tasks]
+            return None
+        scores, (places, limits) = row[self._task_key].numbers, self._limits[regime]
+        if not places:
+            return (scores,)
+        place = 2 * places[model]
+        return scores, [one[place] for one in limits], [one[place + 1] for one in limits]
+
+    def in_task(
+        self, task: str, models: Iterable[str], regime: str
+    ) -> tuple[list[str], TaskColumns]:
+        """Return those of some models that are ranked in a regime, and their scores in a task."""
+        rows, (places, limits) = self._task_rows[regime], self._limits[regime]
+        number, key = self.benchmark.task_ids.index(task), self._task_key
+        ranked = [model for model in models if model in rows]
+        scores = [rows[model][key].numbers[number] for model in ranked]
+        if not places:
+            return ranked, (scores,)
+        own, at = limits[number], [2 * places[model] for model in ranked]
+        return ranked, (scores, [own[place] for place in at], [own[place + 1] for place in at])
+
+    @functools.cached_property
+    def _task_key(self) -> str:
+        return f"task_{self.benchmark.primary_metric}"
+
+    @functools.cached_property
+    def _limits(self) -> dict[str, tuple[Mapping[str, int], list[Sequence[float]]]]:
+        """Regime to places of models, and to both limits of each model for every task."""
+        found: dict[str, tuple[Mapping[str, int], list[Sequence[float]]]] = {}
+        for regime in self.benchmark.regimes:
+            packed = self._ranks[regime]["tasks"] if regime in self._ranks else {}
+            columns = [packed[task] for task in self.benchmark.task_ids] if packed else []
+            found[regime] = columns[0].places if columns else {}, [one.numbers for one in columns]
+        return found
 
     @functools.cached_property
     def records(self) -> dict[str, list[Path]]:
@@ -291,9 +324,10 @@ class Site:
     def _first_scores(self) -> dict[str, Sequence[float | None]]:
         """Task to its score of each model in the first regime; None where cells are missing."""
         rows, tasks = self._task_rows[self.benchmark.regimes[0]], self.benchmark.task_ids
-        metric, none = f"task_{self.benchmark.primary_metric}", dict.fromkeys(tasks)
-        scores = [rows[m][metric].plain() if m in rows else none for m in self.names]
-        return {task: [one[task] for one in scores] for task in tasks}
+        none = [None] * len(tasks)
+        scores = [rows[m][self._task_key].numbers if m in rows else none for m in self.names]
+        columns = zip(*scores, strict=True) if scores else [()] * len(tasks)
+        return dict(zip(tasks, columns, strict=True))
 
     def best_first(self, scores: Iterable[float | None], most: int) -> list[str]:
         """Return at most so many models, the best first, those without a score last.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from geneb_ci.board.columns import Entry
+from geneb_ci.board.site.cells import mean_cells, model_cells, plain_cells, task_cells
 from geneb_ci.board.site.inputs import MACRO, MICRO, Built, Site, Standing, score_text
 from geneb_ci.board.site.links import (
     MARKS,
@@ -21,6 +22,7 @@ from geneb_ci.board.site.links import (
     safe_address,
 )
 from geneb_ci.board.site.model import (
+    Badge,
     badge_of,
     evidence_words,
     facts_of_model,
@@ -86,45 +88,55 @@ def page(
     return Page(path, template, content)
 
 
-MadeLater = tuple[str, list[Any], Callable[[], Page]]
-"""Path of a page, all values that its bytes follow from if they are known, and its content."""
+class MadeLater(NamedTuple):
+    """A page that is made where it is asked for."""
+
+    path: str
+    make: Callable[[], Page]
+    known: Callable[[], list[Any]] | None = None
+    """Gives all values that its bytes follow from; None for a page that is made each time."""
 
 
 def model_pages(site: Site) -> Iterator[MadeLater]:
     """Yield the page and the badge of each model."""
-    site_known = [site.benchmark.sha256, site.layout.site, site.layout.repository]
-    ranked = [site.ranked(regime) for regime in site.benchmark.regimes]
+    later = functools.partial
     for entry in site.entries:
         model = entry.submission.model_id
-        known = _known_of(entry, site) if entry.sha256 and site.built == Built() else None
-        yield (
-            f"models/{model}.html",
-            [] if known is None else ["model", *site_known, ranked, *known],
-            functools.partial(model_page, entry, site),
-        )
-        badge = badge_of(model, entry.evidence, site)
-        content = {"badge": badge}
+        is_known = entry.sha256 and site.built == Built()
+        known = later(_known_of, entry, site) if is_known else None
+        yield MadeLater(f"models/{model}.html", later(model_page, entry, site), known)
         path = f"badges/{model}.svg"
-        yield path, ["badge", badge], functools.partial(Page, path, "badge.svg", content)
+        badge = later(badge_of, model, entry.evidence, site)
+        yield MadeLater(path, later(_badge_page, path, badge), later(_known_badge, badge))
 
 
 _BY_DIGEST = {"submission", "shared", "numbers"}
 """What of an entry the digest of its file stands for, or no page of a model shows."""
 
 
+def _badge_page(path: str, badge: Callable[[], Badge]) -> Page:
+    return Page(path, "badge.svg", {"badge": badge()})
+
+
+def _known_badge(badge: Callable[[], Badge]) -> list[Any]:
+    return ["badge", badge()]
+
+
 def _known_of(entry: Entry, site: Site) -> list[Any]:
-    """Return what a model's page says of a row: its file's digest stands for what that has."""
+    """Return all that a model's page follows from: its file's digest stands for what that has."""
     model, regimes = entry.submission.model_id, site.benchmark.regimes
     registered = site.registry.raw(model)
     names = (one.name for one in dataclasses.fields(entry))
     own = {name: getattr(entry, name) for name in names if name not in _BY_DIGEST}
-    columns = (MACRO, MICRO, *site.benchmark.category_order)
     repository = RepositoryLinks(site.layout, site.built.commit)
     return [
+        "model",
+        [site.benchmark.sha256, site.layout.site, site.layout.repository],
+        [site.ranked(regime) for regime in regimes],
         repr(own),
         None if registered is None else hashlib.sha256(registered).hexdigest(),
         # Scores and intervals follow from the file; ranks follow from the other rows, too.
-        [site.ranks(model, regime, columns) for regime in regimes],
+        [site.ranges[regime].get(model) for regime in regimes],
         row_links(model, site, repository, []),
     ]
 
@@ -134,15 +146,15 @@ def other_pages(site: Site) -> Iterator[MadeLater]:
     facts, later = task_facts(site), functools.partial
     for task in site.benchmark.tasks:
         known = facts.get(task.id, TaskFacts())
-        yield f"tasks/{task.id}.html", [], later(task_page, task, known, site)
+        yield MadeLater(f"tasks/{task.id}.html", later(task_page, task, known, site))
     for category in site.benchmark.category_order:
         path = f"categories/{site.category_files[category]}.html"
-        yield path, [], later(category_page, category, facts, site)
+        yield MadeLater(path, later(category_page, category, facts, site))
     for regime in site.benchmark.regimes:
         for metric in site.benchmark.metrics:
-            path = scores_path(regime, metric)
-            yield path, [], later(scores_page, regime, metric, site)
-    yield MARKS, [], later(marks_page, site)
+            make = later(scores_page, regime, metric, site)
+            yield MadeLater(scores_path(regime, metric), make)
+    yield MadeLater(MARKS, later(marks_page, site))
 
 
 def model_page(entry: Entry, site: Site) -> Page:
@@ -158,10 +170,6 @@ def model_page(entry: Entry, site: Site) -> Page:
         f"classification tasks in {len(site.benchmark.category_order)} categories. "
         f"{_placed(model, standing, site)} {evidence_words(entry).capitalize()}."
     )
-    columns = [(MACRO, "Macro", ""), (MICRO, "Micro", "")] + [
-        (category, category, f"categories/{site.category_files[category]}.html")
-        for category in site.benchmark.category_order
-    ]
     return page(
         f"models/{model}.html",
         "model.html",
@@ -173,14 +181,11 @@ def model_page(entry: Entry, site: Site) -> Page:
         entry=entry,
         known=known,
         facts=facts_of_model(entry, known),
-        means=[
-            (text, href, [site.standing(model, r, column) for r in site.benchmark.regimes])
-            for column, text, href in columns
-        ],
-        tasks=[
-            (category, names, site.task_cells(model, names))
-            for category, names in site.benchmark.categories.items()
-        ],
+        means=list(zip(*[site.standings(model, r) for r in site.benchmark.regimes], strict=True)),
+        tasks=task_cells(
+            [site.task_columns(model, regime) for regime in site.benchmark.regimes],
+            site.places_by_category,
+        ),
         snippet=snippet_of(known),
         install=install_of(site.layout.repository),
         links=(
@@ -209,6 +214,8 @@ def _tasks(category: str, site: Site) -> list[Task]:
 
 def task_page(task: Task, facts: TaskFacts, site: Site) -> Page:
     """Return the page of a task: what it asks, and the score of every model."""
+    models, regimes = site.best_in(task.id, LISTED_MAX), site.benchmark.regimes
+    cells = model_cells(models, (site.in_task(task.id, models, regime) for regime in regimes))
     about = (
         f"{task.label}: {facts.description or 'a classification task'} in the category "
         f"{task.category} of the benchmark {site.benchmark.name}. Scores of {len(site.names)} "
@@ -225,7 +232,7 @@ def task_page(task: Task, facts: TaskFacts, site: Site) -> Page:
         task=task,
         facts=facts,
         links=[data_link(site.benchmark, task.id), *facts.links, *benchmark_links(site.benchmark)],
-        rows=[(m, *site.task_cells(m, [task.id])) for m in site.best_in(task.id, LISTED_MAX)],
+        rows=list(zip(models, cells, strict=True)),
         left_out=max(0, len(site.names) - LISTED_MAX),
     )
 
@@ -235,6 +242,7 @@ def category_page(category: str, facts: Mapping[str, TaskFacts], site: Site) -> 
     first, tasks = site.benchmark.regimes[0], _tasks(category, site)
     scores = [site.mean(m, first, category, site.benchmark.primary_metric) for m in site.names]
     best = site.best_first(scores, LISTED_MAX)
+    standings = [[site.standing(m, r, category) for r in site.benchmark.regimes] for m in best]
     about = (
         f"{category}: {len(tasks)} DNA classification tasks of the benchmark "
         f"{site.benchmark.name}, and where {len(site.names)} models stand, with intervals and "
@@ -249,7 +257,7 @@ def category_page(category: str, facts: Mapping[str, TaskFacts], site: Site) -> 
         described={"identifier": category},
         category=category,
         tasks=[(task, facts.get(task.id, TaskFacts())) for task in tasks],
-        rows=[(m, [site.standing(m, r, category) for r in site.benchmark.regimes]) for m in best],
+        rows=list(zip(best, mean_cells(standings), strict=True)),
         left_out=len(site.names) - len(best),
         links=benchmark_links(site.benchmark),
     )
@@ -282,11 +290,11 @@ def scores_table(regime: str, metric: str, site: Site, most: int) -> dict[str, A
     columns = (MACRO, MICRO, *site.benchmark.category_order)
     order = site.best_first([site.mean(m, regime, MACRO, metric) for m in site.names], most)
     rows = [(m, [site.mean(m, regime, column, metric) for column in columns]) for m in order]
-    every = [score for _, cells in rows for score in cells if score is not None]
+    every = [score for _, scores in rows for score in scores if score is not None]
+    ends = min(every, default=0.0), max(every, default=1.0)
     return {
         "columns": columns,
-        "rows": rows,
-        "range": (min(every, default=0.0), max(every, default=1.0)),
+        "rows": [(m, plain_cells(one, ends, site.by_id[m].evidence)) for m, one in rows],
         "left_out": len(site.names) - len(rows),
     }
 

@@ -1,0 +1,168 @@
+"""Parts of pages that are written in Python: a board has millions of cells.
+
+A template takes ten times as long.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from markupsafe import Markup, escape
+
+from geneb_ci.board.site.inputs import (
+    MINUS,
+    Site,
+    Standing,
+    TaskColumns,
+    range_text,
+    score_text,
+    writable,
+)
+from geneb_ci.board.site.links import Link, mark_links
+from geneb_ci.board.site.model import ModelFact
+
+WHOLE = (0.0, 1.0)
+"""Ends of the scale of scores that are coloured alike on every page."""
+HEAT_STEPS = 16
+_HEAT = tuple(f"h{step}" for step in range(HEAT_STEPS))
+_SIGNED_HEAT = (*_HEAT, _HEAT[-1], *[_HEAT[0]] * HEAT_STEPS)
+"""The same on the scale WHOLE by steps from 0 to 16, and from -16 to -1, for scores below 0."""
+_CELL = '<td class="heat %s">%.3f<small>%.3f to %.3f</small></td>'
+_CELL_ALONE = '<td class="heat %s">%.3f</td>'
+_NOT_RANKED = '<td class="none">not ranked</td>'
+
+
+def heat(score: float, ends: tuple[float, float]) -> str:
+    """Return the class of the colour of a score, on a scale from the lowest to the highest."""
+    low, high = ends
+    step = int((score - low) / (high - low) * HEAT_STEPS) if high > low else 0
+    return _HEAT[step] if 0 <= step < HEAT_STEPS else _HEAT[0 if step < 0 else -1]
+
+
+def span(standings: Iterable[Standing | None]) -> tuple[float, float]:
+    """Return the lowest and the highest score, for the colours of a table."""
+    scores = [standing.score for standing in standings if standing is not None]
+    return min(scores, default=0.0), max(scores, default=1.0)
+
+
+def score_cell(standing: Standing | None, ends: tuple[float, float] = WHOLE) -> str:
+    """Return the cell of a score with its interval, coloured on a scale between two ends."""
+    if standing is None:
+        return _NOT_RANKED
+    score, low, high, *_ = standing
+    colour = heat(score, ends)
+    if low is None:
+        return _signed(_CELL_ALONE % (colour, score))
+    return _signed(_CELL % (colour, score, low, high))
+
+
+def _signed(cell: str) -> str:
+    """Return a cell with numbers as `score_text` writes them: nothing else in it has a minus."""
+    return cell.replace("-0.000", "0.000").replace("-", MINUS) if "-" in cell else cell
+
+
+def _ranked_cell(standing: Standing | None, ends: tuple[float, float]) -> str:
+    """Return the cell of a score and that of its rank range."""
+    if standing is None or standing.rank_low is None or standing.rank_high is None:
+        return f'{score_cell(standing, ends)}<td class="none">unknown</td>'
+    ranks = range_text(standing.rank_low, standing.rank_high)
+    return f'{score_cell(standing, ends)}<td class="number">{ranks}</td>'
+
+
+def mean_cells(rows: Sequence[Sequence[Standing | None]]) -> list[str]:
+    """Return the cells of each row of a table: scores with rank ranges, coloured alike."""
+    ends = span(one for row in rows for one in row)
+    return ["".join([_ranked_cell(one, ends) for one in row]) for row in rows]
+
+
+def task_cells(columns: Iterable[TaskColumns | None], order: Sequence[int]) -> list[str]:
+    """Return the cells of tasks in an order: score and interval in every regime, a column each."""
+    written = [[_NOT_RANKED] * len(order) if one is None else _column(one) for one in columns]
+    rows = list(map("".join, zip(*written, strict=True)))
+    return [rows[place] for place in order]
+
+
+def model_cells(
+    models: Sequence[str], columns: Iterable[tuple[Sequence[str], TaskColumns]]
+) -> list[str]:
+    """Return the cells of each model: score and interval, for those ranked a column each."""
+    written = [dict(zip(ranked, _column(one), strict=True)) for ranked, one in columns]
+    return ["".join([own.get(model, _NOT_RANKED) for own in written]) for model in models]
+
+
+def _column(columns: TaskColumns) -> list[str]:
+    colours = [_SIGNED_HEAT[int(score * HEAT_STEPS)] for score in columns[0]]
+    text = _CELL if len(columns) > 1 else _CELL_ALONE
+    return list(map(_signed, map(text.__mod__, zip(colours, *columns, strict=True))))
+
+
+_SPECIAL = re.compile(r"""[^ !#-%(-;=?-~]""")
+"""All but the printable characters of ASCII that HTML takes as they are."""
+
+
+def text_of(value: str) -> str:
+    """Return a text for HTML: escaped, without characters that no page may contain."""
+    return str(escape(writable(value))) if _SPECIAL.search(value) else value
+
+
+def model_rows(rows: Iterable[tuple[str, str]], root: str, site: Site) -> Markup:
+    """Return rows of models, a line each: the cell that names it with its marks, and its others."""
+    return _lines(f"<tr>{name_cell(model, root, site)}{cells}</tr>" for model, cells in rows)
+
+
+def name_cell(model: str, root: str, site: Site) -> str:
+    """Return the cell that names a model and links to its page; each page has it."""
+    found = site.name_cells.get((model, root))
+    if found is None:
+        found = site.name_cells[model, root] = _name_cell(model, root, site)
+    return found
+
+
+def _name_cell(model: str, root: str, site: Site) -> str:
+    marks = ", ".join(
+        f'<a href="{text_of(link.address)}">{text_of(link.text)}</a>'
+        for link in mark_links(site.by_id[model], root)
+    )
+    marked = f'<small class="doubt">{marks}</small>' if marks else ""
+    return (
+        f'<th scope="row" class="name"><a href="{root}models/{text_of(model)}.html">'
+        f"<bdi>{text_of(site.names[model])}</bdi></a>{marked}</th>"
+    )
+
+
+def plain_cells(scores: Iterable[float | None], ends: tuple[float, float], last: str) -> str:
+    """Return the cells of scores without intervals, and one with a text."""
+    cells = [
+        '<td class="none">none</td>'
+        if score is None
+        else f'<td class="heat {heat(score, ends)}">{score_text(score)}</td>'
+        for score in scores
+    ]
+    return f"{''.join(cells)}<td>{text_of(last)}</td>"
+
+
+def fact_rows(facts: Iterable[ModelFact], root: str) -> Markup:
+    """Return the facts of a model, each with its source, a line each."""
+    return _lines(
+        f"<div><dt>{text_of(fact.label)}</dt><dd><bdi>{_fact_value(fact, root)}</bdi> "
+        f"<small>{text_of(fact.source)}</small></dd></div>"
+        for fact in facts
+    )
+
+
+def _fact_value(fact: ModelFact, root: str) -> str:
+    value = text_of(fact.value)
+    return f'<a href="{root}{text_of(fact.address)}">{value}</a>' if fact.address else value
+
+
+def link_rows(links: Iterable[Link]) -> Markup:
+    """Return items of a list, links that lead to what others wrote, a line each."""
+    return _lines(
+        f'<li><a href="{text_of(link.address)}" rel="noopener noreferrer nofollow ugc">'
+        f"{text_of(link.text)}</a></li>"
+        for link in links
+    )
+
+
+def _lines(rows: Iterable[str]) -> Markup:
+    """Return rows whose texts are escaped, each with the end of its line."""
+    return Markup("".join([f"{row}\n" for row in rows]))  # noqa: S704 (by text_of, or numbers)
