@@ -22,6 +22,7 @@ from geneb_ci.check.kept import (
     KeptEntry,
     Miss,
     Seen,
+    StoredFits,
     TracedAnswers,
     entry_from,
     entry_text,
@@ -120,24 +121,6 @@ class Store:
 
 
 NO_STORE = Store(None)
-
-
-class StoredFits:
-    """Keeps fits of rows in a store, each in a file of its own, for one state of the code."""
-
-    def __init__(self, store: Store, code: str) -> None:
-        self._store, self._code = store, code
-
-    def kept(self, key: str) -> bytes | None:
-        """Return the fit that was kept under a digest of all that it depends on."""
-        return self._store.load(self._name(key))
-
-    def keep(self, key: str, part: bytes) -> None:
-        """Keep a fit."""
-        self._store.save(self._name(key), part)
-
-    def _name(self, key: str) -> str:
-        return f"{_sha256(f'{self._code} {key}')}-fit"
 
 
 def own_store(*, cache: bool) -> Store:
