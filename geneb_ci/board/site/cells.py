@@ -49,10 +49,10 @@ def score_cell(standing: Standing | None, ends: tuple[float, float] = WHOLE) -> 
     if standing is None:
         return _NOT_RANKED
     score, low, high, *_ = standing
-    colour = heat(score, ends)
+    shade = heat(score, ends)
     if low is None:
-        return _signed(_CELL_ALONE % (colour, score))
-    return _signed(_CELL % (colour, score, low, high))
+        return _signed(_CELL_ALONE % (shade, score))
+    return _signed(_CELL % (shade, score, low, high))
 
 
 def _signed(cell: str) -> str:
@@ -90,9 +90,9 @@ def model_cells(
 
 
 def _column(columns: TaskColumns) -> list[str]:
-    colours = [_SIGNED_HEAT[int(score * HEAT_STEPS)] for score in columns[0]]
+    shades = [_SIGNED_HEAT[int(score * HEAT_STEPS)] for score in columns[0]]
     text = _CELL if len(columns) > 1 else _CELL_ALONE
-    return list(map(_signed, map(text.__mod__, zip(colours, *columns, strict=True))))
+    return list(map(_signed, map(text.__mod__, zip(shades, *columns, strict=True))))
 
 
 _SPECIAL = re.compile(r"""[^ !#-%(-;=?-~]""")

@@ -120,8 +120,8 @@ MACRO, MICRO = "macro", "micro"
 
 
 def _standing(score: float, stood: Standings, place: int) -> Standing:
-    ends = stood.low[place], stood.high[place]
-    return Standing(score, *ends, stood.rank_low[place], stood.rank_high[place])
+    low, high = stood.low[place], stood.high[place]
+    return Standing(score, low, high, stood.rank_low[place], stood.rank_high[place])
 
 
 @dataclass(frozen=True)
