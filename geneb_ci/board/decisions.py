@@ -207,18 +207,20 @@ def beaten(scores: ScoreColumn, c: float) -> tuple[Places, Places]:
         near = c * np.sqrt(scores.variance + variance.min()) - SLACK
         # Each model beats those of the group before `sure`, and none from `unsure` on.
         sure = np.searchsorted(own, scores.values - far, side="left")
-        unsure = np.maximum(np.searchsorted(own, scores.values - near, side="right"), sure)
         below += sure
         above[group] += count - np.cumsum(np.bincount(sure, minlength=len(group) + 1))[:-1]
-        open_ = unsure - sure
-        first = np.repeat(np.arange(count), open_)
+        unsure = np.flatnonzero(np.append(own, np.inf)[sure] <= scores.values - near)
+        sure = sure[unsure]
+        open_ = np.searchsorted(own, (scores.values - near)[unsure], side="right") - sure
+        first = np.repeat(unsure, open_)
         within = np.arange(len(first)) - np.repeat(np.cumsum(open_) - open_, open_)
         second = group[np.repeat(sure, open_) + within]
         won = _better(scores, first, second, c)
         below += np.bincount(first[won], minlength=count)
         above += np.bincount(second[won], minlength=count)
-    place = np.argsort(by_value)
-    return above[place], below[place]
+    found = np.empty((2, count), dtype=np.intp)
+    found[:, by_value] = above, below
+    return found[0], found[1]
 
 
 def could_be_best(scores: ScoreColumn, among: Places, c: float) -> Places:
@@ -231,11 +233,17 @@ def could_be_best(scores: ScoreColumn, among: Places, c: float) -> Places:
     reach = stretched(c, np.minimum(scores.freedom[among], scores.freedom[first]))
     near = scores.values[among] + reach * (errors + math.sqrt(scores.variance[first]))
     contenders = among[near >= scores.values[first]]
-    # Most are beaten by one of the highest, and none by a model that is too near the lowest left.
-    for ahead in (highest[:FEW], highest[:GROUP]):
+    # Most are beaten by a model that has a smaller variance than each that scores higher: of
+    # constant freedom, nobody is beaten by others alone, since all that is computed is monotone.
+    least_variance = np.minimum.accumulate(scores.variance[highest])
+    front = highest[np.diff(least_variance, prepend=np.inf) < 0]
+    for ahead in (front[:FEW], front[:GROUP]):
         contenders = contenders[~_better(scores, ahead[:, None], contenders, c).any(axis=0)]
+    # The others are beaten by no model that is too near the lowest left.
     ahead = among
-    if scores.shared is None:
+    if scores.shared is None and np.isinf(scores.freedom).all():
+        ahead = front
+    elif scores.shared is None:
         least = scores.values[contenders].min(initial=1.0) + c * errors
         ahead = among[scores.values[among] > least - SLACK]
     return np.asarray(contenders[~_better(scores, ahead[:, None], contenders, c).any(axis=0)])
@@ -332,7 +340,7 @@ def expected_maximum(scores: ScoreColumn, among: Places) -> float:
         return low
     own, spread = own[kept], spread[kept]
     ends = own + REACH * spread
-    # Beyond its end the factor of a model is 1.
+    # Beyond its end, and from CERTAIN standard errors on, the factor of a model is 1.
     order = np.argsort(-ends, kind="stable")
     own, spread, ends = own[order], spread[order], ends[order]
     at = np.linspace(low, float(ends[0]), GRID)
@@ -341,9 +349,10 @@ def expected_maximum(scores: ScoreColumn, among: Places) -> float:
     points = at[first:]
     product = np.ones(len(points))
     step = max(1, FACTORS_AT_ONCE // len(points))
-    for start in range(0, len(own), step):
+    starts = np.arange(0, len(own), step)
+    lasts = np.searchsorted(points, np.maximum.reduceat(own + CERTAIN * spread, starts))
+    for start, last in zip(starts[lasts > 0], lasts[lasts > 0], strict=True):
         part = slice(start, start + step)
-        last = int(np.searchsorted(points, ends[start]))
         near = _normal_near((points[:last] - own[part, None]) / spread[part, None])
         product[:last] *= np.prod(near, axis=0)
     outer = (product[0] if first == 0 else 0.0) + product[-1]
@@ -351,6 +360,8 @@ def expected_maximum(scores: ScoreColumn, among: Places) -> float:
     return float(at[-1] - area)
 
 
+CERTAIN = 8.3
+"""Standard errors from which the distribution of the normal is 1 in floating point: 1 - 6e-17."""
 FACTORS_AT_ONCE = 16_000
 """Factors of the product that are computed together: as many as a processor holds near it."""
 WEIGHTLESS = 1e-18
@@ -373,24 +384,27 @@ STEPS_A_UNIT = 1024
 
 
 @functools.cache
-def _normal_table() -> tuple[Floats, Floats]:
-    """Return Phi at the steps from -REACH to REACH, and its slope a step."""
+def _normal_table() -> tuple[Floats, ...]:
+    """Return the coefficients of Hermite's cubics for Phi from -REACH to REACH, lowest first."""
     at = np.arange(-REACH * STEPS_A_UNIT, REACH * STEPS_A_UNIT + 2) / STEPS_A_UNIT
     slope = np.exp(-at * at / 2) / math.sqrt(2 * math.pi) / STEPS_A_UNIT
-    return normal_below(at), slope
+    below = normal_below(at)
+    left, rise, start, end = below[:-1], np.diff(below), slope[:-1], slope[1:]
+    return left, start, 3 * rise - 2 * start - end, start + end - 2 * rise
 
 
 def _normal_near(values: Floats) -> Floats:
     """Return `normal_below` to 1e-15, a tenth of the time: by Hermite's cubic between its steps."""
-    below, slope = _normal_table()
-    place = (np.clip(values, -REACH, REACH) + REACH) * STEPS_A_UNIT
-    step = place.astype(np.intp)
-    t = place - step
-    left, rise = below[step], below[step + 1] - below[step]
-    start, end = slope[step], slope[step + 1]
-    return np.asarray(
-        left + t * (start + t * (3 * rise - 2 * start - end + t * (start + end - 2 * rise)))
-    )
+    t = np.clip(values, -REACH, REACH)
+    t += REACH
+    t *= STEPS_A_UNIT
+    step = t.astype(np.intp)
+    t -= step
+    *lower, found = (one.take(step, mode="clip") for one in _normal_table())
+    for one in reversed(lower):
+        found *= t
+        found += one
+    return found
 
 
 def intervals_of(scores: ScoreColumn) -> tuple[Floats, Floats]:

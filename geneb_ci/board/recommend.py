@@ -95,7 +95,7 @@ def _regime_advice(known: AdviceFacts, regime: str, benchmark: Benchmark) -> byt
     advice = []
     for category in (None, *benchmark.category_order):
         name = category or "macro"
-        ordered = np.array(known.board.best_first(name), dtype=int)
+        ordered = known.board.best_first(name)
         chosen: dict[bytes, _Chosen] = {}  # limits that the same models meet have one choice
         for (size, evidence), met in meets.items():
             need = ModelRequest(
@@ -111,7 +111,7 @@ def _regime_advice(known: AdviceFacts, regime: str, benchmark: Benchmark) -> byt
 def advise(need: ModelRequest, known: AdviceFacts, margin: float = MARGIN) -> Advice:
     """Choose among the models that meet size and evidence, for a category that the board has."""
     met, name = _meeting(known, need.max_params, need.evidence), need.category or "macro"
-    ordered = np.array(known.board.best_first(name), dtype=int)
+    ordered = known.board.best_first(name)
     return _advised(need, known, _chosen(known, name, ordered[met[ordered]], margin))
 
 

@@ -11,9 +11,10 @@ import array
 import functools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.decisions import Places, ScoreColumn, critical, intervals_of, ranks, rounded_up
@@ -61,12 +62,11 @@ class RegimeScores(NamedTuple):
     draws_covered: tuple[str, ...]
     """Models whose errors cover other training draws, too, since they give scores by seed."""
 
-    def best_first(self, name: str) -> list[int]:
+    def best_first(self, name: str) -> Places:
         """Return the places of the models by one score; the smaller of equals first, then by id."""
         by_id, params = _by_id(self.models, self.params)
         order = np.lexsort((params, -self.scores[name].values[by_id]))
-        found: list[int] = by_id[order].tolist()
-        return found
+        return np.asarray(by_id[order])
 
 
 @functools.lru_cache(maxsize=4)
@@ -309,7 +309,7 @@ def standings(board: RegimeScores, name: str) -> Standings:
     finite = freedom.astype(object)
     finite[np.isinf(freedom)] = None
     return Standings(
-        models=[board.models[k] for k in order],
+        models=[board.models[k] for k in order.tolist()],
         score=scores.values[order].tolist(),
         error=np.sqrt(scores.variance)[order].tolist(),
         freedom=finite.tolist(),
@@ -358,27 +358,39 @@ def _tied_pairs(ordered: Places) -> int:
     return int((counts * (counts - 1) // 2).sum())
 
 
-COMPARED = 16
-"""Neighbours of which each pair is compared: more are sorted in less time."""
+COMPARED = 64
+"""Neighbours of which each pair is compared; at most 256, since they are counted in a byte."""
 
 
 def _inversions(columns: Places) -> Places:
-    """Return how many pairs of each of K columns (K, M) fall, by sorting ever wider blocks."""
-    width, (count, length) = COMPARED, columns.shape
-    size = max(COMPARED, 1 << max(0, length - 1).bit_length())
-    blocks = np.full((count, size), columns.max(initial=0), dtype=np.int32)
-    blocks[:, :length] = columns
-    found = np.zeros(count, dtype=np.intp)
-    near = np.ascontiguousarray(np.moveaxis(blocks.reshape(count, -1, width), 2, 0))
-    for apart in range(1, width):
-        found += np.count_nonzero(near[:-apart] > near[apart:], axis=(0, 2))
-    blocks = np.sort(blocks.reshape(count, -1, width), axis=2)
-    while width < size:
-        blocks = blocks.reshape(count, -1, 2 * width)
-        order = np.argsort(blocks, axis=2, kind="stable")
-        # Where those of the right half come to stand says how many of the left one they pass.
-        stood = np.where(order >= width, np.arange(2 * width), 0).sum(axis=(1, 2))
-        found += blocks.shape[1] * (width * width + width * (width - 1) // 2) - stood
-        blocks = np.take_along_axis(blocks, order, axis=2)
-        width *= 2
+    """Return how many pairs of each of K columns (K, M) fall, of values from 0 to M.
+
+    Pairs of which neither places nor values are near are counted by blocks of both.
+    """
+    count, length = columns.shape
+    small = np.min_scalar_type(length)  # two bytes are sorted in a tenth of the time of eight
+    by_value = np.argsort(columns.astype(small), axis=1, kind="stable")
+    # Equal values ascend, so that none of their pairs falls.
+    value, places = np.empty((count, length), dtype=small), np.arange(length)
+    np.put_along_axis(value, by_value, places.astype(small)[None, :], axis=1)
+    found = _near_inversions(value) + _near_inversions((by_value // COMPARED).astype(small))
+    blocks = -(-length // COMPARED)
+    at = places // COMPARED * blocks
+    for k, own in enumerate(value // COMPARED):
+        inside = np.bincount(at + own, minlength=blocks * blocks).reshape(blocks, blocks)
+        # Of the blocks of places before, how many have a value of a block after.
+        above = np.cumsum(np.cumsum(inside[:-1], axis=0)[:, :0:-1], axis=1)[:, ::-1]
+        found[k] += (inside[1:, :-1] * above).sum()
     return found
+
+
+def _near_inversions(columns: npt.NDArray[np.unsignedinteger[Any]]) -> Places:
+    """Return how many pairs of each column fall of those in the same block of `COMPARED` places."""
+    count, length = columns.shape
+    padded = np.full((count, -(-length // COMPARED) * COMPARED), length, dtype=columns.dtype)
+    padded[:, :length] = columns
+    near = np.ascontiguousarray(np.moveaxis(padded.reshape(count, -1, COMPARED), 2, 0))
+    falling = np.zeros(near.shape, dtype=np.uint8)
+    for apart in range(1, COMPARED):
+        falling[:-apart] += near[:-apart] > near[apart:]
+    return falling.sum(axis=(0, 2), dtype=np.intp)
