@@ -34,6 +34,7 @@ from geneb_ci.check.runner import Checker, FileResult, Report, files_of
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.config import Layout, LayoutKind, benchmark_of, find_layout
 from geneb_ci.common.errors import Exit, GenebError, NothingChecked, UsageProblem
+from geneb_ci.common.files import in_processes
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.receipt.seen import published_state, seen_receipts, shared_errors
@@ -119,14 +120,29 @@ def analysed(
     Raises UsageProblem when the extra `build` is not installed.
     """
     with _analyses():
-        from geneb_ci.board.diagnostics.whole import diagnostics  # 0.3 s
-        from geneb_ci.board.recommend import recommendations
-        from geneb_ci.board.uncertainty import intervals
+        from geneb_ci.board import recommend, uncertainty  # 0.3 s
+        from geneb_ci.board.diagnostics import whole
     rows = list(entries)
-    found = intervals(rows, benchmark)
+    scores = uncertainty.all_scores(rows, benchmark)
+    values = whole.figure_values(rows, benchmark, boards)
+    ranks: dict[str, Callable[[], Any]] = {
+        regime: functools.partial(uncertainty.all_ranks, board) for regime, board in scores.items()
+    }
+    # Processes that are forked here have what steps need; results are small beside it.
+    steps = (
+        whole.steps(scores, values, benchmark) | recommend.steps(rows, scores, benchmark) | ranks
+    )
+    names = list(steps)
+    made = dict(zip(names, in_processes(lambda name: steps[name](), names, jobs, 1), strict=True))
+    found = uncertainty.Intervals(
+        {
+            regime: uncertainty.regime_intervals(board, regime, benchmark, made[regime])
+            for regime, board in scores.items()
+        }
+    )
     return {
-        DIAGNOSTICS: diagnostics(rows, benchmark, found, boards),
-        RECOMMENDATIONS: recommendations(rows, benchmark, found, jobs),
+        DIAGNOSTICS: whole.diagnostics(rows, benchmark, found, made),
+        RECOMMENDATIONS: recommend.recommendations(rows, benchmark, found, made),
     }
 
 

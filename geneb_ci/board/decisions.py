@@ -16,6 +16,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from geneb_ci.board.normal import CERTAIN, REACH, normal_below, normal_near
+
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.intp]
@@ -32,8 +34,6 @@ GRID = 2001
 """Points of the integral of the greatest score: ten times as many change it by less than 1e-9."""
 NEARLY = 1e-6
 """Far more than the integral errs by: no loss that is accepted is left out."""
-REACH = 9.0
-"""Standard errors beyond which a normal has no weight: 1e-19."""
 DRAWS_MAX = 1e5
 """Degrees of freedom from which a t distribution is the normal one."""
 
@@ -80,14 +80,6 @@ def _range(width: float, models: int) -> float:
     density = np.exp(-at * at / 2) / math.sqrt(2 * math.pi)
     below = normal_below(at) - normal_below(at - width)
     return float(models * np.sum(density * below ** (models - 1)) * (at[1] - at[0]))
-
-
-def normal_below(values: Floats) -> Floats:
-    """Return the probability that a standard normal is below each value: erfc(-x / sqrt 2) / 2."""
-    return np.asarray(_erfc(-values / math.sqrt(2)), dtype=float) / 2
-
-
-_erfc = np.frompyfunc(math.erfc, 1, 1)
 
 
 def stretched(constant: float, freedom: Floats | np.float64) -> Floats:
@@ -353,15 +345,13 @@ def expected_maximum(scores: ScoreColumn, among: Places) -> float:
     lasts = np.searchsorted(points, np.maximum.reduceat(own + CERTAIN * spread, starts))
     for start, last in zip(starts[lasts > 0], lasts[lasts > 0], strict=True):
         part = slice(start, start + step)
-        near = _normal_near((points[:last] - own[part, None]) / spread[part, None])
+        near = normal_near((points[:last] - own[part, None]) / spread[part, None])
         product[:last] *= np.prod(near, axis=0)
     outer = (product[0] if first == 0 else 0.0) + product[-1]
     area = (np.sum(product) - outer / 2) * (at[1] - at[0])
     return float(at[-1] - area)
 
 
-CERTAIN = 8.3
-"""Standard errors from which the distribution of the normal is 1 in floating point: 1 - 6e-17."""
 FACTORS_AT_ONCE = 16_000
 """Factors of the product that are computed together: as many as a processor holds near it."""
 WEIGHTLESS = 1e-18
@@ -373,38 +363,9 @@ def _first_weight(at: Floats, own: Floats, spread: Floats) -> int:
     low, high = 0, len(at) - 1
     while low < high:
         middle = (low + high) // 2
-        product = float(np.prod(_normal_near((at[middle] - own) / spread)))
+        product = float(np.prod(normal_near((at[middle] - own) / spread)))
         low, high = (middle + 1, high) if product < WEIGHTLESS else (low, middle)
     return low
-
-
-STEPS_A_UNIT = 1024
-"""Of the table of the normal distribution: cubic interpolation between them errs by less than 1e-15
-(h^4 / 384 times the fourth derivative, which is below 1.4)."""
-
-
-@functools.cache
-def _normal_table() -> tuple[Floats, ...]:
-    """Return the coefficients of Hermite's cubics for Phi from -REACH to REACH, lowest first."""
-    at = np.arange(-REACH * STEPS_A_UNIT, REACH * STEPS_A_UNIT + 2) / STEPS_A_UNIT
-    slope = np.exp(-at * at / 2) / math.sqrt(2 * math.pi) / STEPS_A_UNIT
-    below = normal_below(at)
-    left, rise, start, end = below[:-1], np.diff(below), slope[:-1], slope[1:]
-    return left, start, 3 * rise - 2 * start - end, start + end - 2 * rise
-
-
-def _normal_near(values: Floats) -> Floats:
-    """Return `normal_below` to 1e-15, a tenth of the time: by Hermite's cubic between its steps."""
-    t = np.clip(values, -REACH, REACH)
-    t += REACH
-    t *= STEPS_A_UNIT
-    step = t.astype(np.intp)
-    t -= step
-    *lower, found = (one.take(step, mode="clip") for one in _normal_table())
-    for one in reversed(lower):
-        found *= t
-        found += one
-    return found
 
 
 def intervals_of(scores: ScoreColumn) -> tuple[Floats, Floats]:

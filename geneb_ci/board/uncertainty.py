@@ -11,13 +11,20 @@ import array
 import functools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from geneb_ci.board.columns import Entry
-from geneb_ci.board.decisions import Places, ScoreColumn, critical, intervals_of, ranks, rounded_up
+from geneb_ci.board.decisions import (
+    Places,
+    RankRanges,
+    ScoreColumn,
+    critical,
+    intervals_of,
+    ranks,
+    rounded_up,
+)
 from geneb_ci.board.parts import PartCheck, RowPart
 from geneb_ci.board.rows import category_means, mean, ranked_regimes
 from geneb_ci.board.variance import Floats, cells_of
@@ -108,24 +115,54 @@ def intervals(
 
     Raises BadConfiguration when the benchmark does not know the size of a task's test split.
     """
+    boards = all_scores(entries, benchmark, regimes)
+    return Intervals(
+        {
+            regime: regime_intervals(board, regime, benchmark, all_ranks(board))
+            for regime, board in boards.items()
+        }
+    )
+
+
+def all_scores(
+    entries: Iterable[Entry], benchmark: Benchmark, regimes: Iterable[str] | None = None
+) -> dict[str, RegimeScores]:
+    """Return what decisions are made from, in some or all regimes. Raises BadConfiguration."""
     listed = list(entries)
     kept = {id(entry.submission): entry.numbers for entry in listed}
     rows = [entry.submission for entry in listed]
     noted = next((entry.shared for entry in listed if entry.shared is not None), None)
-    found = {}
-    for regime in benchmark.regimes if regimes is None else regimes:
-        board = regime_scores(rows, regime, benchmark, noted, functools.partial(_kept_scores, kept))
-        places = {model: place for place, model in enumerate(board.models)}
-        stood = {name: standings(board, name) for name in board.scores}
-        found[regime] = RegimeIntervals(
-            board=board,
-            macro=stood["macro"],
-            micro=stood["micro"],
-            categories={name: stood[name] for name in benchmark.category_order},
-            tasks={task: _limits(places, scores) for task, scores in board.tasks.items()},
-            is_drawn=regime in benchmark.protocol.few_shot_k,
-        )
-    return Intervals(found)
+    packed = functools.partial(_kept_scores, kept)
+    return {
+        regime: regime_scores(rows, regime, benchmark, noted, packed)
+        for regime in (benchmark.regimes if regimes is None else regimes)
+    }
+
+
+def all_ranks(board: RegimeScores) -> dict[str, RankRanges]:
+    """Return the ranks of a regime by every score: of all that `intervals` gives, most work."""
+    return {name: ranks(scores, board.critical) for name, scores in board.scores.items()}
+
+
+def regime_intervals(
+    board: RegimeScores, regime: str, benchmark: Benchmark, stood: Mapping[str, RankRanges]
+) -> RegimeIntervals:
+    """Return the scores of a regime with their intervals and ranks."""
+    places = {model: place for place, model in enumerate(board.models)}
+    told = {name: standings(board, name, one) for name, one in stood.items()}
+    return RegimeIntervals(
+        board=board,
+        macro=told["macro"],
+        micro=told["micro"],
+        categories={name: told[name] for name in benchmark.category_order},
+        tasks={task: _limits(places, scores) for task, scores in board.tasks.items()},
+        is_drawn=is_drawn(regime, benchmark),
+    )
+
+
+def is_drawn(regime: str, benchmark: Benchmark) -> bool:
+    """Return whether the training examples of a regime are drawn."""
+    return regime in benchmark.protocol.few_shot_k
 
 
 def regime_scores(
@@ -301,10 +338,10 @@ def _summed(parts: Floats, benchmark: Benchmark, power: int = 2) -> list[float]:
     return [macro, math.fsum(told) / len(told) ** power, *by_category]
 
 
-def standings(board: RegimeScores, name: str) -> Standings:
-    """Rank the models of a regime by one score, best first."""
+def standings(board: RegimeScores, name: str, stood: RankRanges | None = None) -> Standings:
+    """Rank the models of a regime by one score, best first; `stood` are the ranks, if known."""
     scores, order = board.scores[name], board.best_first(name)
-    stood, (low, high) = ranks(scores, board.critical), intervals_of(scores)
+    (low, high), stood = intervals_of(scores), stood or ranks(scores, board.critical)
     freedom = scores.freedom[order]
     finite = freedom.astype(object)
     finite[np.isinf(freedom)] = None
@@ -325,72 +362,3 @@ def standings(board: RegimeScores, name: str) -> Standings:
 def _limits(places: Mapping[str, int], scores: ScoreColumn) -> PackedNumbers:
     pairs = np.stack(intervals_of(scores), axis=1)
     return PackedNumbers(places, array.array("d", pairs.tobytes()), width=2)
-
-
-def taus(columns: Sequence[Floats]) -> Floats:
-    """Return Kendall's tau-b of each of K columns of M scores with each other: (K, K).
-
-    NaN where it is not defined: fewer than two models, or all of a column equal. The counts of
-    pairs are whole numbers, so the result does not depend on their order or on the machine.
-    """
-    models = len(columns[0])
-    ranks = np.array([np.unique(column, return_inverse=True)[1].reshape(-1) for column in columns])
-    tied = np.array([_tied_pairs(np.sort(one)) for one in ranks])
-    agree = np.diag(models * (models - 1) // 2 - tied).astype(float)
-    for k, base in enumerate(ranks[:-1]):
-        # After Knight (1966): of the pairs that differ in both columns, those that one orders
-        # against the other are its inversions where the rows stand in the order of the other.
-        others = slice(k + 1, None)
-        ordered = np.sort(base * np.intp(models) + ranks[others], axis=1)
-        both = np.array([_tied_pairs(one) for one in ordered])
-        differing = models * (models - 1) // 2 - tied[k] - tied[others] + both
-        agree[k, others] = agree[others, k] = differing - 2 * _inversions(ordered % max(models, 1))
-    untied = np.sqrt(np.diag(agree))
-    defined_ = (untied[:, None] > 0) & (untied[None, :] > 0)
-    one, other = (np.where(defined_, side, 1.0) for side in (untied[:, None], untied[None, :]))
-    return np.where(defined_, np.clip(agree / one / other, -1.0, 1.0), np.nan)
-
-
-def _tied_pairs(ordered: Places) -> int:
-    """Return how many pairs of sorted values are equal."""
-    last = np.flatnonzero(np.diff(ordered, append=-1))
-    counts = np.diff(last, prepend=-1)
-    return int((counts * (counts - 1) // 2).sum())
-
-
-COMPARED = 64
-"""Neighbours of which each pair is compared; at most 256, since they are counted in a byte."""
-
-
-def _inversions(columns: Places) -> Places:
-    """Return how many pairs of each of K columns (K, M) fall, of values from 0 to M.
-
-    Pairs of which neither places nor values are near are counted by blocks of both.
-    """
-    count, length = columns.shape
-    small = np.min_scalar_type(length)  # two bytes are sorted in a tenth of the time of eight
-    by_value = np.argsort(columns.astype(small), axis=1, kind="stable")
-    # Equal values ascend, so that none of their pairs falls.
-    value, places = np.empty((count, length), dtype=small), np.arange(length)
-    np.put_along_axis(value, by_value, places.astype(small)[None, :], axis=1)
-    found = _near_inversions(value) + _near_inversions((by_value // COMPARED).astype(small))
-    blocks = -(-length // COMPARED)
-    at = places // COMPARED * blocks
-    for k, own in enumerate(value // COMPARED):
-        inside = np.bincount(at + own, minlength=blocks * blocks).reshape(blocks, blocks)
-        # Of the blocks of places before, how many have a value of a block after.
-        above = np.cumsum(np.cumsum(inside[:-1], axis=0)[:, :0:-1], axis=1)[:, ::-1]
-        found[k] += (inside[1:, :-1] * above).sum()
-    return found
-
-
-def _near_inversions(columns: npt.NDArray[np.unsignedinteger[Any]]) -> Places:
-    """Return how many pairs of each column fall of those in the same block of `COMPARED` places."""
-    count, length = columns.shape
-    padded = np.full((count, -(-length // COMPARED) * COMPARED), length, dtype=columns.dtype)
-    padded[:, :length] = columns
-    near = np.ascontiguousarray(np.moveaxis(padded.reshape(count, -1, COMPARED), 2, 0))
-    falling = np.zeros(near.shape, dtype=np.uint8)
-    for apart in range(1, COMPARED):
-        falling[:-apart] += near[:-apart] > near[apart:]
-    return falling.sum(axis=(0, 2), dtype=np.intp)

@@ -25,11 +25,11 @@ from geneb_ci.board.decisions import (
     expected_maximum,
     intervals_of,
     losses,
-    normal_below,
     ranks,
     rounded_up,
     stretched,
 )
+from geneb_ci.board.normal import normal_below
 from geneb_ci.board.uncertainty import RegimeScores
 from tests.board.board import found_intervals
 

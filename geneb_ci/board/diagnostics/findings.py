@@ -254,12 +254,13 @@ def _centred_ranks(values: Sequence[float]) -> list[int]:
 
 def _by_category(rows: Rows, regime: str) -> Iterator[tuple[str, Sequence[float]]]:
     """Yield each category with its scores in rows that are ranked in a regime."""
-    names = list(rows[0].categories[regime]) if rows else []
-    columns = ([row.categories[regime][name] for row in rows] for name in names)
-    if len(names) > 1:
-        chosen = operator.itemgetter(*names)
-        columns = zip(*(chosen(row.categories[regime]) for row in rows), strict=True)
-    yield from zip(names, columns, strict=True)
+    ranked = [row.categories[regime] for row in rows]
+    names = list(ranked[0]) if ranked else []
+    if len(names) == 1:
+        yield names[0], [scores[names[0]] for scores in ranked]
+    elif names:
+        columns = zip(*map(operator.itemgetter(*names), ranked), strict=True)
+        yield from zip(names, columns, strict=True)
 
 
 def _by_task(rows: Rows, regime: str) -> Iterator[tuple[str, Sequence[float]]]:

@@ -1,20 +1,22 @@
 """diagnostics.json as a value: what sets models and regimes apart, put together."""
 
+import functools
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from geneb_ci.board.advice import MARGIN
+from geneb_ci.board.agreement import taus
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.decisions import CONFIDENCE, Floats, compared
 from geneb_ci.board.diagnostics import shape
 from geneb_ci.board.diagnostics.findings import SCOPES, figures_of, scoped_rows
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS, leaderboards, mean
-from geneb_ci.board.uncertainty import Intervals, RegimeIntervals, RegimeScores, taus
+from geneb_ci.board.uncertainty import Intervals, RegimeIntervals, RegimeScores
 from geneb_ci.board.variance import OVERLAP
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.types import Authorship
@@ -26,7 +28,7 @@ DECIMALS = 4
 
 
 class RankedModels(NamedTuple):
-    """The ranked models of a regime, and their scores by "macro", "micro" and category."""
+    """The ranked models of a regime, and their scores by "macro" and category."""
 
     places: Mapping[str, int]
     """Model id to its place in each column."""
@@ -43,6 +45,8 @@ class Frames:
     scores: dict[str, RankedModels]
     """By regime."""
     intervals: Intervals
+    made: Mapping[str, Any]
+    """What `steps` made."""
     attributes: Mapping[str, Mapping[str, Any]]
     """Model id to the facts of its entry in the model registry."""
 
@@ -51,18 +55,75 @@ def frames_of(
     entries: Iterable[Entry],
     benchmark: Benchmark,
     intervals: Intervals,
+    made: Mapping[str, Any],
 ) -> Frames:
-    """Put a board into tables; intervals are those of the same entries."""
+    """Put a board into tables; intervals, and what `steps` made, are of the same entries."""
     ordered = sorted(entries, key=lambda e: (e.submission.model_id.lower(), e.submission.model_id))
     scores = {regime: _scores(found.board) for regime, found in intervals.regimes.items()}
     models = [_model(entry, scores) for entry in ordered]
     attributes = {entry.submission.model_id: entry.attributes for entry in ordered}
-    return Frames(benchmark, models, scores, intervals, attributes)
+    return Frames(benchmark, models, scores, intervals, made, attributes)
+
+
+Steps = dict[str, Callable[[], Any]]
+"""By name, what takes long and can be made alone, in any process."""
+
+
+def steps(
+    boards: Mapping[str, RegimeScores],
+    values: Mapping[str, Mapping[str, Any]],
+    benchmark: Benchmark,
+) -> Steps:
+    """Return the steps of diagnostics; `values` are what figures are computed from."""
+    scores = {regime: _scores(board) for regime, board in boards.items()}
+    later = functools.partial
+    return (
+        {_FINDINGS: later(_findings, values, benchmark)}
+        | {
+            _between(*pair): later(_pair_taus, *map(scores.__getitem__, pair))
+            for pair in itertools.combinations(scores, 2)
+        }
+        | {_within(regime): later(_taus, table) for regime, table in scores.items()}
+    )
+
+
+_FINDINGS = "findings"
+
+
+def _within(regime: str) -> str:
+    return f"agreement within {regime}"
+
+
+def _between(before: str, after: str) -> str:
+    return f"agreement of {before} and {after}"
+
+
+def _findings(values: Mapping[str, Mapping[str, Any]], benchmark: Benchmark) -> list[shape.Figure]:
+    return [
+        figure
+        for scope, chosen in scoped_rows(values, SCOPES).items()
+        for figure in figures_of(chosen, benchmark.regimes, scope)
+    ]
+
+
+def _taus(table: RankedModels) -> Floats:
+    return taus(list(table.columns.values()))
+
+
+def _pair_taus(left: RankedModels, right: RankedModels) -> tuple[int, dict[str, float | None]]:
+    """Return how many models are ranked in both regimes, and tau of each score."""
+    both = [(place, right.places[m]) for m, place in left.places.items() if m in right.places]
+    ours, theirs = np.array(both, dtype=int).reshape(-1, 2).T
+    return len(both), {
+        name: defined(taus([column[ours], right.columns[name][theirs]])[0, 1])
+        for name, column in left.columns.items()
+    }
 
 
 def _scores(board: RegimeScores) -> RankedModels:
     places = {model: place for place, model in enumerate(board.models)}
-    return RankedModels(places, {name: one.values for name, one in board.scores.items()})
+    columns = {name: one.values for name, one in board.scores.items() if name != "micro"}
+    return RankedModels(places, columns)
 
 
 def _model(entry: Entry, scores: Mapping[str, RankedModels]) -> shape.ModelFacts:
@@ -224,8 +285,7 @@ def stability(frames: Frames) -> shape.Stability:
     agreement: dict[str, dict[str, dict[str, float | None]]] = {}
     with_macro: dict[str, dict[str, float | None]] = {}
     for regime, table in frames.scores.items():
-        names = [*categories, "macro"]
-        found = taus([table.columns[name] for name in names])
+        names, found = list(table.columns), frames.made[_within(regime)]
         by_name = {
             a: {b: defined(found[i, j]) for j, b in enumerate(names)} for i, a in enumerate(names)
         }
@@ -250,20 +310,14 @@ def _winner(stood: Standings) -> shape.Winner:
 
 
 def _pair(frames: Frames, before: str, after: str) -> shape.RegimePair:
-    left, right = frames.scores[before], frames.scores[after]
-    both = [(place, right.places[m]) for m, place in left.places.items() if m in right.places]
-    ours, theirs = np.array(both, dtype=int).reshape(-1, 2).T
-    tau = {
-        name: defined(taus([left.columns[name][ours], right.columns[name][theirs]])[0, 1])
-        for name in ("macro", *frames.benchmark.category_order)
-    }
+    models, tau = frames.made[_between(before, after)]
     categories = frames.benchmark.category_order
     changes = _changes(frames, before, after)
     return shape.RegimePair(
         regimes=(before, after),
-        models=len(both),
-        macro_tau=tau.pop("macro"),
-        category_tau=tau,
+        models=models,
+        macro_tau=tau["macro"],
+        category_tau={name: tau[name] for name in categories},
         winners_changed=len(changes),
         winners_significantly_changed=sum(change.significant for change in changes),
         categories=len(categories),
@@ -296,12 +350,18 @@ def diagnostics(
     entries: Iterable[Entry],
     benchmark: Benchmark,
     intervals: Intervals,
-    boards: tuple[dict[str, Any], dict[str, Any]] | None = None,
+    made: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return diagnostics.json as a value; intervals and leaderboards are of the same entries."""
+    """Return diagnostics.json as a value; intervals are of the same entries.
+
+    `made` is what the `steps` of these entries gave, where the caller has made them.
+    """
     rows = list(entries)
-    values = figure_values(rows, benchmark, boards)
-    frames = frames_of(rows, benchmark, intervals)
+    if made is None:
+        boards = {regime: one.board for regime, one in intervals.regimes.items()}
+        wanted = steps(boards, figure_values(rows, benchmark), benchmark)
+        made = {name: make() for name, make in wanted.items()}
+    frames = frames_of(rows, benchmark, intervals, made)
     whole = shape.Diagnostics(
         schema_version="2.0",
         benchmark=shape.ScoredBenchmark(name=benchmark.name, sha256=benchmark.sha256),
@@ -321,11 +381,7 @@ def diagnostics(
         stability=stability(frames),
         size=size(frames),
         pairs=pairs(frames),
-        findings=[
-            figure
-            for scope, chosen in scoped_rows(values, SCOPES).items()
-            for figure in figures_of(chosen, benchmark.regimes, scope)
-        ],
+        findings=made[_FINDINGS],
     ).model_dump(mode="json")
     return whole | {"ranks": {name: _ranks(found) for name, found in intervals.regimes.items()}}
 
