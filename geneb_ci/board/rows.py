@@ -305,18 +305,24 @@ def leaderboards(
     by_category: dict[str, list[dict[str, Any]]] = {regime: [] for regime in benchmark.regimes}
     by_task: dict[str, list[dict[str, Any]]] = {regime: [] for regime in benchmark.regimes}
     places = {task: place for place, task in enumerate(benchmark.task_ids)}
+    categories, every = tuple(benchmark.categories), len(places)
+    keys = [
+        [f"{part}_{metric}" for part in ("micro", "macro", "cat", "task")]
+        for metric in benchmark.metrics
+    ]
     for entry in ordered:
         numbers = entry.numbers or numbers_of(entry.submission, benchmark)
-        category_facts, task_facts = facts_of(entry, PUBLISHED), facts_of(entry, BY_TASK)
+        facts = facts_of(entry, PUBLISHED)
+        task_facts = {one.key: facts[one.key] for one in BY_TASK if one.key in facts}
         for regime, scores in numbers.scores.items():
-            category_row, task_row = dict(category_facts), dict(task_facts)
+            category_row, task_row = dict(facts), dict(task_facts)
             means = iter(numbers.means[regime])
-            for number, metric in enumerate(benchmark.metrics):
-                summary = {f"micro_{metric}": next(means), f"macro_{metric}": next(means)}
-                categories = dict(zip(benchmark.categories, means, strict=False))
-                own = scores[number * len(places) : (number + 1) * len(places)]
-                category_row |= summary | {f"cat_{metric}": categories}
-                task_row |= summary | {f"task_{metric}": PackedNumbers(places, own)}
+            for number, (micro, macro, category, task) in enumerate(keys):
+                category_row[micro] = task_row[micro] = next(means)
+                category_row[macro] = task_row[macro] = next(means)
+                category_row[category] = dict(zip(categories, means, strict=False))
+                own = scores[number * every : (number + 1) * every]
+                task_row[task] = PackedNumbers(places, own)
             by_category[regime].append(category_row)
             by_task[regime].append(task_row)
     tasks = [{"id": t.id, "label": t.label, "cat": t.category} for t in benchmark.tasks]

@@ -71,16 +71,16 @@ class RegimeScores(NamedTuple):
 
     def best_first(self, name: str) -> Places:
         """Return the places of the models by one score; the smaller of equals first, then by id."""
-        by_id, params = _by_id(self.models, self.params)
-        order = np.lexsort((params, -self.scores[name].values[by_id]))
-        return np.asarray(by_id[order])
+        smallest = _smallest_first(self.models, self.params)
+        order = np.argsort(-self.scores[name].values[smallest], kind="stable")
+        return np.asarray(smallest[order])
 
 
 @functools.lru_cache(maxsize=4)
-def _by_id(models: tuple[str, ...], params: tuple[int, ...]) -> tuple[Places, Floats]:
-    """Return the places of models by id, and their parameters in that order."""
-    places = np.array(sorted(range(len(models)), key=models.__getitem__), dtype=np.intp)
-    return places, np.array(params, dtype=float)[places]
+def _smallest_first(models: tuple[str, ...], params: tuple[int, ...]) -> Places:
+    """Return the places of models by their parameters, of equals by id."""
+    by_id = np.array(sorted(range(len(models)), key=models.__getitem__), dtype=np.intp)
+    return np.asarray(by_id[np.argsort(np.array(params, dtype=float)[by_id], kind="stable")])
 
 
 class RegimeIntervals(NamedTuple):
@@ -346,7 +346,7 @@ def standings(board: RegimeScores, name: str, stood: RankRanges | None = None) -
     finite = freedom.astype(object)
     finite[np.isinf(freedom)] = None
     return Standings(
-        models=[board.models[k] for k in order.tolist()],
+        models=list(map(board.models.__getitem__, order.tolist())),
         score=scores.values[order].tolist(),
         error=np.sqrt(scores.variance)[order].tolist(),
         freedom=finite.tolist(),

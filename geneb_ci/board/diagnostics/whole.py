@@ -343,7 +343,7 @@ def _changes(frames: Frames, before: str, after: str) -> list[shape.WinnerChange
 
 def _could_be_best(stood: Standings, model: str) -> bool:
     """Whether a model could be best, or is not ranked at all: then nothing is known."""
-    return model not in stood.places or stood.could_be_best[stood.places[model]]
+    return model not in stood.models or stood.could_be_best[stood.models.index(model)]
 
 
 def diagnostics(
