@@ -21,6 +21,7 @@ from geneb_ci.board.rows import (
     RECOMMENDATIONS,
     TASKS,
     extra_at_hand,
+    figure_values,
     leaderboards,
     ranked_regimes,
     text_of,
@@ -124,9 +125,10 @@ def analysed(
         from geneb_ci.board.diagnostics import whole
     rows = list(entries)
     scores = uncertainty.all_scores(rows, benchmark)
-    values = whole.figure_values(rows, benchmark, boards)
+    values = figure_values(rows, benchmark, boards)
     ranks: dict[str, Callable[[], Any]] = {
-        regime: functools.partial(uncertainty.all_ranks, board) for regime, board in scores.items()
+        f"ranks {regime}": functools.partial(uncertainty.all_ranks, board)
+        for regime, board in scores.items()
     }
     # Processes that are forked here have what steps need; results are small beside it.
     steps = (
@@ -134,11 +136,8 @@ def analysed(
     )
     names = list(steps)
     made = dict(zip(names, in_processes(lambda name: steps[name](), names, jobs, 1), strict=True))
-    found = uncertainty.Intervals(
-        {
-            regime: uncertainty.regime_intervals(board, regime, benchmark, made[regime])
-            for regime, board in scores.items()
-        }
+    found = uncertainty.ranked_intervals(
+        scores, benchmark, {regime: made[f"ranks {regime}"] for regime in scores}
     )
     return {
         DIAGNOSTICS: whole.diagnostics(rows, benchmark, found, made),

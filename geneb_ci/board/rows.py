@@ -23,7 +23,7 @@ from geneb_ci.check.rule import Context
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.errors import GenebError, UsageProblem
 from geneb_ci.common.files import is_simple, json_text, object_text
-from geneb_ci.common.types import Signed, StrictModel, first_error
+from geneb_ci.common.types import Authorship, Signed, StrictModel, first_error
 from geneb_ci.statistics.binary import Recovered, recovered_cell
 from geneb_ci.statistics.metrics import PackedNumbers, RowNumbers, Standings
 from geneb_ci.submission.models import Submission, SubmissionV11
@@ -327,6 +327,31 @@ def leaderboards(
             by_task[regime].append(task_row)
     tasks = [{"id": t.id, "label": t.label, "cat": t.category} for t in benchmark.tasks]
     return {"data": by_category}, {"tasks": tasks, "data": by_task}
+
+
+def figure_values(
+    entries: Iterable[Entry],
+    benchmark: Benchmark,
+    boards: tuple[dict[str, Any], dict[str, Any]] | None = None,
+) -> dict[str, dict[str, Any]]:
+    """Return what figures are computed from: files of the board as values, by name.
+
+    `boards` is what `leaderboards` gave for these entries, where the caller has it.
+    """
+    rows = list(entries)
+    categories, tasks = leaderboards(rows, benchmark) if boards is None else boards
+    counts = [
+        {"model": entry.submission.model_id, "params_in_paper": params_in_paper(entry)}
+        for entry in rows
+    ]
+    return {LEADERBOARD: categories, TASKS: tasks, DIAGNOSTICS: {"models": counts}}
+
+
+def params_in_paper(entry: Entry) -> int | None:
+    """Return the parameter count of the paper; None for a row that is not the authors' own."""
+    known = entry.attributes if entry.authorship is Authorship.OFFICIAL else {}
+    count: int | None = known.get("params_in_paper", known.get("params"))
+    return count
 
 
 def ranked_regimes(submission: Submission, benchmark: Benchmark) -> list[str]:

@@ -116,11 +116,8 @@ def intervals(
     Raises BadConfiguration when the benchmark does not know the size of a task's test split.
     """
     boards = all_scores(entries, benchmark, regimes)
-    return Intervals(
-        {
-            regime: regime_intervals(board, regime, benchmark, all_ranks(board))
-            for regime, board in boards.items()
-        }
+    return ranked_intervals(
+        boards, benchmark, {regime: all_ranks(board) for regime, board in boards.items()}
     )
 
 
@@ -144,10 +141,23 @@ def all_ranks(board: RegimeScores) -> dict[str, RankRanges]:
     return {name: ranks(scores, board.critical) for name, scores in board.scores.items()}
 
 
-def regime_intervals(
+def ranked_intervals(
+    boards: Mapping[str, RegimeScores],
+    benchmark: Benchmark,
+    made: Mapping[str, Mapping[str, RankRanges]],
+) -> Intervals:
+    """Return what `intervals` gives; `made` are the ranks of each regime by score."""
+    return Intervals(
+        {
+            regime: _regime_intervals(board, regime, benchmark, made[regime])
+            for regime, board in boards.items()
+        }
+    )
+
+
+def _regime_intervals(
     board: RegimeScores, regime: str, benchmark: Benchmark, stood: Mapping[str, RankRanges]
 ) -> RegimeIntervals:
-    """Return the scores of a regime with their intervals and ranks."""
     places = {model: place for place, model in enumerate(board.models)}
     told = {name: standings(board, name, one) for name, one in stood.items()}
     return RegimeIntervals(

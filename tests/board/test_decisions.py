@@ -29,8 +29,8 @@ from geneb_ci.board.decisions import (
     rounded_up,
     stretched,
 )
-from geneb_ci.board.normal import normal_below
 from geneb_ci.board.uncertainty import RegimeScores
+from geneb_ci.statistics.paired import normal_below
 from tests.board.board import found_intervals
 
 REFERENCE = json.loads((Path(__file__).parent / "reference" / "decisions.json").read_bytes())

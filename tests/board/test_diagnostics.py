@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from scipy.stats import kendalltau, spearmanr
 
-from geneb_ci.board.agreement import taus
 from geneb_ci.board.diagnostics.findings import rho
 from geneb_ci.board.diagnostics.whole import (
     ATTRIBUTES,
@@ -24,6 +23,7 @@ from geneb_ci.board.diagnostics.whole import (
 from geneb_ci.board.rows import encode
 from geneb_ci.board.uncertainty import intervals
 from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
+from geneb_ci.statistics.paired import taus
 from geneb_ci.submission.models import SubmissionV10
 from tests.board.board import entries, entry, found_diagnostics, found_intervals
 from tests.board.test_board import drop

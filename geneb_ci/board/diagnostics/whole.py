@@ -10,17 +10,16 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from geneb_ci.board.advice import MARGIN
-from geneb_ci.board.agreement import taus
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.decisions import CONFIDENCE, Floats, compared
 from geneb_ci.board.diagnostics import shape
 from geneb_ci.board.diagnostics.findings import SCOPES, figures_of, scoped_rows
-from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS, leaderboards, mean
+from geneb_ci.board.rows import figure_values, mean, params_in_paper
 from geneb_ci.board.uncertainty import Intervals, RegimeIntervals, RegimeScores
 from geneb_ci.board.variance import OVERLAP
 from geneb_ci.common.benchmark import Benchmark
-from geneb_ci.common.types import Authorship
 from geneb_ci.statistics.metrics import Standings
+from geneb_ci.statistics.paired import taus
 
 METRIC: Final = "MCC"
 DECIMALS = 4
@@ -77,25 +76,12 @@ def steps(
     """Return the steps of diagnostics; `values` are what figures are computed from."""
     scores = {regime: _scores(board) for regime, board in boards.items()}
     later = functools.partial
-    return (
-        {_FINDINGS: later(_findings, values, benchmark)}
-        | {
-            _between(*pair): later(_pair_taus, *map(scores.__getitem__, pair))
-            for pair in itertools.combinations(scores, 2)
-        }
-        | {_within(regime): later(_taus, table) for regime, table in scores.items()}
-    )
-
-
-_FINDINGS = "findings"
-
-
-def _within(regime: str) -> str:
-    return f"agreement within {regime}"
-
-
-def _between(before: str, after: str) -> str:
-    return f"agreement of {before} and {after}"
+    found: Steps = {"findings": later(_findings, values, benchmark)}
+    for pair in itertools.combinations(scores, 2):
+        found[f"taus {pair}"] = later(_pair_taus, *map(scores.__getitem__, pair))
+    for regime, table in scores.items():
+        found[f"taus {regime}"] = later(taus, list(table.columns.values()))
+    return found
 
 
 def _findings(values: Mapping[str, Mapping[str, Any]], benchmark: Benchmark) -> list[shape.Figure]:
@@ -104,10 +90,6 @@ def _findings(values: Mapping[str, Mapping[str, Any]], benchmark: Benchmark) -> 
         for scope, chosen in scoped_rows(values, SCOPES).items()
         for figure in figures_of(chosen, benchmark.regimes, scope)
     ]
-
-
-def _taus(table: RankedModels) -> Floats:
-    return taus(list(table.columns.values()))
 
 
 def _pair_taus(left: RankedModels, right: RankedModels) -> tuple[int, dict[str, float | None]]:
@@ -138,13 +120,6 @@ def _model(entry: Entry, scores: Mapping[str, RankedModels]) -> shape.ModelFacts
         params_in_paper=None if paper is None else int(paper),
         regimes=[regime for regime, table in scores.items() if model in table.places],
     )
-
-
-def params_in_paper(entry: Entry) -> int | None:
-    """Return the parameter count of the paper; None for a row that is not the authors' own."""
-    known = entry.attributes if entry.authorship is Authorship.OFFICIAL else {}
-    count: int | None = known.get("params_in_paper", known.get("params"))
-    return count
 
 
 def rounded(value: float, decimals: int = DECIMALS) -> float:
@@ -285,7 +260,7 @@ def stability(frames: Frames) -> shape.Stability:
     agreement: dict[str, dict[str, dict[str, float | None]]] = {}
     with_macro: dict[str, dict[str, float | None]] = {}
     for regime, table in frames.scores.items():
-        names, found = list(table.columns), frames.made[_within(regime)]
+        names, found = list(table.columns), frames.made[f"taus {regime}"]
         by_name = {
             a: {b: defined(found[i, j]) for j, b in enumerate(names)} for i, a in enumerate(names)
         }
@@ -310,7 +285,7 @@ def _winner(stood: Standings) -> shape.Winner:
 
 
 def _pair(frames: Frames, before: str, after: str) -> shape.RegimePair:
-    models, tau = frames.made[_between(before, after)]
+    models, tau = frames.made[f"taus {before, after}"]
     categories = frames.benchmark.category_order
     changes = _changes(frames, before, after)
     return shape.RegimePair(
@@ -381,27 +356,9 @@ def diagnostics(
         stability=stability(frames),
         size=size(frames),
         pairs=pairs(frames),
-        findings=made[_FINDINGS],
+        findings=made["findings"],
     ).model_dump(mode="json")
     return whole | {"ranks": {name: _ranks(found) for name, found in intervals.regimes.items()}}
-
-
-def figure_values(
-    entries: Iterable[Entry],
-    benchmark: Benchmark,
-    boards: tuple[dict[str, Any], dict[str, Any]] | None = None,
-) -> dict[str, dict[str, Any]]:
-    """Return what figures are computed from: files of the board as values, by name.
-
-    `boards` is what `leaderboards` gave for these entries, where the caller has it.
-    """
-    rows = list(entries)
-    categories, tasks = leaderboards(rows, benchmark) if boards is None else boards
-    counts = [
-        {"model": entry.submission.model_id, "params_in_paper": params_in_paper(entry)}
-        for entry in rows
-    ]
-    return {LEADERBOARD: categories, TASKS: tasks, DIAGNOSTICS: {"models": counts}}
 
 
 def _ranks(found: RegimeIntervals) -> dict[str, Any]:
