@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from geneb_ci.audit.sampling import audit_policy
-from geneb_ci.audit.trust_evidence import gather
 from geneb_ci.board.advice import Advice, ModelRequest
 from geneb_ci.board.columns import Entry, entry_of
-from geneb_ci.board.marks import marks_of, read_defects
+from geneb_ci.board.marks import decider, marks_of, read_defects
 from geneb_ci.board.page_data import ROW_MATRICES, page_scripts
 from geneb_ci.board.parts import BoardRow, KeptRows, Parts, read_row, unknown_sizes
 from geneb_ci.board.rows import (
@@ -54,15 +53,14 @@ def entry_maker(layout: Layout) -> EntryMaker:
 
     Raises BadConfiguration, and BrokenRecordError where an audit record is broken.
     """
-    evidence = gather(layout)
-    evidence.require_sound()
+    decided = decider(layout)
     registry, defects = ModelRegistry(layout), read_defects(layout)
     seen, days = seen_receipts(layout), audit_policy(layout).receipt_days
     shared = shared_errors(layout)
 
     def made(row: BoardRow, findings: Iterable[Finding]) -> Entry:
         submission = row.submission
-        decision = evidence.decide(row.sha256, row.origin)
+        decision = decided(row.sha256, row.origin)
         official = decision.is_official
         marks = marks_of(submission.model_id, findings, defects, is_official=official)
         receipt = published_state(submission, seen, days)
