@@ -30,7 +30,7 @@ from geneb_ci.board.decisions import (
     stretched,
 )
 from geneb_ci.board.uncertainty import RegimeScores
-from geneb_ci.statistics.paired import normal_below
+from geneb_ci.board.variance import normal_below
 from tests.board.board import found_intervals
 
 REFERENCE = json.loads((Path(__file__).parent / "reference" / "decisions.json").read_bytes())

@@ -22,8 +22,8 @@ from geneb_ci.board.diagnostics.whole import (
 )
 from geneb_ci.board.rows import encode
 from geneb_ci.board.uncertainty import intervals
+from geneb_ci.board.variance import taus
 from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
-from geneb_ci.statistics.paired import taus
 from geneb_ci.submission.models import SubmissionV10
 from tests.board.board import entries, entry, found_diagnostics, found_intervals
 from tests.board.test_board import drop

@@ -16,10 +16,9 @@ from geneb_ci.board.diagnostics import shape
 from geneb_ci.board.diagnostics.findings import SCOPES, figures_of, scoped_rows
 from geneb_ci.board.rows import figure_values, mean, params_in_paper
 from geneb_ci.board.uncertainty import Intervals, RegimeIntervals, RegimeScores
-from geneb_ci.board.variance import OVERLAP
+from geneb_ci.board.variance import OVERLAP, taus
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.statistics.metrics import Standings
-from geneb_ci.statistics.paired import taus
 
 METRIC: Final = "MCC"
 DECIMALS = 4
