@@ -14,6 +14,7 @@ from pydantic import Field, ValidationError, model_validator
 from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.commitment import PROTOCOL, Commitment
 from geneb_ci.audit.plan import Ticket
+from geneb_ci.audit.trust import Demands, Versions
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.config import Layout, naming
 from geneb_ci.common.errors import BadConfiguration, UsageProblem
@@ -351,3 +352,17 @@ def probability(text: str, option: str) -> Fraction:
             f"{option} {text!r} is not a probability", "pass a number above 0 and at most 1: 0.95"
         )
     return found
+
+
+def demands_of(policy: AuditPolicy, benchmark: Benchmark) -> Demands:
+    """Return what a policy requires of audits of a benchmark."""
+    return Demands(
+        minimum_drawn=policy.minimum_drawn,
+        minimum_level=policy.minimum_level,
+        minimum_rows=policy.minimum_rows,
+        stratified=policy.stratified,
+        tasks=frozenset(benchmark.task_ids),
+        versions=Versions(benchmark.harness_version, benchmark.sha256, benchmark.dataset.revision),
+        canonical=policy.canonical,
+        regimes=frozenset(policy.regimes) & frozenset(benchmark.regimes),
+    )

@@ -14,7 +14,7 @@ from geneb_ci.audit.record import ID_DIGITS, Record
 from geneb_ci.audit.repository import AuditRepository
 from geneb_ci.audit.row_draw import weakness_of
 from geneb_ci.audit.row_outcome import RowOutcome
-from geneb_ci.audit.sampling import AuditPolicy
+from geneb_ci.audit.sampling import demands_of
 from geneb_ci.audit.trust import (
     NO_SANDBOX,
     Audit,
@@ -29,7 +29,6 @@ from geneb_ci.audit.trust import (
 from geneb_ci.audit.verify import Verification
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker
-from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.config import Layout, official_files
 from geneb_ci.common.errors import Exit, GenebError
 from geneb_ci.common.finding import Severity, plural
@@ -195,20 +194,6 @@ def _entry(repository: AuditRepository, kind: EntryKind, sha256: str, signer: Si
     except RevokedKey:
         return None
     return index or 0
-
-
-def demands_of(policy: AuditPolicy, benchmark: Benchmark) -> Demands:
-    """Return what a policy requires of audits of a benchmark."""
-    return Demands(
-        minimum_drawn=policy.minimum_drawn,
-        minimum_level=policy.minimum_level,
-        minimum_rows=policy.minimum_rows,
-        stratified=policy.stratified,
-        tasks=frozenset(benchmark.task_ids),
-        versions=Versions(benchmark.harness_version, benchmark.sha256, benchmark.dataset.revision),
-        canonical=policy.canonical,
-        regimes=frozenset(policy.regimes) & frozenset(benchmark.regimes),
-    )
 
 
 def audit_of(found: Verification, inputs: TrustInputs) -> Audit | None:

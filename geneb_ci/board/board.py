@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from geneb_ci.audit.sampling import audit_policy
-from geneb_ci.audit.trust_evidence import gather
 from geneb_ci.board.advice import Advice, ModelRequest
 from geneb_ci.board.columns import Entry, entry_of
-from geneb_ci.board.marks import marks_of, read_defects
+from geneb_ci.board.marks import decider, marks_of, read_defects
 from geneb_ci.board.page_data import ROW_MATRICES, page_scripts
 from geneb_ci.board.parts import BoardRow, KeptRows, Parts, read_row, unknown_sizes
 from geneb_ci.board.rows import (
@@ -21,6 +20,7 @@ from geneb_ci.board.rows import (
     RECOMMENDATIONS,
     TASKS,
     extra_at_hand,
+    figure_values,
     leaderboards,
     ranked_regimes,
     text_of,
@@ -34,6 +34,7 @@ from geneb_ci.check.runner import Checker, FileResult, Report, files_of
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.config import Layout, LayoutKind, benchmark_of, find_layout
 from geneb_ci.common.errors import Exit, GenebError, NothingChecked, UsageProblem
+from geneb_ci.common.files import in_processes
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.receipt.seen import published_state, seen_receipts, shared_errors
@@ -52,15 +53,14 @@ def entry_maker(layout: Layout) -> EntryMaker:
 
     Raises BadConfiguration, and BrokenRecordError where an audit record is broken.
     """
-    evidence = gather(layout)
-    evidence.require_sound()
+    decided = decider(layout)
     registry, defects = ModelRegistry(layout), read_defects(layout)
     seen, days = seen_receipts(layout), audit_policy(layout).receipt_days
     shared = shared_errors(layout)
 
     def made(row: BoardRow, findings: Iterable[Finding]) -> Entry:
         submission = row.submission
-        decision = evidence.decide(row.sha256, row.origin)
+        decision = decided(row.sha256, row.origin)
         official = decision.is_official
         marks = marks_of(submission.model_id, findings, defects, is_official=official)
         receipt = published_state(submission, seen, days)
@@ -119,14 +119,27 @@ def analysed(
     Raises UsageProblem when the extra `build` is not installed.
     """
     with _analyses():
-        from geneb_ci.board.diagnostics.whole import diagnostics  # 0.3 s
-        from geneb_ci.board.recommend import recommendations
-        from geneb_ci.board.uncertainty import intervals
+        from geneb_ci.board import recommend, uncertainty  # 0.3 s
+        from geneb_ci.board.diagnostics import whole
     rows = list(entries)
-    found = intervals(rows, benchmark)
+    scores = uncertainty.all_scores(rows, benchmark)
+    values = figure_values(rows, benchmark, boards)
+    ranks: dict[str, Callable[[], Any]] = {
+        f"ranks {regime}": functools.partial(uncertainty.all_ranks, board)
+        for regime, board in scores.items()
+    }
+    # Processes that are forked here have what steps need; results are small beside it.
+    steps = (
+        whole.steps(scores, values, benchmark) | recommend.steps(rows, scores, benchmark) | ranks
+    )
+    names = list(steps)
+    made = dict(zip(names, in_processes(lambda name: steps[name](), names, jobs, 1), strict=True))
+    found = uncertainty.ranked_intervals(
+        scores, benchmark, {regime: made[f"ranks {regime}"] for regime in scores}
+    )
     return {
-        DIAGNOSTICS: diagnostics(rows, benchmark, found, boards),
-        RECOMMENDATIONS: recommendations(rows, benchmark, found, jobs),
+        DIAGNOSTICS: whole.diagnostics(rows, benchmark, found, made),
+        RECOMMENDATIONS: recommend.recommendations(rows, benchmark, found, made),
     }
 
 

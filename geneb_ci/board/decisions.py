@@ -16,6 +16,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from geneb_ci.board.variance import CERTAIN, REACH, normal_below, normal_near
+
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.intp]
@@ -32,8 +34,6 @@ GRID = 2001
 """Points of the integral of the greatest score: ten times as many change it by less than 1e-9."""
 NEARLY = 1e-6
 """Far more than the integral errs by: no loss that is accepted is left out."""
-REACH = 9.0
-"""Standard errors beyond which a normal has no weight: 1e-19."""
 DRAWS_MAX = 1e5
 """Degrees of freedom from which a t distribution is the normal one."""
 
@@ -80,14 +80,6 @@ def _range(width: float, models: int) -> float:
     density = np.exp(-at * at / 2) / math.sqrt(2 * math.pi)
     below = normal_below(at) - normal_below(at - width)
     return float(models * np.sum(density * below ** (models - 1)) * (at[1] - at[0]))
-
-
-def normal_below(values: Floats) -> Floats:
-    """Return the probability that a standard normal is below each value: erfc(-x / sqrt 2) / 2."""
-    return np.asarray(_erfc(-values / math.sqrt(2)), dtype=float) / 2
-
-
-_erfc = np.frompyfunc(math.erfc, 1, 1)
 
 
 def stretched(constant: float, freedom: Floats | np.float64) -> Floats:
@@ -207,18 +199,20 @@ def beaten(scores: ScoreColumn, c: float) -> tuple[Places, Places]:
         near = c * np.sqrt(scores.variance + variance.min()) - SLACK
         # Each model beats those of the group before `sure`, and none from `unsure` on.
         sure = np.searchsorted(own, scores.values - far, side="left")
-        unsure = np.maximum(np.searchsorted(own, scores.values - near, side="right"), sure)
         below += sure
         above[group] += count - np.cumsum(np.bincount(sure, minlength=len(group) + 1))[:-1]
-        open_ = unsure - sure
-        first = np.repeat(np.arange(count), open_)
+        unsure = np.flatnonzero(np.append(own, np.inf)[sure] <= scores.values - near)
+        sure = sure[unsure]
+        open_ = np.searchsorted(own, (scores.values - near)[unsure], side="right") - sure
+        first = np.repeat(unsure, open_)
         within = np.arange(len(first)) - np.repeat(np.cumsum(open_) - open_, open_)
         second = group[np.repeat(sure, open_) + within]
         won = _better(scores, first, second, c)
         below += np.bincount(first[won], minlength=count)
         above += np.bincount(second[won], minlength=count)
-    place = np.argsort(by_value)
-    return above[place], below[place]
+    found = np.empty((2, count), dtype=np.intp)
+    found[:, by_value] = above, below
+    return found[0], found[1]
 
 
 def could_be_best(scores: ScoreColumn, among: Places, c: float) -> Places:
@@ -231,11 +225,17 @@ def could_be_best(scores: ScoreColumn, among: Places, c: float) -> Places:
     reach = stretched(c, np.minimum(scores.freedom[among], scores.freedom[first]))
     near = scores.values[among] + reach * (errors + math.sqrt(scores.variance[first]))
     contenders = among[near >= scores.values[first]]
-    # Most are beaten by one of the highest, and none by a model that is too near the lowest left.
-    for ahead in (highest[:FEW], highest[:GROUP]):
+    # Most are beaten by a model that has a smaller variance than each that scores higher: of
+    # constant freedom, nobody is beaten by others alone, since all that is computed is monotone.
+    least_variance = np.minimum.accumulate(scores.variance[highest])
+    front = highest[np.diff(least_variance, prepend=np.inf) < 0]
+    for ahead in (front[:FEW], front[:GROUP]):
         contenders = contenders[~_better(scores, ahead[:, None], contenders, c).any(axis=0)]
+    # The others are beaten by no model that is too near the lowest left.
     ahead = among
-    if scores.shared is None:
+    if scores.shared is None and np.isinf(scores.freedom).all():
+        ahead = front
+    elif scores.shared is None:
         least = scores.values[contenders].min(initial=1.0) + c * errors
         ahead = among[scores.values[among] > least - SLACK]
     return np.asarray(contenders[~_better(scores, ahead[:, None], contenders, c).any(axis=0)])
@@ -332,7 +332,7 @@ def expected_maximum(scores: ScoreColumn, among: Places) -> float:
         return low
     own, spread = own[kept], spread[kept]
     ends = own + REACH * spread
-    # Beyond its end the factor of a model is 1.
+    # Beyond its end, and from CERTAIN standard errors on, the factor of a model is 1.
     order = np.argsort(-ends, kind="stable")
     own, spread, ends = own[order], spread[order], ends[order]
     at = np.linspace(low, float(ends[0]), GRID)
@@ -341,10 +341,11 @@ def expected_maximum(scores: ScoreColumn, among: Places) -> float:
     points = at[first:]
     product = np.ones(len(points))
     step = max(1, FACTORS_AT_ONCE // len(points))
-    for start in range(0, len(own), step):
+    starts = np.arange(0, len(own), step)
+    lasts = np.searchsorted(points, np.maximum.reduceat(own + CERTAIN * spread, starts))
+    for start, last in zip(starts[lasts > 0], lasts[lasts > 0], strict=True):
         part = slice(start, start + step)
-        last = int(np.searchsorted(points, ends[start]))
-        near = _normal_near((points[:last] - own[part, None]) / spread[part, None])
+        near = normal_near((points[:last] - own[part, None]) / spread[part, None])
         product[:last] *= np.prod(near, axis=0)
     outer = (product[0] if first == 0 else 0.0) + product[-1]
     area = (np.sum(product) - outer / 2) * (at[1] - at[0])
@@ -362,35 +363,9 @@ def _first_weight(at: Floats, own: Floats, spread: Floats) -> int:
     low, high = 0, len(at) - 1
     while low < high:
         middle = (low + high) // 2
-        product = float(np.prod(_normal_near((at[middle] - own) / spread)))
+        product = float(np.prod(normal_near((at[middle] - own) / spread)))
         low, high = (middle + 1, high) if product < WEIGHTLESS else (low, middle)
     return low
-
-
-STEPS_A_UNIT = 1024
-"""Of the table of the normal distribution: cubic interpolation between them errs by less than 1e-15
-(h^4 / 384 times the fourth derivative, which is below 1.4)."""
-
-
-@functools.cache
-def _normal_table() -> tuple[Floats, Floats]:
-    """Return Phi at the steps from -REACH to REACH, and its slope a step."""
-    at = np.arange(-REACH * STEPS_A_UNIT, REACH * STEPS_A_UNIT + 2) / STEPS_A_UNIT
-    slope = np.exp(-at * at / 2) / math.sqrt(2 * math.pi) / STEPS_A_UNIT
-    return normal_below(at), slope
-
-
-def _normal_near(values: Floats) -> Floats:
-    """Return `normal_below` to 1e-15, a tenth of the time: by Hermite's cubic between its steps."""
-    below, slope = _normal_table()
-    place = (np.clip(values, -REACH, REACH) + REACH) * STEPS_A_UNIT
-    step = place.astype(np.intp)
-    t = place - step
-    left, rise = below[step], below[step + 1] - below[step]
-    start, end = slope[step], slope[step + 1]
-    return np.asarray(
-        left + t * (start + t * (3 * rise - 2 * start - end + t * (start + end - 2 * rise)))
-    )
 
 
 def intervals_of(scores: ScoreColumn) -> tuple[Floats, Floats]:

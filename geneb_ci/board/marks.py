@@ -6,13 +6,16 @@ somebody else computed with another extractor does not have them.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, ValidationError
 
-from geneb_ci.common.config import Layout, policy_bytes
+from geneb_ci.audit.keys import log_keys
+from geneb_ci.audit.sampling import audit_policy, demands_of
+from geneb_ci.audit.trust import Decision, decide
+from geneb_ci.common.config import Layout, benchmark_of, official_files, policy_bytes
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.common.files import lies_there
 from geneb_ci.common.finding import Finding, Severity
@@ -132,3 +135,20 @@ def peak_memory(submission: Submission) -> int | None:
     """Return the most bytes that embedding took; None where the run did not measure that."""
     cost = submission.run.embedding_cost if isinstance(submission, SubmissionV12) else None
     return None if cost is None else cost.peak_memory_bytes
+
+
+def decider(layout: Layout) -> Callable[[str, str], Decision]:
+    """Return what decides the level of a row, from its digest and origin and all audit records.
+
+    Raises BadConfiguration, and BrokenRecordError where a record is broken.
+    """
+    folder = layout.audits or layout.root / "leaderboard" / "audits"
+    if log_keys(layout) is not None or folder.exists():
+        from geneb_ci.audit.trust_evidence import gather  # 50 ms: types of all records
+
+        evidence = gather(layout)
+        evidence.require_sound()
+        return evidence.decide
+    benchmark = benchmark_of(layout)
+    demands, official = demands_of(audit_policy(layout), benchmark), official_files(layout)
+    return lambda sha256, origin: decide(sha256, (), official, demands, (), origin)

@@ -43,10 +43,9 @@ from geneb_ci.board.decisions import (
     losses,
 )
 from geneb_ci.board.diagnostics.shape import DiagnosedScore, Ranks, Shared
-from geneb_ci.board.parts import made
 from geneb_ci.board.reasons import reasons_of
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD
-from geneb_ci.board.uncertainty import Intervals, RegimeScores, intervals
+from geneb_ci.board.uncertainty import Intervals, RegimeScores, intervals, is_drawn
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.files import json_text
 from geneb_ci.common.types import Evidence, has_evidence
@@ -58,10 +57,16 @@ EVIDENCES = (None, Evidence.AUDITED.value)
 
 def known_of(entries: Iterable[Entry], intervals: Intervals, regime: str) -> AdviceFacts:
     """Return what advice needs to know of a regime of a board."""
-    found, rows = intervals.regimes[regime], list(entries)
+    found = intervals.regimes[regime]
+    return _known_of(entries)(found.board, found.is_drawn)
+
+
+def _known_of(entries: Iterable[Entry]) -> Callable[[RegimeScores, bool], AdviceFacts]:
+    """Return what tells what advice needs to know of any regime of a board."""
+    rows = list(entries)
     evidence = {entry.submission.model_id: entry.evidence for entry in rows}
     marks = {entry.submission.model_id: _marks_of(entry) for entry in rows}
-    return AdviceFacts(found.board, evidence, found.is_drawn, marks)
+    return lambda board, drawn: AdviceFacts(board, evidence, drawn, marks)
 
 
 def _marks_of(entry: Entry) -> RowMarks:
@@ -69,33 +74,54 @@ def _marks_of(entry: Entry) -> RowMarks:
     return RowMarks(entry.marks.warnings, defects)
 
 
+def steps(
+    entries: Iterable[Entry], boards: Mapping[str, RegimeScores], benchmark: Benchmark
+) -> dict[str, Callable[[], bytes]]:
+    """Return by name what takes long and can be made alone, in any process: advice of a regime."""
+    known_by = _known_of(entries)
+    known = {name: known_by(board, is_drawn(name, benchmark)) for name, board in boards.items()}
+    return {
+        _step(regime): functools.partial(_regime_advice, known[regime], regime, benchmark)
+        for regime in boards
+    }
+
+
+def _step(regime: str) -> str:
+    return f"advice in {regime}"
+
+
 def recommendations(
-    entries: Iterable[Entry], benchmark: Benchmark, intervals: Intervals, jobs: int = 1
+    entries: Iterable[Entry],
+    benchmark: Benchmark,
+    intervals: Intervals,
+    made: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return recommendations.json as a value: advice for every common need; by `jobs` processes."""
-    rows = list(entries)
-    known = {regime: known_of(rows, intervals, regime) for regime in benchmark.regimes}
-    makers: list[Callable[[], bytes]] = [
-        functools.partial(_regime_advice, known[regime], regime, benchmark)
-        for regime in benchmark.regimes
-    ]
+    """Return recommendations.json as a value: advice for every common need.
+
+    `made` is what the `steps` of these entries gave, where the caller has made them.
+    """
+    if made is None:
+        boards = {regime: one.board for regime, one in intervals.regimes.items()}
+        made = {name: make() for name, make in steps(entries, boards, benchmark).items()}
     whole = Recommendations(
         schema_version="2.0",
         benchmark=AdvisedBenchmark(name=benchmark.name, sha256=benchmark.sha256),
         margin=MARGIN,
         advice=[],
     ).model_dump(mode="json")
-    advice = (json.loads(text) for text in made(makers, jobs, at_once=1))
+    advice = (json.loads(made[_step(regime)]) for regime in benchmark.regimes)
     return whole | {"advice": list(itertools.chain.from_iterable(advice))}
 
 
 def _regime_advice(known: AdviceFacts, regime: str, benchmark: Benchmark) -> bytes:
     """Return the advice of a regime as a JSON list, by category, then size and evidence."""
-    meets = {limits: _meeting(known, *limits) for limits in itertools.product(SIZES, EVIDENCES)}
+    confirmed = {one: _confirmed(known, one) for one in EVIDENCES}
+    small = {size: _small(known, size) for size in SIZES}
+    meets = {(m, e): small[m] & confirmed[e] for m, e in itertools.product(SIZES, EVIDENCES)}
     advice = []
     for category in (None, *benchmark.category_order):
         name = category or "macro"
-        ordered = np.array(known.board.best_first(name), dtype=int)
+        ordered = known.board.best_first(name)
         chosen: dict[bytes, _Chosen] = {}  # limits that the same models meet have one choice
         for (size, evidence), met in meets.items():
             need = ModelRequest(
@@ -110,8 +136,9 @@ def _regime_advice(known: AdviceFacts, regime: str, benchmark: Benchmark) -> byt
 
 def advise(need: ModelRequest, known: AdviceFacts, margin: float = MARGIN) -> Advice:
     """Choose among the models that meet size and evidence, for a category that the board has."""
-    met, name = _meeting(known, need.max_params, need.evidence), need.category or "macro"
-    ordered = np.array(known.board.best_first(name), dtype=int)
+    met = _small(known, need.max_params) & _confirmed(known, need.evidence)
+    name = need.category or "macro"
+    ordered = known.board.best_first(name)
     return _advised(need, known, _chosen(known, name, ordered[met[ordered]], margin))
 
 
@@ -185,17 +212,17 @@ def advise_rows(
     return advise(exact, known_of(rows, found, exact.regime), margin)
 
 
-def _meeting(known: AdviceFacts, max_params: int | None, evidence: str | None) -> Bools:
-    """Return which models of a regime meet size and evidence: (M,)."""
-    least, board = None if evidence is None else Evidence(evidence), known.board
+def _small(known: AdviceFacts, max_params: int | None) -> Bools:
+    """Return which models of a regime meet a size: (M,)."""
+    listed = [max_params is None or params <= max_params for params in known.board.params]
+    return np.array(listed, dtype=bool)
+
+
+def _confirmed(known: AdviceFacts, evidence: str | None) -> Bools:
+    """Return which models of a regime meet an evidence: (M,)."""
+    least = None if evidence is None else Evidence(evidence)
     enough = {one: has_evidence(one, least) for one in Evidence}
-    return np.array(
-        [
-            enough[known.evidence[model]] and (max_params is None or params <= max_params)
-            for model, params in zip(board.models, board.params, strict=True)
-        ],
-        dtype=bool,
-    )
+    return np.array([enough[known.evidence[model]] for model in known.board.models], dtype=bool)
 
 
 class _Chooser:

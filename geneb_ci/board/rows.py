@@ -24,7 +24,7 @@ from geneb_ci.check.rule import Context
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.errors import GenebError, UsageProblem
 from geneb_ci.common.files import LARGE, is_simple, json_text, object_text
-from geneb_ci.common.types import Signed, StrictModel, first_error
+from geneb_ci.common.types import Authorship, Signed, StrictModel, first_error
 from geneb_ci.statistics.binary import Classes, Recovered, counts_of, recovered_cell
 from geneb_ci.statistics.metrics import PackedNumbers, RowNumbers, Standings, Triple
 from geneb_ci.submission.models import Submission, SubmissionV11
@@ -365,23 +365,54 @@ def leaderboards(
     by_category: dict[str, list[dict[str, Any]]] = {regime: [] for regime in benchmark.regimes}
     by_task: dict[str, list[dict[str, Any]]] = {regime: [] for regime in benchmark.regimes}
     places = {task: place for place, task in enumerate(benchmark.task_ids)}
+    categories, every = tuple(benchmark.categories), len(places)
+    keys = [
+        [f"{part}_{metric}" for part in ("micro", "macro", "cat", "task")]
+        for metric in benchmark.metrics
+    ]
     for entry in ordered:
         row = entry.submission
         numbers = entry.numbers or numbers_of(row, results_of(row), benchmark)
-        category_facts, task_facts = facts_of(entry, PUBLISHED), facts_of(entry, BY_TASK)
+        facts = facts_of(entry, PUBLISHED)
+        task_facts = {one.key: facts[one.key] for one in BY_TASK if one.key in facts}
         for regime, scores in numbers.scores.items():
-            category_row, task_row = dict(category_facts), dict(task_facts)
+            category_row, task_row = dict(facts), dict(task_facts)
             means = iter(numbers.means[regime])
-            for number, metric in enumerate(benchmark.metrics):
-                summary = {f"micro_{metric}": next(means), f"macro_{metric}": next(means)}
-                categories = dict(zip(benchmark.categories, means, strict=False))
-                own = scores[number * len(places) : (number + 1) * len(places)]
-                category_row |= summary | {f"cat_{metric}": categories}
-                task_row |= summary | {f"task_{metric}": PackedNumbers(places, own)}
+            for number, (micro, macro, category, task) in enumerate(keys):
+                category_row[micro] = task_row[micro] = next(means)
+                category_row[macro] = task_row[macro] = next(means)
+                category_row[category] = dict(zip(categories, means, strict=False))
+                own = scores[number * every : (number + 1) * every]
+                task_row[task] = PackedNumbers(places, own)
             by_category[regime].append(category_row)
             by_task[regime].append(task_row)
     tasks = [{"id": t.id, "label": t.label, "cat": t.category} for t in benchmark.tasks]
     return {"data": by_category}, {"tasks": tasks, "data": by_task}
+
+
+def figure_values(
+    entries: Iterable[Entry],
+    benchmark: Benchmark,
+    boards: tuple[dict[str, Any], dict[str, Any]] | None = None,
+) -> dict[str, dict[str, Any]]:
+    """Return what figures are computed from: files of the board as values, by name.
+
+    `boards` is what `leaderboards` gave for these entries, where the caller has it.
+    """
+    rows = list(entries)
+    categories, tasks = leaderboards(rows, benchmark) if boards is None else boards
+    counts = [
+        {"model": entry.submission.model_id, "params_in_paper": params_in_paper(entry)}
+        for entry in rows
+    ]
+    return {LEADERBOARD: categories, TASKS: tasks, DIAGNOSTICS: {"models": counts}}
+
+
+def params_in_paper(entry: Entry) -> int | None:
+    """Return the parameter count of the paper; None for a row that is not the authors' own."""
+    known = entry.attributes if entry.authorship is Authorship.OFFICIAL else {}
+    count: int | None = known.get("params_in_paper", known.get("params"))
+    return count
 
 
 def ranked_regimes(submission: Submission, benchmark: Benchmark) -> list[str]:

@@ -16,10 +16,18 @@ from typing import NamedTuple
 import numpy as np
 
 from geneb_ci.board.columns import Entry
-from geneb_ci.board.decisions import Places, ScoreColumn, critical, intervals_of, ranks, rounded_up
+from geneb_ci.board.decisions import (
+    Places,
+    RankRanges,
+    ScoreColumn,
+    critical,
+    intervals_of,
+    ranks,
+    rounded_up,
+)
 from geneb_ci.board.parts import PartCheck, RowPart
 from geneb_ci.board.rows import ranked_regimes, sums
-from geneb_ci.board.variance import Floats, cells_of
+from geneb_ci.board.variance import cells_of
 from geneb_ci.check.claims import Results
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.receipt.seen import SharedErrors, Triangle
@@ -62,19 +70,18 @@ class RegimeScores(NamedTuple):
     draws_covered: tuple[str, ...]
     """Models whose errors cover other training draws, too, since they give scores by seed."""
 
-    def best_first(self, name: str) -> list[int]:
+    def best_first(self, name: str) -> Places:
         """Return the places of the models by one score; the smaller of equals first, then by id."""
-        by_id, params = _by_id(self.models, self.params)
-        order = np.lexsort((params, -self.scores[name].values[by_id]))
-        found: list[int] = by_id[order].tolist()
-        return found
+        smallest = _smallest_first(self.models, self.params)
+        order = np.argsort(-self.scores[name].values[smallest], kind="stable")
+        return np.asarray(smallest[order])
 
 
 @functools.lru_cache(maxsize=4)
-def _by_id(models: tuple[str, ...], params: tuple[int, ...]) -> tuple[Places, Floats]:
-    """Return the places of models by id, and their parameters in that order."""
-    places = np.array(sorted(range(len(models)), key=models.__getitem__), dtype=np.intp)
-    return places, np.array(params, dtype=float)[places]
+def _smallest_first(models: tuple[str, ...], params: tuple[int, ...]) -> Places:
+    """Return the places of models by their parameters, of equals by id."""
+    by_id = np.array(sorted(range(len(models)), key=models.__getitem__), dtype=np.intp)
+    return np.asarray(by_id[np.argsort(np.array(params, dtype=float)[by_id], kind="stable")])
 
 
 class RegimeIntervals(NamedTuple):
@@ -109,24 +116,64 @@ def intervals(
 
     Raises BadConfiguration when the benchmark does not know the size of a task's test split.
     """
+    boards = all_scores(entries, benchmark, regimes)
+    return ranked_intervals(
+        boards, benchmark, {regime: all_ranks(board) for regime, board in boards.items()}
+    )
+
+
+def all_scores(
+    entries: Iterable[Entry], benchmark: Benchmark, regimes: Iterable[str] | None = None
+) -> dict[str, RegimeScores]:
+    """Return what decisions are made from, in some or all regimes. Raises BadConfiguration."""
     listed = list(entries)
     kept = {id(entry.submission): entry.numbers for entry in listed}
     rows = [entry.submission for entry in listed]
     noted = next((entry.shared for entry in listed if entry.shared is not None), None)
-    found = {}
-    for regime in benchmark.regimes if regimes is None else regimes:
-        board = regime_scores(rows, regime, benchmark, noted, functools.partial(_kept_scores, kept))
-        places = {model: place for place, model in enumerate(board.models)}
-        stood = {name: standings(board, name) for name in board.scores}
-        found[regime] = RegimeIntervals(
-            board=board,
-            macro=stood["macro"],
-            micro=stood["micro"],
-            categories={name: stood[name] for name in benchmark.category_order},
-            tasks={task: _limits(places, scores) for task, scores in board.tasks.items()},
-            is_drawn=regime in benchmark.protocol.few_shot_k,
-        )
-    return Intervals(found)
+    packed = functools.partial(_kept_scores, kept)
+    return {
+        regime: regime_scores(rows, regime, benchmark, noted, packed)
+        for regime in (benchmark.regimes if regimes is None else regimes)
+    }
+
+
+def all_ranks(board: RegimeScores) -> dict[str, RankRanges]:
+    """Return the ranks of a regime by every score: of all that `intervals` gives, most work."""
+    return {name: ranks(scores, board.critical) for name, scores in board.scores.items()}
+
+
+def ranked_intervals(
+    boards: Mapping[str, RegimeScores],
+    benchmark: Benchmark,
+    made: Mapping[str, Mapping[str, RankRanges]],
+) -> Intervals:
+    """Return what `intervals` gives; `made` are the ranks of each regime by score."""
+    return Intervals(
+        {
+            regime: _regime_intervals(board, regime, benchmark, made[regime])
+            for regime, board in boards.items()
+        }
+    )
+
+
+def _regime_intervals(
+    board: RegimeScores, regime: str, benchmark: Benchmark, stood: Mapping[str, RankRanges]
+) -> RegimeIntervals:
+    places = {model: place for place, model in enumerate(board.models)}
+    told = {name: standings(board, name, one) for name, one in stood.items()}
+    return RegimeIntervals(
+        board=board,
+        macro=told["macro"],
+        micro=told["micro"],
+        categories={name: told[name] for name in benchmark.category_order},
+        tasks={task: _limits(places, scores) for task, scores in board.tasks.items()},
+        is_drawn=is_drawn(regime, benchmark),
+    )
+
+
+def is_drawn(regime: str, benchmark: Benchmark) -> bool:
+    """Return whether the training examples of a regime are drawn."""
+    return regime in benchmark.protocol.few_shot_k
 
 
 def regime_scores(
@@ -287,15 +334,15 @@ def _of_error(variance: float) -> float:
     return error * error
 
 
-def standings(board: RegimeScores, name: str) -> Standings:
-    """Rank the models of a regime by one score, best first."""
+def standings(board: RegimeScores, name: str, stood: RankRanges | None = None) -> Standings:
+    """Rank the models of a regime by one score, best first; `stood` are the ranks, if known."""
     scores, order = board.scores[name], board.best_first(name)
-    stood, (low, high) = ranks(scores, board.critical), intervals_of(scores)
+    (low, high), stood = intervals_of(scores), stood or ranks(scores, board.critical)
     freedom = scores.freedom[order]
     finite = freedom.astype(object)
     finite[np.isinf(freedom)] = None
     return Standings(
-        models=[board.models[k] for k in order],
+        models=list(map(board.models.__getitem__, order.tolist())),
         score=scores.values[order].tolist(),
         error=np.sqrt(scores.variance)[order].tolist(),
         freedom=finite.tolist(),
@@ -311,60 +358,3 @@ def standings(board: RegimeScores, name: str) -> Standings:
 def _limits(places: Mapping[str, int], scores: ScoreColumn) -> PackedNumbers:
     pairs = np.stack(intervals_of(scores), axis=1)
     return PackedNumbers(places, array.array("d", pairs.tobytes()), width=2)
-
-
-def taus(columns: Sequence[Floats]) -> Floats:
-    """Return Kendall's tau-b of each of K columns of M scores with each other: (K, K).
-
-    NaN where it is not defined: fewer than two models, or all of a column equal. The counts of
-    pairs are whole numbers, so the result does not depend on their order or on the machine.
-    """
-    models = len(columns[0])
-    ranks = np.array([np.unique(column, return_inverse=True)[1].reshape(-1) for column in columns])
-    tied = np.array([_tied_pairs(np.sort(one)) for one in ranks])
-    agree = np.diag(models * (models - 1) // 2 - tied).astype(float)
-    for k, base in enumerate(ranks[:-1]):
-        # After Knight (1966): of the pairs that differ in both columns, those that one orders
-        # against the other are its inversions where the rows stand in the order of the other.
-        others = slice(k + 1, None)
-        ordered = np.sort(base * np.intp(models) + ranks[others], axis=1)
-        both = np.array([_tied_pairs(one) for one in ordered])
-        differing = models * (models - 1) // 2 - tied[k] - tied[others] + both
-        agree[k, others] = agree[others, k] = differing - 2 * _inversions(ordered % max(models, 1))
-    untied = np.sqrt(np.diag(agree))
-    defined_ = (untied[:, None] > 0) & (untied[None, :] > 0)
-    one, other = (np.where(defined_, side, 1.0) for side in (untied[:, None], untied[None, :]))
-    return np.where(defined_, np.clip(agree / one / other, -1.0, 1.0), np.nan)
-
-
-def _tied_pairs(ordered: Places) -> int:
-    """Return how many pairs of sorted values are equal."""
-    last = np.flatnonzero(np.diff(ordered, append=-1))
-    counts = np.diff(last, prepend=-1)
-    return int((counts * (counts - 1) // 2).sum())
-
-
-COMPARED = 16
-"""Neighbours of which each pair is compared: more are sorted in less time."""
-
-
-def _inversions(columns: Places) -> Places:
-    """Return how many pairs of each of K columns (K, M) fall, by sorting ever wider blocks."""
-    width, (count, length) = COMPARED, columns.shape
-    size = max(COMPARED, 1 << max(0, length - 1).bit_length())
-    blocks = np.full((count, size), columns.max(initial=0), dtype=np.int32)
-    blocks[:, :length] = columns
-    found = np.zeros(count, dtype=np.intp)
-    near = np.ascontiguousarray(np.moveaxis(blocks.reshape(count, -1, width), 2, 0))
-    for apart in range(1, width):
-        found += np.count_nonzero(near[:-apart] > near[apart:], axis=(0, 2))
-    blocks = np.sort(blocks.reshape(count, -1, width), axis=2)
-    while width < size:
-        blocks = blocks.reshape(count, -1, 2 * width)
-        order = np.argsort(blocks, axis=2, kind="stable")
-        # Where those of the right half come to stand says how many of the left one they pass.
-        stood = np.where(order >= width, np.arange(2 * width), 0).sum(axis=(1, 2))
-        found += blocks.shape[1] * (width * width + width * (width - 1) // 2) - stood
-        blocks = np.take_along_axis(blocks, order, axis=2)
-        width *= 2
-    return found

@@ -186,7 +186,7 @@ def _values_by_files(folder: Path | None) -> dict[str, dict[str, Any]]:
 
 def _values_by_rows(folder: Path | None) -> dict[str, dict[str, Any]] | Exit:
     with extra_at_hand(", which brings numpy"):
-        from geneb_ci.board.diagnostics.whole import figure_values
+        from geneb_ci.board.rows import figure_values
     from geneb_ci.cli.repository import Loaded, load  # 0.3 s
     from geneb_ci.common.config import benchmark_of
 

@@ -25,12 +25,12 @@ from geneb_ci.board.decisions import (
     expected_maximum,
     intervals_of,
     losses,
-    normal_below,
     ranks,
     rounded_up,
     stretched,
 )
 from geneb_ci.board.uncertainty import RegimeScores
+from geneb_ci.board.variance import CERTAIN, REACH, normal_below, normal_near
 from tests.board.board import found_intervals
 
 REFERENCE = json.loads((Path(__file__).parent / "reference" / "decisions.json").read_bytes())
@@ -90,6 +90,10 @@ def test_the_normal_distribution_is_that_of_scipy():
     assert np.abs(normal_below(values) - ndtr(values)).max() <= 1e-15
     tail = np.linspace(-36, -1, 10_001)
     assert (np.abs(normal_below(tail) / ndtr(tail) - 1) <= 1e-12).all()
+    near = np.linspace(-REACH, 2 * REACH, 300_007)
+    assert np.abs(normal_near(near) - ndtr(near)).max() <= 2e-15
+    # A little before, too: a limit times an error, and divided by it, is not always the limit.
+    assert (normal_near(near[near > CERTAIN - 1e-3]) == 1).all()
 
 
 def test_the_pairs_of_the_public_board():

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from geneb_ci.audit.trust_evidence import gather
 from geneb_ci.board.advice import ModelRequest
 from geneb_ci.board.board import rows_of
-from geneb_ci.board.marks import FILE, DefectFile, marks_of, read_defects
+from geneb_ci.board.marks import FILE, DefectFile, decider, marks_of, read_defects
 from geneb_ci.board.recommend import advise, known_of
 from geneb_ci.board.rows import leaderboards
 from geneb_ci.check.runner import files_of
@@ -32,6 +33,15 @@ DEFECTS = {
     "hyenadna-large-1m-seqlen-hf": "no-attention-mask",
     "hyenadna-medium-160k-seqlen-hf": "no-attention-mask",
 }
+
+
+def test_levels_without_records_are_those_of_all_evidence():
+    layout = find_layout(ROOT)
+    assert layout.audits is None
+    decided, evidence = decider(layout), gather(layout)
+    for one in entries():
+        assert decided(one.sha256, "") == evidence.decide(one.sha256, "")
+    assert decided("0" * 64, "") == evidence.decide("0" * 64, "")
 
 
 def test_each_published_defect_stands_on_its_rows():

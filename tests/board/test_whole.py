@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from geneb_ci.audit.trust import Summary
+from geneb_ci.board.board import analysed
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.diagnostics.whole import diagnostics
 from geneb_ci.board.recommend import recommendations
-from geneb_ci.board.rows import leaderboards
+from geneb_ci.board.rows import encode, leaderboards
 from geneb_ci.board.uncertainty import intervals, row_scores
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.types import TrustLevel
@@ -94,6 +95,13 @@ def rows() -> list[Entry]:
     worst_v11 = SubmissionV11.model_validate(worst)
     found.append(entry(worst_v11, TrustLevel.DISPUTED, disputed, ATTRIBUTES))
     return found
+
+
+def test_two_processes_give_what_one_does():
+    one, two = (analysed(rows(), SIZED, jobs=jobs) for jobs in (1, 2))
+    assert {name: encode(name, value) for name, value in one.items()} == {
+        name: encode(name, value) for name, value in two.items()
+    }
 
 
 def whole() -> dict[str, Any]:

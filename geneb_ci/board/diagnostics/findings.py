@@ -216,13 +216,16 @@ def kinds_of(regimes: Sequence[str]) -> tuple[FigureKind, ...]:
 def _size_correlation(rows: Rows, used: Mapping[str, Any]) -> Computed:
     regime = used["regime"]
     sized = [row for row in rows if row.params and regime in row.macro]
-    counts = [float(row.params or 0) for row in sized]
-    categories = [row.categories[regime] for row in sized]
+    if len(sized) < MODELS_MIN:
+        names = sized[0].categories[regime] if sized else ()
+        return None, [FigurePart(name=name, value=None) for name in names]
+    counts = _centred_ranks([float(row.params or 0) for row in sized])
     parts = [
-        FigurePart(name=name, value=rho(counts, [one[name] for one in categories]))
-        for name in (categories[0] if categories else ())
+        FigurePart(name=name, value=_correlation(counts, _centred_ranks(scores)))
+        for name, scores in _by_category(sized, regime)
     ]
-    return rho(counts, [row.macro[regime] for row in sized]), parts
+    macro = _centred_ranks([row.macro[regime] for row in sized])
+    return _correlation(counts, macro), parts
 
 
 def rho(counts: Sequence[float], scores: Sequence[float]) -> float | None:
@@ -232,7 +235,10 @@ def rho(counts: Sequence[float], scores: Sequence[float]) -> float | None:
     """
     if len(counts) < MODELS_MIN:
         return None
-    one, other = _centred_ranks(counts), _centred_ranks(scores)
+    return _correlation(_centred_ranks(counts), _centred_ranks(scores))
+
+
+def _correlation(one: Sequence[int], other: Sequence[int]) -> float | None:
     spread = sum(a * a for a in one) * sum(b * b for b in other)
     return sum(map(operator.mul, one, other)) / math.sqrt(spread) if spread else None
 
@@ -244,6 +250,17 @@ def _centred_ranks(values: Sequence[float]) -> list[int]:
         middle[value] = 2 * before + counts[value] - len(values)
         before += counts[value]
     return [middle[value] for value in values]
+
+
+def _by_category(rows: Rows, regime: str) -> Iterator[tuple[str, Sequence[float]]]:
+    """Yield each category with its scores in rows that are ranked in a regime."""
+    ranked = [row.categories[regime] for row in rows]
+    names = list(ranked[0]) if ranked else []
+    if len(names) == 1:
+        yield names[0], [scores[names[0]] for scores in ranked]
+    elif names:
+        columns = zip(*map(operator.itemgetter(*names), ranked), strict=True)
+        yield from zip(names, columns, strict=True)
 
 
 def _by_task(rows: Rows, regime: str) -> Iterator[tuple[str, Sequence[float]]]:
@@ -283,24 +300,30 @@ def _may_deviate(scores: Sequence[float], threshold: float) -> bool:
     if len(scores) < SPREAD_MIN:
         return False
     middle = sum(scores) / len(scores)
-    squares = sum((score - middle) * (score - middle) for score in scores)
-    return math.sqrt(squares / (len(scores) - 1)) > threshold - ROUNDING
+    spread = math.dist(scores, [middle] * len(scores))
+    return spread / math.sqrt(len(scores) - 1) > threshold - ROUNDING
 
 
 def _winner_changes(rows: Rows, used: Mapping[str, Any]) -> Computed:
     before, after = used["before"], used["after"]
-    parts = []
-    both = [[row for row in rows if regime in row.categories] for regime in (before, after)]
-    names = list(both[0][0].categories[before]) if all(both) else []
-    for name in names:
-        winners = []
-        for ranked, regime in zip(both, (before, after), strict=True):
-            scores = [row.categories[regime][name] for row in ranked]
-            winners.append(ranked[scores.index(max(scores))].model)
-        old, new = winners
-        if old != new:
-            parts.append(FigurePart(name=f"{name}: {old}, then {new}", value=None))
-    return (len(parts) if names else None), parts
+    first, last = _winners(rows, before), _winners(rows, after)
+    if not first or not last:
+        return None, []
+    parts = [
+        FigurePart(name=f"{name}: {old}, then {last[name]}", value=None)
+        for name, old in first.items()
+        if old != last[name]
+    ]
+    return len(parts), parts
+
+
+def _winners(rows: Rows, regime: str) -> dict[str, str]:
+    """Return the model with the highest mean of each category, of equals the first."""
+    ranked = [row for row in rows if regime in row.categories]
+    return {
+        name: ranked[scores.index(max(scores))].model
+        for name, scores in _by_category(ranked, regime)
+    }
 
 
 PAIRS_MAX = 10_000
@@ -339,12 +362,10 @@ def _small_beats_large(rows: Rows, used: Mapping[str, Any]) -> Computed:
 def _retention(rows: Rows, used: Mapping[str, Any]) -> Computed:
     few, whole = used["regime"], used["whole"]
     both = [row for row in rows if few in row.macro and whole in row.macro]
-    part, all_ = ([row.categories[regime] for row in both] for regime in (few, whole))
+    part = dict(_by_category(both, few))
     parts = [
-        FigurePart(
-            name=name, value=_ratio([one[name] for one in part], [one[name] for one in all_])
-        )
-        for name in (all_[0] if all_ else ())
+        FigurePart(name=name, value=_ratio(part[name], scores))
+        for name, scores in _by_category(both, whole)
     ]
     return _ratio([row.macro[few] for row in both], [row.macro[whole] for row in both]), parts
 

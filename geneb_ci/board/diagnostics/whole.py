@@ -1,8 +1,9 @@
 """diagnostics.json as a value: what sets models and regimes apart, put together."""
 
+import functools
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -13,11 +14,10 @@ from geneb_ci.board.columns import Entry
 from geneb_ci.board.decisions import CONFIDENCE, Floats, compared
 from geneb_ci.board.diagnostics import shape
 from geneb_ci.board.diagnostics.findings import SCOPES, figures_of, scoped_rows
-from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS, leaderboards, mean
-from geneb_ci.board.uncertainty import Intervals, RegimeIntervals, RegimeScores, taus
-from geneb_ci.board.variance import OVERLAP
+from geneb_ci.board.rows import figure_values, mean, params_in_paper
+from geneb_ci.board.uncertainty import Intervals, RegimeIntervals, RegimeScores
+from geneb_ci.board.variance import OVERLAP, taus
 from geneb_ci.common.benchmark import Benchmark
-from geneb_ci.common.types import Authorship
 from geneb_ci.statistics.metrics import Standings
 
 METRIC: Final = "MCC"
@@ -26,7 +26,7 @@ DECIMALS = 4
 
 
 class RankedModels(NamedTuple):
-    """The ranked models of a regime, and their scores by "macro", "micro" and category."""
+    """The ranked models of a regime, and their scores by "macro" and category."""
 
     places: Mapping[str, int]
     """Model id to its place in each column."""
@@ -43,6 +43,8 @@ class Frames:
     scores: dict[str, RankedModels]
     """By regime."""
     intervals: Intervals
+    made: Mapping[str, Any]
+    """What `steps` made."""
     attributes: Mapping[str, Mapping[str, Any]]
     """Model id to the facts of its entry in the model registry."""
 
@@ -51,18 +53,58 @@ def frames_of(
     entries: Iterable[Entry],
     benchmark: Benchmark,
     intervals: Intervals,
+    made: Mapping[str, Any],
 ) -> Frames:
-    """Put a board into tables; intervals are those of the same entries."""
+    """Put a board into tables; intervals, and what `steps` made, are of the same entries."""
     ordered = sorted(entries, key=lambda e: (e.submission.model_id.lower(), e.submission.model_id))
     scores = {regime: _scores(found.board) for regime, found in intervals.regimes.items()}
     models = [_model(entry, scores) for entry in ordered]
     attributes = {entry.submission.model_id: entry.attributes for entry in ordered}
-    return Frames(benchmark, models, scores, intervals, attributes)
+    return Frames(benchmark, models, scores, intervals, made, attributes)
+
+
+Steps = dict[str, Callable[[], Any]]
+"""By name, what takes long and can be made alone, in any process."""
+
+
+def steps(
+    boards: Mapping[str, RegimeScores],
+    values: Mapping[str, Mapping[str, Any]],
+    benchmark: Benchmark,
+) -> Steps:
+    """Return the steps of diagnostics; `values` are what figures are computed from."""
+    scores = {regime: _scores(board) for regime, board in boards.items()}
+    later = functools.partial
+    found: Steps = {"findings": later(_findings, values, benchmark)}
+    for pair in itertools.combinations(scores, 2):
+        found[f"taus {pair}"] = later(_pair_taus, *map(scores.__getitem__, pair))
+    for regime, table in scores.items():
+        found[f"taus {regime}"] = later(taus, list(table.columns.values()))
+    return found
+
+
+def _findings(values: Mapping[str, Mapping[str, Any]], benchmark: Benchmark) -> list[shape.Figure]:
+    return [
+        figure
+        for scope, chosen in scoped_rows(values, SCOPES).items()
+        for figure in figures_of(chosen, benchmark.regimes, scope)
+    ]
+
+
+def _pair_taus(left: RankedModels, right: RankedModels) -> tuple[int, dict[str, float | None]]:
+    """Return how many models are ranked in both regimes, and tau of each score."""
+    both = [(place, right.places[m]) for m, place in left.places.items() if m in right.places]
+    ours, theirs = np.array(both, dtype=int).reshape(-1, 2).T
+    return len(both), {
+        name: defined(taus([column[ours], right.columns[name][theirs]])[0, 1])
+        for name, column in left.columns.items()
+    }
 
 
 def _scores(board: RegimeScores) -> RankedModels:
     places = {model: place for place, model in enumerate(board.models)}
-    return RankedModels(places, {name: one.values for name, one in board.scores.items()})
+    columns = {name: one.values for name, one in board.scores.items() if name != "micro"}
+    return RankedModels(places, columns)
 
 
 def _model(entry: Entry, scores: Mapping[str, RankedModels]) -> shape.ModelFacts:
@@ -77,13 +119,6 @@ def _model(entry: Entry, scores: Mapping[str, RankedModels]) -> shape.ModelFacts
         params_in_paper=None if paper is None else int(paper),
         regimes=[regime for regime, table in scores.items() if model in table.places],
     )
-
-
-def params_in_paper(entry: Entry) -> int | None:
-    """Return the parameter count of the paper; None for a row that is not the authors' own."""
-    known = entry.attributes if entry.authorship is Authorship.OFFICIAL else {}
-    count: int | None = known.get("params_in_paper", known.get("params"))
-    return count
 
 
 def rounded(value: float, decimals: int = DECIMALS) -> float:
@@ -224,8 +259,7 @@ def stability(frames: Frames) -> shape.Stability:
     agreement: dict[str, dict[str, dict[str, float | None]]] = {}
     with_macro: dict[str, dict[str, float | None]] = {}
     for regime, table in frames.scores.items():
-        names = [*categories, "macro"]
-        found = taus([table.columns[name] for name in names])
+        names, found = list(table.columns), frames.made[f"taus {regime}"]
         by_name = {
             a: {b: defined(found[i, j]) for j, b in enumerate(names)} for i, a in enumerate(names)
         }
@@ -250,20 +284,14 @@ def _winner(stood: Standings) -> shape.Winner:
 
 
 def _pair(frames: Frames, before: str, after: str) -> shape.RegimePair:
-    left, right = frames.scores[before], frames.scores[after]
-    both = [(place, right.places[m]) for m, place in left.places.items() if m in right.places]
-    ours, theirs = np.array(both, dtype=int).reshape(-1, 2).T
-    tau = {
-        name: defined(taus([left.columns[name][ours], right.columns[name][theirs]])[0, 1])
-        for name in ("macro", *frames.benchmark.category_order)
-    }
+    models, tau = frames.made[f"taus {before, after}"]
     categories = frames.benchmark.category_order
     changes = _changes(frames, before, after)
     return shape.RegimePair(
         regimes=(before, after),
-        models=len(both),
-        macro_tau=tau.pop("macro"),
-        category_tau=tau,
+        models=models,
+        macro_tau=tau["macro"],
+        category_tau={name: tau[name] for name in categories},
         winners_changed=len(changes),
         winners_significantly_changed=sum(change.significant for change in changes),
         categories=len(categories),
@@ -289,19 +317,25 @@ def _changes(frames: Frames, before: str, after: str) -> list[shape.WinnerChange
 
 def _could_be_best(stood: Standings, model: str) -> bool:
     """Whether a model could be best, or is not ranked at all: then nothing is known."""
-    return model not in stood.places or stood.could_be_best[stood.places[model]]
+    return model not in stood.models or stood.could_be_best[stood.models.index(model)]
 
 
 def diagnostics(
     entries: Iterable[Entry],
     benchmark: Benchmark,
     intervals: Intervals,
-    boards: tuple[dict[str, Any], dict[str, Any]] | None = None,
+    made: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return diagnostics.json as a value; intervals and leaderboards are of the same entries."""
+    """Return diagnostics.json as a value; intervals are of the same entries.
+
+    `made` is what the `steps` of these entries gave, where the caller has made them.
+    """
     rows = list(entries)
-    values = figure_values(rows, benchmark, boards)
-    frames = frames_of(rows, benchmark, intervals)
+    if made is None:
+        boards = {regime: one.board for regime, one in intervals.regimes.items()}
+        wanted = steps(boards, figure_values(rows, benchmark), benchmark)
+        made = {name: make() for name, make in wanted.items()}
+    frames = frames_of(rows, benchmark, intervals, made)
     whole = shape.Diagnostics(
         schema_version="2.0",
         benchmark=shape.ScoredBenchmark(name=benchmark.name, sha256=benchmark.sha256),
@@ -321,31 +355,9 @@ def diagnostics(
         stability=stability(frames),
         size=size(frames),
         pairs=pairs(frames),
-        findings=[
-            figure
-            for scope, chosen in scoped_rows(values, SCOPES).items()
-            for figure in figures_of(chosen, benchmark.regimes, scope)
-        ],
+        findings=made["findings"],
     ).model_dump(mode="json")
     return whole | {"ranks": {name: _ranks(found) for name, found in intervals.regimes.items()}}
-
-
-def figure_values(
-    entries: Iterable[Entry],
-    benchmark: Benchmark,
-    boards: tuple[dict[str, Any], dict[str, Any]] | None = None,
-) -> dict[str, dict[str, Any]]:
-    """Return what figures are computed from: files of the board as values, by name.
-
-    `boards` is what `leaderboards` gave for these entries, where the caller has it.
-    """
-    rows = list(entries)
-    categories, tasks = leaderboards(rows, benchmark) if boards is None else boards
-    counts = [
-        {"model": entry.submission.model_id, "params_in_paper": params_in_paper(entry)}
-        for entry in rows
-    ]
-    return {LEADERBOARD: categories, TASKS: tasks, DIAGNOSTICS: {"models": counts}}
 
 
 def _ranks(found: RegimeIntervals) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from geneb_ci.audit.record import record_files
 from geneb_ci.board import reasons
 from geneb_ci.board.columns import Entry
 from geneb_ci.common.benchmark import Benchmark
@@ -311,6 +310,8 @@ class Site:
     @functools.cached_property
     def records(self) -> dict[str, list[Path]]:
         """Model id to the audit records in its folder."""
+        from geneb_ci.audit.record import record_files  # 50 ms, and only this needs it
+
         found: dict[str, list[Path]] = {}
         for path in record_files(self.layout.audits) if self.layout.audits else ():
             found.setdefault(path.parent.name, []).append(path)
