@@ -12,6 +12,7 @@ from geneb_ci.audit.sampling import audit_policy
 from geneb_ci.board.advice import Advice, ModelRequest
 from geneb_ci.board.columns import Entry, entry_of
 from geneb_ci.board.marks import decider, marks_of, read_defects
+from geneb_ci.board.numbers import ranked_regimes
 from geneb_ci.board.page_data import ROW_MATRICES, page_scripts
 from geneb_ci.board.parts import BoardRow, KeptRows, Parts, read_row, unknown_sizes
 from geneb_ci.board.rows import (
@@ -22,7 +23,6 @@ from geneb_ci.board.rows import (
     extra_at_hand,
     figure_values,
     leaderboards,
-    ranked_regimes,
     text_of,
 )
 from geneb_ci.board.texts import Texts, write_texts

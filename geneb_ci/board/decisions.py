@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from geneb_ci.board.variance import CERTAIN, REACH, normal_below, normal_near
+from geneb_ci.board.agreement import CERTAIN, REACH, normal_below, normal_near
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]

@@ -10,16 +10,9 @@ from typing import Any
 from pydantic_core import to_json
 
 from geneb_ci.board.columns import COLUMNS, Entry, facts_of, page_columns
+from geneb_ci.board.numbers import row_matrices, single_fits
 from geneb_ci.board.parts import PartCheck, RowPart
-from geneb_ci.board.rows import (
-    DIAGNOSTICS,
-    LEADERBOARD,
-    RECOMMENDATIONS,
-    TASKS,
-    groups_of,
-    row_matrices,
-    single_fits,
-)
+from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, RECOMMENDATIONS, TASKS, groups_of
 from geneb_ci.board.site.inputs import slugs
 from geneb_ci.board.texts import Chunk, Text, Texts, number_texts, piece, script, script_of
 from geneb_ci.check.claims import results_of

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from geneb_ci.board.rows import numbers_of, ranked_regimes
+from geneb_ci.board.numbers import numbers_of, ranked_regimes
 from geneb_ci.check.claims import Results
 from geneb_ci.check.kept import jobs_for
 from geneb_ci.common.benchmark import Benchmark

@@ -25,8 +25,8 @@ from geneb_ci.board.decisions import (
     ranks,
     rounded_up,
 )
+from geneb_ci.board.numbers import ranked_regimes, sums
 from geneb_ci.board.parts import PartCheck, RowPart
-from geneb_ci.board.rows import ranked_regimes, sums
 from geneb_ci.board.variance import cells_of
 from geneb_ci.check.claims import Results
 from geneb_ci.common.benchmark import Benchmark

@@ -4,14 +4,13 @@
 
 The formulas, what they assume and what they cannot know: docs/uncertainty.md. Only the four
 operations and the square root of IEEE 754 are used, and sums are exact: the same bytes everywhere.
-Beside it: how far two rankings agree (`taus`), and the normal distribution for arrays.
 """
 
 import functools
 import math
 import operator
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -304,115 +303,3 @@ def _spread(submission: Submission, regime: str, benchmark: Benchmark) -> tuple[
             squares = math.fsum((value - middle) * (value - middle) for value in values)
             found[place] = squares / (seeds - 1) / seeds
     return found, known
-
-
-def taus(columns: Sequence[Floats]) -> Floats:
-    """Return Kendall's tau-b of each of K columns of M scores with each other: (K, K).
-
-    NaN where it is not defined: fewer than two models, or all of a column equal. The counts of
-    pairs are whole numbers, so the result does not depend on their order or on the machine.
-    """
-    models = len(columns[0])
-    ranks = np.array([np.unique(column, return_inverse=True)[1].reshape(-1) for column in columns])
-    tied = np.array([_tied_pairs(np.sort(one)) for one in ranks])
-    agree = np.diag(models * (models - 1) // 2 - tied).astype(float)
-    for k, base in enumerate(ranks[:-1]):
-        # After Knight (1966): of the pairs that differ in both columns, those that one orders
-        # against the other are its inversions where the rows stand in the order of the other.
-        others = slice(k + 1, None)
-        ordered = np.sort(base * np.intp(models) + ranks[others], axis=1)
-        both = np.array([_tied_pairs(one) for one in ordered])
-        differing = models * (models - 1) // 2 - tied[k] - tied[others] + both
-        agree[k, others] = agree[others, k] = differing - 2 * _inversions(ordered % max(models, 1))
-    untied = np.sqrt(np.diag(agree))
-    defined_ = (untied[:, None] > 0) & (untied[None, :] > 0)
-    one, other = (np.where(defined_, side, 1.0) for side in (untied[:, None], untied[None, :]))
-    return np.where(defined_, np.clip(agree / one / other, -1.0, 1.0), np.nan)
-
-
-def _tied_pairs(ordered: Places) -> int:
-    """Return how many pairs of sorted values are equal."""
-    last = np.flatnonzero(np.diff(ordered, append=-1))
-    counts = np.diff(last, prepend=-1)
-    return int((counts * (counts - 1) // 2).sum())
-
-
-COMPARED = 64
-"""Neighbours of which each pair is compared; at most 256, since they are counted in a byte."""
-
-
-def _inversions(columns: Places) -> Places:
-    """Return how many pairs of each of K columns (K, M) fall, of values from 0 to M.
-
-    Pairs of which neither places nor values are near are counted by blocks of both.
-    """
-    count, length = columns.shape
-    small = np.min_scalar_type(length)  # two bytes are sorted in a tenth of the time of eight
-    by_value = np.argsort(columns.astype(small), axis=1, kind="stable")
-    # Equal values ascend, so that none of their pairs falls.
-    value, places = np.empty((count, length), dtype=small), np.arange(length)
-    np.put_along_axis(value, by_value, places.astype(small)[None, :], axis=1)
-    found = _near_inversions(value) + _near_inversions((by_value // COMPARED).astype(small))
-    blocks = -(-length // COMPARED)
-    at = places // COMPARED * blocks
-    for k, own in enumerate(value // COMPARED):
-        inside = np.bincount(at + own, minlength=blocks * blocks).reshape(blocks, blocks)
-        # Of the blocks of places before, how many have a value of a block after.
-        above = np.cumsum(np.cumsum(inside[:-1], axis=0)[:, :0:-1], axis=1)[:, ::-1]
-        found[k] += (inside[1:, :-1] * above).sum()
-    return found
-
-
-def _near_inversions(columns: npt.NDArray[np.unsignedinteger[Any]]) -> Places:
-    """Return how many pairs of each column fall of those in the same block of `COMPARED` places."""
-    count, length = columns.shape
-    padded = np.full((count, -(-length // COMPARED) * COMPARED), length, dtype=columns.dtype)
-    padded[:, :length] = columns
-    near = np.ascontiguousarray(np.moveaxis(padded.reshape(count, -1, COMPARED), 2, 0))
-    falling = np.zeros(near.shape, dtype=np.uint8)
-    for apart in range(1, COMPARED):
-        falling[:-apart] += near[:-apart] > near[apart:]
-    return np.asarray(falling.sum(axis=(0, 2), dtype=np.intp))
-
-
-REACH = 9.0
-"""Standard errors beyond which a normal has no weight: 1e-19."""
-CERTAIN = 8.3
-"""Standard errors from which the distribution of the normal is 1 in floating point: 1 - 6e-17."""
-
-
-def normal_below(values: Floats) -> Floats:
-    """Return the probability that a standard normal is below each value: erfc(-x / sqrt 2) / 2."""
-    return np.asarray(_erfc(-values / math.sqrt(2)), dtype=float) / 2
-
-
-_erfc = np.frompyfunc(math.erfc, 1, 1)
-
-
-STEPS_A_UNIT = 1024
-"""Of the table of the normal distribution: cubic interpolation between them errs by less than 1e-15
-(h^4 / 384 times the fourth derivative, which is below 1.4)."""
-
-
-@functools.cache
-def _normal_table() -> tuple[Floats, ...]:
-    """Return the coefficients of Hermite's cubics for Phi from -REACH to REACH, lowest first."""
-    at = np.arange(-REACH * STEPS_A_UNIT, REACH * STEPS_A_UNIT + 2) / STEPS_A_UNIT
-    slope = np.exp(-at * at / 2) / math.sqrt(2 * math.pi) / STEPS_A_UNIT
-    below = normal_below(at)
-    left, rise, start, end = below[:-1], np.diff(below), slope[:-1], slope[1:]
-    return left, start, 3 * rise - 2 * start - end, start + end - 2 * rise
-
-
-def normal_near(values: Floats) -> Floats:
-    """Return `normal_below` to 1e-15, a tenth of the time: by Hermite's cubic between its steps."""
-    t = np.clip(values, -REACH, REACH)
-    t += REACH
-    t *= STEPS_A_UNIT
-    step = t.astype(np.intp)
-    t -= step
-    *lower, found = (one.take(step, mode="clip") for one in _normal_table())
-    for one in reversed(lower):
-        found *= t
-        found += one
-    return found

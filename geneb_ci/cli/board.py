@@ -10,8 +10,8 @@ import click
 from geneb_ci.api import build
 from geneb_ci.audit.trust_evidence import gather
 from geneb_ci.board.board import SubmissionsRefused, layout_of
+from geneb_ci.board.numbers import recovered
 from geneb_ci.board.page import POLICY, write_page
-from geneb_ci.board.rows import recovered
 from geneb_ci.check.kept import MANY_FILES
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult, files_of

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from geneb_ci.audit.sampling import AuditPolicy, audit_policy, design_of, detection, strata_of
 from geneb_ci.audit.trust_evidence import gather
+from geneb_ci.board.numbers import category_means, mean, ranked_regimes
 from geneb_ci.board.parts import unknown_sizes
-from geneb_ci.board.rows import category_means, mean, ranked_regimes
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.check.rule import Context
 from geneb_ci.check.runner import Checker

@@ -10,7 +10,7 @@ from typing import IO, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from geneb_ci.board.rows import recovered
+from geneb_ci.board.numbers import recovered
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker
 from geneb_ci.common.files import write_whole

@@ -16,8 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from geneb_ci.board.numbers import mean
 from geneb_ci.board.page import NAMES
-from geneb_ci.board.rows import EXTRA, InvalidBoard, encode, extra_at_hand, leaderboards, mean
+from geneb_ci.board.rows import EXTRA, InvalidBoard, encode, extra_at_hand, leaderboards
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.errors import MachineFault, UsageProblem
 from geneb_ci.common.files import LARGE, SMALL, is_simple, numbers_text, write_files

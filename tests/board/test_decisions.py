@@ -15,6 +15,7 @@ from scipy.special import ndtr
 from scipy.stats import norm, studentized_range, t
 
 from geneb_ci.board import decisions
+from geneb_ci.board.agreement import CERTAIN, REACH, normal_below, normal_near
 from geneb_ci.board.decisions import (
     CONFIDENCE,
     ScoreColumn,
@@ -30,7 +31,6 @@ from geneb_ci.board.decisions import (
     stretched,
 )
 from geneb_ci.board.uncertainty import RegimeScores
-from geneb_ci.board.variance import CERTAIN, REACH, normal_below, normal_near
 from tests.board.board import found_intervals
 
 REFERENCE = json.loads((Path(__file__).parent / "reference" / "decisions.json").read_bytes())

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from scipy.stats import kendalltau, spearmanr
 
+from geneb_ci.board.agreement import taus
 from geneb_ci.board.diagnostics.findings import rho
 from geneb_ci.board.diagnostics.whole import (
     ATTRIBUTES,
@@ -22,7 +23,6 @@ from geneb_ci.board.diagnostics.whole import (
 )
 from geneb_ci.board.rows import encode
 from geneb_ci.board.uncertainty import intervals
-from geneb_ci.board.variance import taus
 from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
 from geneb_ci.submission.models import SubmissionV10
 from tests.board.board import entries, entry, found_diagnostics, found_intervals

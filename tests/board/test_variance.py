@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
-from geneb_ci.board.rows import recovered
+from geneb_ci.board.numbers import recovered
 from geneb_ci.board.variance import (
     OVERLAP,
     cells_of,

@@ -41,7 +41,6 @@ def test_scores_in_millionths_are_those_of_each(scores):
     assert all_millionths(scores) == list(map(millionths, scores))
 
 
-
 def test_every_score_of_the_board_is_in_the_scripts(scripts):
     base, ids = value_in(scripts["board-data.js"]), [e.submission.model_id for e in entries()]
     assert sorted(model["model"] for model in base["models"]) == sorted(ids)

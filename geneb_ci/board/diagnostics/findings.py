@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from geneb_ci.board.diagnostics.shape import Figure, FigurePart
-from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS, mean
+from geneb_ci.board.numbers import mean
+from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS
 from geneb_ci.statistics.metrics import PackedNumbers
 
 Scope = Literal["paper", "board", "exclusions"]

@@ -10,13 +10,15 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from geneb_ci.board.advice import MARGIN
+from geneb_ci.board.agreement import taus
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.decisions import CONFIDENCE, Floats, compared
 from geneb_ci.board.diagnostics import shape
 from geneb_ci.board.diagnostics.findings import SCOPES, figures_of, scoped_rows
-from geneb_ci.board.rows import figure_values, mean, params_in_paper
+from geneb_ci.board.numbers import mean
+from geneb_ci.board.rows import figure_values, params_in_paper
 from geneb_ci.board.uncertainty import Intervals, RegimeIntervals, RegimeScores
-from geneb_ci.board.variance import OVERLAP, taus
+from geneb_ci.board.variance import OVERLAP
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.statistics.metrics import Standings
 
