@@ -10,8 +10,8 @@ from tests.house.test_direction import imported
 from tests.house.tracked import python_files
 from tests.paths import ROOT
 
-MODULES_MAX = 248
-"""What a newcomer can hold in view: fifteen packages, and about sixteen files in each."""
+MODULES_MAX = 252
+"""What a newcomer can hold in view: fifteen packages, and about seventeen files in each."""
 SINGLE_MAX = 20
 """Modules outside the rules that one other module imports: most readers open both."""
 SAME_NAME_MAX = 2
