@@ -7,18 +7,15 @@ list has to be kept of what each rule reads.
 import hashlib
 import json
 import os
-from collections.abc import Container, Hashable, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from geneb_ci.check.report import Outcome
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.files import KeptBytes
 from geneb_ci.common.finding import Finding, Need, Severity
 from geneb_ci.submission.peers import PeerRow, Peers
-
-if TYPE_CHECKING:
-    from geneb_ci.check.reuse import Store
 
 CRASHED = "check-crashed"
 Part = list[Any]
@@ -288,18 +285,20 @@ class TracedPeers:
 
 
 class StoredFits:
-    """Keeps fits of rows in a store, each in a file of its own, for one state of the code."""
+    """Keeps fits of rows by `save` and `load`, each in a file, for one state of the code."""
 
-    def __init__(self, store: "Store", code: str) -> None:
-        self._store, self._code = store, code
+    def __init__(
+        self, load: Callable[[str], bytes | None], save: Callable[[str, bytes], None], code: str
+    ) -> None:
+        self._load, self._save, self._code = load, save, code
 
     def kept(self, key: str) -> bytes | None:
         """Return the fit that was kept under a digest of all that it depends on."""
-        return self._store.load(self._name(key))
+        return self._load(self._name(key))
 
     def keep(self, key: str, part: bytes) -> None:
         """Keep a fit."""
-        self._store.save(self._name(key), part)
+        self._save(self._name(key), part)
 
     def _name(self, key: str) -> str:
         return f"{hashlib.sha256(f'{self._code} {key}'.encode()).hexdigest()}-fit"

@@ -174,7 +174,9 @@ class Reuse:
         self._make = make
         self._store = store
         self._code = code_digest() if store.folder is not None else ""
-        self._fits = StoredFits(store, self._code) if store.folder is not None else None
+        self._fits = (
+            StoredFits(store.load, store.save, self._code) if store.folder is not None else None
+        )
         self._lines: dict[str, bytes] = {}
         """Key to a result, as an earlier run kept it, behind its seal."""
         self._entries: dict[str, KeptEntry] = {}
