@@ -25,7 +25,7 @@ from tests.rules.place import found
 
 RERUN = 45
 """Rows beside the public ones, so that a fit of 64 leaves some of the table out."""
-FULL, TEN, ONE = REGIMES = ("full", "10shot", "1shot")
+REGIMES = ("full", "10shot", "1shot")
 METRICS = ("MCC", "Acc", "F1")
 ROWS = [json.loads(path.read_bytes()) for path in sorted(SUBMISSIONS.glob("*.json"))]
 Row = dict[str, Any]
