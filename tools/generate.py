@@ -24,7 +24,7 @@ from geneb_ci.models.entry import parse_entry
 from geneb_ci.publish import manifest as published
 from geneb_ci.render.findings_json import findings_schema
 from geneb_ci.sandbox import launch
-from geneb_ci.statistics import fits, reference
+from geneb_ci.statistics import reference
 from geneb_ci.submission import models
 from geneb_ci.submission.names import ENTRY_MEMBER
 from reference_harness import generate as harness
@@ -267,7 +267,7 @@ def generated() -> dict[str, str]:
             "RULES.md": rules_markdown(),
             **lists(),
             rows: numbers,
-            f"schemas/{fits.FIT_FILE}": fit_of(numbers, benchmark),
+            f"schemas/{shipped.FIT_FILE}": fit_of(numbers, benchmark),
             f"schemas/{shipped.KNOWN_FILE}": known_files(),
             "ARCHITECTURE.md": architecture(modules),
             **contract_modules(),

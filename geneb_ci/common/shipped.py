@@ -3,14 +3,18 @@
 A file of other bytes is none of them, and is read in full.
 """
 
+import binascii
 import functools
+import itertools
 import json
-from collections.abc import Callable
+import math
+import struct
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from geneb_ci.common.errors import BrokenInstallation
-from geneb_ci.common.files import NotReadable, read_regular
+from geneb_ci.common.files import KeptBytes, NotReadable, read_regular
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _PLACES = {
@@ -104,3 +108,45 @@ def read_shipped(name: str, bytes_max: int, parse: Callable[[Any], T]) -> T:
             f"the shipped file {path} cannot be read: {error}",
             "reinstall geneb-ci: pip install --force-reinstall geneb-ci",
         ) from error
+
+
+FIT_FILE = "shipped-fit.json"
+FIT_BYTES_MAX = 1_000_000  # 41 rows of 300 cells take 290 kB
+_FIT_NOTE = (
+    "Fit of the shipped rows: the doubles of unit, inverse, products, leverage, sizes and pooled, "
+    "little-endian, in base64. Written by `make generate`; other rows are fitted when needed."
+)
+
+
+def packed(lines: Iterable[Iterable[float]]) -> bytes:
+    """Return all numbers of lines as little-endian doubles."""
+    numbers = list(itertools.chain.from_iterable(lines))
+    return struct.pack(f"<{len(numbers)}d", *numbers)
+
+
+def fit_text(identity: str, doubles: bytes) -> str:
+    """Return the text of `FIT_FILE`."""
+    text = binascii.b2a_base64(doubles, newline=False).decode()
+    return json.dumps({"note": _FIT_NOTE, "rows": identity, "doubles": text}, indent=1) + "\n"
+
+
+def known_fit(
+    identity: str, shapes: Sequence[tuple[int, int]], kept: KeptBytes | None
+) -> list[list[list[float]]] | None:
+    """Return the tables of these shapes of a fit that is known; None where it has to be computed.
+
+    `identity` is a digest of all that the fit depends on.
+    """
+    name, raw = read_shipped(
+        FIT_FILE, FIT_BYTES_MAX, lambda it: (it["rows"], binascii.a2b_base64(it["doubles"]))
+    )
+    doubles = raw if name == identity else kept.kept(identity) if kept is not None else None
+    if doubles is None or len(doubles) != 8 * sum(height * width for height, width in shapes):
+        return None
+    numbers = struct.unpack(f"<{len(doubles) // 8}d", doubles)
+    if not all(map(math.isfinite, numbers)):
+        return None
+    rest = iter(numbers)
+    return [
+        [list(itertools.islice(rest, width)) for _ in range(height)] for height, width in shapes
+    ]

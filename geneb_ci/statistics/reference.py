@@ -12,10 +12,10 @@ from operator import eq, mul
 from pathlib import Path
 from typing import NamedTuple
 
+from geneb_ci.common import shipped
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.files import KeptBytes
 from geneb_ci.common.finding import ROWS_MIN
-from geneb_ci.statistics import fits
 from geneb_ci.submission.peers import Known, PeerRow, cell_name
 
 Vector = tuple[float, ...]
@@ -252,31 +252,31 @@ def _fitted(
 
 
 def fit_text(table: ScoreTable) -> str:
-    """Return the text of `fits.FIT_FILE`, from the table of the shipped rows, all complete."""
+    """Return the text of `shipped.FIT_FILE`, from the table of the shipped rows, all complete."""
     rows = list(table.vectors)
     centre, mads = _centre(rows)
     moved = [centre.clipped(row) for row in rows]
     found = _fitted(rows, centre, mads, moved, table.regimes)
-    return fits.fit_text(_identity(rows, table.regimes), _doubles(found))
+    return shipped.fit_text(_identity(rows, table.regimes), _doubles(found))
 
 
 def _doubles(found: Fitted) -> bytes:
     unit, fit, sizes, pooled = found
-    return fits.packed([unit, *fit.inverse, *fit.products, fit.leverage, *sizes, pooled])
+    return shipped.packed([unit, *fit.inverse, *fit.products, fit.leverage, *sizes, pooled])
 
 
 def _identity(rows: Sequence[Vector], regimes: tuple[slice, ...]) -> str:
     """Return a digest of all that a fit depends on."""
     settings = (RIDGE, CLIP, SCALE_FLOOR, FIRST_SCALE, *BULK, POOLING, len(rows))
     bounds = [bound for part in regimes for bound in (part.start, part.stop)]
-    return hashlib.sha256(fits.packed([settings, bounds, *rows])).hexdigest()
+    return hashlib.sha256(shipped.packed([settings, bounds, *rows])).hexdigest()
 
 
 def _known_fit(identity: str, moved: list[list[float]], table: ScoreTable) -> Fitted | None:
     """Return the fit of rows that were fitted before; None of others."""
     height, width = len(moved), len(moved[0])
     shapes = [(1, width), (height, height), (height, width), (1, width), (height, width)]
-    found = fits.known_fit(identity, [*shapes, (1, len(table.regimes))], table.fits)
+    found = shipped.known_fit(identity, [*shapes, (1, len(table.regimes))], table.fits)
     if found is None:
         return None
     (unit,), inverted, products, (leverage,), sizes, (pooled,) = found
