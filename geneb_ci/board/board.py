@@ -190,7 +190,10 @@ def rows_of(
     report.findings.sort(key=Finding.sort_key)
     if not _sound(report):
         return report, None
-    seen = [(path, checker.source.sha256_of(path.resolve())) for path, _ in found]
+    seen = [
+        (path, checker.source.sha256_of(place))
+        for path, place in zip(files, checker.given, strict=True)
+    ]
     listed: Iterator[BoardRow | None] = map(read_row, seen)
     if rows is not None:
         for key, part in checker.made.items():
