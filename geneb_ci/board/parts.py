@@ -244,11 +244,18 @@ class KeptRows(NamedTuple):
     alone: RowPart | None = None
     """What `uncertainty` computes, as bytes; None without diagnostics."""
 
-    def made_of(self, document: Document, benchmark: Benchmark) -> tuple[str, bytes] | None:
-        """Return the row of a document with the key of its part; None where that is kept."""
+    def made_of(
+        self, document: Document, submission: Submission | None, benchmark: Benchmark
+    ) -> tuple[str, bytes] | None:
+        """Return the row of a sound document with the key of its part; None where that is kept.
+
+        `submission` is what `structure.check_quickly` gave of it.
+        """
         rows = self._sized(benchmark)
         key = part_key(rows.known(document.sha256, benchmark))
-        return None if self.parts.kept(key) else (key, _packed(document, benchmark, rows))
+        if self.parts.kept(key):
+            return None
+        return key, _packed(document, submission or _untyped(document), benchmark, rows)
 
     def known(self, sha256: str, benchmark: Benchmark) -> list[Any]:
         """Return what the row of a file with a digest follows from."""
@@ -280,21 +287,24 @@ _SLIM: dict[str, Any] = {"results": {}, "evidence": {}}
 
 
 def _read(seen: tuple[Path, str], benchmark: Benchmark, rows: KeptRows) -> bytes:
-    return _packed(_document(seen), benchmark, rows)
+    """Return the row of a file as bytes; b"" without a row."""
+    document = _document(seen)
+    if is_sound(document.value):
+        return _packed(document, _untyped(document), benchmark, rows)
+    row = _row_of(document)
+    return b"" if row is None else _packed(document, row.submission, benchmark, rows)
 
 
-def _packed(document: Document, benchmark: Benchmark, rows: KeptRows) -> bytes:
-    """Return a row as bytes: a line of JSON, then its numbers by regime; b"" without a row."""
-    value = document.value
-    if is_sound(value):
-        # Typed results take longer than the rest of the row.
-        submission = SubmissionV10.model_validate(value | {"results": {}})
-    else:
-        row = _row_of(document)
-        if row is None:
-            return b""
-        submission = row.submission
-    results: Results = value["results"]
+def _untyped(document: Document) -> Submission:
+    """Return a sound submission without results: typed, they take longer than all the rest."""
+    return SubmissionV10.model_validate(document.value | {"results": {}})
+
+
+def _packed(
+    document: Document, submission: Submission, benchmark: Benchmark, rows: KeptRows
+) -> bytes:
+    """Return a row as bytes: a line of JSON, then its numbers by regime."""
+    results: Results = document.value["results"]
     numbers = numbers_of(submission, results, benchmark)
     errors = {} if rows.alone is None else rows.alone.of(submission, results, benchmark)
     slim = {key: value for key, value in _SLIM.items() if hasattr(submission, key)}

@@ -42,6 +42,7 @@ from geneb_ci.submission.structure import Engine, check_quickly, check_structure
 
 if TYPE_CHECKING:
     from geneb_ci.check.screens import PlainRows
+    from geneb_ci.submission.models import Submission
     from geneb_ci.submission.peers import Peers
 
 
@@ -269,7 +270,7 @@ _AMONG = {Need.OTHER_ROWS, Need.MANY_ROWS, Need.COMPLETE_ROWS}
 """Needs of the rules that compare a row with others."""
 Part = tuple[str, bytes]
 """What a caller makes of a file without errors while that is available, with a key of its own."""
-PartMaker = Callable[[Document, Benchmark], Part | None]
+PartMaker = Callable[[Document, "Submission | None", Benchmark], Part | None]
 Found = (
     tuple[Outcome, KeptEntry | None, tuple[str, str], Part | None]
     | NothingChecked
@@ -355,7 +356,7 @@ class Computer:
         has_error = any(one.severity is Severity.ERROR for one in outcome.findings)
         if self._make is None or has_error:
             return None
-        return self._make(context.document, context.benchmark)
+        return self._make(context.document, context.submission, context.benchmark)
 
     @staticmethod
     def _part(checker: Checker, context: "Context") -> list[Any]:
