@@ -42,7 +42,7 @@ from geneb_ci.check.row_facts import NOTHING, RowFacts, RowSource, card_at, modu
 from geneb_ci.common.config import PRACTICE_BENCHMARK, Finder, LayoutKind, cache_folder
 from geneb_ci.common.errors import BadConfiguration, NothingChecked
 from geneb_ci.common.files import NotReadable, read_regular, seal, write_whole
-from geneb_ci.common.shipped import KNOWN_FILE, shipped
+from geneb_ci.common.shipped import FIT_FILE, KNOWN_FILE, shipped
 from geneb_ci.submission.reading import read_bytes
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def code_digest() -> str:
     for path in sorted(one for part in _PARTS for one in _modules(str(_PACKAGE / part))):
         raw = Path(path).read_bytes()
         found.update(f"\0{path}\0{len(raw)}\0".encode("utf-8", "surrogateescape") + raw)
-    for name in (KNOWN_FILE, PRACTICE_BENCHMARK, FILE):
+    for name in (KNOWN_FILE, FIT_FILE, PRACTICE_BENCHMARK, FILE):
         found.update(shipped("schemas", name).read_bytes())
     found.update("\0".join(sorted(_distributions())).encode("utf-8", "surrogateescape"))
     return found.hexdigest()

@@ -193,6 +193,8 @@ class BenchmarkFile(StrictModel):
         got = sorted({task.category for task in self.tasks})
         if got != sorted(set(self.category_order)):
             raise ValueError(f"category_order {self.category_order} differs from the tasks' {got}")
+        if taken := sorted({"macro", "micro"}.intersection(got)):
+            raise ValueError(f"categories {taken} have names of means; use other names")
         return self
 
 

@@ -21,6 +21,8 @@ SQUARES_MAX = 1e6
 """Of a row in the units of the fit: sums of its products err by less than 1e-9."""
 FREE_MIN = 0.01
 """Least 1 - h for the leverage h of a cell: a prediction errs by 1 / (1 - h) times as much."""
+NORM_MIN = 1e-6
+"""Of a regime of a row less its mean: what rounding makes of one that is smaller may decide."""
 STEPS = 8
 """In `NEAR`, of the whole numbers as which scores are compared."""
 NO_SCORE = 20_000
@@ -40,6 +42,7 @@ class Beside:
         norms = np.sqrt((apart * apart).sum(axis=2, keepdims=True))
         self._units = np.divide(apart, norms, out=np.zeros_like(apart), where=norms > 0)
         """Zero where a cell of the regime is missing."""
+        self._is_flat = (norms < NORM_MIN).any(axis=(0, 2))
         self._ranked = _ranked(parts)
 
     def has_copy(self, row: Array, own: int | None) -> bool:
@@ -60,7 +63,7 @@ class Beside:
         found = np.einsum("rij,rj->ir", self._units, apart / norms)
         # The residual is below the limit if 1 - r^2 < (far / norm)^2.
         least = np.sqrt(1.0 - (far / norms[:, 0]) ** 2) - MARGIN
-        return _any_other((found >= least).any(axis=1), own)
+        return _any_other((found >= least).any(axis=1) | self._is_flat, own)
 
     def lead(self, row: Array, own: int | None) -> float:
         """Return at least the largest share that `lead` gives of a regime."""

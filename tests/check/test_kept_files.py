@@ -6,11 +6,13 @@ import os
 import resource
 import shutil
 import signal
+from pathlib import Path
 from typing import Any
 
 from geneb_ci.check import reuse as stores
 from geneb_ci.check.reuse import Store
 from geneb_ci.check.runner import Checker, Computer
+from geneb_ci.common.shipped import shipped
 from geneb_ci.statistics import reference
 from tests.check.test_reuse import cold, repository, warm
 
@@ -179,3 +181,16 @@ def test_the_fit_of_rows_is_kept_for_a_row_that_changes(tmp_path, monkeypatch):
     found = warm(files, store)
     assert len(fitted) > count
     assert found == cold(files)
+
+
+def test_every_shipped_file_that_a_rule_reads_is_in_the_digest_of_the_code(tmp_path, monkeypatch):
+    before = stores.code_digest()
+    for name in ("known.json", "shipped-fit.json", "shipped-rows.json"):
+        other = tmp_path / name
+        other.write_bytes(shipped("schemas", name).read_bytes() + b"\n")
+
+        def changed(folder: str, asked: str, other: Path = other) -> Path:
+            return other if asked == other.name else shipped(folder, asked)
+
+        monkeypatch.setattr(stores, "shipped", changed)
+        assert stores.code_digest() != before

@@ -8,6 +8,7 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -15,9 +16,15 @@ from hypothesis import strategies as st
 from geneb_ci.check.place import Place, place_of
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.rule import Context
+from geneb_ci.check.rules.plausibility_rows import GAIN_RESIDUAL
 from geneb_ci.check.runner import Checker, FileResult
 from geneb_ci.check.screens import SCREENS, PlainRows, settles
+from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import find_layout
+from geneb_ci.statistics.beside import Beside
+from geneb_ci.statistics.neighbours import NEAR, affine_copy
+from geneb_ci.statistics.reference import ScoreTable
+from geneb_ci.statistics.view import RowView
 from geneb_ci.submission.document import parse_document
 from tests.paths import SUBMISSIONS
 from tests.rules.fixtures import fixture
@@ -265,3 +272,20 @@ def test_fixtures_have_the_same_findings(rule, monkeypatch):
     again = found(fixture(f"{rule}/fail"), RULES[::-1])  # findings of `RULES` are remembered
     assert again == expected
     assert rule in {one["rule"] for one in expected}
+
+
+def test_a_copy_of_a_row_that_is_nearly_constant_is_not_settled():
+    """What rounding makes of scores a few units in the last place apart, amplified to a row."""
+    draw, regimes, copies = random.Random(1), (slice(0, 100), slice(100, 200)), 0
+    for _ in range(60):
+        base, steps = draw.uniform(0.1, 0.9), [draw.choice((0, 1, 2, 3)) for _ in range(100)]
+        unit = 4 * math.ulp(base)
+        rest = [draw.uniform(-0.2, 0.8) for _ in range(400)]
+        other = tuple(base + unit * step for step in steps) + tuple(rest[:100])
+        own = tuple(0.3 + 0.1 * ((score - base) / unit) for score in other[:100])
+        table = ScoreTable(("a", "b"), (other, tuple(rest[200:])), {}, regimes)
+        view = RowView(shipped_benchmark(), table, own + tuple(rest[100:200]), None)
+        copies += affine_copy(view, regimes[0], GAIN_RESIDUAL, NEAR) is not None
+        row = np.array(view.row).reshape(2, 100)
+        assert Beside(table).has_affine(row, None, GAIN_RESIDUAL)
+    assert copies
