@@ -8,6 +8,7 @@ import contextlib
 import functools
 import hashlib
 import itertools
+import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -158,7 +159,7 @@ def _known(row: Mapping[str, Any]) -> bytes:
 
 @functools.lru_cache(maxsize=64)
 def _digest(names: tuple[str, ...]) -> bytes:
-    return hashlib.blake2b(json_text(names)).digest()
+    return hashlib.blake2b(json.dumps(names).encode()).digest()  # a name may have any letter
 
 
 def _ranks_text(ranks: Mapping[str, Mapping[str, Any]]) -> Iterator[Chunk]:
@@ -231,9 +232,8 @@ def groups_of(models: tuple[str, ...]) -> list[tuple[int, int, bytes]]:
     Where a part begins follows from a checksum of a model's name, not from its place: one more
     model changes one part, or divides it.
     """
-    starts = [
-        k for k, one in enumerate(models) if not k or not zlib.crc32(json_text(one)) % AT_ONCE
-    ]
+    sums = (zlib.crc32(one.encode("utf-8", "surrogatepass")) for one in models)
+    starts = [k for k, checksum in enumerate(sums) if not k or not checksum % AT_ONCE]
     ends = [*starts[1:], len(models)]
     return (
         [(start, end, _digest(models[start:end])) for start, end in zip(starts, ends, strict=True)]

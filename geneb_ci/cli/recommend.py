@@ -14,7 +14,7 @@ from geneb_ci.board.advice import (
     is_built,
     read_built,
 )
-from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS, extra_at_hand
+from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS
 from geneb_ci.cli.shared import FOLDER, STDOUT, Output, format_option, watch_checks, width, write
 from geneb_ci.common.errors import Exit, GenebError, UsageProblem
 from geneb_ci.common.finding import exact_name, quoted
@@ -185,8 +185,7 @@ def _values_by_files(folder: Path | None) -> dict[str, dict[str, Any]]:
 
 
 def _values_by_rows(folder: Path | None) -> dict[str, dict[str, Any]] | Exit:
-    with extra_at_hand(", which brings numpy"):
-        from geneb_ci.board.rows import figure_values
+    from geneb_ci.board.rows import figure_values
     from geneb_ci.cli.repository import Loaded, load  # 0.3 s
     from geneb_ci.common.config import benchmark_of
 

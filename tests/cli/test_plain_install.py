@@ -57,7 +57,7 @@ NEEDS = {
     "build --parquet --out board": "parquet",
     "serve": "build",
     "recommend": "build",
-    "findings": "build",
+    "findings": "",
     "publish --space a/b": "build",
     "rollback 1 --space a/b": "hub",
     "ledger": "",
