@@ -3,7 +3,7 @@
 import math
 from pathlib import Path
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from geneb_ci.common.benchmark import shipped_benchmark
@@ -11,6 +11,9 @@ from geneb_ci.statistics.neighbours import (
     _NORMAL_TAIL,
     _TAIL,
     NEAR,
+    SCALE_FLOOR,
+    SCALE_MAX,
+    Gap,
     _usual,
     copies,
     needed,
@@ -47,9 +50,9 @@ def test_counts_are_those_of_every_pair(row, rows, own):
 
 
 @given(st.lists(st.floats(-0.02, 0.02), min_size=1, max_size=30).map(sorted))
+@example([-1 / 64, -1 / 64, 1 / 64, 1 / 64, 1 / 64])
 def test_a_scale_is_the_quantile_of_all_deviations(gaps):
     usual = median_sorted(gaps)
     sizes = sorted(abs(gap - usual) for gap in gaps)
-    found = _usual(gaps)
-    assert found is not None
-    assert found.scale == max(0.008, sizes[int(_TAIL * (len(sizes) - 1))] / _NORMAL_TAIL)
+    scale = sizes[int(_TAIL * (len(sizes) - 1))] / _NORMAL_TAIL
+    assert _usual(gaps) == (Gap(usual, max(SCALE_FLOOR, scale)) if scale <= SCALE_MAX else None)
