@@ -79,7 +79,7 @@ flakes: $(READY)  ## the property tests with SEEDS seeds: what fails with one is
 	$(BIN)/python -m tests.flakes $(SEEDS)
 
 # What reads the code and the pages and runs no command; the rest of tests/house is part of `make test`.
-STRUCTURE := $(addprefix tests/house/test_,architecture.py direction.py docs.py glossary.py names.py no_leaks.py sizes.py)
+STRUCTURE := $(addprefix tests/house/test_,architecture.py direction.py docs.py glossary.py names.py no_leaks.py)
 
 lint: $(READY)  ## ruff, mypy, codespell, zizmor, generated files, import directions
 	$(BIN)/ruff check .

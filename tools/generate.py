@@ -256,7 +256,6 @@ def generated() -> dict[str, str]:
     numbers = place.population_text(
         (ROOT / rows).read_text(encoding="utf-8"), ROOT / "submissions", benchmark
     )
-    modules = [path.relative_to(ROOT) for path in sorted((ROOT / "geneb_ci").rglob("*.py"))]
     by_harness = {
         f"schemas/{path.name}": content.decode() for path, content in harness.contents().items()
     }
@@ -269,7 +268,7 @@ def generated() -> dict[str, str]:
             rows: numbers,
             f"schemas/{shipped.FIT_FILE}": fit_of(numbers, benchmark),
             f"schemas/{shipped.KNOWN_FILE}": known_files(),
-            "ARCHITECTURE.md": architecture(modules),
+            "ARCHITECTURE.md": architecture(),
             **contract_modules(),
             "leaderboard/src/pure/evidence.js": evidence_script(),
             BOARD_FILES: with_columns(),

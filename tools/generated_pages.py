@@ -1,7 +1,6 @@
 """Pages with generated parts: lists, columns, layers, models, and lists of the page itself."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 from geneb_ci.board import columns
@@ -93,11 +92,10 @@ LAYERS = (
 )
 
 
-def architecture(modules: Sequence[Path]) -> str:
+def architecture() -> str:
     """Return ARCHITECTURE.md with its table of layers, highest first."""
-    parts = [path.parts[1].removesuffix(".py") for path in modules]
-    rows = [f"| `{name}` | {text} | {sum(one == name for one in parts)} |" for name, text in LAYERS]
-    table = "\n".join(["| package | what it does | modules |", "|---|---|---:|", *rows])
+    rows = [f"| `{name}` | {text} |" for name, text in LAYERS]
+    table = "\n".join(["| package | what it does |", "|---|---|", *rows])
     return between("ARCHITECTURE.md", "layers", f"\n{table}\n")
 
 

@@ -49,44 +49,6 @@ ENUMERATIONS: Mapping[str, Iterable[str]] = {
     "whose turn": Turn,
 }
 """What the second column of the table of values may say, and the values the code has for it."""
-NAMES = frozenset(
-    {
-        "TrustLevel",
-        "Evidence",
-        "Authorship",
-        "Severity",
-        "Verdict",
-        "Reason",
-        "StepState",
-        "PullOutcome",
-        "PublishOutcome",
-    }
-    | {"LiveStatus", "EventKind", "EntryKind", "Turn"}
-)
-"""The enumerations above by their names in the code."""
-ELSEWHERE = {
-    "Pooling": "a table beside it says in words what each does",
-    "FileKind": "each value has its title, and how to get such a file",
-    "Exit": "docs/check.md has the table of exit codes",
-    "Need": "each value says in its own text what a rule needs",
-    "Sign": "marks of added, changed and removed lines",
-    "LayoutKind": "the three layouts that docs/check.md lists",
-    "Holder": "`geneb-ci doctor` says what holds processes",
-    "Batching": "--help of `geneb-harness run` explains --batching",
-    "Mode": "--help of `geneb-harness run` explains --batching",
-    "Dtype": "numeric types",
-    "Kind": "warnings of a run record: reference_harness/README.md",
-    "Published": "what the board says of a receipt: docs/receipts.md",
-    "StepResult": "steps of a receipt: docs/receipts.md",
-    "Scope": "--help of `geneb-ci findings` explains --scope",
-    "RivalKind": "messages of the rules open-collision and open-copy",
-    "CommandName": "docs/github.md has the table of commands",
-    "FormatVersion": "versions of the submission format",
-    "SettingState": "`geneb-ci doctor --github` prints them: docs/setup.md",
-    "Placing": "what `geneb-ci init` does about a file: docs/setup.md",
-}
-"""The other enumerations of the code, and where their values are explained."""
-
 PACKAGES = ("geneb_ci", "reference_harness")
 REFERENCE = re.compile(r"`((?:geneb_ci|reference_harness|schemas|leaderboard)/[^`]+)`")
 
@@ -183,17 +145,6 @@ def wrong_values(text: str) -> list[str]:
     }
     return [f"{kind} {value}: no entry" for kind, value in sorted(known - listed)] + [
         f"{kind} {value}: not in the code" for kind, value in sorted(listed - known)
-    ]
-
-
-def enumerations(source: str) -> list[str]:
-    """Return the names of the enumerations and of the aliases of literals in a module."""
-    return [
-        name
-        for node in ast.parse(source).body
-        for name in _names([node])
-        if (isinstance(node, ast.ClassDef) and any("Enum" in ast.unparse(b) for b in node.bases))
-        or (isinstance(node, ast.Assign) and ast.unparse(node.value).startswith("Literal["))
     ]
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from tests.house.test_direction import LAYERS
-from tests.house.tracked import python_files
 from tests.paths import ROOT
 from tools.generated_pages import architecture
 
@@ -48,4 +47,4 @@ def test_its_layers_are_those_that_the_direction_test_holds():
 
 
 def test_its_table_of_layers_is_generated():
-    assert architecture(python_files("geneb_ci")) == TEXT
+    assert architecture() == TEXT

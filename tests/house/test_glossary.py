@@ -5,7 +5,6 @@ import pytest
 from tests.house import glossary
 from tests.house.glossary import GLOSSARY
 from tests.house.pages import pages
-from tests.house.tracked import python_files
 from tests.paths import ROOT
 
 TEXT = (ROOT / GLOSSARY).read_text(encoding="utf-8")
@@ -35,20 +34,6 @@ def test_entries_are_sorted_and_unique():
 
 def test_each_value_of_the_code_has_an_entry():
     assert glossary.wrong_values(TEXT) == []
-
-
-def test_each_enumeration_of_the_code_is_explained_somewhere():
-    found = {
-        name
-        for path in python_files(*glossary.PACKAGES)
-        for name in glossary.enumerations((ROOT / path).read_text(encoding="utf-8"))
-    }
-    assert found == glossary.NAMES | glossary.ELSEWHERE.keys()
-
-
-def test_a_new_enumeration_is_seen():
-    source = "class Mood(enum.StrEnum):\n    A = 'a'\nKind = Literal['b']\nOther = frozenset()\n"
-    assert glossary.enumerations(source) == ["Mood", "Kind"]
 
 
 def test_each_discouraged_word_has_a_place():
