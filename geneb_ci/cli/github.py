@@ -15,11 +15,11 @@ from geneb_ci.common.errors import Exit, UsageProblem
 from geneb_ci.common.finding import plural, quoted
 from geneb_ci.github import report
 from geneb_ci.github.api import ACTIONS_BOT, connect
-from geneb_ci.github.envelope import decode, encode
+from geneb_ci.github.envelope import decode, encode, fitting
 from geneb_ci.github.main_branch import further_places
 from geneb_ci.github.queue import read_queue
 from geneb_ci.github.queue_text import as_json, markdown, terminal
-from geneb_ci.github.reconcile import group_verdict, one_pull, pull_of, sweep
+from geneb_ci.github.reconcile import Found, group_verdict, one_pull, pull_of, sweep
 from geneb_ci.github.report import tell_health
 from geneb_ci.github.verdict import SUCCESS
 from geneb_ci.github.wire import Etags
@@ -54,44 +54,47 @@ def reconcile_command(
     Without --head-sha, --pr and --group it checks open pull requests that have no verdict on their
     head and on the present main, the oldest first. Run it in a checkout of the base branch, with a
     read-only token (GH_TOKEN). In GitHub Actions the verdict is also the step's output `verdict`.
-    The exit code is 4 if the pull request or main has new commits; they are queued.
+    The exit code is 4 if the pull request or main has new commits; they are queued. It is 3 if a
+    limit or GitHub stopped it before the last one, or a pull request cannot be read: what was done
+    is written all the same, and what is left is named.
     """
     head_sha, group = _sha(head_sha), _sha(group)
     layout = find_layout(Path.cwd())
+    is_single = pr is not None or head_sha is not None
     with connect(repo, author=author_id) as github:
         if group is not None:
             found = group_verdict(github, layout, group)
         elif pr is not None:
-            found = sweep(github, layout, _say, one_pull(github, pr, head_sha))
+            found = sweep(github, layout, one_pull(github, pr, head_sha))
         elif head_sha is not None:
-            found = sweep(github, layout, _say, pull_of(github.open_pulls(), head_sha))
+            found = sweep(github, layout, pull_of(github.open_pulls(), head_sha))
         else:
-            found = sweep(github, layout, _say)
-    is_single = pr is not None or head_sha is not None
-    if found.problems and not found.verdict.pulls and (is_single or found.verdict.is_empty):
+            found = sweep(github, layout)
+    if is_single and found.problems and not found.verdict.pulls:
         raise found.problems[0]
+    verdict = fitting(found.verdict)
+    line = encode(verdict)
+    write(Output("json", output), f"{line}\n")
+    # Without anything to write, the job with write access does not start.
+    if os.environ.get("GITHUB_OUTPUT") and not verdict.is_empty:
+        with Path(os.environ["GITHUB_OUTPUT"]).open("a", encoding="utf-8") as outputs:
+            outputs.write(f"verdict={line}\n")  # one line of ASCII: no delimiter to guess
+    found.progress.pass_on(verdict)
+    _say_done(found, is_single=is_single)
+    found.progress.require_done()
+    return Exit.CLEAN
+
+
+def _say_done(found: Found, *, is_single: bool) -> None:
+    """Print what was done, and what went wrong."""
     for problem in found.problems:
         _say(f"geneb-ci: {visible(problem.message)}")
     for trouble in found.verdict.troubles:
         _say(f"{trouble.number}: waits: {visible(trouble.reason)}")
-    line = encode(found.verdict)
-    write(Output("json", output), f"{line}\n")
-    # Without anything to write, the job with write access does not start.
-    if os.environ.get("GITHUB_OUTPUT") and not found.verdict.is_empty:
-        with Path(os.environ["GITHUB_OUTPUT"]).open("a", encoding="utf-8") as outputs:
-            outputs.write(f"verdict={line}\n")  # one line of ASCII: no delimiter to guess
-    done = ", ".join(f"{pull.number}: {pull.outcome.value}" for pull in found.verdict.pulls)
-    left = f"; {found.verdict.waiting} left for the next run" if found.verdict.waiting else ""
-    parts = [
-        f"group {one.head_sha}: {plural(len(one.models), 'model')} together"
-        for one in found.verdict.groups
-    ]
-    if parts:
-        done = ", ".join([*parts, done] if done else parts)
-    elif not done and not found.verdict.waiting and not found.verdict.troubles:
-        done = "every open pull request has its verdict"
-    _say(f"{done or 'no verdict'}{left}")
-    return Exit.CLEAN
+    for one in found.verdict.groups:
+        _say(f"group {one.head_sha}: {plural(len(one.models), 'model')} together")
+    for text in found.progress.lines[: 1 if is_single else None]:
+        _say(text)
 
 
 def _sha(given: str | None) -> str | None:
@@ -206,4 +209,4 @@ def triage_command(
         color = is_terminal and not is_plain()
         text = terminal(queue, limit, color=color, width=width)
     write(Output("text", STDOUT), text)
-    return Exit.CLEAN
+    return Exit.NOT_CHECKED if queue.unread else Exit.CLEAN

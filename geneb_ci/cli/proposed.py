@@ -64,14 +64,19 @@ def of_branch(base: str) -> Proposal:
 def of_pull(number: int, repo: str | None) -> Proposal:
     """Check an open pull request as the next sweep would. Raises UsageProblem and ForgeProblem."""
     from geneb_ci.github.api import connect  # of the extra
-    from geneb_ci.github.reconcile import base_of, one_pull, read_board
+    from geneb_ci.github.reconcile import OpenPulls, base_of, one_pull, read_board
 
     layout = find_layout(Path.cwd())
     with connect(repo) as github:
         pull = one_pull(github, number, None)
         with base_of(github, layout, _note) as (main, own):
-            others = [one for one in github.open_pulls() if one.head.sha != pull.head.sha]
-            board = read_board(github, main, others, {}, _say)
+            listed = github.open_pulls()
+            others = [one for one in listed.pulls if one.head.sha != pull.head.sha]
+            board = OpenPulls(main, others, reserve=0)
+            read_board(github, board)
+            board.require_read()
+            for one in listed.unread:
+                _note(f"pull request {one.name} cannot be read, so it is not compared with it")
             known = BaseBranch(own)
             judged = Judge(github, own, known.modules, main).judge(pull.head.sha, board.passing)
             head = _head(number, pull.head.sha)

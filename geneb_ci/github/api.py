@@ -1,23 +1,25 @@
 """The GitHub API calls that geneb-ci uses, each with its cost in requests."""
 
 import base64
+import contextlib
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Self
 from urllib.parse import quote
 
 from geneb_ci.check.change import REGULAR
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.github import errors as waiting
-from geneb_ci.github.errors import NoGitHubToken, NotFound, Tampered
+from geneb_ci.github.errors import NoGitHubToken, NotFound, Tampered, UnexpectedReply
 from geneb_ci.github.replies import (
+    REPORT_IT,
+    UNREADABLE,
     BlobReply,
     Comment,
     Commit,
     CommitComparison,
     Issue,
-    Label,
     Numbered,
     Permission,
     Pull,
@@ -25,6 +27,8 @@ from geneb_ci.github.replies import (
     Ref,
     Status,
     Tree,
+    Unread,
+    each,
     parsed,
 )
 from geneb_ci.github.sides import git_sha
@@ -63,6 +67,20 @@ class Talk(NamedTuple):
     number_of_comments: int = 0
 
 
+class OpenList(NamedTuple):
+    """The open pull requests, and those of which GitHub's answer cannot be read."""
+
+    pulls: list[Pull]
+    """The last updated first."""
+    unread: list[Unread]
+
+    def require_all(self, what: str) -> None:
+        """Raise UnexpectedReply where some cannot be read, so that `what` cannot be said."""
+        if self.unread:
+            one = self.unread[0]
+            raise UnexpectedReply(f"{what}: pull request {one.name}: {one.reason}", REPORT_IT)
+
+
 class GitHub:
     """One GitHub repository."""
 
@@ -82,26 +100,31 @@ class GitHub:
     def __exit__(self, *_error: object) -> None:
         self.wire.close()
 
-    def open_pulls(self) -> Iterator[Pull]:
-        """Yield the open pull requests to the default branch, the last updated first.
+    def open_pulls(self) -> OpenList:
+        """Return the open pull requests to the default branch, the last updated first.
 
         Those to other branches are left out, because a verdict is about the default branch. One
         request per 100.
         """
-        return (pull for pull in self.all_open_pulls() if pull.is_to_main)
+        listed = self.all_open_pulls()
+        return listed._replace(pulls=[pull for pull in listed.pulls if pull.is_to_main])
 
-    def all_open_pulls(self) -> Iterator[Pull]:
-        """Yield the open pull requests to any branch; one request per 100.
+    def all_open_pulls(self) -> OpenList:
+        """Return the open pull requests to any branch; one request per 100.
 
-        One that moves between pages during reading is returned once.
+        One that moves between pages during reading is returned once. One that cannot be read hides
+        no other.
         """
-        met: set[int] = set()
+        pulls: dict[int, Pull] = {}
+        unread: dict[int | str, Unread] = {}
         parameters = {"state": "open", "sort": "updated", "direction": "desc"}
         for page in self.wire.pages("/pulls", PULLS_PAGES_MAX, **parameters):
-            for pull in parsed(list[Pull], page, "the list of pull requests"):
-                if self._known(pull).number not in met:
-                    met.add(pull.number)
-                    yield pull
+            found, lost = each(Pull, page, "the list of pull requests")
+            for pull in found:
+                pulls.setdefault(self._known(pull).number, pull)
+            for one in lost:
+                unread.setdefault(one.number or f"one of {len(unread)} without a number", one)
+        return OpenList(list(pulls.values()), list(unread.values()))
 
     def main(self) -> Commit:
         """Return the head of the default branch; one request."""
@@ -157,12 +180,21 @@ class GitHub:
         return parsed(Permission, body, "the permission").permission
 
     def issues(self) -> Iterator[Issue]:
-        """Yield the open issues, the oldest first; one request per 100."""
+        """Yield the open issues, the oldest first; one request per 100.
+
+        Raises UnexpectedReply after the last one if some cannot be read: what is not among the
+        others may be one of these.
+        """
         parameters = {"state": "open", "sort": "created", "direction": "asc"}
         if self.author == ACTIONS_BOT:
             parameters["creator"] = "github-actions[bot]"
+        lost: list[Unread] = []
         for page in self.wire.pages("/issues", ISSUES_PAGES_MAX, **parameters):
-            yield from parsed(list[Issue], page, "the issues")
+            read, unread = each(Issue, page, "the issues")
+            yield from read
+            lost += unread
+        if lost:
+            raise UnexpectedReply(lost[0].reason, REPORT_IT)
 
     def labelled(self, label: str) -> Iterator[int]:
         """Yield the numbers of what has a label, open or closed, the newest first.
@@ -207,13 +239,24 @@ class GitHub:
 
     def add_label(self, number: int, name: str) -> None:
         """Add a label to a pull request; one write, which keeps the other labels."""
-        reply = self.wire.send("POST", f"/issues/{number}/labels", {"labels": [name]})
-        parsed(list[Label], reply, "the labels")
+        self.wire.send("POST", f"/issues/{number}/labels", {"labels": [name]})
 
-    def set_labels(self, number: int, names: list[str]) -> None:
-        """Replace all labels of a pull request; one write. Labels set meanwhile are lost."""
-        reply = self.wire.send("PUT", f"/issues/{number}/labels", {"labels": names})
-        parsed(list[Label], reply, "the labels")
+    def replace_labels(
+        self, number: int, names: Sequence[str], ours: Collection[str], label: str
+    ) -> None:
+        """Replace our labels of a pull request by one, and keep the others, of which these are all.
+
+        One write, which sets all labels: those set meanwhile are lost. Where some name cannot be
+        read, one write for each of ours, since the others could not be set again.
+        """
+        if UNREADABLE not in names:
+            others = [name for name in names if name not in ours]
+            self.wire.send("PUT", f"/issues/{number}/labels", {"labels": [*others, label]})
+            return
+        self.add_label(number, label)
+        for name in sorted(set(ours) - {label}):
+            with contextlib.suppress(NotFound):
+                self.wire.send("DELETE", f"/issues/{number}/labels/{quote(name)}", None)
 
     def close_pull(self, number: int) -> None:
         """Close a pull request; one write."""
@@ -221,8 +264,9 @@ class GitHub:
 
     def branch_exists(self, name: str) -> bool:
         """Whether there is a branch of this name; one request."""
-        found = self.wire.get(f"/git/matching-refs/heads/{name}").body
-        return any(one.get("ref") == f"refs/heads/{name}" for one in found or ())
+        body = self.wire.get(f"/git/matching-refs/heads/{name}").body
+        refs = parsed(list[Ref], body, "the branches")
+        return any(one.ref == f"refs/heads/{name}" for one in refs)
 
     def make_branch(self, name: str, base: Commit, files: Mapping[str, bytes], text: str) -> str:
         """Make a branch: one commit on `base` that adds files; return it.
@@ -246,9 +290,10 @@ class GitHub:
     def propose(self, branch: str, base: str, title: str, text: str) -> int:
         """Open a pull request from a branch, unless one is open; return its number."""
         owner = self.wire.repository.partition("/")[0]
-        known = self.wire.get("/pulls", state="open", head=f"{owner}:{branch}").body
+        listed = self.wire.get("/pulls", state="open", head=f"{owner}:{branch}").body
+        known = parsed(list[Numbered], listed, "the pull requests of a branch")
         if known:
-            return parsed(Numbered, known[0], "the pull request").number
+            return known[0].number
         body = {"head": branch, "base": base, "title": title, "body": text}
         reply = self.wire.send("POST", "/pulls", body)
         return parsed(Numbered, reply, "the pull request").number

@@ -20,13 +20,13 @@ from geneb_ci.audit.plan import Plan, encoded
 from geneb_ci.audit.verify import StepState, Verification
 from geneb_ci.check.change import REGULAR, Blob
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.common.finding import Fault
+from geneb_ci.common.finding import Fault, first_and_more
 from geneb_ci.common.types import Hex40, StrictModel, first_error
 from geneb_ci.github.api import GitHub
 from geneb_ci.github.batch import prefetch_talks
 from geneb_ci.github.envelope import packed, unpacked
-from geneb_ci.github.errors import HeadMoved, Tampered
-from geneb_ci.github.replies import Comment, Commit, Pull
+from geneb_ci.github.errors import HeadMoved, Tampered, UnexpectedReply
+from geneb_ci.github.replies import REPORT_IT, UNREADABLE, Comment, Commit, Pull
 from geneb_ci.github.report import ASKED, AUDIT_STATES
 from geneb_ci.github.sides import Source, read_blob
 from geneb_ci.github.verdict import BYTES_MAX, REPOSITORY, FileDigest, Number
@@ -103,14 +103,22 @@ def asked_for(github: GitHub, number: int | None) -> Pull | None:
     """Return the open pull request that is to be audited: this one, or the oldest with the label.
 
     One whose conversation is locked, and which cannot be audited, comes after all others.
-    Raises HeadMoved if the named one is closed, or does not go to the default branch.
+    Raises HeadMoved if the named one is closed, or does not go to the default branch, and
+    UnexpectedReply if none is found, and one that cannot be read may have the label.
     """
     if number is not None:
         pull = github.pull(number)
         if pull.state != "open" or not pull.is_to_main:
             raise HeadMoved(f"pull request {number} is not open to main", "name an open one")
         return pull
-    found = [pull for pull in github.open_pulls() if ASKED in {one.name for one in pull.labels}]
+    listed = github.open_pulls()
+    found = [pull for pull in listed.pulls if ASKED in pull.label_names]
+    if not found:
+        listed.require_all(f"whether one has the label {ASKED} is not known")
+        unread = [str(pull.number) for pull in listed.pulls if UNREADABLE in pull.label_names]
+        if unread:
+            what = f"the labels of {first_and_more(unread)} cannot be read"
+            raise UnexpectedReply(what, REPORT_IT)
     return min(found, key=lambda pull: (pull.locked, pull.number), default=None)
 
 
@@ -131,13 +139,13 @@ def publish(
         known.append((at, None))
     if known:
         return min(known, key=lambda one: one[0])  # ISO 8601 in UTC sorts as it is
-    return github.set_status(sha, "success", digest, STATUS).created_at, None
+    return github.set_status(sha, "success", digest, STATUS).moment, None
 
 
 def _published_at(github: GitHub, sha: str, digest: str) -> str:
     """Return when a commitment became a status of a commit; "" if it is none."""
     found = github.statuses(sha)
-    times = [one.created_at for one in found if (one.context, one.description) == (STATUS, digest)]
+    times = [one.moment for one in found if (one.context, one.description) == (STATUS, digest)]
     return min(times, default="")
 
 
@@ -164,9 +172,9 @@ def files_at_head(source: Source, files: Iterable[FileDigest]) -> dict[str, byte
 def mark(github: GitHub, number: int, state: str) -> None:
     """Replace the labels of an audit by one; labels set by people meanwhile are kept."""
     ours = {ASKED, *AUDIT_STATES}
-    names = [label.name for label in github.pull(number).labels]
-    if ours & set(names) != {state}:
-        github.set_labels(number, [*(name for name in names if name not in ours), state])
+    names = github.pull(number).label_names
+    if ours & set(names) != {state} or UNREADABLE in names:
+        github.replace_labels(number, names, ours, state)
 
 
 def earlier_orders(github: GitHub, number: int) -> list[AuditOrder]:

@@ -13,24 +13,28 @@ import base64
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
 from geneb_ci.check.change import Blob
 from geneb_ci.github.api import STATUS_CONTEXT, GitHub, Talk
-from geneb_ci.github.errors import MissingScope, NotFound
+from geneb_ci.github.errors import MissingScope, NotFound, UnexpectedReply
 from geneb_ci.github.replies import (
+    REPORT_IT,
     BlobReply,
+    Body,
     Comment,
     Commit,
     Id,
-    Label,
+    Labels,
     Pull,
     ReplyModel,
     Sha,
+    Shown,
     User,
     adapter,
+    each,
 )
 from geneb_ci.github.sides import git_sha
 from geneb_ci.github.verdict import (
@@ -100,19 +104,22 @@ class _File(ReplyModel):
 
 
 class _Author(ReplyModel):
-    login: str = ""
+    login: Shown = ""
     databaseId: Id | None = None  # noqa: N815
 
 
 class _Comment(ReplyModel):
     databaseId: Id  # noqa: N815
-    body: str = ""
-    author: _Author | None = None
+    body: Body = ""
+    author: _Author | None
 
 
 class _Comments(ReplyModel):
-    totalCount: int = 0  # noqa: N815
     nodes: list[_Comment]
+
+
+class _CountedComments(_Comments):
+    totalCount: Id  # noqa: N815
 
 
 class _Context(ReplyModel):
@@ -137,7 +144,7 @@ class _Commits(ReplyModel):
 
 
 class _Labels(ReplyModel):
-    nodes: list[Label]
+    nodes: Labels
 
 
 class _Headed(ReplyModel):
@@ -154,14 +161,15 @@ class _Headed(ReplyModel):
 
 
 class _Gone(ReplyModel):
-    nodes: list[_Headed]
+    nodes: list[Any]
+    """Each is read on its own."""
 
 
 class _Talk(_Headed):
-    state: str
+    state: Literal["OPEN", "CLOSED", "MERGED"]
     locked: bool
     labels: _Labels
-    comments: _Comments
+    comments: _CountedComments
     latest: _Comments
 
 
@@ -224,7 +232,8 @@ def aside(github: GitHub, listed: Iterable[Pull], heads: Collection[str]) -> Ite
         "orderBy: {field: UPDATED_AT, direction: DESC}) { ...Gone }"
     )
     for gone in _answers(github, [field], _GONE, _Gone).values():
-        found += [(one.number, one.headRefOid, one.status) for one in gone.nodes]
+        closed, _ = each(_Headed, gone.nodes, "the closed pull requests")
+        found += [(one.number, one.headRefOid, one.status) for one in closed]
     for number, head, state in found:
         if state == SUCCESS and head not in heads:
             yield PullHead(number=number, head_sha=head)
@@ -350,12 +359,16 @@ def asked_on(
 
 def _are_many(talk: Talk, after: int) -> bool:
     """Whether there can be comments between the last verdict and the last comments."""
-    first = min((one.id for one in talk.latest), default=0)
-    return talk.number_of_comments > len(talk.latest) and first > after
+    if talk.number_of_comments <= len(talk.latest):
+        return False
+    return not talk.latest or min(one.id for one in talk.latest) > after
 
 
 def _command_in(comment: Comment) -> Command | None:
-    """Return the command of a comment; None without a valid one."""
+    """Return the command of a comment; None without a valid one.
+
+    Raises UnexpectedReply if nobody can tell who gave it.
+    """
     match = _COMMAND.fullmatch(comment.body.strip().split("\n", 1)[0].strip())
     if match is None or comment.user is None:
         return None
@@ -363,6 +376,9 @@ def _command_in(comment: Comment) -> Command | None:
     login = comment.user.login
     if name is CommandName.DISPUTE and not reason:
         return None
+    if not login:
+        what = f"comment {comment.id} has a command, and its author cannot be read"
+        raise UnexpectedReply(what, REPORT_IT)
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", login):
         return None
     return Command(comment=comment.id, name=name, login=login, reason=reason)

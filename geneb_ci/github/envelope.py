@@ -25,20 +25,28 @@ _AGAIN = "run `geneb-ci reconcile` again, and pass its output unchanged"
 
 
 def encode(verdict: Verdicts) -> str:
-    """Return a verdict as one line of ASCII of at most `BYTES_MAX` bytes.
+    """Return a verdict as one line of ASCII of at most `BYTES_MAX` bytes, after `fitting`.
 
-    It is compressed if it is too long as JSON; findings are cut, and then the last pull requests
-    are left for the next run, if it is still too long. The numbers by rule stay complete.
+    It is compressed if it is too long as JSON.
+    """
+    return _shortest(fitting(verdict))
+
+
+def fitting(verdict: Verdicts) -> Verdicts:
+    """Return a verdict that fits into one line.
+
+    Findings are cut, and then the last pull requests are left for the next run, if it is too long.
+    The numbers by rule stay complete.
     """
     limit = max((len(pull.findings) for pull in verdict.pulls), default=0)
-    while len(text := _shortest(verdict)) > BYTES_MAX:
+    while len(_shortest(verdict)) > BYTES_MAX:
         if limit == 0:
             verdict = _without_last(verdict)
             continue
         limit = limit * 3 // 4
         pulls = [p.model_copy(update={"findings": p.findings[:limit]}) for p in verdict.pulls]
         verdict = verdict.model_copy(update={"pulls": pulls})
-    return text
+    return verdict
 
 
 def _without_last(verdict: Verdicts) -> Verdicts:

@@ -3,33 +3,47 @@
 A group is the commit that main is to become. Its files belong to open pull requests that pass.
 """
 
-import itertools
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from geneb_ci.check.change import Change
 from geneb_ci.common.errors import GenebError
-from geneb_ci.github.api import STATUS_CONTEXT, GitHub
+from geneb_ci.github.api import STATUS_CONTEXT, GitHub, OpenList
 from geneb_ci.github.batch import prefetch_talks
 from geneb_ci.github.comment import receipt_on
 from geneb_ci.github.errors import RateLimited
 from geneb_ci.github.judge import RIVAL_RULES, UNREAD, Judge, Judged, change_findings
+from geneb_ci.github.replies import Pull
 from geneb_ci.github.sides import Sides, rivals
 from geneb_ci.github.verdict import GROUPS_MAX, GroupVerdict
 
 
-def waiting_groups(github: GitHub, branch: str) -> list[str]:
-    """Return the groups without a verdict, at most `GROUPS_MAX`: a request, and one for each group.
+def waiting_groups(github: GitHub, branch: str) -> tuple[list[str], list[GenebError]]:
+    """Return the groups without a verdict, at most `GROUPS_MAX`, and the errors.
 
-    One whose verdict was not written, because main had changed, is found here.
+    One whose verdict was not written, because main had changed, is found here. A request, and one
+    for each group; a group that cannot be read hides no other. Raises RateLimited.
     """
-    waiting = (
-        sha
-        for sha in github.queued(branch)
-        if not any(one.context == STATUS_CONTEXT for one in github.statuses(sha))
-    )
-    return list(itertools.islice(waiting, GROUPS_MAX))
+    waiting: list[str] = []
+    problems: list[GenebError] = []
+    try:
+        queued = github.queued(branch)
+    except RateLimited:
+        raise
+    except GenebError as error:
+        return [], [error]
+    for sha in queued:
+        try:
+            if not any(one.context == STATUS_CONTEXT for one in github.statuses(sha)):
+                waiting.append(sha)
+        except RateLimited:
+            raise
+        except GenebError as error:
+            problems.append(error)
+        if len(waiting) == GROUPS_MAX:
+            break
+    return waiting, problems
 
 
 def judge_groups(
@@ -59,7 +73,8 @@ def judge_group(github: GitHub, judge: Judge, head: str) -> GroupVerdict:
     places: Counter[str] = Counter()
     left = {file.path for file in sides.change.files}
     cut = [f.rule for f in change_findings(sides.change) if f.rule in UNREAD]
-    for model, paths in () if cut else _parts(github, sides.change).items():
+    listed = OpenList([], []) if cut else github.open_pulls()
+    for model, paths in _parts(github, sides.change, listed.pulls).items():
         judged[model] = judge.judged(_part(sides, paths))
         change = judged[model].change
         left -= {file.path for file in (*change.own, *change.records)}
@@ -68,16 +83,16 @@ def judge_group(github: GitHub, judge: Judge, head: str) -> GroupVerdict:
         places.update(_together(model, judged))
     places.update(cut)
     if left and not cut:
+        listed.require_all(f"whose files the group {head} has is not known")
         places["foreign-file"] += len(left)
     return GroupVerdict(head_sha=head, places=dict(sorted(places.items())), models=sorted(judged))
 
 
-def _parts(github: GitHub, change: Change) -> dict[str, set[str]]:
+def _parts(github: GitHub, change: Change, pulls: Sequence[Pull]) -> dict[str, set[str]]:
     """Return the files of each model that an open pull request changes and that passes.
 
     Audit records of the model are among them, beside its row or alone: each is verified again.
     """
-    pulls = list(github.open_pulls())
     prefetch_talks(github, [pull.number for pull in pulls])
     changed = {file.path for file in change.files}
     found: dict[str, set[str]] = {}

@@ -191,6 +191,10 @@ class Judge:
             self._sides[head] = read_sides(self.source, head, self.places, self.main)
         return self._sides[head]
 
+    def has_read(self, head: str) -> bool:
+        """Whether it is known what a head changes."""
+        return head in self._sides
+
     def own_blobs(self, head: str) -> list[Blob]:
         """Return the files of a head that will be read, as far as its tree shows."""
         sides = self.sides(head)

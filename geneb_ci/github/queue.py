@@ -2,19 +2,21 @@
 
 import datetime as dt
 import enum
+import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from geneb_ci.common.finding import first_and_more
 from geneb_ci.common.types import TrustLevel
 from geneb_ci.github.api import GitHub, numbers_by_head
 from geneb_ci.github.batch import prefetch_talks
 from geneb_ci.github.comment import AUDIT_RECORD, Receipt, receipt_on
 from geneb_ci.github.errors import ForgeProblem, RateLimited
-from geneb_ci.github.replies import Pull
+from geneb_ci.github.replies import Pull, Unread
 from geneb_ci.github.report import AGREES, ASKED, DIFFERS, FAILED, RUNNING
 from geneb_ci.github.verdict import PASSING, PENDING, PullOutcome
-from geneb_ci.github.waits import Wait, read_waits
+from geneb_ci.github.waits import Wait, known_waits
 from geneb_ci.render.plain import visible
 
 # A sweep runs every 15 minutes, and GitHub's schedules can be as late again.
@@ -47,8 +49,8 @@ class QueueRow:
     author: str
     """Login of its author; "" if the account was deleted."""
     assignees: tuple[str, ...]
-    age_seconds: int
-    """Seconds since it was opened, by GitHub's clock."""
+    age_seconds: int | None
+    """Seconds since it was opened, by GitHub's clock; None if that cannot be read."""
     verdict: str
     """An outcome; "waiting" if the head has none, "stale" if main has changed since."""
     errors: int
@@ -72,11 +74,13 @@ class Queue:
     """All open pull requests to the default branch."""
 
     rows: tuple[QueueRow, ...]
+    unread: tuple[Unread, ...] = ()
+    """Those of which GitHub's answer cannot be read."""
 
     @property
     def clock(self) -> str:
         """Return one line with numbers and longest waiting times."""
-        if not self.rows:
+        if not self.rows and not self.unread:
             return "no pull request is open"
         parts = []
         for turn, what in (
@@ -84,9 +88,12 @@ class Queue:
             (Turn.PROGRAM, "for a verdict"),
             (Turn.CONTRIBUTOR, "for the contributor"),
         ):
-            ages = [row.age_seconds for row in self.rows if row.turn is turn]
-            if ages:
-                parts.append(f"{len(ages)} {what} (longest: {duration(max(ages))})")
+            rows = [row for row in self.rows if row.turn is turn]
+            if rows:
+                parts.append(f"{len(rows)} {what} (longest: {longest(rows)})")
+        if self.unread:
+            names = first_and_more([one.name for one in self.unread])
+            parts.append(f"{len(self.unread)} that cannot be read: {names}")
         overdue = sum(row.is_overdue for row in self.rows)
         late = f"; {overdue} overdue (over {duration(_seconds(OVERDUE_AFTER))})" if overdue else ""
         return "waiting: " + "; ".join(parts) + late
@@ -109,16 +116,16 @@ def read_queue(github: GitHub) -> Queue:
 
     Verdicts are read from our own comments; no content of a pull request is fetched.
     """
-    pulls = list(github.open_pulls())
+    pulls, unread = github.open_pulls()
     prefetch_talks(github, [pull.number for pull in pulls])
-    waits, heads = read_waits(github).waits, numbers_by_head(pulls)
+    waits, heads = known_waits(github), numbers_by_head(pulls)
     found = []
     for pull in pulls:
         talk = github.talks.get(pull.number)
         state = talk.state if talk is not None else None
         first = heads[pull.head.sha][0]
         found.append((pull, Said(_receipt(github, pull), state, waits.get(pull.number), first)))
-    return queue(found, github.wire.now)
+    return replace(queue(found, github.wire.now), unread=tuple(unread))
 
 
 def _receipt(github: GitHub, pull: Pull) -> Receipt | ForgeProblem | None:
@@ -134,25 +141,25 @@ def queue(found: Iterable[tuple[Pull, Said]], now: dt.datetime) -> Queue:
     """Return the queue, sorted by who has to act, then the oldest first."""
     rows = [_row(pull, said, now) for pull, said in found]
     turns = list(Turn)
-    rows.sort(key=lambda row: (turns.index(row.turn), -row.age_seconds, row.number))
+    rows.sort(key=lambda row: (turns.index(row.turn), -_known(row.age_seconds), row.number))
     return Queue(tuple(rows))
 
 
 def _row(pull: Pull, said: Said, now: dt.datetime) -> QueueRow:
-    age = now - pull.created_at
+    age = now - pull.created_at if pull.created_at is not None else None
     receipt = said.receipt if isinstance(said.receipt, Receipt) else None
     known = receipt if receipt is not None and receipt.head_sha == pull.head.sha else None
     is_stale = known is not None and known.passes and said.state == PENDING
     turn, action = _next(pull, said, None if is_stale else known, now)
     author = visible(pull.user.login, _TITLE_MAX) if pull.user is not None else ""
-    assignees = tuple(visible(user.login, _TITLE_MAX) for user in pull.assignees)
+    assignees = tuple(visible(user.login, _TITLE_MAX) for user in pull.assignees if user)
     return QueueRow(
         number=pull.number,
         url=pull.html_url,
         name=receipt.model if receipt and receipt.model else visible(pull.title, _TITLE_MAX),
         author=author,
         assignees=assignees,
-        age_seconds=max(0, _seconds(age)),
+        age_seconds=max(0, _seconds(age)) if age is not None else None,
         verdict="stale" if is_stale else known.outcome.value if known else "waiting",
         errors=known.error if known else 0,
         warnings=known.warning if known else 0,
@@ -164,7 +171,7 @@ def _row(pull: Pull, said: Said, now: dt.datetime) -> QueueRow:
         turn=turn,
         who=_who(turn, author, assignees),
         action=action,
-        is_overdue=turn is not Turn.CONTRIBUTOR and age > OVERDUE_AFTER,
+        is_overdue=turn is not Turn.CONTRIBUTOR and age is not None and age > OVERDUE_AFTER,
     )
 
 
@@ -178,7 +185,7 @@ def _who(turn: Turn, author: str, assignees: tuple[str, ...]) -> str:
 
 def _next(pull: Pull, said: Said, receipt: Receipt | None, now: dt.datetime) -> tuple[Turn, str]:
     """Return who has to act, and the next action."""
-    idle = now - pull.updated_at
+    idle = now - pull.updated_at if pull.updated_at is not None else ABANDONED_AFTER
     if isinstance(said.receipt, ForgeProblem):
         return Turn.MAINTAINER, "review it manually: its comments cannot be read"
     if pull.draft and idle <= ABANDONED_AFTER:
@@ -213,7 +220,7 @@ _AUDITED = {
 
 def _audited(pull: Pull, receipt: Receipt) -> tuple[Turn, str] | None:
     """Return who has to act because of an audit, by its label; None without one."""
-    labels = {label.name for label in pull.labels}
+    labels = set(pull.label_names)
     if labels & {ASKED, RUNNING}:
         return Turn.PROGRAM, "wait for its audit"
     found = next((text for label, text in _AUDITED.items() if label in labels), None)
@@ -272,8 +279,22 @@ def _seconds(span: dt.timedelta) -> int:
     return int(span.total_seconds())
 
 
-def duration(seconds: int) -> str:
-    """Return a time span in its largest unit: "5 min", "7 h", "12 d"."""
+def _known(seconds: int | None) -> float:
+    """Return an age; one that is not known is the largest."""
+    return math.inf if seconds is None else seconds
+
+
+def longest(rows: Iterable[QueueRow]) -> str:
+    """Return the largest age of some rows, of those that are known."""
+    return duration(
+        max((row.age_seconds for row in rows if row.age_seconds is not None), default=None)
+    )
+
+
+def duration(seconds: int | None) -> str:
+    """Return a time span in its largest unit: "5 min", "7 h", "12 d"; "?" if it is not known."""
+    if seconds is None:
+        return "?"
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if seconds >= size:
             return f"{seconds // size} {unit}"

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from geneb_ci.github.queue import Queue, QueueRow, Turn, duration
+from geneb_ci.github.queue import Queue, QueueRow, Turn, duration, longest
 from geneb_ci.render.markdown import cell
 from geneb_ci.render.text import Table as PlainTable
 from geneb_ci.render.text import escape
@@ -125,6 +125,7 @@ def as_json(queue: Queue, limit: int) -> str:
         "format_version": "1.1",
         "pulls": rows,
         "left_out": len(queue.rows) - len(rows),
+        "unread": [{"number": one.number, "reason": one.reason} for one in queue.unread],
         "clock": queue.clock,
     }
     return json.dumps(value, indent=2).replace("##[", "\\u0023#[") + "\n"
@@ -134,8 +135,7 @@ def _lines(queue: Queue, limit: int) -> list[str]:
     left = queue.rows[limit:]
     lines = []
     if left:
-        longest = duration(max(row.age_seconds for row in left))
-        lines.append(f"not shown: {len(left)} (longest waiting: {longest})")
+        lines.append(f"not shown: {len(left)} (longest waiting: {longest(left)})")
     lines.append(queue.clock)
     return lines
 

@@ -6,15 +6,16 @@ Pull requests are found by listing them, so that the next sweep makes up for a l
 """
 
 import contextlib
+import datetime as dt
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from geneb_ci import __version__
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import GenebError
-from geneb_ci.github.api import GitHub, numbers_by_head
+from geneb_ci.github.api import GitHub, OpenList, numbers_by_head
 from geneb_ci.github.batch import (
     aside,
     asked_on,
@@ -36,7 +37,8 @@ from geneb_ci.github.groups import judge_group, judge_groups, waiting_groups
 from geneb_ci.github.judge import Judge, places_of
 from geneb_ci.github.judgement import BaseBranch, crash_verdict, pull_verdict
 from geneb_ci.github.main_branch import further_places, layout_of_main
-from geneb_ci.github.replies import Pull
+from geneb_ci.github.progress import PullState, SweepProgress, SweepStop, of_limit
+from geneb_ci.github.replies import Pull, Unread
 from geneb_ci.github.sides import Main, main_at, numbers, rivals
 from geneb_ci.github.verdict import (
     OPEN_MAX,
@@ -51,7 +53,7 @@ from geneb_ci.github.verdict import (
     Trouble,
     Verdicts,
 )
-from geneb_ci.github.waits import REASON_MAX, Wait, is_due, read_waits
+from geneb_ci.github.waits import REASON_MAX, Wait, is_due, known_waits
 from geneb_ci.render.plain import visible
 
 if TYPE_CHECKING:
@@ -71,12 +73,17 @@ LOCKED = "the conversation is locked, so no verdict can be written: unlock it"
 _QUEUED = "nothing was written; the new commits are queued, and are checked within 15 minutes"
 
 
+_FIRST = dt.datetime.min.replace(tzinfo=dt.UTC)
+"""Where the time of its last change cannot be read, a pull request comes first."""
+
+
 @dataclass
 class Found:
-    """The verdicts, the number left for the next run, and errors."""
+    """The verdicts, errors, and what a sweep did with each open pull request."""
 
     verdict: Verdicts
     problems: list[GenebError] = field(default_factory=list)
+    progress: SweepProgress = field(default_factory=lambda: SweepProgress(is_group=True))
 
 
 def one_pull(github: GitHub, number: int, head_sha: str | None) -> Pull:
@@ -95,13 +102,15 @@ def one_pull(github: GitHub, number: int, head_sha: str | None) -> Pull:
     return pull
 
 
-def pull_of(pulls: Iterable[Pull], head_sha: str) -> Pull:
+def pull_of(listed: OpenList, head_sha: str) -> Pull:
     """Return the first open pull request with this head. Raises HeadMoved if there is none.
 
-    The event's pull request number is not used: it is empty for forks, and could be forged.
+    The event's pull request number is not used: it is empty for forks, and could be forged. Raises
+    UnexpectedReply if it may be one that cannot be read.
     """
-    found = [pull for pull in pulls if pull.head.sha == head_sha]
+    found = [pull for pull in listed.pulls if pull.head.sha == head_sha]
     if not found:
+        listed.require_all(f"whether a pull request has the head {head_sha} is not known")
         raise HeadMoved(f"no open pull request has the head {head_sha}", _QUEUED)
     return min(found, key=lambda pull: pull.number)
 
@@ -133,12 +142,49 @@ class OpenPulls:
     troubles: list[Trouble] = field(default_factory=list)
     settled: list[int] = field(default_factory=list)
     problems: list[GenebError] = field(default_factory=list)
+    failed: dict[int, GenebError] = field(default_factory=dict)
+    """Number to why it could not be read."""
     asked: dict[int, Asked] = field(default_factory=dict)
-    """Number to what maintainers asked for in its comments."""
+    """Number to what maintainers asked for in its comments; only those that were read are here."""
     rights: dict[str, bool] = field(default_factory=dict)
     """Who may write, of those who gave a command."""
     passing: dict[int, Fingerprint] = field(default_factory=dict)
     """Fingerprints of the pull requests that pass, or passed when the run began."""
+    unread: Sequence[Unread] = ()
+    waits: dict[int, Wait] = field(default_factory=dict)
+    """Those that wait after an earlier failure."""
+    reserve: int = RESERVE
+    """Requests of the hour that are left."""
+    progress: SweepProgress = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Note that nothing was done yet."""
+        left = dict.fromkeys((pull.number for pull in self.pulls), PullState.LEFT)
+        self.progress = SweepProgress(left, self.unread)
+
+    def require_read(self, pull: Pull | None = None) -> None:
+        """Raise what ended the reading of the pull requests, or of one.
+
+        Where some were not read, a row may collide with one of them; where it was not itself, its
+        dispute is not known.
+        """
+        stop = self.progress.stop
+        if stop is not None:
+            raise stop.cause or UnexpectedReply(stop.reason, "run the command again later")
+        if pull is not None and pull.number in self.failed:
+            raise self.failed[pull.number]
+
+    def is_low(self, github: GitHub) -> bool:
+        """Whether so few requests are left in this hour that a sweep ends, which is noted."""
+        left = github.wire.remaining
+        if left >= self.reserve:
+            return False
+        reason = (
+            f"{left:.0f} requests are left in this hour, and {self.reserve} are kept for runs that "
+            "events start"
+        )
+        self.progress.stop = SweepStop(reason, github.wire.resets)
+        return True
 
     @functools.cached_property
     def heads(self) -> dict[str, list[int]]:
@@ -153,7 +199,15 @@ class OpenPulls:
     def fail(self, pull: Pull, problem: GenebError) -> None:
         """Note that a pull request could not be read."""
         self.problems.append(problem)
-        self.troubles.append(trouble(pull.number, pull.head.sha, problem.message))
+        self.failed[pull.number] = problem
+        self.progress.problem = problem.message
+        self.wait(pull.number, pull.head.sha, problem.message)
+
+    def wait(self, number: int, head_sha: str, reason: str) -> None:
+        """Note that a pull request has no verdict, and why."""
+        self.troubles.append(trouble(number, head_sha, reason))
+        if number in self.progress.states:
+            self.progress.note([number], PullState.FAILED)
 
 
 def trouble(number: int, head_sha: str, reason: str) -> Trouble:
@@ -161,26 +215,28 @@ def trouble(number: int, head_sha: str, reason: str) -> Trouble:
     return Trouble(number=number, head_sha=head_sha, reason=visible(reason, REASON_MAX))
 
 
-def sweep(
-    github: GitHub, layout: Layout, say: Callable[[str], None], only: Pull | None = None
-) -> Found:
+def sweep(github: GitHub, layout: Layout, only: Pull | None = None) -> Found:
     """Check the open pull requests without a verdict on their head and on the present main.
 
-    The oldest come first. It stops at the size limit of a verdict and at the hourly rate limit.
-    With `only`, just that one is checked, whatever its verdict.
+    The oldest come first. It stops at the size limit of a verdict and at the hourly rate limit; the
+    progress says what is left. With `only`, just that one is checked, whatever its verdict, also
+    with the last requests of the hour. Raises then what keeps it from being read.
     """
     with base_of(github, layout) as (main, own):
-        listed = sorted(github.all_open_pulls(), key=lambda pull: (pull.updated_at, pull.number))
-        pulls = [pull for pull in listed if pull.is_to_main]
-        waits = {} if only is not None else read_waits(github).waits
-        board = read_board(github, main, pulls, waits, say)
-        queued: list[str] = []
+        listed = github.all_open_pulls()
+        listed.pulls.sort(key=lambda pull: (pull.updated_at or _FIRST, pull.number))
+        pulls = [pull for pull in listed.pulls if pull.is_to_main]
+        if only is not None and only.number not in {pull.number for pull in pulls}:
+            pulls.append(only)
+        board = OpenPulls(main, pulls, unread=listed.unread)
         if only is not None:
-            board.wanted, board.troubles, board.problems = [only], [], []
+            board.reserve = 0
+            read_board(github, board)
+            board.require_read(only)
+            board.wanted, board.troubles, board.problems, queued = [only], [], [], []
+            board.progress = SweepProgress({only.number: PullState.LEFT})
         else:
-            board.stale += aside(github, listed, board.heads)
-            if pulls:
-                queued = waiting_groups(github, pulls[0].base.repo.default_branch)
+            queued = _read_sweep(github, board, listed)
         if not board.wanted and not queued:
             return _found(github, board, [], [])
         base = BaseBranch(own)
@@ -188,8 +244,39 @@ def sweep(
         groups, problems = judge_groups(github, judge, queued)
         board.problems += problems
         done = _checked(github, judge, base, board)
-        board.settled += [verdict.number for verdict in done if verdict.number in waits]
+        board.settled += [verdict.number for verdict in done if verdict.number in board.waits]
         return _found(github, board, done, groups)
+
+
+def _read_sweep(github: GitHub, board: OpenPulls, listed: OpenList) -> list[str]:
+    """Read what a sweep takes, until a limit is reached; return the groups that it is to check."""
+    try:
+        board.waits = known_waits(github)
+        _take_back_unread(github, board)
+        read_board(github, board)
+        board.stale += aside(github, listed.pulls, board.heads)
+        if not board.pulls:
+            return []
+        queued, problems = waiting_groups(github, board.pulls[0].base.repo.default_branch)
+    except RateLimited as limit:
+        board.progress.stop = of_limit(limit)
+        return []
+    board.problems += problems
+    return queued
+
+
+def _take_back_unread(github: GitHub, board: OpenPulls) -> None:
+    """Note the pull requests that cannot be read, so that none of them passes any more.
+
+    One without a number is only counted; so is one of which no head is known.
+    """
+    numbered = {one.number: one for one in board.unread if one.number is not None}
+    prefetch_talks(github, numbered)
+    for number, one in numbered.items():
+        talk = github.talks.get(number)
+        head = one.head_sha or (talk.head_sha if talk is not None else None)
+        if head is not None and is_due(board.waits.get(number), head, github.wire.now):
+            board.wait(number, head, one.reason)
 
 
 def group_verdict(github: GitHub, layout: Layout, head: str) -> Found:
@@ -207,12 +294,13 @@ def _found(
         board.main,
         pulls=done,
         groups=groups,
-        waiting=max(0, len(board.wanted) - len(done)),
+        waiting=board.progress.waiting,
         stale=board.stale[:OPEN_MAX],
         troubles=board.troubles,
         settled=sorted(set(board.settled)),
     )
-    return Found(found.verdict, board.problems)
+    board.progress.pass_on(found.verdict)
+    return Found(found.verdict, board.problems, board.progress)
 
 
 def found_of(github: GitHub, main: Main, **found: Any) -> Found:  # fields of Verdicts
@@ -229,35 +317,47 @@ def found_of(github: GitHub, main: Main, **found: Any) -> Found:  # fields of Ve
     return Found(verdict)
 
 
-def read_board(
-    github: GitHub,
-    main: Main,
-    pulls: Sequence[Pull],
-    waits: dict[int, Wait],
-    say: Callable[[str], None],
-) -> OpenPulls:
-    """Read what is known of the open pull requests, and choose those that need a verdict."""
-    board = OpenPulls(main, list(pulls))
-    prefetch_talks(github, [pull.number for pull in pulls])
-    pulls = [pull for pull in pulls if board.heads[pull.head.sha][0] == pull.number]
-    due = [pull for pull in pulls if is_due(waits.get(pull.number), pull.head.sha, github.wire.now)]
-    board.settled = sorted(set(waits) - {pull.number for pull in pulls})
-    for pull in _within_reserve(github, pulls, say):
-        if len(board.problems) == FAILED_MAX:
-            break
-        _read_one(github, board, pull, is_due=pull in due)
-    for pull in pulls:
+def read_board(github: GitHub, board: OpenPulls) -> None:
+    """Read what is known of the open pull requests, and choose those that need a verdict.
+
+    Where not all could be read, none is chosen, since each is compared with all others.
+    """
+    numbers, waits = {pull.number for pull in board.pulls}, board.waits
+    firsts = [pull for pull in board.pulls if board.heads[pull.head.sha][0] == pull.number]
+    due = {p.number for p in firsts if is_due(waits.get(p.number), p.head.sha, github.wire.now)}
+    board.progress.note(numbers - {pull.number for pull in firsts}, PullState.SHARED)
+    board.progress.note(numbers & waits.keys() - due, PullState.WAITING)
+    if all(one.number is not None for one in board.unread):
+        unread = {one.number for one in board.unread}
+        board.settled = sorted(waits.keys() - {pull.number for pull in firsts} - unread)
+    try:
+        prefetch_talks(github, [pull.number for pull in board.pulls])
+        for pull in firsts:
+            if _ends_reading(github, board):
+                break
+            _read_one(github, board, pull, is_due=pull.number in due)
+    except RateLimited as limit:
+        board.progress.stop = of_limit(limit)
+    for pull in firsts:
         receipt = board.receipts.get(pull.number)
-        if pull.number in waits and receipt is not None and _holds(github, board, pull, receipt):
-            board.settled.append(pull.number)
-    for pull in _within_reserve(github, due, say):
-        receipt = board.receipts.get(pull.number)
-        if any(one.number == pull.number for one in board.troubles):
-            continue
-        if receipt is None or not _holds(github, board, pull, receipt):
-            board.wanted.append(pull)
-    board.wanted.sort(key=lambda pull: pull.number in waits)  # what failed before comes last
-    return board
+        if receipt is not None and _holds(github, board, pull, receipt):
+            board.progress.note([pull.number], PullState.CURRENT)
+            if pull.number in waits:
+                board.settled.append(pull.number)
+    if board.progress.stop is None:
+        left = set(board.progress.numbers(PullState.LEFT))
+        board.wanted = [pull for pull in firsts if pull.number in left]
+        board.wanted.sort(key=lambda pull: pull.number in waits)  # what failed before comes last
+
+
+def _ends_reading(github: GitHub, board: OpenPulls) -> bool:
+    """Whether GitHub fails, or the limit is near: then the rest is not read, which is noted."""
+    if len(board.problems) == FAILED_MAX:
+        last = board.problems[-1]
+        reason = f"{FAILED_MAX} pull requests could not be read, the last since {last.message}"
+        board.progress.stop = SweepStop(reason, cause=last)
+        return True
+    return board.is_low(github)
 
 
 def _read_one(github: GitHub, board: OpenPulls, pull: Pull, *, is_due: bool) -> None:
@@ -292,7 +392,7 @@ def _read_one(github: GitHub, board: OpenPulls, pull: Pull, *, is_due: bool) -> 
     if passes and not is_current:
         board.stale.append(PullHead(number=pull.number, head_sha=pull.head.sha))
     if is_due and pull.locked and not is_current:
-        board.troubles.append(trouble(pull.number, pull.head.sha, LOCKED))
+        board.wait(pull.number, pull.head.sha, LOCKED)
 
 
 def _holds(github: GitHub, board: OpenPulls, pull: Pull, receipt: Receipt) -> bool:
@@ -314,12 +414,14 @@ def _checked(github: GitHub, judge: Judge, base: BaseBranch, board: OpenPulls) -
     failures = unreadable = 0
     try:
         for start in range(0, len(board.wanted), CHUNK):
-            if _is_over(len(done), failures, unreadable):
+            if _ends_judging(board, len(done), failures, unreadable) or board.is_low(github):
                 break
             part = board.wanted[start : start + CHUNK]
-            failed = _prefetch(github, judge, board.main, part)
+            failed = _prefetch(github, judge, board, part)
             for pull in part:
-                if _is_over(len(done), failures, unreadable):
+                if _ends_judging(board, len(done), failures, unreadable):
+                    break
+                if board.is_low(github) and not judge.has_read(pull.head.sha):
                     break
                 problem = failed.get(pull.number)
                 verdict = problem or _verdict(judge, base, board, pull)
@@ -329,17 +431,28 @@ def _checked(github: GitHub, judge: Judge, base: BaseBranch, board: OpenPulls) -
                     unreadable, failures = unreadable + is_own, 0 if is_own else failures + 1
                     continue
                 failures = 0
-                asked = board.asked.get(pull.number, Asked())
+                asked = board.asked[board.heads[pull.head.sha][0]]
                 done.append(verdict.model_copy(update=asked._asdict()))
+                board.progress.note([pull.number], PullState.JUDGED)
                 if verdict.outcome in PASSING and verdict.fingerprint is not None:
                     board.passing[pull.number] = verdict.fingerprint
     except RateLimited as error:  # would also hit the others
         board.problems.append(error)
+        board.progress.stop = of_limit(error)
     return done
 
 
-def _is_over(done: int, failures: int, unreadable: int) -> bool:
-    return done == PULLS_MAX or failures == FAILED_MAX or unreadable == UNREADABLE_MAX
+def _ends_judging(board: OpenPulls, done: int, failures: int, unreadable: int) -> bool:
+    """Whether a sweep did or failed enough to end before its next pull request; it is noted."""
+    is_over = done == PULLS_MAX or failures == FAILED_MAX or unreadable == UNREADABLE_MAX
+    if done == PULLS_MAX:
+        board.progress.stop = SweepStop(f"a run gives {PULLS_MAX} verdicts", is_full=True)
+    elif failures == FAILED_MAX:
+        reason = f"GitHub failed {failures} times in a row, the last time: "
+        board.progress.stop = SweepStop(f"{reason}{board.problems[-1].message}")
+    elif unreadable == UNREADABLE_MAX:
+        board.progress.stop = SweepStop(f"{unreadable} pull requests of this run cannot be read")
+    return is_over
 
 
 def _verdict(
@@ -359,16 +472,16 @@ def _verdict(
 
 
 def _prefetch(
-    github: GitHub, judge: Judge, main: Main, pulls: Sequence[Pull]
+    github: GitHub, judge: Judge, board: OpenPulls, pulls: Sequence[Pull]
 ) -> dict[int, GenebError]:
     """Read together what the pull requests take; return those whose trees cannot be read."""
     if len(pulls) > 1:
-        prefetch_bases(github, main.sha, [pull.head.sha for pull in pulls])
+        prefetch_bases(github, board.main.sha, [pull.head.sha for pull in pulls])
     blobs: list[Blob] = []
     failed: dict[int, GenebError] = {}
     for pull in pulls:
         is_down = sum(not isinstance(one, _UNREADABLE) for one in failed.values()) == FAILED_MAX
-        if is_down or (len(pulls) > 1 and _is_low(github)):
+        if is_down or (len(pulls) > 1 and board.is_low(github)):
             break
         try:
             blobs += judge.own_blobs(pull.head.sha)
@@ -380,19 +493,3 @@ def _prefetch(
             continue
     prefetch_blobs(github, blobs)
     return failed
-
-
-def _within_reserve(
-    github: GitHub, pulls: Iterable[Pull], say: Callable[[str], None]
-) -> Iterator[Pull]:
-    for pull in pulls:
-        if _is_low(github):
-            left = f"{github.wire.remaining:.0f}"
-            say(f"stopped before pull request {pull.number}: {left} requests left in this hour")
-            return
-        yield pull
-
-
-def _is_low(github: GitHub) -> bool:
-    """Whether so few requests are left in this hour that a sweep ends."""
-    return github.wire.remaining < RESERVE

@@ -1,15 +1,52 @@
-"""Models of the parts of GitHub's answers that are used."""
+"""Models of the parts of GitHub's answers that are used.
 
-import datetime as dt
-from typing import Annotated, Any, TypeVar
+A member that decides something is read strictly: without it, nothing is concluded. One that is only
+shown is read leniently, as `Shown` and the like: what cannot be read is shown as missing.
+"""
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+import re
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
 
 from geneb_ci.common.types import Hex40, first_error
 from geneb_ci.github.errors import UnexpectedReply
 
 Sha = Hex40
 Id = Annotated[int, Field(ge=0)]
+REPORT_IT = "run the command again; if it fails again, report it to the maintainers"
+
+
+def lenient(default: Any) -> WrapValidator:
+    """Return a validator that reads what cannot be read as this value."""
+
+    def read(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+        try:
+            return handler(value)
+        except ValidationError:
+            return default
+
+    return WrapValidator(read)
+
+
+Shown = Annotated[str, lenient("")]
+"""A text that is only shown."""
+ShownMoment = Annotated[AwareDatetime | None, lenient(None)]
+"""A time that is only shown, or decides an order; None if it cannot be read."""
+Body = Annotated[str, BeforeValidator(lambda value: "" if value is None else value)]
+"""A text that decides; null is an empty one."""
 
 
 class ReplyModel(BaseModel):
@@ -22,7 +59,11 @@ class User(ReplyModel):
     """A GitHub account, identified by id: logins can be renamed and reused."""
 
     id: Id
-    login: str = ""
+    login: Shown = ""
+
+
+ShownUser = Annotated[User | None, lenient(None)]
+"""An account that is only shown; None if it was deleted, or cannot be read."""
 
 
 class BaseRepository(ReplyModel):
@@ -46,27 +87,44 @@ class Target(ReplyModel):
     repo: BaseRepository
 
 
-class Label(ReplyModel):
-    """A label."""
+UNREADABLE = ""
+"""Name of a label that cannot be read; GitHub has none without a name."""
 
-    name: str
+
+class Label(ReplyModel):
+    """A label; its name is `UNREADABLE` if it cannot be read."""
+
+    name: Shown = UNREADABLE
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_text(cls, value: Any) -> Any:
+        """Return a label as an object: GitHub also has them as texts."""
+        return {"name": value} if isinstance(value, str) else value
+
+
+_NO_LABEL = Label()
+Labels = Annotated[
+    tuple[Annotated[Label, lenient(_NO_LABEL)], ...],
+    lenient((_NO_LABEL,)),
+]
+"""All labels; where they cannot be read, one or more are `UNREADABLE`."""
 
 
 class Pull(ReplyModel):
     """A pull request."""
 
     number: Annotated[int, Field(ge=1)]
-    state: str
-    title: str = ""
-    html_url: str = ""
-    draft: bool = False
-    created_at: dt.datetime
-    updated_at: dt.datetime
-    user: User | None
-    """None if the account was deleted."""
-    labels: list[Label] = []
+    state: Literal["open", "closed"]
+    title: Shown = ""
+    html_url: Shown = ""
+    draft: Annotated[bool, lenient(False)] = False  # noqa: FBT003 (a value, not a switch)
+    created_at: ShownMoment = None
+    updated_at: ShownMoment = None
+    user: ShownUser = None
+    labels: Labels = ()
     locked: bool = False
-    assignees: list[User] = []
+    assignees: Annotated[tuple[ShownUser, ...], lenient(())] = ()
     head: Head
     base: Target
 
@@ -74,6 +132,11 @@ class Pull(ReplyModel):
     def is_to_main(self) -> bool:
         """Whether the base branch is the default branch."""
         return self.base.ref == self.base.repo.default_branch
+
+    @property
+    def label_names(self) -> list[str]:
+        """Names of the labels."""
+        return [label.name for label in self.labels]
 
 
 class Tree(ReplyModel):
@@ -132,20 +195,29 @@ class Comment(ReplyModel):
 
     id: Id
     user: User | None
-    body: str = ""
+    """None if the account was deleted. It decides: only our own comments are ours."""
+    body: Body = ""
 
 
 class Status(ReplyModel):
-    """A status of a commit; the server says when it was set."""
+    """A status of a commit."""
 
     context: str
     description: str | None = None
-    created_at: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z$")]
+    created_at: Shown = ""
+
+    @property
+    def moment(self) -> str:
+        """When the server set it, which decides for commitments. Raises UnexpectedReply."""
+        if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z", self.created_at):
+            raise UnexpectedReply(f"the status {self.context} has no time", REPORT_IT)
+        return self.created_at
 
 
 class Ref(ReplyModel):
     """A branch, and the commit that it names."""
 
+    ref: str
     object: Tree
 
 
@@ -165,9 +237,8 @@ class Issue(ReplyModel):
     """An issue."""
 
     number: Annotated[int, Field(ge=1)]
-    title: str = ""
     user: User | None
-    body: str | None = None
+    body: Body = ""
 
 
 T = TypeVar("T")
@@ -190,5 +261,40 @@ def parsed(kind: type[T], body: Any, what: str) -> T:
     except ValidationError as error:
         raise UnexpectedReply(
             f"{what}: unexpected answer of GitHub, at {first_error(error, 'the top level')}",
-            "run the command again; if it fails again, report it to the maintainers",
+            REPORT_IT,
         ) from error
+
+
+class Unread(NamedTuple):
+    """An item of a list that cannot be read; number and head as far as they can."""
+
+    number: int | None
+    head_sha: str | None
+    reason: str
+
+    @property
+    def name(self) -> str:
+        """Its number, for people."""
+        return f"#{self.number}" if self.number is not None else "one without a number"
+
+
+class _Named(ReplyModel):
+    """What names a pull request of which other members cannot be read."""
+
+    number: Annotated[int | None, Field(ge=1), lenient(None)] = None
+    head: Annotated[Head | None, lenient(None)] = None
+
+
+def each(kind: type[T], items: Iterable[Any], what: str) -> tuple[list[T], list[Unread]]:
+    """Return the items of a list as models, each read on its own, and those that cannot be."""
+    read: list[T] = []
+    unread: list[Unread] = []
+    for item in items:
+        try:
+            read.append(adapter(kind).validate_python(item))
+        except ValidationError as error:
+            named = _Named.model_validate(item if isinstance(item, dict) else {})
+            head = named.head.sha if named.head is not None else None
+            reason = f"unexpected answer of GitHub in {what}, at {first_error(error, 'the top')}"
+            unread.append(Unread(named.number, head, reason))
+    return read, unread

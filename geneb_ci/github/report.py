@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.common.errors import GenebError, UsageProblem
-from geneb_ci.common.finding import Severity, plural
+from geneb_ci.common.finding import Severity, first_and_more, plural
 from geneb_ci.github.api import GitHub, Talk, repository_address
 from geneb_ci.github.batch import prefetch_talks
 from geneb_ci.github.comment import comment, found_line, own_comment, read_receipt
@@ -51,14 +51,14 @@ def tell_health(github: GitHub, *, is_good: bool, run: str) -> str:
     known = None
     for issue in github.issues():
         ours = issue.user is not None and issue.user.id == github.author
-        if ours and (issue.body or "").startswith(HEALTH_MARK):
+        if ours and issue.body.startswith(HEALTH_MARK):
             known = issue
             break
     text = _text(github, run)
     if is_good:
         if known is None:
             return ""
-        github.edit_issue(known.number, known.body or "", "closed")
+        github.edit_issue(known.number, known.body, "closed")
         return CLOSED
     if known is None:
         github.open_issue(HEALTH_TITLE, text)
@@ -134,28 +134,38 @@ def write(github: GitHub, verdict: Verdicts, further: tuple[str, ...] = ()) -> I
     error on one does not stop the others, except a rate limit.
     """
     troubles = list(verdict.troubles)
+    waiting = {trouble.number for trouble in troubles}
+    stale = [head for head in verdict.stale if head.number not in waiting]
+    left = [str(head.number) for head in (*troubles, *stale)]
+    left += [group.head_sha for group in verdict.groups]
+    left += [str(pull.number) for pull in verdict.pulls]
+    settled = list(verdict.settled)
     try:
         for trouble in verdict.troubles:
             yield _status(github, trouble, PENDING, f"no verdict: {trouble.reason}")
-        for head in verdict.stale:
-            if head.number not in {trouble.number for trouble in troubles}:
-                yield _status(github, head, PENDING, _STALE)
+            left.pop(0)
+        for head in stale:
+            yield _status(github, head, PENDING, _STALE)
+            left.pop(0)
         fresh = _is_fresh(github, verdict, further)
         for group in verdict.groups:
             yield _group(github, group, is_fresh=fresh)
+            left.pop(0)
         for number in range(0, len(verdict.pulls), BATCH):
             part = verdict.pulls[number : number + BATCH]
             prefetch_talks(github, [pull.number for pull in part])
             for pull in part:
                 result = _result(github, pull, is_fresh=fresh)
                 yield result
+                left.pop(0)
+                settled.append(pull.number)
                 problem = result.problem
                 if problem is not None and not isinstance(problem, HeadMoved | NoSuchLabel):
                     troubles.append(_trouble(pull, problem))
     except RateLimited as limit:
-        yield Result("all", "", None, limit)
+        yield Result(first_and_more(left), "", None, limit)
     if troubles or verdict.settled:
-        yield from _keep(github, verdict, troubles)
+        yield from _keep(github, settled, troubles)
 
 
 def _is_fresh(github: GitHub, verdict: Verdicts, further: tuple[str, ...]) -> bool:
@@ -200,9 +210,12 @@ def _status(github: GitHub, head: PullHead, state: str, text: str) -> Result:
 
 def _group(github: GitHub, group: GroupVerdict, *, is_fresh: bool) -> Result:
     counts = counts_of(group.places)
-    state = FAILURE if counts.error or counts.crashed else SUCCESS
-    wrong = [rule for rule in group.places if BY_ID[rule].severity is Severity.ERROR]
-    text = ", ".join(wrong) or f"merged together: {plural(len(group.models), 'model')}, no error"
+    is_good = bool(group.models) and not (counts.error or counts.crashed)
+    state = SUCCESS if is_good else FAILURE
+    wrong = [rule for rule in group.places if BY_ID[rule].severity is not Severity.NOTE]
+    text = f"merged together: {plural(len(group.models), 'model')}, no error"
+    if not is_good:
+        text = ", ".join(wrong) or "nothing was checked: it has no file of a submission"
     try:
         if not is_fresh:
             raise MainMoved("main has changed since the verdict was computed", _AGAIN)
@@ -214,11 +227,10 @@ def _group(github: GitHub, group: GroupVerdict, *, is_fresh: bool) -> Result:
     return Result(group.head_sha, state, Written(status=True, labels=False, comment=False), None)
 
 
-def _keep(github: GitHub, verdict: Verdicts, troubles: list[Trouble]) -> Iterator[Result]:
+def _keep(github: GitHub, settled: list[int], troubles: list[Trouble]) -> Iterator[Result]:
     """Write the list of the pull requests that wait."""
     try:
         kept = read_waits(github)
-        settled = [*verdict.settled, *(pull.number for pull in verdict.pulls)]
         waits = waits_after(kept.waits, troubles, settled, github.wire.now)
         save_waits(github, kept, waits)
     except GenebError as problem:
@@ -294,8 +306,8 @@ def _talk(github: GitHub, number: int) -> Talk:
         return known
     comments = list(github.comments(number))
     pull = github.pull(number)
-    labels = [label.name for label in pull.labels]
-    return Talk(comments, pull.head.sha, pull.state == "open", pull.locked, labels, "")
+    is_open = pull.state == "open"
+    return Talk(comments, pull.head.sha, is_open, pull.locked, pull.label_names, "")
 
 
 def _label(github: GitHub, number: int, names: list[str], wanted: str) -> bool:
@@ -309,8 +321,7 @@ def _label(github: GitHub, number: int, names: list[str], wanted: str) -> bool:
         return False
     try:
         if ours & set(names):
-            names = [label.name for label in github.pull(number).labels]
-            github.set_labels(number, [*(name for name in names if name not in ours), wanted])
+            github.replace_labels(number, github.pull(number).label_names, ours, wanted)
         else:
             github.add_label(number, wanted)
     except MissingScope as problem:

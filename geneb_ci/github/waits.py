@@ -66,19 +66,29 @@ class KeptWaits(NamedTuple):
 
 
 def read_waits(github: GitHub) -> KeptWaits:
-    """Return the list; one request. It is empty if there is none, or issues cannot be read."""
+    """Return the list; one request. It is empty if there is none.
+
+    Raises ForgeProblem or UsageProblem if issues cannot be read.
+    """
+    for issue in github.issues():
+        if issue.user is not None and issue.user.id == github.author:
+            match = _LINE.match(issue.body)
+            if match is not None:
+                return KeptWaits(issue.number, issue.body, _unpacked(match[1]))
+    return KeptWaits(None, "", {})
+
+
+def known_waits(github: GitHub) -> dict[int, Wait]:
+    """Return those that wait; none if issues cannot be read, so that each is tried.
+
+    Raises RateLimited.
+    """
     try:
-        for issue in github.issues():
-            body = issue.body or ""
-            if issue.user is not None and issue.user.id == github.author:
-                match = _LINE.match(body)
-                if match is not None:
-                    return KeptWaits(issue.number, body, _unpacked(match[1]))
+        return read_waits(github).waits
     except RateLimited:
         raise
     except GenebError:  # issues are disabled, or the token may not read them
-        return KeptWaits(None, "", {})
-    return KeptWaits(None, "", {})
+        return {}
 
 
 def _unpacked(text: str) -> dict[int, Wait]:

@@ -226,6 +226,7 @@ def _read(path: Path) -> dict[str, Kept]:
 
 PER_PAGE = 100  # GitHub's largest page
 _NOT_MODIFIED, _OK = 304, range(200, 300)
+_DIGITS_MAX = 10  # of a time in seconds: the year 2286
 
 
 class Reply(NamedTuple):
@@ -269,6 +270,8 @@ class Wire:
         self.etags = etags if etags is not None else Etags()
         self.remaining = math.inf
         """Requests left in this hour, according to the last answer."""
+        self.resets: dt.datetime | None = None
+        """When that hour ends, according to the last answer."""
         self._skew = dt.timedelta(0)
 
     def close(self) -> None:
@@ -374,6 +377,9 @@ class Wire:
         is_core = answer.get("x-ratelimit-resource", "core") == "core"  # GraphQL has its own limit
         if is_core and remaining.isascii() and remaining.isdigit():
             self.remaining = int(remaining)
+            reset = answer.get("x-ratelimit-reset", "")
+            is_time = reset.isascii() and reset.isdigit() and len(reset) <= _DIGITS_MAX
+            self.resets = dt.datetime.fromtimestamp(int(reset), dt.UTC) if is_time else None
         server = date_of(answer)
         if server is not None:
             self._skew = server - dt.datetime.now(dt.UTC)

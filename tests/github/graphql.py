@@ -66,7 +66,7 @@ def _talk(server: "GitHubServer", number: str, query: str) -> dict[str, Any] | N
     size = _first(query, "comments")
     found = _rest(server, f"/issues/{number}/comments", per_page=str(size))
     pull = _rest(server, f"/pulls/{number}")
-    if found is None or pull is None:
+    if found is None or pull is None or not (pull.body["head"] or {}).get("sha"):
         return None
     said = [
         {
@@ -79,9 +79,9 @@ def _talk(server: "GitHubServer", number: str, query: str) -> dict[str, Any] | N
     ]
     said, latest = said[: len(found.body)], said[len(found.body) :]
     return _headed(server, pull.body) | {
-        "state": pull.body["state"].upper(),
+        "state": str(pull.body["state"]).upper(),
         "locked": pull.body.get("locked", False),
-        "labels": {"nodes": [{"name": label["name"]} for label in pull.body["labels"]]},
+        "labels": {"nodes": pull.body["labels"]},
         "comments": {"totalCount": len(server.comments[int(number)]), "nodes": said},
         "latest": {"nodes": latest},
     }

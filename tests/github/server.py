@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from time import gmtime, strftime, time
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from tests.github.graphql import graphql
 from tests.github.history import History, git_sha
@@ -111,7 +111,8 @@ class GitHubServer(History):
         return 1000 + count
 
     def labels(self, number: int) -> list[str]:
-        return [label["name"] for label in self.pulls[number]["labels"]]
+        found = self.pulls[number]["labels"] or ()
+        return [label.get("name") if isinstance(label, dict) else label for label in found]
 
     def writes(self) -> list[tuple[str, str]]:
         return [
@@ -237,12 +238,13 @@ class GitHubServer(History):
         return Answer(200, self.issues[int(number)])
 
     def list_pulls(self, query: dict[str, str], _body: Any) -> Answer:
-        found = [p for p in self.pulls.values() if p["state"] == query["state"]]
+        assert query["state"] == "open"
+        found = [p for p in self.pulls.values() if p["state"] != "closed"]
         if "head" in query:
             found = [p for p in found if f"org:{p['head']['ref']}" == query["head"]]
             return Answer(200, found)
         assert (query["sort"], query["direction"]) == ("updated", "desc")
-        found.sort(key=lambda pull: (pull["updated_at"], pull["number"]), reverse=True)
+        found.sort(key=lambda pull: pull["updated_at"] or "", reverse=True)
         return self._page(found, f"/repos/{REPOSITORY}/pulls", query)
 
     def get_pull(self, _query: dict[str, str], _body: Any, number: str) -> Answer:
@@ -310,9 +312,10 @@ class GitHubServer(History):
     def post_labels(self, _query: dict[str, str], body: Any, number: str) -> Answer:
         if refusal := unknown_labels(body["labels"], self.known_labels):
             return refusal
-        labels = self.pulls[int(number)]["labels"]
         known = self.labels(int(number))
+        labels = self.pulls[int(number)]["labels"] or []
         labels += [{"name": name} for name in body["labels"] if name not in known]
+        self.pulls[int(number)]["labels"] = labels
         return Answer(200, labels)
 
     def put_labels(self, _query: dict[str, str], body: Any, number: str) -> Answer:
@@ -321,6 +324,14 @@ class GitHubServer(History):
         labels = [{"name": name} for name in body["labels"]]
         self.pulls[int(number)]["labels"] = labels
         return Answer(200, labels)
+
+    def delete_label(self, _query: dict[str, str], _body: Any, number: str, name: str) -> Answer:
+        labels = self.pulls[int(number)]["labels"]
+        if unquote(name) not in self.labels(int(number)):
+            return Answer(404, {"message": "Label does not exist"})
+        kept = [label for label in labels if label != {"name": unquote(name)}]
+        self.pulls[int(number)]["labels"] = kept
+        return Answer(200, kept)
 
     def list_statuses(self, query: dict[str, str], _body: Any, sha: str) -> Answer:
         path = f"/repos/{REPOSITORY}/commits/{sha}/statuses"
@@ -369,6 +380,7 @@ ROUTES: list[tuple[str, str, str, Callable[..., Answer]]] = [
     (r"/issues/comments/(\d+)", "PATCH", "pull_requests:write", GitHubServer.patch_comment),
     (r"/issues/(\d+)/labels", "POST", "pull_requests:write", GitHubServer.post_labels),
     (r"/issues/(\d+)/labels", "PUT", "pull_requests:write", GitHubServer.put_labels),
+    (r"/issues/(\d+)/labels/(.+)", "DELETE", "pull_requests:write", GitHubServer.delete_label),
     (f"/commits/{SHA}/statuses", "GET", "statuses:read", GitHubServer.list_statuses),
     (f"/statuses/{SHA}", "POST", "statuses:write", GitHubServer.post_status),
 ]

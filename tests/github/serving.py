@@ -26,6 +26,7 @@ class _Handler(BaseHTTPRequestHandler):
             answer = self.github.answer(self.command, self.path, token, condition, raw)
             left = max(0, self.github.limit - self.github.charged)
             now = formatdate(time() + self.github.skew, usegmt=True)
+            reset = str(int(time() + self.github.skew) + 1800)
         if answer.status == 0:
             self.close_connection = True
             return
@@ -36,7 +37,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.send_header("X-RateLimit-Limit", str(self.github.limit))
         self.send_header("X-RateLimit-Remaining", str(left))
-        for name, value in answer.headers.items():
+        for name, value in ({"X-RateLimit-Reset": reset} | answer.headers).items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)

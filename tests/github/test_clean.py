@@ -208,7 +208,7 @@ def test_a_closed_pull_request_is_left_alone(place):
 def test_nothing_to_do(place):
     code, line, err = place.run("reconcile")
     assert (code, json.loads(line)["pulls"]) == (0, [])
-    assert err == "every open pull request has its verdict\n"
+    assert err == "no pull request is open to main\n"
     code, _, err = place.report(line)
     assert (code, err) == (0, "the verdict names no pull request: nothing to write\n")
 

@@ -120,7 +120,7 @@ def test_a_commit_with_all_its_statuses_is_named(world):
 def test_an_archived_repository_is_named_and_a_second_limit_loses_nothing(world):
     numbers = [world.open(sound(f"model-{n}")) for n in range(4)]
     world.server.archived = True
-    found = sweep(world.github(), world.layout, lambda _text: None)
+    found = sweep(world.github(), world.layout)
     problems = {str(one.problem and one.problem.message) for one in written_of(world, found)}
     assert problems == {"the repository is archived, and takes no writes"}
     world.server.archived = False
@@ -253,7 +253,7 @@ def test_what_no_verdict_depends_on_makes_none_stale(world):
 
 def test_a_verdict_that_main_overtook_is_not_written(world):
     number = world.open(sound())
-    found = sweep(world.github(), world.layout, lambda _text: None)
+    found = sweep(world.github(), world.layout)
     world.change_main({"leaderboard/policy/official.json": (REGULAR, b'{"files": {"a": "b"}}\n')})
     world.write(found)
     assert world.server.writes() == []
@@ -327,7 +327,7 @@ def test_new_commits_end_a_wait(world):
 def test_a_missing_label_stops_nothing_and_is_named(world):
     number = world.open(sound())
     world.server.known_labels = set()
-    found = sweep(world.github(), world.layout, lambda _text: None)
+    found = sweep(world.github(), world.layout)
     (result,) = report.write(world.github(), found.verdict)
     assert world.state(number) == "success"
     assert result.problem is not None
@@ -380,7 +380,7 @@ def test_a_group_with_a_file_of_no_model_is_refused(world):
 def test_the_job_that_reads_writes_nothing(world):
     world.open(sound())
     world.server.permissions = READ
-    assert len(sweep(world.github(), world.layout, lambda _text: None).verdict.pulls) == 1
+    assert len(sweep(world.github(), world.layout).verdict.pulls) == 1
     assert world.server.writes() == []
 
 

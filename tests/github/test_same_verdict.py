@@ -206,7 +206,7 @@ def remote(world: World, case: Case) -> dict[str, object]:
     server.open_pull(server.commit(head, server.default_head), server.default_head)
     if case.later:
         server.default_head = server.commit(base | case.later, server.default_head)
-    found = sweep(world.github(), world.layout, lambda _text: None)
+    found = sweep(world.github(), world.layout)
     (verdict,) = decode(encode(found.verdict), REPOSITORY).pulls  # the job that writes takes it
     return verdict.model_dump(exclude=OF_THE_PULL)
 
@@ -269,7 +269,7 @@ def test_an_open_pull_request_is_compared_with_the_others(board, monkeypatch):
     assert (found.outcome, found.rivals) == ("changes-needed", [first])
     for number in (first, second):
         only = board.github().pull(number)
-        (verdict,) = sweep(board.github(), board.layout, lambda _text: None, only).verdict.pulls
+        (verdict,) = sweep(board.github(), board.layout, only).verdict.pulls
         assert verdict == of_pull(number, None).verdict
 
 

@@ -25,7 +25,9 @@ def test_pull_requests_that_can_never_be_read_take_no_place(place, status):
     assert (code, numbers(line)) == (0, [honest])
     assert json.loads(line)["waiting"] == 4
     assert err.count("geneb-ci: ") == 4
-    assert err.endswith(f"{honest}: passed; 4 left for the next run\n")
+    *_, done, counts = err.splitlines()
+    assert done == f"{honest}: passed"
+    assert counts == "5 open pull requests: 1 judged now, 4 cannot be judged, and wait: 1 to 4"
 
 
 def test_comments_that_cannot_be_read_hide_no_other(place):
@@ -42,8 +44,12 @@ def test_a_github_that_is_out_of_order_ends_the_sweep(place):
     fault = Fault("GET", "/compare/", 502, times=9999)
     place.server.faults.append(fault)
     code, out, err = place.run("reconcile")
-    assert code == 0
+    assert code == 3
     assert err.startswith("geneb-ci: GitHub answered 502\n")
+    assert (
+        "5 of 15 open pull requests were left: 11 to 15: GitHub failed 10 times in a row, "
+        "the last time: GitHub answered 502\n"
+    ) in err
     assert len(json.loads(out)["troubles"]) == FAILED_MAX
     retried = 1 + 2  # as the conftest's patience has it
     assert 9999 - fault.times == FAILED_MAX * retried
@@ -57,8 +63,8 @@ def test_a_limit_ends_the_sweep_with_what_is_done(place):
     head = place.server.pulls[place.pull(sound("last"))]["head"]["sha"]
     place.server.faults.append(Fault("GET", f"/compare/.*{head}", 429, {"Retry-After": "900"}))
     code, line, err = place.run("reconcile")
-    assert (code, numbers(line), json.loads(line)["waiting"]) == (0, done, 1)
-    assert "GitHub's rate limit is reached until " in err
+    assert (code, numbers(line), json.loads(line)["waiting"]) == (3, done, 1)
+    assert "1 of 26 open pull requests was left: 26: GitHub's rate limit is reached until " in err
 
 
 def test_of_several_problems_the_one_that_is_no_push_gives_the_exit_code(place):
@@ -92,6 +98,6 @@ def test_a_pull_request_that_changes_its_page_while_we_read_is_judged_once(place
 
     place.server.before = meanwhile
     with connect(None) as github:
-        listed = [pull.number for pull in github.open_pulls()]
+        listed = [pull.number for pull in github.open_pulls().pulls]
     assert len(moved) == 2
     assert len(set(listed)) == len(listed) == 100

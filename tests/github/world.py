@@ -133,7 +133,7 @@ class World:
 
     def sweep(self, *, events: bool = False) -> Found:
         """Run the two jobs; `events` leaves the clock where it is."""
-        found = sweep(self.github(), self.layout, lambda _text: None)
+        found = sweep(self.github(), self.layout)
         self.write(found)
         self.clock += dt.timedelta(0) if events else SWEEP
         return found

@@ -1,0 +1,159 @@
+"""What a sweep did with each open pull request: left, until something else is noted.
+
+The outcome is stated from these states. That nothing is wanted or wrong says nothing: a sweep that
+a limit stopped has nothing wanted either.
+"""
+
+import datetime as dt
+import enum
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from geneb_ci.common.errors import Exit, GenebError
+from geneb_ci.common.finding import first_and_more, plural
+from geneb_ci.github.errors import RateLimited
+from geneb_ci.github.replies import Unread
+from geneb_ci.github.verdict import Verdicts
+from geneb_ci.render.plain import visible
+
+AGAIN = "run `geneb-ci reconcile`"
+
+
+class PullState(enum.StrEnum):
+    """What a sweep did with an open pull request; the value says so after a number."""
+
+    CURRENT = "have their verdict"
+    SHARED = "have the commit of another"
+    JUDGED = "judged now"
+    FAILED = "cannot be judged, and wait"
+    WAITING = "wait after an earlier failure"
+    LEFT = "are left"
+
+
+class SweepStop(NamedTuple):
+    """Why a sweep ended before its last pull request."""
+
+    reason: str
+    until: dt.datetime | None = None
+    """When the limit resets; None if it is no limit."""
+    is_full: bool = False
+    """Whether it did as much as one verdict holds."""
+    cause: GenebError | None = None
+
+
+def of_limit(limit: RateLimited) -> SweepStop:
+    """Return the stop of a rate limit that was reached."""
+    return SweepStop(limit.message, limit.until, cause=limit)
+
+
+class SweepStopped(GenebError):  # noqa: N818 (named after what is wrong)
+    """A sweep left pull requests without a verdict, or could not read one."""
+
+    exit_code = Exit.NOT_CHECKED
+
+
+@dataclass
+class SweepProgress:
+    """What a sweep did with each open pull request, in its order."""
+
+    states: dict[int, PullState] = field(default_factory=dict)
+    unread: Sequence[Unread] = ()
+    stop: SweepStop | None = None
+    is_group: bool = False
+    """Whether a group of a merge queue was checked, and no pull request."""
+    problem: str = ""
+    """Why a pull request could not be read, of the last one."""
+    judged: dict[int, str] = field(default_factory=dict)
+    """Number to the outcome."""
+
+    def note(self, numbers: Iterable[int], state: PullState) -> None:
+        """Note what was done with pull requests."""
+        self.states |= dict.fromkeys(numbers, state)
+
+    def pass_on(self, verdict: Verdicts) -> None:
+        """Note which verdicts are passed on: those that did not fit are left."""
+        self.note((n for n, state in self.states.items() if state is PullState.JUDGED), _LEFT)
+        self.judged = {pull.number: pull.outcome.value for pull in verdict.pulls}
+        self.note(self.judged, PullState.JUDGED)
+
+    def numbers(self, state: PullState) -> list[int]:
+        """Return the pull requests in a state."""
+        return [number for number, one in self.states.items() if one is state]
+
+    @property
+    def waiting(self) -> int:
+        """Number of pull requests that this sweep was to judge, and did not."""
+        return len(self.unread) + sum(one in _UNDONE for one in self.states.values())
+
+    @property
+    def lines(self) -> list[str]:
+        """What was done, for people."""
+        if self.is_group:
+            return []
+        done = ", ".join(f"{number}: {outcome}" for number, outcome in self.judged.items())
+        return [done, self._counts] if done else [self._counts]
+
+    @property
+    def _counts(self) -> str:
+        count = len(self.states) + len(self.unread)
+        if not count:
+            return "no pull request is open to main"
+        if set(self.states.values()) <= _DONE and not self.unread and not self.judged:
+            return f"every open pull request has its verdict: {count}"
+        parts = []
+        for state in PullState:
+            numbers = self.numbers(state)
+            if numbers:
+                which = f": {_spans(numbers)}" if state in _NAMED else ""
+                parts.append(f"{len(numbers)} {state.value}{which}")
+        if self.unread:
+            parts.append(f"{len(self.unread)} cannot be read: {_names(self.unread)}")
+        return f"{plural(count, 'open pull request')}: {', '.join(parts)}"
+
+    def require_done(self) -> None:
+        """Raise SweepStopped where something else than the size of a run left a pull request."""
+        left, failed = (self.numbers(state) for state in (_LEFT, PullState.FAILED))
+        if self.stop is not None and not self.stop.is_full and left:
+            which = f"left: {_spans(left)}"
+            raise self._stopped(len(left), which, self.stop.reason, _fix(self.stop))
+        if self.unread:
+            which = f"not read: {_names(self.unread)}"
+            fix = "update geneb-ci; if that does not help, report it to its maintainers"
+            raise self._stopped(len(self.unread), which, self.unread[0].reason, fix)
+        if self.problem and set(self.states.values()) <= {PullState.FAILED, PullState.WAITING}:
+            which = f"not judged: {_spans(failed)}"
+            fix = f"{AGAIN} again; each waits, twice as long after each attempt"
+            raise self._stopped(len(failed), which, self.problem, fix)
+
+    def _stopped(self, count: int, which: str, reason: str, fix: str) -> SweepStopped:
+        whole = plural(len(self.states) + len(self.unread), "open pull request")
+        was = "was" if count == 1 else "were"
+        return SweepStopped(f"{count} of {whole} {was} {which}: {visible(reason)}", fix)
+
+
+def _names(unread: Iterable[Unread]) -> str:
+    return first_and_more([one.name for one in unread])
+
+
+def _spans(numbers: Iterable[int]) -> str:
+    """Return numbers in order, those that follow each other as "43 to 110"."""
+    spans: list[list[int]] = []
+    for number in sorted(numbers):
+        if spans and spans[-1][-1] == number - 1:
+            spans[-1][1:] = [number]
+        else:
+            spans.append([number])
+    return first_and_more([" to ".join(map(str, span)) for span in spans])
+
+
+_LEFT = PullState.LEFT
+_DONE = {PullState.CURRENT, PullState.SHARED}
+_UNDONE = {PullState.LEFT, PullState.FAILED}
+_NAMED = {PullState.FAILED, PullState.WAITING, PullState.LEFT}
+
+
+def _fix(stop: SweepStop) -> str:
+    if stop.until is not None:
+        return f"{AGAIN} after {stop.until:%Y-%m-%d %H:%M:%S} UTC, when the limit resets"
+    return f"{AGAIN} again; the next sweep goes on with those that are left"
