@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import click
 
 from geneb_ci.audit import trust_evidence
-from geneb_ci.board.board import SubmissionsRefused, entries_of
+from geneb_ci.board.board import SubmissionsRefused, entries_of, files_at
 from geneb_ci.board.columns import Entry
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.check.runner import Report, files_of
@@ -46,7 +46,8 @@ class Loaded(NamedTuple):
 def load(folder: Path | None, refusal: str, usage: str) -> Loaded | Exit:
     """Check and return the submissions of a folder; print errors and return the exit code."""
     try:
-        return Loaded(*entries_of(folder, usage, watch_checks))
+        layout, files = files_at(folder, usage)
+        return Loaded(layout, entries_of(layout, files, watch_checks))
     except SubmissionsRefused as error:
         return refused(error.report, refusal)
 
