@@ -1,7 +1,7 @@
 """The benchmark definition: tasks, categories, regimes, metrics, protocol, pinned data.
 
 Its values are plain, so that a check of one file does not wait for the library that validates a
-definition: `benchmark_file` does, unless the bytes are those of a shipped file.
+definition: `types.BenchmarkFile` does, unless the bytes are those of a shipped file.
 """
 
 import dataclasses
