@@ -18,6 +18,7 @@ from geneb_ci.common.config import Layout, benchmark_of, find_layout
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.publish.git import (
     AUDITS,
+    BENCHMARK,
     CODE,
     INPUTS,
     PAGE,
@@ -113,13 +114,18 @@ def generate(
 
 def _require_usual_places(layout: Layout) -> None:
     """Raise BadConfiguration if settings name other folders than those that the ledger reads."""
-    usual = {"submissions": SUBMISSIONS, "policy": POLICY, "audits": AUDITS}
+    usual = {
+        "submissions": SUBMISSIONS,
+        "policy": POLICY,
+        "audits": AUDITS,
+        "benchmark": BENCHMARK,
+    }
+    given = layout.settings.places if layout.settings is not None else {}
     for name, place in usual.items():
-        found: Path | None = getattr(layout, name)
-        if found not in {None, layout.root / place}:
+        if given.get(name) not in {None, layout.root / place}:
             raise BadConfiguration(
                 f"pyproject.toml: [tool.geneb-ci] {name} is not {place}, which the ledger reads",
-                f"to publish, use {place}/ and remove the setting",
+                f"to publish, use {place} and remove the setting",
             )
 
 

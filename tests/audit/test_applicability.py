@@ -17,7 +17,6 @@ from geneb_ci.audit.applicability import (
     check_sandbox,
     check_submission,
     left_out,
-    needed_tasks,
 )
 from geneb_ci.audit.canonical import StepMismatch
 from geneb_ci.audit.outcome import AuditOutcome
@@ -139,10 +138,6 @@ def test_a_policy_that_asks_for_strata():
         "policy",
         "the sample is not stratified, the policy requires strata",
     )
-
-
-def test_no_more_tasks_are_needed_than_there_are():
-    assert [needed_tasks(inputs(minimum_drawn=k)) for k in (1, 2, 3, 4, 99)] == [1, 2, 3, 3, 3]
 
 
 def test_a_regime_is_left_out_when_it_is_asked_for_there_and_claimed(tmp_path):
