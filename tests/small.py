@@ -109,10 +109,7 @@ def small_v11(name: str, benchmark: Benchmark = BENCHMARK) -> dict[str, Any]:
             regime: {
                 task: {
                     "n_test": benchmark.by_id[task].n_test or 1000,
-                    "per_seed": {
-                        metric: [value] * len(benchmark.protocol.seeds)
-                        for metric, value in scores.items()
-                    },
+                    "per_seed": {metric: [value] * seeds for metric, value in scores.items()},
                     "predictions_sha256": DIGEST,
                 }
                 for task, scores in tasks.items()

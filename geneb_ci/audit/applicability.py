@@ -13,7 +13,7 @@ from geneb_ci.audit.row_outcome import AnyOutcome, RowOutcome
 from geneb_ci.audit.sampling import AuditPolicy, drawable, strata_of
 from geneb_ci.audit.tolerance import tolerance_digest
 from geneb_ci.common.benchmark import Benchmark
-from geneb_ci.common.errors import BadConfiguration, NothingChecked
+from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import first_and_more, plural, quoted
 from geneb_ci.receipt.seen import SeenReceipts
 from geneb_ci.submission.document import read_document
@@ -114,7 +114,7 @@ def check_submission(outcome: AnyOutcome, inputs: TrustInputs) -> None:
         )
     try:
         regimes, tasks = drawable(submission, inputs.benchmark, commitment.regimes)
-    except (AuditRefused, BadConfiguration) as error:
+    except AuditRefused as error:
         raise StepMismatch(
             SUBMISSION,
             f"the submission has no score in {quoted(commitment.regimes)}",
