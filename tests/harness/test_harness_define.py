@@ -113,8 +113,8 @@ def test_an_empty_definition_names_every_key_and_what_belongs_there(tmp_path: Pa
     said = [line.partition(": missing, expected for example ") for line in lines]
     told = {place: json.loads(example) for place, _, example in said}
     assert list(told) == [
-        "name", "harness_version", "regimes", "metrics", "protocol", "dataset", "category_order",
-        "tasks",
+        "schema_version", "name", "harness_version", "regimes", "metrics", "primary_metric",
+        "protocol", "dataset", "category_order", "tasks",
     ]  # fmt: skip
     (tmp_path / "own.json").write_text(json.dumps(told))
     assert benchmark.load(tmp_path / "own.json").name == "GENEB"
