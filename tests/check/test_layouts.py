@@ -316,6 +316,8 @@ def test_a_file_that_a_setting_names_must_be_there(tmp_path):
         ("{", "'files' cannot be read: EOF while parsing an object"),
         ("{}", "'files' cannot be read: 'files'"),
         ('{"files": []}', "'files' is not an object"),
+        ('{"files": {"a": "ABC"}}', '\'files\': "a" is "ABC"; expected the sha256 of a file, 64'),
+        ('{"files": {"a": 7}}', "'files': \"a\" is 7; expected the sha256 of a file, 64 hex"),
     ],
 )
 def test_a_broken_policy_is_named(tmp_path, official, message):

@@ -13,11 +13,24 @@ from geneb_ci.cli.main import main
 from geneb_ci.common.benchmark import load_benchmark, shipped_benchmark
 from geneb_ci.common.config import find_layout
 from reference_harness import benchmark as harness_benchmark
+from reference_harness import mini
+from reference_harness.define import define
 from reference_harness.errors import OptionError
+from tests import forked
 from tests.audit.examples import COMMITTED_AT, ROUND, ROUNDS
 from tests.audit.place import MODULE
-from tests.definitions import ACCEPTED, CATEGORIES, HOSTILE, REFUSED, UNSIZED, definition, tasks
+from tests.definitions import (
+    ACCEPTED,
+    CATEGORIES,
+    HOSTILE,
+    REFUSED,
+    UNSIZED,
+    definition,
+    shots,
+    tasks,
+)
 from tests.git import git
+from tests.harness.support import write_flat
 from tests.init.conftest import FIRST
 from tests.paths import ROOT
 from tests.small import CARD, small, small_v12
@@ -49,7 +62,7 @@ def board(tmp_path, monkeypatch, identity):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(identity))
 
     def written(changes: dict[str, Any]) -> Path:
-        own, root = tmp_path / "own.json", tmp_path / "board"
+        own, root = tmp_path / "own.json", Path(tmp_path, "board")
         own.write_text(json.dumps(definition(**changes)), encoding="utf-8")
         assert harness_benchmark.load(own).sha256 == load_benchmark(own).sha256
         assert main([FIRST[0], str(root), *FIRST[1:], "--benchmark", str(own)]) == 0
@@ -119,6 +132,50 @@ def test_an_unusual_benchmark_works_from_init_to_the_plan_of_an_audit(board, cap
     needs = {(one["need"]["regime"], one["need"]["category"]) for one in advice}
     assert needs == {(r, c) for r in benchmark.regimes for c in (None, *benchmark.category_order)}
     assert any(one["recommended"] for one in advice)
+
+
+def test_a_run_of_the_harness_is_verified_on_such_a_board(tmp_path, monkeypatch, capsys, identity):
+    for name in ("mini_tf", "mini_enhancer"):
+        write_flat(mini.load(name), tmp_path / "own")
+    path, _ = define(tmp_path / "own", "Mine")
+    path.write_text(json.dumps(json.loads(path.read_bytes()) | unusual()), encoding="utf-8")
+    monkeypatch.setenv("HOME", str(identity))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(identity))
+    monkeypatch.setenv("GENEB_HARNESS_CACHE", str(tmp_path / "cache"))
+    root = tmp_path / "board"
+    assert main([FIRST[0], str(root), *FIRST[1:], "--benchmark", str(path)]) == 0
+    words = ["run", "--data", "own", "--benchmark", "own/benchmark.json", "--extractor", "kmer"]
+    words += ["--quiet", "--model-id", "mine", "--display", "Mine", "--zero-shot"]
+    words += ["--training-data", "none", "--submitted-by", "me", "--output", "record.json"]
+    words += ["--submission", str(root / "submissions/mine.json"), "--receipt", "receipt"]
+    done = forked.run("reference_harness", *words, cwd=tmp_path, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    monkeypatch.chdir(root)
+    find_layout.cache_clear()
+    capsys.readouterr()
+    for step in (
+        ("check", "submissions/mine.json", "--ignore", "card"),
+        (
+            "receipt",
+            "verify",
+            "submissions/mine.json",
+            "--data",
+            "../own",
+            "--receipt",
+            "../receipt",
+        ),
+    ):
+        assert (step, main(list(step))) == (step, 0), "".join(capsys.readouterr())
+    assert "4/4 cells" in capsys.readouterr().out
+
+
+PLACES = ("--data", "../own", "--receipt", "../receipt")
+
+
+def unusual() -> dict[str, Any]:
+    """Return members of a definition: five examples of a class, drawn by three seeds."""
+    found = definition(**shots(5, seeds=[0, 7, 9]))
+    return {name: found[name] for name in ("regimes", "protocol")}
 
 
 def test_hostile_names_are_text_in_pages_and_data_elsewhere_has_no_link(board, capsys):
