@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-SYSTEM := bwrap=bubblewrap chromium=chromium
+SYSTEM := bwrap=bubblewrap chromium-headless-shell,chromium=chromium-headless-shell
 
 # A thousand processes of the tests would otherwise compile the same modules, each for itself.
 unexport PYTHONDONTWRITEBYTECODE

@@ -5,18 +5,16 @@ tools/recordings.py. Another version of Chromium or of its fonts draws other pix
 compares the recordings byte by byte, and of the board only what kind of picture it is.
 """
 
-import os
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from PIL import Image
-from playwright.sync_api import sync_playwright
 
 from tests.page.boards import public
-from tests.page.conftest import CHROMIUM
 from tests.page.tab import opened
 from tools import recordings
+from tools.browser import launched
 
 BOARD = recordings.FOLDER / "board.png"
 VIEW = "#/table?intervals=none"
@@ -31,10 +29,8 @@ COLOURS = 256
 def main() -> None:
     """Draw the board and record the terminals."""
     recordings.main()
-    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+    with tempfile.TemporaryDirectory() as folder, launched() as browser:
         public(Path(folder))
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
         with opened(
             browser,
             f"{Path(folder).as_uri()}/index.html",
@@ -47,7 +43,6 @@ def main() -> None:
             y = top["y"] - MARGIN if top else 0
             clip: Any = {"x": 0, "y": y, **SHOWN}
             page.screenshot(path=BOARD, animations="disabled", clip=clip)
-        browser.close()
     with Image.open(BOARD) as drawn:
         small = drawn.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
     small.save(BOARD, optimize=True)

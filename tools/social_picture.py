@@ -8,9 +8,9 @@ Run `python -m tools.social_picture`.
 from pathlib import Path
 
 from PIL import Image
-from playwright.sync_api import sync_playwright
 
-CHROMIUM = "/usr/bin/chromium"
+from tools.browser import launched
+
 TARGET = Path(__file__).resolve().parent.parent / "leaderboard/social.png"
 SIZE = {"width": 1200, "height": 630}
 COLOURS = 32
@@ -37,12 +37,10 @@ def main() -> None:
         f'height="{300 * height:.0f}" fill="#0b6e74"/>'
         for place, height in enumerate(HEIGHTS)
     )
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with launched() as browser:
         page = browser.new_page(viewport=SIZE)  # type: ignore[arg-type]
         page.set_content(f'<body style="margin:0">{DRAWING.format(bars=bars)}')
         page.screenshot(path=TARGET)
-        browser.close()
     with Image.open(TARGET) as drawn:
         drawn.convert("RGB").quantize(COLOURS).save(TARGET, optimize=True)
 

@@ -10,11 +10,11 @@ import statistics
 import tempfile
 from pathlib import Path
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from tests.page.boards import crowd
-from tests.page.conftest import CHROMIUM
 from tests.page.tab import serving
+from tools.browser import launched
 
 RUNS = 9
 DRAWN = "main:not([aria-busy]) > h2"
@@ -98,10 +98,8 @@ def interaction(page: Page, home: str, place: str, step: str) -> tuple[float, fl
 
 def main() -> None:
     """Print both tables."""
-    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with tempfile.TemporaryDirectory() as temporary, sync_playwright() as playwright:
+    with tempfile.TemporaryDirectory() as temporary, launched() as browser:
         models = crowd(Path(temporary))
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
         with serving(Path(temporary)) as home:
             print("| first view | first paint | drawn |\n|---|---:|---:|")
             for place in ("#/overview", "#/table", "#/plots"):
@@ -115,7 +113,6 @@ def main() -> None:
                 work, painted = (statistics.median(column) for column in zip(*times, strict=True))
                 print(f"| {name} | {work:.0f} ms | {painted:.0f} ms |")
         version = browser.version
-        browser.close()
     load = os.getloadavg()[0]
     print(
         f"\nMedian of {RUNS} runs, {models} models, Chromium {version}, {os.cpu_count()} cores at"

@@ -1,12 +1,15 @@
-"""Rules of axe-core in a page that is open: at every width, light and dark, injected once."""
+"""Rules of axe-core in a page that is open: on a phone and a desk, light and dark."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 
-WIDTHS = (390, 768, 1440, 1920, 2560)
-LAYOUTS = (390, 768, 1440)
+LOOKS = ((390, "light"), (1440, "light"), (1440, "dark"))
+"""The narrow and the wide layout; nothing but colours differs in the dark."""
+MIDDLE = (768, "light")
+"""The layout between the two; one view of each page has it."""
 HEIGHT = 900
 # What is sent back is what is wrong, not the thousand things that are right.
 RUN = """
@@ -23,21 +26,19 @@ ROWS = 5
 colours of scores have a test of their own."""
 
 
-def violations(page: Page) -> list[str]:
+def violations(page: Page, looks: Iterable[tuple[int, str]] = LOOKS) -> list[str]:
     """Return what axe-core finds wrong, each with the width and the colours where it does.
 
-    Nothing but colours differs in the dark, and layouts in three ranges of widths: elsewhere the
-    contrast alone is looked at. The rows of long tables are taken out of the page.
+    In the dark the contrast alone is looked at. The rows of long tables are taken out of the page.
     """
     page.evaluate(CUT, ROWS)
     page.evaluate(Axe().axe_script)
     found = []
-    for width in WIDTHS:
+    for width, scheme in looks:
         page.set_viewport_size({"width": width, "height": HEIGHT})
-        for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme=scheme)
-            options: dict[str, Any] = {"resultTypes": ["violations"]}
-            if width not in LAYOUTS or scheme == "dark":
-                options |= {"runOnly": ["color-contrast"], "preload": False}
-            found += [f"{width} {scheme}: {one}" for one in page.evaluate(RUN, options)]
+        page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+        options: dict[str, Any] = {"resultTypes": ["violations"]}
+        if scheme == "dark":
+            options |= {"runOnly": ["color-contrast"], "preload": False}
+        found += [f"{width} {scheme}: {text}" for text in page.evaluate(RUN, options)]
     return found

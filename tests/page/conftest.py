@@ -1,18 +1,19 @@
 """One browser, one board and one server for all tests of the page."""
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Error, sync_playwright
+from playwright.sync_api import Browser, Error
 
 from tests.page.boards import crowd, public
 from tests.page.site import write_site
 from tests.page.tab import Tab, opened, serving
 from tests.paths import ROOT
+from tools.browser import launched
 
-CHROMIUM = Path("/usr/bin/chromium")
 CALL = """
 async ([part, name, given]) => (await import(`/src/pure/${part}.js`))[name](...given)
 """
@@ -20,19 +21,15 @@ async ([part, name, given]) => (await import(`/src/pure/${part}.js`))[name](...g
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """Start Debian's Chromium; without it a test fails in CI and is skipped elsewhere."""
-    if not CHROMIUM.exists():
-        message = f"{CHROMIUM} is missing: apt-get install chromium"
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(message)
-    # The sandbox of Chromium does not run as root; what is shown here is our own page.
-    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with sync_playwright() as playwright:
+    """Start the browser; where none is installed a test fails in CI and is skipped elsewhere."""
+    with contextlib.ExitStack() as stack:
         try:
-            found = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+            running = stack.enter_context(launched())
+        except FileNotFoundError as error:
+            (pytest.fail if os.environ.get("CI") else pytest.skip)(str(error))
         except Error as error:
-            pytest.fail(f"Chromium does not start: {error.message}")
-        yield found
-        found.close()
+            pytest.fail(f"The browser does not start: {error.message}")
+        yield running
 
 
 @pytest.fixture(scope="session")

@@ -1,15 +1,12 @@
 """Pictures of every view for people: `python -m tests.page.shots [FOLDER]`."""
 
-import os
 import sys
 import tempfile
 from pathlib import Path
 
-from playwright.sync_api import sync_playwright
-
 from tests.page.boards import crowd, public
-from tests.page.conftest import CHROMIUM
 from tests.page.tab import opened
+from tools.browser import launched
 
 VIEWS = {
     "overview": "#/overview",
@@ -35,12 +32,10 @@ TALL_MAX = 4000  # pixels
 def main(folder: Path) -> None:
     """Write the pictures, and the table as it prints."""
     folder.mkdir(parents=True, exist_ok=True)
-    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with tempfile.TemporaryDirectory() as temporary, sync_playwright() as playwright:
+    with tempfile.TemporaryDirectory() as temporary, launched() as browser:
         boards = {"": Path(temporary, "public"), "crowd-": Path(temporary, "crowd")}
         public(boards[""])
         crowd(boards["crowd-"])
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
         for prefix, board in boards.items():
             for look, options in LOOKS.items():
                 with opened(browser, f"{board.as_uri()}/index.html", **options) as tab:
@@ -55,7 +50,6 @@ def main(folder: Path) -> None:
                         page.screenshot(path=path, full_page=True, clip=clip)  # type: ignore[arg-type]
         with opened(browser, f"{boards[''].as_uri()}/index.html") as tab:
             tab.go("#/table").pdf(path=folder / "table-print.pdf", format="A4", landscape=True)
-        browser.close()
     sys.stdout.write(f"{len(list(folder.iterdir()))} files in {folder}\n")
 
 

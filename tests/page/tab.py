@@ -11,6 +11,8 @@ from playwright.sync_api import Browser, Dialog, Page
 from geneb_ci.cli.board import server
 
 PATIENCE_MS = 60_000  # a view takes a tenth of a second; a busy machine may stand still
+WIDTHS = (390, 768, 1440, 1920, 2560)
+"""Pixels: a phone, a tablet, and three kinds of desk."""
 # Addresses that ask nobody: the page's own downloads and its icon.
 INWARD = ("data:", "blob:", "about:")
 

@@ -17,7 +17,7 @@ from PIL import Image
 from playwright.sync_api import Page
 
 from geneb_ci.common.benchmark import shipped_benchmark
-from tests.page.tab import opened
+from tests.page.tab import WIDTHS, opened
 
 GOLDEN = Path(__file__).with_name("golden") / "looks.json"
 GOLDEN_BYTES_MAX = 1_000_000
@@ -26,7 +26,6 @@ SIDE = 24
 APART_MAX = 0.18
 """Difference over ink, of a thumbnail and the known one. Other anti-aliasing gives less than 0.1, a
 serif font 0.06 to 0.22, all that is 60 pixels lower 0.25 and more: test_a_layout_that_breaks."""
-WIDTHS = (390, 768, 1440, 1920, 2560)
 HEIGHT = 900
 VIEWS = {
     "overview": "index.html#/overview",

@@ -20,7 +20,7 @@ from geneb_ci.models.entry import (
 from reference_harness.extractors.options import parse
 from reference_harness.keywords import values as harness_values
 from tests.board.board import attributes, entries
-from tests.page.axe import WIDTHS, violations
+from tests.page.axe import violations
 from tests.page.boards import EVENT, values
 from tests.page.rows import FULL, MINUS
 from tests.page.site import (
@@ -32,7 +32,7 @@ from tests.page.site import (
     json_ld,
     public_site,
 )
-from tests.page.tab import opened, serving
+from tests.page.tab import WIDTHS, opened, serving
 from tests.page.test_hostile_names import MARKUP
 
 LINKS_MIN = 10
