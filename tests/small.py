@@ -21,16 +21,9 @@ def score(*names: str) -> float:
     return round(0.5 + (number % 4000) / 10_000, 4)
 
 
-def counts_of(task: Task) -> list[int] | None:
-    """Return the class sizes of a task, made up where only their sum is known."""
-    if task.test_class_counts is None and task.n_test is not None:
-        return [task.n_test // 2, task.n_test - task.n_test // 2]
-    return task.test_class_counts
-
-
 def cell(task: Task, *names: str) -> dict[str, float]:
     """Return the scores of a cell: made up, or of made-up predictions of known class sizes."""
-    counts = counts_of(task)
+    counts = task.test_class_counts
     if counts is None:
         return {metric: score(*names, task.id, metric) for metric in METRICS}
     right = [int(count * score(*names, task.id, str(k))) for k, count in enumerate(counts)]
@@ -40,7 +33,7 @@ def cell(task: Task, *names: str) -> dict[str, float]:
     total, hits = sum(counts), sum(right)
     spread = (total**2 - sum(n * n for n in said)) * (total**2 - sum(n * n for n in counts))
     chance = sum(map(operator.mul, said, counts))
-    f1 = [2 * h / (n + m) for h, n, m in zip(right, counts, said, strict=True) if n + m]
+    f1 = [2 * h / (n + m) for h, n, m in zip(right, counts, said, strict=True)]
     return {
         "MCC": (total * hits - chance) / math.sqrt(spread) if spread else 0.0,
         "Acc": hits / total,
@@ -121,7 +114,7 @@ def small_v11(name: str, benchmark: Benchmark = BENCHMARK) -> dict[str, Any]:
 
 def matrix_of(task: Task, *names: str) -> list[list[int]]:
     """Return the confusion matrix of a cell's made-up predictions."""
-    counts = counts_of(task) or [400, 350, 250]
+    counts = task.test_class_counts or [400, 350, 250]
     right = [int(count * score(*names, task.id, str(k))) for k, count in enumerate(counts)]
     matrix = [[0] * len(counts) for _ in counts]
     for k, (count, hits) in enumerate(zip(counts, right, strict=True)):

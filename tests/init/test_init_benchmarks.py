@@ -10,7 +10,7 @@ import pytest
 from geneb_ci.audit.plan import read_commitment, read_plan
 from geneb_ci.audit.sampling import load_policy, policy_text
 from geneb_ci.cli.main import main
-from geneb_ci.common.benchmark import load_benchmark, shipped_benchmark
+from geneb_ci.common.benchmark import Benchmark, load_benchmark, shipped_benchmark
 from geneb_ci.common.config import find_layout
 from reference_harness import benchmark as harness_benchmark
 from reference_harness import mini
@@ -70,7 +70,8 @@ def board(tmp_path, monkeypatch, identity):
         (root / "submissions/cards").mkdir()
         (root / "submissions/extractors").mkdir()
         (root / EXTRACTOR).write_bytes(MODULE)
-        for document in (small("a", benchmark), of_own_code(small_v12("b", benchmark))):
+        known = with_classes(benchmark)
+        for document in (small("a", known), of_own_code(small_v12("b", known))):
             place = root / f"submissions/{document['model_id']}.json"
             place.write_text(json.dumps(document), encoding="utf-8")
             (root / f"submissions/cards/{place.stem}.md").write_text(CARD, encoding="utf-8")
@@ -85,6 +86,17 @@ def board(tmp_path, monkeypatch, identity):
         return root
 
     return written
+
+
+def with_classes(benchmark: Benchmark) -> Benchmark:
+    """Return a benchmark that knows two classes of each task of which it knows the size alone."""
+    halves = [
+        one.model_copy({"test_class_counts": [one.n_test // 2, one.n_test - one.n_test // 2]})
+        if one.n_test is not None and one.test_class_counts is None
+        else one
+        for one in benchmark.tasks
+    ]
+    return benchmark.model_copy({"tasks": halves})
 
 
 def of_own_code(document: dict[str, Any]) -> dict[str, Any]:
