@@ -175,10 +175,10 @@ class Only(_Compared):
     why: str
 
     def __get_pydantic_json_schema__(
-        self, _: CoreSchema, __: GetJsonSchemaHandler
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
         """Return what the JSON Schema says of it."""
-        return {"const": self.value}
+        return {**handler(schema), "const": self.value}
 
     def compared(self, found: Any) -> Any:
         """Return the value. Raises PydanticCustomError for another one."""
