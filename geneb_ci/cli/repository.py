@@ -29,7 +29,7 @@ from geneb_ci.publish.generation import Generation, generate
 from geneb_ci.publish.git import BadRepository, GitRepository, repository_at
 from geneb_ci.publish.ledger import ledger
 from geneb_ci.publish.manifest import Ledger
-from geneb_ci.publish.session import space_of_environment
+from geneb_ci.publish.session import require_space, space_of_environment
 from geneb_ci.render.formats import render
 from geneb_ci.render.rows import models_of, story
 from geneb_ci.render.text import escape, fitted
@@ -115,10 +115,7 @@ def space_name(given: str | None) -> str:
             "no Space is given",
             "pass --space OWNER/NAME, or set HF_OIDC_RESOURCE=spaces/OWNER/NAME",
         )
-    owner, slash, rest = name.partition("/")
-    if not (owner and slash and rest) or "/" in rest:
-        raise UsageProblem(f"{name!r} is not a Space", "write it as OWNER/NAME")
-    return name
+    return require_space(name)
 
 
 _GONE = "not on the board"
