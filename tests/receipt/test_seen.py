@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from geneb_ci.audit.sampling import policy_text
 from geneb_ci.board.board import board_of, read_entries
 from geneb_ci.check.registry import select
+from geneb_ci.common.benchmark import load_benchmark
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.receipt.seen import SeenReceipt, SeenReceipts, noted, published_state, seen_receipts
@@ -40,8 +42,10 @@ def repository(written: Written, folder: Path) -> Path:
     shutil.copy(written.file, root / "submissions")
     (root / f"submissions/cards/{MODEL}.md").write_text(CARD)
     shutil.copy(written.options[3], root / "schemas/benchmark.json")
-    for policy in ("official.json", "policy.toml", "keys.json"):
-        shutil.copy(CHECKOUT / "leaderboard/policy" / policy, root / "leaderboard/policy")
+    for name in ("official.json", "keys.json"):
+        shutil.copy(CHECKOUT / "leaderboard/policy" / name, root / "leaderboard/policy")
+    text = policy_text(load_benchmark(root / "schemas/benchmark.json"))
+    (root / "leaderboard/policy/policy.toml").write_text(text)
     (root / "pyproject.toml").write_text("[tool.geneb-ci]\n")
     return root
 
@@ -77,10 +81,16 @@ def test_what_is_there_and_what_is_gone(hub: Hub, of_small: Written, tmp_path: P
     assert code == 11
     assert line.endswith(f"{SMALL[2]}.f16 has 51711 bytes; the receipt says 51712")
     del hub.shelf.repos[RESOURCE]
-    code, (line, last) = seen("--write")
+    (root / "submissions/broken.json").write_text("{")
+    code, (unread, line, last) = seen("--write")
+    assert unread.startswith("submissions/broken.json: cannot be read; ")
     assert (code, last) == (11, "1 published receipt, 1 not there")
     assert "the server answered 401" in line
     assert json.loads(notes.read_text())["rows"][MODEL]["seen"] == today
+    (root / f"submissions/{MODEL}.json").unlink()
+    code, (_, last) = seen()
+    nothing = "no submission that can be read has a published receipt"
+    assert (code, last) == (3, nothing)
 
 
 def day(number: int) -> str:
