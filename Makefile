@@ -9,7 +9,7 @@ SYSTEM := bwrap=bubblewrap chromium-headless-shell,chromium=chromium-headless-sh
 # A thousand processes of the tests would otherwise compile the same modules, each for itself.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test site tutorials doors real-tasks test-rows flakes lint rehearse rehearse-proof bench bench-harness \
+.PHONY: demo test test-all quick site tutorials doors real-tasks test-rows flakes lint rehearse rehearse-proof bench bench-harness \
   bench-adversary bench-forgery bench-crowns bench-sampling bench-audit bench-sandbox bench-tolerance bench-uncertainty \
   bench-page bench-receipts bench-scale bench-atlas \
   pictures page-shots vendor mutants generate lock clean
@@ -52,8 +52,19 @@ $(SITE)/.ready: requirements/docs.txt | $(READY)
 demo: $(READY)  ## check the public submissions, rebuild the board, audit an honest and a forged row
 	@$(BIN)/python -m tools.demo
 
-test: $(READY) $(VALIDATORS)/.ready  ## every test
-	$(BIN)/python -m pytest -n auto --dist worksteal
+# pyproject.toml leaves out what is marked `nightly`, wherever pytest is called without `-m`.
+test: $(READY) $(VALIDATORS)/.ready  ## what gates a change; AREA=github for one folder of tests/
+	$(BIN)/python -m pytest -n auto --dist worksteal $(AREA:%=tests/%)
+
+test-all: $(READY) $(VALIDATORS)/.ready  ## every test, with those marked `nightly`
+	$(BIN)/python -m pytest -n auto --dist worksteal -m ""
+
+# The two left out compare a check with what is kept of an earlier one: half a minute.
+QUICK := $(addprefix tests/,rules submission statistics render check) \
+  $(addprefix --ignore tests/check/test_,reuse.py screens.py)
+
+quick: $(READY)  ## in a minute: rules, submissions, statistics, reports, and the rules of the house
+	$(BIN)/python -m pytest -q -n auto --dist worksteal $(QUICK) $(STRUCTURE)
 
 site: $(SITE)/.ready  ## the pages as a site in build/site/public, every link checked
 	$(SITE)/bin/python tools/site.py

@@ -4,7 +4,7 @@ import copy
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -45,6 +45,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write golden files anew; read the diff before you commit it",
     )
+
+
+NIGHTLY = pytest.StashKey[list[str]]()
+"""Ids of the tests that `-m "not nightly"` left out of this run."""
+
+
+def pytest_deselected(items: Sequence[pytest.Item]) -> None:
+    """Remember what is left to the night: tests/house/test_collection.py counts it as collected."""
+    for item in items:
+        if item.get_closest_marker("nightly"):
+            item.config.stash.setdefault(NIGHTLY, []).append(item.nodeid)
 
 
 @pytest.fixture(scope="session", autouse=True)
