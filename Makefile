@@ -109,49 +109,49 @@ rehearse-proof: $(READY)  ## that the rehearsal is red where a job would fail: m
 	@$(BIN)/python -m tools.rehearse.proof
 
 bench: $(READY)  ## speed of check and build, as a table for docs/scale.md
-	$(BIN)/python -m tests.bench.bench
+	$(BIN)/python -m benchmarks.bench
 
 bench-harness: $(READY)  ## speed of the reference harness beside the stock loop, as a table
-	$(BIN)/python tests/bench/bench_harness.py
+	$(BIN)/python benchmarks/bench_harness.py
 
 bench-forgery: $(READY)  ## how many forged scores each family of rules detects
-	$(BIN)/python -m tests.bench.bench_forgery --write
+	$(BIN)/python -m benchmarks.bench_forgery --write
 
 bench-crowns: $(READY)  ## how many rows with one raised category are noted or drawn
-	$(BIN)/python -m tests.bench.bench_crowns --write
+	$(BIN)/python -m benchmarks.bench_crowns --write
 
 bench-tolerance: $(READY)  ## false alarms and power of an audit's comparison
-	$(BIN)/python -m tests.bench.bench_tolerance --work .tolerance --write
+	$(BIN)/python -m benchmarks.bench_tolerance --work .tolerance --write
 
 bench-adversary: $(READY)  ## which cheats an audit finds: memorised labels, and the best forgery
-	$(BIN)/python -m tests.bench.bench_memorised --work .adversary --write
-	$(BIN)/python -m tests.bench.bench_adversary --work .adversary --write
+	$(BIN)/python -m benchmarks.bench_memorised --work .adversary --write
+	$(BIN)/python -m benchmarks.bench_adversary --work .adversary --write
 
 bench-sampling: $(READY)  ## what a draw of audited tasks finds, simulated and computed
-	$(BIN)/python -m tests.bench.bench_sampling
+	$(BIN)/python -m benchmarks.bench_sampling
 
 bench-audit: $(READY)  ## what each step of an audit costs, as a table
-	$(BIN)/python -m tests.bench.bench_audit --write
+	$(BIN)/python -m benchmarks.bench_audit --write
 
 bench-sandbox: $(READY)  ## what starting a sandbox costs, as a table
-	$(BIN)/python -m tests.bench.bench_sandbox
+	$(BIN)/python -m benchmarks.bench_sandbox
 
 bench-receipts: $(READY)  ## what verifying and auditing receipts takes and finds, as tables; goes on where stopped
-	$(BIN)/python -m tests.bench.bench_receipts --keep build/receipts --write
-	$(BIN)/python -m tests.bench.bench_row_audits --real --keep build/receipts/rows --write
+	$(BIN)/python -m benchmarks.bench_receipts --keep build/receipts --write
+	$(BIN)/python -m benchmarks.bench_row_audits --real --keep build/receipts/rows --write
 	rm -r build/receipts
 
 bench-uncertainty: $(READY)  ## coverage and speed of decisions, as tables for the docs
-	$(BIN)/python -m tests.bench.bench_decisions
+	$(BIN)/python -m benchmarks.bench_decisions
 
 bench-page: $(READY)  ## how fast the page is with a thousand models, as tables for the docs
-	$(BIN)/python -m tests.bench.bench_page
+	$(BIN)/python -m benchmarks.bench_page
 
 bench-scale: $(READY)  ## what check, build and the probe cost, side by side, up to 10,000 rows, for the docs
-	$(BIN)/python -m tests.bench.bench_scale --write
+	$(BIN)/python -m benchmarks.bench_scale --write
 
 bench-atlas: $(READY)  ## how far devices, dtypes, kernels and batches lie apart: schemas/atlas.json, for the docs
-	$(BIN)/python -m tests.bench.bench_atlas --write
+	$(BIN)/python -m benchmarks.bench_atlas --write
 
 pictures: $(READY)  ## docs/pictures, which the README shows: the board, and terminals
 	$(BIN)/python -m tools.pictures

@@ -15,7 +15,7 @@ from geneb_ci.submission.models import SubmissionV11
 from tests import forked
 from tests.paths import SUBMISSIONS
 
-# A busy machine is no fault of the code: what is slow, tests/bench says. What gates a change tries
+# A busy machine is no fault of the code: what is slow, `benchmarks` says. What gates a change tries
 # the same examples each time; a developer's machine tries new ones.
 settings.register_profile("geneb-ci", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("geneb-ci")

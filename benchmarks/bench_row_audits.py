@@ -15,6 +15,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.bench_row_honest import false_alarms, honest
+from benchmarks.bench_row_power import Kept, Table, power, published, ruled, simulated, training
+from benchmarks.whole_audits import whole_audits
 from geneb_ci.audit.row_files import TaskRead, read_task
 from geneb_ci.audit.row_outcome import verdict_by
 from geneb_ci.common.benchmark import Benchmark as ToolkitBenchmark
@@ -31,9 +34,6 @@ from reference_harness.receipt.task_file import file_of
 from reference_harness.rescore import load
 from reference_harness.tasks import TaskData
 from tests.adversary.models import NetworkExtractor, random_convolution
-from tests.bench.bench_row_honest import false_alarms, honest
-from tests.bench.bench_row_power import Kept, Table, power, published, ruled, simulated, training
-from tests.bench.whole_audits import whole_audits
 from tests.paths import REAL_TASKS, ROOT
 from tests.receipt import attacks
 from tests.receipt.audited import Scored, audit, scored

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import simulate
 from geneb_ci.board.variance import near_mean
 from geneb_ci.check.claims import triple_of, two_classes
 from geneb_ci.common.benchmark import Task, shipped_benchmark
-from tests.bench import simulate
 from tests.paths import SUBMISSIONS
 from tests.rows import DOUBTED
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.bench_row_power import Kept, Table
 from geneb_ci.audit.envelope import parse_envelope
 from geneb_ci.audit.record import record_files
 from reference_harness import benchmark, mini
 from reference_harness.extractors.kmer import KmerExtractor
 from reference_harness.probe import few_shot_rows
-from tests.bench.bench_row_power import Kept, Table
 from tests.receipt import attacks
 from tests.receipt.forged import Change, rewrite
 from tools.demo_audit import COMMITTED_AT, Place

@@ -1,6 +1,6 @@
 """What the arithmetic family costs: in a process that has everything imported, and in a cold one.
 
-python -m tests.bench.bench_arithmetic
+python -m benchmarks.bench_arithmetic
 """
 
 import subprocess

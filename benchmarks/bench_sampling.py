@@ -1,6 +1,6 @@
 """What the draw finds, simulated beside what is computed; `--write` puts the tables in the docs.
 
-    python -m tests.bench.bench_sampling --write
+    python -m benchmarks.bench_sampling --write
 
 Each draw is a real one: commitment, beacon value, seed, tickets. Only the values of the beacon are
 made up, by hashing a counter, so that every run gives the same tables.

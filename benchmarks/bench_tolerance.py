@@ -1,6 +1,6 @@
 """False alarms and power of an audit's comparison; `--write` puts the tables in the docs.
 
-    python -m tests.bench.bench_tolerance --work FOLDER --write
+    python -m benchmarks.bench_tolerance --work FOLDER --write
 
 Claims and reruns are real: the same sequences through the same extractor, in other batches or with
 numeric noise added. Embeddings and rescorings are kept in FOLDER; the tables are made of them.
@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.tolerance_noise import measured_noise, single_flips
+from benchmarks.tolerance_sets import GROUPS, Group, Work
 from geneb_ci.audit.compare import claims, compare
 from geneb_ci.audit.joint import Difference, joint_test
 from geneb_ci.audit.outcome import AuditedTask, compared_cells, difference, mean_biases
@@ -28,8 +30,6 @@ from reference_harness.engine.local import Pool
 from reference_harness.job import Scored
 from reference_harness.metrics import Confusion, scores
 from reference_harness.rescore_job import Based
-from tests.bench.tolerance_noise import measured_noise, single_flips
-from tests.bench.tolerance_sets import GROUPS, Group, Work
 from tests.paths import ROOT
 
 PAGE = ROOT / "docs/tolerance.md"

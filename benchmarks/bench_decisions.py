@@ -1,6 +1,6 @@
 """How often decisions hold, and what they cost; `--write` puts both into docs/uncertainty.md.
 
-python -m tests.bench.bench_decisions --write
+python -m benchmarks.bench_decisions --write
 """
 
 import argparse
@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.simulate_decisions import Held, held, world_of
 from geneb_ci.board.board import analysed
 from geneb_ci.board.columns import Entry
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.submission.models import SubmissionV10
-from tests.bench.simulate_decisions import Held, held, world_of
 from tests.board.board import entries, entry
 from tests.paths import ROOT
 

@@ -1,6 +1,6 @@
 """How many forged scores each family of rules detects; `--write` puts the table in the docs.
 
-    python -m tests.bench.bench_forgery --trials 1000 --write
+    python -m benchmarks.bench_forgery --trials 1000 --write
 
 Documents are made in memory, so that only the rules are measured.
 """
@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.forge import Board, Forgery, attacks
 from geneb_ci.check.registry import FAMILIES as ALL_FAMILIES
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.rule import Context, Policy
@@ -20,7 +21,6 @@ from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
 from geneb_ci.common.finding import Severity
 from geneb_ci.submission.document import Document
 from geneb_ci.submission.peers import Peers, peers_of
-from tests.bench.forge import Board, Forgery, attacks
 from tests.paths import ROOT, SUBMISSIONS
 
 TRIALS = 1000

@@ -17,8 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks.many_rows import alike, write_rows
 from geneb_ci.submission.peers import ROWS_MAX, lot
-from tests.bench.many_rows import alike, write_rows
 from tests.paths import PUBLIC, REAL_TASKS, ROOT, SUBMISSIONS
 
 ROWS = 10_000
@@ -200,7 +200,7 @@ def probes() -> list[Measured]:
 
 
 SHARE = (
-    "import json; from tests.bench.bench_harness import canonical_share; "
+    "import json; from benchmarks.bench_harness import canonical_share; "
     "print(json.dumps(canonical_share()))"
 )
 

@@ -1,4 +1,4 @@
-"""How fast the page is with a thousand models: `python -m tests.bench.bench_page`.
+"""How fast the page is with a thousand models: `python -m benchmarks.bench_page`.
 
 First paint is the browser's own first contentful paint, in a fresh profile, from a server on this
 machine. An interaction is measured inside the page: from the event to the second frame after it,

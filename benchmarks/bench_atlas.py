@@ -1,6 +1,6 @@
 """How far embeddings and scores lie apart between devices, dtypes, kernels and batches.
 
-    python -m tests.bench.bench_atlas --write     # schemas/atlas.json, a table in docs/tolerance.md
+    python -m benchmarks.bench_atlas --write     # schemas/atlas.json, a table in docs/tolerance.md
 
 Each set of kernels is a process of its own: the environment chooses them. An entry compares a
 condition with the first one of its device and dtype, but for one that compares two dtypes. Pairs of
@@ -152,7 +152,7 @@ def child(kernels: str, blas: str, *words: str) -> None:
     environment = {k: v for k, v in os.environ.items() if k not in chosen}
     environment |= {key: value for key, value in chosen.items() if value is not None}
     subprocess.run(
-        [sys.executable, "-m", "tests.bench.bench_atlas", *words],
+        [sys.executable, "-m", "benchmarks.bench_atlas", *words],
         cwd=ROOT, env=environment, check=True, stderr=subprocess.DEVNULL,
     )  # fmt: skip
 

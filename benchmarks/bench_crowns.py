@@ -10,13 +10,13 @@ import random
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from benchmarks.bench_plausibility import DEFECTIVE, SEED, warned
 from geneb_ci.audit.draw import CROWNS_MAX, crowned
 from geneb_ci.check.rules import plausibility_rows
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.statistics.reference import ScoreTable, Vector, table_of
 from geneb_ci.statistics.view import RowView, crowns
 from geneb_ci.submission.peers import peers_of
-from tests.bench.bench_plausibility import DEFECTIVE, SEED, warned
 from tests.paths import ROOT, SUBMISSIONS
 
 MODELS = 6

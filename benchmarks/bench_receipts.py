@@ -16,11 +16,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.bench_row_honest import bert
+from benchmarks.bench_row_power import Kept
+from benchmarks.measured import Measured, measured, step
 from geneb_ci.audit.envelope import parse_envelope
 from geneb_ci.audit.record import record_files
-from tests.bench.bench_row_honest import bert
-from tests.bench.bench_row_power import Kept
-from tests.bench.measured import Measured, measured, step
 from tests.harness.extractors.models import save
 from tests.paths import IMPORTABLE, REAL_TASKS, ROOT
 from tests.publish.hub import Hub
@@ -275,7 +275,7 @@ def cells_under(place: Path, kernel: str, threads: int) -> Any:
     output = f"{kernel}-{threads}.json"
     own = {"OPENBLAS_CORETYPE": kernel, "PYTHONPATH": IMPORTABLE}
     run = functools.partial(
-        measured, *("tests.bench.kernel_cells", str(threads), output), folder=place,
+        measured, *("benchmarks.kernel_cells", str(threads), output), folder=place,
         environment=os.environ | own,
     )  # fmt: skip
     step(place, f"{kernel}-{threads}", run, output)

@@ -1,6 +1,6 @@
 """Time and power of the family plausibility; the tables of docs/plausibility.md are made here.
 
-python tests/bench/bench_plausibility.py [--trials 1000]
+python benchmarks/bench_plausibility.py [--trials 1000]
 """
 
 import argparse

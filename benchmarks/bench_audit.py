@@ -11,10 +11,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from benchmarks.many_records import RECORDS, many_records
 from geneb_ci.audit.beacon import verify_round
 from tests.audit.examples import ROUNDS
 from tests.audit.recorded import SECOND
-from tests.bench.many_records import RECORDS, many_records
 from tests.paths import ROOT
 from tools.demo_audit import COMMITTED_AT, HONEST, HONEST_K, Place
 

@@ -7,7 +7,7 @@ package, and the Enformer of its package. `audit queue` then audits all of them,
 each in its environment. The last column is what becomes of the same model without it. The packages
 come from the package index that uv is set up for. The test of the same, with a package of ours from
 an index on this machine, is `tests/audit/test_queue_environments.py`.
-`python -m tests.bench.bench_environments [KIND]...`.
+`python -m benchmarks.bench_environments [KIND]...`.
 """
 
 import hashlib
@@ -19,13 +19,13 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchmarks.bench_families import OwnPlace, place_of
 from geneb_ci.audit.envelope import parse_envelope
 from geneb_ci.audit.fetching import install
 from geneb_ci.audit.record import record_files
 from geneb_ci.models.entry import Environment
 from tests.audit.file_place import GO
 from tests.audit.test_by_entry import FORMAT_1_0, table
-from tests.bench.bench_families import OwnPlace, place_of
 from tests.harness.extractors.models import MAX_LENGTH
 from tools.demo_audit import ROOT
 

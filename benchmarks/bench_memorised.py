@@ -1,6 +1,6 @@
 """How often variants and fresh sets flag honest extractors and memorisers, as tables for the docs.
 
-    python -m tests.bench.bench_memorised --work FOLDER --write
+    python -m benchmarks.bench_memorised --work FOLDER --write
 
 What was measured is kept in FOLDER, a file for each extractor and set; the tables are made of it.
 """
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.tolerance_sets import REAL
 from geneb_ci.audit.embedding_checks import (
     ALARM,
     FreshResult,
@@ -47,7 +48,6 @@ from tests.adversary.measure import (
     mean_drop,
 )
 from tests.adversary.models import NetworkExtractor, honest, trained
-from tests.bench.tolerance_sets import REAL
 from tests.paths import REAL_TASKS, ROOT
 
 ROWS = 308

@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from transformers import BertConfig, BertModel
 
+from benchmarks.bench_row_power import Kept, Table, ruled
 from geneb_ci.receipt.embeddings import LEVEL, allowed
 from geneb_ci.receipt.row_rule import Stratum, directed, judge
 from reference_harness import mini
 from reference_harness.extractors.huggingface import HuggingFaceExtractor
 from reference_harness.receipt.rounding import rounded
-from tests.bench.bench_row_power import Kept, Table, ruled
 from tests.harness.extractors.models import VOCABULARY, tokenizer
 
 TASKS, TASK_ROWS = 100, 75  # a whole audit: 45 test and 30 training rows in each

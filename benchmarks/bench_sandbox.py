@@ -17,7 +17,7 @@ from geneb_ci.sandbox.limits import Limits
 from geneb_ci.sandbox.run import ExtractorSpec, embed_in_sandbox, probe_suite
 from geneb_ci.sandbox.supervise import supervise
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 RUNS = 21
 LIMIT = "0.1 s"
 BEGIN, END = "<!-- bench -->\n", "<!-- /bench -->"

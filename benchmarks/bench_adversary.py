@@ -1,6 +1,6 @@
 """The largest raise that an audit does not find, as tables for the docs.
 
-    python -m tests.bench.bench_adversary --work FOLDER --write
+    python -m benchmarks.bench_adversary --work FOLDER --write
 
 Cells are measured on real embeddings, GENEB-mini and the six real tasks; 100 tasks are drawn from
 them. What was measured is kept in FOLDER.
@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.tolerance_sets import MINI, REAL
 from geneb_ci.audit import tolerance as rule
 from geneb_ci.audit.outcome import METRICS
 from geneb_ci.audit.rescored import Rescored as OurRescored
@@ -29,7 +30,6 @@ from reference_harness.rescore import RescoreRequest, distinct, rescore
 from reference_harness.tasks import TaskData
 from tests.adversary.forger import TASKS, WEIGHTS, Cell, best_forgery, pass_rate
 from tests.adversary.models import NetworkExtractor, random_convolution
-from tests.bench.tolerance_sets import MINI, REAL
 from tests.paths import REAL_TASKS, ROOT
 
 PAGE = ROOT / "docs/adversary.md"

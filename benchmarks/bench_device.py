@@ -1,6 +1,6 @@
 """How fast a device embeds and fits, and whether several processes of probes share it well.
 
-    python -m tests.bench.bench_device --device cuda --peak 989 --write  # docs/cluster.md
+    python -m benchmarks.bench_device --device cuda --peak 989 --write  # docs/cluster.md
 
 Embedding: an encoder of 100 million parameters with random weights, in bfloat16, on sequences of
 the benchmark's lengths; the first line is upstream's loop. A pass takes 2 operations a parameter
@@ -27,11 +27,11 @@ import numpy as np
 import torch
 from transformers import BertConfig, BertModel
 
+from benchmarks.bench_embedding import LENGTHS
 from reference_harness import environment
 from reference_harness.embed import Batching, embed_rows
 from reference_harness.loading import load
 from reference_harness.memory import MemoryLimit, room_of
-from tests.bench.bench_embedding import LENGTHS
 from tests.harness.extractors.models import tokenizer
 from tests.paths import ROOT
 

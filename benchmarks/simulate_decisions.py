@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.simulate import mcc_of
 from geneb_ci.board.decisions import (
     ScoreColumn,
     better,
@@ -23,7 +24,6 @@ from geneb_ci.board.variance import OVERLAP, near_mean, variance_of_two
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.statistics.metrics import Triple
 from geneb_ci.submission.models import Submission
-from tests.bench.simulate import mcc_of
 
 Floats = npt.NDArray[np.float64]
 MARGINS = (0.01, 0.02)

@@ -5,7 +5,7 @@ submission cut down to format 1.0, described by an entry, committed to, drawn an
 sandbox from the folder of its files. Each family has a repository, a cache and a scratch folder of
 its own, and a command that does not end is killed with all that it started: no family can disturb
 the next one. The properties are those that `tests/harness/extractors/test_lookalikes.py` checks of
-the same lookalikes. `python -m tests.bench.bench_families [FAMILY]...`.
+the same lookalikes. `python -m benchmarks.bench_families [FAMILY]...`.
 """
 
 import contextlib

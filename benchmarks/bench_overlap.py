@@ -1,6 +1,6 @@
 """How alike the errors of few-shot fits are, with k-mers on the six real tasks; prints a table.
 
-    python -m tests.bench.bench_overlap
+    python -m benchmarks.bench_overlap
 
 The correlation r is read off the variance of MCC under resampled test sequences: that of a mean of
 five fits is (1 + 4 r) / 5 of one fit's. `OVERLAP` in geneb_ci/board/noise.py rests on it.
@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.simulate import mcc_of
 from reference_harness.extractors.kmer import KmerExtractor
 from reference_harness.probe import few_shot_rows, fit
-from tests.bench.simulate import mcc_of
 from tests.paths import REAL_TASKS
 
 SEEDS = (13, 17, 42, 123, 997)

@@ -19,19 +19,19 @@ from typing import Any
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from reference_harness.engine import threads  # noqa: E402 - after the path
 
 threads.pin()
 
+from benchmarks.bench_canonical import canonical_table  # noqa: E402
+from benchmarks.bench_embedding import batching_table  # noqa: E402
 from reference_harness import benchmark, data, environment, job, loading  # noqa: E402
 from reference_harness.cache import Cache  # noqa: E402
 from reference_harness.engine.local import Pool  # noqa: E402
 from reference_harness.tasks import TaskData, sequence_digests  # noqa: E402
-from tests.bench.bench_canonical import canonical_table  # noqa: E402
-from tests.bench.bench_embedding import batching_table  # noqa: E402
 from tests.harness.oracle import kmers  # noqa: E402
 from tests.paths import REAL_TASKS as TASKS  # noqa: E402
 
@@ -266,7 +266,7 @@ def canonical_share(repeats: int = REPEATS) -> tuple[float, float, float]:
 
     Six real tasks, three regimes, five seeds, one process, side by side; the least of `repeats`.
     """
-    from tests.bench import stock as plain
+    from benchmarks import stock as plain
 
     embed = loading.load("kmer").extractor.extract_embeddings
     sets: Sets = {
