@@ -92,13 +92,14 @@ flakes: $(READY)  ## the property tests with SEEDS seeds: what fails with one is
 # What reads the code and the pages and runs no command; the rest of tests/house is part of `make test`.
 STRUCTURE := $(addprefix tests/house/test_,architecture.py direction.py docs.py glossary.py names.py no_leaks.py)
 
-lint: $(READY)  ## ruff, mypy, codespell, zizmor, generated files, import directions
+lint: $(READY)  ## ruff, mypy, codespell, zizmor, generated files, locks, import directions
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	git ls-files -z | xargs -0 $(BIN)/codespell
 	$(BIN)/zizmor --offline --no-progress --quiet --persona auditor .github
 	$(BIN)/python tools/generate.py --check
+	$(BIN)/python -m tools.lock --check
 	$(BIN)/python -m pytest -q --collect-only --no-summary tests/house/test_collection.py tests/house/test_live_rows.py >/dev/null
 	$(BIN)/python -m pytest -q $(STRUCTURE)
 
