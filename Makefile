@@ -49,6 +49,14 @@ $(SITE)/.ready: requirements/docs.txt | $(READY)
 	$(SITE)/bin/python -m pip install -q --require-hashes --no-deps -r requirements/docs.txt
 	@touch $@
 
+# What makes wrong changes to the code.
+MUTANTS := $(VENV)/mutants
+
+$(MUTANTS)/.ready: requirements/mutants.txt | $(READY)
+	$(BIN)/python -m venv --clear $(MUTANTS)
+	$(MUTANTS)/bin/python -m pip install -q --require-hashes --no-deps -r requirements/mutants.txt
+	@touch $@
+
 demo: $(READY)  ## check the public submissions, rebuild the board, audit an honest and a forged row
 	@$(BIN)/python -m tools.demo
 
@@ -163,8 +171,11 @@ page-shots: $(READY)  ## pictures of every view in build/page-shots: look at the
 vendor: $(READY)  ## fetch the modules of d3 that the page uses, by version and digest; needs npm
 	$(BIN)/python -m tools.vendor_d3
 
-mutants: $(READY)  ## do the tests notice a wrong line? hours; a run that was stopped goes on
-	$(BIN)/python -m tools.mutants
+NUMBER ?= 200
+SEED ?= 1
+
+mutants: $(MUTANTS)/.ready  ## do the tests notice NUMBER wrong changes? half an hour; a run that was stopped goes on
+	$(MUTANTS)/bin/python -m tools.mutants --number $(NUMBER) --seed $(SEED)
 
 generate: $(READY)  ## schemas, RULES.md, help texts
 	$(BIN)/python tools/generate.py
@@ -173,4 +184,4 @@ lock: $(READY)  ## resolve the hashed requirements anew; UPGRADE=1 takes the new
 	@$(BIN)/python -m tools.lock $(if $(UPGRADE),--upgrade)
 
 clean:
-	rm -rf $(VENV) build/site .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis .mutants
+	rm -rf $(VENV) build/site .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis build/mutants

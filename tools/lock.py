@@ -64,7 +64,9 @@ LOCKS = (
     Lock("requirements/check.txt", (PROJECT, *AS_DEV), (*SYSTEMS, "x86_64-apple-darwin")),
     Lock("requirements/action.txt", (PROJECT, *AS_DEV, *(f"--extra={one}" for one in HOSTED))),
     Lock("requirements/docs.txt", ("requirements/docs.in",)),
-    Lock("requirements/validators.txt", ("requirements/validators.in",), ()),  # one has no wheel
+    # A package of each of these has no wheel.
+    Lock("requirements/mutants.txt", ("requirements/mutants.in",), ()),
+    Lock("requirements/validators.txt", ("requirements/validators.in",), ()),
 )
 
 
