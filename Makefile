@@ -9,7 +9,7 @@ SYSTEM := bwrap=bubblewrap chromium-headless-shell,chromium=chromium-headless-sh
 # A thousand processes of the tests would otherwise compile the same modules, each for itself.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all quick site tutorials doors real-tasks test-rows flakes lint rehearse rehearse-proof bench bench-harness \
+.PHONY: demo test test-all quick site tutorials doors real-tasks test-rows flakes lint rehearse rehearse-proof bench-harness \
   bench-adversary bench-forgery bench-crowns bench-sampling bench-audit bench-sandbox bench-tolerance bench-uncertainty \
   bench-page bench-receipts bench-scale bench-atlas \
   pictures page-shots vendor mutants generate lock clean
@@ -117,9 +117,6 @@ rehearse: $(READY)  ## every job of every workflow, on loopback; JOB=publish.pus
 rehearse-proof: $(READY)  ## that the rehearsal is red where a job would fail: minutes
 	@$(BIN)/python -m tools.rehearse.proof
 
-bench: $(READY)  ## speed of check and build, as a table for docs/scale.md
-	$(BIN)/python -m benchmarks.bench
-
 bench-harness: $(READY)  ## speed of the reference harness beside the stock loop, as a table
 	$(BIN)/python benchmarks/bench_harness.py
 
@@ -150,13 +147,13 @@ bench-receipts: $(READY)  ## what verifying and auditing receipts takes and find
 	$(BIN)/python -m benchmarks.bench_row_audits --real --keep build/receipts/rows --write
 	rm -r build/receipts
 
-bench-uncertainty: $(READY)  ## coverage and speed of decisions, as tables for the docs
+bench-uncertainty: $(READY)  ## how often decisions hold, as a table for the docs
 	$(BIN)/python -m benchmarks.bench_decisions
 
 bench-page: $(READY)  ## how fast the page is with a thousand models, as tables for the docs
 	$(BIN)/python -m benchmarks.bench_page
 
-bench-scale: $(READY)  ## what check, build and the probe cost, side by side, up to 10,000 rows, for the docs
+bench-scale: $(READY)  ## what check, build and advice cost, as the table of docs/scale.md
 	$(BIN)/python -m benchmarks.bench_scale --write
 
 bench-atlas: $(READY)  ## how far devices, dtypes, kernels and batches lie apart: schemas/atlas.json, for the docs

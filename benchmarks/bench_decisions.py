@@ -1,28 +1,17 @@
-"""How often decisions hold, and what they cost; `--write` puts both into docs/uncertainty.md.
+"""How often decisions hold; `--write` puts the table into docs/uncertainty.md.
 
 python -m benchmarks.bench_decisions --write
 """
 
 import argparse
-import os
-import platform
-import resource
-import time
-from pathlib import Path
-
-import numpy as np
 
 from benchmarks.simulate_decisions import Held, held, world_of
-from geneb_ci.board.board import analysed
-from geneb_ci.board.columns import Entry
 from geneb_ci.common.benchmark import shipped_benchmark
-from geneb_ci.submission.models import SubmissionV10
-from tests.board.board import entries, entry
+from tests.board.board import entries
 from tests.paths import ROOT
 
 SETS = 300
 SEED = 20_261_122
-MANY = 1000
 CASES = (
     ("full, public recalls", False, False),
     ("full, all 41 models equal", True, False),
@@ -31,6 +20,7 @@ CASES = (
 )
 """Name, whether all models have one recall, whether scores are means of five fits."""
 PAGE = ROOT / "docs/uncertainty.md"
+BEGIN, END = "<!-- bench -->\n", "<!-- /bench -->"
 
 
 def coverage(sets: int) -> str:
@@ -56,59 +46,16 @@ def coverage(sets: int) -> str:
     )
 
 
-def crowd(count: int) -> list[Entry]:
-    """Return so many rows: the public ones many times over, under other names."""
-    found = []
-    own = entries()
-    for k in range(count):
-        row = own[k % len(own)].submission
-        value = row.model_dump(exclude_none=True) | {"model_id": f"{row.model_id}-{k}"}
-        found.append(entry(SubmissionV10.model_validate(value)))
-    return found
-
-
-def _resident() -> float:
-    """Return the most memory that this process had, in MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
-def speed() -> str:
-    """Return the table of seconds and memory, from rows to both files of a board."""
-    lines = [
-        "| models | wall clock | processor | memory beside the rows |",
-        "|---:|---:|---:|---:|",
-    ]
-    for rows in (list(entries()), crowd(MANY)):
-        before = _resident()
-        wall, cpu = time.perf_counter(), time.process_time()
-        analysed(rows, shipped_benchmark())
-        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-        memory = max(_resident(), before) - before
-        lines.append(f"| {len(rows):,} | {wall:.1f} s | {cpu:.1f} s | {memory:.0f} MB |")
-        print(lines[-1], flush=True)
-    return "\n".join(lines) + (
-        f"\n\nFrom rows to diagnostics.json and recommendations.json as values, one process, "
-        f"{os.cpu_count()} cores at a load average of {os.getloadavg()[0]:.1f}, Python "
-        f"{platform.python_version()}, numpy {np.__version__}.\n"
-    )
-
-
 def main() -> None:
-    """Measure, print, and with --write keep the tables."""
+    """Measure, print, and with --write keep the table."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--write", action="store_true", help="put the tables into the docs")
+    parser.add_argument("--write", action="store_true", help="put the table into the docs")
     parser.add_argument("--sets", type=int, default=SETS)
     options = parser.parse_args()
-    tables = {"speed": speed(), "bench": coverage(options.sets)}
+    table = coverage(options.sets)
     if options.write:
-        for name, table in tables.items():
-            _write(PAGE, name, table)
-
-
-def _write(page: Path, name: str, table: str) -> None:
-    begin, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
-    before, rest = page.read_text(encoding="utf-8").split(begin)
-    page.write_text(before + begin + table + end + rest.split(end)[1], encoding="utf-8")
+        before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
+        PAGE.write_text(before + BEGIN + table + END + rest.split(END)[1], encoding="utf-8")
 
 
 if __name__ == "__main__":

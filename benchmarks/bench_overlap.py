@@ -3,7 +3,7 @@
     python -m benchmarks.bench_overlap
 
 The correlation r is read off the variance of MCC under resampled test sequences: that of a mean of
-five fits is (1 + 4 r) / 5 of one fit's. `OVERLAP` in geneb_ci/board/noise.py rests on it.
+five fits is (1 + 4 r) / 5 of one fit's. `OVERLAP` in geneb_ci/board/variance.py rests on it.
 """
 
 import csv

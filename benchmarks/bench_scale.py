@@ -1,9 +1,10 @@
-"""What check, build, advice and the probe cost, side by side: cold, after a change, many rows.
+"""What check, build, advice and lists cost, as whole processes: cold, again, after a change.
 
-`--write` puts the table into docs/scale.md.
+The only table of their speed: `--write` puts it into docs/scale.md, with the day and the load.
 """
 
 import argparse
+import datetime as dt
 import hashlib
 import json
 import os
@@ -13,17 +14,19 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.many_rows import alike, write_rows
+from geneb_ci.check.reuse import FILES_MIN
 from geneb_ci.submission.peers import ROWS_MAX, lot
-from tests.paths import PUBLIC, REAL_TASKS, ROOT, SUBMISSIONS
+from tests.paths import PUBLIC, ROOT, SUBMISSIONS
 
-ROWS = 10_000
-BUILD_ROWS = (1_000, 10_000)
-"""The files of 10,000 rows take 1.6 GB, their three builds ten minutes."""
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROWS = (1_000,)
+"""Numbers of generated rows. With 10,000 the files take 1.6 GB, and the builds ten minutes."""
 RUNS = 5
 BEGIN, END = "<!-- scale -->\n", "<!-- /scale -->"
 PAGE = ROOT / "docs/scale.md"
@@ -47,10 +50,6 @@ class Measured(NamedTuple):
     """Seconds on two idle processors."""
 
 
-LIMITED = 10_000
-"""Rows for which there are limits."""
-
-
 def run(cache: Path, command: str, *arguments: str, folder: Path = PUBLIC) -> Cost:
     """Run a process of geneb-ci with a cache folder of its own and return what it cost."""
     environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
@@ -69,12 +68,12 @@ def run(cache: Path, command: str, *arguments: str, folder: Path = PUBLIC) -> Co
         output.seek(0)
         if process.returncode not in ({0, 11} if command == "check" else {0}):
             sys.exit(f"bench: geneb-ci {command} {arguments} gave exit code {process.returncode}")
-        return Cost(seconds, usage.ru_utime + usage.ru_stime, output.read())
+        cpu = usage.ru_utime + usage.ru_stime
+        return Cost(seconds, cpu, output.read())
 
 
-def repeated(count: int, one: Callable[[int], Cost]) -> Cost:
-    """Return the median of each figure over several runs."""
-    costs = [one(number) for number in range(count)]
+def median(costs: list[Cost]) -> Cost:
+    """Return the median of each figure, and the output of the last run."""
     return Cost(
         statistics.median(cost.seconds for cost in costs),
         statistics.median(cost.cpu for cost in costs),
@@ -103,81 +102,88 @@ def built(cache: Path, rows: Path, out: Path, *arguments: str) -> Cost:
 
 
 def small(scratch: Path, runs: int) -> list[Measured]:
-    """Measure one public file and all of them."""
+    """Measure one public file and all of them; the cases take turns, so all share slow spells."""
     one, board, kept = str(SUBMISSIONS / "space.json"), SUBMISSIONS, scratch / "board"
-    need = ("recommend", str(board), "--category", "Splice Sites")
+    need = ("--category", "Splice Sites")
+    rows, out = str(board), scratch / "out"
+    some = [*map(str, sorted(board.glob("*.json"))[:FILES_MIN])]
     run(scratch / "first", "check", one)  # writes byte code
-    built(kept, board, scratch / "out")
-    run(kept, "check", str(board))
-    run(kept, *need)
-
-    def checked(name: str, *paths: str) -> Cost:
-        return repeated(runs, lambda n: run(scratch / f"{name}-{n}", "check", *paths))
-
-    cold = repeated(runs, lambda n: built(scratch / f"b-{n}", board, scratch / "cold"))
-    warm = repeated(runs, lambda _: built(kept, board, scratch / "out"))
-    _require_equal(cold, warm)
-    return [
-        Measured("`check` one file, nothing kept", checked("one", one), 0.20),
-        Measured("`check` 41 files, nothing kept", checked("all", str(board)), 0.6),
-        Measured(
-            "`check` one file among rows that were checked",
-            repeated(runs, lambda _: run(kept, "check", one)),
-            0.20,
+    built(kept, board, out)
+    run(kept, "check", rows)
+    run(kept, "recommend", rows, *need)
+    fresh = (scratch / f"fresh-{number}" for number in range(10**6))
+    cases: dict[str, tuple[Callable[[], Cost], float | None]] = {
+        "`check` one file, nothing kept": (lambda: run(next(fresh), "check", one), 0.2),
+        "`check` one file among rows that were checked": (lambda: run(kept, "check", one), 0.2),
+        f"`check` {FILES_MIN} files, nothing kept": (
+            lambda: run(next(fresh), "check", *some),
+            None,
         ),
-        Measured(
-            "`check` 41 files, unchanged",
-            repeated(runs, lambda _: run(kept, "check", str(board))),
-            0.3,
+        f"`check` {FILES_MIN} files, unchanged": (lambda: run(kept, "check", *some), None),
+        "`check` 41 files, nothing kept": (lambda: run(next(fresh), "check", rows), 0.6),
+        "`check` 41 files, unchanged": (lambda: run(kept, "check", rows), 0.3),
+        "`check --engine jsonschema` 41 files": (
+            lambda: run(kept, "check", "--engine", "jsonschema", rows),
+            None,
         ),
-        Measured("`build` 41 rows, nothing kept", cold, 2.0),
-        Measured("`build` 41 rows, checked before", warm, 2.0),
-        Measured(
-            "`recommend` from 41 rows, checked before",
-            repeated(runs, lambda _: run(kept, *need)),
+        "`build` 41 rows, nothing kept": (
+            lambda: built(next(fresh), board, scratch / "cold"),
+            2.0,
+        ),
+        "`build` 41 rows, checked before": (lambda: built(kept, board, out), 2.0),
+        "`build --no-diagnostics` 41 rows, nothing kept": (
+            lambda: built(next(fresh), board, scratch / "plain", "--no-diagnostics"),
+            None,
+        ),
+        "`recommend` from 41 rows, nothing kept": (
+            lambda: run(next(fresh), "recommend", rows, *need),
+            None,
+        ),
+        "`recommend` from 41 rows, checked before": (
+            lambda: run(kept, "recommend", rows, *need),
             0.4,
         ),
-        Measured(
-            "`recommend` from a built board",
-            repeated(runs, lambda _: run(kept, need[0], str(scratch / "out"), *need[2:])),
-            0.4,
-        ),
-    ]
+        "`recommend` from a built board": (lambda: run(kept, "recommend", str(out), *need), 0.4),
+        "`rules`": (lambda: run(kept, "rules"), None),
+    }
+    costs: dict[str, list[Cost]] = {what: [] for what in cases}
+    for _ in range(runs):
+        for what, (measure, _limit) in cases.items():
+            costs[what].append(measure())
+    found = {what: median(each) for what, each in costs.items()}
+    _require_equal(found["`build` 41 rows, nothing kept"], found["`build` 41 rows, checked before"])
+    return [Measured(what, found[what], limit) for what, (_, limit) in cases.items()]
 
 
 def large(scratch: Path, count: int) -> list[Measured]:
-    """Measure checks of generated rows, each case once; the bytes of both ways must be equal."""
-    folder, kept = scratch / "rows", scratch / "kept"
-    write_rows(folder, count)
-    rows = str(folder)
-    cold, warm = (60.0, 2.0) if count == LIMITED else (None, None)
-    found = [Measured(f"`check` {count:,} files, nothing kept", run(kept, "check", rows), cold)]
-    found.append(Measured(f"`check` {count:,} files, unchanged", run(kept, "check", rows), warm))
-    ranked = sorted(folder.glob("*.json"), key=lot)
-    for what, path, limit in (
-        ("one changed", ranked[-1], warm),
-        (f"one changed of the {ROWS_MAX} that others are compared with", ranked[0], None),
-    ):
-        changed(path)
-        cost = run(kept, "check", rows)
-        found.append(Measured(f"`check` {count:,} files, {what}", cost, limit))
-    _require_equal(found[-1].cost, run(scratch / "none", "check", rows, "--no-cache"))
-    return found
+    """Measure checks and builds of generated rows, each case once.
 
-
-def boards(scratch: Path, count: int) -> list[Measured]:
-    """Measure builds of generated rows, each once; the bytes of both ways must be equal."""
+    The bytes after a change must be those of a run that keeps nothing.
+    """
     folder, kept, out = scratch / "rows", scratch / "kept", scratch / "board"
     write_rows(folder, count)
-    cold, warm = (60.0, 5.0) if count == LIMITED else (None, None)
-    first = built(kept, folder, out)
-    changed(max(folder.glob("*.json"), key=lot))
-    again = built(kept, folder, out)
-    _require_equal(again, built(scratch / "none", folder, scratch / "cold"))
-    return [
-        Measured(f"`build` {count:,} rows, nothing kept", first, cold),
-        Measured(f"`build` {count:,} rows, one changed", again, warm),
+    rows = str(folder)
+    one = str(SUBMISSIONS / "space.json")
+    found = [
+        Measured(f"`check` {count:,} files, nothing kept", run(kept, "check", rows)),
+        Measured(f"`check` {count:,} files, unchanged", run(kept, "check", rows)),
+        Measured(f"`check` one file after {count:,} elsewhere", run(kept, "check", one)),
     ]
+    ranked = sorted(folder.glob("*.json"), key=lot)
+    changes = [("one changed", ranked[-1])]
+    if count > ROWS_MAX:
+        changes.append((f"one changed of the {ROWS_MAX} that others are compared with", ranked[0]))
+    for what, path in changes:
+        changed(path)
+        found.append(Measured(f"`check` {count:,} files, {what}", run(kept, "check", rows)))
+    _require_equal(found[-1].cost, run(scratch / "none", "check", rows, "--no-cache"))
+    first = built(scratch / "built", folder, out)
+    found.append(Measured(f"`build` {count:,} rows, nothing kept", first))
+    changed(ranked[-1])
+    again = built(scratch / "built", folder, out)
+    _require_equal(again, built(scratch / "none", folder, scratch / "cold"))
+    found.append(Measured(f"`build` {count:,} rows, one changed", again))
+    return found
 
 
 def _require_equal(one: Cost, other: Cost) -> None:
@@ -185,35 +191,11 @@ def _require_equal(one: Cost, other: Cost) -> None:
         sys.exit("bench: the output after a change is not that of a run that keeps nothing")
 
 
-def probes() -> list[Measured]:
-    """Measure the probe of real tasks beside the plain loop, where they are at hand."""
-    if not REAL_TASKS.is_dir():
-        return []
-    done = subprocess.run(
-        [sys.executable, "-c", SHARE], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    plain, _, both = json.loads(done.stdout.splitlines()[-1])
-    return [
-        Measured("plain loop, six real tasks, one process", Cost(plain, plain, b"")),
-        Measured("harness with canonical scores, the same", Cost(both, both, b""), 0.75 * plain),
-    ]
-
-
-SHARE = (
-    "import json; from benchmarks.bench_harness import canonical_share; "
-    "print(json.dumps(canonical_share()))"
-)
-
-
 def line(one: Measured) -> str:
-    """Return a row of the table: wall clock, processor, and both beside the limit."""
-    cells = [one.what, f"{one.cost.seconds:.2f} s", f"{one.cost.cpu:.2f} s"]
-    cells += ["", ""] if one.limit is None else [f"{one.limit:.2g} s", _share(one)]
+    """Return a row of the table: wall clock, processor and limit."""
+    cost, limit = one.cost, "" if one.limit is None else f"{one.limit:.2g} s"
+    cells = [one.what, f"{cost.seconds:.2f} s", f"{cost.cpu:.2f} s", limit]
     return f"| {' | '.join(cells)} |"
-
-
-def _share(one: Measured) -> str:
-    return f"{one.cost.seconds / (one.limit or 1):.2f}"
 
 
 def main() -> None:
@@ -221,22 +203,22 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--write", action="store_true", help="put the table into docs/scale.md")
     parser.add_argument("--runs", type=int, default=RUNS)
-    parser.add_argument("--rows", type=int, default=ROWS, help="of `check`; 0 for none")
-    parser.add_argument("--build-rows", type=int, nargs="*", default=BUILD_ROWS, help="of `build`")
+    parser.add_argument("--rows", type=int, nargs="*", default=ROWS, help="numbers of rows")
     options = parser.parse_args()
+    load = [os.getloadavg()[1]]
+    found: list[Measured] = []
     with tempfile.TemporaryDirectory() as scratch:
-        found = small(Path(scratch), options.runs)
-        found += probes()
-        found += large(Path(scratch), options.rows) if options.rows else []
-    for count in options.build_rows:
+        found += small(Path(scratch), options.runs)
+    for count in options.rows:
         with tempfile.TemporaryDirectory() as scratch:
-            found += boards(Path(scratch), count)
-    lines = ["| what | wall clock | processor | limit | of it |", "|---|---:|---:|---:|---:|"]
+            found += large(Path(scratch), count)
+    load.append(os.getloadavg()[1])
+    lines = ["| what | wall clock | processor | limit |", "|---|---:|---:|---:|"]
     lines += map(line, found)
     where = (
-        f"Python {platform.python_version()}, {os.cpu_count()} cores; up to 41 files the median of "
-        f"{options.runs} runs, else one run. Every output after a change equals that of a run that "
-        "keeps nothing, byte for byte."
+        f"{dt.datetime.now(dt.UTC):%Y-%m-%d}, Python {platform.python_version()}, "
+        f"{os.cpu_count()} cores, load {load[0]:.1f} before and {load[1]:.1f} after. "
+        f"Up to 41 files the median of {options.runs} runs, else one run."
     )
     table = "\n".join(lines) + f"\n\n{where}\n"
     print(table)

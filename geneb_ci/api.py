@@ -112,8 +112,9 @@ def check(
         report = _check_bytes(sources, rules, find, compared, engine)
     else:
         paths = [Path(one) for one in sources if not isinstance(one, bytes)]
-        checker = _runner(rules, find, compared, engine, cache=cache, jobs=jobs)
-        report = _check_files(paths or _own(layout), checker, progress)
+        files, lost = named_files(paths or _own(layout), find)
+        checker = _runner(files, rules, find, compared, engine, cache=cache, jobs=jobs)
+        report = _check_files(files, lost, checker, progress)
     report.findings.sort(key=lambda finding: finding.sort_key())
     if known is not None:
         report.without(known, rules)
@@ -128,6 +129,7 @@ def _own(layout: Layout) -> list[Path]:
 
 
 def _runner(
+    files: list[Path],
     rules: tuple[str, ...],
     find: Finder,
     against: "Against | None",
@@ -141,7 +143,8 @@ def _runner(
         return _checker(rules, find, against, engine)
     from geneb_ci.check.reuse import Reuse, own_store
 
-    return Reuse(rules, find, against, own_store(cache=cache), jobs)
+    store = own_store(files, find, against, cache=cache)
+    return Reuse(rules, find, against, store, jobs)
 
 
 def _checker(
@@ -158,10 +161,12 @@ def _checker(
 
 
 def _check_files(
-    paths: Sequence[Path], checker: "Reuse | Checker", progress: Progress
+    files: list[Path],
+    lost: list[NothingChecked],
+    checker: "Reuse | Checker",
+    progress: Progress,
 ) -> CheckReport:
     """Check all files; errors of settings that kept only some from being checked are reported."""
-    files, lost = named_files(paths, checker.find)
     report = CheckReport(rules=len(checker.rules), unreadable=[*lost])
     try:
         for result in progress(checker.run(files), len(files)):
@@ -240,6 +245,7 @@ def build(
     `check`. Raises SubmissionsRefused, and UsageProblem where the folder, an extra or `out` fails.
     """
     from geneb_ci.board import board as boards  # 0.3 s
+    from geneb_ci.check.reuse import own_store
     from geneb_ci.render.results import BuiltBoard
 
     if parquet:
@@ -247,10 +253,12 @@ def build(
 
         require_parquet()
     place, how = None if folder is None else Path(folder), "build FOLDER --out DIR"
-    kept = boards.own_rows(cache=cache, jobs=jobs, more=diagnostics)
+    layout, paths = boards.files_at(place, how)
+    store = own_store(paths, cache=cache)
+    kept = boards.rows_in(store, jobs=jobs, more=diagnostics)
     rows = None if parquet else kept  # tables have every result
     with _reported():
-        layout, entries = boards.entries_of(place, how, progress, cache=cache, rows=rows, jobs=jobs)
+        entries = boards.entries_of(layout, paths, progress, store, rows, jobs)
     board = boards.board_of(entries, layout, more=diagnostics, jobs=jobs)
     page = boards.page_and_writer(entries, board, layout, kept.parts)
     tables = parquet_of(entries, layout) if parquet else {}

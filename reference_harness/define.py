@@ -11,7 +11,7 @@ from . import benchmark
 from .benchmark import TASK_ID, Benchmark
 from .data import layout, read_task
 from .errors import DataError, OptionError
-from .files import sha256, write_json
+from .files import dumps, sha256, write_json
 from .manifest import NAME as MANIFEST
 from .manifest import FileFacts, Manifest, TaskFacts
 from .tasks import REVISION, TaskData, revision, task_facts
@@ -38,19 +38,17 @@ def define(folder: Path, name: str | None = None) -> tuple[Path, Benchmark]:
     found = _read(folder)
     title = name or folder.resolve().name
     tasks = [data for data, _ in found]
-    write_json(
-        target,
-        benchmark.document(
-            name=title,
-            repo_id=f"local:{title}",
-            revision=revision(tasks),
-            made_by="a folder of task files",
-            category_order=[CATEGORY],
-            sources={"revision": REVISION},
-            tasks=[task_facts(data, data.id, CATEGORY) for data in tasks],
-        ),
+    document = benchmark.document(
+        name=title,
+        repo_id=f"local:{title}",
+        revision=revision(tasks),
+        made_by="a folder of task files",
+        category_order=[CATEGORY],
+        sources={"revision": REVISION},
+        tasks=[task_facts(data, data.id, CATEGORY) for data in tasks],
     )
-    made = benchmark.load(target)
+    made = benchmark.parsed(dumps(document), str(target))
+    write_json(target, document)
     files = {
         file.relative_to(folder).as_posix(): FileFacts(
             sha256=sha256(file), bytes=file.stat().st_size

@@ -145,7 +145,6 @@ def check(
     """
     from . import conformance  # numpy, after worker threads are set
     from .embed import Batching
-    from .errors import OptionError
     from .extractors.base import ExtractorError
     from .keywords import keywords, texts
     from .loading import locate

@@ -35,7 +35,7 @@ def cell(task: Task, *names: str) -> dict[str, float]:
     chance = sum(map(operator.mul, said, counts))
     f1 = [2 * h / (n + m) for h, n, m in zip(right, counts, said, strict=True)]
     return {
-        "MCC": (total * hits - chance) / math.sqrt(spread),
+        "MCC": (total * hits - chance) / math.sqrt(spread) if spread else 0.0,
         "Acc": hits / total,
         "F1": math.fsum(f1) / len(f1),
     }
@@ -66,7 +66,7 @@ def small(name: str, benchmark: Benchmark = BENCHMARK) -> dict[str, Any]:
 def small_v11(name: str, benchmark: Benchmark = BENCHMARK) -> dict[str, Any]:
     """Return a sound document of format 1.1."""
     document = small(name, benchmark)
-    results = document.pop("results")
+    results, seeds = document.pop("results"), len(benchmark.protocol.seeds)
     return {
         **document,
         "schema_version": "1.1",
@@ -102,7 +102,7 @@ def small_v11(name: str, benchmark: Benchmark = BENCHMARK) -> dict[str, Any]:
             regime: {
                 task: {
                     "n_test": benchmark.by_id[task].n_test or 1000,
-                    "per_seed": {metric: [value] * 5 for metric, value in scores.items()},
+                    "per_seed": {metric: [value] * seeds for metric, value in scores.items()},
                     "predictions_sha256": DIGEST,
                 }
                 for task, scores in tasks.items()

@@ -13,7 +13,7 @@ from geneb_ci.audit.row_outcome import AnyOutcome, RowOutcome
 from geneb_ci.audit.sampling import AuditPolicy, drawable, strata_of
 from geneb_ci.audit.tolerance import tolerance_digest
 from geneb_ci.common.benchmark import Benchmark
-from geneb_ci.common.errors import BadConfiguration, NothingChecked
+from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import first_and_more, plural, quoted
 from geneb_ci.receipt.seen import SeenReceipts
 from geneb_ci.submission.document import read_document
@@ -114,7 +114,7 @@ def check_submission(outcome: AnyOutcome, inputs: TrustInputs) -> None:
         )
     try:
         regimes, tasks = drawable(submission, inputs.benchmark, commitment.regimes)
-    except (AuditRefused, BadConfiguration) as error:
+    except AuditRefused as error:
         raise StepMismatch(
             SUBMISSION,
             f"the submission has no score in {quoted(commitment.regimes)}",
@@ -230,11 +230,10 @@ def check_policy(outcome: AnyOutcome, inputs: TrustInputs) -> None:
         _check_row_policy(outcome, inputs)
         return
     plan, policy = outcome.plan, inputs.policy
-    needed = needed_tasks(inputs)
-    if len(plan.drawn) < needed:
+    if len(plan.drawn) < policy.minimum_drawn:
         raise StepMismatch(
             POLICY,
-            f"{len(plan.drawn)} tasks are drawn, the policy requires {needed}",
+            f"{len(plan.drawn)} tasks are drawn, the policy requires {policy.minimum_drawn}",
             "audit again",
         )
     if policy.stratified and not plan.commitment.policy.stratified:
@@ -280,11 +279,7 @@ def missing_cells(outcome: RowOutcome, inputs: TrustInputs) -> list[str]:
     have = {one.task for one in outcome.tasks}
     tasks = [task for task in inputs.benchmark.task_ids if task not in have]
     parts = {part for one in outcome.tasks for part in one.rows}
-    regimes = [
-        name
-        for name in inputs.policy.regimes
-        if name in inputs.benchmark.regimes and f"test {name}" not in parts
-    ]
+    regimes = [name for name in inputs.policy.regimes if f"test {name}" not in parts]
     return [*tasks, *regimes]
 
 
@@ -295,15 +290,8 @@ def left_out(outcome: AnyOutcome, inputs: TrustInputs) -> list[str]:
     return [
         name
         for name in inputs.policy.regimes
-        if name in inputs.benchmark.regimes
-        and name not in outcome.plan.commitment.regimes
-        and (claimed is None or claimed.get(name))
+        if name not in outcome.plan.commitment.regimes and (claimed is None or claimed.get(name))
     ]
-
-
-def needed_tasks(inputs: TrustInputs) -> int:
-    """Return the number of drawn tasks that the policy requires: all, where there are fewer."""
-    return min(inputs.policy.minimum_drawn, len(inputs.benchmark.tasks))
 
 
 def check_harness(outcome: AnyOutcome, inputs: TrustInputs) -> None:

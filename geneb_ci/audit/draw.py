@@ -133,7 +133,7 @@ def recompute(plan: Plan) -> None:
 
     It cannot check whether the commitment became public at `committed_at`, whether every earlier
     draw is listed, and a fallback key that is not revealed yet (`beacon.is_open`).
-    Raises StepMismatch, whose `step` is one of `steps.STEPS`.
+    Raises StepMismatch, whose `step` is one of `canonical.STEPS`.
     """
     recompute_seed(plan)
     # 5. Tickets: one for each task, of the right value, smallest first.

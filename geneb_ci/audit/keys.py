@@ -75,6 +75,11 @@ class Trusted(StrictModel):
         for moment in (self.valid_from, self.valid_until, self.revoked_at):
             if moment is not None:
                 checked_moment(moment)
+        if self.valid_until is not None and self.valid_until < self.valid_from:
+            raise ValueError(
+                f"valid_until {self.valid_until} is before valid_from {self.valid_from}: no audit "
+                "could be accepted"
+            )
         if self.revoked_from is not None and self.revoked_at is None:
             raise ValueError("revoked_from is given without revoked_at")
         return self

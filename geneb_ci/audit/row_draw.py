@@ -140,7 +140,7 @@ def draw_rows(
 def recompute_rows(plan: RowPlan) -> None:
     """Compute every step of a draw of rows again, as far as no receipt is needed.
 
-    Raises StepMismatch, whose `step` is one of `steps.STEPS`.
+    Raises StepMismatch, whose `step` is one of `canonical.STEPS`.
     """
     recompute_seed(plan, ROW_PROTOCOL)
     names = [one.commitment for one in plan.earlier]

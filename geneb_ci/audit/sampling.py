@@ -2,6 +2,8 @@
 
 import hashlib
 import heapq
+import json
+import re
 import tomllib
 from collections.abc import Sequence
 from fractions import Fraction
@@ -16,10 +18,10 @@ from geneb_ci.audit.commitment import PROTOCOL, Commitment
 from geneb_ci.audit.plan import Ticket
 from geneb_ci.audit.trust import Demands, Versions
 from geneb_ci.common.benchmark import Benchmark
-from geneb_ci.common.config import Layout, naming
+from geneb_ci.common.config import Layout, benchmark_of, naming
 from geneb_ci.common.errors import BadConfiguration, UsageProblem
 from geneb_ci.common.files import NotReadable, lies_there, read_regular
-from geneb_ci.common.finding import first_and_more, plural
+from geneb_ci.common.finding import first_and_more, percent, plural
 from geneb_ci.common.shipped import shipped
 from geneb_ci.common.types import Hex64, Name, Positive, StrictModel, first_error
 from geneb_ci.submission.models import Submission
@@ -34,7 +36,8 @@ class AuditPolicy(StrictModel):
     """The table `[audit]`."""
 
     drawn: Positive
-    """k: tasks of the guaranteed sample; all, where there are fewer."""
+    """k: tasks of the guaranteed sample, no more than the benchmark has; all, where a row has fewer
+    of them."""
     stratified: bool
     regimes: Annotated[list[Name], Field(min_length=1)]
     minimum_drawn: Positive
@@ -71,29 +74,98 @@ class AuditPolicy(StrictModel):
 
 
 def audit_policy(layout: Layout) -> AuditPolicy:
-    """Return the audit policy of a place: its own, or the shipped one.
+    """Return the audit policy of a place: its own, or the shipped one as its benchmark allows.
 
-    Raises BadConfiguration, which names the file and the setting, when it cannot be used.
+    Raises BadConfiguration, which names the file and the setting, when it cannot be used, or asks
+    for what the benchmark does not have.
     """
+    benchmark = benchmark_of(layout)
     own = layout.policy / POLICY_FILE if layout.policy is not None else None
+    if own is None or not lies_there(own):
+        return shipped_policy(benchmark)
     with naming(layout, "policy"):
-        return load_policy(
-            own if own is not None and lies_there(own) else shipped("policy", POLICY_FILE)
-        )
+        found = load_policy(own)
+        require_drawable(found, benchmark, str(own))
+    return found
 
 
 def load_policy(path: Path) -> AuditPolicy:
     """Read the policy from a file. Raises BadConfiguration when it cannot be used."""
     try:
-        table = tomllib.loads(read_regular(path, POLICY_BYTES_MAX).decode("utf-8"))["audit"]
-        return AuditPolicy.model_validate(table)
-    except ValidationError as error:
-        what = first_error(error, "the table")
-        raise BadConfiguration(f"{path}: [audit] {what}", _RESTORE) from error
+        raw = read_regular(path, POLICY_BYTES_MAX)
     except NotReadable as error:
         raise BadConfiguration(f"{path}: [audit]: {error.reason}", _RESTORE) from error
+    return parse_policy(raw, str(path))
+
+
+def parse_policy(raw: bytes, name: str) -> AuditPolicy:
+    """Return the policy in `raw`; `name` is the file name for messages. Raises BadConfiguration."""
+    try:
+        return AuditPolicy.model_validate(tomllib.loads(raw.decode("utf-8"))["audit"])
+    except ValidationError as error:
+        what = first_error(error, "the table")
+        raise BadConfiguration(f"{name}: [audit] {what}", _RESTORE) from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise BadConfiguration(f"{path}: [audit] cannot be read: {error}", _RESTORE) from error
+        raise BadConfiguration(f"{name}: [audit] cannot be read: {error}", _RESTORE) from error
+
+
+def require_drawable(policy: AuditPolicy, benchmark: Benchmark, name: str) -> None:
+    """Raise BadConfiguration, which names a file, where a benchmark lacks what a policy draws."""
+    tasks = len(benchmark.tasks)
+    strata = strata_of(benchmark, benchmark.task_ids) if policy.stratified else []
+    unknown = [regime for regime in policy.regimes if regime not in benchmark.regimes]
+    if policy.drawn > tasks:
+        raise BadConfiguration(
+            f"{name}: [audit] drawn is {policy.drawn}, and {benchmark.name} has "
+            f"{plural(tasks, 'task')}",
+            f"write drawn = {tasks} or less, and minimum_drawn at most as much",
+        )
+    if policy.drawn < len(strata):
+        raise BadConfiguration(
+            f"{name}: [audit] drawn is {policy.drawn}, and stratified draws one of each of the "
+            f"{len(strata)} larger categories of {benchmark.name}",
+            f"write drawn = {len(strata)} or more, or stratified = false",
+        )
+    if unknown:
+        raise BadConfiguration(
+            f"{name}: [audit] regimes names {first_and_more(unknown)}, and {benchmark.name} "
+            f"has {', '.join(benchmark.regimes)}",
+            "name regimes of the benchmark",
+        )
+
+
+def shipped_policy(benchmark: Benchmark) -> AuditPolicy:
+    """Return the shipped policy with as many tasks, and those regimes, as a benchmark has."""
+    return parse_policy(policy_text(benchmark).encode(), POLICY_FILE)
+
+
+CONFIDENCE = Fraction(95, 100)
+
+
+def policy_text(benchmark: Benchmark) -> str:
+    """Return the text of the shipped policy for a benchmark; it says what the sample includes."""
+    path = shipped("policy", POLICY_FILE)
+    usual, text = load_policy(path), path.read_text("utf-8")
+    tasks = len(benchmark.tasks)
+    drawn = min(usual.drawn, tasks)
+    values = {
+        "drawn": f"{drawn:<15} # tasks of the guaranteed sample: {_included(tasks, drawn)}",
+        "regimes": json.dumps(benchmark.regimes),
+        "minimum_drawn": f"{min(usual.minimum_drawn, drawn):<7} # drawn tasks that a row needs to "
+        "be `verified`",
+    }
+    for name, value in values.items():
+        text = re.sub(rf"(?m)^{name} = .*$", f"{name} = {value}", text)
+    return text
+
+
+def _included(tasks: int, drawn: int) -> str:
+    """Return what a sample includes with `CONFIDENCE`, in words."""
+    if drawn == tasks:
+        return "all of them, so every raised one"
+    design = Design((tasks,))
+    raised = next(m for m in range(1, tasks + 1) if detection(design, m, drawn) >= CONFIDENCE)
+    return f"includes one of {raised} raised tasks with {percent(float(CONFIDENCE))}"
 
 
 # Categories of fewer tasks share what is left. Of GENEB's 13 categories 8 have 5 tasks or more, 91
@@ -143,15 +215,8 @@ def drawable(
 
     Both are in the order of the benchmark. A score in one regime is enough: otherwise a missing
     cell, declared in one regime, would keep a task's other scores from every audit.
-    Raises BadConfiguration for an audited regime that the benchmark does not have, and AuditRefused
-    when nothing is claimed.
+    Raises AuditRefused when nothing is claimed.
     """
-    if unknown := [name for name in audited if name not in benchmark.regimes]:
-        raise BadConfiguration(
-            f"policy.toml: [audit] regimes names {first_and_more(unknown)}, and {benchmark.name} "
-            f"has {', '.join(benchmark.regimes)}",
-            "name regimes of the benchmark",
-        )
     regimes = [
         name for name in benchmark.regimes if name in audited and submission.results.get(name)
     ]
@@ -364,5 +429,5 @@ def demands_of(policy: AuditPolicy, benchmark: Benchmark) -> Demands:
         tasks=frozenset(benchmark.task_ids),
         versions=Versions(benchmark.harness_version, benchmark.sha256, benchmark.dataset.revision),
         canonical=policy.canonical,
-        regimes=frozenset(policy.regimes) & frozenset(benchmark.regimes),
+        regimes=frozenset(policy.regimes),
     )

@@ -125,11 +125,6 @@ class Demands:
         """The largest mean raise that an audit may miss in a regime that it helps to reproduce."""
         return largest_room(len(self.tasks))
 
-    @property
-    def needed(self) -> int:
-        """Drawn tasks that verify a row: all, where the benchmark has fewer than required."""
-        return min(self.minimum_drawn, len(self.tasks))
-
 
 @dataclass(frozen=True)
 class Summary:
@@ -281,7 +276,7 @@ def _verified(enough: list[Audit], demands: Demands) -> str:
     """Return what verifies a row: audits of tasks, or else of the rows of its receipt."""
     tasks = [one for one in enough if one.rows is None]
     if tasks:
-        return f"{_audits(tasks)} agrees on at least {demands.needed} drawn tasks"
+        return f"{_audits(tasks)} agrees on at least {demands.minimum_drawn} drawn tasks"
     largest = max(enough, key=lambda one: (one.rows.embedded if one.rows else 0, one.audit_id))
     return f"{_audits(enough)} agrees: {largest.rows.text if largest.rows else ''} of the receipt"
 
@@ -305,9 +300,9 @@ def shortcoming(audit: Audit, demands: Demands) -> str:
     """Return why an agreeing audit of the right bytes and versions is too small, or ""."""
     if audit.rows is not None:
         return _row_shortcoming(audit.rows, demands) or (_PLAIN if not audit.varied else "")
-    drawn = f"{plural(audit.drawn, 'task')} drawn, the policy requires {demands.needed}"
+    drawn = f"{plural(audit.drawn, 'task')} drawn, the policy requires {demands.minimum_drawn}"
     lacking = {
-        drawn: audit.drawn < demands.needed,
+        drawn: audit.drawn < demands.minimum_drawn,
         "its sample is not stratified, the policy requires strata": (
             demands.stratified and not audit.stratified
         ),

@@ -206,7 +206,6 @@ def audit_of(found: Verification, inputs: TrustInputs) -> Audit | None:
     commitment, sandbox = outcome.plan.commitment, outcome.sandbox
     drawn = [one for one in outcome.tasks if one.reason == "drawn"]
     cells = informative_cells(drawn)
-    audited = [name for name in inputs.policy.regimes if name in inputs.benchmark.regimes]
     return Audit(
         audit_id=found.record.audit_id,
         model_id=commitment.model_id,
@@ -231,7 +230,10 @@ def audit_of(found: Verification, inputs: TrustInputs) -> Audit | None:
         hidden=hidden_raises(outcome.tasks),
         informative=informative_text(cells),
         absent=tuple(
-            f"{name} of {one.task}" for one in drawn for name in audited if name not in one.regimes
+            f"{name} of {one.task}"
+            for one in drawn
+            for name in inputs.policy.regimes
+            if name not in one.regimes
         ),
         plain=tuple(
             f"{name} of {one.task}"

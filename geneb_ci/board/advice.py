@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from pydantic import Field, ValidationError
 
 from geneb_ci.board.diagnostics.shape import Diagnostics
-from geneb_ci.board.rows import DIAGNOSTICS, RECOMMENDATIONS, TYPES
+from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, RECOMMENDATIONS, TYPES
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.files import NotReadable, lies_there, read_regular
 from geneb_ci.common.finding import exact_name, quoted
@@ -195,8 +195,10 @@ BYTES_MAX = 500_000_000
 
 
 def is_built(folder: Path | None) -> bool:
-    """Whether a folder is one that `geneb-ci build` wrote with diagnostics."""
-    return folder is not None and lies_there(folder / DIAGNOSTICS)
+    """Whether a folder is one that `geneb-ci build` wrote."""
+    return folder is not None and (
+        lies_there(folder / DIAGNOSTICS) or lies_there(folder / LEADERBOARD)
+    )
 
 
 def stored_advice(folder: Path, need: ModelRequest, margin: float) -> Advice | None:
@@ -241,6 +243,11 @@ def _read(path: Path, type_: type[StrictModel]) -> dict[str, Any]:
         type_.model_validate_json(raw)
         value: dict[str, Any] = json.loads(raw)
     except NotReadable as error:
+        if error.missing and path.name == DIAGNOSTICS:
+            raise UsageProblem(
+                f"{path.parent}: the board has no {DIAGNOSTICS}, which figures and advice need",
+                "build it without --no-diagnostics, and give n_test of every task in the benchmark",
+            ) from error
         raise _unusable(path, error.reason) from error
     except ValidationError as error:
         raise _unusable(path, first_error(error)) from error

@@ -233,27 +233,31 @@ def layout_of(folder: Path | None, usage: str) -> Layout:
     return layout
 
 
-def entries_of(
-    folder: Path | None,
-    usage: str,
-    watch: Watch = lambda results, _: results,
-    *,
-    cache: bool = False,
-    rows: KeptRows | None = None,
-    jobs: int | None = None,
-) -> tuple[Layout, list[Entry]]:
-    """Check the submissions of a folder, all of which have to pass, and return them as rows.
+def files_at(folder: Path | None, usage: str) -> tuple[Layout, list[Path]]:
+    """Return the layout of a folder, or of the current one, and the files of its submissions.
 
-    With `cache`, results of checks that are kept and still hold are not computed again; `rows` as
-    of `rows_of`, by `jobs` processes.
-    Raises SubmissionsRefused, and UsageProblem as `layout_of` does.
+    Raises NothingChecked if there is none, and UsageProblem as `layout_of` does.
     """
     layout = layout_of(folder, usage)
-    files = files_of([folder or layout.root])
-    report, entries = rows_of(layout, files, watch, own_store(cache=cache), rows, jobs)
+    return layout, files_of([folder or layout.root])
+
+
+def entries_of(
+    layout: Layout,
+    files: list[Path],
+    watch: Watch = lambda results, _: results,
+    store: Store = NO_STORE,
+    rows: KeptRows | None = None,
+    jobs: int | None = None,
+) -> list[Entry]:
+    """Check submissions, all of which have to pass, and return them as rows.
+
+    Parameters as of `rows_of`. Raises SubmissionsRefused.
+    """
+    report, entries = rows_of(layout, files, watch, store, rows, jobs)
     if entries is None:
         raise SubmissionsRefused(report)
-    return layout, entries
+    return entries
 
 
 def advice_of(
@@ -268,8 +272,10 @@ def advice_of(
 
     Raises SubmissionsRefused, and UsageProblem for a folder, category or regime that is none.
     """
-    layout, entries = entries_of(folder, "recommend FOLDER", watch, cache=cache)
-    benchmark, parts = benchmark_of(layout), Parts(own_store(cache=cache))
+    layout, files = files_at(folder, "recommend FOLDER")
+    store = own_store(files, cache=cache)
+    entries = entries_of(layout, files, watch, store)
+    benchmark, parts = benchmark_of(layout), Parts(store)
     shared = {one.shared.model_dump_json() for one in entries if one.shared is not None}
 
     def made() -> bytes:
@@ -284,12 +290,12 @@ def advice_of(
     return advice
 
 
-def own_rows(*, cache: bool, jobs: int | None = None, more: bool = True) -> KeptRows:
-    """Return what reads rows, with the parts of boards that earlier builds kept.
+def rows_in(store: Store, *, jobs: int | None = None, more: bool = True) -> KeptRows:
+    """Return what reads rows, with the parts of boards that earlier builds kept in a store.
 
-    Nothing is kept where results of checks are not. `more` as of `board_of`; raises UsageProblem.
+    `more` as of `board_of`; raises UsageProblem.
     """
-    rows = KeptRows(Parts(own_store(cache=cache), jobs), ROW_MATRICES)
+    rows = KeptRows(Parts(store, jobs), ROW_MATRICES)
     if not more:
         return rows
     with _analyses():

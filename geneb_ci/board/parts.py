@@ -123,7 +123,8 @@ class Parts:
             return
         files: dict[str, dict[str, bytes]] = {name: {} for name in self._files}
         parts = self._used | self._found
-        is_small, room = sum(map(len, parts.values())) < DIVIDED_BYTES, PARTS_BYTES_MAX
+        is_small = sum(map(len, parts.values())) < DIVIDED_BYTES
+        room = min(PARTS_BYTES_MAX, PART_BYTES * self._store.entries)
         for key, part in parts.items():
             room -= len(part)
             if room < 0:
@@ -157,8 +158,10 @@ def part_key(known: object) -> str:
     return hashlib.sha256(json.dumps(known).encode()).hexdigest()
 
 
+PART_BYTES = 20_000
+"""Of what a build keeps of a row."""
 PARTS_BYTES_MAX = 240_000_000
-"""Of all parts together: a row has 10 kB, and a file of the store at most 256 MB."""
+"""Of all parts together: a file of the store has at most 256 MB."""
 
 
 def made(

@@ -153,13 +153,19 @@ class Against:
     only_shipped: bool = False
     """Whether to use the shipped rows everywhere."""
 
+    def folder_for(self, layout: Layout) -> Path | None:
+        """Return the folder of the rows; None where they are in none."""
+        if self.folder is not None:
+            return self.folder
+        around = layout.submissions
+        is_around = around is not None and around.is_dir() and not self.only_shipped
+        return around if is_around else None
+
     def rows(self, layout: Layout, benchmark: Benchmark) -> tuple[Path | Known, ...]:
         """Return the rows. Raises NothingChecked if the folder cannot be listed."""
-        if self.folder is not None:
-            return tuple(sorted(files_in(self.folder)))
-        around = layout.submissions
-        if around is not None and around.is_dir() and not self.only_shipped:
-            return tuple(sorted(files_in(around)))
+        folder = self.folder_for(layout)
+        if folder is not None:
+            return tuple(sorted(files_in(folder)))
         if self.shipped and benchmark.sha256 == shipped_benchmark().sha256:
             return shipped_rows()
         return ()
@@ -179,6 +185,17 @@ def against_of(value: str | None, find: Finder) -> Against | None:
     layout = find(folder.resolve())
     is_root = layout.root == folder.resolve() and layout.submissions is not None
     return Against(folder=layout.submissions if is_root else folder)
+
+
+def compared_folder(folder: Path, find: Finder, against: Against | None) -> Path | None:
+    """Return the folder of the rows that files of a folder are compared with; None without one.
+
+    Raises BadConfiguration if the settings cannot be used.
+    """
+    layout = find(folder)
+    if layout.submissions == folder:
+        return folder
+    return None if against is None else against.folder_for(layout)
 
 
 def place_of(folder: Path, find: Finder, given: Iterable[Path], against: Against | None) -> Place:

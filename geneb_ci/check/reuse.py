@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,17 +33,24 @@ from geneb_ci.check.place import (
     FILE,
     Against,
     Place,
+    compared_folder,
     place_of,
     practice_benchmark,
     rows_known_to,
 )
 from geneb_ci.check.report import Outcome
 from geneb_ci.check.row_facts import NOTHING, RowFacts, RowSource, card_at, module_digest
-from geneb_ci.common.config import PRACTICE_BENCHMARK, Finder, LayoutKind, cache_folder
+from geneb_ci.common.config import (
+    PRACTICE_BENCHMARK,
+    Finder,
+    LayoutKind,
+    cache_folder,
+    find_layout,
+)
 from geneb_ci.common.errors import BadConfiguration, NothingChecked
 from geneb_ci.common.files import NotReadable, read_regular, seal, write_whole
 from geneb_ci.common.shipped import FIT_FILE, KNOWN_FILE, shipped
-from geneb_ci.submission.reading import read_bytes
+from geneb_ci.submission.reading import files_in, read_bytes
 
 if TYPE_CHECKING:
     from geneb_ci.check.runner import PartMaker
@@ -90,16 +97,25 @@ BYTES_MAX = 512_000_000
 """Of all files together."""
 
 
-class Store:
-    """A folder of files by name; None keeps nothing."""
+ENTRIES_MAX = 30_000
+"""Results in one file, and so of one set of rows."""
 
-    def __init__(self, folder: Path | None) -> None:
-        self.folder = folder
+
+class Store:
+    """A folder of files by name; None keeps nothing.
+
+    Names begin with `scope`. `entries` is how many results it holds: those of this run, then the
+    newest of earlier runs.
+    """
+
+    def __init__(self, folder: Path | None, scope: str = "", entries: int = ENTRIES_MAX) -> None:
+        self.folder, self.scope, self.entries = folder, scope, entries
 
     def load(self, name: str) -> bytes | None:
         """Return the content that was saved under a name; None if there is none, or in doubt."""
         if self.folder is None:
             return None
+        name = self.scope + name
         try:
             raw = read_regular(self.folder / name, FILE_BYTES_MAX, links=False)
         except NotReadable:
@@ -113,6 +129,7 @@ class Store:
         """Keep a content under a name, or do nothing if it cannot be written."""
         if self.folder is None or len(body) > FILE_BYTES_MAX:
             return
+        name = self.scope + name
         content = _head(name) + hashlib.sha256(body).digest() + body
         with contextlib.suppress(OSError):
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -123,10 +140,44 @@ class Store:
 NO_STORE = Store(None)
 
 
-def own_store(*, cache: bool) -> Store:
-    """Return where results are kept: nowhere in GitHub Actions, where others may write."""
-    is_kept = cache and os.environ.get("GITHUB_ACTIONS") != "true"
-    return Store(cache_folder("check")) if is_kept else NO_STORE
+FILES_MIN = 20
+"""Files, checked or compared with, from which on results are kept: the same check again then
+takes less than half of its time. For one file it saves a tenth of a second, which nobody notices.
+"""
+VERSIONS = 2
+"""Results kept of each file: a row that is changed and changed back is not computed again."""
+
+
+def own_store(
+    files: Sequence[Path],
+    find: Finder = find_layout,
+    against: Against | None = None,
+    *,
+    cache: bool,
+) -> Store:
+    """Return where results of files are kept: nowhere for few files, nor in GitHub Actions.
+
+    There, others may write what a workflow restores. Files of the same folders, which are compared
+    with the same rows, have a store of their own: what a check reads follows what it is about.
+    """
+    if not cache or os.environ.get("GITHUB_ACTIONS") == "true":
+        return NO_STORE
+    folders = {parent.resolve() for parent in {path.parent for path in files}}
+    compared: set[Path] = set()
+    rows = 0
+    with contextlib.suppress(BadConfiguration, NothingChecked):  # which the check reports
+        compared = set(filter(None, (compared_folder(one, find, against) for one in folders)))
+        rows = sum(1 for folder in compared for _ in files_in(folder))
+    count = max(len(files), rows)
+    if count < FILES_MIN:
+        return NO_STORE
+    scope = "\0".join(sorted(map(str, folders | compared)))
+    entries = min(ENTRIES_MAX, VERSIONS * count)
+    return Store(cache_folder("check"), f"{_sha256(scope)[:SCOPE_DIGITS]}-", entries)
+
+
+SCOPE_DIGITS = 16
+"""Of the digest of a store's folders: two of them never share it by chance."""
 
 
 def _head(name: str) -> bytes:
@@ -142,10 +193,6 @@ def _prune(folder: Path) -> None:
         total += status.st_size
         if number >= FILES_MAX or total > BYTES_MAX:
             Path(path).unlink(missing_ok=True)
-
-
-ENTRIES_MAX = 30_000
-"""Results kept in one file: those of this run, then the newest of earlier runs."""
 
 
 class Reuse:
@@ -367,9 +414,9 @@ class Reuse:
         if self._store.folder is None or not (self._is_changed or self.source.is_changed):
             return
         kept = [*self._used, *(key for key in reversed(self._lines) if key not in self._used)]
-        facts, scores = self.source.dumped(ENTRIES_MAX)
+        facts, scores = self.source.dumped(self._store.entries)
         lines = [b"%s %s %s" % (_FACTS, one.encode(), facts[one]) for one in facts]
-        for key in kept[:ENTRIES_MAX]:
+        for key in kept[: self._store.entries]:
             if key in self._entries:  # of this run
                 text = entry_text(self._entries[key])
                 self._lines[key] = f"{seal(key, text)} ".encode() + text

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import click
 
 from geneb_ci.audit import trust_evidence
-from geneb_ci.board.board import SubmissionsRefused, entries_of
+from geneb_ci.board.board import SubmissionsRefused, entries_of, files_at
 from geneb_ci.board.columns import Entry
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.check.runner import Report, files_of
@@ -29,7 +29,7 @@ from geneb_ci.publish.generation import Generation, generate
 from geneb_ci.publish.git import BadRepository, GitRepository, repository_at
 from geneb_ci.publish.ledger import ledger
 from geneb_ci.publish.manifest import Ledger
-from geneb_ci.publish.session import space_of_environment
+from geneb_ci.publish.session import require_space, space_of_environment
 from geneb_ci.render.formats import render
 from geneb_ci.render.rows import models_of, story
 from geneb_ci.render.text import escape, fitted
@@ -46,7 +46,8 @@ class Loaded(NamedTuple):
 def load(folder: Path | None, refusal: str, usage: str) -> Loaded | Exit:
     """Check and return the submissions of a folder; print errors and return the exit code."""
     try:
-        return Loaded(*entries_of(folder, usage, watch_checks))
+        layout, files = files_at(folder, usage)
+        return Loaded(layout, entries_of(layout, files, watch_checks))
     except SubmissionsRefused as error:
         return refused(error.report, refusal)
 
@@ -114,10 +115,7 @@ def space_name(given: str | None) -> str:
             "no Space is given",
             "pass --space OWNER/NAME, or set HF_OIDC_RESOURCE=spaces/OWNER/NAME",
         )
-    owner, slash, rest = name.partition("/")
-    if not (owner and slash and rest) or "/" in rest:
-        raise UsageProblem(f"{name!r} is not a Space", "write it as OWNER/NAME")
-    return name
+    return require_space(name)
 
 
 _GONE = "not on the board"

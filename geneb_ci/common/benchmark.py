@@ -1,7 +1,7 @@
 """The benchmark definition: tasks, categories, regimes, metrics, protocol, pinned data.
 
 Its values are plain, so that a check of one file does not wait for the library that validates a
-definition: `benchmark_file` does, unless the bytes are those of a shipped file.
+definition: `types.BenchmarkFile` does, unless the bytes are those of a shipped file.
 """
 
 import dataclasses
@@ -46,13 +46,13 @@ class Task(_Values):
     n_test: int | None = None
     """Number of sequences in the test split, if known."""
     test_class_counts: list[int] | None = None
-    """Number of test sequences per class, ascending, without class names, if known."""
+    """Number of test sequences of each class that the split has, ascending, without names."""
 
     @property
     def two_sizes(self) -> tuple[int, int] | None:
-        """Numbers of test sequences of two classes; None where there are more, or one is empty."""
+        """Numbers of test sequences of two classes; None where there are more."""
         counts = self.test_class_counts
-        return (counts[0], counts[1]) if counts and len(counts) == 2 and counts[0] else None  # noqa: PLR2004
+        return (counts[0], counts[1]) if counts and len(counts) == 2 else None  # noqa: PLR2004
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -364,6 +364,7 @@ def policy_bytes(path: Path, limit: int) -> bytes:
 
 
 OFFICIAL = "official.json"
+_DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
 def official_files(layout: Layout) -> dict[str, str]:
@@ -379,9 +380,11 @@ def official_files(layout: Layout) -> dict[str, str]:
             raise BadConfiguration(f"{path}: 'files' cannot be read: {error}", _RESTORE) from error
         if not isinstance(value, dict):
             raise BadConfiguration(f"{path}: 'files' is not an object", _RESTORE)
-        wrong = next((key for key in value if not isinstance(value[key], str)), None)
-        if wrong is not None:
-            raise BadConfiguration(
-                f"{path}: 'files': {quoted(wrong)} is not a string, the digest of a file", _RESTORE
-            )
+        for key, digest in value.items():
+            if not isinstance(digest, str) or _DIGEST.fullmatch(digest) is None:
+                raise BadConfiguration(
+                    f"{path}: 'files': {quoted(key)} is {quoted(digest)}; expected the sha256 of a "
+                    "file, 64 hex digits in lower case",
+                    _RESTORE,
+                )
     return value

@@ -45,8 +45,6 @@ from geneb_ci.submission.reading import files_in
 
 Decided = Callable[[str], DecidedStanding]
 """Returns what is significant of a row in a regime that ranks it."""
-# The board computes standard errors and ranks for this metric.
-METRIC = "MCC"
 
 
 class BaseBranch:
@@ -71,9 +69,9 @@ class BaseBranch:
     def decided(self, own: Submission) -> Decided | None:
         """Return the function for decisions on a board with `own`; None if it cannot be computed.
 
-        It needs the extra `build`, n_test of every task, and MCC as primary metric.
+        It needs the extra `build`, and n_test of every task.
         """
-        if self.benchmark.primary_metric != METRIC or unknown_sizes(self.benchmark):
+        if unknown_sizes(self.benchmark):
             return None
         try:
             from geneb_ci.board.uncertainty import regime_scores, standings  # of the extra
@@ -226,16 +224,15 @@ def neighbour(context: Context) -> Neighbour | None:
 def audit_estimate(benchmark: Benchmark, policy: AuditPolicy) -> AuditEstimate:
     """Return cost and detection probability of an audit according to the policy."""
     tasks = list(benchmark.task_ids)
-    drawn = min(policy.drawn, len(tasks))
     fabricated = max(1, round(FABRICATED_SHARE * len(tasks)))
     design = design_of(tasks, strata_of(benchmark, tasks) if policy.stratified else [])
     known = [task.n_test for task in benchmark.tasks if task.n_test is not None]
     return AuditEstimate(
-        drawn=drawn,
+        drawn=policy.drawn,
         tasks=len(tasks),
-        sequences=round(drawn * mean(known)) if known else 0,
+        sequences=round(policy.drawn * mean(known)) if known else 0,
         fabricated=fabricated,
-        detection=float(detection(design, fabricated, drawn)),
+        detection=float(detection(design, fabricated, policy.drawn)),
     )
 
 

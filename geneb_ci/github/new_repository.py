@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from geneb_ci import __version__
+from geneb_ci.audit.sampling import policy_text
 from geneb_ci.common.benchmark import parse_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK
 from geneb_ci.common.errors import UsageProblem, unwritable
@@ -21,6 +22,7 @@ from geneb_ci.common.shipped import shipped, shipped_files, toolkit_files
 from geneb_ci.github.api import SERVER
 from geneb_ci.github.observed import MAIN
 from geneb_ci.github.probes_files import FORMS, OWNER_PLACEHOLDER, OWNERS, board_workflows
+from geneb_ci.publish.session import require_space
 from geneb_ci.render.plain import visible
 
 ANSWERS_FILE = ".github/geneb-ci.toml"
@@ -83,9 +85,9 @@ def answers(
         space or kept.get("space", name),
         maintainers or kept.get("maintainers", f"@{owner}"),
     )
-    for given, option in ((found.repository, "--repo"), (found.space, "--space")):
-        if not _NAME.fullmatch(given):
-            raise UsageProblem(f"{option} {given!r} is not a name", f"write {option} OWNER/NAME")
+    if not _NAME.fullmatch(name):
+        raise UsageProblem(f"--repo {name!r} is not a name", "write --repo OWNER/NAME")
+    require_space(found.space, "--space")
     if not _OWNER.fullmatch(found.maintainers):
         raise UsageProblem(
             f"--maintainers {found.maintainers!r} is not a code owner",
@@ -126,9 +128,10 @@ def benchmark_bytes(path: Path | None) -> bytes:
 
 def files_of(given: Answers, benchmark: bytes) -> dict[str, bytes]:
     """Return every file by its path, apart from keys and rows."""
+    definition = parse_benchmark(benchmark, "the benchmark")
     words = {
         "title": given.space.partition("/")[2],
-        "benchmark": parse_benchmark(benchmark, "the benchmark").name,
+        "benchmark": definition.name,
         "version": __version__,
         **given._asdict(),
     }
@@ -150,7 +153,7 @@ def files_of(given: Answers, benchmark: bytes) -> dict[str, bytes]:
     return found | {
         "schemas/benchmark.json": benchmark,
         "leaderboard/index.html": shipped("page", "index.html").read_bytes(),
-        "leaderboard/policy/policy.toml": shipped("policy", "policy.toml").read_bytes(),
+        "leaderboard/policy/policy.toml": policy_text(definition).encode(),
         "leaderboard/policy/trusted_root.json": shipped("policy", "trusted_root.json").read_bytes(),
         "leaderboard/policy/official.json": b'{\n "files": {}\n}\n',
         "leaderboard/README.md": template("space.md.in", words),

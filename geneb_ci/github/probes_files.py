@@ -4,6 +4,9 @@ import os
 import re
 
 from geneb_ci.audit.keys import KeyFile
+from geneb_ci.audit.sampling import parse_policy, require_drawable
+from geneb_ci.common.benchmark import parse_benchmark
+from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.common.shipped import shipped, shipped_files
 from geneb_ci.github.api import STATUS_CONTEXT
 from geneb_ci.github.errors import Unseen
@@ -19,10 +22,8 @@ OWNER_PLACEHOLDER = "@ORG/"
 PLACEHOLDER = re.compile(r"\bOWNER/[\w-]+")
 WITH_PLACEHOLDERS = ("README.md", "SECURITY.md", f"{FORMS}/config.yml")
 KEYS = "leaderboard/policy/keys.json"
-ESSENTIAL = (
-    *("schemas/benchmark.json", "leaderboard/policy/policy.toml"),
-    *("leaderboard/policy/official.json", "leaderboard/README.md"),
-)
+BENCHMARK, POLICY = "schemas/benchmark.json", "leaderboard/policy/policy.toml"
+ESSENTIAL = (BENCHMARK, POLICY, "leaderboard/policy/official.json", "leaderboard/README.md")
 """Without these a board is built by the shipped benchmark and policy, or not at all."""
 PRIVATE = (".pem", ".key")
 SHOWN_MAX = 5  # names of files in one message
@@ -81,6 +82,19 @@ def present(*paths: str) -> Probe:
         return f"missing: {_listed(missing)}" if missing else None
 
     return probe
+
+
+def policy(seen: Observed) -> str | None:
+    """Look for benchmark, policy and Space card, and whether the benchmark has what is drawn."""
+    if missing := present(*ESSENTIAL)(seen):
+        return missing
+    try:
+        benchmark = parse_benchmark(seen.content(BENCHMARK) or b"", BENCHMARK)
+        found = parse_policy(seen.content(POLICY) or b"", POLICY)
+        require_drawable(found, benchmark, POLICY)
+    except BadConfiguration as error:
+        return visible(error.message)
+    return None
 
 
 def forms(seen: Observed) -> str | None:

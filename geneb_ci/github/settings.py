@@ -338,9 +338,9 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     of_files(
         "policy",
-        "benchmark, policy and Space card are on main",
-        "a board by another benchmark or policy",
-        probes_files.present(*probes_files.ESSENTIAL),
+        "benchmark, policy and Space card are on main, and go together",
+        "a board by another benchmark or policy, or audits that cannot be drawn",
+        probes_files.policy,
         WRITE_FILES,
     ),
     of_files(

@@ -14,10 +14,11 @@ from geneb_ci.board.rows import encode
 from geneb_ci.board.site.inputs import Built, site_of
 from geneb_ci.board.site.render import editions, site_files, with_scores
 from geneb_ci.check.runner import Report, files_of
-from geneb_ci.common.config import Layout, benchmark_of, find_layout
+from geneb_ci.common.config import Layout, LayoutKind, benchmark_of, find_layout
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.publish.git import (
     AUDITS,
+    BENCHMARK,
     CODE,
     INPUTS,
     PAGE,
@@ -114,12 +115,14 @@ def generate(
 def _require_usual_places(layout: Layout) -> None:
     """Raise BadConfiguration if settings name other folders than those that the ledger reads."""
     usual = {"submissions": SUBMISSIONS, "policy": POLICY, "audits": AUDITS}
+    if layout.kind is LayoutKind.GENEB_CI:  # upstream's is elsewhere
+        usual["benchmark"] = BENCHMARK
     for name, place in usual.items():
         found: Path | None = getattr(layout, name)
         if found not in {None, layout.root / place}:
             raise BadConfiguration(
                 f"pyproject.toml: [tool.geneb-ci] {name} is not {place}, which the ledger reads",
-                f"to publish, use {place}/ and remove the setting",
+                f"to publish, use {place} and remove the setting",
             )
 
 

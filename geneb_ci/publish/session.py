@@ -1,10 +1,12 @@
 """Connections to the Hub: timeouts, retries, tokens."""
 
 import os
+import re
 import time
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
+from geneb_ci.common.errors import UsageProblem
 from geneb_ci.publish.faults import (
     HeadChanged,
     HubTokenRefused,
@@ -97,6 +99,22 @@ def space_of_environment() -> str | None:
     """Return the Space to which the CI job's identity is scoped, or None."""
     kind, _, name = os.environ.get(RESOURCE, "").partition("/")
     return name if kind == "spaces" and name.count("/") == 1 else None
+
+
+_SPACE = re.compile(
+    r"(?!.*(--|\.\.))[A-Za-z0-9]([\w.-]{0,94}\w)?/\w([\w.-]{0,94}\w)?(?<!\.git)", re.ASCII
+)
+
+
+def require_space(name: str, option: str = "") -> str:
+    """Return the name of a Space. Raises UsageProblem for one that the Hub would not take."""
+    if _SPACE.fullmatch(name) is None:
+        raise UsageProblem(
+            f"{f'{option} ' if option else ''}{name!r} is not a Space",
+            f"write {f'{option} ' if option else 'it as '}OWNER/NAME: letters, digits, '-', '_' "
+            "and '.', without '--' and '..'",
+        )
+    return name
 
 
 def token_to_read(resource: str) -> str | None:

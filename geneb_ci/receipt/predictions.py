@@ -13,7 +13,8 @@ from geneb_ci.common.benchmark import Benchmark, Task
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.files import NotReadable, read_regular
 from geneb_ci.common.finding import quoted
-from geneb_ci.submission.models import CLASSES_MAX, PredictionsFile
+from geneb_ci.common.types import CLASSES_MAX
+from geneb_ci.submission.models import PredictionsFile
 
 FILE = "predictions.bin"
 MAGIC, VERSION = b"GENEBPRD", 1

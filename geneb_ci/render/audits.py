@@ -9,6 +9,7 @@ from typing import Any
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from geneb_ci.audit.applicability import Logged
 from geneb_ci.audit.beacon import is_open
@@ -207,11 +208,6 @@ def outcome_text(outcome: AuditOutcome, width: int = WIDTH) -> str:
 
     In fewer than `WIDTH` columns long names of tasks take several lines.
     """
-    from rich import box  # 30 ms that only this needs
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("task", "regime", "claimed MCC", "rerun", "difference", "tolerance", ""):
         table.add_column(

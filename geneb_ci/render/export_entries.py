@@ -13,7 +13,7 @@ from geneb_ci import __version__
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.rows import leaderboards
 from geneb_ci.board.site.inputs import Site
-from geneb_ci.board.site.links import HARNESS, HUB, PAPER, RepositoryLinks
+from geneb_ci.board.site.links import HARNESS, HUB, HUB_ID, PAPER, RepositoryLinks
 from geneb_ci.common.benchmark import Task
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.submission.models import CellEvidence, SubmissionV11, SubmissionV12
@@ -21,8 +21,6 @@ from geneb_ci.submission.models import CellEvidence, SubmissionV11, SubmissionV1
 if TYPE_CHECKING:
     from huggingface_hub import EvalResultEntry
 
-HUB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
-"""A repository of the Hub, as OWNER/NAME."""
 MEANS, CELLS = ".eval_results/geneb.yaml", ".eval_results/geneb-tasks.yaml"
 SUMMARIES = ("macro", "micro")
 
@@ -355,7 +353,7 @@ def _results(entry: Entry, site: Site) -> Iterator[dict[str, Any]]:
 
 
 def _metric(metric: str, regime: str, site: Site) -> dict[str, Any]:
-    name, title, lowest = METRICS.get(metric, (metric.lower(), metric, -1.0))
+    name, title, lowest = METRICS[metric]
     protocol = site.benchmark.protocol
     shots = protocol.few_shot_k.get(regime)
     return {

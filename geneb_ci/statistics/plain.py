@@ -214,12 +214,11 @@ def cells_of(
 ) -> CellArrays | None:
     """Return the cells of a benchmark, with the fits of each regime and the classes of each task.
 
-    None for a benchmark of other metrics, and for one of too few or too large tasks.
+    None for a benchmark of too few or too large tasks.
     """
     sizes = [task.n_test or 0 for task in benchmark.tasks]
     sizes += [one.total for one in classes if one is not None]
-    is_usual = sorted(benchmark.metrics) == sorted(METRICS) and len(classes) > 1
-    if not is_usual or not benchmark.regimes or max(sizes) > SIZE_MAX:
+    if len(classes) < 2 or max(sizes) > SIZE_MAX:  # noqa: PLR2004 (one task is not picked as a tuple)
         return None
     return CellArrays(benchmark, fits, classes)
 

@@ -16,7 +16,6 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 
 from geneb_ci.common.finding import HIDING, Fault, KeyPath, Position
-from geneb_ci.common.finding import KeyPath as Pointer
 from geneb_ci.submission.names import ENTRY_MEMBER
 from geneb_ci.submission.reading import decode, located, read_bytes
 from geneb_ci.submission.scanner import (
@@ -224,11 +223,11 @@ class Document:
     sha256: str
     text: str
     value: Any
-    known_spans: dict[Pointer, Span] | None
+    known_spans: dict[KeyPath, Span] | None
     """Position of every member; None if the text was read without them."""
     faults: tuple[Fault, ...]
 
-    def span(self, path: Pointer) -> Span | None:
+    def span(self, path: KeyPath) -> Span | None:
         """Return the position of a member; None if it has none."""
         if self.known_spans is not None:
             return self.known_spans.get(path)
@@ -238,11 +237,11 @@ class Document:
         return self._scanned.get(path)
 
     @functools.cached_property
-    def _located(self) -> list[Pointer]:
+    def _located(self) -> list[KeyPath]:
         return []
 
     @functools.cached_property
-    def _scanned(self) -> dict[Pointer, Span]:
+    def _scanned(self) -> dict[KeyPath, Span]:
         return scan(self.text).spans
 
     @functools.cached_property

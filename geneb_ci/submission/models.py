@@ -15,7 +15,17 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, FailFast, Field
 
 from geneb_ci.common.merkle import leaf_hash, root_of
-from geneb_ci.common.types import Count, Hex40, Hex64, Scores, Signed, StrictModel, Unit
+from geneb_ci.common.types import (
+    CLASSES_MAX,
+    SEEDS_MAX,
+    Count,
+    Hex40,
+    Hex64,
+    Scores,
+    Signed,
+    StrictModel,
+    Unit,
+)
 from geneb_ci.submission.names import (
     BY_ENTRY,
     DISPLAY_MAX,
@@ -26,8 +36,6 @@ from geneb_ci.submission.names import (
     TEXT_MAX,
 )
 
-SEEDS_MAX = 100
-CLASSES_MAX = 1000  # the benchmark's largest task has 25
 # Scales at which a float16 value times 2^scale is a normal float32.
 SCALE_MIN, SCALE_MAX = -148, 112
 # A claimed size is what verifying takes: whoever verifies reads so many bytes. The largest task has

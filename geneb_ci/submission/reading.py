@@ -10,7 +10,15 @@ from enum import Enum
 from pathlib import Path
 
 from geneb_ci.common.errors import NothingChecked
-from geneb_ci.common.files import LINK, Irregular, NotReadable, TooLarge, read_json, read_regular
+from geneb_ci.common.files import (
+    LINK,
+    SUBMISSION_BYTES_MAX,
+    Irregular,
+    NotReadable,
+    TooLarge,
+    read_json,
+    read_regular,
+)
 from geneb_ci.common.finding import Fault
 
 _NAME_ONE = "pass a submission, or a folder with *.json files"
@@ -206,8 +214,7 @@ def other_kind_of(raw: bytes, kind: FileKind) -> str:
         return ""
 
 
-# 300 cells with five seeds, digests and canonical scores take about 250 kB in format 1.1.
-BYTES_MAX = 1_000_000
+BYTES_MAX = SUBMISSION_BYTES_MAX
 
 _LFS = b"version https://git-lfs.github.com/spec/"
 _BOM = b"\xef\xbb\xbf"

@@ -226,11 +226,25 @@ def test_policy_of_the_place(tmp_path):
     file = repository(tmp_path)
     policy = tmp_path / "leaderboard/policy/policy.toml"
     policy.write_text(
-        POLICY.replace('["full", "10shot", "1shot"]', '["1shot"]').replace("drawn = 2", "drawn = 9")
+        POLICY.replace('["full", "10shot", "1shot"]', '["1shot"]').replace("drawn = 2", "drawn = 3")
     )
     found = commit(file, TOLERANCE)
     assert found.regimes == ["1shot"]
-    assert found.policy.drawn == 3, "all tasks, where there are fewer"
+    assert found.policy.drawn == 3
+
+
+def test_all_tasks_are_drawn_of_a_row_that_has_fewer_than_the_policy_asks_for(tmp_path):
+    def gap(document: dict[str, Any]) -> None:
+        for regime in document["results"]:
+            for table in ("results", "evidence"):
+                del document[table][regime]["splice_sites"]
+        why = "the run failed for lack of memory"
+        document["gaps"] = {regime: {"splice_sites": why} for regime in document["results"]}
+
+    file = repository(tmp_path, gap)
+    policy = tmp_path / "leaderboard/policy/policy.toml"
+    policy.write_text(POLICY.replace("drawn = 2", "drawn = 3"))
+    assert commit(file, TOLERANCE).policy.drawn == 2
 
 
 def test_a_policy_for_a_regime_that_there_is_not(tmp_path):

@@ -107,6 +107,10 @@ OTHER = entry(key("another"))
         ([entry() | {"keyid": OTHER["keyid"]}], "keyid is not"),
         ([entry(), entry()], "a key is listed twice"),
         ([entry() | {"valid_from": "2023-13-01T00:00:00Z"}], "is not a time"),
+        (
+            [entry() | {"valid_until": "2022-06-01T00:00:00Z"}],
+            "valid_until 2022-06-01T00:00:00Z is before valid_from 2023-01-01T00:00:00Z",
+        ),
         ([entry() | {"revoked_at": "soon"}], "revoked_at: String should match pattern"),
         ([entry() | {"public_key": "AAAA"}], "public_key: String should match pattern"),
         ([entry() | {"role": "admin"}], "role: Extra inputs are not permitted"),

@@ -1,11 +1,24 @@
 """The policy of audits: the shipped one, a place's own, and what is none."""
 
+import json
+
 import pytest
 
-from geneb_ci.audit.sampling import AuditPolicy, audit_policy, load_policy
-from geneb_ci.common.config import Layout, LayoutKind
+from geneb_ci.audit.sampling import (
+    AuditPolicy,
+    audit_policy,
+    load_policy,
+    parse_policy,
+    require_drawable,
+)
+from geneb_ci.cli.main import main
+from geneb_ci.common.benchmark import load_benchmark
+from geneb_ci.common.config import Layout, LayoutKind, find_layout
 from geneb_ci.common.errors import BadConfiguration
-from tests.audit.place import POLICY
+from tests.audit.examples import COMMITTED_AT, ROUND, ROUNDS
+from tests.audit.place import POLICY, repository
+from tests.definitions import definition, tasks
+from tests.git import git
 from tests.paths import ROOT
 
 
@@ -61,6 +74,65 @@ def test_nonsense_is_refused(tmp_path, old, new, message):
         load_policy(path)
     assert message in caught.value.message
     assert caught.value.message.startswith(f"{path}: ")
+
+
+CHANGES = {
+    "too many tasks": (
+        ("drawn = 2\n", "drawn = 4\n"),
+        "drawn is 4, and GENEB-small has 3 tasks",
+        "write drawn = 3 or less, and minimum_drawn at most as much",
+    ),
+    "an unknown regime": (
+        ('"1shot"', '"5shot"'),
+        "regimes names 5shot, and GENEB-small has full, 10shot, 1shot",
+        "name regimes of the benchmark",
+    ),
+}
+READERS = (
+    ("label",),
+    ("build", "--no-diagnostics", "--out", "out"),
+    ("check", "--base", "HEAD"),
+    ("audit", "commit", "submissions/model.json"),
+    ("audit", "plan", "c.json", "--committed-at", COMMITTED_AT, "--beacon-file", "round.json"),
+)
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_each_reader_refuses_a_policy_that_the_benchmark_cannot_meet(
+    tmp_path, monkeypatch, capsys, name
+):
+    repository(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    text = json.dumps({"round": ROUND, "signature": ROUNDS[ROUND]})
+    (tmp_path / "round.json").write_text(text)
+    assert main(["audit", "commit", "submissions/model.json", "--output", "c.json"]) == 0
+    (old, new), message, fix = CHANGES[name]
+    policy = tmp_path / "leaderboard/policy/policy.toml"
+    policy.write_text(POLICY.replace(old, new, 1))
+    git(tmp_path, "init", "--quiet")
+    git(tmp_path, "add", "--all")
+    git(tmp_path, "commit", "--quiet", "--message", "A board")
+    for reader in READERS:
+        find_layout.cache_clear()
+        capsys.readouterr()
+        code, err = main(list(reader)), " ".join(capsys.readouterr().err.split())
+        assert (reader, code) == (reader, 1), err
+        assert message in err
+        assert f"fix: {fix}" in err
+
+
+def test_a_stratified_sample_has_to_have_room_for_each_larger_category(tmp_path):
+    own = tmp_path / "own.json"
+    own.write_text(json.dumps(definition(tasks=tasks(10))))
+    policy = parse_policy(
+        POLICY.replace("drawn = 2", "drawn = 1").replace("false", "true").encode(), "p"
+    )
+    with pytest.raises(BadConfiguration) as caught:
+        require_drawable(policy, load_benchmark(own), "p")
+    assert caught.value.message == (
+        "p: [audit] drawn is 1, and stratified draws one of each of the 2 larger categories of "
+        "GENEB-small"
+    )
 
 
 def test_bytes_that_are_no_text(tmp_path):

@@ -146,9 +146,8 @@ def test_a_sample_has_to_be_stratified_where_the_policy_says_so():
     assert level(audit(stratified=True), demands=demands) == "verified"
 
 
-def test_all_tasks_are_enough_where_there_are_fewer_than_asked_for():
-    demands = dataclasses.replace(DEMANDS, tasks=frozenset(TASKS[:5]))
-    assert demands.needed == 5
+def test_a_smaller_benchmark_needs_the_tasks_that_its_policy_asks_for():
+    demands = dataclasses.replace(DEMANDS, tasks=frozenset(TASKS[:5]), minimum_drawn=5)
     assert level(audit(4), demands=demands) == "self-reported"
     assert level(audit(5), demands=demands) == "verified"
     assert level(*pair(5), demands=demands) == "reproduced"

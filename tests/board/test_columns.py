@@ -207,13 +207,13 @@ def repository(tmp_path: Path) -> Path:
         '[tool.geneb-ci]\nbenchmark = "benchmark.json"\npolicy = "policy"\n'
     )
     shutil.copy(BENCHMARK_FILE, tmp_path / "benchmark.json")
-    shutil.copytree(ROOT / "leaderboard/policy", tmp_path / "policy")
+    others = shutil.ignore_patterns("models", "policy.toml")  # which draws more than three tasks
+    shutil.copytree(ROOT / "leaderboard/policy", tmp_path / "policy", ignore=others)
     (tmp_path / "submissions/cards").mkdir(parents=True)
     for name in ("known", "unknown"):
         (tmp_path / f"submissions/{name}.json").write_text(json.dumps(small(name)))
         (tmp_path / f"submissions/cards/{name}.md").write_text(CARD)
     known = KNOWN | {"params": small("known")["meta"]["params"]}
-    shutil.rmtree(tmp_path / "policy/models")
     (tmp_path / "policy/models").mkdir()
     (tmp_path / "policy/models/known.toml").write_bytes(entry_of(known))
     return tmp_path

@@ -307,6 +307,7 @@ def test_processes_make_what_one_makes(tmp_path, monkeypatch):
 def test_what_checks_a_file_makes_its_row(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
+    monkeypatch.setattr("geneb_ci.check.reuse.FILES_MIN", 1)
     folder = tmp_path / "rows"
     write_rows(folder, 2)
     read: list[str] = []

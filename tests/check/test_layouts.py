@@ -134,14 +134,26 @@ def put(spec: Any, *keys: Any) -> None:
         (drop, ("regimes",), "regimes: missing"),
         (drop, ("tasks", 3, "label"), "tasks/3/label: missing"),
         (drop, ("protocol",), "protocol/seeds: missing"),
-        (put, ("tasks", 3, "category", 7), "tasks/3/category: Input should be a valid string"),
+        (
+            put,
+            ("tasks", 3, "category", 7),
+            "tasks/3/category: found 7; Input should be a valid string",
+        ),
         (put, ("tasks", 2, "a task"), "tasks/2/id: missing"),
-        (put, ("tasks", []), "tasks: List should have at least 1 item after validation, not 0"),
-        (put, ("protocol", "seeds", "13"), "protocol/seeds: Input should be a valid array"),
+        (
+            put,
+            ("tasks", []),
+            "tasks: found []; List should have at least 1 item after validation, not 0",
+        ),
+        (
+            put,
+            ("protocol", "seeds", "13"),
+            'protocol/seeds: found "13"; Input should be a valid array',
+        ),
         (
             put,
             ("dataset", "revision", "main"),
-            "dataset/revision: String should match pattern '^[0-9a-f]{40}$'",
+            "dataset/revision: found \"main\"; String should match pattern '^[0-9a-f]{40}$'",
         ),
     ],
 )
@@ -178,14 +190,14 @@ def repository(root: Path, table: str = "") -> Path:
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("name", "", "name: String should have at least 1 character"),
-        ("primary_metric", "R2", "the document: Value error, primary_metric 'R2' is not among"),
-        ("tasks", [], "tasks: List should have at least 1 item after validation, not 0"),
-        ("comment", 1, "comment: Extra inputs are not permitted"),
+        ("name", "", 'name: found ""; String should have at least 1 character'),
+        ("primary_metric", "R2", 'primary_metric: found "R2"; expected "MCC": intervals, ranks'),
+        ("tasks", [], "tasks: found []; List should have at least 1 item after validation, not 0"),
+        ("comment", 1, "comment: found 1; Extra inputs are not permitted"),
         (
             "category_order",
             ["Promoters"],
-            "the document: Value error, category_order ['Promoters']",
+            'the document: category_order ["Promoters"] differs',
         ),
     ],
 )
@@ -304,6 +316,8 @@ def test_a_file_that_a_setting_names_must_be_there(tmp_path):
         ("{", "'files' cannot be read: EOF while parsing an object"),
         ("{}", "'files' cannot be read: 'files'"),
         ('{"files": []}', "'files' is not an object"),
+        ('{"files": {"a": "ABC"}}', '\'files\': "a" is "ABC"; expected the sha256 of a file, 64'),
+        ('{"files": {"a": 7}}', "'files': \"a\" is 7; expected the sha256 of a file, 64 hex"),
     ],
 )
 def test_a_broken_policy_is_named(tmp_path, official, message):

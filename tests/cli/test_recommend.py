@@ -15,13 +15,14 @@ from geneb_ci.board import board
 from geneb_ci.board.advice import requested
 from geneb_ci.board.board import Board, board_of
 from geneb_ci.board.marks import Marks
+from geneb_ci.check.report import files_of
 from geneb_ci.cli.main import main
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.files import write_files
 from geneb_ci.common.types import Evidence
 from tests.board.board import entries, found_diagnostics
 from tests.check.test_reuse import damaged
-from tests.paths import PUBLIC
+from tests.paths import PUBLIC, SUBMISSIONS
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +103,9 @@ def test_advice_that_was_kept_is_what_would_be_chosen(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
     rows = list(entries())[:8]
-    monkeypatch.setattr(board, "entries_of", lambda *_, **__: (find_layout(PUBLIC), rows))
+    monkeypatch.setattr(board, "entries_of", lambda *_: rows)
+    listed = find_layout(PUBLIC), files_of([SUBMISSIONS])
+    monkeypatch.setattr(board, "files_at", lambda *_: listed)
 
     def given(category: str | None = None, margin: float = 0.01, **limits: Any) -> str:
         """Return advice, asked again and again with what is kept."""

@@ -94,7 +94,7 @@ def test_a_rule_that_is_dropped_heals(rows, monkeypatch, capsys):
 
 
 def test_policy_and_benchmark_of_the_commit_count(rows, monkeypatch, capsys):
-    on_a_branch(rows, "leaderboard/policy/official.json", '"space": "', '"space": "0')
+    on_a_branch(rows, "leaderboard/policy/official.json", '"space": "ea', '"space": "00')
     code, out, _ = run(rows, monkeypatch, capsys, "--rules", "rules", "--format", "json")
     fails = {(one["row"], one["rule"]) for one in json.loads(out)["fails"]}
     assert code == 11

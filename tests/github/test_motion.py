@@ -16,6 +16,8 @@ from tests.github.server import READ, WRITE
 from tests.github.world import World
 from tests.small import CARD, small
 
+OFFICIAL = b'{"files": {"a": "%b"}}\n' % (b"b" * 64)
+"""A list of official files that names another one."""
 NOTE = CARD + "\n- **Correction:** 2026-11-20, full regime rerun\n"
 
 
@@ -254,7 +256,7 @@ def test_what_no_verdict_depends_on_makes_none_stale(world):
 def test_a_verdict_that_main_overtook_is_not_written(world):
     number = world.open(sound())
     found = sweep(world.github(), world.layout, lambda _text: None)
-    world.change_main({"leaderboard/policy/official.json": (REGULAR, b'{"files": {"a": "b"}}\n')})
+    world.change_main({"leaderboard/policy/official.json": (REGULAR, OFFICIAL)})
     world.write(found)
     assert world.server.writes() == []
     world.sweep()

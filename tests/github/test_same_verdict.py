@@ -23,7 +23,7 @@ from tests.github.conftest import MODULE, REGULAR, ROW, encoded, of_module, soun
 from tests.github.history import Files
 from tests.github.server import REPOSITORY
 from tests.github.test_envelope import many, pull_of
-from tests.github.test_motion import NOTE, copied, corrected
+from tests.github.test_motion import NOTE, OFFICIAL, copied, corrected
 from tests.github.world import World
 from tests.rules.fixtures import FAMILIES
 from tests.small import CARD, small, small_v11, small_v12
@@ -82,7 +82,7 @@ def of_changes() -> dict[str, Case]:
         "two-rows": Case(whole | sound("other")),
         "wrong-folder": Case({"results/model.json": whole[ROW]}),
         "workflow": Case(whole | {".github/workflows/x.yml": (REGULAR, b"on: push\n")}),
-        "policy": Case({"leaderboard/policy/official.json": (REGULAR, b'{"files": {"a": "b"}}\n')}),
+        "policy": Case({"leaderboard/policy/official.json": (REGULAR, OFFICIAL)}),
         "code": Case({"geneb_ci/check/runner.py": (REGULAR, b"x = 1\n")}),
         "generated": Case(whole | {"RULES.md": (REGULAR, b"rules\n")}),
         "deleted": Case({}, gone=("submissions/beta.json",)),
@@ -119,7 +119,7 @@ def of_changes() -> dict[str, Case]:
         "stacked-on-an-open-one": Case(sound("parent") | whole),
         "stacked-on-another": Case(sound("parent") | whole, later=copied("parent", "other")),
         "policy-moved": Case(
-            whole, later={"leaderboard/policy/official.json": (REGULAR, b'{"files": {"a": "b"}}\n')}
+            whole, later={"leaderboard/policy/official.json": (REGULAR, OFFICIAL)}
         ),
         "odd-path": Case(whole | {"submissions/extractors/a\nb.py": (REGULAR, b"x = 1\n")}),
     }

@@ -131,6 +131,35 @@ def test_a_repository_with_every_setting(sound, capsys):
     assert apply_all(sound) == []
 
 
+POLICY, BENCHMARK = "leaderboard/policy/policy.toml", "schemas/benchmark.json"
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "message"),
+    [
+        (POLICY, b"\ndrawn = 13 ", b"\ndrawn = 14 ", "drawn is 14, and GENEB-mini has 13 tasks"),
+        (POLICY, b'"1shot"', b'"5shot"', "regimes names 5shot, and GENEB-mini has full, 10shot"),
+        (POLICY, b"aborts = 3", b"aborts = 0", "aborts: Input should be greater than or equal"),
+        (
+            BENCHMARK,
+            b'"MCC"',
+            b'"Acc"',
+            'metrics: found [\\"Acc\\", \\"Acc\\", \\"F1\\"]; expected',
+        ),
+    ],
+)
+def test_a_policy_that_does_not_go_with_the_benchmark(
+    sound, files, capsys, path, old, new, message
+):
+    raw = files[path][1]
+    assert old in raw
+    sound.push(files | {path: ("100644", raw.replace(old, new, 1))})
+    code, out, _ = doctor(capsys, "--json")
+    wrong = [one for one in json.loads(out)["settings"] if one["state"] == "wrong"]
+    assert (code, [one["id"] for one in wrong]) == (11, ["policy"])
+    assert message in json.dumps(wrong)
+
+
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda one: one.id)
 def test_a_broken_setting_is_named_and_set_and_nothing_else(setting, sound, files):
     before = settled(sound)

@@ -80,6 +80,15 @@ def test_every_error_of_a_folder_is_said_at_once(tmp_path: Path) -> None:
     assert not (tmp_path / "manifest.json").exists()
 
 
+def test_tasks_that_no_board_can_use_leave_no_definition(tmp_path: Path) -> None:
+    write_flat(mini.load("mini_tf"), tmp_path)
+    (tmp_path / "MINI_tf.csv").write_text((tmp_path / "mini_tf.csv").read_text())
+    with pytest.raises(OptionError, match="tasks: the id 'mini_tf' reads like 'MINI_tf'"):
+        define(tmp_path)
+    assert not (tmp_path / "benchmark.json").exists()
+    assert not (tmp_path / "manifest.json").exists()
+
+
 @pytest.mark.parametrize("name", ["benchmark.json", "manifest.json"])
 def test_nothing_is_replaced(tmp_path: Path, name: str) -> None:
     write_flat(mini.load("mini_tf"), tmp_path)
@@ -113,8 +122,8 @@ def test_an_empty_definition_names_every_key_and_what_belongs_there(tmp_path: Pa
     said = [line.partition(": missing, expected for example ") for line in lines]
     told = {place: json.loads(example) for place, _, example in said}
     assert list(told) == [
-        "name", "harness_version", "regimes", "metrics", "protocol", "dataset", "category_order",
-        "tasks",
+        "schema_version", "name", "harness_version", "regimes", "metrics", "primary_metric",
+        "protocol", "dataset", "category_order", "tasks",
     ]  # fmt: skip
     (tmp_path / "own.json").write_text(json.dumps(told))
     assert benchmark.load(tmp_path / "own.json").name == "GENEB"

@@ -20,7 +20,7 @@ from geneb_ci.submission.reading import BYTES_MAX
 from geneb_ci.submission.scanner import DEPTH_MAX, NUMBERS_MAX, VALUES_MAX, scan
 from tests.small import BENCHMARK, small, small_v11, small_v12
 
-SECONDS_MAX = 10.0  # a hang, or a cost that grows with the square; speed is for `make bench`
+SECONDS_MAX = 10.0  # a hang, or a cost that grows with the square; speed is for `make bench-scale`
 BYTES_OF_MEMORY_MAX = 150_000_000
 
 

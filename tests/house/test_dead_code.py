@@ -65,7 +65,6 @@ ALLOWED = {
     "intermediate": "the layer of BERT reads it",
     "length_median": "written to the report of `data audit`",
     # tools and tests
-    "_basetemp": "pytest reads it",
     "pytest_*": "pytest calls them",
     "pytestmark": "pytest reads it",
     "do_*": "http.server calls them",

@@ -6,6 +6,7 @@ import tomllib
 import pytest
 import yaml
 
+from benchmarks import bench_scale
 from geneb_ci.common.config import LISTS, PLACES, find_layout
 from geneb_ci.common.errors import Exit
 from geneb_ci.common.types import Evidence
@@ -109,6 +110,13 @@ def test_each_issue_form_that_a_page_names_exists():
         re.findall(r'forms "[^"]+" and "([^"]+)"', text)
     )
     assert {"Ask for an audit", "Dispute a row", "Withdraw a row"} == named <= names
+
+
+def test_the_page_of_speed_has_the_table_of_one_run_alone():
+    before, table = text_of("docs/scale.md").split(bench_scale.BEGIN)
+    table, after = table.split(bench_scale.END)
+    assert table.count("|---|") == 1
+    assert "|---|" not in before + after
 
 
 def test_the_readme_says_first_what_it_is():

@@ -51,7 +51,7 @@ def test_the_page_is_all_of_its_folder_but_what_decides(tmp_path):
     }
 
 
-@pytest.mark.parametrize("name", ["submissions", "policy", "audits"])
+@pytest.mark.parametrize("name", ["submissions", "policy", "audits", "benchmark"])
 def test_settings_that_the_ledger_does_not_follow_are_refused(tmp_path, name):
     layout = Layout(
         kind=LayoutKind.GENEB_CI,
@@ -59,6 +59,7 @@ def test_settings_that_the_ledger_does_not_follow_are_refused(tmp_path, name):
         submissions=tmp_path / "submissions",
         policy=tmp_path / "leaderboard/policy",
         audits=tmp_path / "leaderboard/audits",
+        benchmark=tmp_path / "schemas/benchmark.json",
     )
     _require_usual_places(layout)
     unset: dict[str, Any] = {name: None}

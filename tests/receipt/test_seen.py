@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from geneb_ci.audit.sampling import policy_text
 from geneb_ci.board.board import board_of, read_entries
 from geneb_ci.check.registry import select
+from geneb_ci.common.benchmark import load_benchmark
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.receipt.seen import SeenReceipt, SeenReceipts, noted, published_state, seen_receipts
@@ -40,8 +42,10 @@ def repository(written: Written, folder: Path) -> Path:
     shutil.copy(written.file, root / "submissions")
     (root / f"submissions/cards/{MODEL}.md").write_text(CARD)
     shutil.copy(written.options[3], root / "schemas/benchmark.json")
-    for policy in ("official.json", "policy.toml", "keys.json"):
-        shutil.copy(CHECKOUT / "leaderboard/policy" / policy, root / "leaderboard/policy")
+    for name in ("official.json", "keys.json"):
+        shutil.copy(CHECKOUT / "leaderboard/policy" / name, root / "leaderboard/policy")
+    text = policy_text(load_benchmark(root / "schemas/benchmark.json"))
+    (root / "leaderboard/policy/policy.toml").write_text(text)
     (root / "pyproject.toml").write_text("[tool.geneb-ci]\n")
     return root
 

@@ -20,7 +20,6 @@ from geneb_ci.common.errors import (
     UsageProblem,
 )
 from geneb_ci.sandbox import mounts
-from geneb_ci.sandbox import mounts as bwrap
 from geneb_ci.sandbox.launch import sandbox_facts
 from geneb_ci.sandbox.levels import open_sandbox, trial
 from geneb_ci.sandbox.limits import MIB, Limits
@@ -104,7 +103,7 @@ def test_refused_namespaces_are_named_with_both_fixes(tmp_path, monkeypatch):
     refusing_bwrap(tmp_path)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     setting = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns = 1"
-    monkeypatch.setattr(bwrap, "refusing_settings", lambda: [setting])
+    monkeypatch.setattr(mounts, "refusing_settings", lambda: [setting])
     with pytest.raises(SandboxUnavailable) as caught, open_sandbox(2, folder=tmp_path / "scratch"):
         pass
     assert caught.value.exit_code == Exit.NOT_CHECKED
@@ -142,7 +141,7 @@ def test_gpu_devices_are_bound_after_dev(tmp_path, monkeypatch):
     monkeypatch.setattr(mounts, "GPU_FOLDER", tmp_path)
     devices = mounts.gpu_devices()
     assert [Path(d).name for d in devices] == ["nvidia-uvm", "nvidia0", "nvidia1", "nvidiactl"]
-    words = bwrap.bubblewrap_options(mounts.view({}, {}, devices), Limits(), {}, 9)
+    words = mounts.bubblewrap_options(mounts.view({}, {}, devices), Limits(), {}, 9)
     assert words.index("--dev") < words.index("--dev-bind-try")
     assert words.count("--dev-bind-try") == 4
 

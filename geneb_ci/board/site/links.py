@@ -14,6 +14,8 @@ from geneb_ci.common.finding import plural
 from geneb_ci.models.entry import DEFAULT_HOSTS, ModelEntry, WeightsSource, addresses
 
 HUB = "https://huggingface.co"
+HUB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
+"""A repository of the Hub, as OWNER/NAME."""
 GITHUB = "https://github.com"
 PAPER = "https://arxiv.org/abs/2606.04525"
 """The paper of the benchmark GENEB."""
@@ -170,23 +172,26 @@ def source_links(sources: list[str]) -> Iterator[Link]:
 
 
 def benchmark_links(benchmark: Benchmark) -> list[Link]:
-    """Return links to the benchmark: paper, task data, harness."""
-    data = benchmark.dataset
+    """Return links to the benchmark: paper, task data where the Hub has them, harness."""
+    page = data_page(benchmark)
     return [
         Link("Paper of the benchmark", PAPER),
-        Link(
-            "Task data at the pinned commit", f"{HUB}/datasets/{data.repo_id}/tree/{data.revision}"
-        ),
+        *([Link("Task data at the pinned commit", page)] if page else []),
         Link("Harness of the benchmark", HARNESS),
     ]
 
 
-def data_link(benchmark: Benchmark, task: str) -> Link:
-    """Return the link to the data of a task at the pinned commit."""
+def data_page(benchmark: Benchmark) -> str:
+    """Return the address of the task data at the pinned commit; "" for data that are elsewhere."""
     data = benchmark.dataset
-    folder = data.remote_layout.partition("<task_id>")[0]
-    place = f"{HUB}/datasets/{data.repo_id}/tree/{data.revision}/{folder}{quote(task)}"
-    return Link("Data of the task", place)
+    on_hub = HUB_ID.fullmatch(data.repo_id) is not None
+    return f"{HUB}/datasets/{data.repo_id}/tree/{data.revision}" if on_hub else ""
+
+
+def data_links(benchmark: Benchmark, task: str) -> list[Link]:
+    """Return the link to the data of a task at the pinned commit, where the Hub has them."""
+    page, folder = data_page(benchmark), benchmark.dataset.remote_layout.partition("<task_id>")[0]
+    return [Link("Data of the task", f"{page}/{quote(folder + task)}")] if page else []
 
 
 LICENCE = "https://www.apache.org/licenses/LICENSE-2.0"

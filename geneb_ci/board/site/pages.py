@@ -15,7 +15,7 @@ from geneb_ci.board.site.links import (
     RepositoryLinks,
     benchmark_links,
     bibtex,
-    data_link,
+    data_links,
     dataset,
     model_links,
     row_links,
@@ -231,7 +231,11 @@ def task_page(task: Task, facts: TaskFacts, site: Site) -> Page:
         described={"identifier": task.id},
         task=task,
         facts=facts,
-        links=[data_link(site.benchmark, task.id), *facts.links, *benchmark_links(site.benchmark)],
+        links=[
+            *data_links(site.benchmark, task.id),
+            *facts.links,
+            *benchmark_links(site.benchmark),
+        ],
         rows=list(zip(models, cells, strict=True)),
         left_out=max(0, len(site.names) - LISTED_MAX),
     )

@@ -17,7 +17,7 @@ from geneb_ci.board.page import POLICY, pages_style, write_page
 from geneb_ci.board.parts import Parts, made, part_key
 from geneb_ci.board.site.cells import fact_rows, link_rows, mean_cells, model_rows
 from geneb_ci.board.site.inputs import Site, writable
-from geneb_ci.board.site.links import LICENCE, benchmark_links
+from geneb_ci.board.site.links import LICENCE, data_page
 from geneb_ci.board.site.pages import (
     LISTED_MAX,
     MadeLater,
@@ -160,7 +160,7 @@ def _environment() -> jinja2.Environment:
         "policy": POLICY,
         "version": __version__,
         "licence": LICENCE,
-        "data_page": lambda benchmark: benchmark_links(benchmark)[1].address,
+        "data_page": data_page,
         "framed": framed,
         "fact_rows": fact_rows,
         "link_rows": link_rows,
