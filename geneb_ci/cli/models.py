@@ -200,6 +200,11 @@ def verify_command(models: tuple[str, ...], weights: Path | None) -> int:
     found = ModelRegistry(layout)
     if weights is not None and len(models) != 1:
         raise click.UsageError("--weights takes the files of one model: name it")
+    if not found:
+        raise NothingChecked(
+            "the registry has no model, so nothing was verified",
+            "run this in a repository with leaderboard/policy/models/",
+        )
     wrong = 0
     complete = 0
     for name in models or tuple(found):

@@ -225,7 +225,8 @@ def seen_command(paths: tuple[Path, ...], is_written: bool) -> int:
 
     Without FILE, those of every submission of the repository. With --write the day is noted in
     leaderboard/policy/receipts.json; the board marks a row whose receipt was not there for
-    `receipt_days` of the policy. The exit code is 11 when one is not there.
+    `receipt_days` of the policy. The exit code is 11 when one is not there, and 3 when a submission
+    cannot be read.
     """
     layout = find_layout(Path.cwd())
     today = dt.datetime.now(dt.UTC).date().isoformat()
@@ -235,21 +236,30 @@ def seen_command(paths: tuple[Path, ...], is_written: bool) -> int:
             "this folder is in no repository with a policy", "run it in the board's repository"
         )
     before = seen = seen_receipts(layout)
-    lost, looked = 0, 0
+    lost, looked, unread = 0, 0, 0
     for path in files_of(paths or [Path()]):
         submission, _ = check_structure(read_document(path, spans=False).value)
         receipt = receipt_published(submission) if submission is not None else None
-        if submission is None or receipt is None:
+        if submission is None:
+            unread += 1
+            _echo(f"{path}: cannot be read; `geneb-ci check {path}` says why")
+            continue
+        if receipt is None:
             continue
         missing = missing_files(receipt)
         looked, lost = looked + 1, lost + bool(missing)
         _echo(f"{path}: {missing or 'there'}")
         seen = noted(seen, submission.model_id, receipt.root, today, there=not missing)
-    echo(f"{plural(looked, 'published receipt')}, {lost} not there")
+    if looked:
+        echo(f"{plural(looked, 'published receipt')}, {lost} not there")
+    else:
+        echo("no submission that can be read has a published receipt")
     if is_written and notes is not None and seen != before:
         write_seen(notes, seen)
         echo(f"wrote {notes}")
-    return Exit.ERRORS if lost else Exit.CLEAN
+    if lost:
+        return Exit.ERRORS
+    return Exit.NOT_CHECKED if unread else Exit.CLEAN
 
 
 def _sound(file: Path, definition: Path | None) -> ReceiptSubject:

@@ -111,6 +111,11 @@ def predictions_command(word: str, definition: Path | None) -> int:
     """Compare a submission with the predictions beside its receipt."""
     named = _named(word, definition)
     found = named.required()
+    if not found.tasks:
+        raise NothingChecked(
+            "predictions.bin has no task, so nothing was compared",
+            "write it anew: geneb-harness run --receipt DIR --submission FILE",
+        )
     wrong = contradictions(named.subject.submission, found, named.subject.benchmark)
     for line in wrong:
         echo(line)

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from geneb_ci.cli.main import cli
 from geneb_ci.common.config import find_layout
-from geneb_ci.common.errors import BadConfiguration
+from geneb_ci.common.errors import BadConfiguration, NothingChecked
 from geneb_ci.models.entry import WeightsSource, addresses, parse_entry
 from geneb_ci.models.registry import ModelRegistry
 from reference_harness.extractors.options import parse
@@ -193,6 +193,8 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "weights").mkdir()
     (tmp_path / "weights/model.bin").write_bytes(b"weights")
     digest = "1" * 64
+    empty = CliRunner().invoke(cli, ["models", "verify"], standalone_mode=False)
+    assert isinstance(empty.exception, NothingChecked)
     (folder / "ready.toml").write_text(
         source(kind="url", location="https://x.org/m")
         + f'\n[weights.files]\n"model.bin" = "{digest}"\n[run]\nextractor = "builtin:huggingface"\n'

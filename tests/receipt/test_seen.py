@@ -81,10 +81,16 @@ def test_what_is_there_and_what_is_gone(hub: Hub, of_small: Written, tmp_path: P
     assert code == 11
     assert line.endswith(f"{SMALL[2]}.f16 has 51711 bytes; the receipt says 51712")
     del hub.shelf.repos[RESOURCE]
-    code, (line, last) = seen("--write")
+    (root / "submissions/broken.json").write_text("{")
+    code, (unread, line, last) = seen("--write")
+    assert unread.startswith("submissions/broken.json: cannot be read; ")
     assert (code, last) == (11, "1 published receipt, 1 not there")
     assert "the server answered 401" in line
     assert json.loads(notes.read_text())["rows"][MODEL]["seen"] == today
+    (root / f"submissions/{MODEL}.json").unlink()
+    code, (_, last) = seen()
+    nothing = "no submission that can be read has a published receipt"
+    assert (code, last) == (3, nothing)
 
 
 def day(number: int) -> str:
