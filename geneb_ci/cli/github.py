@@ -15,7 +15,7 @@ from geneb_ci.common.errors import Exit, UsageProblem
 from geneb_ci.common.finding import plural, quoted
 from geneb_ci.github import report
 from geneb_ci.github.api import ACTIONS_BOT, connect
-from geneb_ci.github.envelope import decode, encode, fitting
+from geneb_ci.github.envelope import decode, encode
 from geneb_ci.github.main_branch import further_places
 from geneb_ci.github.queue import read_queue
 from geneb_ci.github.queue_text import as_json, markdown, terminal
@@ -72,14 +72,12 @@ def reconcile_command(
             found = sweep(github, layout)
     if is_single and found.problems and not found.verdict.pulls:
         raise found.problems[0]
-    verdict = fitting(found.verdict)
-    line = encode(verdict)
+    line = encode(found.verdict)
     write(Output("json", output), f"{line}\n")
     # Without anything to write, the job with write access does not start.
-    if os.environ.get("GITHUB_OUTPUT") and not verdict.is_empty:
+    if os.environ.get("GITHUB_OUTPUT") and not found.verdict.is_empty:
         with Path(os.environ["GITHUB_OUTPUT"]).open("a", encoding="utf-8") as outputs:
             outputs.write(f"verdict={line}\n")  # one line of ASCII: no delimiter to guess
-    found.progress.pass_on(verdict)
     _say_done(found, is_single=is_single)
     found.progress.require_done()
     return Exit.CLEAN

@@ -185,7 +185,7 @@ def pairs_command(paths: tuple[Path, ...], receipts: Path | None, is_written: bo
 
     Without FILE, of every submission of the repository. With --write they are noted in
     leaderboard/policy/pairs.json, from which the board decides by the error of each pair. What
-    contradicts its submission, or cannot be fetched, is left out and named: exit code 11.
+    contradicts its submission, or cannot be read or fetched, is left out and named: exit code 11.
     """
     layout = find_layout(Path.cwd())
     if is_written and layout.policy is None:
@@ -194,9 +194,12 @@ def pairs_command(paths: tuple[Path, ...], receipts: Path | None, is_written: bo
         )
     benchmark = benchmark_of(layout)
     rows: dict[Path, tuple[SubmissionV12, EmbeddingReceipt, Path | None]] = {}
-    to_fetch = 0
+    to_fetch = left_out = 0
     for path in files_of(paths or [Path()]):
         submission, _ = check_structure(read_document(path, spans=False).value)
+        if submission is None:
+            left_out += 1
+            echo(f"{path}: cannot be read; `geneb-ci check {path}` says why")
         receipt = submission.receipt if isinstance(submission, SubmissionV12) else None
         if not isinstance(submission, SubmissionV12) or receipt is None:
             continue
@@ -207,7 +210,6 @@ def pairs_command(paths: tuple[Path, ...], receipts: Path | None, is_written: bo
             to_fetch += 0 if here is not None else receipt.predictions.bytes
     echo(f"{plural(len(rows), 'row')} with predictions, {size_text(to_fetch)} to fetch")
     found: dict[str, Predictions] = {}
-    left_out = 0
     for path, (submission, receipt, here) in rows.items():
         why = _noted(submission, receipt, here, benchmark, found)
         left_out += bool(why)

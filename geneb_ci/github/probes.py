@@ -151,10 +151,13 @@ def bypassers(seen: Observed, ruleset: int) -> list[dict[str, Any]]:
 
 def no_bypass(seen: Observed) -> str | None:
     """List the rules that apply to main and that somebody may bypass."""
+    applied = {kind: found for kind in GUARDS if (found := rules(seen, kind))}
+    if not applied:
+        return "none of these rules applies to main"
     loose = [
         kind
-        for kind in GUARDS
-        if (found := rules(seen, kind)) and all(bypassers(seen, one["ruleset_id"]) for one in found)
+        for kind, found in applied.items()
+        if all(bypassers(seen, rule["ruleset_id"]) for rule in found)
     ]
     return f"can be bypassed: {', '.join(loose)}" if loose else None
 

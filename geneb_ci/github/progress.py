@@ -14,7 +14,6 @@ from geneb_ci.common.errors import Exit, GenebError
 from geneb_ci.common.finding import first_and_more, plural
 from geneb_ci.github.errors import RateLimited
 from geneb_ci.github.replies import Unread
-from geneb_ci.github.verdict import Verdicts
 from geneb_ci.render.plain import visible
 
 AGAIN = "run `geneb-ci reconcile`"
@@ -71,20 +70,14 @@ class SweepProgress:
         """Note what was done with pull requests."""
         self.states |= dict.fromkeys(numbers, state)
 
-    def pass_on(self, verdict: Verdicts) -> None:
-        """Note which verdicts are passed on: those that did not fit are left."""
-        self.note((n for n, state in self.states.items() if state is PullState.JUDGED), _LEFT)
-        self.judged = {pull.number: pull.outcome.value for pull in verdict.pulls}
-        self.note(self.judged, PullState.JUDGED)
-
-    def numbers(self, state: PullState) -> list[int]:
-        """Return the pull requests in a state."""
-        return [number for number, one in self.states.items() if one is state]
+    def numbers(self, *states: PullState) -> list[int]:
+        """Return the pull requests in one of some states."""
+        return [number for number, state in self.states.items() if state in states]
 
     @property
     def waiting(self) -> int:
         """Number of pull requests that this sweep was to judge, and did not."""
-        return len(self.unread) + sum(one in _UNDONE for one in self.states.values())
+        return len(self.unread) + len(self.numbers(PullState.LEFT, PullState.FAILED))
 
     @property
     def lines(self) -> list[str]:
@@ -113,7 +106,7 @@ class SweepProgress:
 
     def require_done(self) -> None:
         """Raise SweepStopped where something else than the size of a run left a pull request."""
-        left, failed = (self.numbers(state) for state in (_LEFT, PullState.FAILED))
+        left, failed = self.numbers(PullState.LEFT), self.numbers(PullState.FAILED)
         if self.stop is not None and not self.stop.is_full and left:
             which = f"left: {_spans(left)}"
             raise self._stopped(len(left), which, self.stop.reason, _fix(self.stop))
@@ -132,8 +125,13 @@ class SweepProgress:
         return SweepStopped(f"{count} of {whole} {was} {which}: {visible(reason)}", fix)
 
 
-def _names(unread: Iterable[Unread]) -> str:
-    return first_and_more([one.name for one in unread])
+def _names(unread: Sequence[Unread]) -> str:
+    numbers = [pull.number for pull in unread if pull.number is not None]
+    nameless = sum(pull.number is None for pull in unread)
+    names = [_spans(numbers)] if numbers else []
+    if nameless:
+        names.append(f"{nameless} without a number")
+    return " and ".join(names)
 
 
 def _spans(numbers: Iterable[int]) -> str:
@@ -147,9 +145,7 @@ def _spans(numbers: Iterable[int]) -> str:
     return first_and_more([" to ".join(map(str, span)) for span in spans])
 
 
-_LEFT = PullState.LEFT
 _DONE = {PullState.CURRENT, PullState.SHARED}
-_UNDONE = {PullState.LEFT, PullState.FAILED}
 _NAMED = {PullState.FAILED, PullState.WAITING, PullState.LEFT}
 
 

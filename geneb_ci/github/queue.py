@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from geneb_ci.common.finding import first_and_more
 from geneb_ci.common.types import TrustLevel
 from geneb_ci.github.api import GitHub, numbers_by_head
 from geneb_ci.github.batch import prefetch_talks
@@ -92,8 +91,7 @@ class Queue:
             if rows:
                 parts.append(f"{len(rows)} {what} (longest: {longest(rows)})")
         if self.unread:
-            names = first_and_more([one.name for one in self.unread])
-            parts.append(f"{len(self.unread)} that cannot be read: {names}")
+            parts.append(f"{len(self.unread)} that cannot be read")
         overdue = sum(row.is_overdue for row in self.rows)
         late = f"; {overdue} overdue (over {duration(_seconds(OVERDUE_AFTER))})" if overdue else ""
         return "waiting: " + "; ".join(parts) + late

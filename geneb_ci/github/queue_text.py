@@ -122,7 +122,7 @@ def as_json(queue: Queue, limit: int) -> str:
     """Render at most `limit` rows as JSON."""
     rows = [dataclasses.asdict(row) for row in queue.rows[:limit]]
     value = {
-        "format_version": "1.1",
+        "format_version": "1.2",
         "pulls": rows,
         "left_out": len(queue.rows) - len(rows),
         "unread": [{"number": one.number, "reason": one.reason} for one in queue.unread],
@@ -136,6 +136,7 @@ def _lines(queue: Queue, limit: int) -> list[str]:
     lines = []
     if left:
         lines.append(f"not shown: {len(left)} (longest waiting: {longest(left)})")
+    lines += [f"{pull.name} cannot be read: {escape(pull.reason)}" for pull in queue.unread]
     lines.append(queue.clock)
     return lines
 

@@ -24,6 +24,7 @@ from geneb_ci.github.batch import (
     prefetch_talks,
 )
 from geneb_ci.github.comment import Receipt, receipt_on
+from geneb_ci.github.envelope import fitting
 from geneb_ci.github.errors import (
     HeadMoved,
     NotFound,
@@ -226,8 +227,8 @@ def sweep(github: GitHub, layout: Layout, only: Pull | None = None) -> Found:
         listed = github.all_open_pulls()
         listed.pulls.sort(key=lambda pull: (pull.updated_at or _FIRST, pull.number))
         pulls = [pull for pull in listed.pulls if pull.is_to_main]
-        if only is not None and only.number not in {pull.number for pull in pulls}:
-            pulls.append(only)
+        if only is not None:  # with the head that is to be checked, which may have moved since
+            pulls = [*(pull for pull in pulls if pull.number != only.number), only]
         board = OpenPulls(main, pulls, unread=listed.unread)
         if only is not None:
             board.reserve = 0
@@ -299,8 +300,11 @@ def _found(
         troubles=board.troubles,
         settled=sorted(set(board.settled)),
     )
-    board.progress.pass_on(found.verdict)
-    return Found(found.verdict, board.problems, board.progress)
+    verdict = fitting(found.verdict)
+    progress = board.progress
+    progress.judged = {pull.number: pull.outcome.value for pull in verdict.pulls}
+    progress.note({pull.number for pull in done} - progress.judged.keys(), PullState.LEFT)
+    return Found(verdict, board.problems, progress)
 
 
 def found_of(github: GitHub, main: Main, **found: Any) -> Found:  # fields of Verdicts

@@ -123,7 +123,8 @@ class Pull(ReplyModel):
     updated_at: ShownMoment = None
     user: ShownUser = None
     labels: Labels = ()
-    locked: bool = False
+    locked: Annotated[bool, lenient(False)] = False  # noqa: FBT003 (a value, not a switch)
+    """It spares the attempt to write: GitHub refuses it where this could not be read."""
     assignees: Annotated[tuple[ShownUser, ...], lenient(())] = ()
     head: Head
     base: Target

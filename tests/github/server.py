@@ -111,8 +111,9 @@ class GitHubServer(History):
         return 1000 + count
 
     def labels(self, number: int) -> list[str]:
-        found = self.pulls[number]["labels"] or ()
-        return [label.get("name") if isinstance(label, dict) else label for label in found]
+        found = self.pulls[number]["labels"]
+        labels = found if isinstance(found, list) else []
+        return [str(label.get("name") if isinstance(label, dict) else label) for label in labels]
 
     def writes(self) -> list[tuple[str, str]]:
         return [
@@ -244,7 +245,7 @@ class GitHubServer(History):
             found = [p for p in found if f"org:{p['head']['ref']}" == query["head"]]
             return Answer(200, found)
         assert (query["sort"], query["direction"]) == ("updated", "desc")
-        found.sort(key=lambda pull: pull["updated_at"] or "", reverse=True)
+        found.sort(key=lambda pull: str(pull["updated_at"]), reverse=True)
         return self._page(found, f"/repos/{REPOSITORY}/pulls", query)
 
     def get_pull(self, _query: dict[str, str], _body: Any, number: str) -> Answer:
@@ -292,7 +293,7 @@ class GitHubServer(History):
 
     def post_comment(self, _query: dict[str, str], body: Any, number: str) -> Answer:
         assert 0 < len(body["body"]) <= 65_536
-        if self.pulls[int(number)]["locked"]:
+        if self.pulls[int(number)]["locked"] is True:
             message = "Unable to create comment because issue is locked."
             return Answer(403, {"message": message})
         self.add_comment(int(number), BOT, body["body"])
@@ -313,7 +314,8 @@ class GitHubServer(History):
         if refusal := unknown_labels(body["labels"], self.known_labels):
             return refusal
         known = self.labels(int(number))
-        labels = self.pulls[int(number)]["labels"] or []
+        found = self.pulls[int(number)]["labels"]
+        labels = found if isinstance(found, list) else []
         labels += [{"name": name} for name in body["labels"] if name not in known]
         self.pulls[int(number)]["labels"] = labels
         return Answer(200, labels)

@@ -1,5 +1,6 @@
 """What decides is read strictly, what is only shown leniently, and each pull request on its own."""
 
+import copy
 import json
 from typing import Any
 
@@ -14,31 +15,32 @@ from tests.github.refusals import Fault
 from tests.github.server import STRANGER
 from tests.github.world import World
 
+OTHER = {"of": "another type"}
 MAINTAINER = {"id": 50, "login": "maintainer"}
-SHOWN = {
-    "assignees": [None, [None], [{"id": None, "login": "x"}], "nobody"],
-    "user": [None, {"id": 7, "login": None}, {"login": "ghost"}],
-    "body": [None],
-    "title": [None, 5],
-    "html_url": [None],
-    "draft": [None, "later"],
-    "labels": [None, [None], [{"name": None}], ["bug"], [{"id": 1}]],
-    "created_at": [None, "yesterday", "2026-11-02T01:00:00"],
-    "updated_at": [None],
-    "milestone": [None],
-    "mergeable": [None],
+SHOWN: dict[str, list[Any]] = {
+    "assignees": [[None], [{"id": None, "login": "x"}], "nobody"],
+    "user": [{"id": 7, "login": None}, {"login": "ghost"}],
+    "body": [],
+    "title": [5],
+    "html_url": [],
+    "draft": ["later"],
+    "locked": [],
+    "labels": [[None], [{"name": None}], ["bug"], [{"id": 1}]],
+    "created_at": ["yesterday", "2026-11-02T01:00:00"],
+    "updated_at": [],
+    "milestone": [],
+    "mergeable": [],
     "mergeable_state": ["a state of next year"],
-    "auto_merge": [None],
+    "auto_merge": [],
     "author_association": ["A_NEW_ONE"],
-    "requested_teams": [None],
+    "requested_teams": [],
 }
-"""Members that decide nothing: GitHub's schema lets them be null, or they get new values."""
-DECIDING = {
-    "head": [None, {"sha": None}, {"sha": "main"}],
-    "base": [None, {"sha": "a" * 40, "ref": "main", "repo": None}],
-    "state": [None, "frozen"],
-    "locked": [None],
-    "number": [None, "two"],
+"""Members that decide nothing, with values that are neither null nor of another type."""
+DECIDING: dict[str, list[Any]] = {
+    "head": [{"sha": None}, {"sha": "main"}],
+    "base": [{"sha": "a" * 40, "ref": "main", "repo": None}],
+    "state": ["frozen"],
+    "number": ["two"],
 }
 
 
@@ -57,12 +59,15 @@ def swept(place: Place) -> tuple[int, list[int], str]:
 
 
 def changed(place: Place, table: dict[str, list[Any]]) -> dict[int, str]:
-    """Open a pull request for each value of a table; return its member by number."""
-    found = {}
+    """Open a pull request for each value of a member; return its member by number.
+
+    Each member also is null, and of another type.
+    """
+    found: dict[int, str] = {}
     for member, values in table.items():
-        for value in values:
+        for value in (None, OTHER, *values):
             number = place.pull({f"notes/{len(found)}.md": (REGULAR, b"x")})
-            place.server.pulls[number][member] = value
+            place.server.pulls[number][member] = copy.deepcopy(value)
             found[number] = member
     return found
 
@@ -91,9 +96,10 @@ def test_a_member_that_decides_stops_the_verdict_on_its_pull_request_alone(place
     code, judged, err = swept(place)
     assert (code, judged) == (3, sound_ones)
     assert (
-        f"{len(found) + 2} open pull requests: 2 judged now, {len(found)} cannot be read: #" in err
+        f"{len(found) + 2} open pull requests: 2 judged now, {len(found)} cannot be read: 1 to " in err
     )
-    assert f"geneb-ci: {len(found)} of {len(found) + 2} open pull requests were not read: #" in err
+    whole = f"{len(found)} of {len(found) + 2} open pull requests"
+    assert f"geneb-ci: {whole} were not read: 1 to {len(found) - 3} and 3 without a number" in err
     # Nor does the next sweep say that every one has its verdict.
     assert swept(place)[:2] == (3, [])
     code, out, _ = place.run("triage", "--json", "--no-cache")
@@ -106,7 +112,9 @@ def test_a_member_that_decides_stops_the_verdict_on_its_pull_request_alone(place
         assert one["reason"].startswith(
             f"unexpected answer of GitHub in the list of pull requests, at {named[one['number']]}"
         )
-    assert f"{len(found)} that cannot be read: " in queue["clock"]
+    assert f"{len(found)} that cannot be read" in queue["clock"]
+    out = place.run("triage", "--no-cache")[1]
+    assert all(f"#{number} cannot be read: " in " ".join(out.split()) for number in named if number)
 
 
 def test_a_fork_that_was_deleted_stops_no_verdict(three):
@@ -117,11 +125,11 @@ def test_a_fork_that_was_deleted_stops_no_verdict(three):
 def test_what_cannot_be_read_any_more_does_not_go_on_passing(three):
     """Others would be compared without it, and could pass beside it."""
     swept(three)
-    three.server.pulls[2]["locked"] = None
+    three.server.pulls[2]["state"] = None
     code, _, err = swept(three)
     assert (code, three.status(2)[0], three.status(1)[0]) == (3, "pending", "success")
-    assert "2: waits: unexpected answer of GitHub in the list of pull requests, at locked" in err
-    three.server.pulls[2]["locked"] = False
+    assert "2: waits: unexpected answer of GitHub in the list of pull requests, at state" in err
+    three.server.pulls[2]["state"] = "open"
     assert swept(three)[0] == 0
 
 
@@ -145,7 +153,7 @@ def test_a_head_that_only_one_interface_has_does_not_go_on_passing(three, monkey
 def test_a_head_that_may_be_of_one_that_cannot_be_read_did_not_move(three):
     """Exit code 4 ends the job as if new commits were queued."""
     head = three.server.pulls[2]["head"]["sha"]
-    three.server.pulls[2]["locked"] = None
+    three.server.pulls[2]["state"] = None
     code, out, err = three.run("reconcile", "--head-sha", head)
     assert (code, out) == (3, "")
     assert f"whether a pull request has the head {head} is not known: pull request #2: " in err
@@ -280,7 +288,7 @@ def test_a_status_of_another_program_stops_no_group(tmp_path):
 
 
 def test_a_merge_queue_that_cannot_be_read_stops_no_verdict(three):
-    three.server.queued = {"refs/heads/gh-readonly-queue/main/pr-9": None}  # type: ignore[dict-item]
+    three.server.queued = {"refs/heads/gh-readonly-queue/main/pr-9": None}
     code, judged, err = swept(three)
     assert (code, judged) == (0, [1, 2, 3])
     assert "geneb-ci: the merge queue: unexpected answer of GitHub, at " in err
