@@ -96,7 +96,8 @@ def test_a_member_that_decides_stops_the_verdict_on_its_pull_request_alone(place
     code, judged, err = swept(place)
     assert (code, judged) == (3, sound_ones)
     assert (
-        f"{len(found) + 2} open pull requests: 2 judged now, {len(found)} cannot be read: 1 to " in err
+        f"{len(found) + 2} open pull requests: 2 judged now, {len(found)} cannot be read: 1 to "
+        in err
     )
     whole = f"{len(found)} of {len(found) + 2} open pull requests"
     assert f"geneb-ci: {whole} were not read: 1 to {len(found) - 3} and 3 without a number" in err

@@ -204,7 +204,7 @@ def test_a_new_repository_gets_what_a_token_may_set(files, hub, monkeypatch):
             for one in diagnosis.diagnosed(observed(server))
             if one.state is SettingState.WRONG
         ]
-        assert len(wrong) == 25
+        assert len(wrong) == 26
         assert not BY_HAND & set(wrong)
         apply_all(server)
         left = {
@@ -233,6 +233,17 @@ def test_dependabot_may_move_the_pins_of_workflows(pin, state, sound, files):
     sound.push(files | {path: ("100644", raw)})
     (setting,) = (one for one in SETTINGS if one.id == "workflows")
     assert [one.state for one in diagnosis.diagnosed(observed(sound), [setting])] == [state]
+
+
+def test_rules_that_do_not_apply_are_not_said_to_have_no_bypass(sound):
+    """Without a rule nobody bypasses one: it was shown as fine."""
+    sound.rulesets.clear()
+    (setting,) = (one for one in SETTINGS if one.id == "main-no-bypass")
+    (found,) = diagnosis.diagnosed(observed(sound), [setting])
+    assert (found.state, found.found) == (
+        SettingState.WRONG,
+        "none of these rules applies to main",
+    )
 
 
 def test_reviewers_of_the_environment_are_kept(sound):

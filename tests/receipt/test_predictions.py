@@ -263,7 +263,10 @@ def test_a_file_is_compared_with_its_receipt_and_bounded(tmp_path: Path, raw: by
 
 
 def test_pairs_of_published_predictions_are_noted(made: Path, tmp_path: Path) -> None:
-    """A row whose matrices do not follow from its predictions is left out, and named."""
+    """A row whose matrices do not follow from its predictions is left out, and named.
+
+    So is one that cannot be read, of which nothing was said.
+    """
     place = Harness(tmp_path)
     for folder in ("schemas", "leaderboard/policy", "submissions"):
         (tmp_path / folder).mkdir(parents=True)
@@ -275,13 +278,15 @@ def test_pairs_of_published_predictions_are_noted(made: Path, tmp_path: Path) ->
         (tmp_path / f"submissions/{name}.json").write_text(json.dumps(document))
         (tmp_path / "receipts" / name).mkdir(parents=True)
         shutil.copy(made / "receipt" / toolkit.FILE, tmp_path / "receipts" / name)
+    (tmp_path / "submissions/unread.json").write_text('{"model_id": "unread", "results": {}}')
     done = forked.run(
         "geneb_ci", "receipt", "pairs", "--receipts", "receipts", "--write", cwd=place.folder
     )
     assert done.returncode == 11, done.stderr
+    assert "unread.json: cannot be read; `geneb-ci check " in done.stdout
     assert "wrong.json: 1 contradiction: " in done.stdout
-    assert done.stdout.startswith("3 rows with predictions, 0 bytes to fetch\n")
-    assert "2 rows noted, 1 left out" in done.stdout
+    assert "3 rows with predictions, 0 bytes to fetch\n" in done.stdout
+    assert "2 rows noted, 2 left out" in done.stdout
     noted = json.loads((tmp_path / "leaderboard/policy/pairs.json").read_text())
     assert list(noted["rows"]) == ["one", "two"]
     (own,), (shared, other) = noted["regimes"]["full"]["micro"]
