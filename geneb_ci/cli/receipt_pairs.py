@@ -114,7 +114,7 @@ def predictions_command(word: str, definition: Path | None) -> int:
     if not found.tasks:
         raise NothingChecked(
             "predictions.bin has no task, so nothing was compared",
-            "write it anew: geneb-harness run --receipt DIR --submission FILE",
+            "write it again: geneb-harness run --receipt DIR --submission FILE",
         )
     wrong = contradictions(named.subject.submission, found, named.subject.benchmark)
     for line in wrong:

@@ -152,4 +152,4 @@ _NAMED = {PullState.FAILED, PullState.WAITING, PullState.LEFT}
 def _fix(stop: SweepStop) -> str:
     if stop.until is not None:
         return f"{AGAIN} after {stop.until:%Y-%m-%d %H:%M:%S} UTC, when the limit resets"
-    return f"{AGAIN} again; the next sweep goes on with those that are left"
+    return f"{AGAIN} again; the next sweep continues with those that are left"
