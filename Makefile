@@ -9,7 +9,7 @@ SYSTEM := bwrap=bubblewrap chromium-headless-shell,chromium=chromium-headless-sh
 # A thousand processes of the tests would otherwise compile the same modules, each for itself.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test site tutorials doors real-tasks test-rows flakes lint rehearse rehearse-proof bench-harness \
+.PHONY: demo test test-all quick site tutorials doors real-tasks test-rows flakes lint rehearse rehearse-proof bench-harness \
   bench-adversary bench-forgery bench-crowns bench-sampling bench-audit bench-sandbox bench-tolerance bench-uncertainty \
   bench-page bench-receipts bench-scale bench-atlas \
   pictures page-shots vendor mutants generate lock clean
@@ -49,11 +49,30 @@ $(SITE)/.ready: requirements/docs.txt | $(READY)
 	$(SITE)/bin/python -m pip install -q --require-hashes --no-deps -r requirements/docs.txt
 	@touch $@
 
+# What makes wrong changes to the code.
+MUTANTS := $(VENV)/mutants
+
+$(MUTANTS)/.ready: requirements/mutants.txt | $(READY)
+	$(BIN)/python -m venv --clear $(MUTANTS)
+	$(MUTANTS)/bin/python -m pip install -q --require-hashes --no-deps -r requirements/mutants.txt
+	@touch $@
+
 demo: $(READY)  ## check the public submissions, rebuild the board, audit an honest and a forged row
 	@$(BIN)/python -m tools.demo
 
-test: $(READY) $(VALIDATORS)/.ready  ## every test
-	$(BIN)/python -m pytest -n auto --dist worksteal
+# pyproject.toml leaves out what is marked `nightly`, wherever pytest is called without `-m`.
+test: $(READY) $(VALIDATORS)/.ready  ## what gates a change; AREA=github for one folder of tests/
+	$(BIN)/python -m pytest -n auto --dist worksteal $(AREA:%=tests/%)
+
+test-all: $(READY) $(VALIDATORS)/.ready  ## every test, with those marked `nightly`
+	$(BIN)/python -m pytest -n auto --dist worksteal -m ""
+
+# The two left out compare a check with what is kept of an earlier one: half a minute.
+QUICK := $(addprefix tests/,rules submission statistics render check) \
+  $(addprefix --ignore tests/check/test_,reuse.py screens.py)
+
+quick: $(READY)  ## in a minute: rules, submissions, statistics, reports, and the rules of the house
+	$(BIN)/python -m pytest -q -n auto --dist worksteal $(QUICK) $(STRUCTURE)
 
 site: $(SITE)/.ready  ## the pages as a site in build/site/public, every link checked
 	$(SITE)/bin/python tools/site.py
@@ -81,13 +100,14 @@ flakes: $(READY)  ## the property tests with SEEDS seeds: what fails with one is
 # What reads the code and the pages and runs no command; the rest of tests/house is part of `make test`.
 STRUCTURE := $(addprefix tests/house/test_,architecture.py direction.py docs.py glossary.py names.py no_leaks.py)
 
-lint: $(READY)  ## ruff, mypy, codespell, zizmor, generated files, import directions
+lint: $(READY)  ## ruff, mypy, codespell, zizmor, generated files, locks, import directions
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	git ls-files -z | xargs -0 $(BIN)/codespell
 	$(BIN)/zizmor --offline --no-progress --quiet --persona auditor .github
 	$(BIN)/python tools/generate.py --check
+	$(BIN)/python -m tools.lock --check
 	$(BIN)/python -m pytest -q --collect-only --no-summary tests/house/test_collection.py tests/house/test_live_rows.py >/dev/null
 	$(BIN)/python -m pytest -q $(STRUCTURE)
 
@@ -98,46 +118,46 @@ rehearse-proof: $(READY)  ## that the rehearsal is red where a job would fail: m
 	@$(BIN)/python -m tools.rehearse.proof
 
 bench-harness: $(READY)  ## speed of the reference harness beside the stock loop, as a table
-	$(BIN)/python tests/bench/bench_harness.py
+	$(BIN)/python benchmarks/bench_harness.py
 
 bench-forgery: $(READY)  ## how many forged scores each family of rules detects
-	$(BIN)/python -m tests.bench.bench_forgery --write
+	$(BIN)/python -m benchmarks.bench_forgery --write
 
 bench-crowns: $(READY)  ## how many rows with one raised category are noted or drawn
-	$(BIN)/python -m tests.bench.bench_crowns --write
+	$(BIN)/python -m benchmarks.bench_crowns --write
 
 bench-tolerance: $(READY)  ## false alarms and power of an audit's comparison
-	$(BIN)/python -m tests.bench.bench_tolerance --work .tolerance --write
+	$(BIN)/python -m benchmarks.bench_tolerance --work .tolerance --write
 
 bench-adversary: $(READY)  ## which cheats an audit finds: memorised labels, and the best forgery
-	$(BIN)/python -m tests.bench.bench_memorised --work .adversary --write
-	$(BIN)/python -m tests.bench.bench_adversary --work .adversary --write
+	$(BIN)/python -m benchmarks.bench_memorised --work .adversary --write
+	$(BIN)/python -m benchmarks.bench_adversary --work .adversary --write
 
 bench-sampling: $(READY)  ## what a draw of audited tasks finds, simulated and computed
-	$(BIN)/python -m tests.bench.bench_sampling
+	$(BIN)/python -m benchmarks.bench_sampling
 
 bench-audit: $(READY)  ## what each step of an audit costs, as a table
-	$(BIN)/python -m tests.bench.bench_audit --write
+	$(BIN)/python -m benchmarks.bench_audit --write
 
 bench-sandbox: $(READY)  ## what starting a sandbox costs, as a table
-	$(BIN)/python -m tests.bench.bench_sandbox
+	$(BIN)/python -m benchmarks.bench_sandbox
 
 bench-receipts: $(READY)  ## what verifying and auditing receipts takes and finds, as tables; goes on where stopped
-	$(BIN)/python -m tests.bench.bench_receipts --keep build/receipts --write
-	$(BIN)/python -m tests.bench.bench_row_audits --real --keep build/receipts/rows --write
+	$(BIN)/python -m benchmarks.bench_receipts --keep build/receipts --write
+	$(BIN)/python -m benchmarks.bench_row_audits --real --keep build/receipts/rows --write
 	rm -r build/receipts
 
 bench-uncertainty: $(READY)  ## how often decisions hold, as a table for the docs
-	$(BIN)/python -m tests.bench.bench_decisions
+	$(BIN)/python -m benchmarks.bench_decisions
 
 bench-page: $(READY)  ## how fast the page is with a thousand models, as tables for the docs
-	$(BIN)/python -m tests.bench.bench_page
+	$(BIN)/python -m benchmarks.bench_page
 
 bench-scale: $(READY)  ## what check, build and advice cost, as the table of docs/scale.md
-	$(BIN)/python -m tests.bench.bench_scale --write
+	$(BIN)/python -m benchmarks.bench_scale --write
 
 bench-atlas: $(READY)  ## how far devices, dtypes, kernels and batches lie apart: schemas/atlas.json, for the docs
-	$(BIN)/python -m tests.bench.bench_atlas --write
+	$(BIN)/python -m benchmarks.bench_atlas --write
 
 pictures: $(READY)  ## docs/pictures, which the README shows: the board, and terminals
 	$(BIN)/python -m tools.pictures
@@ -148,8 +168,11 @@ page-shots: $(READY)  ## pictures of every view in build/page-shots: look at the
 vendor: $(READY)  ## fetch the modules of d3 that the page uses, by version and digest; needs npm
 	$(BIN)/python -m tools.vendor_d3
 
-mutants: $(READY)  ## do the tests notice a wrong line? hours; a run that was stopped goes on
-	$(BIN)/python -m tools.mutants
+NUMBER ?= 200
+SEED ?= 1
+
+mutants: $(MUTANTS)/.ready  ## do the tests notice NUMBER wrong changes? half an hour; a run that was stopped goes on
+	$(MUTANTS)/bin/python -m tools.mutants --number $(NUMBER) --seed $(SEED)
 
 generate: $(READY)  ## schemas, RULES.md, help texts
 	$(BIN)/python tools/generate.py
@@ -158,4 +181,4 @@ lock: $(READY)  ## resolve the hashed requirements anew; UPGRADE=1 takes the new
 	@$(BIN)/python -m tools.lock $(if $(UPGRADE),--upgrade)
 
 clean:
-	rm -rf $(VENV) build/site .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis .mutants
+	rm -rf $(VENV) build/site .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis build/mutants

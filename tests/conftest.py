@@ -4,7 +4,7 @@ import copy
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -15,7 +15,7 @@ from geneb_ci.submission.models import SubmissionV11
 from tests import forked
 from tests.paths import SUBMISSIONS
 
-# A busy machine is no fault of the code: what is slow, tests/bench says. What gates a change tries
+# A busy machine is no fault of the code: what is slow, `benchmarks` says. What gates a change tries
 # the same examples each time; a developer's machine tries new ones.
 settings.register_profile("geneb-ci", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("geneb-ci")
@@ -45,6 +45,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write golden files anew; read the diff before you commit it",
     )
+
+
+NIGHTLY = pytest.StashKey[list[str]]()
+"""Ids of the tests that `-m "not nightly"` left out of this run."""
+
+
+def pytest_deselected(items: Sequence[pytest.Item]) -> None:
+    """Remember what is left to the night: tests/house/test_collection.py counts it as collected."""
+    for item in items:
+        if item.get_closest_marker("nightly"):
+            item.config.stash.setdefault(NIGHTLY, []).append(item.nodeid)
 
 
 @pytest.fixture(scope="session", autouse=True)

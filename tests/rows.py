@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import simulate
 from geneb_ci.check.claims import triple_of, two_classes
 from geneb_ci.common.benchmark import Task, shipped_benchmark
-from tests.bench import simulate
 from tests.paths import SUBMISSIONS
 
 DOUBTED = {"BioFM-265M", "evo-1-131k-base"}

@@ -18,8 +18,8 @@ OTHERS = {
     "docs/index.md": "pages.md",
     "reference_harness/README.md": "harness.md",
     "geneb_ci/sandbox/README.md": "sandbox-levels.md",
-    "tests/bench/README.md": "benchmarks.md",
-    "tests/bench/embedding.md": "benchmarks-of-embedding.md",
+    "benchmarks/README.md": "benchmarks.md",
+    "benchmarks/embedding.md": "benchmarks-of-embedding.md",
 }
 """Pages that have another name there."""
 OWN = ("RULES.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")

@@ -29,7 +29,7 @@ Counts = npt.NDArray[np.int64]
 
 # How alike the right and wrong predictions of two few-shot fits of one model are, as a correlation:
 # 1 would be the same predictions, 0 unrelated ones. With k-mers on six real tasks it is 0.11 on
-# average and 0.49 at most in 10shot, and about 0 in 1shot (tests/bench/bench_overlap.py). The
+# average and 0.49 at most in 10shot, and about 0 in 1shot (benchmarks/bench_overlap.py). The
 # greatest is taken, since better models agree more with themselves; with less of it, intervals are
 # too wide.
 OVERLAP = 0.5

@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from benchmarks.bench_tolerance import Audits, Document, audit, document, false_alarms, gather
+from benchmarks.bench_tolerance import trials as forgeries
+from benchmarks.tolerance_sets import Group, Work
 from geneb_ci.audit import compare as stage
 from geneb_ci.audit import scoring as reader
 from geneb_ci.audit.outcome import METRICS, AuditedTask, differing_metrics
@@ -14,9 +17,6 @@ from geneb_ci.audit.plan import Chosen
 from geneb_ci.audit.rescored import Rescored
 from geneb_ci.audit.scoring import read_rescored
 from geneb_ci.common.errors import NothingChecked
-from tests.bench.bench_tolerance import Audits, Document, audit, document, false_alarms, gather
-from tests.bench.bench_tolerance import trials as forgeries
-from tests.bench.tolerance_sets import Group, Work
 
 TASKS = ("mini_splice", "mini_promoter", "mini_chromatin")
 GROUP = Group("4-mers on three tasks", TASKS, "float32", ("counts",), 1, 6)

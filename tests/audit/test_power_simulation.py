@@ -1,6 +1,6 @@
 """The functions behind the simulation of the docs, on fewer draws; and the tables in the docs."""
 
-from tests.bench.bench_sampling import (
+from benchmarks.bench_sampling import (
     BEGIN,
     DRAWS,
     END,

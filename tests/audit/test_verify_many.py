@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.many_records import many_records
+from benchmarks.many_records import many_records
 
 COUNTING = """
 import collections, json, sys

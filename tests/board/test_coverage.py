@@ -2,8 +2,8 @@
 
 import pytest
 
+from benchmarks.simulate_decisions import held, world_of
 from geneb_ci.common.benchmark import shipped_benchmark
-from tests.bench.simulate_decisions import held, world_of
 from tests.board.board import entries
 
 SETS = 300

@@ -19,6 +19,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from benchmarks.bench_scale import changed
+from benchmarks.many_rows import write_rows
 from geneb_ci.api import build
 from geneb_ci.board import parts as kept
 from geneb_ci.board import uncertainty
@@ -31,8 +33,6 @@ from geneb_ci.check.reuse import Store
 from geneb_ci.common.config import Layout, benchmark_of, find_layout
 from geneb_ci.common.files import seal
 from geneb_ci.submission.document import read_document
-from tests.bench.bench_scale import changed
-from tests.bench.many_rows import write_rows
 from tests.check.test_reuse import damaged, repository
 
 ROWS = 3

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
+from benchmarks.simulate import mcc_of, of_matrix, right_of
 from geneb_ci.board.numbers import recovered
 from geneb_ci.board.variance import (
     OVERLAP,
@@ -24,7 +25,6 @@ from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.statistics.binary import BinaryTable, Classes, counts_of, scores_of
 from geneb_ci.statistics.metrics import Reading, Triple
-from tests.bench.simulate import mcc_of, of_matrix, right_of
 from tests.board.board import entries
 from tests.paths import SUBMISSIONS
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from benchmarks.many_rows import write_rows
 from geneb_ci import api
 from geneb_ci.cli.main import main
 from geneb_ci.common.config import find_layout
-from tests.bench.many_rows import write_rows
 from tests.check.test_reuse import repository
 from tests.paths import SUBMISSIONS
 

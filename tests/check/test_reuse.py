@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from benchmarks.many_rows import write_rows
 from geneb_ci.check import reuse as stores
 from geneb_ci.check.registry import RULES, chosen
 from geneb_ci.check.report import FileResult, Report, outcome_of
@@ -23,7 +24,6 @@ from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import BadConfiguration, NothingChecked
 from geneb_ci.common.files import seal
 from geneb_ci.render.formats import render
-from tests.bench.many_rows import write_rows
 from tests.paths import ROOT, SUBMISSIONS
 
 ROWS = tuple(f"{SUBMISSIONS}/{path.name}" for path in sorted(SUBMISSIONS.glob("*.json"))[:10])

@@ -1,8 +1,9 @@
-"""Which tests a checkout has, and which of them pytest collects as `make test` calls it."""
+"""Which tests a checkout has, and which of them pytest collects as `make test-all` calls it."""
 
 import ast
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -11,7 +12,8 @@ from pathlib import Path
 LIST_ONLY = ("-n", "0", "--collect-only", "-q", "-p", "no:cacheprovider")
 SPREADS = {"-n", "--dist"}
 """Options that choose no tests; each takes a value."""
-RECIPE = re.compile(r"^test:.*\n\t.*-m pytest\b(.*)$", re.MULTILINE)
+FOLDER = "$(AREA:%=tests/%)"
+"""Empty unless who types `make test` names a folder."""
 
 
 def written(root: Path, files: Iterable[Path]) -> set[str]:
@@ -28,16 +30,17 @@ def written(root: Path, files: Iterable[Path]) -> set[str]:
     return found
 
 
-def options(root: Path) -> list[str]:
-    """Return what `make test` passes to pytest. Raises AssertionError where it calls none."""
-    recipe = RECIPE.search((root / "Makefile").read_text(encoding="utf-8"))
-    assert recipe is not None, "the Makefile's `test` does not call `-m pytest`"
-    return recipe[1].split()
+def options(root: Path, target: str) -> list[str]:
+    """Return what a target of make passes to pytest. Raises AssertionError where it calls none."""
+    text = (root / "Makefile").read_text(encoding="utf-8")
+    recipe = re.search(rf"^{target}:.*\n\t.*-m pytest\b(.*)$", text, re.MULTILINE)
+    assert recipe is not None, f"the Makefile's `{target}` does not call `-m pytest`"
+    return shlex.split(recipe[1].replace(FOLDER, ""))
 
 
 def chooses_nothing(root: Path) -> bool:
     """Whether `make test` passes nothing but how tests are spread over processes."""
-    words = options(root)
+    words = options(root, "test")
     return all(
         word in SPREADS or (number > 0 and words[number - 1] in SPREADS)
         for number, word in enumerate(words)
@@ -45,13 +48,13 @@ def chooses_nothing(root: Path) -> bool:
 
 
 def collected(root: Path) -> list[str]:
-    """Return the id of each test that `make test` would run in a checkout.
+    """Return the id of each test that `make test-all` would run in a checkout.
 
     Raises AssertionError when the Makefile has no such recipe, or pytest cannot collect.
     """
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", *options(root), *LIST_ONLY],
+        [sys.executable, "-m", "pytest", *options(root, "test-all"), *LIST_ONLY],
         cwd=root,
         env=clean | {"PYTHONPATH": str(root)},
         capture_output=True,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import NIGHTLY
 from tests.house.collection import chooses_nothing, collected, missing
 from tests.house.tracked import python_files
 from tests.paths import ROOT
@@ -18,11 +19,12 @@ FILES = tuple(path for path in python_files("tests") if path.name.startswith("te
 
 def test_every_test_of_the_repository_is_collected(request: pytest.FixtureRequest):
     assert len(FILES) > 150
-    # A run of the whole suite has just collected it, where `make test` adds no choice of its own.
-    ids = [item.nodeid for item in request.session.items] if chooses_nothing(ROOT) else []
+    # A run of the whole suite has just collected it, but for what is marked `nightly`.
+    ids = [item.nodeid for item in request.session.items] + request.config.stash.get(NIGHTLY, [])
     if missing(ROOT, FILES, ids):
         ids = collected(ROOT)
     assert missing(ROOT, FILES, ids) == []
+    assert chooses_nothing(ROOT)
     assert len(ids) >= TESTS_MIN
 
 
@@ -71,6 +73,14 @@ def added(name: str, text: str) -> Callable[[Path], None]:
     return change
 
 
+def both(first: Callable[[Path], None], second: Callable[[Path], None]) -> Callable[[Path], None]:
+    def change(root: Path) -> None:
+        first(root)
+        second(root)
+
+    return change
+
+
 HIDDEN: dict[str, tuple[Callable[[Path], None], list[str]]] = {
     "norecursedirs-is-the-default": (
         replaced("pyproject.toml", r"(?m)^norecursedirs.*\n", ""),
@@ -96,9 +106,9 @@ HIDDEN: dict[str, tuple[Callable[[Path], None], list[str]]] = {
         replaced("pyproject.toml", "xfail_strict", 'python_functions = ["test_t*"]\nxfail_strict'),
         [ONE],
     ),
-    "chosen-in-the-recipe": (replaced("Makefile", "-n auto", "-n auto -k page"), IN_BUILD),
+    "chosen-in-the-recipe": (replaced("Makefile", '-m ""', "-k page"), IN_BUILD),
     "ignored-in-the-recipe": (
-        replaced("Makefile", "-n auto", "-n auto --ignore tests/page"),
+        replaced("Makefile", '-m ""', "--ignore tests/page"),
         [PAGE],
     ),
     "another-file-of-settings": (
@@ -128,6 +138,13 @@ HIDDEN: dict[str, tuple[Callable[[Path], None], list[str]]] = {
     "skipped-as-a-module": (
         added("tests/build/test_a.py", "import pytest\npytest.skip('', allow_module_level=True)\n"),
         IN_BUILD,
+    ),
+    "nightly-in-the-recipe-of-the-night": (
+        both(
+            replaced("Makefile", '-m ""', ""),
+            replaced("tests/page/test_b.py", "class", "import pytest\n@pytest.mark.nightly\nclass"),
+        ),
+        [PAGE],
     ),
     "a-file-that-opts-out": (added("tests/build/test_a.py", "test_one.__test__ = False\n"), [ONE]),
     "a-class-that-is-no-test": (

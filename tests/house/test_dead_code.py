@@ -65,8 +65,6 @@ ALLOWED = {
     "intermediate": "the layer of BERT reads it",
     "length_median": "written to the report of `data audit`",
     # tools and tests
-    "yanked": "what the index says of a file: two answers are compared whole",
-    "_basetemp": "pytest reads it",
     "pytest_*": "pytest calls them",
     "pytestmark": "pytest reads it",
     "do_*": "http.server calls them",

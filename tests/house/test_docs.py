@@ -6,11 +6,11 @@ import tomllib
 import pytest
 import yaml
 
+from benchmarks import bench_scale
 from geneb_ci.common.config import LISTS, PLACES, find_layout
 from geneb_ci.common.errors import Exit
 from geneb_ci.common.types import Evidence
 from geneb_ci.render.formats import FORMATS
-from tests.bench import bench_scale
 from tests.house import pages
 from tests.house.pages import INDEX
 from tests.paths import ROOT

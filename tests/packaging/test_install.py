@@ -14,7 +14,6 @@ from packaging.requirements import Requirement
 from tests.loopback import loopback
 from tests.models.index import PLATFORM, handler, lock, wheel
 from tests.paths import ROOT, outside_rows
-from tools.locks.entries import read_lock
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PAGE = (ROOT / "docs/install.md").read_text(encoding="utf-8")
@@ -33,9 +32,10 @@ def test_uvx_finds_a_command_of_the_package_s_own_name():
 def test_a_check_installs_as_few_packages_as_the_page_says():
     names = {Requirement(one).name for one in PROJECT["dependencies"]}
     assert not names & {"numpy", "torch", "transformers", "huggingface_hub"}
-    locked = read_lock((ROOT / "requirements/check.txt").read_text(encoding="utf-8"))
+    text = (ROOT / "requirements/check.txt").read_text(encoding="utf-8")
+    locked = set(re.findall(r"^([\w.-]+)==", text, re.MULTILINE))
     (said,) = re.findall(r"needs (\d+) small\s+packages", PAGE)
-    assert len({entry.name for entry in locked}) <= int(said)
+    assert 10 < len(locked) <= int(said)
 
 
 def test_every_extra_that_the_page_names_exists():

@@ -65,7 +65,7 @@ OWN = {
 """What a lookalike has of its own, or lacks: sizes, names of files, a tokenizer, weights of two
 types, for which `test_tensor_files.py` has tests."""
 PACKAGE = {"auto_class": "AutoModel", "trust_remote_code": True}
-"""In place of Enformer's class of a package, which `tests/bench/bench_environments.py` installs."""
+"""In place of Enformer's class of a package, which `benchmarks/bench_environments.py` installs."""
 POSITIONS = 36
 """The published number of tokens is beyond those of a lookalike."""
 

@@ -7,14 +7,14 @@ import struct
 
 import pytest
 
+from benchmarks.bench_forgery import context_of, heard
+from benchmarks.forge import FEW, FULL, Board, Forgery, Results, attacks, one_metric, rounded
 from geneb_ci.check.rule import Context
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.finding import Severity
 from geneb_ci.statistics.binary import acc_limits, count
 from geneb_ci.statistics.metrics import EXACT
 from geneb_ci.submission.peers import peers_of
-from tests.bench.bench_forgery import context_of, heard
-from tests.bench.forge import FEW, FULL, Board, Forgery, Results, attacks, one_metric, rounded
 from tests.paths import SUBMISSIONS
 
 BENCHMARK = shipped_benchmark()

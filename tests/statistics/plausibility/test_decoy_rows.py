@@ -5,17 +5,17 @@ from functools import cache
 
 import pytest
 
-from geneb_ci.common.benchmark import shipped_benchmark
-from geneb_ci.statistics.reference import ScoreTable, Vector
-from geneb_ci.statistics.view import ABOVE_MAX, RowView, crowns
-from tests.bench.bench_crowns import forged, found, public
-from tests.bench.bench_plausibility import (
+from benchmarks.bench_crowns import forged, found, public
+from benchmarks.bench_plausibility import (
     RULES,
     Forged,
     _as_context,
     averaged,
     raised,
 )
+from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.statistics.reference import ScoreTable, Vector
+from geneb_ci.statistics.view import ABOVE_MAX, RowView, crowns
 
 MOVED_MAX = 0.4
 """How far one row may move the finding score of another, or its size in deviations."""

@@ -1,0 +1,96 @@
+"""What the steps of an audit cost on GENEB-mini; `--write` puts the table in docs/audits.md."""
+
+import argparse
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.many_records import RECORDS, many_records
+from geneb_ci.audit.beacon import verify_round
+from tests.audit.examples import ROUNDS
+from tests.audit.recorded import SECOND
+from tests.paths import ROOT
+from tools.demo_audit import COMMITTED_AT, HONEST, HONEST_K, Place
+
+RUNS = 3
+PAGE = ROOT / "docs/audits.md"
+BEGIN, END = "<!-- bench cost -->\n", "<!-- /bench cost -->"
+
+
+def seconds(action: Callable[[], object], runs: int) -> float:
+    """Return the median of some runs."""
+    times = []
+    for _ in range(runs):
+        start = time.perf_counter()
+        action()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def table(place: Place, runs: int) -> list[str]:
+    """Time each step of an audit of five tasks with 4-mers."""
+    place.harness(HONEST, HONEST_K)
+
+    def geneb_ci(*arguments: str) -> Callable[[], object]:
+        return lambda: place.run("geneb_ci", *arguments)
+
+    beacon = ("--committed-at", COMMITTED_AT, "--beacon-file", "round.json")
+    steps = {
+        "`audit commit`": ("audit", "commit", f"submissions/{HONEST}.json", "--output", "c.json"),
+        "`audit plan`": ("audit", "plan", "c.json", *beacon, "--output", "p.json"),
+        "`audit run`, five tasks": ("audit", "run", "p.json", "--unsigned"),
+    }
+    lines = ["| step | wall clock | limit |", "|---|---:|---:|"]
+    for name, arguments in steps.items():
+        limit = "20 s" if "run" in name else ""
+        lines.append(f"| {name} | {seconds(geneb_ci(*arguments), runs):.1f} s | {limit} |")
+    place.run("geneb_ci", "audit", "run", "p.json", "--key", "key.pem")
+    lines.append(
+        f"| `audit verify`, one record | {seconds(geneb_ci('audit', 'verify'), runs):.1f} s | |"
+    )
+    return [*lines, *verification(runs)]
+
+
+def verification(runs: int) -> list[str]:
+    """Time the verification of many records of GENEB, and of one value of the beacon."""
+    with tempfile.TemporaryDirectory(prefix="geneb-ci-bench-") as folder:
+        many_records(Path(folder))
+        command = [sys.executable, "-m", "geneb_ci", "audit", "verify"]
+        took = seconds(
+            lambda: subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL, check=True), runs
+        )
+    verified = seconds(lambda: verify_round.__wrapped__(SECOND, ROUNDS[SECOND]), 10 * runs)
+    return [
+        f"| `audit verify`, {RECORDS} records of GENEB | {took:.1f} s | 5 s |",
+        f"| one round of the beacon, which is verified once | {1000 * verified:.1f} ms | |",
+    ]
+
+
+def main() -> None:
+    """Measure, print, and with --write keep the table."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--runs", type=int, default=RUNS)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="geneb-ci-bench-") as folder:
+        place = Place(Path(folder))
+        place.environment |= {"TMPDIR": folder}
+        lines = table(place, options.runs)
+    text = "\n".join(lines) + (
+        f"\n\nMedian of {options.runs} runs, cold processes, Python {platform.python_version()}, "
+        f"{os.cpu_count()} cores, 4-mers on GENEB-mini.\n"
+    )
+    print(text)
+    if options.write:
+        before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
+        PAGE.write_text(before + BEGIN + text + END + rest.split(END)[1], encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""How often decisions hold; `--write` puts the table into docs/uncertainty.md.
+
+python -m benchmarks.bench_decisions --write
+"""
+
+import argparse
+
+from benchmarks.simulate_decisions import Held, held, world_of
+from geneb_ci.common.benchmark import shipped_benchmark
+from tests.board.board import entries
+from tests.paths import ROOT
+
+SETS = 300
+SEED = 20_261_122
+CASES = (
+    ("full, public recalls", False, False),
+    ("full, all 41 models equal", True, False),
+    ("10shot, public recalls, five fits with r = 0.5", False, True),
+    ("10shot, all equal, five fits with r = 0.5", True, True),
+)
+"""Name, whether all models have one recall, whether scores are means of five fits."""
+PAGE = ROOT / "docs/uncertainty.md"
+BEGIN, END = "<!-- bench -->\n", "<!-- /bench -->"
+
+
+def coverage(sets: int) -> str:
+    """Return the table of shares."""
+    rows = [one.submission for one in entries()]
+    lines = [
+        "| truth | no wrong pair | best could be best | loss bound | within margin | interval |",
+        "|---|---:|---:|---:|---:|---:|",
+    ]
+    for name, equal, few in CASES:
+        regime, largest = ("10shot", 400) if few else ("full", 1000)
+        world = world_of(rows, shipped_benchmark(), regime=regime, equal=equal, sizes_max=largest)
+        found: Held = held(world, sets, SEED, few=few)
+        shares = [
+            f"{100 * part.mean():.1f} / {100 * part.min():.1f}"
+            for part in (found.pairs, found.best, found.bounds, found.within)
+        ]
+        lines.append(f"| {name} | {' | '.join(shares)} | {100 * found.interval:.1f} |")
+        print(lines[-1], flush=True)
+    return "\n".join(lines) + (
+        f"\n\nPer cent of {sets} test sets, mean over scores / worst score; sizes at most 1,000 "
+        f"(few-shot 400), two classes, seed {SEED}.\n"
+    )
+
+
+def main() -> None:
+    """Measure, print, and with --write keep the table."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--write", action="store_true", help="put the table into the docs")
+    parser.add_argument("--sets", type=int, default=SETS)
+    options = parser.parse_args()
+    table = coverage(options.sets)
+    if options.write:
+        before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
+        PAGE.write_text(before + BEGIN + table + END + rest.split(END)[1], encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

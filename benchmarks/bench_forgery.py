@@ -1,0 +1,122 @@
+"""How many forged scores each family of rules detects; `--write` puts the table in the docs.
+
+    python -m benchmarks.bench_forgery --trials 1000 --write
+
+Documents are made in memory, so that only the rules are measured.
+"""
+
+import argparse
+import json
+import random
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from benchmarks.forge import Board, Forgery, attacks
+from geneb_ci.check.registry import FAMILIES as ALL_FAMILIES
+from geneb_ci.check.registry import RULES
+from geneb_ci.check.rule import Context, Policy
+from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
+from geneb_ci.common.finding import Severity
+from geneb_ci.submission.document import Document
+from geneb_ci.submission.peers import Peers, peers_of
+from tests.paths import ROOT, SUBMISSIONS
+
+TRIALS = 1000
+SEED = 20_261_120
+# Families that look at numbers; a family that is not there yet is left out.
+FAMILIES = ("arithmetic", "plausibility")
+PAGE = ROOT / "docs/forgery.md"
+BEGIN, END = "<!-- bench -->\n", "<!-- /bench -->"
+
+
+def context_of(forgery: Forgery, benchmark: Benchmark, peers: Peers) -> Context:
+    """Return what rules see of a submission, beside all real ones but that of its own name."""
+    value: dict[str, Any] = {"schema_version": "1.0", **forgery._asdict()}
+    path = SUBMISSIONS / f"{forgery.model_id}.json"
+    return Context(
+        document=Document(path.name, path, "", "", value, {}, ()),
+        submission=None,
+        reported={},
+        benchmark=benchmark,
+        policy=Policy(),
+        peers=peers,
+        card=None,
+        in_repository=True,
+        practice=False,
+        extractor_sha256=None,
+    )
+
+
+def heard(context: Context, families: Iterable[str]) -> set[tuple[str, Severity]]:
+    """Return which families speak, and how loudly."""
+    return {
+        (rule.family, rule.severity)
+        for rule in RULES
+        if rule.family in families and next(iter(rule.check(context)), None) is not None
+    }
+
+
+def measured(board: Board, peers: Peers, families: tuple[str, ...], trials: int) -> list[str]:
+    """Return the lines of the table; what is said of an unchanged row is not counted."""
+    unchanged = {
+        row["model_id"]: heard(
+            context_of(Forgery(row["model_id"], row["results"]), board.benchmark, peers), families
+        )
+        for row in board.rows
+    }
+    print(
+        "heard of unchanged rows:", [name for name, said in unchanged.items() if said], flush=True
+    )
+    lines = [
+        f"| attack | cells | {' | '.join(families)} |",
+        f"|---|---|{'---:|' * len(families)}",
+    ]
+    for (what, where), attack in attacks().items():
+        rng = random.Random(f"{SEED} {what} {where}")
+        counts: Counter[tuple[str, Severity]] = Counter()
+        for _ in range(trials):
+            forgery = attack(board, rng)
+            said = heard(context_of(forgery, board.benchmark, peers), families)
+            counts.update(said - unchanged.get(forgery.model_id, set()))
+        shares = [share(counts, family, trials) for family in families]
+        lines.append(f"| {what} | {where} | {' | '.join(shares)} |")
+        print(lines[-1], flush=True)
+    return lines
+
+
+def share(counts: Counter[tuple[str, Severity]], family: str, trials: int) -> str:
+    """Write how often a family gave an error or a warning, and in brackets a note."""
+    loud = max(counts[family, severity] for severity in (Severity.ERROR, Severity.WARNING))
+    noted = counts[family, Severity.NOTE]
+    text = f"{100 * loud / trials:.1f} %"
+    return f"{text} (note: {100 * noted / trials:.1f} %)" if noted else text
+
+
+def main() -> None:
+    """Measure, print, and with --write keep the table."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--write", action="store_true", help="put the table into docs/forgery.md")
+    parser.add_argument("--trials", type=int, default=TRIALS)
+    options = parser.parse_args()
+    rows = [json.loads(path.read_bytes()) for path in sorted(SUBMISSIONS.glob("*.json"))]
+    board = Board(rows, shipped_benchmark())
+    families = tuple(family for family in FAMILIES if family in ALL_FAMILIES)
+    peers = peers_of(SUBMISSIONS.glob("*.json"))
+    lines = measured(board, peers, families, options.trials)
+    table = "\n".join(lines)
+    table += (
+        f"\n\n{options.trials} trials each, on the {len(rows)} public submissions, seed {SEED}.\n"
+    )
+    if options.write:
+        _write(PAGE, table)
+
+
+def _write(page: Path, table: str) -> None:
+    before, rest = page.read_text(encoding="utf-8").split(BEGIN)
+    page.write_text(before + BEGIN + table + END + rest.split(END)[1], encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

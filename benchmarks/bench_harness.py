@@ -1,0 +1,318 @@
+"""The reference harness beside the stock loop, in one run: `make bench-harness`.
+
+The stock loop is batches of eight in file order, five full fits, and k-mers counted in Python.
+Prints Markdown tables for README.md beside this file; names of tables as arguments print those.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from reference_harness.engine import threads  # noqa: E402 - after the path
+
+threads.pin()
+
+from benchmarks.bench_canonical import canonical_table  # noqa: E402
+from benchmarks.bench_embedding import batching_table  # noqa: E402
+from reference_harness import benchmark, data, environment, job, loading  # noqa: E402
+from reference_harness.cache import Cache  # noqa: E402
+from reference_harness.engine.local import Pool  # noqa: E402
+from reference_harness.tasks import TaskData, sequence_digests  # noqa: E402
+from tests.harness.oracle import kmers  # noqa: E402
+from tests.paths import REAL_TASKS as TASKS  # noqa: E402
+
+Sets = dict[str, tuple[np.ndarray, ...]]
+REPEATS = 5
+REGIMES = ("full", "10shot", "1shot")
+SEEDS = (13, 17, 42, 123, 997)
+
+
+def say(*lines: str) -> None:
+    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.flush()
+
+
+def timed(call: Callable[[], object], repeats: int = REPEATS) -> float:
+    """Return the median CPU seconds of a call of one thread: a busy machine moves them least."""
+    seconds = []
+    for _ in range(repeats):
+        started = time.process_time()
+        call()
+        seconds.append(time.process_time() - started)
+    return statistics.median(seconds)
+
+
+def real() -> list[TaskData]:
+    bench = benchmark.geneb()
+    source = data.Folder(TASKS, bench)
+    return [source.load(bench.task(task_id)) for task_id in sorted(source.available())]
+
+
+def letter_by_letter(sequence: str) -> np.ndarray:
+    """Count as upstream's own example does: each word's index from its letters, into an array."""
+    row = np.zeros(256, dtype=np.float32)
+    for start in range(len(sequence) - 3):
+        index = 0
+        for letter in sequence[start : start + 4].upper():
+            if letter not in "ACGT":
+                break
+            index = index * 4 + "ACGT".index(letter)
+        else:
+            row[index] += 1
+    return row / row.sum() if row.sum() else row
+
+
+def kmer_table(tasks: list[TaskData]) -> None:
+    say(
+        "## k-mer embedding, k = 4",
+        "",
+        "| task | sequences | stock, letter by letter, seq per CPU s | dictionary of words "
+        "| harness | over stock | over dictionary |",
+        "|---|---|---|---|---|---|---|",
+    )
+    extractor = loading.load("kmer").extractor
+    for task in tasks[::2]:
+        sequences = task.train.sequences[:2000]
+        loop: list[np.ndarray] = []
+        stock = timed(lambda: [letter_by_letter(s) for s in sequences], 1)  # noqa: B023
+        slow = timed(lambda: loop.append(np.stack([kmers(s) for s in sequences])), 3)  # noqa: B023
+        fast = timed(lambda: extractor.extract_embeddings(sequences, batch_size=8))  # noqa: B023
+        assert (loop[0] == extractor.extract_embeddings(sequences, batch_size=8)).all()
+        name = task.id.removeprefix("leannmlindsey_GUE_")
+        many = len(sequences)
+        say(
+            f"| {name}, {len(sequences[0])} bp | {many} | {many / stock:,.0f} | {many / slow:,.0f} "
+            f"| {many / fast:,.0f} | {stock / fast:.0f} | {slow / fast:.0f} |"
+        )
+    say("")
+
+
+def stock(path: Path, regimes: str, one_thread: bool) -> dict[str, Any]:
+    environ = {k: v for k, v in os.environ.items() if k not in threads.VARIABLES}
+    if one_thread:
+        environ |= dict.fromkeys(threads.VARIABLES, "1")
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("stock.py")), str(path), regimes],
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
+def jobs(cache: Path, sets: Sets, regimes: tuple[str, ...]) -> list[job.Job]:
+    made = []
+    for name, (x, y, x_test, y_test) in sets.items():
+        store = Cache(cache, {})
+        digests = sequence_digests(f"{name}{i}" for i in range(len(x) + len(x_test)))
+        store.add(digests[: len(x)], x)
+        store.add(digests[len(x) :], x_test)
+        made.append(
+            job.Job(
+                task_id=name,
+                cache=cache,
+                key_parts={},
+                train_digests=b"".join(digests[: len(x)]),
+                train_labels=y,
+                test_digests=b"".join(digests[len(x) :]),
+                test_labels=y_test,
+                regimes=regimes,
+                seeds=SEEDS,
+                few_shot_k={"10shot": 10, "1shot": 1},
+                canonical=False,
+            )
+        )
+    return made
+
+
+def probe_rows(sets: Sets, regimes: tuple[str, ...], repeats: int) -> None:
+    """Print stock with default threads, stock with one, ours in one process and in two."""
+    with tempfile.TemporaryDirectory() as folder:
+        todo = jobs(Path(folder) / "cache", sets, regimes)
+        totals: dict[str, list[float]] = {k: [] for k in ("default", "one", "serial", "parallel")}
+        cpu: dict[str, list[float]] = {k: [] for k in ("default", "one", "serial")}
+        with Pool[job.Probed | job.Failed](2) as pool:
+            warm(pool, todo[0])
+            for _ in range(repeats):
+                found: dict[str, list[dict[str, Any]]] = {"default": [], "one": []}
+                for threads_, results in found.items():
+                    for name, arrays in sets.items():
+                        path = Path(folder) / f"{name}.npz"
+                        if not path.exists():
+                            x, y, x_test, y_test = arrays
+                            np.savez(path, x=x, y=y, x_test=x_test, y_test=y_test)
+                        results.append(stock(path, ",".join(regimes), threads_ == "one"))
+                    totals[threads_].append(sum(r["seconds"] for r in results))
+                    cpu[threads_].append(sum(r["cpu"] for r in results))
+                started, spent = time.perf_counter(), time.process_time()
+                ours = [job.execute(one) for one in todo]
+                totals["serial"].append(time.perf_counter() - started)
+                cpu["serial"].append(time.process_time() - spent)
+                started = time.perf_counter()
+                for one in todo:
+                    pool.submit(one)
+                while pool.waiting:
+                    list(pool.done(block=True))
+                totals["parallel"].append(time.perf_counter() - started)
+    median = {key: statistics.median(values) for key, values in totals.items()}
+    spent_by = {key: statistics.median(values) for key, values in cpu.items()}
+    same = {
+        key: sum(
+            r["digests"][g] == o.regimes[g].predictions_sha256
+            for r, o in zip(results, ours, strict=True)
+            for g in regimes
+        )
+        for key, results in found.items()
+    }
+    cells = len(sets) * len(regimes)
+    for key, label in (("default", "default threads"), ("one", "one thread")):
+        say(
+            f"| stock, {label} | {median[key]:.2f} | {spent_by[key]:.2f} "
+            f"| {median[key] / median['serial']:.1f} | {spent_by[key] / spent_by['serial']:.1f} "
+            f"| {median[key] / median['parallel']:.1f} | {same[key]} of {cells} |"
+        )
+    serial = f"{median['serial']:.2f} | {spent_by['serial']:.2f}"
+    say(
+        f"| harness, one process | {serial} | 1 | 1 | | |",
+        f"| harness, two processes | {median['parallel']:.2f} | | | | 1 | |",
+        "",
+    )
+
+
+def warm(pool: Pool[Any], one: job.Job) -> None:
+    """Start both workers: a run pays their imports once, not once a task."""
+    for _ in range(2):
+        pool.submit(one)
+    while pool.waiting:
+        list(pool.done(block=True))
+
+
+HEADER = (
+    "| loop | seconds | CPU s | over one process | in CPU s | over two processes | equal cells |",
+    "|---|---|---|---|---|---|---|",
+)
+
+
+def slow_set(seed: int, rows: int = 30_000, dim: int = 768) -> tuple[np.ndarray, ...]:
+    """Return features with a power-law spectrum and an offset, as language models give."""
+    rng = np.random.RandomState(seed)
+    x = rng.standard_normal((rows + 2000, dim)).astype(np.float32)
+    x /= np.arange(1, dim + 1, dtype=np.float32)
+    scores = x @ (rng.standard_normal((dim, 2)) * np.arange(1, dim + 1)[:, None] ** 0.5)
+    labels = (scores / scores.std() * 1.5 + rng.gumbel(size=scores.shape)).argmax(axis=1)
+    x += rng.standard_normal(dim).astype(np.float32)
+    x *= 30
+    return x[:rows], labels[:rows], x[rows:], labels[rows:]
+
+
+def main() -> None:
+    say(
+        f"{environment.hardware('cpu')}, {os.cpu_count()} processors; "
+        + ", ".join(f"{k} {v}" for k, v in environment.packages().items()),
+        "",
+    )
+    say(
+        "BLAS: "
+        + ", ".join(
+            f"{one['library']} {one['version']} {one['kernel']}" for one in threads.libraries()
+        ),
+        "",
+    )
+    wanted = sys.argv[1:] or ["kmer", "probe", "slow", "whole", "batching", "canonical"]
+    tables: dict[str, Callable[[], None]] = {
+        "kmer": lambda: kmer_table(real()),
+        "probe": probe_table,
+        "slow": slow_table,
+        "whole": whole_table,
+        "batching": lambda: batching_table(say),
+        "canonical": lambda: canonical_table(say),
+    }
+    for name in wanted:
+        tables[name]()
+
+
+def probe_table() -> None:
+    embed = loading.load("kmer").extractor.extract_embeddings
+    sets: Sets = {
+        t.id: (embed(t.train.sequences), t.train.labels, embed(t.test.sequences), t.test.labels)
+        for t in real()
+    }
+    say(
+        "## Probe phase on 4-mer frequencies: six real tasks, three regimes, five seeds",
+        "",
+        *HEADER,
+    )
+    probe_rows(sets, REGIMES, 3)
+
+
+def canonical_share(repeats: int = REPEATS) -> tuple[float, float, float]:
+    """Return CPU seconds of the plain loop, of ours, and of ours with canonical scores.
+
+    Six real tasks, three regimes, five seeds, one process, side by side; the least of `repeats`.
+    """
+    from benchmarks import stock as plain
+
+    embed = loading.load("kmer").extractor.extract_embeddings
+    sets: Sets = {
+        t.id: (embed(t.train.sequences), t.train.labels, embed(t.test.sequences), t.test.labels)
+        for t in real()
+    }
+    spent: dict[str, list[float]] = {"stock": [], "ours": [], "canonical": []}
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        todo = jobs(Path(folder) / "cache", sets, REGIMES)
+        calls: dict[str, Callable[[], object]] = {
+            "stock": lambda: [
+                plain.one(x, y, x_test, y_test, plain.SHOTS[regime], seed)
+                for x, y, x_test, y_test in sets.values()
+                for regime in REGIMES
+                for seed in SEEDS
+            ],
+            "ours": lambda: [job.execute(one) for one in todo],
+            "canonical": lambda: [job.execute(replace(one, canonical=True)) for one in todo],
+        }
+        for call in calls.values():
+            call()
+        for _ in range(repeats):
+            for name, call in calls.items():
+                spent[name].append(timed(call, 1))
+    return min(spent["stock"]), min(spent["ours"]), min(spent["canonical"])
+
+
+def whole_table() -> None:
+    stock_, ours, both = canonical_share()
+    say(
+        "## Score of record and canonical score of six real tasks, 4-mer frequencies, one process",
+        "",
+        "| loop | CPU s | over the plain loop |",
+        "|---|---|---|",
+        f"| plain loop, scores of record | {stock_:.2f} | 1 |",
+        f"| harness, scores of record | {ours:.2f} | {ours / stock_:.2f} |",
+        f"| harness, canonical scores, too | {both:.2f} | {both / stock_:.2f} |",
+        "",
+    )
+
+
+def slow_table() -> None:
+    say("## Probe phase on 30,000 x 768 that does not converge, full regime", "", *HEADER)
+    probe_rows({"slow": slow_set(0)}, ("full",), 1)
+
+
+if __name__ == "__main__":
+    main()

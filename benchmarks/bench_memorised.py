@@ -1,0 +1,291 @@
+"""How often variants and fresh sets flag honest extractors and memorisers, as tables for the docs.
+
+    python -m benchmarks.bench_memorised --work FOLDER --write
+
+What was measured is kept in FOLDER, a file for each extractor and set; the tables are made of it.
+"""
+
+import argparse
+import functools
+import json
+import math
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.tolerance_sets import REAL
+from geneb_ci.audit.embedding_checks import (
+    ALARM,
+    FreshResult,
+    difference,
+    drop,
+    fresh_power,
+    fresh_result,
+    variant_result,
+)
+from geneb_ci.audit.rescored import RescoredDecisions
+from reference_harness import benchmark, mini
+from reference_harness.data import Folder
+from reference_harness.rescored import Decisions
+from reference_harness.tasks import TaskData
+from tests.adversary.cheats import (
+    KEYS,
+    FewShotMemoriser,
+    Memoriser,
+    UnfinishedMemoriser,
+    first_quarter,
+)
+from tests.adversary.measure import (
+    Case,
+    both_splits,
+    decisions_of,
+    few_shot_rows,
+    largest_drop,
+    mean_drop,
+)
+from tests.adversary.models import NetworkExtractor, honest, trained
+from tests.paths import REAL_TASKS, ROOT
+
+ROWS = 308
+"""Rows varied a task: those of an audit that draws 13."""
+MINI_SEEDS = (mini.SEED, 11)
+FRESH_SEEDS = (*MINI_SEEDS, *range(12, 20))
+"""Sets that honest extractors are scored on beside fresh ones: one set has the luck of its 2,080
+public test rows, 0.02 of MCC in the mean over its tasks."""
+FRESH_SEED = 7_000
+"""Added to the seed of a set: that of its fresh sequences."""
+REAL_TRAIN_MAX, REAL_NAME = 2_000, "six real tasks"
+"""Training rows kept of a real task: the canonical probe of 1,024 columns then takes seconds."""
+TEST_EPOCHS = 60
+AUDITS, DRAWS = 2, 200
+"""Audits of each memoriser, each with other variants, and draws of tasks from them."""
+DRAWN = (5, 13)
+TUNED = "trained on the test set"
+FEW, UNFINISHED = "first quarter, few-shot regimes alone", "first quarter, before the optimum"
+"""Columns that the canonical probe of the full regime ignores; tasks of two classes."""
+FALL = 0.02
+"""Accuracy that an honest extractor may lose where sets are made alike."""
+LOSSES = (0.08, 0.1, 0.15, 0.2, 0.3)
+SIZES, PUBLIC_ROWS = (100, 200, 500, 1000, 2000, 6000), 20_000
+"""Fresh sequences of all tasks together, and public test rows beside them."""
+LEGEND = """\
+*MCC*: by the canonical probe of the full regime, then the largest of the other probes. *Other
+probes*: the largest D of any of them, and the largest fall on fresh sequences. Transformers are
+BERTs of two layers of 32 with tokens of three or of six letters that do not overlap. Two memorisers
+are of the tasks of two classes."""
+PAGE = ROOT / "docs/adversary.md"
+BEGIN, END = "<!-- bench memorised -->\n", "<!-- /bench memorised -->"
+
+
+class Trial(NamedTuple):
+    """One extractor on one set of tasks."""
+
+    name: str
+    tasks: str
+    audits: list[list[Decisions]]
+    """Decisions of every task, for each audit."""
+
+
+def mini_cases(seed: int) -> list[Case]:
+    return [
+        Case(mini.generate(task, seed), both_splits(mini.generate(task, seed + FRESH_SEED)))
+        for task in mini.TASKS
+    ]
+
+
+def real_cases() -> list[Case]:
+    bench = benchmark.geneb()
+    source = Folder(REAL_TASKS, bench)
+    loaded = (source.load(bench.task(name)) for name in REAL)
+    return [
+        Case(TaskData(one.id, one.train.head(REAL_TRAIN_MAX), one.test), None) for one in loaded
+    ]
+
+
+def measured(
+    work: Path,
+    name: str,
+    tasks: str,
+    make: Callable[[], Any],
+    cases: list[Case],
+    *,
+    seed: int = 0,
+    rows: int = ROWS,
+) -> list[Decisions]:
+    """Return the decisions of every task, from the folder where they are there."""
+    path = work / f"{name}-{tasks}-{seed}.json".replace(" ", "_").replace(",", "")
+    if not path.exists():
+        started, extractor = time.perf_counter(), make()
+        found = [decisions_of(extractor, case, f"audit {seed}", rows) for case in cases]
+        path.write_text(json.dumps([one.model_dump() for one in found]), encoding="utf-8")
+        print(f"{name}, {tasks}, {seed}: {time.perf_counter() - started:.0f} s", flush=True)
+    return [Decisions.model_validate(one) for one in json.loads(path.read_text(encoding="utf-8"))]
+
+
+def honest_trials(work: Path) -> Iterator[Trial]:
+    sets = {f"mini {seed}": mini_cases(seed) for seed in MINI_SEEDS}
+    real = {REAL_NAME: real_cases()} if REAL_TASKS.is_dir() else {}
+    for tasks, cases in (sets | real).items():
+        for name, make in honest().items():
+            yield Trial(name, tasks, [measured(work, name, tasks, make, cases)])
+
+
+def fresh_table(work: Path, sound: Sequence[Trial]) -> Iterator[str]:
+    """Yield how much honest extractors lose on fresh sets, in the mean over many."""
+    others = {seed: mini_cases(seed) for seed in FRESH_SEEDS if seed not in MINI_SEEDS}
+    yield (
+        "| extractor | fresh MCC, mean | standard error | lowest | accuracy lost beyond "
+        f"{FALL:g} and {ALARM:g} standard errors | flagged |"
+    )
+    yield "|---|---:|---:|---:|---:|---:|"
+    for name, make in honest().items():
+        sets = [one.audits[0] for one in sound if one.name == name and one.audits[0][0].fresh]
+        for seed, cases in others.items():
+            sets.append(measured(work, name, f"fresh {seed}", make, cases, rows=0))
+        losses = np.array([mean_drop(one) for one in sets])
+        spread = losses.std(ddof=1) / math.sqrt(len(losses))
+        results = [fresh_of(one) for one in sets]
+        beyond = sum(
+            loss > FALL + ALARM * error for loss, error in (drop(one.tasks) for one in results)
+        )
+        wrong = sum(one.dropped for one in results)
+        yield (
+            f"| {name} | {-losses.mean():+.4f} | {spread:.4f} | {-losses.max():+.3f} "
+            f"| {beyond} of {len(sets)} | {wrong} of {len(sets)} |"
+        )
+
+
+def fresh_of(found: Sequence[Decisions]) -> FreshResult:
+    """Return what the fresh rows of all tasks show, which have some."""
+    result = fresh_result({f"{i}": ours(one) for i, one in enumerate(found)}, "0" * 64)
+    assert result is not None
+    return result
+
+
+def cheat_trials(work: Path) -> Iterator[Trial]:
+    tasks, cases = f"mini {mini.SEED}", mini_cases(mini.SEED)
+    data = [case.data for case in cases]
+    cheats: dict[str, Callable[[], Any]] = {
+        name: functools.partial(Memoriser, data, keys) for name, keys in KEYS.items()
+    }
+    two = list(filter(_has_two_classes, data))
+    cheats[FEW] = lambda: FewShotMemoriser(two, first_quarter, few_shot_rows)
+    cheats[UNFINISHED] = lambda: UnfinishedMemoriser(two, first_quarter)
+    cheats[TUNED] = lambda: NetworkExtractor(trained(data, ("train", "test"), TEST_EPOCHS))
+    for name, make in cheats.items():
+        seeds = range(1 if name == TUNED else AUDITS)
+        some = cases
+        if name in {FEW, UNFINISHED}:
+            some = [case for case in cases if _has_two_classes(case.data)]
+        found = [measured(work, name, tasks, make, some, seed=seed) for seed in seeds]
+        yield Trial(name, tasks, found)
+
+
+def _has_two_classes(data: TaskData) -> bool:
+    return bool(data.train.labels.max() == 1)
+
+
+def flagged(found: Sequence[Decisions]) -> bool:
+    """Whether an audit of these tasks flags the extractor by its variants."""
+    result = variant_result(map(ours, found), "0" * 64, ROWS, reverse=False)
+    return result.memorised
+
+
+def ours(one: Decisions) -> RescoredDecisions:
+    return RescoredDecisions.model_validate(one.model_dump())
+
+
+def rates(trial: Trial, drawn: int) -> float:
+    """Return the share of audits of so many drawn tasks that flag the extractor."""
+    rng = random.Random(f"{trial.name}{drawn}")
+    wrong = 0
+    for number in range(DRAWS):
+        decisions = trial.audits[number % len(trial.audits)]
+        wrong += flagged(rng.sample(decisions, min(drawn, len(decisions))))
+    return wrong / DRAWS
+
+
+def row(trial: Trial) -> str:
+    found = trial.audits[0]
+    result = variant_result(map(ours, found), "0" * 64, ROWS, reverse=False)
+    shown = [f"{difference(one):+.3f}" for one in result.kinds.values()]
+    refit = f"{difference(result.training):+.3f}" if result.training else ""
+    public = sum(one.public.MCC for one in found) / len(found)
+    best = max(
+        sum(one.others[name].public.MCC for one in found) / len(found) for name in found[0].others
+    )
+    others = max(
+        difference(one) for probe in result.others.values() for one in probe.kinds.values()
+    )
+    fresh = f"{-mean_drop(found):+.3f} | {-largest_drop(found):+.3f}" if found[0].fresh else " | "
+    dropped = ("yes" if fresh_of(found).dropped else "no") if found[0].fresh else ""
+    shares = " | ".join(f"{100 * rates(trial, drawn):.0f} %" for drawn in DRAWN)
+    return (
+        f"| {trial.name} | {trial.tasks} | {public:.2f}, {best:.2f} | {' | '.join(shown)} "
+        f"| {others:+.3f} | {refit} "
+        f"| {shares} | {fresh} | {dropped} |"
+    )
+
+
+def tables(work: Path) -> list[str]:
+    head = [
+        *LEGEND.splitlines(),
+        "",
+        "| extractor | tasks | MCC | substituted | cropped | shifted | other probes | training | "
+        + " | ".join(f"flagged, {n} drawn" for n in DRAWN)
+        + " | fresh MCC | other probes | flagged |",
+        "|---|---|---:|---:|---:|---:|---:|---:|" + "---:|" * len(DRAWN) + "---:|---:|---|",
+    ]  # fmt: skip
+    sound = list(honest_trials(work))
+    wrong = sum(flagged(one.audits[0]) for one in sound)
+    drops = [mean_drop(one.audits[0]) for one in sound if one.audits[0][0].fresh]
+    return [
+        *head,
+        *map(row, cheat_trials(work)),
+        *map(row, sound),
+        "",
+        (
+            f"{len(sound)} honest combinations of extractor and tasks, {wrong} flagged. On fresh "
+            f"sets, MCC changes by {-sum(drops) / len(drops):+.4f} in the mean, "
+            f"{-max(drops):+.3f} to {-min(drops):+.3f}."
+        ),
+        "",
+        *fresh_table(work, sound),
+        "",
+        *power_table(),
+    ]
+
+
+def power_table() -> list[str]:
+    return [
+        "| fresh sequences | " + " | ".join(f"-{loss:g}" for loss in LOSSES) + " |",
+        "|---:|" + "---:|" * len(LOSSES),
+        *(
+            f"| {size} | "
+            + " | ".join(f"{100 * fresh_power(loss, size, PUBLIC_ROWS):.0f} %" for loss in LOSSES)
+            + " |"
+            for size in SIZES
+        ),
+    ]
+
+
+def main() -> None:
+    """Measure, print, and with --write keep the tables."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--work", type=Path, required=True, help="folder of what was computed")
+    parser.add_argument("--write", action="store_true", help="put the tables into the docs")
+    options = parser.parse_args()
+    options.work.mkdir(parents=True, exist_ok=True)
+    table = "\n".join(tables(options.work)) + "\n"
+    print(table)
+    if options.write:
+        before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
+        PAGE.write_text(before + BEGIN + table + END + rest.split(END)[1], encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

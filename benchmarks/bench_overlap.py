@@ -1,0 +1,89 @@
+"""How alike the errors of few-shot fits are, with k-mers on the six real tasks; prints a table.
+
+    python -m benchmarks.bench_overlap
+
+The correlation r is read off the variance of MCC under resampled test sequences: that of a mean of
+five fits is (1 + 4 r) / 5 of one fit's. `OVERLAP` in geneb_ci/board/variance.py rests on it.
+"""
+
+import csv
+import gzip
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.simulate import mcc_of
+from reference_harness.extractors.kmer import KmerExtractor
+from reference_harness.probe import few_shot_rows, fit
+from tests.paths import REAL_TASKS
+
+SEEDS = (13, 17, 42, 123, 997)
+SHOTS = {"10shot": 10, "1shot": 1}
+WORDS = (3, 5)
+RESAMPLES = 600
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+def split(path: Path, name: str) -> tuple[list[str], Ints]:
+    """Return sequences and labels of one split."""
+    with gzip.open(path, "rt", encoding="utf-8", newline="") as stream:
+        rows = [row for row in csv.DictReader(stream) if row["split"] == name]
+    return [row["text"] for row in rows], np.array([int(row["label"]) for row in rows])
+
+
+def overlap(said: Ints, truth: Ints, rng: np.random.Generator) -> tuple[float, float, float]:
+    """Return r, the error of one fit's MCC from the test set, and the spread between fits.
+
+    `said` is (fits, sequences).
+    """
+    right = []
+    for label in (0, 1):
+        places = np.flatnonzero(truth == label)
+        even = np.full(len(places), 1 / len(places))
+        times = rng.multinomial(len(places), even, RESAMPLES)
+        right.append(times @ (said[:, places] == label).T)
+    sizes = [np.array(np.sum(truth == label)) for label in (0, 1)]
+    mcc = mcc_of(sizes[0], sizes[1], right[0], right[1])
+    share = mcc.mean(axis=1).var() / mcc.var(axis=0).mean()
+    spread = float(mcc.mean(axis=0).std(ddof=1))
+    return (5 * share - 1) / 4, float(np.sqrt(mcc.var(axis=0).mean())), spread
+
+
+def main() -> int:
+    """Measure and print."""
+    paths = sorted(REAL_TASKS.glob("*.csv.gz"))
+    if not paths:
+        print(f"no task files in {REAL_TASKS}", file=sys.stderr)
+        return 1
+    warnings.simplefilter("ignore")
+    rng = np.random.Generator(np.random.PCG64(1))
+    found: dict[str, list[tuple[float, float, float]]] = {regime: [] for regime in SHOTS}
+    for path in paths:
+        (train, labels), (test, truth) = split(path, "train"), split(path, "test")
+        for k in WORDS:
+            extractor = KmerExtractor(k=k)
+            plain = [extractor.extract_embeddings(part) for part in (train, test)]
+            middle, scale = plain[0].mean(axis=0), plain[0].std(axis=0) + 1e-9
+            for x, y in (plain, [(part - middle) / scale for part in plain]):
+                for regime, shots in SHOTS.items():
+                    rows = [few_shot_rows(labels, shots, seed) for seed in SEEDS]
+                    said = np.array([fit(x[r], labels[r], y).predictions for r in rows])
+                    found[regime].append(overlap(said, truth, rng))
+    print("| regime | r: mean | greatest | error from the test set | spread between seeds |")
+    print("|---|---:|---:|---:|---:|")
+    for regime, cells in found.items():
+        r, error, spread = np.array(cells).T
+        print(
+            f"| {regime} | {r.mean():.2f} | {r.max():.2f} | {error.min():.3f} to {error.max():.3f} "
+            f"| {spread.min():.3f} to {spread.max():.3f} |"
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

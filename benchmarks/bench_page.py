@@ -1,0 +1,124 @@
+"""How fast the page is with a thousand models: `python -m benchmarks.bench_page`.
+
+First paint is the browser's own first contentful paint, in a fresh profile, from a server on this
+machine. An interaction is measured inside the page: from the event to the second frame after it,
+which is when what it changed has been painted.
+"""
+
+import os
+import statistics
+import tempfile
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page
+
+from tests.page.boards import crowd
+from tests.page.tab import serving
+from tools.browser import launched
+
+RUNS = 9
+DRAWN = "main:not([aria-busy]) > h2"
+
+
+def chosen(name: str, value: str) -> str:
+    """Return the code that chooses a value of a list."""
+    return (
+        f"(({{ list }}) => {{ list.value = '{value}';"
+        " list.dispatchEvent(new Event('change', { bubbles: true })) })"
+        f"({{ list: document.querySelector('#{name}') }})"
+    )
+
+
+ADDED = """
+[document.querySelector('#add').value = 'GROVER-1', document.querySelector('.add button').click()]
+"""
+TYPED = """
+((box) => { box.value = 'n'; box.dispatchEvent(new Event('input')) })(
+  document.querySelector('#search'))
+"""
+STEPS = {
+    "another regime": ("#/table", "document.querySelector('input[value=\"10shot\"]').click()"),
+    "another metric": ("#/table", "document.querySelector('input[value=Acc]').click()"),
+    "sort by a category": (
+        "#/table",
+        "document.querySelector('[data-focus=\"sort category:lncRNA\"]').click()",
+    ),
+    "a letter in the search": (
+        "#/table",
+        TYPED,
+    ),
+    "next page": ("#/table", "document.querySelector('[data-focus=\"page next\"]').click()"),
+    "all intervals": ("#/table", chosen("intervals", "all")),
+    "another need": ("#/overview", chosen("need", "Splice Sites")),
+    "only audited models": ("#/overview", chosen("evidence", "audited+")),
+    "colours by column": ("#/table", chosen("scale", "column")),
+    "filter by size": ("#/table", chosen("size", "100000000")),
+    "filter by evidence": ("#/table", chosen("evidence", "checked")),
+    "tick a model": ("#/table", "document.querySelector('.pick input').click()"),
+    "size of the needed model": ("#/overview", chosen("size", "100000000")),
+    "sort 100 tasks": (
+        "#/table?columns=tasks",
+        "document.querySelector('[data-focus^=\"sort task:\"]').click()",
+    ),
+    "compare one more": ("#/compare?m=space-1", ADDED),
+    "another score in the plots": ("#/plots", chosen("y", "category:lncRNA")),
+}
+MEASURED = """
+(step) => new Promise((resolve) => {
+  const start = performance.now();
+  step();
+  const drawn = performance.now();
+  requestAnimationFrame(() => requestAnimationFrame(() =>
+    resolve([drawn - start, performance.now() - start])));
+})
+"""
+
+
+def paint(browser: Browser, home: str, place: str) -> tuple[float, float]:
+    """Return milliseconds to the first paint and until the view is drawn."""
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.goto(f"{home}{place}")
+        page.wait_for_selector(DRAWN)
+        drawn: float = page.evaluate("performance.now()")
+        first: float = page.evaluate(
+            "performance.getEntriesByName('first-contentful-paint')[0].startTime"
+        )
+        return first, drawn
+
+
+def interaction(page: Page, home: str, place: str, step: str) -> tuple[float, float]:
+    """Return milliseconds of the page's own work, and until the change is painted."""
+    page.goto("about:blank")
+    page.goto(f"{home}{place}")
+    page.wait_for_selector(DRAWN)
+    work, painted = page.evaluate(MEASURED.replace("step()", step))
+    return work, painted
+
+
+def main() -> None:
+    """Print both tables."""
+    with tempfile.TemporaryDirectory() as temporary, launched() as browser:
+        models = crowd(Path(temporary))
+        with serving(Path(temporary)) as home:
+            print("| first view | first paint | drawn |\n|---|---:|---:|")
+            for place in ("#/overview", "#/table", "#/plots"):
+                times = [paint(browser, home, place) for _ in range(RUNS)]
+                first, drawn = (statistics.median(column) for column in zip(*times, strict=True))
+                print(f"| {place} | {first:.0f} ms | {drawn:.0f} ms |")
+            print("\n| interaction | work | until painted |\n|---|---:|---:|")
+            page = browser.new_page()
+            for name, (place, step) in STEPS.items():
+                times = [interaction(page, home, place, step) for _ in range(RUNS)]
+                work, painted = (statistics.median(column) for column in zip(*times, strict=True))
+                print(f"| {name} | {work:.0f} ms | {painted:.0f} ms |")
+        version = browser.version
+    load = os.getloadavg()[0]
+    print(
+        f"\nMedian of {RUNS} runs, {models} models, Chromium {version}, {os.cpu_count()} cores at"
+    )
+    print(f"a load average of {load:.1f}.")
+
+
+if __name__ == "__main__":
+    main()

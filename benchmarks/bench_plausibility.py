@@ -1,0 +1,158 @@
+"""Time and power of the family plausibility; the tables of docs/plausibility.md are made here.
+
+python benchmarks/bench_plausibility.py [--trials 1000]
+"""
+
+import argparse
+import random
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from geneb_ci.check.registry import select
+from geneb_ci.check.rule import Context, Policy
+from geneb_ci.check.runner import Checker
+from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.statistics import neighbours, reference, view
+from geneb_ci.statistics.reference import ScoreTable, Vector, table_of
+from geneb_ci.statistics.view import RowView
+from geneb_ci.submission.peers import peers_of
+from tests.paths import SUBMISSIONS
+
+DEFECTIVE = {"BioFM-265M", "evo-1-131k-base"}
+NOTED = {"LucaOne-default-step36M"}
+"""Gets a note unchanged, which says nothing of a forgery."""
+RAISES = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5)
+SEED = 20261120
+CACHES = (
+    reference.reference_of,
+    neighbours._best,
+    view._profiles,
+    neighbours._regimes,
+    neighbours._sorted_cells,
+    neighbours._gaps,
+)
+RULES = select(["plausibility"], [])
+
+Forge = Callable[[ScoreTable, int, random.Random], Vector]
+
+
+class Forged:
+    """As much of a context as rules of vectors read: a row in place of its own."""
+
+    def __init__(self, view: RowView) -> None:
+        """Take the view that the rules will see."""
+        self.view, self.benchmark = view, view.benchmark
+        self.reported: dict[str, tuple[()]] = {}
+        self.facts: dict[str, int] = {}
+        self.digest: str | None = None
+        self.vector = view.row
+        self.peers, self.cells, self.model_id, self.policy = peers_of(()), (), "", Policy()
+
+    def member(self, *path: str) -> None:
+        """Return nothing: the vector is all there is."""
+
+
+def warned(table: ScoreTable, row: Vector, own: int | None) -> set[str]:
+    """Return the rules that speak of a row."""
+    view = RowView(shipped_benchmark(), table, row, own)
+    context = Forged(view)
+    return {rule.id for rule in RULES for _ in rule.check(_as_context(context))}
+
+
+def _as_context(forged: Forged) -> Context:
+    return forged  # type: ignore[return-value]  # a stand-in: see its docstring
+
+
+def raised(by: float, regime: int) -> Forge:
+    """Raise one cell of a regime."""
+
+    def forge(table: ScoreTable, number: int, drawn: random.Random) -> Vector:
+        row = table.vectors[number]
+        cell = regime * 100 + drawn.randrange(100)
+        return (*row[:cell], min(1.0, row[cell] + by), *row[cell + 1 :])
+
+    return forge
+
+
+def swapped(table: ScoreTable, number: int, drawn: random.Random) -> Vector:
+    """Replace one cell by another model's."""
+    row, cell = table.vectors[number], drawn.randrange(300)
+    other = table.vectors[_another(table, number, drawn)]
+    return (*row[:cell], other[cell], *row[cell + 1 :])
+
+
+def averaged(table: ScoreTable, number: int, drawn: random.Random) -> Vector:
+    """Average two rows."""
+    other = table.vectors[_another(table, number, drawn)]
+    return tuple((a + b) / 2 for a, b in zip(table.vectors[number], other, strict=True))
+
+
+def scaled(table: ScoreTable, number: int, _drawn: random.Random) -> Vector:
+    """Scale every cell by 1.02."""
+    return tuple(min(1.0, x * 1.02) for x in table.vectors[number])
+
+
+def noised(table: ScoreTable, number: int, drawn: random.Random) -> Vector:
+    """Add noise of 1e-4 to every cell."""
+    return tuple(min(1.0, x + drawn.gauss(0, 1e-4)) for x in table.vectors[number])
+
+
+def _another(table: ScoreTable, number: int, drawn: random.Random) -> int:
+    other = drawn.randrange(len(table.names) - 1)
+    return other + (other >= number)
+
+
+def rate(table: ScoreTable, forge: Forge, trials: int, *, replaces: bool) -> float:
+    """Return the share of forgeries that get a warning; sound rows only, so that none is old."""
+    drawn = random.Random(SEED)
+    sound = [i for i, name in enumerate(table.names) if name not in DEFECTIVE | NOTED]
+    hits = 0
+    for _ in range(trials):
+        number = drawn.choice(sound)
+        row = forge(table, number, drawn)
+        hits += bool(warned(table, row, number if replaces else None))
+    return hits / trials
+
+
+def seconds(files: list[Path], runs: int = 7) -> float:
+    """Return the processor time that the family adds to a check of these files."""
+
+    def once(wanted: list[str], unwanted: list[str]) -> float:
+        for cache in CACHES:
+            cache.cache_clear()
+        start = time.process_time()
+        list(Checker(select(wanted, unwanted)).run(files))
+        return time.process_time() - start
+
+    pairs = [(once([], []), once([], ["plausibility"])) for _ in range(runs)]
+    return statistics.median(a - b for a, b in pairs)
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--trials", type=int, default=1000)
+    trials = parser.parse_args().trials
+    table = table_of(peers_of(SUBMISSIONS.glob("*.json")).rows, shipped_benchmark())
+    files = sorted(SUBMISSIONS.glob("*.json"))
+    print("| files | processor time added |\n|---|---:|")
+    print(f"| one | {seconds(files[5:6]):.3f} s |\n| {len(files)} | {seconds(files):.3f} s |\n")
+    print("| MCC of one cell raised by | full | 10shot | 1shot |\n|---:|---:|---:|---:|")
+    for by in RAISES:
+        rates = [rate(table, raised(by, k), trials, replaces=True) for k in range(3)]
+        print(f"| {by} |", " | ".join(f"{r:.1%}" for r in rates), "|", flush=True)
+    print("\n| forgery | in place of its own row | as a new row |\n|---|---:|---:|")
+    for name, forge in {
+        "a cell replaced by another model's": swapped,
+        "two rows averaged": averaged,
+        "every MCC scaled by 1.02": scaled,
+        "noise of 1e-4 on every cell": noised,
+    }.items():
+        rates = [rate(table, forge, trials, replaces=way) for way in (True, False)]
+        print(f"| {name} | {rates[0]:.1%} | {rates[1]:.1%} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

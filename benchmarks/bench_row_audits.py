@@ -1,0 +1,335 @@
+"""What an audit by receipt finds, and what it finds wrongly; `--write` puts the tables in the docs.
+
+`--real` adds the real tasks that are at hand. Gains are differences of the canonical MCC.
+"""
+
+import argparse
+import functools
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.bench_row_honest import false_alarms, honest
+from benchmarks.bench_row_power import Kept, Table, power, published, ruled, simulated, training
+from benchmarks.whole_audits import whole_audits
+from geneb_ci.audit.row_files import TaskRead, read_task
+from geneb_ci.audit.row_outcome import verdict_by
+from geneb_ci.common.benchmark import Benchmark as ToolkitBenchmark
+from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.common.config import PRACTICE_BENCHMARK
+from geneb_ci.receipt.draw import RowSample, TaskShare, drawn_rows, shares
+from geneb_ci.receipt.embeddings import LEVEL
+from geneb_ci.receipt.row_rule import needed_hit
+from reference_harness import benchmark as harness_benchmark
+from reference_harness.benchmark import Benchmark
+from reference_harness.data import Folder, MiniSource, Source
+from reference_harness.probe import few_shot_rows
+from reference_harness.receipt.task_file import file_of
+from reference_harness.rescore import load
+from reference_harness.tasks import TaskData
+from tests.adversary.models import NetworkExtractor, random_convolution
+from tests.paths import REAL_TASKS, ROOT
+from tests.receipt import attacks
+from tests.receipt.audited import Scored, audit, scored
+
+PAGE = ROOT / "docs/receipt-audits.md"
+Rows = npt.NDArray[np.float32]
+DRAWS = 100
+MINI = ("mini_promoter", "mini_tf", "mini_splice")
+AUDITS = 2000  # simulated whole audits of honest rows
+
+
+class Embedded(NamedTuple):
+    """Honest rows of some tasks under one extractor, and those of another model."""
+
+    name: str
+    rows: dict[str, Rows]
+    other: dict[str, Rows]
+    data: dict[str, TaskData]
+    source: Source
+    definition: Benchmark
+
+
+class Extractor(Protocol):
+    """What gives sequences their rows."""
+
+    def extract_embeddings(self, sequences: Sequence[str]) -> Rows: ...
+
+
+def embedded(
+    name: str, extractor: Extractor, other: Extractor, kept: Kept, *, real: bool
+) -> Embedded:
+    """Return honest rows of GENEB-mini, or of the real tasks that are available."""
+    definition, source = harness_benchmark.mini(), MiniSource()
+    tasks: Sequence[str] = MINI
+    place: Source = source
+    if real:
+        definition = harness_benchmark.geneb()
+        place = Folder(REAL_TASKS, definition)
+        tasks = sorted(place.available())
+    data = {task: load(definition, place, task) for task in tasks}
+
+    def rows_of(task: str, one: TaskData, of: Extractor, which: str) -> Rows:
+        given = [*one.train.sequences, *one.test.sequences]
+        return kept.rows(
+            f"{name} {which} {task}",
+            lambda: np.asarray(of.extract_embeddings(given), dtype=np.float32),
+        )
+
+    return Embedded(
+        name,
+        {task: rows_of(task, one, extractor, "honest") for task, one in data.items()},
+        {task: rows_of(task, one, other, "other") for task, one in data.items()},
+        data,
+        place,
+        definition,
+    )
+
+
+Attack = Callable[[Embedded, str], Rows]
+
+
+def labels_of(of: Embedded, task: str) -> npt.NDArray[np.int64]:
+    return np.concatenate([of.data[task].train.labels, of.data[task].test.labels])
+
+
+def noise(attack: attacks.Attack) -> Attack:
+    """Return an attack on the rows of every task alike."""
+    return lambda of, task: attack(
+        of.rows[task], labels_of(of, task), len(of.data[task].train.labels)
+    )
+
+
+def support_row(of: Embedded, task: str) -> Rows:
+    """Alter one support row of a 1shot probe, in one task."""
+    train = of.data[task].train.labels
+    if task != next(iter(of.rows)):
+        return of.rows[task]
+    place = int(few_shot_rows(train, 1, of.definition.protocol.seeds[0])[0])
+    return attacks.altered(of.rows[task], labels_of(of, task), [place], len(train))
+
+
+ATTACKS: dict[str, Attack] = {
+    "none: honest rows": lambda of, task: of.rows[task],
+    "column, 1e-3": noise(functools.partial(attacks.column, eps=1e-3)),
+    "column, 1e-4": noise(functools.partial(attacks.column, eps=1e-4)),
+    "column, 1e-5": noise(functools.partial(attacks.column, eps=1e-5)),
+    "column, 1e-6": noise(functools.partial(attacks.column, eps=1e-6)),
+    "push, 1e-3": noise(functools.partial(attacks.push, eps=1e-3)),
+    "push, 1e-4": noise(functools.partial(attacks.push, eps=1e-4)),
+    "push, 1e-5": noise(functools.partial(attacks.push, eps=1e-5)),
+    "push, 1e-6": noise(functools.partial(attacks.push, eps=1e-6)),
+    "border, tau": noise(attacks.border),
+    "one support row of 1shot, in one task": support_row,
+    "rows of another model": lambda of, task: of.other[task],
+}
+
+
+def found_attacks(
+    of: Callable[[], Embedded], name: str, where: str, kept: Kept, draws: int
+) -> Table:
+    """Return how often each attack on all tasks is found, by rows and by direction.
+
+    `where` tells kept lines of the same extractor on other tasks apart.
+    """
+    loaded = functools.cache(of)
+
+    @functools.cache
+    def honest_scores() -> dict[str, dict[str, float]]:
+        some = loaded()
+        with tempfile.TemporaryDirectory() as place:
+            return {
+                task: _scored(some, Path(place), task, rows).mcc for task, rows in some.rows.items()
+            }
+
+    def line(one: str, attack: Attack) -> str:
+        return found_attack(loaded(), one, attack, honest_scores(), draws)
+
+    return [
+        f"| {name}: attack | by rows | by direction | by either | gain of MCC: full | few-shot |",
+        ruled(6),
+        *(
+            kept.line(
+                f"{where} {one} {draws}",
+                functools.partial(line, one, attack),
+            )
+            for one, attack in ATTACKS.items()
+        ),
+    ]
+
+
+def reasons(of: Callable[[], Embedded], kept: Kept) -> Table:
+    """Return what a record says of each attack: verdict and reasons, of one draw."""
+    loaded = functools.cache(of)
+
+    def line(name: str, attack: Attack) -> str:
+        some = loaded()
+        with tempfile.TemporaryDirectory() as place:
+            receipts = {
+                task: _scored(some, Path(place), task, attack(some, task)) for task in some.rows
+            }
+            found = audit(receipts, some.rows)
+        said = "; ".join(found.reasons) or "none"
+        return f"| {name} | {verdict_by(found.reasons)} | {said} |"
+
+    return [
+        "| attack | verdict | reasons |",
+        "|---|---|---|",
+        *(
+            kept.line(f"reasons {name}", functools.partial(line, name, attack))
+            for name, attack in ATTACKS.items()
+        ),
+    ]
+
+
+class Changed(NamedTuple):
+    """The receipt of a task with changed rows, scored, and what further draws need of it."""
+
+    scored: Scored
+    read: TaskRead
+    values: npt.NDArray[np.float16]
+
+    def drawn(self, share: TaskShare, seed: str) -> Scored:
+        """Return the task with the rows of another seed; nothing here asks for their proofs."""
+        task, drawn = self.scored.drawn, drawn_rows([seed], self.read.strata, share)
+        rows = drawn.distinct
+        labels = np.concatenate([self.read.train_labels, self.read.strata.labels])
+        support = np.concatenate([*self.read.strata.support.values()])
+        return self.scored._replace(
+            drawn=task._replace(
+                drawn=drawn,
+                rows=rows,
+                sequences=[],
+                committed=self.values[rows],
+                proofs=[],
+                labels=labels[rows],
+                directed=~np.isin(rows, support),
+            )
+        )
+
+
+def found_attack(
+    of: Embedded, name: str, attack: Attack, before: dict[str, dict[str, float]], draws: int
+) -> str:
+    """Return the line of an attack: how often draws find it, and what it gains."""
+    changed: dict[str, Changed] = {}
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        for task in of.rows:
+            one = _scored(of, folder, task, attack(of, task))
+            values = np.fromfile(file_of(folder, task), dtype="<f2").reshape(-1, one.receipt.dim)
+            changed[task] = Changed(one, read_task(folder / "strata", task, _known(of)), values)
+    classes = {task: len(np.unique(one.test.labels)) for task, one in of.data.items()}
+    share = shares(sample_of(of), classes, [[task] for task in classes])
+    by_rows = by_direction = either = 0
+    for number in range(draws):
+        seed = f"{number + 1:064x}"
+        some = {task: one.drawn(share[task], seed) for task, one in changed.items()}
+        found = audit(some, of.rows, seed)
+        altered = any(task.failed for task in found.tasks)
+        significant = found.direction.p < LEVEL
+        by_rows += altered
+        by_direction += significant
+        either += altered or significant
+    gains = {
+        regime: max(one.scored.mcc[regime] - before[task][regime] for task, one in changed.items())
+        for regime in of.definition.regimes
+    }
+    few = max(value for regime, value in gains.items() if regime != "full")
+    return (
+        f"| {name} | {by_rows} of {draws} | {by_direction} | {either} | "
+        f"{gains['full']:+.4f} | {few:+.4f} |"
+    )
+
+
+def sample_of(of: Embedded) -> RowSample:
+    return RowSample(test=45 * len(of.rows), training=30, support=15 * len(of.rows))
+
+
+def _scored(of: Embedded, folder: Path, task: str, rows: Rows) -> Scored:
+    return scored(
+        folder, task, rows, sample_of(of), source=of.source, definition=of.definition,
+        benchmark=_known(of),
+    )  # fmt: skip
+
+
+def _known(of: Embedded) -> ToolkitBenchmark:
+    return shipped_benchmark(*([PRACTICE_BENCHMARK] if isinstance(of.source, MiniSource) else []))
+
+
+def tables(kept: Kept, *, audits: int, draws: int) -> dict[str, Callable[[], Table]]:
+    """Return what makes each table, by its name, the quickest first."""
+    rows = functools.cache(published)
+
+    def four() -> Table:
+        order = sorted(rows(), key=lambda one: needed_hit(one.macro, 0.01))
+        return simulated([order[0], order[5], order[len(order) // 2], order[-1]])
+
+    def attacked(name: str, made: Callable[[], tuple[Any, Any]], *, real: bool) -> Table:
+        place = f"{name}{', real tasks' if real else ''}"
+        return found_attacks(
+            lambda: embedded(place, *made(), kept, real=real), name, place, kept, draws
+        )
+
+    def convolutions() -> tuple[Any, Any]:
+        one, other = (NetworkExtractor(random_convolution(seed)) for seed in (3, 4))
+        return one, other
+
+    return {
+        "power": lambda: power(rows()),
+        "simulated": four,
+        "training": training,
+        "alarms": lambda: false_alarms(audits, kept),
+        "attacks": lambda: attacked("random convolution", convolutions, real=False),
+        "reasons": lambda: reasons(
+            lambda: embedded("random convolution", *convolutions(), kept, real=False), kept
+        ),
+        "whole audits": lambda: whole_audits(kept, lambda: kept.folder / "whole"),
+        "honest": lambda: honest(kept),
+        "attacks on real tasks": lambda: attacked("random convolution", convolutions, real=True),
+    }
+
+
+def main() -> int:
+    """Print the tables; with `--write`, put them between their marks in the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--real", action="store_true")
+    parser.add_argument("--only", action="append", help="Name of a table; repeatable.")
+    parser.add_argument("--audits", type=int, default=AUDITS)
+    parser.add_argument("--draws", type=int, default=DRAWS)
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="Go on with what is kept here.")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as place:
+        kept = Kept(given.keep or Path(place))
+        made = tables(kept, audits=given.audits, draws=given.draws)
+        for name, table in made.items():
+            if (given.only and name not in given.only) or ("real" in name and not given.real):
+                continue
+            started = time.perf_counter()
+            lines = table()
+            print(f"\n{name} ({time.perf_counter() - started:.0f} s)")
+            print("\n".join(lines), flush=True)
+            if given.write:
+                written(name, lines)
+    return 0
+
+
+def written(name: str, lines: Table) -> None:
+    """Put a table between its marks in the page, where it has them."""
+    text = PAGE.read_text(encoding="utf-8")
+    begin, end = f"<!-- bench {name} -->\n", f"<!-- /bench {name} -->"
+    if begin in text:
+        head, _, rest = text.partition(begin)
+        text = head + begin + "\n".join(lines) + "\n" + end + rest.partition(end)[2]
+        PAGE.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,96 @@
+"""What a sandbox costs to start; `--write` puts the table in docs/sandbox.md."""
+
+import argparse
+import os
+import platform
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from geneb_ci.sandbox import mounts
+from geneb_ci.sandbox.launch import Sandbox, python_of
+from geneb_ci.sandbox.levels import open_sandbox
+from geneb_ci.sandbox.limits import Limits
+from geneb_ci.sandbox.run import ExtractorSpec, embed_in_sandbox, probe_suite
+from geneb_ci.sandbox.supervise import supervise
+
+ROOT = Path(__file__).resolve().parents[1]
+RUNS = 21
+LIMIT = "0.1 s"
+BEGIN, END = "<!-- bench -->\n", "<!-- /bench -->"
+LIMITS = Limits(seconds=60)
+
+
+class Nothing:
+    """Takes no result."""
+
+    def feed(self, piece: bytes) -> None:
+        """Take some bytes."""
+
+
+def commands(sandbox: Sandbox) -> dict[str, Callable[[], object]]:
+    """Return what is timed."""
+    python = python_of(sandbox, mounts.view({}, {}))
+
+    def started(*inner: str) -> Callable[[], object]:
+        return lambda: supervise(sandbox, mounts.view({}, {}), LIMITS, inner, Nothing())
+
+    spec = ExtractorSpec("builtin:kmer")
+    return {
+        "`/usr/bin/true`: the sandbox alone": started("/usr/bin/true"),
+        "Python, nothing imported": started(python, "-I", "-c", ""),
+        "Python and NumPy": started(python, "-s", "-P", "-c", "import numpy"),
+        "the worker with k-mer, one sequence": lambda: embed_in_sandbox(
+            ["ACGTACGT"], spec, sandbox, LIMITS
+        ),
+        "the probe suite": lambda: probe_suite(sandbox),
+    }
+
+
+def seconds(action: Callable[[], object]) -> float:
+    """Time one call."""
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    """Measure, print, and with --write keep the table."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--write", action="store_true", help="put the table into docs/sandbox.md")
+    parser.add_argument("--runs", type=int, default=RUNS)
+    wanted = parser.parse_args()
+    columns: list[dict[str, float]] = []
+    for level in (0, 1, 2):
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            open_sandbox(level, i_wrote_this_code=True, folder=Path(folder) / "scratch") as sandbox,
+        ):
+            timed: dict[str, list[float]] = {name: [] for name in commands(sandbox)}
+            for _ in range(wanted.runs):
+                for name, action in commands(sandbox).items():
+                    timed[name].append(seconds(action))
+            columns.append({name: statistics.median(found) for name, found in timed.items()})
+    lines = ["| started | no sandbox | level 1 | level 2 |", "|---|---:|---:|---:|"]
+    for name in columns[0]:
+        cells = [f"{column[name] * 1000:.0f} ms" for column in columns]
+        if name == "the probe suite":
+            cells[0] = "-"
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    where = (
+        f"Median of {wanted.runs} runs, wall clock, Python {platform.python_version()}, "
+        f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}. Limit for the first row: {LIMIT}."
+    )
+    table = "\n".join(lines) + f"\n\n{where}\n"
+    sys.stdout.write(table)
+    if wanted.write:
+        page = ROOT / "docs" / "sandbox.md"
+        before, rest = page.read_text(encoding="utf-8").split(BEGIN)
+        page.write_text(before + BEGIN + table + END + rest.split(END)[1], encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

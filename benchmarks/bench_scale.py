@@ -1,0 +1,231 @@
+"""What check, build, advice and lists cost, as whole processes: cold, again, after a change.
+
+The only table of their speed: `--write` puts it into docs/scale.md, with the day and the load.
+"""
+
+import argparse
+import datetime as dt
+import hashlib
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from benchmarks.many_rows import alike, write_rows
+from geneb_ci.check.reuse import FILES_MIN
+from geneb_ci.submission.peers import ROWS_MAX, lot
+from tests.paths import PUBLIC, ROOT, SUBMISSIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROWS = (1_000,)
+"""Numbers of generated rows. With 10,000 the files take 1.6 GB, and the builds ten minutes."""
+RUNS = 5
+BEGIN, END = "<!-- scale -->\n", "<!-- /scale -->"
+PAGE = ROOT / "docs/scale.md"
+
+
+class Cost(NamedTuple):
+    """One finished process: wall-clock and processor seconds, of its own processes too."""
+
+    seconds: float
+    cpu: float
+    output: bytes
+    """Of `build`, digests of all files instead."""
+
+
+class Measured(NamedTuple):
+    """A line of the table."""
+
+    what: str
+    cost: Cost
+    limit: float | None = None
+    """Seconds on two idle processors."""
+
+
+def run(cache: Path, command: str, *arguments: str, folder: Path = PUBLIC) -> Cost:
+    """Run a process of geneb-ci with a cache folder of its own and return what it cost."""
+    environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
+    environment.pop("GITHUB_ACTIONS", None)
+    with tempfile.TemporaryFile() as output:
+        start = time.perf_counter()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "geneb_ci", command, *arguments],
+            stdout=output,
+            cwd=folder,
+            env=environment,
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        seconds = time.perf_counter() - start
+        output.seek(0)
+        if process.returncode not in ({0, 11} if command == "check" else {0}):
+            sys.exit(f"bench: geneb-ci {command} {arguments} gave exit code {process.returncode}")
+        cpu = usage.ru_utime + usage.ru_stime
+        return Cost(seconds, cpu, output.read())
+
+
+def median(costs: list[Cost]) -> Cost:
+    """Return the median of each figure, and the output of the last run."""
+    return Cost(
+        statistics.median(cost.seconds for cost in costs),
+        statistics.median(cost.cpu for cost in costs),
+        costs[-1].output,
+    )
+
+
+def changed(path: Path) -> None:
+    """Change one cell of a row to another sound measurement, from a row of the same public row."""
+    document, other = (json.loads(one.read_bytes()) for one in (path, alike(path)))
+    cells, others = (one["results"]["full"] for one in (document, other))
+    task = next(task for task, cell in cells.items() if cell != others[task])
+    cells[task] = others[task]
+    path.write_text(json.dumps(document, separators=(",", ":")), encoding="utf-8")
+
+
+def built(cache: Path, rows: Path, out: Path, *arguments: str) -> Cost:
+    """Build the board of a folder; the output is a digest of each file that was written."""
+    cost = run(cache, "build", str(rows), "--out", str(out), *arguments)
+    digests = [
+        f"{path.relative_to(out)} {hashlib.sha256(path.read_bytes()).hexdigest()}"
+        for path in sorted(out.rglob("*"))
+        if path.is_file()
+    ]
+    return cost._replace(output="\n".join(digests).encode())
+
+
+def small(scratch: Path, runs: int) -> list[Measured]:
+    """Measure one public file and all of them; the cases take turns, so all share slow spells."""
+    one, board, kept = str(SUBMISSIONS / "space.json"), SUBMISSIONS, scratch / "board"
+    need = ("--category", "Splice Sites")
+    rows, out = str(board), scratch / "out"
+    some = [*map(str, sorted(board.glob("*.json"))[:FILES_MIN])]
+    run(scratch / "first", "check", one)  # writes byte code
+    built(kept, board, out)
+    run(kept, "check", rows)
+    run(kept, "recommend", rows, *need)
+    fresh = (scratch / f"fresh-{number}" for number in range(10**6))
+    cases: dict[str, tuple[Callable[[], Cost], float | None]] = {
+        "`check` one file, nothing kept": (lambda: run(next(fresh), "check", one), 0.2),
+        "`check` one file among rows that were checked": (lambda: run(kept, "check", one), 0.2),
+        f"`check` {FILES_MIN} files, nothing kept": (
+            lambda: run(next(fresh), "check", *some),
+            None,
+        ),
+        f"`check` {FILES_MIN} files, unchanged": (lambda: run(kept, "check", *some), None),
+        "`check` 41 files, nothing kept": (lambda: run(next(fresh), "check", rows), 0.6),
+        "`check` 41 files, unchanged": (lambda: run(kept, "check", rows), 0.3),
+        "`check --engine jsonschema` 41 files": (
+            lambda: run(kept, "check", "--engine", "jsonschema", rows),
+            None,
+        ),
+        "`build` 41 rows, nothing kept": (
+            lambda: built(next(fresh), board, scratch / "cold"),
+            2.0,
+        ),
+        "`build` 41 rows, checked before": (lambda: built(kept, board, out), 2.0),
+        "`build --no-diagnostics` 41 rows, nothing kept": (
+            lambda: built(next(fresh), board, scratch / "plain", "--no-diagnostics"),
+            None,
+        ),
+        "`recommend` from 41 rows, nothing kept": (
+            lambda: run(next(fresh), "recommend", rows, *need),
+            None,
+        ),
+        "`recommend` from 41 rows, checked before": (
+            lambda: run(kept, "recommend", rows, *need),
+            0.4,
+        ),
+        "`recommend` from a built board": (lambda: run(kept, "recommend", str(out), *need), 0.4),
+        "`rules`": (lambda: run(kept, "rules"), None),
+    }
+    costs: dict[str, list[Cost]] = {what: [] for what in cases}
+    for _ in range(runs):
+        for what, (measure, _limit) in cases.items():
+            costs[what].append(measure())
+    found = {what: median(each) for what, each in costs.items()}
+    _require_equal(found["`build` 41 rows, nothing kept"], found["`build` 41 rows, checked before"])
+    return [Measured(what, found[what], limit) for what, (_, limit) in cases.items()]
+
+
+def large(scratch: Path, count: int) -> list[Measured]:
+    """Measure checks and builds of generated rows, each case once.
+
+    The bytes after a change must be those of a run that keeps nothing.
+    """
+    folder, kept, out = scratch / "rows", scratch / "kept", scratch / "board"
+    write_rows(folder, count)
+    rows = str(folder)
+    one = str(SUBMISSIONS / "space.json")
+    found = [
+        Measured(f"`check` {count:,} files, nothing kept", run(kept, "check", rows)),
+        Measured(f"`check` {count:,} files, unchanged", run(kept, "check", rows)),
+        Measured(f"`check` one file after {count:,} elsewhere", run(kept, "check", one)),
+    ]
+    ranked = sorted(folder.glob("*.json"), key=lot)
+    changes = [("one changed", ranked[-1])]
+    if count > ROWS_MAX:
+        changes.append((f"one changed of the {ROWS_MAX} that others are compared with", ranked[0]))
+    for what, path in changes:
+        changed(path)
+        found.append(Measured(f"`check` {count:,} files, {what}", run(kept, "check", rows)))
+    _require_equal(found[-1].cost, run(scratch / "none", "check", rows, "--no-cache"))
+    first = built(scratch / "built", folder, out)
+    found.append(Measured(f"`build` {count:,} rows, nothing kept", first))
+    changed(ranked[-1])
+    again = built(scratch / "built", folder, out)
+    _require_equal(again, built(scratch / "none", folder, scratch / "cold"))
+    found.append(Measured(f"`build` {count:,} rows, one changed", again))
+    return found
+
+
+def _require_equal(one: Cost, other: Cost) -> None:
+    if one.output != other.output:
+        sys.exit("bench: the output after a change is not that of a run that keeps nothing")
+
+
+def line(one: Measured) -> str:
+    """Return a row of the table: wall clock, processor and limit."""
+    cost, limit = one.cost, "" if one.limit is None else f"{one.limit:.2g} s"
+    cells = [one.what, f"{cost.seconds:.2f} s", f"{cost.cpu:.2f} s", limit]
+    return f"| {' | '.join(cells)} |"
+
+
+def main() -> None:
+    """Measure, print, and with --write keep the table."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--write", action="store_true", help="put the table into docs/scale.md")
+    parser.add_argument("--runs", type=int, default=RUNS)
+    parser.add_argument("--rows", type=int, nargs="*", default=ROWS, help="numbers of rows")
+    options = parser.parse_args()
+    load = [os.getloadavg()[1]]
+    found: list[Measured] = []
+    with tempfile.TemporaryDirectory() as scratch:
+        found += small(Path(scratch), options.runs)
+    for count in options.rows:
+        with tempfile.TemporaryDirectory() as scratch:
+            found += large(Path(scratch), count)
+    load.append(os.getloadavg()[1])
+    lines = ["| what | wall clock | processor | limit |", "|---|---:|---:|---:|"]
+    lines += map(line, found)
+    where = (
+        f"{dt.datetime.now(dt.UTC):%Y-%m-%d}, Python {platform.python_version()}, "
+        f"{os.cpu_count()} cores, load {load[0]:.1f} before and {load[1]:.1f} after. "
+        f"Up to 41 files the median of {options.runs} runs, else one run."
+    )
+    table = "\n".join(lines) + f"\n\n{where}\n"
+    print(table)
+    if options.write:
+        before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
+        PAGE.write_text(before + BEGIN + table + END + rest.split(END)[1], encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

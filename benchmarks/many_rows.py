@@ -1,0 +1,126 @@
+"""Thousands of sound rows of models that nobody has made, unlike each other and quickly written.
+
+Each cell is one of `DRAWS` measurements of the same cell of a public row, on test sets drawn anew
+at its rates of right predictions: every score is possible, and two rows of one public row agree in
+one cell of `DRAWS`, less than a copy does.
+"""
+
+import functools
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import simulate
+from geneb_ci.board.variance import near_mean
+from geneb_ci.check.claims import triple_of, two_classes
+from geneb_ci.common.benchmark import Task, shipped_benchmark
+from tests.paths import SUBMISSIONS
+from tests.rows import DOUBTED
+
+Draw = Callable[[int], str]
+"""The text of a cell of one measurement, by its number."""
+DRAWS = 48
+"""Measurements a cell: with chance, two rows agree in 8 %, where near-copy begins at 12 %."""
+
+
+def write_rows(folder: Path, count: int, seed: int = 7) -> None:
+    """Write `count` submissions into a new folder."""
+    folder.mkdir(parents=True)
+    for name, text in rows(count, seed):
+        (folder / f"{name}.json").write_text(text, encoding="utf-8")
+
+
+def rows(count: int, seed: int = 7) -> Iterator[tuple[str, str]]:
+    """Yield the id and the text of each row, a function of the seed."""
+    rng = np.random.default_rng(seed)
+    bases = _bases()
+    pools: dict[int, dict[str, list[Draw]]] = {}
+    document = json.loads((SUBMISSIONS / "splicebert-1024nt.json").read_bytes())
+    for number in range(count):
+        base = number % len(bases)
+        if base not in pools:
+            pools[base] = _pool(json.loads(bases[base].read_bytes()), rng)
+        name = f"model-{number:05d}"
+        meta = document["meta"] | {
+            "display": f"Model {number:05d}",
+            "params": 1_000_000 + number,
+            "url": f"https://example.org/{name}",
+        }
+        head = {key: document[key] for key in ("schema_version", "harness_version")}
+        parts = []
+        for regime, cells in pools[base].items():
+            picks = rng.integers(DRAWS, size=len(cells))
+            inner = ",".join(cell(int(one)) for cell, one in zip(cells, picks, strict=True))
+            parts.append(f'"{regime}":{{{inner}}}')
+        text = json.dumps(head | {"model_id": name, "meta": meta}, separators=(",", ":"))
+        yield name, f'{text[:-1]},"results":{{{",".join(parts)}}}}}\n'
+
+
+def _bases() -> list[Path]:
+    return [path for path in sorted(SUBMISSIONS.glob("*.json")) if path.stem not in DOUBTED]
+
+
+def alike(path: Path) -> Path:
+    """Return another row of a folder, with measurements of the same public row."""
+    number, step = int(path.stem.rpartition("-")[2]), len(_bases())
+    return path.with_stem(f"model-{number - step if number >= step else number + step:05d}")
+
+
+def _pool(base: dict[str, Any], rng: np.random.Generator) -> dict[str, list[Draw]]:
+    """Return by regime, for each task, what gives the texts of its measurements."""
+    benchmark = shipped_benchmark()
+    found = {}
+    for regime in benchmark.regimes:
+        fits = len(benchmark.protocol.seeds) if regime in benchmark.protocol.few_shot_k else 1
+        found[regime] = [
+            _measured(task, cells[task.id], fits, rng)
+            for cells in [base["results"][regime]]
+            for task in benchmark.tasks
+        ]
+    return found
+
+
+def _measured(task: Task, real: dict[str, float], fits: int, rng: np.random.Generator) -> Draw:
+    """Return what gives `DRAWS` means over test sets drawn at the rates of a real cell.
+
+    All test sets are drawn at once; scores are computed of those that a row takes.
+    """
+    triple, classes = triple_of(real), two_classes(task)
+    assert triple is not None
+    if classes is None:
+        sizes, matrix = simulate.made_up(task, triple.acc, rng)
+        sizes[0] += (task.n_test or 0) - sizes.sum()  # each was rounded
+        drawn = [rng.multinomial(n, p, DRAWS * fits) for n, p in zip(sizes, matrix, strict=True)]
+        matrices = np.stack(drawn, axis=1)
+
+        def score(number: int) -> dict[str, float]:
+            return simulate.of_matrix(matrices[number])
+
+    else:
+        rates = np.clip(
+            np.array(near_mean(np.float64(classes.small), np.float64(classes.large), triple))
+            / np.array(classes),
+            0.01,
+            0.99,
+        )
+        few_shot = float(fits > 1)
+        logits = np.log(rates / (1 - rates)) + few_shot * (
+            rng.normal(0, simulate.QUALITY, (DRAWS * fits, 1))
+            + rng.normal(0, simulate.LEANING, (DRAWS * fits, 1)) * np.array([1, -1])
+        )
+        counts = rng.binomial(tuple(classes), 1 / (1 + np.exp(-logits)))
+
+        def score(number: int) -> dict[str, float]:
+            small, large = counts[number]
+            return simulate.cell(classes, int(small), int(large))
+
+    @functools.cache
+    def text(draw: int) -> str:
+        singles = [score(number) for number in range(draw * fits, (draw + 1) * fits)]
+        means = {metric: float(np.mean([one[metric] for one in singles])) for metric in real}
+        return f'"{task.id}":{json.dumps(means)}'
+
+    return text

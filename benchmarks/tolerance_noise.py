@@ -1,0 +1,88 @@
+"""Whether noise and flips are what the rule takes them for: for bench_tolerance."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import skellam
+
+from benchmarks.tolerance_sets import Group
+from geneb_ci.audit import tolerance as rule
+from geneb_ci.audit.rescored import Rescored
+from reference_harness import noise
+from reference_harness.job import Scored
+
+RATES = (0.003, 0.03, 0.3, 1.0, 3.0, 10.0, 30.0)
+TRIALS = 20_000
+REGIMES = ("full", "10shot", "1shot")
+
+
+def measured_noise(
+    group: Group,
+    matrices: dict[str, Path],
+    claimed: dict[str, dict[str, dict[str, Scored]]],
+    rescored: dict[str, Rescored],
+) -> str:
+    """Return the row of a group whose embeddings were made in several batches."""
+    first, *others = group.batches
+    base = np.load(matrices[first]).astype(np.float64)
+    size = np.sqrt(np.mean(base * base, axis=1, keepdims=True))
+    unit = noise.UNIT_ROUNDOFF[group.dtype]
+    moved = [(np.load(matrices[name]) - base) / size / unit for name in others]
+    deviation = max(float(np.sqrt(np.mean(one * one))) for one in moved)
+    most = max(float(np.abs(one).max()) for one in moved)
+    batches, copies = [], []
+    for regime in REGIMES:
+        rows = [
+            sum(int((a != b).sum()) for a, b in _pairs(claimed[first], claimed[name], task, regime))
+            for task in group.tasks
+            for name in others
+        ]
+        batches.append(float(np.mean(rows)))
+        flips = [
+            sum(copy.flips)
+            for task in group.tasks
+            for copy in rescored[first].tasks[task].regimes[regime].plain
+        ]
+        copies.append(float(np.mean(flips)))
+    said = " | ".join(", ".join(f"{value:.1f}" for value in row) for row in (batches, copies))
+    return f"| {group.name} | {deviation:.2f} | {most:.0f} | {said} |"
+
+
+def _pairs(
+    one: dict[str, dict[str, Scored]], other: dict[str, dict[str, Scored]], task: str, regime: str
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    yield from zip(one[task][regime].predictions, other[task][regime].predictions, strict=True)
+
+
+def single_flips(seed: int) -> Iterator[str]:
+    """Yield the false alarm of one comparison when every flip is a chance of its own.
+
+    Each copy's predictions flip at a Poisson rate, to right and to wrong alike; at eight times the
+    noise at eight times the rate. The claim differs from the rerun by two draws. The tail is exact
+    (Skellam), the copies are simulated.
+    """
+    yield "| flips a plain copy | 16 stressed copies, margin 2 | 32 stressed copies, margin 1.25 |"
+    yield "|---:|---:|---:|"
+    rng = np.random.RandomState(seed)
+    for rate in RATES:
+        alarms = []
+        for copies, margin in (
+            (rule.COPIES_MIN, rule.MARGIN_FEW),
+            (rule.MANY, rule.MARGIN_MANY),
+        ):
+            far = np.maximum(
+                _farthest(rng, rule.STRESS * rate, copies),
+                _farthest(rng, rate, rule.COPIES_MIN),
+            )
+            values, counts = np.unique(far, return_counts=True)
+            beyond = 2 * skellam.sf(np.floor(margin * values + rule.UNSEEN), rate, rate)
+            alarms.append(float((counts * beyond).sum() / TRIALS))
+        yield f"| {rate:g} | {alarms[0]:.1e} | {alarms[1]:.1e} |"
+
+
+def _farthest(rng: np.random.RandomState, rate: float, copies: int) -> np.ndarray:
+    shape = (TRIALS, copies)
+    found: np.ndarray = np.abs(rng.poisson(rate / 2, shape) - rng.poisson(rate / 2, shape))
+    farthest: np.ndarray = found.max(axis=1)
+    return farthest

@@ -1,0 +1,158 @@
+"""A sample of small wrong changes, and whether a test notices each: run `make mutants`.
+
+Cosmic Ray makes the changes; tools/mutants.toml names the modules, and the tests that judge them.
+What is committed is judged, in two clones at once; a run that was stopped goes on.
+"""
+
+import argparse
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+from cosmic_ray.commands import init
+from cosmic_ray.work_db import WorkDB
+from cosmic_ray.work_item import TestOutcome, WorkerOutcome, WorkResult
+
+from tests.paths import REAL_TASKS, ROOT
+
+AT_ONCE = 2
+TIMEOUT_S = 600.0
+SETTINGS = {
+    "CI": "true",  # the same examples of properties for each mutant
+    "GENEB_REAL_TASKS": str(REAL_TASKS),
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}
+# Changes that a type does not settle: a sum of texts that becomes a product fails in any test.
+OPERATORS = re.compile(
+    r"core/(AddNot|NumberReplacer|ZeroIterationForLoop|ExceptionReplacer"
+    r"|Replace(True|False|And|Or|Break|Continue)With\w+"
+    r"|ReplaceUnaryOperator_(Delete_Not|Delete_USub|USub_UAdd)"
+    r"|ReplaceBinaryOperator_(Add_Sub|Sub_Add|Mul_Div|Div_Mul|FloorDiv_Div|Mod_FloorDiv|Pow_Mul)"
+    r"|ReplaceComparisonOperator_"
+    r"(Eq_NotEq|NotEq_Eq|Lt_LtE|LtE_Lt|Gt_GtE|GtE_Gt|Lt_GtE|LtE_Gt|Gt_LtE|GtE_Lt|Is_IsNot|IsNot_Is))"
+)
+
+
+def main() -> int:
+    """Draw, judge what has no verdict yet, and print a report."""
+    parser = argparse.ArgumentParser(prog="make mutants", description=__doc__)
+    parser.add_argument("--number", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--folder", type=Path, default=ROOT / "build/mutants", help="what is kept")
+    options = parser.parse_args()
+    parts = tomllib.loads((ROOT / "tools/mutants.toml").read_text(encoding="utf-8"))["part"]
+    commit = output("git", "rev-parse", "HEAD").strip()
+    work = options.folder / f"{commit[:12]}-{options.seed}-{options.number}"
+    if not (work / "drawn").exists():
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir(parents=True)
+        draw(work, parts, options.number, options.seed)
+        (work / "drawn").touch()
+    clones: SimpleQueue[Path] = SimpleQueue()
+    for number in range(AT_ONCE):
+        clones.put(clone(work / f"clone-{number}", commit))
+
+    def judged(part: dict[str, Any]) -> None:
+        place = clones.get()
+        judge(work, part, place)
+        clones.put(place)
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        list(pool.map(judged, parts))
+    print(report(work, parts, commit))
+    return 0
+
+
+def output(*command: str) -> str:
+    """Return what a command prints, run at the root. Raises CalledProcessError."""
+    return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+
+
+def session(work: Path, part: dict[str, Any]) -> WorkDB:
+    """Open what Cosmic Ray keeps of a part: its mutants, and the verdict on each."""
+    return WorkDB(work / f"{part['name']}.sqlite", WorkDB.Mode.create)
+
+
+def draw(work: Path, parts: list[dict[str, Any]], number: int, seed: int) -> None:
+    """Find every mutant, and note all that are not drawn as skipped."""
+    mutants = []
+    for part in parts:
+        paths = [Path(part["folder"]) / f"{name}.py" for name in part["modules"]]
+        with closing(session(work, part)) as kept:
+            init(paths, kept, {})
+            for item in kept.work_items:
+                one = item.mutations[0]
+                if OPERATORS.fullmatch(one.operator_name):
+                    place = (str(one.module_path), one.start_pos, one.operator_name, one.occurrence)
+                    mutants.append((place, item.job_id))
+    drawn = {job for _, job in random.Random(seed).sample(sorted(mutants), number)}  # noqa: S311
+    for part in parts:
+        with closing(session(work, part)) as kept:
+            others = [item.job_id for item in kept.work_items if item.job_id not in drawn]
+            kept.set_multiple_results(others, WorkResult(WorkerOutcome.SKIPPED))
+    (work / "population").write_text(f"{len(mutants)}\n", encoding="utf-8")
+
+
+def clone(folder: Path, commit: str) -> Path:
+    """Check a commit out, with an environment whose processes import that checkout."""
+    shutil.rmtree(folder, ignore_errors=True)
+    output("git", "clone", "--quiet", "--local", "--no-checkout", str(ROOT), str(folder))
+    output("git", "-C", str(folder), "checkout", "--quiet", "--detach", commit)
+    output("cp", "-al", str(ROOT / ".venv"), str(folder / ".venv"))
+    for path in (folder / ".venv").glob("lib/python*/site-packages/_geneb_ci.pth"):
+        path.unlink()  # a hard link: writing to it would change the original
+        path.write_text(f"{folder}\n", encoding="utf-8")
+    return folder
+
+
+def judge(work: Path, part: dict[str, Any], folder: Path) -> None:
+    """Let Cosmic Ray run the tests of a part on each drawn mutant that has no verdict."""
+    tests = " ".join(part["tests"])
+    config = work / f"{part['name']}.toml"
+    config.write_text(
+        f"[cosmic-ray]\nmodule-path = []\ntimeout = {TIMEOUT_S}\nexcluded-modules = []\n"
+        f'test-command = "{folder}/.venv/bin/python -m pytest -x -q -p no:cacheprovider {tests}"\n'
+        '[cosmic-ray.distributor]\nname = "local"\n',
+        encoding="utf-8",
+    )
+    subprocess.run(
+        [sys.executable, "-m", "cosmic_ray.cli", "exec", config, work / f"{part['name']}.sqlite"],
+        cwd=folder,
+        env=os.environ | SETTINGS,
+        check=True,
+    )
+
+
+def report(work: Path, parts: list[dict[str, Any]], commit: str) -> str:
+    """Return a table of what was tried and killed, and the change of each survivor."""
+    lines = [
+        f"Judged at commit `{commit[:12]}`, of",
+        "| part | mutants | killed |",
+        "|---|---:|---:|",
+    ]
+    lines[0] += f" {(work / 'population').read_text(encoding='utf-8').strip()} mutants."
+    diffs, total = [], Counter[TestOutcome | None]()
+    for part in parts:
+        with closing(session(work, part)) as kept:
+            results = [result for _, result in kept.results if result.test_outcome]
+        counts = Counter(result.test_outcome for result in results)
+        total += counts
+        lines.append(f"| {part['name']} | {len(results)} | {counts[TestOutcome.KILLED]} |")
+        diffs += [r.diff for r in results if r.test_outcome != TestOutcome.KILLED]
+    lines.append(f"| all | {total.total()} | {total[TestOutcome.KILLED]} |")
+    return "\n".join([*lines, *(f"```diff\n{diff}\n```" for diff in diffs)])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
