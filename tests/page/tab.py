@@ -26,11 +26,22 @@ class Tab:
         page.set_default_timeout(PATIENCE_MS)
         self.faults: list[str] = []
         self.asked: list[str] = []
-        page.on("console", lambda message: self.faults.append(f"{message.type}: {message.text}"))
-        page.on("pageerror", lambda error: self.faults.append(f"error: {error}"))
-        page.on("requestfailed", lambda request: self.faults.append(f"failed: {request.url}"))
-        page.on("request", lambda request: self.asked.append(request.url))
-        page.on("dialog", self._refused)
+        self._listeners = {
+            "console": lambda message: self.faults.append(f"{message.type}: {message.text}"),
+            "pageerror": lambda error: self.faults.append(f"error: {error}"),
+            "requestfailed": lambda request: self.faults.append(f"failed: {request.url}"),
+            "request": lambda request: self.asked.append(request.url),
+            "dialog": self._refused,
+        }
+        for event, listener in self._listeners.items():
+            page.on(event, listener)  # type: ignore[call-overload]
+
+    def let_go(self) -> None:
+        """Leave the page to the next tab."""
+        self.page.goto("about:blank")
+        self.page.unroute_all()
+        for event, listener in self._listeners.items():
+            self.page.remove_listener(event, listener)
 
     def _refused(self, dialog: Dialog) -> None:
         self.faults.append(f"dialog: {dialog.message}")
@@ -69,13 +80,44 @@ class Tab:
         assert (self.faults, outward) == ([], [])
 
 
+_idle: dict[Browser, list[Page]] = {}
+"""Pages of sound tabs: a new one costs as much as all that is then done in it."""
+SIZE = {"width": 1280, "height": 720}
+"""Of a window, where a test names none."""
+
+
 @contextmanager
-def opened(browser: Browser, home: str, **options: Any) -> Iterator[Tab]:
-    """Open a tab, and hold at the end that it stayed sound."""
-    with browser.new_context(**options) as context:
-        tab = Tab(context.new_page(), home)
+def opened(
+    browser: Browser,
+    home: str,
+    viewport: Any = SIZE,
+    color_scheme: Any = "light",
+    **options: Any,
+) -> Iterator[Tab]:
+    """Open a tab, and hold at the end that it stayed sound.
+
+    A board on disk is opened in the page of a former tab, unless `options` of the context are
+    named: nothing of a file is cached, and the board keeps nothing in the browser.
+    """
+    is_new = bool(options) or not home.startswith("file:")
+    idle = _idle.setdefault(browser, [])
+    page = browser.new_context(**options).new_page() if is_new or not idle else idle.pop()
+    page.set_viewport_size(viewport)
+    page.emulate_media(media="null", color_scheme=color_scheme, reduced_motion="null")
+    page.context.set_offline(False)
+    tab = Tab(page, home)
+    try:
         yield tab
         tab.sound()
+    except BaseException:
+        is_new = True
+        raise
+    finally:
+        if is_new:
+            page.context.close()
+        else:
+            tab.let_go()
+            idle.append(page)
 
 
 @contextmanager
