@@ -79,7 +79,7 @@ CASES: dict[str, tuple[tuple[str, int], ...]] = {
     "geneb-ci new": (("", 2), ("a/b --pooling nothing", 2)),
     "geneb-ci models list": (("", 0), ("x", 2)),
     "geneb-ci models show": (("nothing", 3), ("", 2)),
-    "geneb-ci models verify": (("", 0), ("nothing", 3)),
+    "geneb-ci models verify": (("", 3), ("nothing", 3)),
     "geneb-ci data push": ((".", 3), ("nowhere", 2), (". --repo ab", 2)),
     "geneb-ci upgrade": ((f"{ROW} --undo --output old.json", 2), ("nowhere.json --output x", 3)),
     "geneb-ci reconcile": (("--repo nothing", 2), ("", 2)),
