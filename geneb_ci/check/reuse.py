@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from geneb_ci.check.kept import (
-    MANY_FILES,
     KeptEntry,
     Miss,
     Seen,
@@ -376,7 +375,6 @@ class Reuse:
             self.place,
             self.source,
             self._make,
-            many=len(misses) >= MANY_FILES,
         )
         jobs = self._jobs(len(misses))
         if jobs > 1:

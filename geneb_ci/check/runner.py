@@ -1,7 +1,6 @@
 """Runs rules on files, in one process or several: reads each once, collects every finding."""
 
 import dataclasses
-import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -41,7 +40,6 @@ from geneb_ci.submission.reading import located
 from geneb_ci.submission.structure import Engine, check_quickly, check_structure
 
 if TYPE_CHECKING:
-    from geneb_ci.check.screens import PlainRows
     from geneb_ci.submission.models import Submission
     from geneb_ci.submission.peers import Peers
 
@@ -207,12 +205,9 @@ def _lacking(rule: Rule, context: Context) -> Need | None:
 
 
 def _findings(rules: Iterable[Rule], context: Context) -> Iterator[Finding]:
-    if context.plain is not None:
-        from geneb_ci.check.screens import settles  # numpy
     for rule in rules:
         try:
-            is_settled = context.plain is not None and settles(rule.id, context.plain, context)
-            faults = [] if is_settled else list(rule.check(context))
+            faults = list(rule.check(context))
         except Exception as error:  # noqa: BLE001 (any exception is a bug, reported as a finding)
             message = crash_message(rule, error)
             crash = Fault("check-crashed", (), message, rule.id, "a verdict", at=0)
@@ -289,10 +284,8 @@ class Computer:
         place_of: Callable[[Path], tuple[Place, TracedAnswers, str]],
         source: RowSource,
         make: PartMaker | None = None,
-        *,
-        many: bool = False,
     ) -> None:
-        self._source, self._make, self._many = source, make, many
+        self._source, self._make = source, make
         self._place_of = place_of
         self._order = {name: number for number, name in enumerate(names)}
         rules = tuple(cast("Rule", rule_of(name)) for name in names)
@@ -301,17 +294,6 @@ class Computer:
         self._alone, self._among = (
             Checker(some, check_quickly, find, against) for some in (alone, among)
         )
-
-    @functools.cached_property
-    def _plain_rows(self) -> "PlainRows | None":
-        """What makes rows as arrays, of many files; each process imports numpy for itself."""
-        if not self._many:
-            return None
-        try:
-            from geneb_ci.check.screens import PlainRows
-        except ImportError:  # numpy is of the extra `build`: every rule is then run
-            return None
-        return PlainRows()
 
     def compute(self, miss: Miss) -> Found:
         """Return the outcome of a file, what is kept of it, and the benchmark that was used."""
@@ -333,8 +315,6 @@ class Computer:
             peers=cast("Peers", traced),
             known_digest=facts.digest if facts is not None and facts.is_plain else None,
         )
-        if self._plain_rows is not None:
-            context = dataclasses.replace(context, plain=self._plain_rows.of(context))
         card = context.card.name if context.card is not None else None
         alone = None if miss.entry is None else miss.entry.alone
         if alone is None:
