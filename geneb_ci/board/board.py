@@ -5,6 +5,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,8 +14,8 @@ from geneb_ci.board.advice import Advice, ModelRequest
 from geneb_ci.board.columns import Entry, entry_of
 from geneb_ci.board.marks import decider, marks_of, read_defects
 from geneb_ci.board.numbers import ranked_regimes
-from geneb_ci.board.page_data import ROW_MATRICES, page_scripts
-from geneb_ci.board.parts import BoardRow, KeptRows, Parts, read_row, unknown_sizes
+from geneb_ci.board.page_data import page_scripts
+from geneb_ci.board.parts import BoardRow, CheckedFile, read_numbers, read_row, unknown_sizes
 from geneb_ci.board.rows import (
     DIAGNOSTICS,
     LEADERBOARD,
@@ -26,15 +27,14 @@ from geneb_ci.board.rows import (
     text_of,
 )
 from geneb_ci.board.texts import Texts, write_texts
-from geneb_ci.check.kept import jobs_for
+from geneb_ci.check.cached import CachedChecker
 from geneb_ci.check.registry import chosen
-from geneb_ci.check.reuse import NO_STORE, Reuse, Store, own_store
 from geneb_ci.check.rule import Rule
 from geneb_ci.check.runner import Checker, FileResult, Report, files_of
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.config import Layout, LayoutKind, benchmark_of, find_layout
 from geneb_ci.common.errors import Exit, GenebError, NothingChecked, UsageProblem
-from geneb_ci.common.files import in_processes
+from geneb_ci.common.files import in_processes, jobs_for
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.receipt.seen import published_state, seen_receipts, shared_errors
@@ -159,52 +159,54 @@ class Board:
     """The files that are JSON, as values."""
 
 
+class Numbers(Enum):
+    """What a board takes of its rows instead of their results."""
+
+    SCORES = "scores, means and confusion matrices"
+    ERRORS = "standard errors, too, which need the extra `build`"
+
+
 def rows_of(
     layout: Layout,
     files: list[Path],
     watch: Watch = lambda results, _: results,
-    store: Store = NO_STORE,
-    rows: KeptRows | None = None,
+    *,
+    numbers: Numbers | None = None,
     jobs: int | None = None,
+    cache: bool = False,
 ) -> tuple[Report, list[Entry] | None]:
     """Check every submission with every rule, and give them levels; none unless all of them pass.
 
-    Results in the store that still hold are not computed again. With `rows`, entries have numbers
-    instead of results, and what is kept of a file is not read from it.
-    Raises BadConfiguration, BrokenRecordError where an audit record is broken, and UsageProblem
-    where a file changed before its row was made.
+    With `numbers`, entries have these instead of results. `jobs` is the number of processes, None
+    as many as the files ask for; with `cache`, the findings of an unchanged check are not computed
+    again. Raises BadConfiguration, BrokenRecordError where an audit record is broken, and
+    UsageProblem where a file changed before it was read again.
     """
     made = entry_maker(layout)
     names = chosen((), ())
-    make = rows.made_of if rows is not None and rows.parts.is_kept else None
-    checker = Reuse(names, find_layout, None, store, jobs, make)
+    checker = CachedChecker(names, jobs=jobs, cache=cache)
     report = Report(rules=len(names))
-    found: list[tuple[Path, tuple[Finding, ...]]] = []
+    checked: list[CheckedFile] = []
+    findings: list[tuple[Finding, ...]] = []
     for path, result in zip(files, watch(checker.run(files), len(files)), strict=True):
         if isinstance(result, NothingChecked):
             report.unreadable.append(result)
         else:
             report.take(result)
-            found.append((path, result.findings))
+            checked.append(CheckedFile(path, result.sha256))
+            findings.append(result.findings)
     report.benchmarks = checker.benchmarks
     report.findings.sort(key=Finding.sort_key)
     if not _sound(report):
         return report, None
-    seen = [
-        (path, checker.source.sha256_of(place))
-        for path, place in zip(files, checker.given, strict=True)
-    ]
-    listed: Iterator[BoardRow | None] = map(read_row, seen)
-    if rows is not None:
-        for key, part in checker.made.items():
-            rows.parts.keep(key, part)
-        listed = rows.read(seen, benchmark_of(layout))
-    entries = [
-        made(row, findings)
-        for row, (_, findings) in zip(listed, found, strict=True)
-        if row is not None
-    ]
-    return report, entries
+    with_errors = numbers is Numbers.ERRORS
+    rows: Iterable[BoardRow | None] = (
+        map(read_row, checked)
+        if numbers is None
+        else read_numbers(checked, benchmark_of(layout), with_errors=with_errors, jobs=jobs)
+    )
+    pairs = zip(rows, findings, strict=True)
+    return report, [made(row, own) for row, own in pairs if row is not None]
 
 
 class SubmissionsRefused(GenebError):  # noqa: N818 (named after what is wrong)
@@ -246,15 +248,16 @@ def entries_of(
     layout: Layout,
     files: list[Path],
     watch: Watch = lambda results, _: results,
-    store: Store = NO_STORE,
-    rows: KeptRows | None = None,
+    *,
+    numbers: Numbers | None = None,
     jobs: int | None = None,
+    cache: bool = False,
 ) -> list[Entry]:
     """Check submissions, all of which have to pass, and return them as rows.
 
     Parameters as of `rows_of`. Raises SubmissionsRefused.
     """
-    report, entries = rows_of(layout, files, watch, store, rows, jobs)
+    report, entries = rows_of(layout, files, watch, numbers=numbers, jobs=jobs, cache=cache)
     if entries is None:
         raise SubmissionsRefused(report)
     return entries
@@ -268,39 +271,15 @@ def advice_of(
     *,
     cache: bool = False,
 ) -> Advice:
-    """Check the submissions of a folder and return advice, kept for all that it follows from.
+    """Check the submissions of a folder and return advice.
 
     Raises SubmissionsRefused, and UsageProblem for a folder, category or regime that is none.
     """
-    layout, files = files_at(folder, "recommend FOLDER")
-    store = own_store(files, cache=cache)
-    entries = entries_of(layout, files, watch, store)
-    benchmark, parts = benchmark_of(layout), Parts(store)
-    shared = {one.shared.model_dump_json() for one in entries if one.shared is not None}
-
-    def made() -> bytes:
-        from geneb_ci.board.recommend import advise_rows  # numpy: 0.2 s
-
-        return advise_rows(entries, benchmark, need, margin).model_dump_json().encode()
-
-    rows = [[one.sha256, one.evidence, repr(one.marks)] for one in entries]
-    known = ["advice", benchmark.sha256, need.model_dump(), margin, sorted(shared), rows]
-    [advice] = parts.taken([(known, made)], Advice.model_validate_json)
-    parts.save()
-    return advice
-
-
-def rows_in(store: Store, *, jobs: int | None = None, more: bool = True) -> KeptRows:
-    """Return what reads rows, with the parts of boards that earlier builds kept in a store.
-
-    `more` as of `board_of`; raises UsageProblem.
-    """
-    rows = KeptRows(Parts(store, jobs), ROW_MATRICES)
-    if not more:
-        return rows
     with _analyses():
-        from geneb_ci.board.uncertainty import ROW_ERRORS
-    return rows._replace(alone=ROW_ERRORS)
+        from geneb_ci.board.recommend import advise_rows  # numpy: 0.2 s
+    layout, files = files_at(folder, "recommend FOLDER")
+    entries = entries_of(layout, files, watch, cache=cache)
+    return advise_rows(entries, benchmark_of(layout), need, margin)
 
 
 def _analyses() -> AbstractContextManager[None]:
@@ -356,9 +335,9 @@ def page_of(entries: list[Entry], board: Board, layout: Layout) -> dict[str, byt
 
 
 def write_board(
-    entries: list[Entry], board: Board, layout: Layout, parts: Parts, folder: Path
+    entries: list[Entry], board: Board, layout: Layout, folder: Path, jobs: int | None = None
 ) -> None:
-    """Write the files of a board and of its page; `parts` keeps what tells which are there already.
+    """Write the files of a board and of its page, by so many processes.
 
     Raises what `write_files` raises.
     """
@@ -366,21 +345,10 @@ def write_board(
     from geneb_ci.board.site.render import write_site  # Jinja2
 
     texts = Texts(board.files.makers | board.scripts.makers)
-    write_texts(folder, texts, parts, parts.jobs or jobs_for(len(entries)))
+    write_texts(folder, texts, jobs or jobs_for(len(entries)))
     site, found = _site_and_page(entries, board, layout)
     write_page(folder, found)
-    write_site(folder, site, parts)
-    parts.save()
-
-
-def page_and_writer(
-    entries: list[Entry], board: Board, layout: Layout, parts: Parts
-) -> tuple[Callable[[], dict[str, bytes]], Callable[[Path], None]]:
-    """Return `page_of` and `write_board` of a board, to be called later."""
-    return (
-        functools.partial(page_of, entries, board, layout),
-        functools.partial(write_board, entries, board, layout, parts),
-    )
+    write_site(folder, site, jobs)
 
 
 def _site_and_page(

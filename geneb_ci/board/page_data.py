@@ -11,10 +11,9 @@ from pydantic_core import to_json
 
 from geneb_ci.board.columns import COLUMNS, Entry, facts_of, page_columns
 from geneb_ci.board.numbers import row_matrices, single_fits
-from geneb_ci.board.parts import PartCheck, RowPart
-from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, RECOMMENDATIONS, TASKS, groups_of
+from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, RECOMMENDATIONS, TASKS
 from geneb_ci.board.site.inputs import slugs
-from geneb_ci.board.texts import Chunk, Text, Texts, number_texts, piece, script, script_of
+from geneb_ci.board.texts import Text, Texts, number_texts, script, script_of
 from geneb_ci.check.claims import results_of
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.files import json_text, object_text
@@ -44,24 +43,6 @@ def _recoverable(benchmark: Benchmark) -> list[int]:
     return [index for index, task in enumerate(benchmark.tasks) if task.two_sizes]
 
 
-def _matrices_check(benchmark: Benchmark) -> PartCheck:
-    """Return what tells whether kept values can be a model's lists."""
-    numbers, regimes = 3 * len(_recoverable(benchmark)), single_fits(benchmark)
-    return lambda kept: (
-        list(kept) == regimes
-        and all(
-            type(row) is list
-            and len(row) == numbers
-            and {*map(type, row)} <= {int}
-            and min(row, default=0) >= 0
-            for row in kept.values()
-        )
-    )
-
-
-ROW_MATRICES = RowPart(row_matrices, _matrices_check)
-
-
 SCORE_UNIT = 10**6
 NORMAL = 1.96
 """Standard errors from a score to the ends of its 95 % interval, as `decisions.NORMAL`."""
@@ -69,6 +50,8 @@ FIGURE_PARTS = 30
 """Parts of a figure that the page has: a thousand models have a hundred thousand pairs."""
 SHOWN = 3
 """Decimals on the page."""
+MODELS_AT_ONCE = 64
+"""Models whose numbers are written together."""
 BASE, MATRICES, HISTORY = "board-data.js", "board-matrices.js", "board-history.js"
 
 _STANDING = ("score", "error", "freedom", "rank", "rank_low", "rank_high")
@@ -194,7 +177,7 @@ def _benchmark(benchmark: Benchmark) -> dict[str, Any]:
     }
 
 
-def _scores_text(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> Iterator[Chunk]:
+def _scores_text(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> Iterator[bytes]:
     """Yield the script with the means of a regime: scores by metric and model, then standings.
 
     A model has macro, micro, then the categories; null where cells are missing.
@@ -212,7 +195,7 @@ def _scores_text(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> 
     )
     place = {model: k for k, model in enumerate(ids)}
     shared = _shared(diagnostics, regime, place, [*_MEANS, *benchmark.category_order])
-    members: list[tuple[str, Iterable[Chunk]]] = [
+    members: list[tuple[str, Iterable[bytes]]] = [
         ("scores", object_text(scores)),
         ("standings", _standings_text(_columns(diagnostics, regime, benchmark), ids)),
         *((name, [json_text(one)]) for name, one in shared.items()),
@@ -220,7 +203,7 @@ def _scores_text(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> 
     return script_of(f"scores{index}", object_text(members))
 
 
-def _tasks_text(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> Iterator[Chunk]:
+def _tasks_text(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> Iterator[bytes]:
     """Yield the script with the tasks of a regime: by metric and model, scores in board order.
 
     With intervals, each model has low and high of each task, too; null where cells are missing.
@@ -231,7 +214,7 @@ def _tasks_text(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> I
         (metric, _numbers_text({m: row[f"task_{metric}"].numbers for m, row in rows.items()}, ids))
         for metric in benchmark.metrics
     )
-    members: list[tuple[str, Iterable[Chunk]]] = [("scores", object_text(scores))]
+    members: list[tuple[str, Iterable[bytes]]] = [("scores", object_text(scores))]
     if diagnostics is not None:
         import numpy as np
 
@@ -244,13 +227,12 @@ def _tasks_text(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> I
     return script_of(f"tasks{index}", object_text(members))
 
 
-def _numbers_text(rows: Mapping[str, "array.array[float]"], ids: Ids) -> Iterator[Chunk]:
+def _numbers_text(rows: Mapping[str, "array.array[float]"], ids: Ids) -> Iterator[bytes]:
     """Yield the text of the millionths of each model; null for one without."""
     yield b"["
-    for start, end, _ in groups_of(tuple(ids)):
-        own = [rows.get(model) for model in ids[start:end]]
-        known = b"".join(b"-" if one is None else b"+" + one.tobytes() for one in own)
-        yield piece(known, functools.partial(_group_text, own), b"," if start else b"")
+    for start in range(0, len(ids), MODELS_AT_ONCE):
+        own = [rows.get(model) for model in ids[start : start + MODELS_AT_ONCE]]
+        yield (b"," if start else b"") + _group_text(own)
     yield b"]"
 
 

@@ -74,8 +74,6 @@ class Context:
     """What the model registry says of the model; empty where it has no entry."""
     described: Mapping[str, Any] = field(default_factory=dict)
     """What upgrading would write of the entry; empty where the file is of another kind."""
-    known_digest: str | None = None
-    """The digest of all scores, "" without scores, where the reader knows it."""
 
     @functools.cached_property
     def root(self) -> dict[str, Any]:
@@ -169,8 +167,6 @@ class Context:
     @functools.cached_property
     def digest(self) -> str | None:
         """The digest of all scores; None without scores."""
-        if self.known_digest is not None:
-            return self.known_digest or None
         return results_digest(self.member("results"))
 
     def lacks(self, needs: tuple[Need, ...]) -> Need | None:

@@ -12,7 +12,6 @@ from geneb_ci.audit.trust_evidence import gather
 from geneb_ci.board.board import SubmissionsRefused, layout_of
 from geneb_ci.board.numbers import recovered
 from geneb_ci.board.page import POLICY, write_page
-from geneb_ci.check.kept import MANY_FILES
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult, files_of
 from geneb_ci.cli.main import echo
@@ -28,6 +27,7 @@ from geneb_ci.cli.shared import (
     write,
 )
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
+from geneb_ci.common.files import MANY_FILES
 from geneb_ci.common.finding import Severity, exact_name, first_and_more, plural
 from geneb_ci.render.rows import (
     MATRICES_WRITERS,
