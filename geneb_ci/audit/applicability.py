@@ -55,15 +55,12 @@ class TrustInputs:
     benchmark: Benchmark
     policy: AuditPolicy
     submissions: Path | None
-    drawn: tuple[Plan, ...]
-    """The plan of each record, start and abort of the repository, withdrawn or revoked ones too;
-    those of tasks."""
+    drawn: tuple[Plan | RowPlan, ...]
+    """The plan of each record, start and abort of the repository, withdrawn or revoked ones too."""
     unreadable: Mapping[str, str]
     """Model ids of which a record cannot be read, and its name: what it drew is not known."""
     logged: Logged | None = None
     """The log of the repository; None where the policy names none."""
-    rows_drawn: tuple[RowPlan, ...] = ()
-    """The same for draws of rows."""
     seen: SeenReceipts = field(default_factory=SeenReceipts)
     """When published receipts were last there."""
     read: dict[str, SubmissionNow | None] = field(default_factory=dict, compare=False, repr=False)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from statistics import median
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 from geneb_ci.audit import beacon
 from geneb_ci.audit.beacon import value_of
@@ -19,7 +19,16 @@ from geneb_ci.audit.canonical import (
 )
 from geneb_ci.audit.commit import checked, read_submission
 from geneb_ci.audit.commitment import PROTOCOL, Commitment, check_commitment, identity_of, why_same
-from geneb_ci.audit.plan import AnyPlan, Beacon, Chosen, DrandBeacon, EarlierDraw, Plan, Reason
+from geneb_ci.audit.plan import (
+    AnyPlan,
+    Beacon,
+    Chosen,
+    DrandBeacon,
+    EarlierDraw,
+    Plan,
+    Reason,
+    RowPlan,
+)
 from geneb_ci.audit.sampling import sample, seed_of, tickets_of
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.check.rule import Context
@@ -28,27 +37,63 @@ from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import Finding
 from geneb_ci.statistics.view import RowView, crowns
 
+_P = TypeVar("_P", Plan, RowPlan)
 
-def earlier_draws(
-    plans: Iterable[Plan], commitment: Commitment, committed_at: str
-) -> list[EarlierDraw]:
-    """Return the draw of each earlier plan for this method, and the draws that those plans list.
 
-    One entry a commitment, with every task ever drawn for it, in order of time. A plan is for this
-    method if its commitment has the same model id, weights, code or claims (`why_same`); others are
-    ignored. Raises AuditRefused when this very commitment was drawn for at another time: a
-    commitment has one draw.
+def require_one_draw(
+    plans: Iterable[Plan | RowPlan], commitment: Commitment, committed_at: str
+) -> None:
+    """Raise AuditRefused where this very commitment was drawn for as of another time.
+
+    A commitment has one time, and so one draw of tasks and one of rows.
     """
-    found: dict[str, dict[str, None]] = {}
-    mine, own = commitment.sha256, identity_of(commitment)
-    for plan in sorted(plans, key=lambda one: (one.committed_at, one.commitment_sha256)):
-        if not why_same(identity_of(plan.commitment), own):
-            continue
+    mine = commitment.sha256
+    for plan in sorted(plans, key=_by_time):
         if plan.commitment_sha256 == mine and plan.committed_at != committed_at:
             raise AuditRefused(
                 f"this commitment was drawn for already, as of {plan.committed_at}",
                 "run that plan: a commitment has one draw",
             )
+
+
+def of_method(
+    kind: type[_P],
+    plans: Iterable[Plan | RowPlan],
+    commitment: Commitment,
+    near: Collection[str] = (),
+) -> list[_P]:
+    """Return the plans of a kind, of tasks or of rows, for the method of a commitment, by time.
+
+    A plan is for this method if its commitment has the same model id, weights, code or claims
+    (`why_same`), or if it draws from a receipt whose root is among `near`.
+    """
+    own = identity_of(commitment)
+    return sorted(
+        (
+            plan
+            for plan in plans
+            if isinstance(plan, kind)
+            and (
+                (isinstance(plan, RowPlan) and plan.root in near)
+                or why_same(identity_of(plan.commitment), own)
+            )
+        ),
+        key=_by_time,
+    )
+
+
+def _by_time(plan: Plan | RowPlan) -> tuple[str, str]:
+    return plan.committed_at, plan.commitment_sha256
+
+
+def earlier_draws(plans: Iterable[Plan | RowPlan], commitment: Commitment) -> list[EarlierDraw]:
+    """Return the draw of each earlier plan of tasks for this method, and what those plans list.
+
+    One entry a commitment, with every task ever drawn for it, in order of time.
+    """
+    found: dict[str, dict[str, None]] = {}
+    mine = commitment.sha256
+    for plan in of_method(Plan, plans, commitment):
         draws = [(one.commitment, one.drawn) for one in plan.earlier]
         for name, drawn in (*draws, (plan.commitment_sha256, plan.drawn)):
             if name != mine:

@@ -4,15 +4,16 @@ import dataclasses
 import functools
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from geneb_ci.audit.applicability import Logged, TrustInputs
 from geneb_ci.audit.canonical import StepMismatch
-from geneb_ci.audit.commitment import Commitment, identity_of, why_same
-from geneb_ci.audit.draw import recompute
+from geneb_ci.audit.commitment import Commitment
+from geneb_ci.audit.draw import of_method, require_one_draw
 from geneb_ci.audit.events import AuditEvent, EntryKind, Withdrawn, parse_event, read_withdrawal
 from geneb_ci.audit.keys import RevokedKey, log_keys, trusted_keys
 from geneb_ci.audit.log_check import logged_of, lost_of, sha256_of
-from geneb_ci.audit.plan import Plan, RowPlan, read_any_plan, read_plan
+from geneb_ci.audit.plan import Plan, RowPlan, read_any_plan
 from geneb_ci.audit.record import (
     WITHDRAWN,
     Record,
@@ -23,7 +24,7 @@ from geneb_ci.audit.record import (
     record_files,
     withdrawal_files,
 )
-from geneb_ci.audit.row_draw import recompute_rows
+from geneb_ci.audit.row_draw import recompute_any
 from geneb_ci.audit.sampling import audit_policy
 from geneb_ci.audit.verify import (
     EARLIER,
@@ -130,10 +131,9 @@ class AuditRepository:
             benchmark_of(self.layout),
             audit_policy(self.layout),
             self.submissions,
-            tuple(one for one in drawn if isinstance(one, Plan)),
+            tuple(drawn),
             unreadable,
             self.logged,
-            tuple(one for one in drawn if isinstance(one, RowPlan)),
             seen_receipts(self.layout),
         )
 
@@ -176,18 +176,13 @@ class AuditRepository:
             for name, reason in lost_of(model_id, self.logged).items():
                 yield lost_entry(name, reason)
 
-    def plans_of(self, model_id: str) -> list[Plan]:
-        """Return every plan of tasks: any may turn out to be for the same method.
+    def plans_of(self, model_id: str) -> list[Plan | RowPlan]:
+        """Return every plan, of tasks and of rows: any may turn out to be for the same method.
 
         Raises StepMismatch, of the step "earlier", when a record cannot be read.
         """
         self.check_readable(model_id)
         return list(self.inputs.drawn)
-
-    def row_plans_of(self, model_id: str) -> list[RowPlan]:
-        """Return every plan of rows, as `plans_of` does."""
-        self.check_readable(model_id)
-        return list(self.inputs.rows_drawn)
 
     def check_readable(self, model_id: str) -> None:
         """Raise StepMismatch, of the step "earlier", when a record of a model cannot be read."""
@@ -213,53 +208,40 @@ class AuditRepository:
         return self._parsed[path]
 
 
+_P = TypeVar("_P", Plan, RowPlan)
+
+
 def earlier_plans(
-    commitment: Commitment, repository: AuditRepository, files: Sequence[Path]
-) -> list[Plan]:
-    """Return the plans of earlier draws for this method, from the repository and from files.
-
-    Raises StepMismatch when a plan does not recompute, or a record cannot be read, since its draw
-    would be missing; UsageProblem for the plan of another model.
-    """
-    own = identity_of(commitment)
-    known = repository.plans_of(commitment.model_id)
-    plans = [one for one in known if why_same(identity_of(one.commitment), own)]
-    for plan in plans:
-        recompute(plan)
-    for file in files:
-        plan = read_plan(file)
-        if not why_same(identity_of(plan.commitment), own):
-            raise UsageProblem(
-                f"{file}: this plan is for another model: {plan.commitment.model_id!r}",
-                f"pass --earlier with plans of {commitment.model_id} only",
-            )
-        recompute(plan)
-        plans.append(plan)
-    return plans
-
-
-def earlier_row_plans(
+    kind: type[_P],
     commitment: Commitment,
+    committed_at: str,
     repository: AuditRepository,
     files: Sequence[Path],
     near: Collection[str] = (),
-) -> list[RowPlan]:
-    """Return the plans of earlier draws of rows, from the repository and from files.
+) -> list[_P]:
+    """Return the plans of earlier draws of tasks or of rows for this method, by time.
 
-    Those of receipts whose root is among `near` count as of this method. Raises what
-    `earlier_plans` does.
+    They are of the repository and of files. Those of receipts whose root is among `near` count as
+    of this method. Raises AuditRefused when this very commitment was drawn for as of another time,
+    for tasks or for rows; StepMismatch when a plan does not recompute, or a record cannot be read,
+    since its draw would be missing; UsageProblem for a file with the plan of another model or kind.
     """
-    own = identity_of(commitment)
-    known = repository.row_plans_of(commitment.model_id)
-    found = [one for one in known if one.root in near or why_same(identity_of(one.commitment), own)]
+    known = repository.plans_of(commitment.model_id)
     for file in files:
         plan = read_any_plan(file)
-        if not isinstance(plan, RowPlan) or not why_same(identity_of(plan.commitment), own):
+        if not of_method(kind, [plan], commitment):
+            drawn, wanted = (_DRAWN[type(plan)], _DRAWN[kind])
             raise UsageProblem(
-                f"{file}: this is no plan of rows for {commitment.model_id}",
-                "pass --earlier with plans of rows of this model only",
+                f"{file}: this plan is of {drawn} of {plan.commitment.model_id!r}, expected one of "
+                f"{wanted} of {commitment.model_id!r}",
+                f"pass --earlier with plans of {wanted} of {commitment.model_id} only",
             )
-        found.append(plan)
+        known.append(plan)
+    require_one_draw(known, commitment, committed_at)
+    found = of_method(kind, known, commitment, near)
     for plan in found:
-        recompute_rows(plan)
+        recompute_any(plan)
     return found
+
+
+_DRAWN: dict[type[Plan | RowPlan], str] = {Plan: "tasks", RowPlan: "rows"}

@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple, NoReturn
 
 from geneb_ci.audit.canonical import SAMPLE, AuditRefused, StepMismatch
-from geneb_ci.audit.commitment import Commitment, identity_of, why_same
-from geneb_ci.audit.draw import beacon_value, recompute, recompute_seed
+from geneb_ci.audit.commitment import Commitment
+from geneb_ci.audit.draw import beacon_value, of_method, recompute, recompute_seed
 from geneb_ci.audit.plan import TEST_ROWS_MAX, Beacon, EarlierRows, Plan, RowPlan, RowsWanted
 from geneb_ci.audit.sampling import seed_of
 from geneb_ci.common.benchmark import Benchmark
@@ -97,22 +97,38 @@ def task_shares(
 
 
 def earlier_row_draws(
-    plans: Iterable[RowPlan], commitment: Commitment, near: Collection[str] = ()
+    plans: Iterable[Plan | RowPlan], commitment: Commitment, near: Collection[str] = ()
 ) -> list[EarlierRows]:
-    """Return the draws of earlier plans for this method and those that they list, by time.
+    """Return the draws of earlier plans of rows for this method and those that they list, by time.
 
-    A plan is for this method as `draw.earlier_draws` says: by model id, weights, code or claims;
-    or when its root is among `near`, those of receipts that are near this one.
+    `near` has the roots of receipts that are near this one.
     """
     found: dict[str, str] = {}
-    mine, own = commitment.sha256, identity_of(commitment)
-    for plan in sorted(plans, key=lambda one: (one.committed_at, one.commitment_sha256)):
-        if plan.root in near or why_same(identity_of(plan.commitment), own):
-            draws = [(one.commitment, one.seed) for one in plan.earlier]
-            for name, seed in (*draws, (plan.commitment_sha256, plan.seed)):
-                if name != mine:
-                    found.setdefault(name, seed)
+    mine = commitment.sha256
+    for plan in of_method(RowPlan, plans, commitment, near):
+        draws = [(one.commitment, one.seed) for one in plan.earlier]
+        for name, seed in (*draws, (plan.commitment_sha256, plan.seed)):
+            if name != mine:
+                found.setdefault(name, seed)
     return [EarlierRows(commitment=name, seed=seed) for name, seed in found.items()]
+
+
+def require_not_lowered(rows: RowsWanted, plans: Iterable[RowPlan], commitment: Commitment) -> None:
+    """Raise UsageProblem where more rows were drawn before for this very commitment.
+
+    A larger sample only adds rows, so a smaller one would leave out some that were drawn.
+    """
+    mine, wanted = commitment.sha256, rows.model_dump()
+    for plan in plans:
+        before = plan.rows.model_dump()
+        lower = any(wanted[name] < before[name] for name in before)
+        if plan.commitment_sha256 == mine and lower:
+            shown = FULL if plan.rows.whole else str(plan.rows.test)
+            raise UsageProblem(
+                f"--rows would lower the sample: --rows {shown} was drawn before for this "
+                "commitment",
+                f"a sample can only be raised: pass --rows {shown} or more",
+            )
 
 
 def draw_rows(

@@ -194,7 +194,9 @@ def near_roots(
     """
     found: dict[str, str] = {}
     samples: dict[str, tuple[str, Sample]] = {}
-    for plan in repository.inputs.rows_drawn:
+    for plan in repository.inputs.drawn:
+        if not isinstance(plan, RowPlan):
+            continue
         model = plan.commitment.model_id
         if own.is_same_method(plan) or plan.root in samples or plan.root in found:
             continue

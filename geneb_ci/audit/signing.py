@@ -284,11 +284,11 @@ def drawn_plan(
     Raises what `earlier_plans`, `targets_of`, `beacon_of` and `draw` do.
     """
     repository = AuditRepository(layout)
-    plans = earlier_plans(commitment, repository, wanted.earlier)
+    plans = earlier_plans(Plan, commitment, committed_at, repository, wanted.earlier)
     if (logged := repository.logged) is not None:
         index = committed_index(commitment.sha256, logged)
         check_drawn(commitment, len(logged.log.entries) if index is None else index, logged)
-    history = earlier_draws(plans, commitment, committed_at)
+    history = earlier_draws(plans, commitment)
     size = size_of(commitment, wanted.drawn, wanted.at_least, drawn_before(plans, commitment))
     if wanted.targeted is None:
         count, aimed = CROWNS_MAX, crowns_of(commitment, wanted.submission, layout)

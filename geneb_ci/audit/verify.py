@@ -1,6 +1,6 @@
 """Verification: every step of a record computed again from public data, without network."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from geneb_ci.audit import applicability, canonical
 from geneb_ci.audit.applicability import NotHere, TrustInputs
 from geneb_ci.audit.beacon import is_open
 from geneb_ci.audit.canonical import AuditRefused, StepMismatch
-from geneb_ci.audit.draw import earlier_draws
+from geneb_ci.audit.draw import earlier_draws, require_one_draw
 from geneb_ci.audit.embedding_checks import contradiction, is_dropped, rows_varied
 from geneb_ci.audit.envelope import ENVELOPE, RESTORE, SIGNER, STATEMENT
 from geneb_ci.audit.events import EntryKind, Withdrawn
@@ -191,11 +191,18 @@ class Verification(NamedTuple):
 
 
 def _check_earlier(outcome: AnyOutcome, inputs: TrustInputs) -> None:
-    """Refuse a plan that leaves out an earlier draw for the same method."""
-    model_id = outcome.plan.commitment.model_id
-    lacking = _rows_left_out(outcome, inputs) if isinstance(outcome, RowOutcome) else None
-    if isinstance(outcome, AuditOutcome):
-        lacking = _tasks_left_out(outcome, inputs)
+    """Refuse a second draw of one commitment, and a plan that leaves out an earlier draw."""
+    plan = outcome.plan
+    model_id = plan.commitment.model_id
+    before = [one for one in inputs.drawn if _is_before(one, plan)]
+    try:
+        require_one_draw(before, plan.commitment, plan.committed_at)
+    except AuditRefused as error:
+        raise StepMismatch(EARLIER, error.message, error.fix) from error
+    if isinstance(plan, RowPlan):
+        lacking = _rows_left_out(plan, before)
+    else:
+        lacking = _tasks_left_out(plan, before)
     if lacking is not None:
         raise StepMismatch(
             EARLIER,
@@ -210,25 +217,19 @@ def _check_earlier(outcome: AnyOutcome, inputs: TrustInputs) -> None:
         )
 
 
-def _tasks_left_out(outcome: AuditOutcome, inputs: TrustInputs) -> str | None:
-    """Return the commitment of the first earlier draw that a plan leaves out."""
-    plan = outcome.plan
-    before = [one for one in inputs.drawn if _is_before(one, plan)]
-    try:
-        due = earlier_draws(before, plan.commitment, plan.committed_at)
-    except AuditRefused as error:
-        raise StepMismatch(EARLIER, error.message, error.fix) from error
+def _tasks_left_out(plan: Plan, before: Sequence[Plan | RowPlan]) -> str | None:
+    """Return the commitment of the first earlier draw of tasks that a plan leaves out."""
     listed = {one.commitment: set(one.drawn) for one in plan.earlier}
     lacking = (
-        one.commitment for one in due if not set(one.drawn) <= listed.get(one.commitment, set())
+        one.commitment
+        for one in earlier_draws(before, plan.commitment)
+        if not set(one.drawn) <= listed.get(one.commitment, set())
     )
     return next(lacking, None)
 
 
-def _rows_left_out(outcome: RowOutcome, inputs: TrustInputs) -> str | None:
+def _rows_left_out(plan: RowPlan, before: Sequence[Plan | RowPlan]) -> str | None:
     """Return the commitment of the first earlier draw of rows that a plan leaves out."""
-    plan = outcome.plan
-    before = [one for one in inputs.rows_drawn if _is_before(one, plan)]
     due = earlier_row_draws(before, plan.commitment)
     return next((one.commitment for one in due if one not in plan.earlier), None)
 

@@ -13,12 +13,13 @@ from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.log_check import check_drawn, committed_index
 from geneb_ci.audit.plan import RowPlan, RowsWanted, encoded
 from geneb_ci.audit.record import RERUN, record_of
-from geneb_ci.audit.repository import AuditRepository, earlier_row_plans
+from geneb_ci.audit.repository import AuditRepository, earlier_plans
 from geneb_ci.audit.row_draw import (
     WithReceipt,
     draw_rows,
     earlier_row_draws,
     receipt_of,
+    require_not_lowered,
     rows_wanted,
 )
 from geneb_ci.audit.row_embedding import row_cost, row_cost_lines
@@ -143,7 +144,8 @@ def drawn_row_plan(
     near = near_roots(own, repository, sources.others, say)
     for why in near.values():
         say(f"near {why}: its draws are made again here")
-    plans = earlier_row_plans(commitment, repository, sources.earlier, near)
+    plans = earlier_plans(RowPlan, commitment, committed_at, repository, sources.earlier, near)
+    require_not_lowered(rows, plans, commitment)
     if (logged := repository.logged) is not None:
         index = committed_index(commitment.sha256, logged)
         check_drawn(commitment, len(logged.log.entries) if index is None else index, logged)

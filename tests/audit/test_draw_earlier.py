@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from geneb_ci.audit.canonical import AuditRefused
-from geneb_ci.audit.draw import draw, drawn_before, earlier_draws
-from geneb_ci.audit.plan import DrandBeacon, EarlierDraw, Plan
+from geneb_ci.audit.draw import draw, drawn_before, earlier_draws, require_one_draw
+from geneb_ci.audit.plan import DrandBeacon, EarlierDraw, Plan, RowPlan, RowsWanted
+from geneb_ci.audit.row_draw import draw_rows, earlier_row_draws
 from geneb_ci.common.errors import UsageProblem
 from tests.audit.examples import COMMITTED_AT, TASKS, beacon, commitment, hexes, plan
 
@@ -21,7 +22,7 @@ def pushed(number: int, at: str = COMMITTED_AT, **options) -> Plan:
 
 def test_each_earlier_draw_is_listed_by_its_commitment():
     one, two = pushed(1, T[1]), pushed(2, T[2])
-    assert earlier_draws([two, one], commitment(), T[3]) == [
+    assert earlier_draws([two, one], commitment()) == [
         EarlierDraw(commitment=one.commitment_sha256, drawn=one.drawn),
         EarlierDraw(commitment=two.commitment_sha256, drawn=two.drawn),
     ]
@@ -29,20 +30,20 @@ def test_each_earlier_draw_is_listed_by_its_commitment():
 
 def test_earlier_draws_of_earlier_draws_are_not_lost():
     one = pushed(1, T[1])
-    two = pushed(2, T[2], earlier=earlier_draws([one], commitment(), T[2]))
-    assert earlier_draws([two], commitment(), T[3]) == earlier_draws([one, two], commitment(), T[3])
+    two = pushed(2, T[2], earlier=earlier_draws([one], commitment()))
+    assert earlier_draws([two], commitment()) == earlier_draws([one, two], commitment())
 
 
 def test_a_raised_draw_counts_as_a_whole():
     small, large = pushed(1, T[1]), pushed(1, T[1], drawn=9)
     for plans in ([small, large], [large, small]):
-        (found,) = earlier_draws(plans, commitment(), T[3])
+        (found,) = earlier_draws(plans, commitment())
         assert sorted(found.drawn) == sorted(large.drawn)
 
 
 def test_targeted_tasks_were_not_drawn():
     aimed = pushed(1, T[1], targeted=list(TASKS))
-    (found,) = earlier_draws([aimed], commitment(), T[3])
+    (found,) = earlier_draws([aimed], commitment())
     assert found.drawn == aimed.drawn
     assert len(found.drawn) == 5
 
@@ -50,21 +51,30 @@ def test_targeted_tasks_were_not_drawn():
 def test_other_models_have_no_part():
     code = commitment().extractor.model_copy(update={"sha256": hexes("another")})
     other = draw(commitment(model_id="another", extractor=code), T[1], beacon())
-    assert earlier_draws([other], commitment(), T[3]) == []
+    assert earlier_draws([other], commitment()) == []
 
 
 def test_another_name_for_the_same_code_is_no_other_model():
     other = draw(commitment(model_id="another"), T[1], beacon())
-    assert [one.commitment for one in earlier_draws([other], commitment(), T[3])] == [
+    assert [one.commitment for one in earlier_draws([other], commitment())] == [
         other.commitment_sha256
     ]
 
 
-def test_one_draw_for_one_commitment():
-    mine = plan()
-    assert earlier_draws([mine], commitment(), COMMITTED_AT) == []
+def rows() -> RowPlan:
+    """Return a draw of rows for the same commitment as `plan`."""
+    wanted = RowsWanted(test=9, training=3, support=9, whole=False)
+    return draw_rows(commitment(), COMMITTED_AT, beacon(), hexes("root"), wanted)
+
+
+@pytest.mark.parametrize("mine", [plan(), rows()], ids=["tasks", "rows"])
+def test_one_draw_for_one_commitment(mine):
+    assert not earlier_draws([mine], commitment())
+    assert not earlier_row_draws([mine], commitment())
+    require_one_draw([mine], commitment(), COMMITTED_AT)
+    require_one_draw([mine], commitment(model_id="another"), "2026-09-17T15:22:43Z")
     with pytest.raises(AuditRefused) as caught:
-        earlier_draws([mine], commitment(), "2026-09-17T15:22:43Z")
+        require_one_draw([mine], commitment(), "2026-09-17T15:22:43Z")
     assert caught.value.message == f"this commitment was drawn for already, as of {COMMITTED_AT}"
 
 
@@ -104,7 +114,7 @@ def test_the_union_only_grows(signatures):
         version = commitment(submission_sha256=hexes(f"version {number}"))
         source = DrandBeacon(kind="drand", chain=beacon().chain, round=1, signature=signature.hex())
         at = f"2026-09-17T15:22:{number:02}Z"
-        found = draw(version, at, source, earlier=earlier_draws(plans, version, at))
+        found = draw(version, at, source, earlier=earlier_draws(plans, version))
         rerun = {one.task for one in found.chosen}
         assert before <= rerun
         assert set(found.drawn) <= rerun

@@ -18,7 +18,7 @@ from geneb_ci.audit.commitment import (
     why_same,
 )
 from geneb_ci.audit.draw import earlier_draws
-from tests.audit.examples import COMMITTED_AT, TASKS, commitment, draw_at, hexes
+from tests.audit.examples import TASKS, commitment, draw_at, hexes
 from tests.paths import ROOT
 
 HONEST = [random.Random(1).randrange(20_000, 90_000) for _ in TASKS]
@@ -143,7 +143,7 @@ def test_sixteen_names_for_one_method_share_one_draw():
     plans = [draw_at(method("name-0"), 0)]
     for number in range(1, 16):
         own = method(f"name-{number}")
-        history = earlier_draws(plans, own, COMMITTED_AT)
+        history = earlier_draws(plans, own)
         assert {one.commitment for one in history} == {one.commitment_sha256 for one in plans}
         plans.append(draw_at(own, number, earlier=history))
     drawn = {task for plan in plans for task in plan.drawn}

@@ -28,6 +28,7 @@ from tools.demo_audit import COMMITTED_AT
 ROWS = 60
 EVERY_ROW = "20000"
 """More than GENEB-mini has: what an attack's test finds does not depend on the draw."""
+LATER = "2026-09-20T00:00:00Z"
 BEACON = ("--committed-at", COMMITTED_AT, "--beacon-file", "round.json")
 
 
@@ -127,6 +128,22 @@ def test_an_unsigned_audit_keeps_the_rows_that_its_record_needs(kmers, honest):
     rows = (kmers.root / "work/rerun.npz").read_bytes()
     assert said["rerun_sha256"] == hashlib.sha256(rows).hexdigest()
     assert rows == honest.with_name(f"{honest.stem}.rows.npz").read_bytes()
+
+
+@pytest.mark.usefixtures("honest")
+def test_a_second_draw_of_one_commitment_is_refused(kmers):
+    """A later time would give other rows: whoever dislikes a draw could wait for the next."""
+    kmers.run("geneb_ci", "audit", "commit", "submissions/words.json", "--output", "c.json")
+    words = ("geneb_ci", "audit", "plan", "c.json", "--committed-at", LATER, "--output", "again")
+    for kind in (("--rows", str(ROWS)), ()):
+        done = kmers.run(*words, *kind, check=False)
+        assert done.returncode == 11, done.stdout + done.stderr
+        assert f"this commitment was drawn for already, as of {COMMITTED_AT}" in done.stderr
+    lower = ("--rows", str(ROWS - 1), *BEACON, "--output", "again")
+    done = kmers.run("geneb_ci", "audit", "plan", "c.json", *lower, check=False)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert f"would lower the sample: --rows {ROWS} was drawn before" in done.stderr
+    assert not (kmers.root / "again").exists()
 
 
 def test_rerun_rows_that_are_missing_or_changed_are_named(kmers, honest):

@@ -1,6 +1,7 @@
 """A record of an audit by receipt follows from its numbers: each change of them is refused."""
 
 import contextlib
+import dataclasses
 import hashlib
 import io
 import json
@@ -23,6 +24,7 @@ from geneb_ci.audit.row_draw import draw_rows, earlier_row_draws, recompute_rows
 from geneb_ci.audit.row_outcome import NOT_PROVED, RowOutcome, reasons_of, verdict_by
 from geneb_ci.audit.row_verify import RerunRows, check_rows, read_rerun
 from geneb_ci.audit.sampling import AuditPolicy
+from geneb_ci.audit.verify import verify_record
 from geneb_ci.common.errors import UsageProblem
 from tests.audit.examples import ROUNDS
 from tests.audit.recorded import (
@@ -380,6 +382,20 @@ def test_earlier_draws_of_a_method_count_under_another_name() -> None:
         "files": {"model.safetensors": "e" * 64},
     })  # fmt: skip
     assert earlier_row_draws([first], unlike) == []
+
+
+def test_a_record_of_a_second_draw_of_one_commitment_is_refused() -> None:
+    keys = {entry()["keyid"]: TrustedKey.model_validate(entry())}
+    later = outcome_of(plan_for(RAW, SECOND), RAW)
+    times = {name: getattr(later, name) for name in ("started_at", "finished_at")}
+    again = sound().model_copy(update={"plan": row_plan(SECOND), **times})
+    record = parse_record(record_of(again, key()).content, keys)
+    assert not verify_record("again", record, INPUTS).broken
+    for first in (row_plan(), plan_for(RAW)):
+        found = verify_record("again", record, dataclasses.replace(INPUTS, drawn=(first,)))
+        (step,) = found.broken
+        assert step.name == "earlier"
+        assert "this commitment was drawn for already" in step.message
 
 
 @pytest.mark.parametrize("text", ["", "0", "-3", "1.5", "all", "٣", "99999999", "1_000"])

@@ -169,7 +169,7 @@ def test_other_rows_and_settings_are_fitted_anew(monkeypatch, benchmark, changed
     fitted: list[int] = []
     fit = module._fitted
 
-    def counted(vectors: list[Vector], *more: Any) -> Any:
+    def counted(vectors: list[Any], *more: Any) -> Any:
         fitted.append(len(vectors))
         return fit(vectors, *more)
 
