@@ -15,7 +15,14 @@ from geneb_ci.board.columns import Entry, entry_of
 from geneb_ci.board.marks import decider, marks_of, read_defects
 from geneb_ci.board.numbers import ranked_regimes
 from geneb_ci.board.page_data import page_scripts
-from geneb_ci.board.parts import BoardRow, CheckedFile, read_numbers, read_row, unknown_sizes
+from geneb_ci.board.parts import (
+    BoardRow,
+    CheckedFile,
+    RowErrors,
+    read_numbers,
+    read_row,
+    unknown_sizes,
+)
 from geneb_ci.board.rows import (
     DIAGNOSTICS,
     LEADERBOARD,
@@ -182,6 +189,10 @@ def rows_of(
     again. Raises BadConfiguration, BrokenRecordError where an audit record is broken, and
     UsageProblem where a file changed before it was read again.
     """
+    errors: RowErrors | None = None
+    if numbers is Numbers.ERRORS:
+        with _analyses():
+            from geneb_ci.board.uncertainty import row_errors as errors  # numpy: 0.2 s
     made = entry_maker(layout)
     names = chosen((), ())
     checker = CachedChecker(names, jobs=jobs, cache=cache)
@@ -199,11 +210,10 @@ def rows_of(
     report.findings.sort(key=Finding.sort_key)
     if not _sound(report):
         return report, None
-    with_errors = numbers is Numbers.ERRORS
     rows: Iterable[BoardRow | None] = (
         map(read_row, checked)
         if numbers is None
-        else read_numbers(checked, benchmark_of(layout), with_errors=with_errors, jobs=jobs)
+        else read_numbers(checked, benchmark_of(layout), errors=errors, jobs=jobs)
     )
     pairs = zip(rows, findings, strict=True)
     return report, [made(row, own) for row, own in pairs if row is not None]

@@ -1,11 +1,12 @@
 """Submissions as a board takes them: read, and as numbers, by several processes."""
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from geneb_ci.board.numbers import numbers_of, row_matrices
+from geneb_ci.check.claims import Results
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.files import in_processes, jobs_for
@@ -16,6 +17,8 @@ from geneb_ci.submission.structure import check_structure, is_sound
 
 ROWS_AT_ONCE = 25
 """Rows that a process reads in one go."""
+RowErrors = Callable[[Submission, Results, Benchmark], Mapping[str, bytes]]
+"""What `uncertainty.row_errors` is: regime to what follows from a row alone."""
 _SLIM: dict[str, Any] = {"results": {}, "evidence": {}}
 
 
@@ -53,18 +56,17 @@ def read_numbers(
     files: Sequence[CheckedFile],
     benchmark: Benchmark,
     *,
-    with_errors: bool,
+    errors: RowErrors | None = None,
     jobs: int | None = None,
 ) -> Iterator[BoardRow | None]:
     """Yield each submission with its numbers instead of its results; None for a file that is none.
 
-    `with_errors` also computes standard errors, which need the extra `build` and tasks whose sizes
-    are known. `jobs` is the number of processes, None as many as the files ask for.
+    `errors` computes the standard errors of a row, which need tasks whose sizes are known. `jobs`
+    is the number of processes, None as many as the files ask for.
     Raises UsageProblem as `read_row` does.
     """
-    read = functools.partial(
-        _numbered, benchmark=benchmark, with_errors=with_errors and not unknown_sizes(benchmark)
-    )
+    errors = None if unknown_sizes(benchmark) else errors
+    read = functools.partial(_numbered, benchmark=benchmark, errors=errors)
     return in_processes(read, files, jobs or jobs_for(len(files)), ROWS_AT_ONCE)
 
 
@@ -80,7 +82,7 @@ def _document(file: CheckedFile) -> Document:
     return document
 
 
-def _numbered(file: CheckedFile, benchmark: Benchmark, *, with_errors: bool) -> BoardRow | None:
+def _numbered(file: CheckedFile, benchmark: Benchmark, errors: RowErrors | None) -> BoardRow | None:
     document = _document(file)
     submission: Submission | None
     if is_sound(document.value):  # typed scores would take longer than all the rest
@@ -92,9 +94,7 @@ def _numbered(file: CheckedFile, benchmark: Benchmark, *, with_errors: bool) -> 
     results = document.value["results"]
     numbers = numbers_of(submission, results, benchmark)
     numbers = numbers._replace(matrices=row_matrices(submission, results, benchmark))
-    if with_errors:
-        from geneb_ci.board.uncertainty import row_errors  # numpy
-
-        numbers = numbers._replace(errors=row_errors(submission, results, benchmark))
+    if errors is not None:
+        numbers = numbers._replace(errors=errors(submission, results, benchmark))
     slim = {key: value for key, value in _SLIM.items() if hasattr(submission, key)}
     return BoardRow(document.sha256, document.origin, submission.model_copy(update=slim), numbers)
