@@ -28,7 +28,7 @@ def script(name: str, value: object) -> bytes:
     Parsing a text is also faster than reading a literal, and `__proto__` is a key like any other.
     """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return b"".join(script_of(name, [text.encode()]))
+    return _HEAD.format(name).encode() + json.dumps(text).encode() + _TAIL
 
 
 def script_of(name: str, text: Iterable[bytes]) -> Iterator[bytes]:
