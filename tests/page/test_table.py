@@ -1,5 +1,6 @@
 """The table of scores: figures, every control, downloads."""
 
+import csv
 import json
 import re
 
@@ -43,11 +44,29 @@ def test_ranks_and_badges_are_those_of_diagnostics(tab):
     assert cell.all_inner_texts() == [f"{first['low']:.3f}{DASH}{first['high']:.3f}"]
 
 
-def test_a_badge_is_among_the_rows_that_are_shown(tab):
-    tab.go("#/table?size=100000000")
-    found = advice("full", None, 100_000_000)
-    could = [name for name, text in zip(tab.names(), tab.texts(".badge")[1:], strict=True) if text]
-    assert could == [display(model) for model in found["could_be_best"]]
+def test_a_filter_changes_neither_ranks_nor_what_could_be_best(tab):
+    """A badge, the rank range beside it and both in a download are among the same models."""
+    *_, (last, standing) = values()["diagnostics.json"]["ranks"]["full"]["macro"].items()
+    page = tab.go(f"#/table?q={last}")
+    assert tab.names() == [display(last)]
+    low, high = standing["rank_low"], standing["rank_high"]
+    assert low > 1
+    told = tab.texts(".scores tbody .rank")[0].split("\n")[0]
+    assert told == (str(low) if low == high else f"{low}{DASH}{high}")
+    assert tab.texts(".scores tbody .badge") == [""]
+    assert "Filters change neither ranks nor this mark" in page.inner_text("main")
+    head, row, _ = csv.reader([*downloaded(tab, "#csv").splitlines(), ""])
+    told = dict(zip(head, row, strict=True))
+    assert (told["rank by Macro"], told["ranked models"]) == (str(standing["rank"]), "41")
+    assert (told["rank from"], told["rank to"]) == (str(low), str(high))
+    assert told["could be best"] == "false"
+
+
+def test_what_could_be_best_of_a_size_says_of_how_many(tab):
+    page = tab.go("#/overview?need=Chromatin+Acc.&size=100000000")
+    found = advice("full", "Chromatin Acc.", 100_000_000)
+    said = f"none of the {found['considered']} models that meet this"
+    assert said in page.locator(".ties").text_content()
 
 
 @pytest.mark.parametrize("metric", ["MCC", "Acc", "F1"])
@@ -161,8 +180,11 @@ def test_downloads_are_the_rows_that_are_shown(anywhere):
     for row in parsed["rows"]:
         assert row["lncRNA"] == pytest.approx(exact[row["display"]]["cat_MCC"]["lncRNA"], abs=2e-6)
         assert row["lncRNA low"] <= row["lncRNA"] <= row["lncRNA high"]
-    could = advice("full", "lncRNA", 25_000_000)["could_be_best"]
-    assert [row["model"] for row in parsed["rows"] if row["could be best"]] == could
+    ranks = values()["diagnostics.json"]["ranks"]["full"]["categories"]["lncRNA"]
+    for row in parsed["rows"]:
+        own = ranks[row["model"]]
+        assert (row["rank from"], row["rank to"]) == (own["rank_low"], own["rank_high"])
+        assert row["could be best"] == own["could_be_best"]
     lines = downloaded(anywhere, "#csv").split("\r\n")
     assert len(lines) == len(names) + 2
     assert [line.split(",")[1] for line in lines[1:-1]] == [f'"{name}"' for name in names]

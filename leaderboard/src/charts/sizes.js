@@ -27,7 +27,7 @@ export function sizeChart(state, places, column) {
     title: "Score against size",
     caption:
       `${column.label} ${metricName(state.metric)}, ${regimeWords(state.regime)}, against parameters ` +
-      `(logarithmic). The dashed line is the Pareto front: no smaller model scores as high.${bars}`,
+      `(logarithmic). The dashed line is the Pareto front: no smaller model of those drawn scores as high.${bars}`,
     invitation: "Point at a dot for its figures, or go from dot to dot with the arrow keys; click it, or press Enter, for the model's page.",
     draw: (box, title) => drawSizes(box, title, plot),
     figures: () => sizeTable(plot, places),

@@ -1,8 +1,8 @@
 // Scores, standard errors and ranks of models, by column, regime and metric.
 
-import { MACRO, base, bench, criticalOf, facets, facts, hasIntervals } from "./board.js";
+import { MACRO, base, bench, facets, facts, hasIntervals } from "./board.js";
 import { isDecided, models, regimePlace } from "./board.js";
-import { couldBeBest, intervalOf } from "../pure/decide.js";
+import { intervalOf } from "../pure/decide.js";
 import { factText } from "../pure/facts.js";
 import { passes } from "../pure/rows.js";
 import { found, plain } from "../pure/search.js";
@@ -87,10 +87,9 @@ function sharedBy(column, regime, model) {
   };
 }
 
-/** Return the models of some places that could be best among these, in a column that decides. */
-export function bestAmong(places, column, regime, metric) {
-  const standings = places.map((index) => standingOf(column, regime, metric, index));
-  return couldBeBest(standings, criticalOf(regime)).map((place) => places[place]);
+/** Return how many models a regime ranks: all ranks and rank ranges are among them. */
+export function rankedCount(regime) {
+  return models.filter((_, index) => isRanked(index, regime)).length;
 }
 
 /** Whether a model has every score of a regime; one with missing cells is not ranked. */

@@ -28,12 +28,6 @@ function pairError(one, other) {
   return { error: Math.sqrt(total), freedom };
 }
 
-/** Whether one standing is significantly higher than another. */
-export function isBetter(one, other, critical) {
-  const { error, freedom } = pairError(one, other);
-  return one.score - other.score > stretched(critical, freedom) * error;
-}
-
 /** Compare two standings: difference, simultaneous interval, chance that the first is better. */
 export function compared(one, other, critical) {
   const { error, freedom } = pairError(one, other);
@@ -49,15 +43,9 @@ export function compared(one, other, critical) {
   };
 }
 
-/** Return which of some standings no other one is significantly higher than, as places. */
-export function couldBeBest(standings, critical) {
-  const places = standings.map((_, place) => place).filter((place) => standings[place]);
-  if (!places.length) return [];
-  const first = places.reduce((a, b) => (standings[b].score > standings[a].score ? b : a));
-  const near = places.filter((place) => !isBetter(standings[first], standings[place], critical));
-  return near.filter(
-    (place) => !places.some((other) => isBetter(standings[other], standings[place], critical)),
-  );
+/** Whether no model of the board scores significantly higher: its rank range begins at 1. */
+export function couldBeBest(standing) {
+  return standing?.rankLow === 1;
 }
 
 /** Return the ends of the 95 % interval of a score, cut at -1 and 1. */

@@ -5,7 +5,7 @@ import { adviceFor } from "../data/advice.js";
 import { scoresIn, standingOf } from "../data/scores.js";
 import { h, head, hint, number, scroller, table } from "../page/dom.js";
 import { evidenceMark, intervalBar, modelLink, reason } from "../page/marks.js";
-import { boundText, intervalText, memoryText, parametersText } from "../pure/words.js";
+import { boundText, counted, intervalText, memoryText, parametersText } from "../pure/words.js";
 import { regimeWords, scoreText, shortInterval, sizeText, weightText } from "../pure/words.js";
 import { ORDER } from "../pure/evidence.js";
 import { addressOf, change } from "../state/store.js";
@@ -47,7 +47,7 @@ function chosen(state, one) {
     h(
       "div",
       { class: "reasons" },
-      one.could.length > 1 ? contenders(one.could, seen) : null,
+      one.could.length > 1 ? contenders(one, seen) : null,
       h(
         "div",
         {},
@@ -122,13 +122,13 @@ function caution({ evidence }, one) {
   );
 }
 
-function contenders(could, seen) {
+function contenders({ could, considered }, seen) {
   const title = `All ${could.length} that could be best`;
   return h(
     "details",
     { class: "ties", open: could.length <= OPEN },
     h("summary", {}, title),
-    hint("Could be best: no model scores significantly higher."),
+    hint(`Could be best: none of the ${counted(considered, "model")} that meet this scores significantly higher.`),
     scroller(title, contenderTable(could.slice(0, SHOWN), seen, title)),
     could.length > SHOWN ? hint(`And ${could.length - SHOWN} more.`) : null,
   );

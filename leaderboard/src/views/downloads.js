@@ -1,9 +1,10 @@
 // The rows of the table as files: what is filtered and sorted on the page is so in the file.
 
 import { bench, facts, models } from "../data/board.js";
-import { standingOf } from "../data/scores.js";
+import { rankedCount, standingOf } from "../data/scores.js";
 import { h } from "../page/dom.js";
 import { csvText } from "../pure/csv.js";
+import { couldBeBest } from "../pure/decide.js";
 import { factCells } from "../pure/facts.js";
 
 const KEPT_MS = 10_000; // a browser has begun to save by then
@@ -18,16 +19,19 @@ export function downloadButtons(state, content) {
   return [button("csv", saveCsv), button("json", saveJson)];
 }
 
-function rowsOf({ regime, metric }, { columns, places, scores, ranks, ranking, could }) {
+function rowsOf({ regime, metric }, { columns, places, scores, ranks, ranking }) {
+  const count = rankedCount(regime);
   return places.map((index) => {
     const standing = standingOf(ranking, regime, metric, index);
     const made = factCells(facts, models[index]);
     made[`rank by ${ranking.label}`] = standing?.rank ?? ranks[index];
+    // Ranks stay those of the whole board when rows are filtered.
+    made["ranked models"] = count;
     if (standing?.rank) {
       Object.assign(made, {
         "rank from": standing.rankLow,
         "rank to": standing.rankHigh,
-        "could be best": could.has(index),
+        "could be best": couldBeBest(standing),
       });
     }
     columns.forEach((column, place) => {

@@ -14,7 +14,7 @@ export function needs(state) {
     hint(
       "Each cell names the recommended model: the smallest within the margin of the best with 95 % ",
       "confidence, or else the one with the highest score. Below: its size, its own score and its ",
-      "evidence, and how many models could be best.",
+      "evidence, and how many of the models that meet the need could be best.",
     ),
     scroller("What to take for every category and size", needsTable(state)),
   ];

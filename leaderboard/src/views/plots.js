@@ -47,5 +47,5 @@ function profiled(state, places, column) {
   if (chosen.length) return { places: chosen, text: "the compared models" };
   const scores = scoresIn(column, regime, metric);
   const best = [...places].sort((a, b) => scores[b] - scores[a]).slice(0, COMPARED_MAX);
-  return { places: best, text: `the best ${best.length}; compare models to choose others` };
+  return { places: best, text: `the best ${best.length} of those drawn; compare models to choose others` };
 }

@@ -5,6 +5,7 @@ import { standingOf } from "../data/scores.js";
 import { h, head } from "../page/dom.js";
 import { factCell } from "../page/facts.js";
 import { cautionMark, modelLink, pickOrSay } from "../page/marks.js";
+import { couldBeBest } from "../pure/decide.js";
 import { factText } from "../pure/facts.js";
 import { heat } from "../pure/ranks.js";
 import { metricName, rangeText, regimeWords, scoreText } from "../pure/words.js";
@@ -12,7 +13,7 @@ import { shortInterval } from "../pure/words.js";
 import { change } from "../state/store.js";
 import { MANY_COLUMNS } from "./table-content.js";
 
-const BADGE = "Could be best: no model of these rows scores significantly higher.";
+const BADGE = "Could be best: no model of the board scores significantly higher.";
 
 const isName = ({ kind }) => kind === "name";
 
@@ -115,20 +116,21 @@ function sortHead({ sort, order }, key, label, title, usualOrder = "down") {
 }
 
 function scoreRow(state, content, order, before) {
-  const { columns, shown, scores, ranges, standings, hasBadges, could, printed } = content;
+  const { columns, shown, scores, ranges, standings, hasBadges, printed } = content;
   const index = shown[order];
+  const isBest = couldBeBest(standings[order]);
   const model = models[index];
   return h(
     "tr",
     { "aria-rowindex": before + order },
     h("td", { class: "pick" }, pickBox(state, model)),
     rankCell(standings[order], content.ranks[index]),
-    hasBadges ? h("td", { class: "badge", title: BADGE }, could.has(index) ? "yes" : "") : null,
+    hasBadges ? h("td", { class: "badge", title: BADGE }, isBest ? "yes" : "") : null,
     h(
       "th",
       { scope: "row", class: "name" },
       modelLink(index),
-      narrowFacts(model, could.has(index)),
+      narrowFacts(model, isBest),
       h("span", { class: "narrow-mark" }, cautionMark(model)),
     ),
     ...tableFacts.filter((fact) => !isName(fact)).map((fact) => factCell(fact, model)),
@@ -153,9 +155,9 @@ export function rankCell(standing, plain) {
 }
 
 /** Say size, trust and so on below the name, where the screen has no room for their columns. */
-function narrowFacts(model, couldBeBest) {
+function narrowFacts(model, isBest) {
   const facts = tableFacts.filter((fact) => !isName(fact)).map((fact) => factText(fact, model));
-  const badge = couldBeBest ? "could be best" : "";
+  const badge = isBest ? "could be best" : "";
   const text = [...facts, badge].filter(Boolean).join(" · ");
   return h("small", { class: "narrow", "aria-hidden": "true" }, text);
 }

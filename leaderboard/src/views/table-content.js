@@ -1,7 +1,7 @@
 // All that the table shows of a state, before any element: rows in order, scores by column, ranks.
 
 import { MACRO, columnByKey, columnsOf, isDecided, models, tableFacts } from "../data/board.js";
-import { bestAmong, filtered, scoresIn, standingOf } from "../data/scores.js";
+import { filtered, scoresIn, standingOf } from "../data/scores.js";
 import { plainRanks, rangesOf } from "../pure/ranks.js";
 import { paged, sorted } from "../pure/rows.js";
 
@@ -27,8 +27,6 @@ export function contentOf(state) {
   const isLarge = columns.length > WIDE && places.length > ROWS_PER_PAGE;
   const page = paged(places, isLarge ? ROWS_OF_TASKS : ROWS_PER_PAGE, state.page);
   const standings = page.shown.map((index) => standingOf(ranking, regime, metric, index));
-  const hasBadges = isDecided(metric, ranking);
-  const could = hasBadges ? bestAmong(places, ranking, regime, metric) : [];
   return {
     columns,
     ranking,
@@ -36,8 +34,7 @@ export function contentOf(state) {
     places,
     scores,
     standings,
-    hasBadges,
-    could: new Set(could),
+    hasBadges: isDecided(metric, ranking),
     printed: printedOf(columns),
     ranges: rangesOf(scores, places, state.scale === "column"),
     ranks: plainRanks(own),

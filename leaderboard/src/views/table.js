@@ -1,6 +1,7 @@
 // The scores of all models as a heat map of categories or tasks.
 
 import { bench, hasIntervals, isDecided, models } from "../data/board.js";
+import { rankedCount } from "../data/scores.js";
 import { h, hint, say, scroller } from "../page/dom.js";
 import { HEAT_STEPS } from "../pure/ranks.js";
 import { counted, metricName, regimeWords, scoreText } from "../pure/words.js";
@@ -8,6 +9,9 @@ import { change } from "../state/store.js";
 import { MANY_COLUMNS, contentOf } from "./table-content.js";
 import { scoreTable } from "./table-cells.js";
 import { downloadButtons } from "./downloads.js";
+
+const FILTERED =
+  " Filters change neither ranks nor this mark; “Which model” says what could be best of a size or an evidence.";
 
 /** Draw the table. */
 export function tableView(state) {
@@ -20,7 +24,7 @@ export function tableView(state) {
   tell(state, content);
   return [
     h("h2", {}, `${metricName(state.metric)}, ${regimeWords(state.regime)}`),
-    places.length ? note(state, ranking) : null,
+    places.length ? note(state, content) : null,
     places.length ? legend(state, content) : null,
     columns.length > printed
       ? h(
@@ -51,12 +55,13 @@ function tell({ regime, metric, order }, { places, ranking, sortedFact }) {
   say(`${of}, ${regimeWords(regime)}, ${metricName(metric)}, by ${by}, ${direction}`);
 }
 
-function note({ metric }, ranking) {
+function note({ regime, metric }, { ranking, places }) {
   if (isDecided(metric, ranking)) {
     return hint(
-      `Rank ranges by ${ranking.label} hold jointly with 95 % confidence, among all models of the `,
-      "board (test sequences of these tasks). Could be best: no model of these rows scores ",
-      "significantly higher.",
+      `Rank ranges by ${ranking.label} hold jointly with 95 % confidence, among all ranked models of `,
+      "the board (test sequences of these tasks). Could be best: none of them scores significantly ",
+      "higher.",
+      places.length < rankedCount(regime) ? FILTERED : null,
     );
   }
   if (metric !== bench.primary) {
