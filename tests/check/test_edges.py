@@ -13,7 +13,7 @@ from geneb_ci.common.finding import plural
 from geneb_ci.submission.peers import normal_form, results_digest
 from geneb_ci.submission.schema_engine import check_by_schema
 from geneb_ci.submission.structure import Engine, check_structure
-from tests.small import BENCHMARK_FILE, small, small_v11
+from tests.small import BENCHMARK_FILE, small, small_v11, small_v12
 
 NOTE = "no-run-details"
 Found = list[tuple[str, str, str]]
@@ -72,6 +72,33 @@ def test_addresses(said, url, reason):
     document["meta"]["url"] = url
     expected = [("bad-url", "/meta/url", f"url {json.dumps(url)} {reason}")] if reason else []
     assert said(document) == expected
+
+
+@pytest.mark.parametrize(
+    ("address", "is_refused"),
+    [
+        ("https://example.org:8443/rows", False),
+        ("https://0x7f.1:9/", True),
+        ("https://0xa9.254.169.254/", True),
+        ("https://0177.0.0x1/", True),
+        ("https://127.1", True),
+        ("https://rows.localhost/", True),
+        ("http://example.org/rows", True),
+        ("file:///etc/passwd", True),
+        ("https://example.org/rows?x=/", True),
+    ],
+)
+def test_addresses_of_files(said, address, is_refused):
+    weights, receipt = small_v11("weights"), small_v12("receipt")
+    weights["run"]["model"] |= {"kind": "url", "location": address, "revision": None}
+    location = {"kind": "url", "address": address, "revision": None}
+    receipt["receipt"] = {"location": location}
+    for document, pointer in (
+        (weights, "/run/model/location"),
+        (receipt, "/receipt/location/address"),
+    ):
+        found = [place for rule, place, _ in said(document) if rule == "bad-url"]
+        assert found == [pointer] * is_refused
 
 
 def test_an_empty_provenance_is_a_claim_of_nothing_and_refused(said):
