@@ -1,6 +1,7 @@
 """Edges of single rules that each let something through, or crashed, once."""
 
 import json
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -274,13 +275,13 @@ def test_files_are_listed_once_and_in_order(tmp_path):
 def test_names_are_refused_by_their_length_before_they_are_mapped(said, tmp_path, monkeypatch):
     """U+FDFA becomes 18 characters: 780 kB of it took half a minute and 480 MB."""
     mapped: list[int] = []
-    real = names.unicodedata.normalize
+    real = unicodedata.normalize
 
     def counted(form: Any, text: str) -> str:
         mapped.append(len(text))
         return real(form, text)
 
-    monkeypatch.setattr(names.unicodedata, "normalize", counted)
+    monkeypatch.setattr(unicodedata, "normalize", counted)
     said(small("row"))
     other, long = small("other"), "\ufdfa" * 20_000
     other["model_id"] = other["meta"]["display"] = long
