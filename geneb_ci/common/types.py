@@ -131,17 +131,6 @@ def first_error(
     return f"{quoted(place)[1:-1] or top}: {shown}{first['msg']}"
 
 
-LOOPBACK = ("http://127.0.0.1:", "http://localhost:")
-"""This machine, which only its own user can name."""
-PUBLIC_ADDRESS = re.compile(
-    r"https://(?!([^/:]*\.)?(?i:localhost)[:/])(?![^/:]*\.([0-9]+|0[xX][0-9A-Fa-f]*)[:/])"
-    r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+(:[0-9]{1,5})?/[^?#\s@\\]*"
-)
-"""An address that a submission may name: a server with a name, not a number in any spelling that a
-system reads as one (10.1, 0x7f.1, 0177.0.0x1), as those of a private network have; no query or
-fragment, which could mean something to the program that fetches it."""
-
-
 # Rules iterate over regimes x tasks x metrics (3 x 100 x 3 in the real benchmark). The limits allow
 # ten times as many tasks and keep a hostile definition from taking minutes. A file of predictions
 # has a bit for each of eight regimes.
