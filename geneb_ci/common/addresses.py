@@ -13,7 +13,7 @@ import ipaddress
 import socket
 from urllib.parse import urlsplit
 
-from geneb_ci.common.types import LOOPBACK, PUBLIC_ADDRESS
+from geneb_ci.common.hosts import LOOPBACK, is_public
 
 ALLOWED: frozenset[str] = frozenset()
 """Numbers that may be reached beside the public ones: tests put that of their servers here."""
@@ -103,9 +103,3 @@ class Reach:
             except OSError as error:
                 failure = error
         raise failure or NotPublicError(host)
-
-
-def is_public(address: str) -> bool:
-    """Whether an address is of a server with a name, whatever is asked of it."""
-    parts = urlsplit(address)
-    return PUBLIC_ADDRESS.fullmatch(f"{parts.scheme}://{parts.netloc}/") is not None
