@@ -1,11 +1,12 @@
 """The page: its source joined into one script and one stylesheet, beside the board's data."""
 
+import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from posixpath import dirname, join, normpath
 
-from geneb_ci.board.texts import part_of
+from geneb_ci.board.texts import DIGEST_DIGITS, part_of
 from geneb_ci.common.errors import BrokenInstallation, unwritable
 from geneb_ci.common.files import write_files
 from geneb_ci.common.shipped import shipped
@@ -158,10 +159,19 @@ def _source() -> dict[str, bytes]:
 def with_data(page: Mapping[str, bytes], scripts: Iterable[str]) -> dict[str, bytes]:
     """Return the files of a page whose index.html names the data among the scripts of a board.
 
-    A page that has another way to its data, such as a maintainer's own, is returned as it is.
+    It asks for its script and its style by their digests, too, so that no cache gives those of
+    another version. A page that has another way to its data, such as a maintainer's own, is
+    returned as it is.
     """
     [data] = [name for name in scripts if part_of(name) == BASE]
-    index = page[INDEX].replace(f'src="board-{BASE}.js"'.encode(), f'src="{data}"'.encode(), 1)
+    addresses = {f"board-{BASE}.js": data}
+    for name in (SCRIPT, STYLE):
+        if name in page:
+            digest = hashlib.sha256(page[name]).hexdigest()[:DIGEST_DIGITS]
+            addresses[name] = f"{name}?{digest}"
+    index = page[INDEX]
+    for name, address in addresses.items():
+        index = index.replace(f'="{name}"'.encode(), f'="{address}"'.encode(), 1)
     return {**page, INDEX: index}
 
 

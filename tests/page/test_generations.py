@@ -173,6 +173,18 @@ def test_a_build_leaves_no_script_of_a_former_board(place):
     assert {name: (place / name).read_bytes() for name in before}.items() <= files_of(LATE).items()
 
 
+def test_a_page_of_another_version_is_not_taken_from_a_cache(browser, place):
+    """Old code would read new data by the old encoding."""
+    with caching(place) as home, opened(browser, home) as tab:
+        page = tab.go("#/table")
+        code = page_files()["board.js"].replace(b"Download these rows as", b"Save as")
+        files = files_of(LATE) | {"board.js": code, "index.html": page_files()["index.html"]}
+        write_page(place, with_data(files, files))
+        page.reload()
+        page.wait_for_selector("#csv")
+        assert page.inner_text("#csv") == "Save as CSV"
+
+
 def test_a_history_alone_makes_another_board():
     """It is in a script of its own, which a browser may keep, too."""
     values, rows = tables(), entries()
