@@ -4,6 +4,7 @@ import contextlib
 import filecmp
 import json
 import os
+import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -14,6 +15,9 @@ from geneb_ci.common.files import MODE, in_processes, numbers_text
 
 Text = Callable[[], Iterable[bytes]]
 """Makes the chunks of a text, in order."""
+DIGEST_DIGITS = 16
+"""Of the digest in the name of a script: a reader's caches hold few boards."""
+_SCRIPT = re.compile(rf"board-(?P<part>[a-z]+(?:-[0-9]+)?)\.[0-9a-f]{{{DIGEST_DIGITS}}}\.js")
 _HEAD, _TAIL = '(globalThis.geneb??={{}})["{}"]=JSON.parse(', b");\n"
 
 
@@ -22,21 +26,32 @@ def number_texts(values: list[Any]) -> list[str]:
     return numbers_text(values)[1:-1].decode().split(",") if values else []
 
 
-def script(name: str, value: object) -> bytes:
-    """Return a script that holds a value; ASCII, and a text for JSON.parse, so nothing in it runs.
-
-    Parsing a text is also faster than reading a literal, and `__proto__` is a key like any other.
-    """
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return _HEAD.format(name).encode() + json.dumps(text).encode() + _TAIL
+def ascii_text(value: object) -> bytes:
+    """Return a value as compact JSON in ASCII, without NaN; halves of surrogate pairs are kept."""
+    return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
 
 
 def script_of(name: str, text: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield a script that holds the value of a JSON text; no chunk ends within a character."""
+    """Yield a script that holds the value of a JSON text; no chunk ends within a character.
+
+    It is ASCII, and a text for JSON.parse, so nothing in it runs. Parsing a text is also faster
+    than reading a literal, and `__proto__` is a key like any other.
+    """
     yield _HEAD.format(name).encode() + b'"'
     for chunk in text:
         yield json.dumps(chunk.decode())[1:-1].encode()
     yield b'"' + _TAIL
+
+
+def script_name(part: str, digest: str) -> str:
+    """Name the script of a part of the page's data, on the board of a digest."""
+    return f"board-{part}.{digest}.js"
+
+
+def part_of(name: str) -> str | None:
+    """Return the part of the page's data that a script has, of whichever board; None for others."""
+    found = _SCRIPT.fullmatch(name)
+    return found["part"] if found else None
 
 
 class Texts(Mapping[str, bytes]):

@@ -10,19 +10,11 @@ refused all the same; names are the proxy's to refuse.
 """
 
 import ipaddress
-import re
 import socket
 from urllib.parse import urlsplit
 
-LOOPBACK = ("http://127.0.0.1:", "http://localhost:")
-"""This machine, which only its own user can name."""
-PUBLIC_ADDRESS = re.compile(
-    r"https://(?!([^/:]*\.)?(?i:localhost)[:/])(?![^/:]*\.([0-9]+|0[xX][0-9A-Fa-f]*)[:/])"
-    r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+(:[0-9]{1,5})?/[^?#\s@\\]*"
-)
-"""An address that a submission may name: a server with a name, not a number in any spelling that a
-system reads as one (10.1, 0x7f.1, 0177.0.0x1), as those of a private network have; no query or
-fragment, which could mean something to the program that fetches it."""
+from geneb_ci.common.hosts import LOOPBACK, is_public
+
 ALLOWED: frozenset[str] = frozenset()
 """Numbers that may be reached beside the public ones: tests put that of their servers here."""
 PORT_MAX = (1 << 16) - 1
@@ -111,9 +103,3 @@ class Reach:
             except OSError as error:
                 failure = error
         raise failure or NotPublicError(host)
-
-
-def is_public(address: str) -> bool:
-    """Whether an address is of a server with a name, whatever is asked of it."""
-    parts = urlsplit(address)
-    return PUBLIC_ADDRESS.fullmatch(f"{parts.scheme}://{parts.netloc}/") is not None

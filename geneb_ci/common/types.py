@@ -93,8 +93,8 @@ AUTHORSHIP_MEANING = {
 }
 EVIDENCE_MEANING = {
     Evidence.NONE: "does not pass the checks, so it is not on the board",
-    Evidence.CHECKED: "passes every check; nobody has rerun it",
-    Evidence.AUDITED: "an audit of tasks or rows drawn after the submission was fixed agrees",
+    Evidence.CHECKED: "passes every check; no audit confirms its scores",
+    Evidence.AUDITED: "an audit of tasks drawn after the submission was fixed agrees",
     Evidence.REPRODUCED: "audits by two signers cover every task of every audited regime",
     Evidence.DISPUTED: "an audit failed, or its last runs were aborted",
     Evidence.STALE: "the audits are for another version of harness, benchmark or data",

@@ -11,19 +11,12 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from geneb_ci.common.addresses import LOOPBACK, PUBLIC_ADDRESS
 from geneb_ci.common.config import Layout, naming, policy_bytes
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.common.files import lies_there
+from geneb_ci.common.hosts import LOOPBACK, PUBLIC_ADDRESS
 from geneb_ci.common.shipped import shipped
-from geneb_ci.common.types import (
-    Hex40,
-    Hex64,
-    Name,
-    Positive,
-    StrictModel,
-    first_error,
-)
+from geneb_ci.common.types import Hex40, Hex64, Name, Positive, StrictModel, first_error
 
 Kind = Literal["huggingface", "zenodo", "gdrive", "dataverse", "url", "none"]
 """Where weights are published; `none` for a method without weights."""

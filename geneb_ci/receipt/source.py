@@ -12,10 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
-from geneb_ci.common.addresses import LOOPBACK, PUBLIC_ADDRESS
 from geneb_ci.common.errors import NothingChecked, UsageProblem, unwritable
 from geneb_ci.common.files import write_whole
 from geneb_ci.common.finding import quoted
+from geneb_ci.common.hosts import LOOPBACK, PUBLIC_ADDRESS
 from geneb_ci.receipt.embeddings import FILES, SUFFIX, RowsRefused, file_of, read_rows
 from geneb_ci.receipt.predictions import BYTES_MAX, PredictionsRefused, bytes_of
 from geneb_ci.receipt.predictions import FILE as PREDICTIONS

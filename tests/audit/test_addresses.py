@@ -10,9 +10,10 @@ import pytest
 from geneb_ci.audit.beacon_source import BeaconUnavailable, fetch_round
 from geneb_ci.audit.fetching import WEIGHTS
 from geneb_ci.common import addresses
-from geneb_ci.common.addresses import NotPublicError, Reach, is_global, is_public
+from geneb_ci.common.addresses import NotPublicError, Reach, is_global
 from geneb_ci.common.download import length_there
 from geneb_ci.common.errors import WeightsRefused
+from geneb_ci.common.hosts import is_public
 from tests.loopback import as_public, loopback
 from tests.models.publishers import Shelf
 
@@ -24,7 +25,14 @@ NUMBERS = (
 )
 NAMES = (
     *("localhost", "LOCALHOST", "rows.localhost", "localhost.", "rows.LocalHost", "127.0.0.1."),
-    *("user@example.org", "example.org@127.0.0.1", "user:word@example.org", "[::1]", "[fe80::1%1]"),
+    *(
+        "user@example.org",
+        "example.org@127.0.0.1",
+        "user:word@example.org",
+        "[::1]",
+        "[fe80::1%1]",
+        "[::1",
+    ),
     *(
         "127\uff0e0\uff0e0\uff0e1",
         "\u2460\u2461\u2466.0.0.1",

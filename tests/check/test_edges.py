@@ -1,6 +1,7 @@
 """Edges of single rules that each let something through, or crashed, once."""
 
 import json
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult, files_of
 from geneb_ci.common.finding import plural
+from geneb_ci.submission import names
 from geneb_ci.submission.peers import normal_form, results_digest
 from geneb_ci.submission.schema_engine import check_by_schema
 from geneb_ci.submission.structure import Engine, check_structure
@@ -268,3 +270,25 @@ def test_files_are_listed_once_and_in_order(tmp_path):
     again = tmp_path / "a.json"
     assert files_of([again, tmp_path, again]) == [again, tmp_path / "b.json"]
     assert Path(files_of([tmp_path])[0]).name == "a.json"
+
+
+def test_names_are_refused_by_their_length_before_they_are_mapped(said, tmp_path, monkeypatch):
+    """U+FDFA becomes 18 characters: 780 kB of it took half a minute and 480 MB."""
+    mapped: list[int] = []
+    real = unicodedata.normalize
+
+    def counted(form: Any, text: str) -> str:
+        mapped.append(len(text))
+        return real(form, text)
+
+    monkeypatch.setattr(unicodedata, "normalize", counted)
+    said(small("row"))
+    other, long = small("other"), "\ufdfa" * 20_000
+    other["model_id"] = other["meta"]["display"] = long
+    path = tmp_path / "other.json"
+    path.write_text(json.dumps(other, ensure_ascii=False), encoding="utf-8")
+    results = list(Checker(RULES).run([tmp_path / "row.json", path]))
+    found = {f.rule for one in results if isinstance(one, FileResult) for f in one.findings}
+    assert {"bad-model-id", "wrong-length"} <= found
+    assert mapped
+    assert max(mapped) <= 50 * names.NAME_MAX, "a name of 20,000 letters was mapped"

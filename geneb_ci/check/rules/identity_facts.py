@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from geneb_ci.check.rule import Context, Rule, reported
-from geneb_ci.common.addresses import PUBLIC_ADDRESS
 from geneb_ci.common.finding import Fault, Need, Severity, quoted
+from geneb_ci.common.hosts import PUBLIC_ADDRESS
 
 # Host names only: 10.0.0.1, 0x7f.1 and [::1] are machines in the reader's own network.
 _HOST = re.compile(r"([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}")
