@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -148,7 +148,7 @@ class Board:
     """The files of a board by name, and what to say of them."""
 
     files: Texts
-    scripts: Texts
+    scripts: Callable[[], Texts]
     """The same for the page, which may be opened from a disk, where nothing can be fetched."""
     models: int
     unranked: tuple[str, ...]
@@ -313,9 +313,16 @@ def _sound(report: Report) -> bool:
 
 
 def board_of(
-    entries: list[Entry], layout: Layout, *, more: bool = True, jobs: int | None = None
+    entries: list[Entry],
+    layout: Layout,
+    *,
+    more: bool = True,
+    jobs: int | None = None,
+    events: Sequence[Mapping[str, Any]] | None = None,
 ) -> Board:
     """Return the files of a board; `more` are the two of intervals, which need the extra `build`.
+
+    `events` are those of the ledger, where there is one.
 
     A benchmark that does not know how large its tasks are has no intervals. `jobs` is the number
     of processes, None as many as the rows ask for.
@@ -332,7 +339,9 @@ def board_of(
         values |= analysed(entries, benchmark, (categories, tasks), jobs)
     return Board(
         files=Texts({n: functools.partial(text_of, n, one) for n, one in values.items()}),
-        scripts=page_scripts(values, entries, benchmark),
+        scripts=functools.cache(
+            functools.partial(page_scripts, values, entries, benchmark, events)
+        ),
         models=len(entries),
         unranked=tuple(_unranked(entries, benchmark)),
         unsized=tuple(unsized),
@@ -352,7 +361,7 @@ def page_of(entries: list[Entry], board: Board, layout: Layout) -> dict[str, byt
     from geneb_ci.board.site.render import site_files  # Jinja2
 
     site, found = _site_and_page(entries, board, layout)
-    return found | board.scripts | site_files(site)
+    return found | board.scripts() | site_files(site)
 
 
 def write_board(
@@ -362,13 +371,15 @@ def write_board(
 
     Raises what `write_files` raises.
     """
-    from geneb_ci.board.page import write_page
+    from geneb_ci.board.page import drop_former, write_page
     from geneb_ci.board.site.render import write_site  # Jinja2
 
-    texts = Texts(board.files.makers | board.scripts.makers)
+    scripts = board.scripts()
+    texts = Texts(board.files.makers | scripts.makers)
     write_texts(folder, texts, parts, parts.jobs or jobs_for(len(entries)))
     site, found = _site_and_page(entries, board, layout)
     write_page(folder, found)
+    drop_former(folder, scripts)
     write_site(folder, site, parts)
     parts.save()
 
@@ -386,11 +397,11 @@ def page_and_writer(
 def _site_and_page(
     entries: list[Entry], board: Board, layout: Layout
 ) -> "tuple[Site, dict[str, bytes]]":
-    from geneb_ci.board.page import page_files
+    from geneb_ci.board.page import INDEX, page_files, with_data
     from geneb_ci.board.site.inputs import Built, site_of
     from geneb_ci.board.site.render import with_scores  # Jinja2
 
     site = site_of(entries, board.values, benchmark_of(layout), layout, Built())
-    found = page_files()
-    found["index.html"] = with_scores(found["index.html"], site)
+    found = with_data(page_files(), board.scripts())
+    found[INDEX] = with_scores(found[INDEX], site)
     return site, found

@@ -20,7 +20,7 @@ from geneb_ci.check.claims import Results
 from geneb_ci.check.kept import jobs_for
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.common.files import in_processes, seal
+from geneb_ci.common.files import in_processes, read_json, seal
 from geneb_ci.statistics.metrics import RowNumbers
 from geneb_ci.submission.document import Document, read_document
 from geneb_ci.submission.models import MODELS, Submission, SubmissionV10
@@ -109,10 +109,10 @@ class Parts:
         head, _, rest = body.partition(b"\n")
         found, at = {}, 0
         try:
-            for key, (size, own) in json.loads(head).items():
+            for key, (size, own) in read_json(head, own=True).items():
                 self._seals[key], found[key] = own, rest[at : at + size]
                 at += len(found[key])
-        except (ValueError, TypeError, AttributeError, RecursionError):
+        except (ValueError, TypeError, AttributeError):
             return
         self._found |= found
         self._files[name] = list(found)
@@ -376,11 +376,11 @@ def _are_scores(numbers: "array.array[float]") -> bool:
 def _head(line: bytes) -> tuple[Submission, str, dict[str, list[int]]]:
     """Return submission, origin and matrices of a kept row. Raises ValueError."""
     try:
-        head = json.loads(line)
+        head = read_json(line, own=True)
         types = {one.__name__: one for one in MODELS.values()}
         submission = types[head["model"]].model_validate(head["submission"])
         origin, matrices = head["origin"], head["matrices"]
-    except (KeyError, TypeError, RecursionError) as error:
+    except (KeyError, TypeError) as error:
         raise ValueError("no row") from error
     if type(origin) is not str or type(matrices) is not dict:
         raise ValueError("no row")

@@ -9,6 +9,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import secrets
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -66,20 +67,20 @@ def number_texts(values: list[Any]) -> list[str]:
     return numbers_text(values)[1:-1].decode().split(",") if values else []
 
 
-def script(name: str, value: object) -> bytes:
-    """Return a script that holds a value; ASCII, and a text for JSON.parse, so nothing in it runs.
-
-    Parsing a text is also faster than reading a literal, and `__proto__` is a key like any other.
-    """
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return _HEAD.format(name).encode() + json.dumps(text).encode() + _TAIL
-
-
 _HEAD, _TAIL = '(globalThis.geneb??={{}})["{}"]=JSON.parse(', b");\n"
 
 
+def ascii_text(value: object) -> bytes:
+    """Return a value as compact JSON in ASCII, without NaN; halves of surrogate pairs are kept."""
+    return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
+
+
 def script_of(name: str, text: Iterable[Chunk]) -> Iterator[Chunk]:
-    """Yield a script that holds the value of a JSON text; pieces of it have digits and commas."""
+    """Yield a script that holds the value of a JSON text; pieces of it have digits and commas.
+
+    It is ASCII, and a text for JSON.parse, so nothing in it runs. Parsing a text is also faster
+    than reading a literal, and `__proto__` is a key like any other.
+    """
     yield _HEAD.format(name).encode() + b'"'
     for chunk in text:
         if isinstance(chunk, Piece):
@@ -87,6 +88,22 @@ def script_of(name: str, text: Iterable[Chunk]) -> Iterator[Chunk]:
         else:
             yield json.dumps(chunk.decode())[1:-1].encode()
     yield b'"' + _TAIL
+
+
+DIGEST_DIGITS = 16
+"""Of the digest in the name of a script: a reader's caches hold few boards."""
+_SCRIPT = re.compile(rf"board-(?P<part>[a-z]+(?:-[0-9]+)?)\.[0-9a-f]{{{DIGEST_DIGITS}}}\.js")
+
+
+def script_name(part: str, digest: str) -> str:
+    """Name the script of a part of the page's data, on the board of a digest."""
+    return f"board-{part}.{digest}.js"
+
+
+def part_of(name: str) -> str | None:
+    """Return the part of the page's data that a script has, of whichever board; None for others."""
+    found = _SCRIPT.fullmatch(name)
+    return found["part"] if found else None
 
 
 class Texts(Mapping[str, bytes]):
@@ -124,18 +141,24 @@ class Texts(Mapping[str, bytes]):
 def write_texts(folder: Path, texts: Texts, parts: KeptPieces, jobs: int) -> None:
     """Write files by so many processes, each whole or not at all, and none before all are made.
 
-    `parts` keeps what they consist of. A file that has the same bytes is left as it is.
+    `parts` keeps what they consist of. A file that has the same bytes is left as it is. Pieces of
+    a script are copied from that of the same part of another board.
     Raises UsageProblem where another folder helps, MachineFault where the disk is full or fails.
     """
     names, own = list(texts), secrets.token_hex(4)
     staged = [folder / f".{name}.{own}" for name in names]
+    former_names: dict[str | None, str] = {}
+    """Part of the page's data to its script in the folder."""
 
     def write(number: int) -> bytes:
         name = names[number]
-        return _written(folder / name, staged[number], texts.makers[name], parts)
+        former = folder / former_names.get(part_of(name) or "", name)
+        return _written(folder / name, former, staged[number], texts.makers[name], parts)
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        former_names |= {part_of(path.name): path.name for path in sorted(folder.iterdir())}
+        former_names |= {part_of(name): name for name in names if (folder / name).exists()}
         for name, index in zip(names, in_processes(write, range(len(names)), jobs, 1), strict=True):
             parts.keep(_index_key(name, index[:DIGEST]), index)
         for name, temporary in zip(names, staged, strict=True):
@@ -155,7 +178,8 @@ _PIECE = struct.Struct(f"<{KEY_BYTES}sQQ")
 
 
 def _index_key(name: str, digest: bytes) -> str:
-    return hashlib.sha256(b"text\0" + name.encode() + b"\0" + digest).hexdigest()
+    known = (part_of(name) or name).encode()
+    return hashlib.sha256(b"text\0" + known + b"\0" + digest).hexdigest()
 
 
 class _Former:
@@ -201,8 +225,8 @@ class _Former:
 class _Output:
     """Writes a text; neighbouring pieces of the former file are copied together."""
 
-    def __init__(self, former: _Former, path: Path) -> None:
-        self._former, self._path = former, path
+    def __init__(self, former: _Former, path: Path, *, is_same: bool) -> None:
+        self._former, self._path, self._is_same = former, path, is_same
         self._stream: io.BufferedWriter | None = None
         self._start = self._end = self._written = 0
         """What is to be copied from the former file, and the bytes before it."""
@@ -254,8 +278,8 @@ class _Output:
 
     def end(self) -> bytes:
         """Return the index of the text: that of the former file where nothing was written."""
-        is_same = self._former.is_there and (self._start, self._end) == (0, self._former.size)
-        if self._stream is None and is_same:
+        is_whole = self._former.is_there and (self._start, self._end) == (0, self._former.size)
+        if self._stream is None and is_whole and self._is_same:
             return self._former.index or self._former.digest + bytes(self._index)
         self._copy()
         self._write(b"")
@@ -275,11 +299,14 @@ BLOCK_BYTES = 1 << 18
 """Copied at once: a megabyte leaves the processor's cache before it is hashed and written."""
 
 
-def _written(path: Path, temporary: Path, text: Text, parts: KeptPieces) -> bytes:
-    """Write a text to a temporary file, or nothing where the file has it; return its index."""
+def _written(path: Path, earlier: Path, temporary: Path, text: Text, parts: KeptPieces) -> bytes:
+    """Write a text to a temporary file, or nothing where the file has it; return its index.
+
+    Its pieces are copied from an earlier file, which may be the same.
+    """
     with (
-        contextlib.closing(_Former(path, parts)) as former,
-        contextlib.closing(_Output(former, temporary)) as output,
+        contextlib.closing(_Former(earlier, parts)) as former,
+        contextlib.closing(_Output(former, temporary, is_same=path == earlier)) as output,
     ):
         for chunk in text():
             output.take(chunk)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from geneb_ci.check.report import Outcome
 from geneb_ci.common.errors import NothingChecked
-from geneb_ci.common.files import KeptBytes
+from geneb_ci.common.files import KeptBytes, read_json
 from geneb_ci.common.finding import Finding, Need, Severity
 from geneb_ci.submission.peers import PeerRow, Peers
 
@@ -129,10 +129,7 @@ def entry_from(text: bytes, rules: Container[str]) -> KeptEntry:
 
     Raises ValueError for anything else: neither its shape nor a type of it is taken on trust.
     """
-    try:
-        value = json.loads(text)
-    except RecursionError as error:
-        raise ValueError("too deep") from error
+    value = read_json(text, own=True)
     alone, among, trace = _listed(value, 3)
     for part in (alone, among):
         findings, skipped = _listed(part, 2)

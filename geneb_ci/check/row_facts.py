@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import NothingChecked
-from geneb_ci.common.files import in_processes, seal
+from geneb_ci.common.files import in_processes, read_json, seal
 from geneb_ci.common.finding import Fault
 from geneb_ci.submission.document import Document, quick_value
 from geneb_ci.submission.names import Card, read_card
@@ -287,8 +287,8 @@ class RowSource:
         """Take what `dumped` gave; of anything else, what is whole."""
         self._lines = lines
         head, _, content = (scores or b"").partition(b"\n")
-        with contextlib.suppress(ValueError, TypeError, KeyError, IndexError, RecursionError):
-            self._load_scores(json.loads(head), content)
+        with contextlib.suppress(ValueError, TypeError, KeyError, IndexError):
+            self._load_scores(read_json(head, own=True), content)
 
     def _load_scores(self, value: Any, content: bytes) -> None:
         shapes = [tuple(names) for names in value["shapes"]]
@@ -318,9 +318,9 @@ def _read_facts(sha256: str, line: bytes) -> RowFacts:
     if own.decode("ascii") != seal(sha256, text):
         raise ValueError("the facts of another file")
     try:
-        model_id, digest, forms, is_plain, module, benchmark = json.loads(text)
+        model_id, digest, forms, is_plain, module, benchmark = read_json(text, own=True)
         pairs = tuple((form, name) for form, name in forms)
-    except (TypeError, RecursionError) as error:
+    except TypeError as error:
         raise ValueError("other than facts") from error
     told = (model_id, digest, is_plain, module, benchmark)
     if tuple(map(type, told)) != (str, str, bool, str, str) or type(forms) is not list:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from geneb_ci.common.errors import BrokenInstallation
-from geneb_ci.common.files import KeptBytes, NotReadable, read_regular
+from geneb_ci.common.files import KeptBytes, NotReadable, read_json, read_regular
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _PLACES = {
@@ -102,7 +102,7 @@ def read_shipped(name: str, bytes_max: int, parse: Callable[[Any], T]) -> T:
     """
     path = shipped("schemas", name)
     try:
-        return parse(json.loads(read_regular(path, bytes_max)))
+        return parse(read_json(read_regular(path, bytes_max), own=True))
     except (NotReadable, ValueError, KeyError, TypeError, AttributeError) as error:
         raise BrokenInstallation(
             f"the shipped file {path} cannot be read: {error}",

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from geneb_ci.common.errors import NothingChecked
+from geneb_ci.common.files import read_json
 from geneb_ci.common.finding import quoted
 from geneb_ci.models.entry import Dtype
 
@@ -362,10 +363,8 @@ def json_object(raw: bytes, name: str) -> Mapping[str, Any]:
 
     Raises NothingChecked for anything else.
     """
-    import pydantic_core  # its own parser bounds the depth
-
     try:
-        value = pydantic_core.from_json(raw)
+        value = read_json(raw)
     except ValueError as error:
         raise NothingChecked(f"{name} is not JSON: {error}", _ASK_AUTHOR) from error
     if not isinstance(value, dict):

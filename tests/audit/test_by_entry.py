@@ -34,6 +34,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     for _ in sandbox_of(2, tmp_path_factory.mktemp("trial") / "scratch"):
         pass  # fails or skips where there is none
     made = Installed(tmp_path_factory.mktemp("audit"), drawn=1)
+    made.allowed = frozenset({"127.0.0.1"})  # the server of the tests stands for a public one
     made.environment |= {"TMPDIR": str(tmp_path_factory.mktemp("scratch"))}
     policy = made.root / "leaderboard/policy/policy.toml"
     text = policy.read_text(encoding="utf-8")
