@@ -21,6 +21,7 @@ from geneb_ci.submission.models import SubmissionV11
 from tests.audit.log_place import aborted, signed
 from tests.audit.recorded import (
     MODEL,
+    SECOND,
     outcome_of,
     plan_for,
     put,
@@ -129,6 +130,12 @@ def test_one_that_differs_disputes_the_row(place):
     known = whole(worse=40, memorised=True)
     put(place, known.model_copy(update={"reasons": [MEMORISED], "verdict": "differs"}))
     assert level(place) == ("disputed", "disputed")
+
+
+def test_it_keeps_nobody_from_an_audit_of_tasks_at_another_time(place):
+    put(place, whole())
+    put(place, outcome_of(plan_for(RAW, SECOND), RAW))
+    assert level(place) == ("verified", "audited")
 
 
 def test_one_between_aborts_does_not_end_their_row(place):
