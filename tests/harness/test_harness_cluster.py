@@ -111,6 +111,7 @@ def test_a_killed_embedder_changes_no_record(
     assert set(asked(harness.folder).values()) == {1}
 
 
+@pytest.mark.nightly
 def test_machines_that_leave_and_come_change_no_record(
     cluster: Cluster, local: dict[str, Any], harness: Harness
 ) -> None:
@@ -132,6 +133,7 @@ def test_machines_that_leave_and_come_change_no_record(
     assert records(harness.folder) == local
 
 
+@pytest.mark.nightly
 def test_a_command_runs_elsewhere_as_if_it_ran_here(cluster: Cluster, harness: Harness) -> None:
     harness.environment["RAY_ADDRESS"] = cluster.address
     code = "import os, sys; print(os.environ['GENEB_X'], os.getcwd(), file=sys.stderr); exit(11)"
@@ -140,6 +142,7 @@ def test_a_command_runs_elsewhere_as_if_it_ran_here(cluster: Cluster, harness: H
     assert (done.returncode, done.stdout, done.stderr) == (11, "", f"told {harness.folder}\n")
 
 
+@pytest.mark.nightly
 def test_a_machine_that_dies_meanwhile_prints_nothing(cluster: Cluster, harness: Harness) -> None:
     """Ray names it, and prints the state of its processes, where others expect the output."""
     leaving = cluster.add_node(num_cpus=1)

@@ -1,4 +1,4 @@
-"""Writing, pushing, pulling and verifying a receipt, killed at ten moments each.
+"""Writing, pushing, pulling and verifying a receipt, killed at two moments each, at ten by night.
 
 Whatever is there after a kill is right or not taken, and the same command goes on.
 """
@@ -24,7 +24,6 @@ from tests.receipt.test_push_pull import NAME, RESOURCE, files_of, served
 from tests.receipt.written import MODEL, SMALL, Written, small_tasks
 
 __all__ = ["hub"]  # a fixture: pytest finds it by its name here
-KILLS = 10
 PATIENCE = 60
 """Seconds for one command of a busy machine."""
 
@@ -52,16 +51,22 @@ def killed_at(hub: Hub, moment: Moment, begin: Callable[[], "subprocess.Popen[st
     hub.watch = lambda _step, _when: None
 
 
+COMMIT: Moment = ("commit", "before")
 PUSHED: list[Moment] = [
     *(("info", "before"), ("info", "after"), ("preupload", "before"), ("preupload", "after")),
     *(("lfs-batch", "before"), ("lfs-batch", "half"), ("lfs-put", "before"), ("lfs-put", "after")),
-    *(("commit", "before"), ("info", "before")),
+    *(COMMIT, ("info", "before")),
 ]
 """What the Hub was sent has its effect, whoever is dead by then: the last kill is after the commit,
 and before the location is written."""
 
 
-def test_a_push_that_is_killed_goes_on(hub: Hub, of_small: Written, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "moments", [[("lfs-batch", "half"), COMMIT], pytest.param(PUSHED, marks=pytest.mark.nightly)]
+)
+def test_a_push_that_is_killed_goes_on(
+    hub: Hub, of_small: Written, tmp_path: Path, moments: list[Moment]
+) -> None:
     written = of_small.copied(tmp_path / "place")
     repo = hub.create(RESOURCE)
     repo.lfs_over = 20_000
@@ -72,12 +77,11 @@ def test_a_push_that_is_killed_goes_on(hub: Hub, of_small: Written, tmp_path: Pa
         return start(*words, *written.options[2:], cwd=written.folder, env=env)
 
     before, right = written.file.read_bytes(), files_of(written.receipt)
-    assert len(PUSHED) == KILLS
-    for number, moment in enumerate(PUSHED):
+    for number, moment in enumerate(moments):
         killed_at(hub, moment, begin)
         assert written.file.read_bytes() == before
         assert files_of(written.receipt) == right
-        committed, end = number >= PUSHED.index(("commit", "before")), time.monotonic() + PATIENCE
+        committed, end = number >= moments.index(COMMIT), time.monotonic() + PATIENCE
         while committed and len(repo.commits) == 1 and time.monotonic() < end:
             time.sleep(0.01)
         assert len(repo.commits) == 1 + committed
@@ -89,7 +93,17 @@ def test_a_push_that_is_killed_goes_on(hub: Hub, of_small: Written, tmp_path: Pa
     assert len(repo.commits) == 2
 
 
-def test_a_pull_that_is_killed_goes_on(hub: Hub, of_small: Written, tmp_path: Path) -> None:
+STAGES = ("before", "after", "half")
+PULLED: list[Moment] = [(step, stage) for step in ("resolve", "cas-bridge") for stage in STAGES]
+
+
+@pytest.mark.parametrize(
+    "moments",
+    [[PULLED[0], PULLED[-1]], pytest.param([*PULLED, *PULLED[:4]], marks=pytest.mark.nightly)],
+)
+def test_a_pull_that_is_killed_goes_on(
+    hub: Hub, of_small: Written, tmp_path: Path, moments: list[Moment]
+) -> None:
     right = files_of(of_small.receipt)
     repo = hub.create(RESOURCE, right)
     repo.lfs_over = 20_000
@@ -100,9 +114,6 @@ def test_a_pull_that_is_killed_goes_on(hub: Hub, of_small: Written, tmp_path: Pa
     def begin() -> "subprocess.Popen[str]":
         return start(*words, *of_small.options[2:], cwd=tmp_path, env=env)
 
-    stages = ("before", "after", "half")
-    moments = [("resolve", stage) for stage in stages] + [("cas-bridge", stage) for stage in stages]
-    moments = [*moments, *moments][:KILLS]
     for number, moment in enumerate(moments):
         if number == len(moments) // 2:  # the first file is whole by now, the second half there
             place.mkdir(exist_ok=True)
@@ -123,16 +134,26 @@ def lines_of(process: "subprocess.Popen[str]") -> Iterator[str]:
     yield from process.stderr
 
 
-def test_a_verification_that_is_killed_goes_on(of_small: Written, tmp_path: Path) -> None:
+ORDER = sorted(SMALL)
+"""As `data define` lists them."""
+LAST = f"of 4: {ORDER[-1]}"
+VERIFIED = [
+    "rows of 256 numbers",
+    *(text for task in ORDER for text in (f": {task}", f"fetching {task}")),
+    LAST,
+]
+
+
+@pytest.mark.parametrize(
+    "stages",
+    [[f"fetching {ORDER[1]}", LAST], pytest.param(VERIFIED, marks=pytest.mark.nightly)],
+)
+def test_a_verification_that_is_killed_goes_on(
+    of_small: Written, tmp_path: Path, stages: list[str]
+) -> None:
     right = files_of(of_small.receipt)
     place = tmp_path / "cache"
-    shelf, order = served(of_small), sorted(SMALL)  # as `data define` lists them
-    stages = [
-        "rows of 256 numbers",
-        *(text for task in order for text in (f": {task}", f"fetching {task}")),
-        f"of 4: {order[-1]}",
-    ]
-    assert len(stages) == KILLS
+    shelf = served(of_small)
     with loopback(shelf.handler()) as server:
         command = [
             *(sys.executable, "-m", "geneb_ci", "receipt", "verify", str(of_small.file)),
@@ -145,11 +166,11 @@ def test_a_verification_that_is_killed_goes_on(of_small: Written, tmp_path: Path
                 command, cwd=tmp_path, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
             )
 
-        for number, stage in enumerate(stages):
+        for stage in stages:
             with begin() as process:
                 for line in lines_of(process):
                     if stage in line:
-                        if number == KILLS - 1:
+                        if stage == LAST:
                             time.sleep(0.2)  # while the last task is scored
                         process.kill()
                         break
@@ -188,7 +209,7 @@ WRITTEN = [
     r"cache/",
     *(
         part
-        for task in sorted(SMALL)
+        for task in ORDER
         for part in (rf"receipt/{task}\.f16$", rf"\.partial/.*{task}")
     ),
     r"predictions\.bin$",
@@ -198,8 +219,15 @@ WRITTEN = [
 """Files in the order in which a run of one worker writes them."""
 
 
+@pytest.mark.parametrize(
+    "moments",
+    [
+        [rf"\.partial/.*{ORDER[1]}", r"predictions\.bin$"],
+        pytest.param(WRITTEN, marks=pytest.mark.nightly),
+    ],
+)
 def test_a_run_that_is_killed_while_it_writes_goes_on(
-    of_small: Written, whole: dict[str, bytes], tmp_path: Path
+    of_small: Written, whole: dict[str, bytes], tmp_path: Path, moments: list[str]
 ) -> None:
     options = small_tasks(tmp_path / "data")
     harness, receipt, hook = Harness(tmp_path), tmp_path / "receipt", tmp_path / "hook"
@@ -210,8 +238,7 @@ def test_a_run_that_is_killed_while_it_writes_goes_on(
         *("run", "--model-id", MODEL, "--output", "record.json", "--quiet", "--workers", "1"),
         *("--submission", f"{MODEL}.json", "--receipt", "receipt", *options),
     )
-    assert len(WRITTEN) >= KILLS
-    for number, moment in enumerate(WRITTEN):
+    for number, moment in enumerate(moments):
         harness.environment |= {"PYTHONPATH": path, "KILL_AT": moment}
         process = harness.start(*words, *(["--resume"] if number else []))
         _, errors = process.communicate(timeout=PATIENCE)
