@@ -95,7 +95,7 @@ def asked(folder: Path) -> Counter[str]:
 
 def started(harness: Harness, cluster: Cluster) -> subprocess.Popen[str]:
     harness.environment["RAY_ADDRESS"] = cluster.address
-    return harness.start(*RUN, "--engine", "ray")
+    return harness.started_alone(*RUN, "--engine", "ray")
 
 
 def test_a_killed_embedder_changes_no_record(
@@ -149,7 +149,7 @@ def test_a_machine_that_dies_meanwhile_prints_nothing(cluster: Cluster, harness:
     harness.environment["RAY_ADDRESS"] = cluster.address
     code = "from pathlib import Path as P; import sys, time; P('begun').touch()\nwhile not "
     code += "P('end').exists(): time.sleep(0.1)\nsys.exit(11)"
-    process = harness.start("elsewhere", "--", sys.executable, "-c", code)
+    process = harness.started_alone("elsewhere", "--", sys.executable, "-c", code)
     until = time.monotonic() + SECONDS
     while not (harness.folder / "begun").exists():
         assert process.poll() is None, process.communicate()
