@@ -125,9 +125,11 @@ NO_ENTRY: dict[str, tuple[str | bytes, str]] = {
         "dtype is float32, the option is bfloat16",
     ),
     "code that is run and not": (
-        'schema_version = "1.0"\n[run]\nextractor = "builtin:huggingface"\n'
-        '[run.options]\ntrust_remote_code = "true"\n'
-        '[loading]\nclass = "a"\noutput = "b"\ntokenizer = "c"\nremote_code = false',
+        (
+            'schema_version = "1.0"\n[run]\nextractor = "builtin:huggingface"\n'
+            '[run.options]\ntrust_remote_code = "true"\n'
+            '[loading]\nclass = "a"\noutput = "b"\ntokenizer = "c"\nremote_code = false'
+        ),
         "remote_code is false, the option trust_remote_code is true",
     ),
     "a number of no file": (

@@ -175,9 +175,7 @@ def _python(extractor: str, arguments: Mapping[str, str], weights: WeightsSource
     where = weights.location if is_hub else "FOLDER"
     if extractor != GENERAL:
         words = [f"--option {name}={value}" for name, value in options.items()]
-        return " ".join(
-            ["geneb-harness run --extractor", str(run.extractor), "--model", where, *words]
-        )
+        return " ".join(["geneb-harness run --extractor", extractor, "--model", where, *words])
     lines = [
         f"    {where!r},",
         '    device="cuda",',
