@@ -1,21 +1,40 @@
 """A repository and an installation beside it, as the demonstration has, for many commands."""
 
+import os
 from pathlib import Path
 from subprocess import CompletedProcess
 
 from tests import forked
-from tools.demo_audit import Place
+from tests.audit import unboxed
+from tools.demo_audit import DRAWN, Place
+
+UNBOXED_SITE = Path(__file__).with_name("site")
+"""Folder for the path of processes that commands start, such as those of a queue."""
 
 
 class Installed(Place):
     """Runs the commands of the installation as forks of a process that has its libraries."""
 
+    def __init__(self, folder: Path, drawn: int = DRAWN, *, boxed: bool = True) -> None:
+        """Lay both out; unless `boxed`, commands rerun by tests/audit/unboxed.py."""
+        self.boxed = boxed
+        super().__init__(folder, drawn)
+
     def _site(self, folder: Path) -> Path:  # noqa: ARG002 (one for all)
         return forked.installation()
 
+    def unbox_processes(self) -> None:
+        """Let processes that a command starts rerun by tests/audit/unboxed.py too."""
+        self.environment["PYTHONPATH"] += f"{os.pathsep}{UNBOXED_SITE}"
+
     def run(self, module: str, *arguments: str, check: bool = True) -> CompletedProcess[str]:
         """Run a command of the installation in the repository, and keep what it says."""
-        done = forked.run(module, *arguments, cwd=self.root, env=self.environment)
+        done = forked.run(
+            *(module, *arguments),
+            cwd=self.root,
+            env=self.environment,
+            before=None if self.boxed else Path(unboxed.__file__),
+        )
         if check:
             done.check_returncode()
         return done
