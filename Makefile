@@ -67,9 +67,7 @@ test: $(READY) $(VALIDATORS)/.ready  ## what gates a change; AREA=github for one
 test-all: $(READY) $(VALIDATORS)/.ready  ## every test, with those marked `nightly`
 	$(BIN)/python -m pytest -n auto --dist worksteal -m ""
 
-# The two left out compare a check with what is kept of an earlier one: half a minute.
-QUICK := $(addprefix tests/,rules submission statistics render check) \
-  $(addprefix --ignore tests/check/test_,reuse.py screens.py)
+QUICK := $(addprefix tests/,rules submission statistics render check)
 
 quick: $(READY)  ## in a minute: rules, submissions, statistics, reports, and the rules of the house
 	$(BIN)/python -m pytest -q -n auto --dist worksteal $(QUICK) $(STRUCTURE)

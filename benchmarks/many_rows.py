@@ -63,12 +63,6 @@ def _bases() -> list[Path]:
     return [path for path in sorted(SUBMISSIONS.glob("*.json")) if path.stem not in DOUBTED]
 
 
-def alike(path: Path) -> Path:
-    """Return another row of a folder, with measurements of the same public row."""
-    number, step = int(path.stem.rpartition("-")[2]), len(_bases())
-    return path.with_stem(f"model-{number - step if number >= step else number + step:05d}")
-
-
 def _pool(base: dict[str, Any], rng: np.random.Generator) -> dict[str, list[Draw]]:
     """Return by regime, for each task, what gives the texts of its measurements."""
     benchmark = shipped_benchmark()

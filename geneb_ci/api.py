@@ -6,6 +6,7 @@ relative to the current folder, whose repository and settings are used, as on th
 """
 
 import contextlib
+import functools
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
@@ -20,9 +21,9 @@ from geneb_ci.render.formats import WIDTH, Verdict, render, verdict
 if TYPE_CHECKING:
     from geneb_ci.audit.beacon_source import BeaconSource
     from geneb_ci.audit.ready import Machine
+    from geneb_ci.check.cached import CachedChecker
     from geneb_ci.check.fixes import Fixed
     from geneb_ci.check.place import Against
-    from geneb_ci.check.reuse import Reuse
     from geneb_ci.check.runner import Checker
     from geneb_ci.render.results import AuditResult, BuiltBoard, Recommendation, Verifications
 
@@ -113,7 +114,7 @@ def check(
     else:
         paths = [Path(one) for one in sources if not isinstance(one, bytes)]
         files, lost = named_files(paths or _own(layout), find)
-        checker = _runner(files, rules, find, compared, engine, cache=cache, jobs=jobs)
+        checker = _runner(rules, find, compared, engine, cache=cache, jobs=jobs)
         report = _check_files(files, lost, checker, progress)
     report.findings.sort(key=lambda finding: finding.sort_key())
     if known is not None:
@@ -129,7 +130,6 @@ def _own(layout: Layout) -> list[Path]:
 
 
 def _runner(
-    files: list[Path],
     rules: tuple[str, ...],
     find: Finder,
     against: "Against | None",
@@ -137,14 +137,13 @@ def _runner(
     *,
     cache: bool,
     jobs: int | None,
-) -> "Reuse | Checker":
+) -> "CachedChecker | Checker":
     """Return what checks files."""
     if engine == "jsonschema":
         return _checker(rules, find, against, engine)
-    from geneb_ci.check.reuse import Reuse, own_store
+    from geneb_ci.check.cached import CachedChecker
 
-    store = own_store(files, find, against, cache=cache)
-    return Reuse(rules, find, against, store, jobs)
+    return CachedChecker(rules, find, against, cache=cache, jobs=jobs)
 
 
 def _checker(
@@ -163,7 +162,7 @@ def _checker(
 def _check_files(
     files: list[Path],
     lost: list[NothingChecked],
-    checker: "Reuse | Checker",
+    checker: "CachedChecker | Checker",
     progress: Progress,
 ) -> CheckReport:
     """Check all files; errors of settings that kept only some from being checked are reported."""
@@ -245,7 +244,6 @@ def build(
     `check`. Raises SubmissionsRefused, and UsageProblem where the folder, an extra or `out` fails.
     """
     from geneb_ci.board import board as boards  # 0.3 s
-    from geneb_ci.check.reuse import own_store
     from geneb_ci.render.results import BuiltBoard
 
     if parquet:
@@ -254,16 +252,27 @@ def build(
         require_parquet()
     place, how = None if folder is None else Path(folder), "build FOLDER --out DIR"
     layout, paths = boards.files_at(place, how)
-    store = own_store(paths, cache=cache)
-    kept = boards.rows_in(store, jobs=jobs, more=diagnostics)
-    rows = None if parquet else kept  # tables have every result
+    numbers = boards.Numbers.ERRORS if diagnostics else boards.Numbers.SCORES
     with _reported():
-        entries = boards.entries_of(layout, paths, progress, store, rows, jobs)
+        entries = boards.entries_of(
+            layout,
+            paths,
+            progress,
+            numbers=None if parquet else numbers,  # tables have every result
+            jobs=jobs,
+            cache=cache,
+        )
     board = boards.board_of(entries, layout, more=diagnostics, jobs=jobs)
-    page = boards.page_and_writer(entries, board, layout, kept.parts)
     tables = parquet_of(entries, layout) if parquet else {}
-    files = board.files.also(tables)
-    made = BuiltBoard(files, board.models, board.unranked, board.unsized, *page, tables)
+    made = BuiltBoard(
+        board.files.also(tables),
+        board.models,
+        board.unranked,
+        board.unsized,
+        page=functools.partial(boards.page_of, entries, board, layout),
+        write_all=functools.partial(boards.write_board, entries, board, layout, jobs=jobs),
+        tables=tables,
+    )
     if out is not None:
         made.write(Path(out))
     return made

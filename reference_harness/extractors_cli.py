@@ -141,7 +141,8 @@ def check(
     """Check the properties of an extractor that scores depend on.
 
     It runs in a child process with a time limit, which is not a sandbox: only check code that you
-    would run. Exit codes: 0 all hold, 11 one does not, 2 usage, 1 internal error.
+    would run. A property of which nothing can be seen is not verified: no failure, and not ok.
+    Exit codes: 0 none fails, 11 one does or could not be tried, 2 usage, 1 internal error.
     """
     from . import conformance  # numpy, after worker threads are set
     from .embed import Batching
@@ -174,12 +175,18 @@ def check(
     except (ExtractorError, OptionError, conformance.UnknownPropertyError) as error:
         raise click.UsageError(str(error)) from error
     if as_json:
-        shape = {"version": 1, "extractor": spec, "results": [r.as_dict() for r in results]}
+        counts = {str(one): _count(results, one) for one in conformance.Outcome}
+        listed = [r.as_dict() for r in results]
+        shape = {"version": 2, "extractor": spec, "counts": counts, "results": listed}
         click.echo(json.dumps(shape, indent=2))
     else:
         _table(spec, results)
-    if not all(r.passed for r in results):
+    if any(r.is_refused() for r in results):
         sys.exit(ERRORS)
+
+
+def _count(results: list["PropertyResult"], outcome: str) -> int:
+    return sum(r.outcome == outcome for r in results)
 
 
 def _table(spec: str, results: list["PropertyResult"]) -> None:
@@ -188,22 +195,36 @@ def _table(spec: str, results: list["PropertyResult"]) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from .conformance import Outcome  # numpy, after worker threads are set
+
+    words = {
+        Outcome.HOLDS: Text("ok", "green"),
+        Outcome.FAILS: Text("FAIL", "red"),
+        Outcome.NOT_VERIFIED: Text("not verified", "yellow"),
+    }
     table = Table(box=None, pad_edge=False, show_edge=False)
     for title in ("", "property", "what was seen", "difference", "allowed"):
         table.add_column(title, justify="right" if title in ("difference", "allowed") else "left")
     for r in results:
-        verdict = Text("ok", "green") if r.passed else Text("FAIL" if r.ran else "not run", "red")
+        verdict = words[r.outcome] if r.ran else Text("not run", "red")
         seen = Text(_printable(r.sentence))
         if r.example:
             seen.append(f"\n{_printable(r.example)}", "dim")
         table.add_row(verdict, r.property, seen, _number(r.measured), _number(r.tolerance))
     console = Console()
     console.print(table)
-    failed, lost = (sum(not r.passed and r.ran is ran for r in results) for ran in (True, False))
+    lost = sum(not r.ran for r in results)
+    numbers = {
+        "hold": _count(results, Outcome.HOLDS),
+        "do not hold": _count(results, Outcome.FAILS),
+        "could not be tried": lost,
+        "not verified": _count(results, Outcome.NOT_VERIFIED) - lost,
+    }
     count = f"{len(results)} properties"
-    said = [f"{failed} of {count} do not hold"] if failed else []
-    said += [f"{lost} of {count} could not be tried"] if lost else []
-    console.print(Text(f"{_printable(spec)}: {'; '.join(said) or f'all {count} hold'}"))
+    (first, what), *others = ((n, what) for what, n in numbers.items() if n)
+    said = f"all {count} {what}" if first == len(results) else f"{first} of {count} {what}"
+    said = "; ".join([said, *(f"{n} {what}" for n, what in others)])
+    console.print(Text(f"{_printable(spec)}: {said}"), soft_wrap=True)
 
 
 def _printable(text: str) -> str:

@@ -64,6 +64,14 @@ def _no_server_is_left() -> Iterator[None]:
     forked.stop()
 
 
+@pytest.fixture(autouse=True)
+def _depth_of_recursion() -> Iterator[None]:
+    """Restore the limit of depth, which libraries raise when they are imported."""
+    before = sys.getrecursionlimit()
+    yield
+    sys.setrecursionlimit(before)
+
+
 @pytest.fixture
 def update_golden(request: pytest.FixtureRequest) -> bool:
     """Whether golden files are to be written anew."""

@@ -10,6 +10,7 @@ A second server has the product of `installation()`, a copy away from the checko
 
 import contextlib
 import functools
+import importlib
 import multiprocessing
 import os
 import resource
@@ -53,11 +54,13 @@ def run(
     timeout: float = HANG_SECONDS,
     cpu_seconds: int | None = None,
     before: Path | None = None,
+    allowed: frozenset[str] = frozenset(),
 ) -> "subprocess.CompletedProcess[str]":
     """Do what `python -m MODULE WORDS` does, and return what it said and its exit code.
 
     With `cpu_seconds` the system kills one that computes for longer, however busy the machine.
     `before` is a file whose function `install` is called before the command.
+    `allowed` are numbers of servers that it may reach, beside the public ones.
 
     Raises subprocess.TimeoutExpired for one that does not end.
     """
@@ -66,7 +69,7 @@ def run(
     home = _home(given)
     with tempfile.TemporaryDirectory() as folder:
         out, err = Path(folder, "out"), Path(folder, "err")
-        asked = (str(home), module, words, str(cwd), given, cpu_seconds, before)
+        asked = (str(home), module, words, str(cwd), given, cpu_seconds, before, allowed)
         process = context.Process(target=_command, args=(*asked, str(out), str(err)))
         with _blank_main(), _serving(home):
             process.start()
@@ -166,6 +169,7 @@ def _command(
     env: dict[str, str],
     cpu_seconds: int | None,
     before: Path | None,
+    allowed: frozenset[str],
     out: str,
     err: str,
 ) -> None:
@@ -185,6 +189,8 @@ def _command(
     sys.path[:0] = paths
     if any(Path(path, PRODUCT[0]).is_dir() and path != home for path in paths):
         _forget_the_product()  # another installation of it is asked for
+    if allowed:
+        importlib.import_module("geneb_ci.common.addresses").ALLOWED = allowed  # type: ignore[attr-defined]
     sys.argv = [module, *words]
     # Worker processes of the harness are forks as well: a new interpreter loads every library anew.
     fork = multiprocessing.get_context("fork")

@@ -30,6 +30,7 @@ from geneb_ci.audit.canonical import (
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.plan import Beacon, DrandBeacon, FallbackBeacon
 from geneb_ci.audit.sampling import AuditPolicy
+from geneb_ci.common.addresses import Reach
 from geneb_ci.common.connection import opener
 from geneb_ci.common.errors import NothingChecked, UsageProblem
 from geneb_ci.common.finding import Fault
@@ -105,7 +106,7 @@ def fetch_round(
     and UsageProblem for an address that is not https; http is allowed on the loopback interface.
     """
     for relay in relays:
-        if not relay.startswith(("https://", "http://127.0.0.1:", "http://localhost:")):
+        if not Reach(own=True).allows(relay):
             raise UsageProblem(
                 f"--relay {relay!r} is not an https address", f"pass one such as {RELAYS[0]}"
             )
@@ -145,7 +146,7 @@ def wait_for(
 def _get(address: str, timeout: float) -> bytes:
     request = urllib.request.Request(address, headers={"Accept": "application/json"})  # noqa: S310 (fetch_round looked at the scheme)
     deadline = time.monotonic() + timeout
-    with opener().open(request, timeout=timeout) as answer:
+    with opener(Reach(own=True)).open(request, timeout=timeout) as answer:
         raw = b""
         # read1 returns what has arrived, so a slow server meets the deadline.
         while chunk := answer.read1(_CHUNK):

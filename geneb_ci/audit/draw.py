@@ -41,14 +41,17 @@ _P = TypeVar("_P", Plan, RowPlan)
 
 
 def require_one_draw(
-    plans: Iterable[Plan | RowPlan], commitment: Commitment, committed_at: str
+    kind: type[Plan | RowPlan],
+    plans: Iterable[Plan | RowPlan],
+    commitment: Commitment,
+    committed_at: str,
 ) -> None:
-    """Raise AuditRefused where this very commitment was drawn for as of another time.
+    """Raise AuditRefused where a plan of this kind draws for this very commitment at another time.
 
-    A commitment has one time, and so one draw of tasks and one of rows.
+    A draw of rows keeps nobody from drawing tasks, which confirm what it does not.
     """
     mine = commitment.sha256
-    for plan in sorted(plans, key=_by_time):
+    for plan in sorted((one for one in plans if isinstance(one, kind)), key=_by_time):
         if plan.commitment_sha256 == mine and plan.committed_at != committed_at:
             raise AuditRefused(
                 f"this commitment was drawn for already, as of {plan.committed_at}",

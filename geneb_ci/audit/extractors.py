@@ -27,6 +27,9 @@ _DROPPED = frozenset(
 )
 """Fields of a syntax tree that do not change what a program computes, or hold a name of its own."""
 _Named = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+PARSED_MAX = 300_000
+"""Bytes of an extractor and what it imports beside it: a megabyte can take 10 s to compare, and the
+harness's own extractors together have half as many."""
 _OWN = "_"
 """In place of every name that the modules bind."""
 
@@ -35,24 +38,32 @@ def code_shape(modules: Mapping[str, bytes], module: str, class_name: str) -> st
     """Return the shape of a class of a module, as 64 hex digits.
 
     `modules` are the files of the folder of extractors, name to content. The shape of a module that
-    Python cannot parse is the digest of its bytes.
+    Python cannot parse is the digest of its bytes. Raises AuditRefused for more source than
+    `PARSED_MAX`.
     """
     try:
         trees = _with_neighbours(modules, module)
         neighbours = frozenset(PurePosixPath(name).with_suffix("").name for name in trees)
         return _Shape(list(trees.values()), neighbours).digest(class_name)
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last for depth as well
         return hashlib.sha256(modules[module]).hexdigest()
 
 
 def _with_neighbours(modules: Mapping[str, bytes], module: str) -> dict[str, ast.Module]:
     """Return the tree of a module, and of each one beside it that it imports, directly or not."""
     found: dict[str, ast.Module] = {}
-    waiting = [module]
+    waiting, size = [module], 0
     while waiting:
         name = waiting.pop()
         if name in found or name not in modules:
             continue
+        size += len(modules[name])
+        if size > PARSED_MAX:
+            raise AuditRefused(
+                f"the extractor and the modules that it imports have {size:,} bytes or more, "
+                f"expected at most {PARSED_MAX:,}",
+                "keep data out of the source, in files of the model",
+            )
         found[name] = ast.parse(modules[name])
         for wanted in _imported(found[name]):
             path = PurePosixPath(*wanted.split("."))
@@ -234,6 +245,8 @@ IGNORED = "__pycache__"
 read it."""
 FILES_MAX = 1000
 """More files than this are not extractors. Each may have as many bytes as a submission."""
+BYTES_MAX = 1 << 25
+"""Bytes of all of them."""
 HARNESS = (sys.executable, "-m", "reference_harness")
 _PLAIN_FILES = "keep only plain source files in the folder of extractors"
 
@@ -252,7 +265,7 @@ def read_extractors(layout: Layout) -> ExtractorFolder | None:
     """Read the folder of extractors of a repository; None where it has none.
 
     Raises AuditRefused for a link, a file that is too large or irregular, and for more than
-    `FILES_MAX` files.
+    `FILES_MAX` files or `BYTES_MAX` bytes.
     """
     if layout.extractors is None:
         return None
@@ -265,6 +278,7 @@ def tree_files(folder: Path) -> dict[str, bytes]:
     Raises what `read_extractors` does.
     """
     found: dict[str, bytes] = {}
+    size = 0
     for place, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if name != IGNORED)
         for name in (*files, *(name for name in folders if (Path(place) / name).is_symlink())):
@@ -273,8 +287,13 @@ def tree_files(folder: Path) -> dict[str, bytes]:
             if isinstance(raw, Fault):
                 raise AuditRefused(f"{path}: {raw.message}", _PLAIN_FILES)
             found[path.relative_to(folder).as_posix()] = raw
+            size += len(raw)
             if len(found) > FILES_MAX:
                 raise AuditRefused(f"{folder}: it holds more than {FILES_MAX} files", _PLAIN_FILES)
+            if size > BYTES_MAX:
+                raise AuditRefused(
+                    f"{folder}: it holds more than {BYTES_MAX:,} bytes", _PLAIN_FILES
+                )
     return dict(sorted(found.items()))
 
 

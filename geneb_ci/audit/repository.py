@@ -222,9 +222,9 @@ def earlier_plans(
     """Return the plans of earlier draws of tasks or of rows for this method, by time.
 
     They are of the repository and of files. Those of receipts whose root is among `near` count as
-    of this method. Raises AuditRefused when this very commitment was drawn for as of another time,
-    for tasks or for rows; StepMismatch when a plan does not recompute, or a record cannot be read,
-    since its draw would be missing; UsageProblem for a file with the plan of another model or kind.
+    of this method. Raises AuditRefused when this very commitment was drawn for as of another time;
+    StepMismatch when a plan does not recompute, or a record cannot be read, since its draw would be
+    missing; UsageProblem for a file with the plan of another model or kind.
     """
     known = repository.plans_of(commitment.model_id)
     for file in files:
@@ -237,7 +237,7 @@ def earlier_plans(
                 f"pass --earlier with plans of {wanted} of {commitment.model_id} only",
             )
         known.append(plan)
-    require_one_draw(known, commitment, committed_at)
+    require_one_draw(kind, known, commitment, committed_at)
     found = of_method(kind, known, commitment, near)
     for plan in found:
         recompute_any(plan)

@@ -29,6 +29,7 @@ NOT_PROVED = (
     "that no training row is altered: few of a small task raise a score and are seldom drawn",
     "that the score of one task is right: its own draws are few; rerun the task where it matters",
     "that the auditor reported the rows that the extractor gave: anybody can embed a row again",
+    "that the scores on the board are right: only canonical ones are computed; no level follows",
 )
 """What an audit by receipt leaves open; part of each record."""
 Measure = Annotated[float, Field(ge=0)]

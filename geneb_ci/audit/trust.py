@@ -15,6 +15,9 @@ SIGNERS = 2
 would make it."""
 NO_SANDBOX = 0
 """Sandbox level without any confinement: such an audit never counts, for or against a row."""
+RECOMPUTED = "cells recomputed from published embeddings"
+"""What the board says of an audit by receipt that agrees; it adds no level, since the cells are the
+canonical ones, and the scores that the board shows are not compared."""
 
 
 @dataclass(frozen=True)
@@ -140,9 +143,9 @@ class Summary:
     """Lowest sandbox level among them."""
     agrees: bool
     cells: str = ""
-    """Cells recomputed from a receipt: `300/300`; "" where no audit was by receipt."""
+    """Cells of a receipt that are as claimed, `299/300`; "" unless an audit by receipt failed."""
     rows: int = 0
-    """Most rows that one audit by receipt embedded again."""
+    """Most rows that one such audit embedded again."""
 
     @property
     def text(self) -> str:
@@ -150,6 +153,22 @@ class Summary:
         tasks = f"audited {self.tasks}/{self.of}" if self.tasks else ""
         rows = f"{self.cells} cells, {self.rows:,} rows" if self.rows else ""
         return ", ".join(part for part in (tasks, rows) if part)
+
+
+@dataclass(frozen=True)
+class Recomputed:
+    """What an audit by receipt that agrees computed again: it raises no level."""
+
+    audit_id: str
+    rows: RowAuditFacts
+    date: str
+    """Day on which it ended, as 2026-11-20."""
+
+    @property
+    def text(self) -> str:
+        """What the board says, `cells recomputed from published embeddings: 300/300, ...`."""
+        done = f"{self.rows.equal}/{self.rows.cells}, {self.rows.embedded:,} rows embedded again"
+        return f"{RECOMPUTED}: {done}, {self.date}; the scores shown were not compared"
 
 
 @dataclass(frozen=True)
@@ -165,6 +184,9 @@ class Decision:
     audit: Summary | None = None
     basis: tuple[Audit, ...] = ()
     """The audits that the evidence rests on."""
+    recomputed: Recomputed | None = None
+    """The largest audit by receipt that agrees, which adds no evidence; None where none counts or
+    the row is disputed."""
 
     @property
     def authorship(self) -> Authorship:
@@ -208,6 +230,9 @@ def decide(
     the submission says of itself is ignored. The first evidence that fits decides: disputed,
     reproduced, audited, stale, checked; so a dispute outranks any other evidence. The level says
     the same of a contributed file, and `official` of one of the authors unless it is disputed.
+
+    An audit by receipt that differs disputes the row as any other does. One that agrees gives
+    `recomputed` and nothing else: it compares none of the scores that the board shows.
     """
     own = [one for one in audits if one.submission_sha256 == sha256 and not one.withdrawn]
     # A rerun by a changed harness, or of an unconfined extractor, is not evidence.
@@ -221,7 +246,12 @@ def decide(
         for one in own
         if one.agrees and one.all_refused and one.sandbox >= demands.minimum_level
     ]
+    by_receipt = [
+        one for one in agreeing if one.rows is not None and one.versions == demands.versions
+    ]
+    agreeing = [one for one in agreeing if one.rows is None]
     current = [one for one in agreeing if one.versions == demands.versions]
+    recomputed = None if failed or aborted else _recomputed(by_receipt, demands)
     evidence: Evidence
     if failed:
         evidence, basis, reason = Evidence.DISPUTED, failed, f"{_audits(failed)} failed"
@@ -236,7 +266,7 @@ def decide(
         )
     elif enough := _verifying(current, demands):
         evidence, basis = Evidence.AUDITED, current
-        reason = _verified(enough, demands)
+        reason = f"{_audits(enough)} agrees on at least {demands.minimum_drawn} drawn tasks"
     elif _reproduced(agreeing, demands) or _verifying(agreeing, demands):
         evidence, basis = Evidence.STALE, agreeing
         reason = (
@@ -244,7 +274,7 @@ def decide(
         )
     else:
         evidence, basis = Evidence.CHECKED, current
-        reason = "no audit counts" if not current else _too_small(current, demands)
+        reason = _unconfirmed(current or by_receipt, recomputed, demands)
     level = _LEVELS[evidence]
     if is_official and evidence is not Evidence.DISPUTED:
         level = TrustLevel.OFFICIAL
@@ -255,6 +285,7 @@ def decide(
         is_official,
         _summary(basis, demands, agrees=not failed),
         tuple(basis),
+        recomputed,
     )
 
 
@@ -272,13 +303,14 @@ def _verifying(audits: Iterable[Audit], demands: Demands) -> list[Audit]:
     return [one for one in audits if not shortcoming(one, demands)]
 
 
-def _verified(enough: list[Audit], demands: Demands) -> str:
-    """Return what verifies a row: audits of tasks, or else of the rows of its receipt."""
-    tasks = [one for one in enough if one.rows is None]
-    if tasks:
-        return f"{_audits(tasks)} agrees on at least {demands.minimum_drawn} drawn tasks"
-    largest = max(enough, key=lambda one: (one.rows.embedded if one.rows else 0, one.audit_id))
-    return f"{_audits(enough)} agrees: {largest.rows.text if largest.rows else ''} of the receipt"
+def _recomputed(by_receipt: Iterable[Audit], demands: Demands) -> Recomputed | None:
+    """Return the largest audit by receipt that is as large and whole as the policy asks for."""
+    found = [
+        Recomputed(one.audit_id, one.rows, one.date)
+        for one in by_receipt
+        if one.rows is not None and not shortcoming(one, demands)
+    ]
+    return max(found, key=lambda one: (one.rows.embedded, one.date, one.audit_id), default=None)
 
 
 _PLAIN = "no variants of the sequences were embedded"
@@ -354,9 +386,14 @@ def person(owner: str) -> str:
     return skeleton(skeleton(owner).casefold())
 
 
-def _too_small(audits: list[Audit], demands: Demands) -> str:
+def _unconfirmed(audits: list[Audit], recomputed: Recomputed | None, demands: Demands) -> str:
+    """Return why audits of tasks, or else by receipt, confirm nothing that the board shows."""
+    if not audits:
+        return "no audit counts"
     largest = max(audits, key=lambda one: (one.drawn, one.audit_id))
-    return f"audit {largest.audit_id} is not enough: {shortcoming(largest, demands)}"
+    if why := shortcoming(largest, demands):
+        return f"audit {largest.audit_id} is not enough: {why}"
+    return f"no audit of tasks counts; {recomputed.text if recomputed else ''}"
 
 
 def _audits(audits: list[Audit]) -> str:

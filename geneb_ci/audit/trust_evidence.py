@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from geneb_ci.audit.applicability import TrustInputs, left_out, missing_cells
-from geneb_ci.audit.commitment import Commitment, Identity, identity_of, why_same
+from geneb_ci.audit.commitment import Identity, identity_of, why_same
 from geneb_ci.audit.events import AuditEvent, EntryKind, Withdrawn
 from geneb_ci.audit.keys import RevokedKey, Signer, check_revoked
 from geneb_ci.audit.outcome import hidden_raises, informative_cells, informative_text
+from geneb_ci.audit.plan import Plan, RowPlan
 from geneb_ci.audit.record import ID_DIGITS, Record
 from geneb_ci.audit.repository import AuditRepository
 from geneb_ci.audit.row_draw import weakness_of
@@ -17,6 +18,7 @@ from geneb_ci.audit.row_outcome import RowOutcome
 from geneb_ci.audit.sampling import demands_of
 from geneb_ci.audit.trust import (
     NO_SANDBOX,
+    RECOMPUTED,
     Audit,
     Decision,
     Demands,
@@ -132,6 +134,7 @@ class _Run(NamedTuple):
     """Its entry in the log, 0 where none is kept, and when it ended."""
     audit_id: str
     is_abort: bool
+    by_receipt: bool
     identity: Identity
     submission: str
 
@@ -139,19 +142,21 @@ class _Run(NamedTuple):
 def aborted_in_a_row(repository: AuditRepository) -> dict[str, tuple[str, ...]]:
     """Return the ids of the last runs of each submission's method, where too many were aborted.
 
-    The key is the digest of a submission that one of these runs was for. What is not in the log yet
-    does not count where one is kept, nor what a revoked key signed.
+    The key is the digest of a submission that one of these runs was for. A record of tasks ends the
+    row; one by receipt ends only that of runs by receipt, since it reruns no task. What is not in
+    the log yet does not count where one is kept, nor what a revoked key signed.
     """
     runs = sorted(_runs(repository), key=lambda one: (one.at, one.audit_id))
     limit = repository.inputs.policy.aborts
     found: dict[str, tuple[str, ...]] = {}
     for own in {one.submission: one for one in runs if one.is_abort}.values():
-        last: list[str] = []
+        last: list[_Run] = []
         for one in runs:
             if why_same(one.identity, own.identity):
-                last = [*last, one.audit_id] if one.is_abort else []
+                ended = [each for each in last if one.by_receipt and not each.by_receipt]
+                last = [*last, one] if one.is_abort else ended
         if len(last) >= limit:
-            found[own.submission] = tuple(last[-limit:])
+            found[own.submission] = tuple(one.audit_id for one in last[-limit:])
     return found
 
 
@@ -160,9 +165,7 @@ def _runs(repository: AuditRepository) -> Iterator[_Run]:
         if isinstance(event, AuditEvent) and event.aborted is not None:
             aborted = event.aborted
             entry = _entry(repository, EntryKind.ABORT, event.sha256, event.signer)
-            yield from _run(
-                entry, event.sha256, aborted.finished_at, event.commitment, is_abort=True
-            )
+            yield from _run(entry, event.sha256, aborted.finished_at, aborted.plan, is_abort=True)
     for path in repository.files:
         record = repository.parsed(path)
         if isinstance(record, Record) and not isinstance(
@@ -170,16 +173,21 @@ def _runs(repository: AuditRepository) -> Iterator[_Run]:
         ):
             outcome = record.outcome
             entry = _entry(repository, EntryKind.RESULT, record.sha256, record.signer)
-            commitment = outcome.plan.commitment
-            yield from _run(entry, record.sha256, outcome.finished_at, commitment, is_abort=False)
+            yield from _run(entry, record.sha256, outcome.finished_at, outcome.plan, is_abort=False)
 
 
 def _run(
-    entry: int | None, sha256: str, ended: str, commitment: Commitment, *, is_abort: bool
+    entry: int | None, sha256: str, ended: str, plan: Plan | RowPlan, *, is_abort: bool
 ) -> Iterator[_Run]:
     if entry is not None:
-        identity, name = identity_of(commitment), sha256[:ID_DIGITS]
-        yield _Run((entry, ended), name, is_abort, identity, commitment.submission_sha256)
+        yield _Run(
+            at=(entry, ended),
+            audit_id=sha256[:ID_DIGITS],
+            is_abort=is_abort,
+            by_receipt=isinstance(plan, RowPlan),
+            identity=identity_of(plan.commitment),
+            submission=plan.commitment.submission_sha256,
+        )
 
 
 def _entry(repository: AuditRepository, kind: EntryKind, sha256: str, signer: Signer) -> int | None:
@@ -311,6 +319,7 @@ def audit_status(audit: Audit, sha256: str, demands: Demands) -> str:
             "an escape from its sandbox succeeded, or none was attempted": not audit.all_refused,
             f"it was for another version of {', '.join(other)}": bool(other),
             shortcoming(audit, demands): bool(shortcoming(audit, demands)),
+            f"{RECOMPUTED}, which are not the scores that the board shows": audit.rows is not None,
         }
     first = next((reason for reason, holds in why_not.items() if holds), "")
     return f"does not count: {first}" if first else "counts"
@@ -348,10 +357,9 @@ def reasons(model_id: str, file: Document, evidence: RepositoryEvidence) -> list
 
 def shown_audit(decision: Decision) -> str:
     """Return what the board shows of a row's audits: "audited 13/100, sandbox level 2, ..."."""
-    found = decision.audit
-    if found is None:
-        return ""
-    return f"{found.text}, sandbox level {found.sandbox}, {found.date}"
+    found, recomputed = decision.audit, decision.recomputed
+    audited = f"{found.text}, sandbox level {found.sandbox}, {found.date}" if found else ""
+    return "; ".join(filter(None, (audited, recomputed.text if recomputed else "")))
 
 
 def level_reasons(model_id: str, layout: Layout) -> list[str] | None:

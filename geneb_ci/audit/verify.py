@@ -196,7 +196,7 @@ def _check_earlier(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     model_id = plan.commitment.model_id
     before = [one for one in inputs.drawn if _is_before(one, plan)]
     try:
-        require_one_draw(before, plan.commitment, plan.committed_at)
+        require_one_draw(type(plan), before, plan.commitment, plan.committed_at)
     except AuditRefused as error:
         raise StepMismatch(EARLIER, error.message, error.fix) from error
     if isinstance(plan, RowPlan):

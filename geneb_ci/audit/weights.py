@@ -1,23 +1,24 @@
 """Weights of an audit: fetched at a pinned revision, hashed, compared with the commitment, checked.
 
-This phase has network access and runs no untrusted code. Each JSON file is read once; a weight file
-is hashed as a stream, and the header of a safetensors file is then read by the format's own
-library. A pickle is never opened here.
+This phase has network access and runs no untrusted code, in a process without limits of its own:
+sizes are compared before anything is fetched or read. Each JSON file is read once, and parsed only
+where it is as short as a configuration; a weight file is hashed as a stream, and the header of a
+safetensors file is then read by the format's own library. A pickle is never opened here.
 """
 
 import hashlib
+import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import pydantic_core
-
 from geneb_ci.audit import fetching
 from geneb_ci.audit.commitment import Weights
 from geneb_ci.common import download
 from geneb_ci.common.errors import UsageProblem, WeightsRefused
+from geneb_ci.common.files import NotReadable, read_json, read_regular
 from geneb_ci.common.finding import first_and_more, quoted
 from geneb_ci.models.entry import FILE_NAME
 
@@ -32,8 +33,23 @@ PATTERNS = ("*.json", "*.txt", "*.model", "*.vocab", "*.py")
 BY_HAND = "fetch the files by hand and name their folder: --weights DIR; digests are compared"
 POINTER = b"version https://git-lfs.github.com/spec/"
 """How the file begins that a clone without git-lfs has in place of a large one."""
-CONFIG_MAX = 1 << 26
-"""Bytes of one JSON file of a model: the largest vocabularies in use have a few million."""
+CONFIG_MAX = 1 << 20
+"""Bytes of a JSON file that is parsed: configurations in use have some kB."""
+VALUES_MAX = 200_000
+"""Values of such a file, a third of what a file of that length can have."""
+JSON_MAX = 1 << 26
+"""Bytes of any JSON file of a model: the largest vocabularies in use have half as many."""
+BESIDE_MAX = 1 << 28
+"""Bytes of all files that the commitment does not name: vocabularies, code, configurations."""
+FILES_MAX = 1_000
+"""Files of a model: the largest in use have 200, most of them parts of its weights."""
+LISTED_MAX = 10 * FILES_MAX
+"""Files of a repository or a folder, those included that are not looked at."""
+HEADER_MAX = 1 << 24
+"""Bytes of the header of a safetensors file: a tensor takes some 100."""
+_LENGTH = 8  # bytes of a safetensors file that say how long its header is
+_AUTO_MAP = re.compile(rb"auto_map|\\u00(?:5[fF]|6[1dDfF]|7[045])")
+"""That key, or an escape that stands for a letter of it."""
 
 
 def fetch(
@@ -45,7 +61,8 @@ def fetch(
     weights; any other file from its committed address, continued where an earlier download ended.
     `endpoint` is the address of another Hub than huggingface.co; `say` gets a line for each file.
     Raises UsageProblem for files that have no address, WeightsRefused for a revision that is not a
-    commit, and for what is not delivered, or is not what was committed to.
+    commit, for more or larger files than a model has, and for what is not delivered, or is not what
+    was committed to.
     """
     if weights.kind != "huggingface":
         return _fetch_files(weights, folder, say)
@@ -55,15 +72,23 @@ def fetch(
             "can change",
             "commit to a revision of 40 hex digits",
         )
-    from huggingface_hub import HfApi  # a second to import
+    from huggingface_hub import HfApi, RepoFile  # a second to import
     from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, LocalEntryNotFoundError
+    from huggingface_hub.utils import filter_repo_objects
 
     download.limit(download.DOWNLOAD_LIMITS)
+    api, patterns = HfApi(endpoint=endpoint, token=False), [*PATTERNS, *sorted(weights.files)]
     try:
-        HfApi(endpoint=endpoint, token=False).snapshot_download(
+        listed = api.list_repo_tree(weights.location, revision=weights.revision, recursive=True)
+        entries = list(itertools.islice(listed, LISTED_MAX + 1))
+        _refuse_crowd(len(entries), LISTED_MAX)
+        files = (one for one in entries if isinstance(one, RepoFile))
+        wanted = filter_repo_objects(files, allow_patterns=patterns, key=lambda one: one.path)
+        _refuse_large({one.path: one.size for one in wanted}, weights)
+        api.snapshot_download(
             weights.location,
             revision=weights.revision,
-            allow_patterns=[*PATTERNS, *sorted(weights.files)],
+            allow_patterns=patterns,
             local_dir=folder,
         )
     except (HfHubHTTPError, LocalEntryNotFoundError, ValueError) as error:
@@ -134,18 +159,14 @@ def _fetch_files(weights: Weights, folder: Path, say: Say) -> Path:
 def verify_weights(folder: Path, weights: Weights, level: int) -> dict[str, str]:
     """Compare a folder of weights with the commitment; return name to sha256 of every file in it.
 
-    Raises WeightsRefused for a link, for a weight file that is missing, other than committed or
-    not committed to, for a pickle below sandbox level 2, for a malformed safetensors header, and
-    for a configuration that fetches code from another repository.
+    Raises WeightsRefused for a link, for more or larger files than a model has, for a weight file
+    that is missing, other than committed or not committed to, for a pickle below sandbox level 2,
+    for a malformed safetensors header, and for a configuration that fetches code from another
+    repository.
     """
     files = _files(folder)
-    configurations = {name: _config(file, name) for name, file in files.items() if _is_json(file)}
-    digests = {
-        name: hashlib.sha256(configurations[name]).hexdigest()
-        if name in configurations
-        else file_sha256(file)
-        for name, file in files.items()
-    }
+    _refuse_large({name: file.stat().st_size for name, file in files.items()}, weights)
+    digests, configurations = _read(files)
     for name, expected in sorted(weights.files.items()):
         found = digests.get(name)
         if found != expected:
@@ -181,6 +202,20 @@ def verify_weights(folder: Path, weights: Weights, level: int) -> dict[str, str]
     return digests
 
 
+def _read(files: Mapping[str, Path]) -> tuple[dict[str, str], dict[str, bytes]]:
+    """Return name to sha256 of each file, and name to content of each configuration."""
+    digests, configurations = {}, {}
+    for name, file in files.items():
+        if file.suffix != JSON:
+            digests[name] = file_sha256(file)
+            continue
+        raw = _json(file, name)
+        digests[name] = hashlib.sha256(raw).hexdigest()
+        if len(raw) <= CONFIG_MAX:
+            configurations[name] = raw
+    return digests, configurations
+
+
 def _is_pointer(file: Path) -> bool:
     with file.open("rb") as stream:
         return stream.read(len(POINTER)) == POINTER
@@ -192,7 +227,9 @@ def _files(folder: Path) -> dict[str, Path]:
     Raises WeightsRefused for a link: the sandbox shows this folder alone.
     """
     found = {}
-    for path in sorted(folder.rglob("*")):
+    paths = list(itertools.islice(folder.rglob("*"), LISTED_MAX + 1))
+    _refuse_crowd(len(paths), LISTED_MAX)
+    for path in sorted(paths):
         name = path.relative_to(folder).as_posix()
         if name.startswith(".cache/"):
             continue
@@ -213,18 +250,54 @@ def file_sha256(file: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _is_json(file: Path) -> bool:
-    return file.suffix == ".json"
-
-
-def _config(file: Path, name: str) -> bytes:
-    """Read a JSON file of a model: configuration, vocabulary, or index of the weights."""
-    size = file.stat().st_size
-    if size > CONFIG_MAX:
+def _refuse_crowd(count: int, limit: int) -> None:
+    """Refuse more files than a limit."""
+    if count > limit:
         raise WeightsRefused(
-            f"{name} has {size:,} bytes, expected at most {CONFIG_MAX:,}", "remove or shorten it"
+            f"there are {count:,} files or more, expected at most {limit:,}",
+            "ask for the files of this model alone; fetch these by hand, and name their folder: "
+            "--weights DIR",
         )
-    return file.read_bytes()
+
+
+def _refuse_large(sizes: Mapping[str, int], weights: Weights) -> None:
+    """Refuse more or larger files than a model has; `sizes` is name to bytes."""
+    _refuse_crowd(len(sizes), FILES_MAX)
+    for name, size in sizes.items():
+        limit = JSON_MAX if name.endswith(JSON) else download.BYTES_MAX
+        if size > limit:
+            raise WeightsRefused(
+                f"{name} has {size:,} bytes, expected at most {limit:,}", "remove or shorten it"
+            )
+    beside = {name: size for name, size in sizes.items() if name not in weights.files}
+    if (total := sum(beside.values())) > BESIDE_MAX:
+        largest = max(beside, key=beside.__getitem__)
+        raise WeightsRefused(
+            f"the files that the commitment does not name have {total:,} bytes, {largest} most of "
+            f"them; expected at most {BESIDE_MAX:,}",
+            "remove what the model does not need, or name it in the submission and commit again",
+        )
+
+
+JSON = ".json"
+
+
+def _json(file: Path, name: str) -> bytes:
+    """Return a JSON file of a model: configuration, vocabulary, or index of the weights.
+
+    Raises WeightsRefused for one that is longer than a configuration and may name code.
+    """
+    try:
+        raw = read_regular(file, JSON_MAX)
+    except NotReadable as error:
+        raise WeightsRefused(f"{name} {error.reason}", "remove or replace it") from error
+    if len(raw) > CONFIG_MAX and _AUTO_MAP.search(raw):
+        raise WeightsRefused(
+            f"{name} has {len(raw):,} bytes and may name code by auto_map; expected at most "
+            f"{CONFIG_MAX:,} of a file that does",
+            "shorten it, or ask for the names of code in config.json alone",
+        )
+    return raw
 
 
 def _check_config(raw: bytes, name: str, weights: Weights, files: Mapping[str, Path]) -> None:
@@ -233,9 +306,11 @@ def _check_config(raw: bytes, name: str, weights: Weights, files: Mapping[str, P
     An entry may name the repository itself, and then has to name a module that is here.
     """
     try:
-        value = pydantic_core.from_json(raw)  # this parser bounds the depth
+        value = read_json(raw, values_max=VALUES_MAX)
     except ValueError as error:
-        raise WeightsRefused(f"{name} is not JSON: {error}", "repair or remove it") from error
+        raise WeightsRefused(
+            f"{name} cannot be read as JSON: {error}", "repair or remove it"
+        ) from error
     on_hub = weights.kind == "huggingface"
     for text in _mapped(value):
         repository, mark, inside = text.partition("--")
@@ -265,6 +340,14 @@ def _check_safetensors(file: Path, name: str) -> None:
     """Refuse a header that is too long or wrong, or whose tensors overlap or leave gaps."""
     from safetensors import SafetensorError, safe_open  # not part of the core
 
+    with file.open("rb") as stream:
+        length = int.from_bytes(stream.read(_LENGTH), "little")
+    if length > HEADER_MAX:
+        raise WeightsRefused(
+            f"{name} is not a valid safetensors file: its header has {length:,} bytes, expected at "
+            f"most {HEADER_MAX:,}",
+            "ask for the weights saved again",
+        )
     try:
         with safe_open(file, framework="numpy"):
             pass

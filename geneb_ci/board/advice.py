@@ -3,7 +3,6 @@
 What is imported here is little: advice that a board has is read in a quarter of a second.
 """
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,7 +13,7 @@ from pydantic import Field, ValidationError
 from geneb_ci.board.diagnostics.shape import Diagnostics
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, RECOMMENDATIONS, TYPES
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.common.files import NotReadable, lies_there, read_regular
+from geneb_ci.common.files import NotReadable, lies_there, read_json, read_regular
 from geneb_ci.common.finding import exact_name, quoted
 from geneb_ci.common.types import (
     EVIDENCE_ORDER,
@@ -211,7 +210,7 @@ def stored_advice(folder: Path, need: ModelRequest, margin: float) -> Advice | N
         return None
     wanted = _folded(need.model_dump())
     try:
-        value = json.loads(read_regular(path, BYTES_MAX))
+        value = read_json(read_regular(path, BYTES_MAX))
         for one in value["advice"]:
             if _folded(one["need"]) == wanted and one["margin"] == MARGIN:
                 return Advice.model_validate(one)
@@ -219,7 +218,7 @@ def stored_advice(folder: Path, need: ModelRequest, margin: float) -> Advice | N
         raise _unusable(path, error.reason) from error
     except ValidationError as error:
         raise _unusable(path, first_error(error)) from error
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise _unusable(path, "it has no list of advice") from error
     return None
 
@@ -241,7 +240,7 @@ def _read(path: Path, type_: type[StrictModel]) -> dict[str, Any]:
     try:
         raw = read_regular(path, BYTES_MAX)
         type_.model_validate_json(raw)
-        value: dict[str, Any] = json.loads(raw)
+        value: dict[str, Any] = read_json(raw)
     except NotReadable as error:
         if error.missing and path.name == DIAGNOSTICS:
             raise UsageProblem(

@@ -2,9 +2,10 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,8 +14,15 @@ from geneb_ci.board.advice import Advice, ModelRequest
 from geneb_ci.board.columns import Entry, entry_of
 from geneb_ci.board.marks import decider, marks_of, read_defects
 from geneb_ci.board.numbers import ranked_regimes
-from geneb_ci.board.page_data import ROW_MATRICES, page_scripts
-from geneb_ci.board.parts import BoardRow, KeptRows, Parts, read_row, unknown_sizes
+from geneb_ci.board.page_data import page_scripts
+from geneb_ci.board.parts import (
+    BoardRow,
+    CheckedFile,
+    RowErrors,
+    read_numbers,
+    read_row,
+    unknown_sizes,
+)
 from geneb_ci.board.rows import (
     DIAGNOSTICS,
     LEADERBOARD,
@@ -26,15 +34,14 @@ from geneb_ci.board.rows import (
     text_of,
 )
 from geneb_ci.board.texts import Texts, write_texts
-from geneb_ci.check.kept import jobs_for
+from geneb_ci.check.cached import CachedChecker
 from geneb_ci.check.registry import chosen
-from geneb_ci.check.reuse import NO_STORE, Reuse, Store, own_store
 from geneb_ci.check.rule import Rule
 from geneb_ci.check.runner import Checker, FileResult, Report, files_of
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.config import Layout, LayoutKind, benchmark_of, find_layout
 from geneb_ci.common.errors import Exit, GenebError, NothingChecked, UsageProblem
-from geneb_ci.common.files import in_processes
+from geneb_ci.common.files import in_processes, jobs_for
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.receipt.seen import published_state, seen_receipts, shared_errors
@@ -148,7 +155,7 @@ class Board:
     """The files of a board by name, and what to say of them."""
 
     files: Texts
-    scripts: Texts
+    scripts: Callable[[], Texts]
     """The same for the page, which may be opened from a disk, where nothing can be fetched."""
     models: int
     unranked: tuple[str, ...]
@@ -159,52 +166,57 @@ class Board:
     """The files that are JSON, as values."""
 
 
+class Numbers(Enum):
+    """What a board takes of its rows instead of their results."""
+
+    SCORES = "scores, means and confusion matrices"
+    ERRORS = "standard errors, too, which need the extra `build`"
+
+
 def rows_of(
     layout: Layout,
     files: list[Path],
     watch: Watch = lambda results, _: results,
-    store: Store = NO_STORE,
-    rows: KeptRows | None = None,
+    *,
+    numbers: Numbers | None = None,
     jobs: int | None = None,
+    cache: bool = False,
 ) -> tuple[Report, list[Entry] | None]:
     """Check every submission with every rule, and give them levels; none unless all of them pass.
 
-    Results in the store that still hold are not computed again. With `rows`, entries have numbers
-    instead of results, and what is kept of a file is not read from it.
-    Raises BadConfiguration, BrokenRecordError where an audit record is broken, and UsageProblem
-    where a file changed before its row was made.
+    With `numbers`, entries have these instead of results. `jobs` is the number of processes, None
+    as many as the files ask for; with `cache`, the findings of an unchanged check are not computed
+    again. Raises BadConfiguration, BrokenRecordError where an audit record is broken, and
+    UsageProblem where a file changed before it was read again.
     """
+    errors: RowErrors | None = None
+    if numbers is Numbers.ERRORS:
+        with _analyses():
+            from geneb_ci.board.uncertainty import row_errors as errors  # numpy: 0.2 s
     made = entry_maker(layout)
     names = chosen((), ())
-    make = rows.made_of if rows is not None and rows.parts.is_kept else None
-    checker = Reuse(names, find_layout, None, store, jobs, make)
+    checker = CachedChecker(names, jobs=jobs, cache=cache)
     report = Report(rules=len(names))
-    found: list[tuple[Path, tuple[Finding, ...]]] = []
+    checked: list[CheckedFile] = []
+    findings: list[tuple[Finding, ...]] = []
     for path, result in zip(files, watch(checker.run(files), len(files)), strict=True):
         if isinstance(result, NothingChecked):
             report.unreadable.append(result)
         else:
             report.take(result)
-            found.append((path, result.findings))
+            checked.append(CheckedFile(path, result.sha256))
+            findings.append(result.findings)
     report.benchmarks = checker.benchmarks
     report.findings.sort(key=Finding.sort_key)
     if not _sound(report):
         return report, None
-    seen = [
-        (path, checker.source.sha256_of(place))
-        for path, place in zip(files, checker.given, strict=True)
-    ]
-    listed: Iterator[BoardRow | None] = map(read_row, seen)
-    if rows is not None:
-        for key, part in checker.made.items():
-            rows.parts.keep(key, part)
-        listed = rows.read(seen, benchmark_of(layout))
-    entries = [
-        made(row, findings)
-        for row, (_, findings) in zip(listed, found, strict=True)
-        if row is not None
-    ]
-    return report, entries
+    rows: Iterable[BoardRow | None] = (
+        map(read_row, checked)
+        if numbers is None
+        else read_numbers(checked, benchmark_of(layout), errors=errors, jobs=jobs)
+    )
+    pairs = zip(rows, findings, strict=True)
+    return report, [made(row, own) for row, own in pairs if row is not None]
 
 
 class SubmissionsRefused(GenebError):  # noqa: N818 (named after what is wrong)
@@ -246,15 +258,16 @@ def entries_of(
     layout: Layout,
     files: list[Path],
     watch: Watch = lambda results, _: results,
-    store: Store = NO_STORE,
-    rows: KeptRows | None = None,
+    *,
+    numbers: Numbers | None = None,
     jobs: int | None = None,
+    cache: bool = False,
 ) -> list[Entry]:
     """Check submissions, all of which have to pass, and return them as rows.
 
     Parameters as of `rows_of`. Raises SubmissionsRefused.
     """
-    report, entries = rows_of(layout, files, watch, store, rows, jobs)
+    report, entries = rows_of(layout, files, watch, numbers=numbers, jobs=jobs, cache=cache)
     if entries is None:
         raise SubmissionsRefused(report)
     return entries
@@ -268,39 +281,15 @@ def advice_of(
     *,
     cache: bool = False,
 ) -> Advice:
-    """Check the submissions of a folder and return advice, kept for all that it follows from.
+    """Check the submissions of a folder and return advice.
 
     Raises SubmissionsRefused, and UsageProblem for a folder, category or regime that is none.
     """
-    layout, files = files_at(folder, "recommend FOLDER")
-    store = own_store(files, cache=cache)
-    entries = entries_of(layout, files, watch, store)
-    benchmark, parts = benchmark_of(layout), Parts(store)
-    shared = {one.shared.model_dump_json() for one in entries if one.shared is not None}
-
-    def made() -> bytes:
-        from geneb_ci.board.recommend import advise_rows  # numpy: 0.2 s
-
-        return advise_rows(entries, benchmark, need, margin).model_dump_json().encode()
-
-    rows = [[one.sha256, one.evidence, repr(one.marks)] for one in entries]
-    known = ["advice", benchmark.sha256, need.model_dump(), margin, sorted(shared), rows]
-    [advice] = parts.taken([(known, made)], Advice.model_validate_json)
-    parts.save()
-    return advice
-
-
-def rows_in(store: Store, *, jobs: int | None = None, more: bool = True) -> KeptRows:
-    """Return what reads rows, with the parts of boards that earlier builds kept in a store.
-
-    `more` as of `board_of`; raises UsageProblem.
-    """
-    rows = KeptRows(Parts(store, jobs), ROW_MATRICES)
-    if not more:
-        return rows
     with _analyses():
-        from geneb_ci.board.uncertainty import ROW_ERRORS
-    return rows._replace(alone=ROW_ERRORS)
+        from geneb_ci.board.recommend import advise_rows  # numpy: 0.2 s
+    layout, files = files_at(folder, "recommend FOLDER")
+    entries = entries_of(layout, files, watch, cache=cache)
+    return advise_rows(entries, benchmark_of(layout), need, margin)
 
 
 def _analyses() -> AbstractContextManager[None]:
@@ -313,9 +302,16 @@ def _sound(report: Report) -> bool:
 
 
 def board_of(
-    entries: list[Entry], layout: Layout, *, more: bool = True, jobs: int | None = None
+    entries: list[Entry],
+    layout: Layout,
+    *,
+    more: bool = True,
+    jobs: int | None = None,
+    events: Sequence[Mapping[str, Any]] | None = None,
 ) -> Board:
     """Return the files of a board; `more` are the two of intervals, which need the extra `build`.
+
+    `events` are those of the ledger, where there is one.
 
     A benchmark that does not know how large its tasks are has no intervals. `jobs` is the number
     of processes, None as many as the rows ask for.
@@ -332,7 +328,9 @@ def board_of(
         values |= analysed(entries, benchmark, (categories, tasks), jobs)
     return Board(
         files=Texts({n: functools.partial(text_of, n, one) for n, one in values.items()}),
-        scripts=page_scripts(values, entries, benchmark),
+        scripts=functools.cache(
+            functools.partial(page_scripts, values, entries, benchmark, events)
+        ),
         models=len(entries),
         unranked=tuple(_unranked(entries, benchmark)),
         unsized=tuple(unsized),
@@ -352,45 +350,36 @@ def page_of(entries: list[Entry], board: Board, layout: Layout) -> dict[str, byt
     from geneb_ci.board.site.render import site_files  # Jinja2
 
     site, found = _site_and_page(entries, board, layout)
-    return found | board.scripts | site_files(site)
+    return found | board.scripts() | site_files(site)
 
 
 def write_board(
-    entries: list[Entry], board: Board, layout: Layout, parts: Parts, folder: Path
+    entries: list[Entry], board: Board, layout: Layout, folder: Path, jobs: int | None = None
 ) -> None:
-    """Write the files of a board and of its page; `parts` keeps what tells which are there already.
+    """Write the files of a board and of its page, by so many processes.
 
     Raises what `write_files` raises.
     """
-    from geneb_ci.board.page import write_page
+    from geneb_ci.board.page import drop_former, write_page
     from geneb_ci.board.site.render import write_site  # Jinja2
 
-    texts = Texts(board.files.makers | board.scripts.makers)
-    write_texts(folder, texts, parts, parts.jobs or jobs_for(len(entries)))
+    scripts = board.scripts()
+    texts = Texts(board.files.makers | scripts.makers)
+    write_texts(folder, texts, jobs or jobs_for(len(entries)))
     site, found = _site_and_page(entries, board, layout)
     write_page(folder, found)
-    write_site(folder, site, parts)
-    parts.save()
-
-
-def page_and_writer(
-    entries: list[Entry], board: Board, layout: Layout, parts: Parts
-) -> tuple[Callable[[], dict[str, bytes]], Callable[[Path], None]]:
-    """Return `page_of` and `write_board` of a board, to be called later."""
-    return (
-        functools.partial(page_of, entries, board, layout),
-        functools.partial(write_board, entries, board, layout, parts),
-    )
+    drop_former(folder, scripts)
+    write_site(folder, site, jobs)
 
 
 def _site_and_page(
     entries: list[Entry], board: Board, layout: Layout
 ) -> "tuple[Site, dict[str, bytes]]":
-    from geneb_ci.board.page import page_files
+    from geneb_ci.board.page import INDEX, page_files, with_data
     from geneb_ci.board.site.inputs import Built, site_of
     from geneb_ci.board.site.render import with_scores  # Jinja2
 
     site = site_of(entries, board.values, benchmark_of(layout), layout, Built())
-    found = page_files()
-    found["index.html"] = with_scores(found["index.html"], site)
+    found = with_data(page_files(), board.scripts())
+    found[INDEX] = with_scores(found[INDEX], site)
     return site, found

@@ -40,6 +40,8 @@ class Entry:
     authorship: Authorship = Authorship.CONTRIBUTED
     audit: Summary | None = None
     """What the board shows of its audits."""
+    recomputed: str | None = None
+    """What an audit by receipt that agrees computed again, as text; it adds no evidence."""
     attributes: Mapping[str, Any] = field(default_factory=dict)
     """What the model registry says, whoever submitted the row; empty where it has no entry."""
     marks: Marks = NO_MARKS
@@ -70,6 +72,7 @@ def entry_of(
         decision.evidence,
         decision.authorship,
         decision.audit,
+        decision.recomputed.text if decision.recomputed is not None else None,
         registry.get(submission.model_id, {}),
         marks,
         receipt,
@@ -263,6 +266,17 @@ COLUMNS: tuple[Column, ...] = (
         label="",
         is_required=False,
         download="audit",
+    ),
+    Column(
+        key="recomputed",
+        type=str,
+        about="That an audit by receipt computed the canonical cells again; only where one agrees "
+        "and counts. It adds no evidence: the scores shown were not compared.",
+        value=lambda entry: entry.recomputed,
+        kind="text",
+        label="",
+        is_required=False,
+        download="recomputed",
     ),
     Column(
         key="warnings",

@@ -42,7 +42,7 @@ class Audited(StrictModel):
     """What audits say of a row: "audited 13/100, sandbox level 2, 2026-11-20"."""
 
     tasks: Annotated[int, Field(ge=0)]
-    """Distinct tasks that were rerun; 0 where every audit was by receipt."""
+    """Distinct tasks that were rerun; 0 where every one that failed was by receipt."""
     of: Annotated[int, Field(ge=1)]
     """Tasks of the benchmark."""
     date: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
@@ -51,7 +51,7 @@ class Audited(StrictModel):
     """Lowest sandbox level among them."""
     verdict: Literal["agrees", "differs"]
     cells: str = ""
-    """Cells recomputed from the receipt: "300/300"; left out without an audit by receipt."""
+    """Cells of a receipt that are as claimed, "299/300"; where an audit by receipt failed."""
     rows: Annotated[int, Field(ge=0)] = 0
     """Rows of the receipt that were embedded again; left out with the cells."""
 

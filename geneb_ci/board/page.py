@@ -1,11 +1,13 @@
 """The page: its source joined into one script and one stylesheet, beside the board's data."""
 
+import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from posixpath import dirname, join, normpath
 
-from geneb_ci.common.errors import BrokenInstallation
+from geneb_ci.board.texts import DIGEST_DIGITS, part_of
+from geneb_ci.common.errors import BrokenInstallation, unwritable
 from geneb_ci.common.files import write_files
 from geneb_ci.common.shipped import shipped
 
@@ -14,6 +16,9 @@ SCRIPT, MAIN_SCRIPT = "board.js", "src/main.js"
 STYLE, MAIN_STYLE = "board.css", "src/main.css"
 PAGES_STYLE = "src/pages.css"
 """The style of the pages that stand alone, which are made with every board."""
+
+INDEX, BASE = "index.html", "data"
+"""The page, and the part of its data that it names, in its source without a digest."""
 
 _NOTE = "Generated from leaderboard/src by geneb-ci: change the parts there, not this file."
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "(\.[^"]+)";\n', re.MULTILINE)
@@ -110,7 +115,7 @@ def _broken(name: str, what: str) -> BrokenInstallation:
 
 
 FIXED = (
-    "index.html",
+    INDEX,
     "social.png",
     "vendor/d3.min.js",
     "vendor/d3.LICENSE.txt",
@@ -149,6 +154,38 @@ def _source() -> dict[str, bytes]:
         SOURCE + path.relative_to(folder).as_posix(): path.read_bytes()
         for path in folder.rglob("*.*")
     }
+
+
+def with_data(page: Mapping[str, bytes], scripts: Iterable[str]) -> dict[str, bytes]:
+    """Return the files of a page whose index.html names the data among the scripts of a board.
+
+    It asks for its script and its style by their digests, too, so that no cache gives those of
+    another version. A page that has another way to its data, such as a maintainer's own, is
+    returned as it is.
+    """
+    [data] = [name for name in scripts if part_of(name) == BASE]
+    addresses = {f"board-{BASE}.js": data}
+    for name in (SCRIPT, STYLE):
+        if name in page:
+            digest = hashlib.sha256(page[name]).hexdigest()[:DIGEST_DIGITS]
+            addresses[name] = f"{name}?{digest}"
+    index = page[INDEX]
+    for name, address in addresses.items():
+        index = index.replace(f'="{name}"'.encode(), f'="{address}"'.encode(), 1)
+    return {**page, INDEX: index}
+
+
+def drop_former(folder: Path, scripts: Iterable[str]) -> None:
+    """Delete the scripts of other boards from the folder of a page.
+
+    Raises UsageProblem where that cannot be done.
+    """
+    try:
+        for path in folder.iterdir():
+            if part_of(path.name) is not None and path.name not in scripts:
+                path.unlink()
+    except OSError as error:
+        raise unwritable(str(folder), error, "name a folder that you may write to") from error
 
 
 def write_page(folder: Path, files: Mapping[str, bytes]) -> None:

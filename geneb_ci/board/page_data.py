@@ -2,6 +2,7 @@
 
 import array
 import functools
+import hashlib
 import itertools
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,12 +10,21 @@ from typing import Any
 
 from pydantic_core import to_json
 
+from geneb_ci import __version__
 from geneb_ci.board.columns import COLUMNS, Entry, facts_of, page_columns
 from geneb_ci.board.numbers import row_matrices, single_fits
-from geneb_ci.board.parts import PartCheck, RowPart
-from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, RECOMMENDATIONS, TASKS, groups_of
+from geneb_ci.board.page import BASE
+from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, RECOMMENDATIONS, TASKS
 from geneb_ci.board.site.inputs import slugs
-from geneb_ci.board.texts import Chunk, Text, Texts, number_texts, piece, script, script_of
+from geneb_ci.board.texts import (
+    DIGEST_DIGITS,
+    Text,
+    Texts,
+    ascii_text,
+    number_texts,
+    script_name,
+    script_of,
+)
 from geneb_ci.check.claims import results_of
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.files import json_text, object_text
@@ -36,30 +46,8 @@ def matrices(entries: Iterable[Entry], benchmark: Benchmark) -> dict[str, Any]:
     return {"tasks": _recoverable(benchmark), "regimes": found}
 
 
-def _matrices_script(entries: Sequence[Entry], benchmark: Benchmark) -> list[bytes]:
-    return [script("matrices", matrices(entries, benchmark))]
-
-
 def _recoverable(benchmark: Benchmark) -> list[int]:
     return [index for index, task in enumerate(benchmark.tasks) if task.two_sizes]
-
-
-def _matrices_check(benchmark: Benchmark) -> PartCheck:
-    """Return what tells whether kept values can be a model's lists."""
-    numbers, regimes = 3 * len(_recoverable(benchmark)), single_fits(benchmark)
-    return lambda kept: (
-        list(kept) == regimes
-        and all(
-            type(row) is list
-            and len(row) == numbers
-            and {*map(type, row)} <= {int}
-            and min(row, default=0) >= 0
-            for row in kept.values()
-        )
-    )
-
-
-ROW_MATRICES = RowPart(row_matrices, _matrices_check)
 
 
 SCORE_UNIT = 10**6
@@ -69,7 +57,10 @@ FIGURE_PARTS = 30
 """Parts of a figure that the page has: a thousand models have a hundred thousand pairs."""
 SHOWN = 3
 """Decimals on the page."""
-BASE, MATRICES, HISTORY = "board-data.js", "board-matrices.js", "board-history.js"
+MODELS_AT_ONCE = 64
+"""Models whose numbers are written together."""
+CURRENT = "board-current.js"
+"""The script with the digest of the newest board."""
 
 _STANDING = ("score", "error", "freedom", "rank", "rank_low", "rank_high")
 _MEANS = ("macro", "micro")
@@ -85,32 +76,65 @@ Diagnosed = Mapping[str, Any] | None
 """diagnostics.json as a value; None where it was not made."""
 
 
-def page_scripts(values: Values, entries: Iterable[Entry], benchmark: Benchmark) -> Texts:
+def page_scripts(
+    values: Values,
+    entries: Iterable[Entry],
+    benchmark: Benchmark,
+    events: Sequence[Mapping[str, Any]] | None = None,
+) -> Texts:
     """Return the generated scripts of the page by file name.
 
     `values` are those of leaderboard.json and leaderboard_tasks.json and, where they were made, of
     diagnostics.json and recommendations.json: without these there are neither intervals nor advice.
+    `events` are those of ledger.json, None where there is no history.
+
+    Rows stand by place in every part, so each has a digest of all of them in its name and under it
+    what it holds: parts of two boards are never read together. CURRENT alone keeps its name.
     """
     ordered = sorted(entries, key=lambda e: (e.submission.model_id.lower(), e.submission.model_id))
     ids = [entry.submission.model_id for entry in ordered]
-    later = functools.partial
-    made: dict[str, Text] = {BASE: later(_base, values, ordered, ids, benchmark)}
+    # Made once, for the digest and to be written.
+    parts: dict[str, list[bytes]] = {}
     for index in range(len(benchmark.regimes)):
-        made[scores_name(index)] = later(_scores_text, values, index, ids, benchmark)
-        made[tasks_name(index)] = later(_tasks_text, values, index, ids, benchmark)
-    made[MATRICES] = later(_matrices_script, ordered, benchmark)
-    return Texts(made | {HISTORY: [history_script(None)].copy})
+        parts[f"scores-{index}"] = [*_scores_text(values, index, ids, benchmark)]
+        parts[f"tasks-{index}"] = [*_tasks_text(values, index, ids, benchmark)]
+    parts["matrices"] = [ascii_text(matrices(ordered, benchmark))]
+    parts["history"] = [ascii_text(events)]
+    base = _base(values, ordered, ids, benchmark)
+    digest = _digest(parts | {BASE: [ascii_text(base)]})
+    told: list[bytes] = [ascii_text({"digest": digest} | base)]
+    keys = {name: f"{name}.{digest}" for name in parts}
+    later = functools.partial
+    made: dict[str, Text] = {
+        script_name(name, digest): later(script_of, keys[name], text)
+        for name, text in parts.items()
+    }
+    made[script_name(BASE, digest)] = later(script_of, "base", told)
+    made[CURRENT] = later(script_of, "current", [ascii_text(digest)])
+    return Texts(dict(sorted(made.items())))
 
 
-def _base(values: Values, ordered: Sequence[Entry], ids: Ids, benchmark: Benchmark) -> list[bytes]:
-    """Return the script that the first view needs; of standings, those by macro."""
+def _digest(parts: Mapping[str, list[bytes]]) -> str:
+    """Return the digest of texts by name, and of the version whose page reads them."""
+    found = hashlib.sha256(__version__.encode())
+    for name, text in parts.items():
+        found.update(f"\0{name}\0".encode())
+        for chunk in text:
+            found.update(chunk)
+    return found.hexdigest()[:DIGEST_DIGITS]
+
+
+def _base(
+    values: Values, ordered: Sequence[Entry], ids: Ids, benchmark: Benchmark
+) -> dict[str, Any]:
+    """Return what the first view needs; of standings, those by macro."""
     place = {model: index for index, model in enumerate(ids)}
     diagnostics, first = values.get(DIAGNOSTICS), benchmark.regimes[0]
     columns = _columns(diagnostics, first, benchmark)
     advice = _advice(values.get(RECOMMENDATIONS), place)
     data = values[LEADERBOARD]["data"]
     ranked = [{row["model"] for row in data[regime]} for regime in benchmark.regimes]
-    base = {
+    return {
         "benchmark": _benchmark(benchmark),
         "encoding": ENCODING,
         "columns": page_columns(),
@@ -124,22 +148,6 @@ def _base(values: Values, ordered: Sequence[Entry], ids: Ids, benchmark: Benchma
         "advised": _advised(advice or [], columns, ids) if columns else None,
         "advice": advice,
     }
-    return [script("base", base)]
-
-
-def scores_name(regime: int) -> str:
-    """Name the script with the means of a regime, by its place among the regimes."""
-    return f"board-scores-{regime}.js"
-
-
-def tasks_name(regime: int) -> str:
-    """Name the script with the task scores of a regime, by its place among the regimes."""
-    return f"board-tasks-{regime}.js"
-
-
-def history_script(ledger: Mapping[str, Any] | None) -> bytes:
-    """Return the script with the history of every row: ledger.json as a value, or None."""
-    return script("history", None if ledger is None else ledger["events"])
 
 
 def millionths(score: float) -> int:
@@ -194,8 +202,8 @@ def _benchmark(benchmark: Benchmark) -> dict[str, Any]:
     }
 
 
-def _scores_text(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> Iterator[Chunk]:
-    """Yield the script with the means of a regime: scores by metric and model, then standings.
+def _scores_text(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> Iterator[bytes]:
+    """Yield the means of a regime: scores by metric and model, then standings.
 
     A model has macro, micro, then the categories; null where cells are missing.
     """
@@ -212,16 +220,16 @@ def _scores_text(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> 
     )
     place = {model: k for k, model in enumerate(ids)}
     shared = _shared(diagnostics, regime, place, [*_MEANS, *benchmark.category_order])
-    members: list[tuple[str, Iterable[Chunk]]] = [
+    members: list[tuple[str, Iterable[bytes]]] = [
         ("scores", object_text(scores)),
         ("standings", _standings_text(_columns(diagnostics, regime, benchmark), ids)),
         *((name, [json_text(one)]) for name, one in shared.items()),
     ]
-    return script_of(f"scores{index}", object_text(members))
+    return object_text(members)
 
 
-def _tasks_text(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> Iterator[Chunk]:
-    """Yield the script with the tasks of a regime: by metric and model, scores in board order.
+def _tasks_text(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> Iterator[bytes]:
+    """Yield the tasks of a regime: by metric and model, scores in board order.
 
     With intervals, each model has low and high of each task, too; null where cells are missing.
     """
@@ -231,7 +239,7 @@ def _tasks_text(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> I
         (metric, _numbers_text({m: row[f"task_{metric}"].numbers for m, row in rows.items()}, ids))
         for metric in benchmark.metrics
     )
-    members: list[tuple[str, Iterable[Chunk]]] = [("scores", object_text(scores))]
+    members: list[tuple[str, Iterable[bytes]]] = [("scores", object_text(scores))]
     if diagnostics is not None:
         import numpy as np
 
@@ -241,16 +249,15 @@ def _tasks_text(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> I
         own = zip(tasks[benchmark.task_ids[0]], ends, strict=True)
         by_model = {model: array.array("d", one.tobytes()) for model, one in own}
         members.append(("intervals", _numbers_text(by_model, ids)))
-    return script_of(f"tasks{index}", object_text(members))
+    return object_text(members)
 
 
-def _numbers_text(rows: Mapping[str, "array.array[float]"], ids: Ids) -> Iterator[Chunk]:
+def _numbers_text(rows: Mapping[str, "array.array[float]"], ids: Ids) -> Iterator[bytes]:
     """Yield the text of the millionths of each model; null for one without."""
     yield b"["
-    for start, end, _ in groups_of(tuple(ids)):
-        own = [rows.get(model) for model in ids[start:end]]
-        known = b"".join(b"-" if one is None else b"+" + one.tobytes() for one in own)
-        yield piece(known, functools.partial(_group_text, own), b"," if start else b"")
+    for start in range(0, len(ids), MODELS_AT_ONCE):
+        own = [rows.get(model) for model in ids[start : start + MODELS_AT_ONCE]]
+        yield (b"," if start else b"") + _group_text(own)
     yield b"]"
 
 

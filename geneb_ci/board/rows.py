@@ -6,10 +6,6 @@ Numpy comes with the extra `build` alone, and is imported where it is needed.
 import array
 import contextlib
 import functools
-import hashlib
-import itertools
-import json
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,7 +14,7 @@ from pydantic_core import to_json
 
 from geneb_ci.board.columns import BY_TASK, PUBLISHED, Column, Entry, facts_of
 from geneb_ci.board.numbers import numbers_of
-from geneb_ci.board.texts import Chunk, joined, number_texts, piece
+from geneb_ci.board.texts import number_texts
 from geneb_ci.check.claims import results_of
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.errors import GenebError, UsageProblem
@@ -113,17 +109,17 @@ def encode(name: str, value: dict[str, Any]) -> bytes:
 
     Raises InvalidBoard when a row does not fit its type.
     """
-    return joined(text_of(name, value))
+    return b"".join(text_of(name, value))
 
 
-def text_of(name: str, value: dict[str, Any]) -> Iterable[Chunk]:
-    """Return what `encode` gives in pieces: of a row, and of a few models in a column.
+def text_of(name: str, value: dict[str, Any]) -> Iterable[bytes]:
+    """Return what `encode` gives in chunks: of a row, and of a column.
 
-    Pieces raise InvalidBoard when a row does not fit its type.
+    Iterating raises InvalidBoard when a row does not fit its type.
     """
     if name not in {DIAGNOSTICS, *TYPES}:
         return [json_text(value)]
-    large: dict[str, Callable[[Any], Iterable[Chunk]]] = {
+    large: dict[str, Callable[[Any], Iterable[bytes]]] = {
         "ranks": _ranks_text,
         "data": functools.partial(_rows_text, name),
     }
@@ -131,41 +127,24 @@ def text_of(name: str, value: dict[str, Any]) -> Iterable[Chunk]:
     return object_text(members)
 
 
-def _rows_text(name: str, data: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[Chunk]:
+def _rows_text(name: str, data: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[bytes]:
     """Yield the text of the rows of upstream's files."""
     type_ = CategoryRow if name == LEADERBOARD else TaskRow
 
-    def texts(regime: str) -> Iterator[Chunk]:
+    def texts(regime: str) -> Iterator[bytes]:
         yield b"["
         for number, row in enumerate(data[regime]):
             place = f"{name}: data/{regime}/{number}"
-            make = functools.partial(_row_text, row, type_, place)
-            yield piece(_known(row), make, b"," if number else b"")
+            yield (b"," if number else b"") + _row_text(row, type_, place)
         yield b"]"
 
     return object_text((regime, texts(regime)) for regime in data)
 
 
-def _known(row: Mapping[str, Any]) -> bytes:
-    """Return bytes from which the text of a row follows."""
-    # `type`, because asking what is a mapping takes as long as all the rest.
-    packed = [one for one in row.values() if type(one) is PackedNumbers]
-    head = to_json({k: one for k, one in row.items() if type(one) is not PackedNumbers})
-    numbers = itertools.chain.from_iterable(
-        (_digest(tuple(one)), one.numbers.tobytes()) for one in packed
-    )
-    return b"".join([head, *numbers])
-
-
-@functools.lru_cache(maxsize=64)
-def _digest(names: tuple[str, ...]) -> bytes:
-    return hashlib.blake2b(json.dumps(names).encode()).digest()  # a name may have any letter
-
-
-def _ranks_text(ranks: Mapping[str, Mapping[str, Any]]) -> Iterator[Chunk]:
+def _ranks_text(ranks: Mapping[str, Mapping[str, Any]]) -> Iterator[bytes]:
     """Yield the text of the ranks of each regime, column by column."""
 
-    def member(key: str, one: Any) -> Iterable[Chunk]:
+    def member(key: str, one: Any) -> Iterable[bytes]:
         if key in {"macro", "micro"}:
             return _column_text(one)
         if key in {"categories", "tasks"}:
@@ -178,11 +157,7 @@ def _ranks_text(ranks: Mapping[str, Mapping[str, Any]]) -> Iterator[Chunk]:
     )
 
 
-AT_ONCE = 64
-"""Models of a column that are written together, on average: one number near 0 slows them all."""
-
-
-def _column_text(column: Mapping[str, Any]) -> Iterable[Chunk]:
+def _column_text(column: Mapping[str, Any]) -> Iterable[bytes]:
     """Return the text of what is known of each model: intervals or standings."""
     if isinstance(column, PackedNumbers):
         return _packed_text(column)
@@ -197,20 +172,10 @@ def _standings_text(stood: Standings) -> bytes:
     return ("{" + ",".join(map(f"%s:{{{','.join(facts)}}}".__mod__, told)) + "}").encode()
 
 
-def _packed_text(column: PackedNumbers) -> Iterator[Chunk]:
-    names, width = tuple(column), column.width
-    yield b"{"
-    for start, end, known in groups_of(names):
-        numbers = column.numbers[width * start : width * end]
-        make = functools.partial(_part_text, names[start:end], numbers, width)
-        yield piece(known + numbers.tobytes(), make, b"," if start else b"")
-    yield b"}"
-
-
-def _part_text(names: tuple[str, ...], numbers: "array.array[float]", width: int) -> bytes:
-    told = numbers.tolist()
-    text = to_json(told) if is_simple(numbers, LARGE) else json_text(told)
-    return _members_text(names, text, width)
+def _packed_text(column: PackedNumbers) -> Iterator[bytes]:
+    numbers = column.numbers.tolist()
+    text = to_json(numbers) if is_simple(column.numbers, LARGE) else json_text(numbers)
+    yield b"{" + _members_text(tuple(column), text, column.width) + b"}" if numbers else b"{}"
 
 
 def _members_text(names: tuple[str, ...], numbers: bytes, width: int = 1) -> bytes:
@@ -223,23 +188,6 @@ def _members_form(names: tuple[str, ...], width: int) -> bytes:
     """Return members of an object with as many numbers each, which are to be filled in."""
     numbers = b"%b" if width == 1 else b"[" + b",".join([b"%b"] * width) + b"]"
     return b",".join(json_text(name).replace(b"%", b"%%") + b":" + numbers for name in names)
-
-
-@functools.lru_cache(maxsize=8)
-def groups_of(models: tuple[str, ...]) -> list[tuple[int, int, bytes]]:
-    """Return parts of a column, each with its start, its end and a digest of the models in it.
-
-    Where a part begins follows from a checksum of a model's name, not from its place: one more
-    model changes one part, or divides it.
-    """
-    sums = (zlib.crc32(one.encode("utf-8", "surrogatepass")) for one in models)
-    starts = [k for k, checksum in enumerate(sums) if not k or not checksum % AT_ONCE]
-    ends = [*starts[1:], len(models)]
-    return (
-        [(start, end, _digest(models[start:end])) for start, end in zip(starts, ends, strict=True)]
-        if models
-        else []
-    )
 
 
 def _row_text(row: Mapping[str, Any], type_: type[StrictModel], place: str) -> bytes:

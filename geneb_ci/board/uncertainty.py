@@ -26,7 +26,6 @@ from geneb_ci.board.decisions import (
     rounded_up,
 )
 from geneb_ci.board.numbers import ranked_regimes, sums
-from geneb_ci.board.parts import PartCheck, RowPart
 from geneb_ci.board.variance import cells_of
 from geneb_ci.check.claims import Results
 from geneb_ci.common.benchmark import Benchmark
@@ -303,29 +302,6 @@ def _packed(
 def _width(benchmark: Benchmark) -> int:
     """Return how many numbers `_packed` writes: of scores, whether there are seeds, of tasks."""
     return 3 * len(names_of(benchmark)) + 1 + 3 * len(benchmark.tasks)
-
-
-def _errors_check(benchmark: Benchmark) -> PartCheck:
-    """Return what tells whether bytes can be what `_packed` writes in every regime.
-
-    Scores are from -1 to 1, variances at least 0 and finite, degrees of freedom at least 0.
-    """
-    names, tasks, most = len(names_of(benchmark)), len(benchmark.tasks), np.finfo(float).max
-    sizes = [names, names, names, 1, tasks, tasks, tasks]
-    low = np.repeat([-1.0, 0.0, 0.0, 0.0, -1.0, 0.0, 0.0], sizes)
-    high = np.repeat([1.0, most, np.inf, 1.0, 1.0, most, np.inf], sizes)
-
-    def is_packed(raw: bytes) -> bool:
-        if len(raw) != low.nbytes:
-            return False
-        told = np.frombuffer(raw, dtype=float)
-        is_within = bool(((low <= told) & (told <= high)).all())
-        return is_within and told[3 * names] in {0.0, 1.0}
-
-    return lambda kept: all(map(is_packed, kept.values()))
-
-
-ROW_ERRORS = RowPart(row_errors, _errors_check)
 
 
 def _of_error(variance: float) -> float:

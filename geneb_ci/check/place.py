@@ -8,7 +8,7 @@ import json
 import math
 import struct
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -213,6 +213,7 @@ def place_of(folder: Path, find: Finder, given: Iterable[Path], against: Against
     else:
         population = against.rows(layout, benchmark) if against is not None else ()
         peers = peers_of(given, map(_located, population))
+    peers = replace(peers, known=rows_known_to(benchmark))
     return Place(layout, benchmark, policy, ModelRegistry(layout), peers)
 
 

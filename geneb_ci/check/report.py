@@ -42,6 +42,8 @@ class Outcome(NamedTuple):
     """What was found in one file, without the file."""
 
     name: str
+    sha256: str
+    """Of its bytes; "" if it could not be read."""
     findings: tuple[Finding, ...]
     frames: dict[Finding, tuple[str, int]]
     """Excerpt of the text around a finding, and the column of the finding in it, from 0."""
@@ -52,7 +54,8 @@ class Outcome(NamedTuple):
 def outcome_of(result: FileResult) -> Outcome:
     """Return what a report keeps of the result of one file."""
     frames = {one: frame for one in result.findings if (frame := _frame(result, one)) is not None}
-    return Outcome(result.document.name, result.findings, frames, result.skipped)
+    document = result.document
+    return Outcome(document.name, document.sha256, result.findings, frames, result.skipped)
 
 
 class KnownFinding(NamedTuple):

@@ -25,7 +25,6 @@ from geneb_ci.submission.peers import Peers, results_digest
 
 if TYPE_CHECKING:
     from geneb_ci.check.change import Change, ChangeFault
-    from geneb_ci.statistics.plain import PlainRow
     from geneb_ci.submission.models import Submission
 
 
@@ -75,10 +74,6 @@ class Context:
     """What the model registry says of the model; empty where it has no entry."""
     described: Mapping[str, Any] = field(default_factory=dict)
     """What upgrading would write of the entry; empty where the file is of another kind."""
-    known_digest: str | None = None
-    """The digest of all scores, "" without scores, where the reader knows it."""
-    plain: "PlainRow | None" = None
-    """The scores as arrays, where many files are checked: `check.screens` settles rules by them."""
 
     @functools.cached_property
     def root(self) -> dict[str, Any]:
@@ -162,8 +157,6 @@ class Context:
     @functools.cached_property
     def vector(self) -> Vector:
         """The primary metric of each cell, regime by regime; NaN where there is none."""
-        if self.plain is not None:
-            return tuple(self.plain.primary.ravel().tolist())
         return own_vector(self.table("results"), self.benchmark)
 
     @functools.cached_property
@@ -174,8 +167,6 @@ class Context:
     @functools.cached_property
     def digest(self) -> str | None:
         """The digest of all scores; None without scores."""
-        if self.known_digest is not None:
-            return self.known_digest or None
         return results_digest(self.member("results"))
 
     def lacks(self, needs: tuple[Need, ...]) -> Need | None:

@@ -1,55 +1,33 @@
 """Runs rules on files, in one process or several: reads each once, collects every finding."""
 
+import contextlib
 import dataclasses
-import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
-from geneb_ci.check.kept import (
-    KeptEntry,
-    Miss,
-    TracedAnswers,
-    TracedPeers,
-    has_crashed,
-    outcome_from,
-    part_of,
-)
 from geneb_ci.check.place import Against, Place, place_of, practice_benchmark
 from geneb_ci.check.registry import rule_of
 from geneb_ci.check.report import FileResult, Outcome, Report, files_of, named_files, outcome_of
-from geneb_ci.check.row_facts import (
-    CHUNK,
-    NOTHING,
-    Proposed,
-    RowSource,
-    card_of,
-    extractor_digest,
-    names_module,
-)
+from geneb_ci.check.row_facts import NOTHING, Proposed, card_of, extractor_digest, names_module
 from geneb_ci.check.rule import AnyRule, Context, Rule
-from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.config import Finder, LayoutKind, find_layout
 from geneb_ci.common.errors import BadConfiguration, NothingChecked
-from geneb_ci.common.files import in_processes
-from geneb_ci.common.finding import Fault, Finding, Need, Position, Severity, pointer, quoted
+from geneb_ci.common.files import in_processes, jobs_for
+from geneb_ci.common.finding import Fault, Finding, Need, Position, pointer, quoted
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.submission.document import Document, parse_document, read_document
 from geneb_ci.submission.names import ENTRY_MEMBER
 from geneb_ci.submission.peers import peers_of
 from geneb_ci.submission.reading import located
-from geneb_ci.submission.structure import Engine, check_quickly, check_structure
-
-if TYPE_CHECKING:
-    from geneb_ci.check.screens import PlainRows
-    from geneb_ci.submission.models import Submission
-    from geneb_ci.submission.peers import Peers
-
+from geneb_ci.submission.structure import Engine, check_structure
 
 __all__ = ["Checker", "FileResult", "Report", "crash_message", "files_of", "named_files"]
 
 # Findings of one rule in one file. Enough for two regimes of 100 tasks; the rest is counted.
 FINDINGS_MAX = 200
+CHUNK = 16
+"""Files that a process takes at once: a tenth of a second of work."""
 
 
 class Checker:
@@ -85,8 +63,22 @@ class Checker:
                 yield error
             except BadConfiguration as error:
                 broken.setdefault(error.message, error.fix)
-        if broken:
-            raise BadConfiguration("; ".join(broken), next(iter(broken.values())))
+        _raise_broken(broken)
+
+    def prepare(self, files: list[Path]) -> None:
+        """Read what the files are compared with, before processes share it."""
+        self._given, self._places = tuple(map(located, files)), {}
+        for folder in {path.parent for path in self._given}:
+            with contextlib.suppress(BadConfiguration, NothingChecked):  # `attempt` reports it
+                _ = self._place(folder).peers.rows
+
+    def attempt(self, path: Path) -> tuple[bool, Any]:
+        """Return whether a file could be checked, and what a process can send of the result."""
+        self.benchmarks = {}
+        try:
+            return True, (outcome_of(self.check(path)), self.benchmarks)
+        except (NothingChecked, BadConfiguration) as error:
+            return False, (type(error), error.message, error.fix)
 
     def check(self, path: Path) -> FileResult:
         """Check one file.
@@ -207,12 +199,9 @@ def _lacking(rule: Rule, context: Context) -> Need | None:
 
 
 def _findings(rules: Iterable[Rule], context: Context) -> Iterator[Finding]:
-    if context.plain is not None:
-        from geneb_ci.check.screens import settles  # numpy
     for rule in rules:
         try:
-            is_settled = context.plain is not None and settles(rule.id, context.plain, context)
-            faults = [] if is_settled else list(rule.check(context))
+            faults = list(rule.check(context))
         except Exception as error:  # noqa: BLE001 (any exception is a bug, reported as a finding)
             message = crash_message(rule, error)
             crash = Fault("check-crashed", (), message, rule.id, "a verdict", at=0)
@@ -266,122 +255,35 @@ def _finding(rule: AnyRule, fault: Fault, context: Context) -> Finding:
     )
 
 
-_AMONG = {Need.OTHER_ROWS, Need.MANY_ROWS, Need.COMPLETE_ROWS}
-"""Needs of the rules that compare a row with others."""
-Part = tuple[str, bytes]
-"""What a caller makes of a file without errors while that is available, with a key of its own."""
-PartMaker = Callable[[Document, "Submission | None", Benchmark], Part | None]
-Found = (
-    tuple[Outcome, KeptEntry | None, tuple[str, str], Part | None]
-    | NothingChecked
-    | BadConfiguration
-)
+def outcomes(
+    checker: Checker, files: list[Path], jobs: int | None = 1
+) -> Iterator[Outcome | NothingChecked]:
+    """Yield what `checker.run` finds in each file, in their order, by so many processes.
+
+    None stands for as many as the number of files asks for. Raises BadConfiguration as `run` does.
+    """
+    jobs = jobs or jobs_for(len(files))
+    if jobs == 1:
+        for result in checker.run(files):
+            yield result if isinstance(result, NothingChecked) else outcome_of(result)
+        return
+    checker.prepare(files)
+    broken: dict[str, str] = {}
+    for is_whole, value in in_processes(checker.attempt, files, jobs, CHUNK):
+        if is_whole:
+            outcome, benchmarks = value
+            checker.benchmarks |= benchmarks
+            yield outcome
+        else:
+            kind, message, fix = value
+            if kind is BadConfiguration:
+                broken.setdefault(message, fix)
+            else:
+                yield kind(message, fix)
+    _raise_broken(broken)
 
 
-class Computer:
-    """Runs rules on one file at a time; `place_of` says what the files of a folder are among."""
-
-    def __init__(
-        self,
-        names: tuple[str, ...],
-        find: Finder,
-        against: Against | None,
-        place_of: Callable[[Path], tuple[Place, TracedAnswers, str]],
-        source: RowSource,
-        make: PartMaker | None = None,
-        *,
-        many: bool = False,
-    ) -> None:
-        self._source, self._make, self._many = source, make, many
-        self._place_of = place_of
-        self._order = {name: number for number, name in enumerate(names)}
-        rules = tuple(cast("Rule", rule_of(name)) for name in names)
-        among = tuple(rule for rule in rules if _AMONG & set(rule.needs))
-        alone = tuple(rule for rule in rules if rule not in among)
-        self._alone, self._among = (
-            Checker(some, check_quickly, find, against) for some in (alone, among)
-        )
-
-    @functools.cached_property
-    def _plain_rows(self) -> "PlainRows | None":
-        """What makes rows as arrays, of many files; each process imports numpy for itself."""
-        if not self._many:
-            return None
-        try:
-            from geneb_ci.check.screens import PlainRows
-        except ImportError:  # numpy is of the extra `build`: every rule is then run
-            return None
-        return PlainRows()
-
-    def compute(self, miss: Miss) -> Found:
-        """Return the outcome of a file, what is kept of it, and the benchmark that was used."""
-        try:
-            return self._found(miss)
-        except (NothingChecked, BadConfiguration) as error:
-            return error
-
-    def _found(self, miss: Miss) -> Found:
-        document = read_document(miss.seen.name, values=self._source.recent)
-        place, answers, _ = self._place_of(document.path.parent)
-        context = self._alone.context_in(document, place)
-        if context.peers is not place.peers:  # a practice run, which is not compared
-            answers = TracedAnswers(context.peers)
-        traced = TracedPeers(answers, document.path)
-        facts = self._source.known(document.sha256)
-        context = dataclasses.replace(
-            context,
-            peers=cast("Peers", traced),
-            known_digest=facts.digest if facts is not None and facts.is_plain else None,
-        )
-        if self._plain_rows is not None:
-            context = dataclasses.replace(context, plain=self._plain_rows.of(context))
-        card = context.card.name if context.card is not None else None
-        alone = None if miss.entry is None else miss.entry.alone
-        if alone is None:
-            alone = self._part(self._alone, context)
-        asked = traced.taken()
-        among = self._part(self._among, context)
-        trace = asked + traced.taken()
-        outcome = outcome_from((alone, among), self._order, document.name, card)
-        used = (context.benchmark.name, context.benchmark.sha256)
-        is_kept = document.sha256 == miss.seen.sha256 and not (
-            has_crashed(alone) or has_crashed(among)
-        )
-        # What needs the file alone asks nothing of other rows; where it did, nothing is kept.
-        entry = KeptEntry(alone, among, trace) if is_kept and miss.key and not asked else None
-        return outcome, entry, used, self._made(context, outcome) if is_kept else None
-
-    def _made(self, context: Context, outcome: Outcome) -> Part | None:
-        """Return what the caller makes of a file; nothing where it has an error."""
-        has_error = any(one.severity is Severity.ERROR for one in outcome.findings)
-        if self._make is None or has_error:
-            return None
-        return self._make(context.document, context.submission, context.benchmark)
-
-    @staticmethod
-    def _part(checker: Checker, context: "Context") -> list[Any]:
-        result: FileResult = checker.result(context)
-        return part_of(outcome_of(result))
-
-
-def computed(computer: Computer, misses: list[Miss], jobs: int) -> Iterator[Found]:
-    """Yield what is found of each file, in their order, by `jobs` processes."""
-    return map(
-        _revived, in_processes(lambda miss: _sent(computer.compute(miss)), misses, jobs, CHUNK)
-    )
-
-
-def _sent(found: Found) -> Any:
-    """Return what can be pickled: an error as its texts."""
-    if isinstance(found, NothingChecked | BadConfiguration):
-        return type(found), found.message, found.fix
-    outcome, entry, *more = found
-    return outcome, None if entry is None else tuple(entry), *more
-
-
-def _revived(found: Any) -> Found:
-    if isinstance(found[0], type):
-        error: Found = found[0](found[1], found[2])
-        return error
-    outcome, entry, used, part = found
-    return outcome, None if entry is None else KeptEntry(*entry), used, part
+def _raise_broken(broken: Mapping[str, str]) -> None:
+    """Raise BadConfiguration with all messages, each given with its fix; none for none."""
+    if broken:
+        raise BadConfiguration("; ".join(broken), next(iter(broken.values())))

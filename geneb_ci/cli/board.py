@@ -11,8 +11,7 @@ from geneb_ci.api import build
 from geneb_ci.audit.trust_evidence import gather
 from geneb_ci.board.board import SubmissionsRefused, layout_of
 from geneb_ci.board.numbers import recovered
-from geneb_ci.board.page import POLICY, write_page
-from geneb_ci.check.kept import MANY_FILES
+from geneb_ci.board.page import POLICY, drop_former, write_page
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult, files_of
 from geneb_ci.cli.main import echo
@@ -28,6 +27,7 @@ from geneb_ci.cli.shared import (
     write,
 )
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
+from geneb_ci.common.files import MANY_FILES
 from geneb_ci.common.finding import Severity, exact_name, first_and_more, plural
 from geneb_ci.render.rows import (
     MATRICES_WRITERS,
@@ -215,6 +215,7 @@ def _at(commit: str, out: Path) -> int:
     if made is None:
         return code
     write_page(out, made.published)
+    drop_former(out, made.published)
     echo(
         f"built {len(made.published)} files in {out}: generation {made.manifest.generation} "
         f"of commit {made.manifest.source_commit}, {plural(made.models, 'model')}"

@@ -12,7 +12,6 @@ import click
 from geneb_ci.api import CheckReport
 from geneb_ci.api import check as check_files
 from geneb_ci.api import fix as fix_files
-from geneb_ci.check.kept import MANY_FILES
 from geneb_ci.cli.main import echo, is_plain
 from geneb_ci.cli.shared import (
     PARAGRAPH,
@@ -28,6 +27,7 @@ from geneb_ci.cli.shared import (
     write,
 )
 from geneb_ci.common.errors import BadConfiguration, Exit, UsageProblem
+from geneb_ci.common.files import MANY_FILES
 from geneb_ci.common.finding import plural
 from geneb_ci.render.formats import render
 from geneb_ci.render.text import Table, escape, fitted

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, get_args
 
 import click
 
-from geneb_ci.audit.weights import CONFIG_MAX, PATTERNS, file_sha256
+from geneb_ci.audit.weights import CONFIG_MAX, JSON_MAX, PATTERNS, file_sha256
 from geneb_ci.check.rules.identity import refuse_bad_id
 from geneb_ci.cli.shared import row_width
 from geneb_ci.common.config import Layout, find_layout
@@ -244,12 +244,18 @@ def _beside(sizes: Mapping[str, int]) -> list[str]:
         if "/" not in name and any(Path(name).match(pattern) for pattern in PATTERNS)
     )
     total = sum(sizes[name] for name in found)
-    if len(found) > FILES_MAX or total > CONFIG_MAX:
+    if len(found) > FILES_MAX or total > JSON_MAX:
         raise NothingChecked(
             f"{len(found)} files of {total:,} bytes beside the weights, expected at most "
-            f"{FILES_MAX} files of {CONFIG_MAX:,} bytes",
+            f"{FILES_MAX} files of {JSON_MAX:,} bytes",
             "name a repository that has one model",
         )
+    for name in found:
+        if name in _READ and sizes[name] > CONFIG_MAX:
+            raise NothingChecked(
+                f"{name} has {sizes[name]:,} bytes, expected at most {CONFIG_MAX:,}",
+                "write the entry by hand: docs/models.md explains each key",
+            )
     return found
 
 

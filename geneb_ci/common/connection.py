@@ -7,9 +7,8 @@ import time
 import urllib.error
 import urllib.request
 from typing import IO, Any
-from urllib.parse import urlsplit
 
-from geneb_ci.common.types import LOOPBACK, PUBLIC_ADDRESS
+from geneb_ci.common.addresses import Reach
 
 SLOWEST, PACE = 1000, 60
 """Bytes a second below which a server counts as gone, over so many seconds: a modem was seven times
@@ -17,6 +16,7 @@ as fast."""
 AROUND_MAX = 1 << 20
 """Bytes of headers, lengths of chunks and the like beyond those of the file so far; servers send a
 few kB of them."""
+ADDRESS_MAX = 200  # characters of a server's address that a message shows
 
 
 class _Paced(io.RawIOBase):
@@ -101,21 +101,57 @@ class _Https(http.client.HTTPSConnection):
     response_class = _PacedResponse
 
 
-class _PacedHandler(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
+class _Proxies(urllib.request.ProxyHandler):
+    """The proxies of the environment; marks a request that goes through one."""
+
+    def proxy_open(self, req: urllib.request.Request, proxy: str, type: str) -> Any:  # noqa: A002
+        """Send a request through a proxy, unless its host is exempt."""
+        before = req.host
+        found = super().proxy_open(req, proxy, type)
+        if found is None and req.host != before:
+            req.by_proxy = True  # type: ignore[attr-defined]
+        return found
+
+
+class _Reaching(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
+    """Connects to where it may, and to the proxy that the user set."""
+
+    def __init__(self, reach: Reach) -> None:
+        super().__init__()
+        self._reach = reach
+
     def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(_Http, req)
+        return self._open(_Http, req)
 
     def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(_Https, req)
+        return self._open(_Https, req)
+
+    def _open(
+        self, kind: type[_Http | _Https], req: urllib.request.Request
+    ) -> http.client.HTTPResponse:
+        by_proxy = getattr(req, "by_proxy", False)
+        if by_proxy:
+            self._reach.own = False  # nobody here sees where a proxy leads
+
+        def connection(host: str, **given: Any) -> http.client.HTTPConnection:
+            made = kind(host, **given)
+            if not by_proxy:
+                made._create_connection = self._reach.connect  # type: ignore[union-attr]  # noqa: SLF001 (urllib has no other place for it)
+            return made
+
+        return self.do_open(connection, req)
 
 
-def opener(*handlers: urllib.request.BaseHandler) -> urllib.request.OpenerDirector:
+def opener(reach: Reach) -> urllib.request.OpenerDirector:
     """Return what opens addresses; a server that trickles, or falls silent, is a TimeoutError."""
-    return urllib.request.build_opener(_PacedHandler, *handlers)
+    return urllib.request.build_opener(_Proxies, _Reaching(reach), _SafeRedirects(reach))
 
 
-class SafeRedirects(urllib.request.HTTPRedirectHandler):
+class _SafeRedirects(urllib.request.HTTPRedirectHandler):
     """Follows redirects to https alone, or, on this machine, from this machine."""
+
+    def __init__(self, reach: Reach) -> None:
+        self._reach = reach
 
     def redirect_request(
         self,
@@ -126,30 +162,11 @@ class SafeRedirects(urllib.request.HTTPRedirectHandler):
         headers: http.client.HTTPMessage,
         newurl: str,
     ) -> urllib.request.Request | None:
-        """Return the request of a redirect.
-
-        Raises URLError for another scheme, and for a way from a public server into a private
-        network.
-        """
-        wrong = ""
-        if not is_safe(newurl, req.full_url):
-            wrong = "is not https"
-        elif is_public(req.full_url) and not is_public(newurl):
-            wrong = "is not the address of a public server"
-        if wrong:
+        """Return the request of a redirect. Raises URLError for one that may not be asked."""
+        if not self._reach.allows(newurl, req.full_url):
             fp.close()
-            raise urllib.error.URLError(f"redirected to {newurl!r}, which {wrong}")
+            raise urllib.error.URLError(
+                f"redirected to {newurl[:ADDRESS_MAX]!r}, which is not an https address of a "
+                "public server"
+            )
         return super().redirect_request(req, fp, code, msg, headers, newurl)
-
-
-def is_safe(address: str, before: str = "") -> bool:
-    """Whether an address is https, or on this machine as the one before it."""
-    return address.startswith("https://") or (
-        address.startswith(LOOPBACK) and (not before or before.startswith(LOOPBACK))
-    )
-
-
-def is_public(address: str) -> bool:
-    """Whether an address is of a server with a name, whatever is asked of it."""
-    parts = urlsplit(address)
-    return PUBLIC_ADDRESS.fullmatch(f"{parts.scheme}://{parts.netloc}/") is not None

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from geneb_ci.common.connection import SafeRedirects, is_safe, opener
+from geneb_ci.common.addresses import Reach
+from geneb_ci.common.connection import opener
 from geneb_ci.common.errors import GenebError, unwritable
 
 LIMITS = {
@@ -134,6 +135,8 @@ class Purpose(NamedTuple):
     """The option that names a folder of files fetched by hand."""
     changed: str
     """What to do where the digest is another."""
+    own: bool = False
+    """Whether this machine's user named the server, which then may be in his own network."""
 
 
 def download(
@@ -240,15 +243,17 @@ def opened(address: str, start: int, purpose: Purpose, asked: str = "") -> Itera
     Raises what `purpose` says, and _AllHere.
     """
     asked = asked or (f"bytes={start}-" if start else "")
-    if not is_safe(address):
+    reach = Reach(own=purpose.own)
+    if not reach.allows(address):
         raise purpose.undelivered(
-            f"{address} is not https", "publish the files on a server with https"
+            f"{address} is not an https address of a public server",
+            "publish the files on such a server, which has a name",
         )
     request = urllib.request.Request(  # noqa: S310 (https, or this machine)
         address, headers={"Range": asked} if asked else {}
     )
     try:
-        response = opener(SafeRedirects()).open(request, timeout=SILENCE_MAX)
+        response = opener(reach).open(request, timeout=SILENCE_MAX)
     except urllib.error.HTTPError as error:
         error.close()
         if start and error.code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:

@@ -6,7 +6,6 @@ Where there are many, `in_processes` divides the work.
 import array
 import bisect
 import errno
-import hashlib
 import io
 import json
 import math
@@ -18,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from geneb_ci.common.errors import unwritable
 
@@ -198,59 +197,29 @@ def _has(path: str, content: bytes) -> bool:
         return False
 
 
-def digest_of(path: Path) -> bytes:
-    """Return the SHA-256 of a regular file, no link, that everybody may read; else b""."""
-    try:
-        with opened(path) as stream:
-            return hashlib.file_digest(stream, "sha256").digest()
-    except OSError:
-        return b""
-
-
-def opened(path: Path) -> io.FileIO:
-    """Open a regular file, no link, that everybody may read, without blocking. Raises OSError."""
-    handle = os.open(path, _FLAGS | os.O_NOFOLLOW)
-    status = os.fstat(handle)
-    if stat.S_ISREG(status.st_mode) and stat.S_IMODE(status.st_mode) == MODE:
-        return io.FileIO(handle)
-    os.close(handle)
-    raise OSError(errno.EINVAL, "not a file that was written here", str(path))
-
-
 MODE = 0o644
 """Of files that are published."""
 
 
-class KeptBytes(Protocol):
-    """What keeps bytes by key from one run to the next."""
-
-    def kept(self, key: str) -> bytes | None:
-        """Return what is kept under a key."""
-
-    def keep(self, key: str, part: bytes) -> None:
-        """Keep bytes under a key."""
-
-
-def seal(key: str, content: bytes) -> str:
-    """Return a checksum of a content and its key, 32 hex digits: two that are swapped have others.
-
-    It detects a mix-up, not a forger, who can compute it as well.
-    """
-    return hashlib.blake2b(key.encode() + b" " + content, digest_size=16).hexdigest()
-
-
 DEPTH_MAX = 50
 """Deeper values are left to the stricter parser, which has a limit of its own; ours have six."""
+RECURSION_MAX = 1000
+"""The interpreter's own limit. Where a library has raised it, the standard library's parser has no
+limit of depth, and ends the process of Python 3.11."""
 
 
-def read_json(raw: bytes) -> Any:
+def read_json(raw: bytes, *, values_max: int | None = None, own: bool = False) -> Any:
     """Return the value of a JSON text, as `pydantic_core.from_json` does.
 
     That parser, which takes 20 ms to import, reads what the standard library refuses, and what the
-    two read differently: escapes, which can be lone surrogates, and deep values.
-    Raises ValueError.
+    two read differently: escapes, which can be lone surrogates, and deep values. Where this program
+    wrote the text, `own`, escapes are read by either.
+    Raises ValueError, for a text of more than `values_max` values before it is parsed.
     """
-    if b"\\" not in raw:
+    # Each value but the first follows a comma, or is the first of a list or an object.
+    if values_max is not None and sum(map(raw.count, (b",", b"[", b"{"))) >= values_max:
+        raise ValueError(f"it may have more than {values_max:,} values")
+    if (own or b"\\" not in raw) and sys.getrecursionlimit() <= RECURSION_MAX:
         try:
             value = json.loads(raw.decode("utf-8"))
         except (ValueError, RecursionError):
@@ -293,6 +262,19 @@ def in_processes(
             except BrokenProcessPool:
                 pass
     yield from map(work, items[done:])
+
+
+MANY_FILES = 100
+"""Files from which several processes are quicker than one: less than a second of work."""
+JOBS_MAX = 16
+
+
+def jobs_for(files: int) -> int:
+    """Return how many processes work on so many files."""
+    if files < MANY_FILES:
+        return 1
+    known = hasattr(os, "sched_getaffinity")
+    return min(JOBS_MAX, len(os.sched_getaffinity(0)) if known else os.cpu_count() or 1)
 
 
 PARENT_SECONDS = 1.0

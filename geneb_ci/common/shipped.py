@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from geneb_ci.common.errors import BrokenInstallation
-from geneb_ci.common.files import KeptBytes, NotReadable, read_regular
+from geneb_ci.common.files import NotReadable, read_json, read_regular
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _PLACES = {
@@ -102,7 +102,7 @@ def read_shipped(name: str, bytes_max: int, parse: Callable[[Any], T]) -> T:
     """
     path = shipped("schemas", name)
     try:
-        return parse(json.loads(read_regular(path, bytes_max)))
+        return parse(read_json(read_regular(path, bytes_max), own=True))
     except (NotReadable, ValueError, KeyError, TypeError, AttributeError) as error:
         raise BrokenInstallation(
             f"the shipped file {path} cannot be read: {error}",
@@ -130,9 +130,7 @@ def fit_text(identity: str, doubles: bytes) -> str:
     return json.dumps({"note": _FIT_NOTE, "rows": identity, "doubles": text}, indent=1) + "\n"
 
 
-def known_fit(
-    identity: str, shapes: Sequence[tuple[int, int]], kept: KeptBytes | None
-) -> list[list[list[float]]] | None:
+def known_fit(identity: str, shapes: Sequence[tuple[int, int]]) -> list[list[list[float]]] | None:
     """Return the tables of these shapes of a fit that is known; None where it has to be computed.
 
     `identity` is a digest of all that the fit depends on.
@@ -140,8 +138,8 @@ def known_fit(
     name, raw = read_shipped(
         FIT_FILE, FIT_BYTES_MAX, lambda it: (it["rows"], binascii.a2b_base64(it["doubles"]))
     )
-    doubles = raw if name == identity else kept.kept(identity) if kept is not None else None
-    if doubles is None or len(doubles) != 8 * sum(height * width for height, width in shapes):
+    doubles = raw if name == identity else b""
+    if len(doubles) != 8 * sum(height * width for height, width in shapes):
         return None
     numbers = struct.unpack(f"<{len(doubles) // 8}d", doubles)
     if not all(map(math.isfinite, numbers)):

@@ -93,8 +93,8 @@ AUTHORSHIP_MEANING = {
 }
 EVIDENCE_MEANING = {
     Evidence.NONE: "does not pass the checks, so it is not on the board",
-    Evidence.CHECKED: "passes every check; nobody has rerun it",
-    Evidence.AUDITED: "an audit of tasks or rows drawn after the submission was fixed agrees",
+    Evidence.CHECKED: "passes every check; no audit confirms its scores",
+    Evidence.AUDITED: "an audit of tasks drawn after the submission was fixed agrees",
     Evidence.REPRODUCED: "audits by two signers cover every task of every audited regime",
     Evidence.DISPUTED: "an audit failed, or its last runs were aborted",
     Evidence.STALE: "the audits are for another version of harness, benchmark or data",
@@ -129,15 +129,6 @@ def first_error(
     is_shown = with_value and first["type"] not in {"json_invalid", "missing", CONTRADICTION}
     shown = f"found {quoted(value)}; " if is_shown else ""
     return f"{quoted(place)[1:-1] or top}: {shown}{first['msg']}"
-
-
-LOOPBACK = ("http://127.0.0.1:", "http://localhost:")
-"""This machine, which only its own user can name."""
-PUBLIC_ADDRESS = re.compile(
-    r"https://(?!localhost[:/])(?=[^/]*[A-Za-z])[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+(:\d{1,5})?/[^?#\s@\\]*"
-)
-"""An address that a submission may name: a server with a name, not a number, as those of a private
-network have; no query or fragment, which could mean something to the program that fetches it."""
 
 
 # Rules iterate over regimes x tasks x metrics (3 x 100 x 3 in the real benchmark). The limits allow

@@ -20,6 +20,7 @@ from urllib3.exceptions import MaxRetryError
 
 from geneb_ci import __version__
 from geneb_ci.common.errors import GenebError
+from geneb_ci.common.files import read_json
 from geneb_ci.github.errors import (
     AGAIN,
     PATIENCE,
@@ -213,7 +214,7 @@ def _read(path: Path) -> dict[str, Kept]:
     try:
         if path.stat().st_size > BYTES_MAX:
             return {}
-        content = json.loads(path.read_bytes())
+        content = read_json(path.read_bytes(), own=True)
         if content["format"] != FORMAT:
             return {}
         return {

@@ -31,6 +31,7 @@ from geneb_ci.common.errors import (
     ResultRefused,
     UsageProblem,
 )
+from geneb_ci.common.files import read_json
 from geneb_ci.sandbox import processes
 from geneb_ci.sandbox.limits import MIB, advice
 
@@ -310,7 +311,7 @@ class _Call:
                     if not piece or len(said) > ANSWER_BYTES:
                         return None
                 self._check()
-        found: dict[str, str | None] = json.loads(said)
+        found: dict[str, str | None] = read_json(bytes(said), own=True)
         return found
 
     def _check(self) -> None:

@@ -14,8 +14,9 @@ from pydantic import Field, ValidationError, model_validator
 from geneb_ci.common.config import Layout, naming, policy_bytes
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.common.files import lies_there
+from geneb_ci.common.hosts import LOOPBACK, PUBLIC_ADDRESS
 from geneb_ci.common.shipped import shipped
-from geneb_ci.common.types import LOOPBACK, Hex40, Hex64, Name, Positive, StrictModel, first_error
+from geneb_ci.common.types import Hex40, Hex64, Name, Positive, StrictModel, first_error
 
 Kind = Literal["huggingface", "zenodo", "gdrive", "dataverse", "url", "none"]
 """Where weights are published; `none` for a method without weights."""
@@ -26,7 +27,7 @@ DEFAULT_HOSTS = {
     "dataverse": "https://dataverse.harvard.edu",
 }
 """Server of each kind of publication; Zenodo and Dataverse are software with other servers, too."""
-_ADDRESS = re.compile(r"(https://|http://(127\.0\.0\.1|localhost):)[^?#\s@]+")
+_ODD = re.compile(r"[?#\s@]")
 Text = Annotated[str, Field(min_length=1, max_length=1000)]
 Host = Annotated[str, Field(pattern=r"^https?://[A-Za-z0-9.:-]+$")]
 FILE_NAME = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9._/+-]*$")
@@ -76,7 +77,7 @@ class WeightsSource(StrictModel):
             if self.files or self.location:
                 yield "files of a method without weights"
             return
-        kind, where, host = self.kind, self.location, self.host or "https://"
+        kind, where, host = self.kind, self.location, self.host or DEFAULT_HOSTS["zenodo"]
         is_hub = kind == "huggingface"
         checks = (
             (not where, f"no location; kind {kind!r} needs one"),
@@ -88,14 +89,14 @@ class WeightsSource(StrictModel):
                 self.host is not None and kind not in DEFAULT_HOSTS,
                 f"a host belongs to kinds {', '.join(DEFAULT_HOSTS)}; found {kind!r}",
             ),
-            (not host.startswith(("https://", *LOOPBACK)), f"host {host!r} is not https"),
+            (not _is_server(host), f"host {host!r} is not https, with a name of a server"),
             (
                 kind == "zenodo" and not where.isdecimal(),
                 f"location {where!r} is not the number of a record, such as 7995778",
             ),
             (
-                kind == "url" and not _ADDRESS.fullmatch(where),
-                f"location {where!r} is not an https address without a query",
+                kind == "url" and (_ODD.search(where) is not None or not _is_server(where)),
+                f"location {where!r} is not an https address of a named server, without a query",
             ),
             (
                 self.folder is not None and self.archive is None,
@@ -113,6 +114,12 @@ class WeightsSource(StrictModel):
         yield from (message for wrong, message in checks if wrong)
         for name in sorted(set(self.ids) - set(self.files)):
             yield f"ids names {name!r}, which files does not"
+
+
+def _is_server(address: str) -> bool:
+    """Whether an address is of a public server, or on this machine, which no download reaches."""
+    slash = f"{address.rstrip('/')}/"
+    return address.startswith(LOOPBACK) or PUBLIC_ADDRESS.fullmatch(slash) is not None
 
 
 class Code(StrictModel):

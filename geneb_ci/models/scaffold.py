@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from geneb_ci.common.errors import NothingChecked
+from geneb_ci.common.files import read_json
 from geneb_ci.common.finding import quoted
 from geneb_ci.models.entry import Dtype
 
@@ -157,7 +158,8 @@ class OwnFacts:
         """Return the options by which the general extractor runs the model."""
         length = "none" if self.max_length is None else str(self.max_length)
         found = {"pooling": self.pooling, "dtype": self.dtype, "max_length": length}
-        found |= {"trust_remote_code": "true"} if self.trust_remote_code else {}
+        if model.has_code or self.trust_remote_code:
+            found["trust_remote_code"] = str(self.trust_remote_code).lower()
         return found | {"revision": model.revision}
 
 
@@ -266,7 +268,10 @@ def module_text(model: HubModel, own: OwnFacts) -> str:
         f"            {json.dumps(name)}: {json.dumps(digest)},\n"
         for name, digest in sorted(weights.items())
     )
-    trust = ", trust_remote_code=True" if own.trust_remote_code else ""
+    options = own.extractor_options(model)
+    trust = (
+        f', "trust_remote_code": {own.trust_remote_code}' if "trust_remote_code" in options else ""
+    )
     cut = own.max_length is not None
     limits = f'{own.max_length}, "{"right" if cut else "none"}"'
     code = _CODE[own.pooling]
@@ -296,7 +301,7 @@ class {own.class_name}(BaseEmbeddingExtractor):
 
     def __init__(self, name_model, device="cpu"):
         super().__init__(name_model, device)
-        pinned = {{"revision": REVISION{", 'trust_remote_code': True" if trust else ""}}}
+        pinned = {{"revision": REVISION{trust}}}
         self.tokenizer = AutoTokenizer.from_pretrained(name_model, **pinned)
         self.tokenizer.padding_side = "right"
         model = AutoModel.from_pretrained(name_model, dtype=torch.{own.dtype}, **pinned)
@@ -358,10 +363,8 @@ def json_object(raw: bytes, name: str) -> Mapping[str, Any]:
 
     Raises NothingChecked for anything else.
     """
-    import pydantic_core  # its own parser bounds the depth
-
     try:
-        value = pydantic_core.from_json(raw)
+        value = read_json(raw)
     except ValueError as error:
         raise NothingChecked(f"{name} is not JSON: {error}", _ASK_AUTHOR) from error
     if not isinstance(value, dict):

@@ -4,7 +4,6 @@ The rules are code: they run in a separate process, from a copy of the commit's 
 environment. The commit must still be trusted.
 """
 
-import json
 import math
 import os
 import shutil
@@ -25,6 +24,7 @@ from geneb_ci.check.runner import Checker, FileResult, files_of
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.config import Layout, benchmark_of, find_layout
 from geneb_ci.common.errors import GenebError, NothingChecked, UsageProblem
+from geneb_ci.common.files import read_json
 from geneb_ci.common.finding import Severity
 from geneb_ci.publish.git import CODE, INPUTS, lay_out, named_places, repository_of
 
@@ -260,7 +260,7 @@ def _judged(folder: Path, name: str) -> Found:
 def _report(raw: bytes) -> dict[str, Any] | None:
     """Return the JSON report of a checker; None if it has an unknown format."""
     try:
-        report = json.loads(raw)
+        report = read_json(raw)
     except ValueError:
         return None
     known = isinstance(report, dict) and report.get("format_version") == FORMAT

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from geneb_ci.audit.log import FOLDER, log_files
 from geneb_ci.board.board import Watch, board_of, rows_of
-from geneb_ci.board.page import assembled, page_files
-from geneb_ci.board.page_data import HISTORY, history_script
+from geneb_ci.board.page import INDEX, assembled, page_files, with_data
 from geneb_ci.board.rows import encode
 from geneb_ci.board.site.inputs import Built, site_of
 from geneb_ci.board.site.render import editions, site_files, with_scores
@@ -32,7 +31,7 @@ from geneb_ci.publish.git import (
 from geneb_ci.publish.ledger import Watched, ledger
 from geneb_ci.publish.manifest import NAME, Manifest, Rollback, encode_manifest, manifest_of
 
-LEDGER, INDEX = "ledger.json", "index.html"
+LEDGER = "ledger.json"
 PUBLISHED_LOG = "audits/log"
 """Folder of the Space with the log of audits: its prefix for readers of logs."""
 
@@ -96,16 +95,18 @@ def generate(
             report, entries = rows_of(layout, files_of([Path()]), watch)
             if entries is None:
                 return report, None
-            board, log = board_of(entries, layout), _log(layout)
+            told = events.model_dump(mode="json")
+            board = board_of(entries, layout, events=told["events"])
+            scripts = board.scripts()
             page = assembled(dict(_page(folder / PAGE)))
             if INDEX not in page:  # without its own page, a repository gets that of this version
                 page = page_files() | page
-            told = events.model_dump(mode="json")
+            page = with_data(page, scripts)
             built = Built(source, repository.time_of(source), tuple(told["events"]))
             site = site_of(entries, board.values, benchmark_of(layout), layout, built)
             page[INDEX] = with_scores(page[INDEX], site)
-            files = {**page, **board.files, **board.scripts, **site_files(site), **log}
-            files |= {LEDGER: encode(LEDGER, told), HISTORY: history_script(told)}
+            files = {**page, **board.files, **scripts, **site_files(site), **_log(layout)}
+            files[LEDGER] = encode(LEDGER, told)
             manifest = manifest_of(files, source)
             described = manifest.model_dump(mode="json")["files"]
             kept = editions(site, manifest.generation, described)

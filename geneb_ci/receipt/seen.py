@@ -111,7 +111,7 @@ def missing_files(receipt: EmbeddingReceipt) -> str:
         origin = published_at(receipt.location)
         for task, said in receipt.tasks.items():
             address = origin.address(task)
-            found = length_there(address, purpose())
+            found = length_there(address, purpose(origin))
             if found != said.bytes:
                 return f"{address} has {found} bytes; the receipt says {said.bytes}"
     except GenebError as error:

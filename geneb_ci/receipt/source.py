@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 from geneb_ci.common.errors import NothingChecked, UsageProblem, unwritable
 from geneb_ci.common.files import write_whole
 from geneb_ci.common.finding import quoted
-from geneb_ci.common.types import LOOPBACK, PUBLIC_ADDRESS
+from geneb_ci.common.hosts import LOOPBACK, PUBLIC_ADDRESS
 from geneb_ci.receipt.embeddings import FILES, SUFFIX, RowsRefused, file_of, read_rows
 from geneb_ci.receipt.predictions import BYTES_MAX, PredictionsRefused, bytes_of
 from geneb_ci.receipt.predictions import FILE as PREDICTIONS
@@ -38,7 +38,7 @@ TASK = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 HUB: Literal["huggingface-dataset"] = "huggingface-dataset"
 
 
-def purpose() -> "Purpose":
+def purpose(origin: "Origin") -> "Purpose":
     """Return what a failed download of a file of a receipt means and says."""
     from geneb_ci.common.download import Purpose  # http.client: 20 ms that a board needs not
 
@@ -48,13 +48,8 @@ def purpose() -> "Purpose":
         folder="--receipt DIR",
         changed="the file was changed since the submission was written: ask the contributor, or "
         "name a mirror: --mirror URL",
+        own=origin.own,
     )
-
-
-def _download(address: str, path: Path, sha256: str, size: int) -> None:
-    from geneb_ci.common.download import download  # as above
-
-    download(address, path, sha256, purpose(), size)
 
 
 class Origin(NamedTuple):
@@ -64,10 +59,18 @@ class Origin(NamedTuple):
     """As messages name it."""
     base: str
     """Its address, with a slash at the end."""
+    own: bool = False
+    """Whether this machine's user named the server, which then may be in his own network."""
 
     def address(self, task: str) -> str:
         """Return the address of a task's file."""
         return f"{self.base}{task}{SUFFIX}"
+
+    def download(self, address: str, path: Path, sha256: str, size: int) -> None:
+        """Download a file of this folder, as `common.download` does."""
+        from geneb_ci.common.download import download  # as above
+
+        download(address, path, sha256, purpose(self), size)
 
 
 def hub_origin(repo: str, revision: str) -> Origin:
@@ -75,7 +78,8 @@ def hub_origin(repo: str, revision: str) -> Origin:
     from huggingface_hub import hf_hub_url  # a second to import
 
     address = hf_hub_url(repo, f"x{SUFFIX}", repo_type="dataset", revision=revision)
-    return Origin(f"datasets/{repo} at {revision}", address.removesuffix(f"x{SUFFIX}"))
+    base = address.removesuffix(f"x{SUFFIX}")
+    return Origin(f"datasets/{repo} at {revision}", base, own="HF_ENDPOINT" in os.environ)
 
 
 def published_at(location: ReceiptLocation | None) -> Origin:
@@ -119,7 +123,7 @@ def mirror_at(text: str) -> Origin:
     Raises UsageProblem for anything else.
     """
     if text.startswith(("https://", *LOOPBACK)):
-        return Origin(text, f"{text.rstrip('/')}/")
+        return Origin(text, f"{text.rstrip('/')}/", own=True)
     repo, _, revision = text.partition("@")
     if not REPOSITORY.fullmatch(repo):
         raise UsageProblem(
@@ -208,7 +212,8 @@ class ReceiptFiles:
         if self._origin is not None and not _is_there(path, said):
             path.unlink(missing_ok=True)
             self._say(f"fetching {path.name} ({size_text(said.bytes)}) from {self._origin.name}")
-            _download(f"{self._origin.base}{PREDICTIONS}", path, said.sha256, said.bytes)
+            address = f"{self._origin.base}{PREDICTIONS}"
+            self._origin.download(address, path, said.sha256, said.bytes)
         if not os.path.lexists(path):
             raise _lacking(path, "the predictions")
         bytes_of(path, said)
@@ -248,7 +253,7 @@ class ReceiptFiles:
                 self._say(f"{error.message}; it is fetched again")
                 path.unlink()
         self._say(f"fetching {path.name} ({size_text(said.bytes)}) from {origin.name}")
-        _download(origin.address(task), path, said.sha256, said.bytes)
+        origin.download(origin.address(task), path, said.sha256, said.bytes)
         return self._read(path, said)
 
 

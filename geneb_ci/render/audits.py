@@ -149,9 +149,10 @@ def _headline(one: Verification) -> str:
     outcome = one.record.outcome
     if isinstance(outcome, RowOutcome):
         return (
-            f"verified; {outcome.cells.equal}/{outcome.cells.of} cells, "
+            f"verified; {outcome.cells.equal}/{outcome.cells.of} canonical cells, "
             f"{outcome.embedded:,} rows embedded again in sandbox level "
-            f"{outcome.sandbox.level}; the claim {escape(outcome.verdict)}"
+            f"{outcome.sandbox.level}; the receipt {escape(outcome.verdict)}, the scores on the "
+            "board were not compared"
         )
     return (
         f"verified; {plural(len(outcome.plan.drawn), 'task')} drawn of "

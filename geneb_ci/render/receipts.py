@@ -249,8 +249,8 @@ def power_lines(
     from geneb_ci.receipt import row_rule  # it imports NumPy
 
     yield f"test rows, {plan_rows:,} in each of {plural(len(found), 'regime')}:"
-    yield "  a macro MCC raised by altered test rows is found with at least, by this row's own"
-    yield f"  matrices of {binary} of {tasks} tasks:"
+    yield "  a canonical macro MCC raised by altered test rows is found with at least, by this"
+    yield f"  row's own matrices of {binary} of {tasks} tasks:"
     for regime, chances in found.items():
         said = ", ".join(
             f"{chance_text(chance)} if by {raise_:g}"

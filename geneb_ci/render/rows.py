@@ -89,12 +89,14 @@ def _evidence(row: LabelRow) -> str:
 def _label_row(row: LabelRow) -> dict[str, Any]:
     decision = row.decision
     audit = asdict(decision.audit) if decision is not None and decision.audit else None
+    recomputed = decision.recomputed if decision is not None else None
     return {
         "model_id": row.model_id,
         "evidence": _evidence(row),
         "level": str(decision.level) if decision is not None else None,
         "official": decision.is_official if decision is not None else False,
         "audit": audit,
+        "recomputed": recomputed.text if recomputed is not None else None,
         "reasons": list(row.reasons),
     }
 
@@ -301,7 +303,7 @@ WORDS = {
     "include": "added to the board",
     "change": "changed",
     "correction": "corrected",
-    "audit": "audited",
+    "audit": "audit recorded",
     "withdrawal": "audit withdrawn",
     "relabel": "relabelled",
     "dispute": "disputed",

@@ -17,6 +17,7 @@ from geneb_ci.common.errors import (
     SandboxLeaks,
     UsageProblem,
 )
+from geneb_ci.common.files import read_json
 from geneb_ci.sandbox import attempts, mounts
 from geneb_ci.sandbox.launch import NONE, RUN_FLAGS, Escape, Sandbox, python_of
 from geneb_ci.sandbox.limits import MIB, TOKEN_BUDGET, Limits, advice
@@ -212,7 +213,7 @@ def probe_suite(sandbox: Sandbox, limits: Limits = LIMITS) -> list[Escape]:
         except ExtractorRefused as error:
             raise SandboxLeaks(f"the probe suite was stopped: {error.message}", ADVICE) from error
     try:
-        found = json.loads(bytes(report.data))
+        found = read_json(bytes(report.data))
         escapes = [
             Escape(name=name, refused=bool(found[name][0]), detail=str(found[name][1]))
             for name in NAMES

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from geneb_ci.common import shipped
 from geneb_ci.common.benchmark import Benchmark
-from geneb_ci.common.files import KeptBytes
 from geneb_ci.common.finding import ROWS_MIN
 from geneb_ci.submission.peers import Known, PeerRow, cell_name
 
@@ -32,8 +31,6 @@ class ScoreTable:
     """File of each row to its index."""
     regimes: tuple[slice, ...]
     """Slice of each regime in a vector."""
-    fits: KeptBytes | None = None
-    """Where fits are kept by a digest of all that they depend on; None nowhere."""
 
 
 def cell_names(benchmark: Benchmark) -> list[str]:
@@ -42,10 +39,8 @@ def cell_names(benchmark: Benchmark) -> list[str]:
     return [cell_name(r, t, metric) for r in benchmark.regimes for t in benchmark.task_ids]
 
 
-def table_of(
-    rows: Iterable[PeerRow | Known], benchmark: Benchmark, fits: KeptBytes | None = None
-) -> ScoreTable:
-    """Return the table of rows; its fit is kept in `fits`."""
+def table_of(rows: Iterable[PeerRow | Known], benchmark: Benchmark) -> ScoreTable:
+    """Return the table of rows."""
     wanted = cell_names(benchmark)
     places: dict[int, list[int | None]] = {}
     names: list[str] = []
@@ -61,7 +56,7 @@ def table_of(
         vectors.append(vector(picked))
     size = len(benchmark.task_ids)
     regimes = tuple(slice(k * size, (k + 1) * size) for k in range(len(benchmark.regimes)))
-    return ScoreTable(tuple(names), tuple(vectors), index, regimes, fits)
+    return ScoreTable(tuple(names), tuple(vectors), index, regimes)
 
 
 def vector(numbers: Iterable[float]) -> Vector:
@@ -219,11 +214,9 @@ def reference_of(table: ScoreTable) -> Reference | None:
     centre, mads = _centre(rows)
     moved = [centre.clipped(row) for row in rows]
     identity = _identity(rows, table.regimes)
-    found = _known_fit(identity, moved, table)
+    found = _known_fit(identity, moved, table.regimes)
     if found is None:
         found = _fitted(rows, centre, mads, moved, table.regimes)
-        if table.fits is not None:
-            table.fits.keep(identity, _doubles(found))
     unit, fit, sizes, pooled = found
     spread = [sorted(column) for column in zip(*sizes, strict=True)]
     return Reference(table, tuple(complete), centre, unit, *fit, spread, sizes, pooled)
@@ -272,11 +265,13 @@ def _identity(rows: Sequence[Vector], regimes: tuple[slice, ...]) -> str:
     return hashlib.sha256(shipped.packed([settings, bounds, *rows])).hexdigest()
 
 
-def _known_fit(identity: str, moved: list[list[float]], table: ScoreTable) -> Fitted | None:
+def _known_fit(
+    identity: str, moved: list[list[float]], regimes: tuple[slice, ...]
+) -> Fitted | None:
     """Return the fit of rows that were fitted before; None of others."""
     height, width = len(moved), len(moved[0])
     shapes = [(1, width), (height, height), (height, width), (1, width), (height, width)]
-    found = shipped.known_fit(identity, [*shapes, (1, len(table.regimes))], table.fits)
+    found = shipped.known_fit(identity, [*shapes, (1, len(regimes))])
     if found is None:
         return None
     (unit,), inverted, products, (leverage,), sizes, (pooled,) = found

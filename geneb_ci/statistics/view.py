@@ -231,7 +231,7 @@ def view_of(row: Vector, own: Path, peers: Peers, benchmark: Benchmark) -> RowVi
     key = ("table", benchmark.name, benchmark.sha256)
     table = peers.derived.get(key)
     if table is None:
-        table = peers.derived[key] = table_of(peers.rows, benchmark, peers.fits)
+        table = peers.derived[key] = table_of(peers.rows, benchmark)
     return RowView(benchmark, table, row, table.index.get(own))
 
 

@@ -9,10 +9,8 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 
 from geneb_ci.common.finding import HIDING, Fault, KeyPath, Position
@@ -292,15 +290,13 @@ def read_document(
     name: str | None = None,
     *,
     spans: bool = False,
-    values: Mapping[str, Any] = MappingProxyType({}),
 ) -> Document:
     """Return the document in a file; errors of encoding and JSON are in its `faults`.
 
-    `values` has what `quick_value` gave of files, by SHA-256. Raises NothingChecked when the file
-    cannot be opened.
+    Raises NothingChecked when the file cannot be opened.
     """
     shown_name = str(path) if name is None else name
-    return parse_document(read_bytes(path), located(path), shown_name, spans=spans, values=values)
+    return parse_document(read_bytes(path), located(path), shown_name, spans=spans)
 
 
 def parse_document(
@@ -309,7 +305,6 @@ def parse_document(
     name: str,
     *,
     spans: bool = False,
-    values: Mapping[str, Any] = MappingProxyType({}),
 ) -> Document:
     """Return the document in `raw`; if `raw` is a Fault, the document has no value.
 
@@ -322,8 +317,7 @@ def parse_document(
     text, readable, faults = decode(raw)
     if not readable:
         return Document(name, path, digest, text, UNUSABLE, {}, faults)
-    value = UNUSABLE if spans else values.get(digest)
-    value = quick_value(text) if value is None else value
+    value = UNUSABLE if spans else quick_value(text)
     if value is not UNUSABLE:
         return Document(name, path, digest, text, value, None, faults)
     result = scan(text)

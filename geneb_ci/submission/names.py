@@ -25,6 +25,8 @@ MODEL_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 # add a folder.
 MODEL_ID_MAX = 128
 DISPLAY_MAX = 80  # wider names break the board's first column
+NAME_MAX = max(MODEL_ID_MAX, DISPLAY_MAX)
+"""Characters of a name that are mapped: one becomes up to 18, and what is longer is refused."""
 LINE_MAX = 300  # one line in a table or a comment
 TEXT_MAX = 4000  # a paragraph; the model card is the place for more
 # 100 times a trillion-parameter model; more is a typing error.
@@ -63,20 +65,29 @@ def skeleton(name: str) -> str:
 
 
 def skeletons(name: str) -> frozenset[str]:
-    """Return the skeletons of a name as written and in lower case: alike where one is common."""
+    """Return the skeletons of a name as written and in lower case: alike where one is common.
+
+    A name that is refused for its length is like no other.
+    """
+    if len(name) > NAME_MAX:
+        return frozenset()
     return frozenset({skeleton(name), skeleton(name.casefold())})
 
 
 def has_stacked_marks(name: str) -> bool:
-    """Whether more than `MARKS_MAX` combining marks follow each other."""
-    shown = unicodedata.normalize("NFD", name)
+    """Whether more than `MARKS_MAX` combining marks follow each other; not beyond `NAME_MAX`."""
+    shown = unicodedata.normalize("NFD", name[:NAME_MAX])
     return (
         _MARKS.search("".join("m" if unicodedata.combining(c) else "." for c in shown)) is not None
     )
 
 
 def scripts(name: str) -> set[str]:
-    """Return the scripts of a name; those that East Asian names combine with Latin are left out."""
+    """Return the scripts of a name; those that East Asian names combine with Latin are left out.
+
+    Letters beyond `NAME_MAX` do not count.
+    """
+    name = name[:NAME_MAX]
     if name.isascii():
         return set()
     from confusable_homoglyphs import categories  # 30 ms, and names are mostly ASCII

@@ -1,20 +1,21 @@
 """The other rows of a board, with which rules compare a submission."""
 
 import array
+import contextlib
 import functools
 import hashlib
 import itertools
 import math
 import re
 import struct
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from geneb_ci.common.errors import NothingChecked
-from geneb_ci.common.files import KeptBytes, read_json
+from geneb_ci.common.files import read_json
 from geneb_ci.common.finding import Fault
 from geneb_ci.submission.names import skeletons
 from geneb_ci.submission.reading import BY_PARTS, read_bytes
@@ -43,13 +44,8 @@ def _digest(names: tuple[str, ...], values: "array.array[float]") -> str:
 
 @functools.lru_cache(maxsize=4)
 def _of_names(names: tuple[str, ...]) -> "hashlib._Hash":
-    """Return the beginning of `packed_digest`, which rows with the same cells share."""
+    """Return the digest of names, with which that of scores begins; most rows share it."""
     return hashlib.sha256("\0".join(names).encode())
-
-
-def packed_digest(names: str, packed: bytes) -> str:
-    """Return the digest of scores: their names, joined by NUL, and little-endian doubles."""
-    return hashlib.sha256(names.encode() + packed).hexdigest()
 
 
 def flat(results: Any) -> "tuple[tuple[str, ...], array.array[float]]":
@@ -171,12 +167,8 @@ class Peers:
     """What later stages computed from these rows, once for all files of a folder."""
     contents: Mapping[Path, bytes] = field(default_factory=dict, compare=False, repr=False)
     """Files that the caller has read, with their bytes: they are not opened again."""
-    reader: "Callable[[Path, bool], ReadRow] | None" = field(
-        default=None, compare=False, repr=False
-    )
-    """Reads a row, and its scores if they are kept; None reads its file."""
-    fits: KeptBytes | None = field(default=None, compare=False, repr=False)
-    """Where later stages keep fits of these rows; None nowhere."""
+    known: Mapping[str, Known] = field(default_factory=dict, compare=False, repr=False)
+    """SHA-256 of a file to what it says, for files that need not be parsed."""
 
     @functools.cached_property
     def ids(self) -> dict[str, list[Path]]:
@@ -243,9 +235,14 @@ class Peers:
         return _Read(tuple(scores.path for scores in found), _by_skeleton(found), digests, rows)
 
     def _row(self, path: Path, shapes: Shapes, *, keep: bool) -> "ReadRow":
-        if self.reader is not None:
-            return self.reader(path, keep)
-        return read_row(path, shapes, keep=keep, raw=self.contents.get(path))
+        raw: bytes | Fault | None = self.contents.get(path)
+        if raw is None and self.known:
+            with contextlib.suppress(NothingChecked):
+                raw = read_bytes(path)
+        known = self.known.get(hashlib.sha256(raw).hexdigest()) if isinstance(raw, bytes) else None
+        if known is not None:
+            return known.at(path, keep=keep)
+        return read_row(path, shapes, keep=keep, raw=raw)
 
     @property
     def _candidates(self) -> list[Path]:
@@ -277,17 +274,15 @@ def read_row(
     *,
     keep: bool,
     raw: bytes | Fault | None = None,
-    value: Any = None,
 ) -> ReadRow:
     """Read the scores of a file; one that cannot be read has none.
 
-    `raw` is its content and `value` what that says, where the caller has read them. Rows with the
-    same cells share one tuple of names in `shapes`.
+    `raw` is its content where the caller has read it. Rows with the same cells share one tuple of
+    names in `shapes`.
     """
     try:
-        if value is None:
-            content = read_bytes(path) if raw is None else raw
-            value = read_json(content) if isinstance(content, bytes) else None
+        content = read_bytes(path) if raw is None else raw
+        value = read_json(content) if isinstance(content, bytes) else None
     except (NothingChecked, ValueError):
         value = None
     value = value if isinstance(value, dict) else {}

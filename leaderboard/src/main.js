@@ -1,6 +1,7 @@
-// The GENEB board. Data come as scripts (board-data.js and parts), so the page works from a disk.
+// The GENEB board. Data come as scripts (board-data.DIGEST.js, parts), so it works from a disk.
 
 import { base } from "./data/board.js";
+import { missingData } from "./data/parts.js";
 import { buildControls } from "./page/controls.js";
 import { fail, show } from "./page/draw.js";
 import { watch } from "./state/store.js";
@@ -9,5 +10,5 @@ if (base) {
   buildControls();
   watch(show);
 } else {
-  fail("The data of the board, board-data.js, could not be loaded");
+  missingData().then((error) => fail(error));
 }

@@ -6,7 +6,7 @@ not a sandbox.
 """
 
 from .registry import PROPERTIES, QUICK, Property
-from .result import TOLERANCES, PropertyResult
+from .result import TOLERANCES, Outcome, PropertyResult
 from .runner import LETTERS, SECONDS, UnknownPropertyError, check
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "QUICK",
     "SECONDS",
     "TOLERANCES",
+    "Outcome",
     "Property",
     "PropertyResult",
     "UnknownPropertyError",

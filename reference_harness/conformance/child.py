@@ -14,7 +14,7 @@ from reference_harness.progress import Silent
 
 from .opened import WATCH
 from .registry import BY_SLUG, LOADS
-from .result import BrokenError, PropertyResult
+from .result import BrokenError, Outcome, PropertyResult, UnverifiedError
 from .scale import scale_of
 from .subject import Subject
 
@@ -51,7 +51,7 @@ def main(request_path: str, results_path: str) -> None:
                 _say_cost(subject)
             result = attempt(slug, subject)
             _write(results, result.as_dict())
-            if slug == LOADS and not result.passed:
+            if slug == LOADS and result.is_refused():
                 return
 
 
@@ -68,11 +68,19 @@ def attempt(slug: str, subject: Subject) -> PropertyResult:
     if check is None:
         raise AssertionError(slug)
     try:
-        outcome = check(subject)
+        seen = check(subject)
+    except UnverifiedError as error:
+        return PropertyResult(
+            property=slug,
+            outcome=Outcome.NOT_VERIFIED,
+            sentence=error.sentence,
+            measured=error.measured,
+            tolerance=None if error.measured is None else subject.tolerance,
+        )
     except BrokenError as error:
         return PropertyResult(
             property=slug,
-            passed=False,
+            outcome=Outcome.FAILS,
             sentence=error.sentence,
             example=error.example,
             measured=error.measured,
@@ -81,11 +89,11 @@ def attempt(slug: str, subject: Subject) -> PropertyResult:
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the code of a stranger
         where = _place(error)
         sentence = f"{type(error).__name__}: {error}{where}"
-        return PropertyResult(property=slug, passed=False, sentence=sentence)
-    sentence, measured = outcome if isinstance(outcome, tuple) else (outcome, None)
+        return PropertyResult(property=slug, outcome=Outcome.FAILS, sentence=sentence)
+    sentence, measured = seen if isinstance(seen, tuple) else (seen, None)
     return PropertyResult(
         property=slug,
-        passed=True,
+        outcome=Outcome.HOLDS,
         sentence=sentence,
         measured=measured,
         tolerance=None if measured is None else subject.tolerance,

@@ -10,7 +10,7 @@ from reference_harness.extractors.base import UNDECLARED
 
 from .hooks import ModuleStates, Recorder
 from .probes import dna, many
-from .result import TOLERANCES, BrokenError, difference
+from .result import TOLERANCES, BrokenError, UnverifiedError, difference
 from .subject import Subject, call
 
 LETTERS = 60
@@ -45,17 +45,16 @@ class _Match:
 def layer_and_pooling(subject: Subject) -> tuple[str, float | None]:
     """Check that pooling the hidden states of the declared layer gives the rows.
 
-    Nothing found is no failure: hidden states may be invisible to hooks or pooled in another way.
+    Where none does, nothing is verified: hidden states may be invisible to hooks, or pooled in
+    another way. Nor is what was not declared, or in words that no layer or pooling is known by.
     """
     said = subject.loaded.description["embedding"]
     matches, blocks = _matches(subject)
     tolerance = TOLERANCES["float32" if said["dtype"] == UNDECLARED else said["dtype"]]
     best = min((m.distance for m in matches), default=np.inf)
     if best > tolerance:
-        return (
-            "Layer and pooling cannot be verified: no module's hidden states match the rows.",
-            None,
-        )
+        msg = "Layer and pooling cannot be verified: no module's hidden states match the rows."
+        raise UnverifiedError(msg)
     found = [m for m in matches if m.distance <= max(TOLERANCES["float32"], CLOSER * best)]
     layer = _index(said["layer"], blocks)
     pooling = POOLINGS.get(said["pooling"].lower())
@@ -65,15 +64,30 @@ def layer_and_pooling(subject: Subject) -> tuple[str, float | None]:
         if pooling in (None, m.pooling) and (layer is None or m.layer in (None, layer))
     ]
     shown = min(agreeing or found, key=lambda m: (m.layer is None, m.distance))
+    named = [m for m in agreeing if _is_named(said["layer"], m.place)]
+    shown = min(named, key=lambda m: m.distance, default=shown)
+    is_layer = bool(named) or None not in (layer, shown.layer)
+    if agreeing and is_layer and pooling is not None:
+        return f"Rows are {_words(shown, blocks)}, as declared.", shown.distance
     if agreeing:
-        both = UNDECLARED not in (said["layer"], said["pooling"])
-        end = "as declared" if both else "which is not declared in full"
-        return f"Rows are {_words(shown, blocks)}, {end}.", shown.distance
+        unclear = [f"layer {said['layer']!r}"] if not is_layer else []
+        unclear += [f"pooling {said['pooling']!r}"] if pooling is None else []
+        msg = (
+            f"Rows are {_words(shown, blocks)}; the declared {' and '.join(unclear)} cannot be "
+            "compared with that."
+        )
+        raise UnverifiedError(msg, shown.distance)
     msg = (
         f"it declares layer {said['layer']!r} and pooling {said['pooling']!r}, and its rows are "
         f"{_words(shown, blocks)}: declare what is computed, or compute what is declared"
     )
     raise BrokenError(msg, call([_sequence(subject, 0)], 1))
+
+
+def _is_named(declared: str, place: str) -> bool:
+    """Whether a layer that is declared as `module:NAME` is the module at this place."""
+    kind, colon, name = declared.partition(":")
+    return bool(colon) and kind == "module" and f"{place}.".endswith(f".{name}.")
 
 
 def computed_dtype(subject: Subject) -> str:
@@ -88,7 +102,8 @@ def computed_dtype(subject: Subject) -> str:
     where = ", ".join(f"{count} in {name}" for name, count in seen)
     if declared == UNDECLARED:
         said = f"outputs of its layers: {where}" if seen else "no layer is visible"
-        return f"It declares no dtype ({said})."
+        msg = f"It declares no dtype ({said})."
+        raise UnverifiedError(msg)
     if seen and seen[0][0] != declared:
         msg = (
             f"it declares dtype {declared!r}, and most layers compute in {seen[0][0]} (outputs: "
@@ -103,9 +118,10 @@ def computed_dtype(subject: Subject) -> str:
         raise BrokenError(msg, call(many()[:1], 1))
     if seen:
         return f"Its layers compute in {declared}, as declared (outputs: {where})."
-    if declared in _HALVES:
-        return f"Whether it computes in {declared} cannot be verified: no layer is visible."
-    return f"No layer is visible; its rows are not rounded to fewer digits than {declared} has."
+    msg = f"Whether it computes in {declared} cannot be verified: no layer is visible."
+    if declared not in _HALVES:
+        msg += f" Its rows are not rounded to fewer digits than {declared} has."
+    raise UnverifiedError(msg)
 
 
 def _sequence(subject: Subject, salt: int) -> str:

@@ -161,14 +161,16 @@ def evaluation_mode(subject: Subject) -> tuple[str, float]:
     """Check that no dropout is active."""
     sequences = mixed()
     subject.embed(sequences)
-    for name, module in torch_modules(subject.extractor):
+    modules = list(torch_modules(subject.extractor))
+    for name, module in modules:
         if module.training:
             msg = f"its {name} is in training mode, where dropout is active: call .eval() on it"
             raise BrokenError(msg, call(sequences))
     _reseed(1)
     first = subject.embed(sequences)
     _reseed(2)
-    return "Nothing is in training mode, and rows do not depend on the seed.", subject.same(
+    seen = "Nothing is in training mode" if modules else "No torch module is visible"
+    return f"{seen}, and rows do not depend on the seed.", subject.same(
         subject.embed(sequences),
         first,
         "rows depend on the random seed, as with active dropout: call .eval() on the model",

@@ -12,7 +12,7 @@ import numpy as np
 from reference_harness.extractors.base import UNDECLARED
 
 from .probes import changed, dna
-from .result import BrokenError, difference, show
+from .result import BrokenError, UnverifiedError, difference, show
 from .subject import Subject
 
 # Letters tried if no limit is declared.
@@ -78,8 +78,15 @@ def _compare(reach: _Reach, sequence: str, limit: int, count: Callable[[str], in
     read = reach.letters
     kept = sequence[:read] if reach.side == "right" else sequence[-read:]
     if count is None:
-        fits = limit - SPECIALS_MAX <= read <= limit * TOKEN_LETTERS_MAX
         measure = f"{read} letters"
+        if limit - SPECIALS_MAX <= read <= limit * TOKEN_LETTERS_MAX:
+            msg = (
+                f"It reads {measure} and cuts the {reach.side} end; whether they are {limit} "
+                "tokens, as max_length says, is not known: add a method "
+                "count_tokens(sequences) -> list[int]"
+            )
+            raise UnverifiedError(msg)
+        fits = False
     else:
         letterwise = count(sequence) - count(sequence[:-1]) == 1 == count("AC") - count("A")
         fits = abs(count(kept) - limit) <= (0 if letterwise else MERGE_SLACK)
@@ -98,16 +105,33 @@ def _reads_all(subject: Subject, limit: object, truncation: str, text: Text) -> 
     sequence = text(letters)
     reach = _reach(subject, sequence)
     if reach.side == "none":
-        said = "max_length is undeclared and" if limit == UNDECLARED else "It declares no limit and"
-        if truncation == "windows":
-            said = "It declares windows and"
-        return f"{said} all {letters} letters of the longest sequence tried are read."
+        read = f"all {letters} letters of the longest sequence tried are read"
+        if truncation == "windows" and isinstance(limit, int):
+            _require_windows(subject, sequence, limit, read)
+            return f"It declares windows and {read}."
+        if limit == UNDECLARED:
+            msg = f"max_length is undeclared; {read}."
+            raise UnverifiedError(msg)
+        return f"It declares no limit and {read}."
     said = "leaves max_length undeclared" if limit == UNDECLARED else "declares to read any length"
     msg = (
         f"it {said}, and reads only {reach.letters} of {letters} letters, cutting the "
         f"{reach.side} end: declare max_length in tokens, and truncation"
     )
     raise BrokenError(msg, _example(sequence, reach.letters if reach.side == "right" else 0))
+
+
+def _require_windows(subject: Subject, sequence: str, limit: int, read: str) -> None:
+    """Raise UnverifiedError unless a sequence has more tokens than one window takes."""
+    count = counter(subject)
+    if count is None or count(sequence) <= limit:
+        tokens = "an unknown number of" if count is None else f"{count(sequence)}"
+        msg = (
+            f"It declares windows of {limit} tokens and {read}, which are {tokens} tokens: whether "
+            "it reads beyond one window is not known; add a method count_tokens(sequences) -> "
+            "list[int], or raise --letters"
+        )
+        raise UnverifiedError(msg)
 
 
 def _refuses(subject: Subject, sequence: str, limit: int) -> str:
@@ -125,7 +149,10 @@ def _refuses(subject: Subject, sequence: str, limit: int) -> str:
 
 
 def _beyond(subject: Subject, limit: int, count: Callable[[str], int] | None, text: Text) -> str:
-    """Return a sequence that has more tokens than the limit, for any tokenizer."""
+    """Return a sequence that has more tokens than the limit, for any tokenizer.
+
+    Raises UnverifiedError where none of the letters to try is long enough.
+    """
     letters = limit * TOKEN_LETTERS_MAX + SPECIALS_MAX
     if count is not None:
         letters = limit + SPECIALS_MAX
@@ -138,13 +165,13 @@ def _beyond(subject: Subject, limit: int, count: Callable[[str], int] | None, te
             f"max_length {limit} cannot be tried within {letters} letters without knowing what a "
             "token holds: add a method count_tokens(sequences) -> list[int], or raise --letters"
         )
-        raise BrokenError(msg)
+        raise UnverifiedError(msg)
     if count is not None and count(sequence) <= limit:
         msg = (
             f"max_length {limit} cannot be tried within {letters} letters, which are "
             f"{count(sequence)} tokens: raise --letters"
         )
-        raise BrokenError(msg)
+        raise UnverifiedError(msg)
     return sequence
 
 

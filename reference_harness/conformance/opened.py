@@ -98,7 +98,7 @@ def _expected(path: Path, subject: Subject) -> bool:
     if endings & DATA:
         return False
     module = locate(subject.spec, subject.folder).resolve().parent
-    own = [module, *_named(subject)]
+    own = [module, *named_paths(subject)]
     return bool(endings & WEIGHTS) or _within(path, own) or _within(path, _elsewhere())
 
 
@@ -117,7 +117,7 @@ def _packages() -> list[Path]:
     return [_HERE, *(Path(one).resolve() for one in named)]
 
 
-def _named(subject: Subject) -> list[Path]:
+def named_paths(subject: Subject) -> list[Path]:
     """Return what the command names: the weights, and options that are paths."""
     texts = [subject.name_model, *(v for v in subject.options.values() if isinstance(v, str))]
     return [Path(text).resolve() for text in texts if text and Path(text).exists()]

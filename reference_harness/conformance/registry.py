@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from . import declared, invariance, length, letters, opened, output, scale, static
+from . import declared, invariance, length, letters, loads, opened, output, scale, static
 from .subject import Subject
-from .surroundings import NetworkBlock, WeightsWatch, device
+from .surroundings import NetworkBlock, device
 
-Outcome = str | tuple[str, float | None]
+Seen = str | tuple[str, float | None]
 
 
 @dataclass(frozen=True)
@@ -17,18 +17,15 @@ class Property:
     slug: str
     says: str
     """The property, in one sentence."""
-    check: Callable[[Subject], Outcome] | None
-    """Returns a description and a difference; raises BrokenError. None for the static check."""
+    check: Callable[[Subject], Seen] | None
+    """Returns a description and a difference; raises BrokenError, or UnverifiedError where nothing
+    shows whether it holds. None for the static check."""
     offline: bool = False
     """Whether it runs in a separate process with the network blocked."""
     full: bool = False
     """Whether it is part of the full check alone, in a separate process."""
     needs_load: bool = True
     """Whether it is skipped if the extractor does not load."""
-
-
-def _weights(subject: Subject) -> str:
-    return WeightsWatch(subject).verdict(subject)
 
 
 def _no_network(subject: Subject) -> str:
@@ -41,7 +38,8 @@ PROPERTIES = (
     Property(static.SLUG, "Every name the module uses is defined.", None),
     Property(LOADS, "It is imported, built and embeds one sequence.", output.loads),
     Property("device", "It runs on the device it is given.", device, needs_load=False),
-    Property("weights", "No weight is missing or left over.", _weights),
+    Property("weights", "No weight is missing or left over.", loads.weights),
+    Property("own-code", "No code of the checkpoint is passed by.", loads.own_code),
     Property("one-row-a-sequence", "n sequences give n rows.", output.one_row_a_sequence),
     Property("floating-dtype", "Rows are floating-point numbers.", output.floating_dtype),
     Property("finite", "Rows are finite, and differ.", output.finite),

@@ -1,5 +1,6 @@
 """The result of checking a property, and the tolerance between equal embeddings."""
 
+import enum
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,28 +15,41 @@ import numpy as np
 TOLERANCES = {"float64": 1e-6, "float32": 1e-5, "float16": 1e-2, "bfloat16": 4e-2}
 
 
+class Outcome(enum.StrEnum):
+    """What a check found."""
+
+    HOLDS = "holds"
+    FAILS = "fails"
+    NOT_VERIFIED = "not verified"
+    """Nothing could be seen that shows whether the property holds; no failure, and no success."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class PropertyResult:
     """The verdict on one property of one extractor."""
 
     property: str
     """Slug, as in `PROPERTIES`."""
-    passed: bool
+    outcome: Outcome
     sentence: str
-    """The observation in one sentence; on failure, also what to do."""
+    """The observation in one sentence; if the property does not hold, also what to do."""
     example: str | None = None
     """The smallest call that shows a failure."""
     measured: float | None = None
     """Largest distance of two rows seen, over the length of the row."""
     tolerance: float | None = None
     ran: bool = True
-    """False if the check could not run, which counts as a failure but is not the extractor's."""
+    """False if the check could not run: not verified, and not to be taken for checked."""
+
+    def is_refused(self) -> bool:
+        """Whether a check of the extractor ends with an error: it fails, or could not be tried."""
+        return self.outcome is Outcome.FAILS or not self.ran
 
     def as_dict(self) -> dict[str, Any]:
         """Return the frozen JSON shape of a result."""
         return {
             "property": self.property,
-            "passed": self.passed,
+            "outcome": str(self.outcome),
             "ran": self.ran,
             "sentence": self.sentence,
             "example": self.example,
@@ -53,6 +67,15 @@ class BrokenError(Exception):
         super().__init__(sentence)
         self.sentence = sentence
         self.example = example
+        self.measured = measured
+
+
+class UnverifiedError(Exception):
+    """Nothing shows whether a property holds: a sentence that says why, and what was measured."""
+
+    def __init__(self, sentence: str, measured: float | None = None) -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
         self.measured = measured
 
 

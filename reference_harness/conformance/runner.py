@@ -21,7 +21,7 @@ from reference_harness.errors import OptionError, known_name
 from reference_harness.progress import Listener, Silent
 
 from .registry import BY_SLUG, LOADS, PROPERTIES, QUICK
-from .result import PropertyResult
+from .result import Outcome, PropertyResult
 from .static import undefined_names
 
 SECONDS = 300.0
@@ -89,7 +89,7 @@ def check(
     for offline, later in ((False, False), (True, False), (False, True)):
         group = [p for p in map(BY_SLUG.__getitem__, slugs) if p.check]
         wanted = [p.slug for p in group if (p.offline, p.full) == (offline, later)]
-        if later and not all(result.passed for result in results.values()):
+        if later and any(result.is_refused() for result in results.values()):
             results |= {slug: _not_tried(slug, FIRST) for slug in wanted}
         else:
             _run(wanted, child, results, offline=offline)
@@ -97,7 +97,7 @@ def check(
 
 
 def _not_tried(slug: str, sentence: str) -> PropertyResult:
-    return PropertyResult(property=slug, passed=False, ran=False, sentence=sentence)
+    return PropertyResult(property=slug, outcome=Outcome.NOT_VERIFIED, ran=False, sentence=sentence)
 
 
 def _run(
@@ -106,7 +106,7 @@ def _run(
     """Start processes until every property has its result."""
     todo = list(slugs)
     while todo:
-        if LOADS in results and not results[LOADS].passed:
+        if LOADS in results and results[LOADS].is_refused():
             for slug in [s for s in todo if BY_SLUG[s].needs_load]:
                 results[slug] = _not_tried(slug, "Not tried, as the extractor does not load.")
             todo = [s for s in todo if s not in results]
@@ -151,7 +151,9 @@ class _Child:
                 # A process that ends before its first line has failed for the first property.
                 slug = running or slugs[min(len(found), len(slugs) - 1)]
                 sentence = _obituary(process, said, late, self.seconds)
-                found[slug] = PropertyResult(property=slug, passed=False, sentence=sentence)
+                found[slug] = PropertyResult(
+                    property=slug, outcome=Outcome.FAILS, sentence=sentence
+                )
             return found
 
     def _watch(self, process: subprocess.Popen[bytes], told: Path) -> bool:
@@ -189,7 +191,7 @@ def _relay(line: dict[str, Any], listener: Listener) -> None:
     elif "step" in line:
         listener.step(*line["step"])
     elif "property" in line:
-        listener.finish(line["property"], "holds" if line["passed"] else "does not hold")
+        listener.finish(line["property"], line["outcome"])
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
@@ -217,7 +219,9 @@ def _read(told: Path) -> tuple[dict[str, PropertyResult], str | None]:
         if "started" in value:
             running = value["started"]
         elif "property" in value:
-            found[value["property"]] = PropertyResult(**value)
+            found[value["property"]] = PropertyResult(
+                **{**value, "outcome": Outcome(value["outcome"])}
+            )
             running = None
     return found, running
 

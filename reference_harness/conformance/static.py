@@ -10,24 +10,27 @@ from pathlib import Path
 from reference_harness.extractors.base import ExtractorError
 from reference_harness.loading import locate
 
-from .result import PropertyResult
+from .result import Outcome, PropertyResult
 
 SLUG = "undefined-names"
+UNDEFINED, UNKNOWN = "F821", "F405"
 # Parsing one module takes milliseconds; a minute means that the machine has stopped.
 SECONDS = 60
 
 
 def undefined_names(spec: str, folder: str | None) -> PropertyResult:
-    """Run ruff's F821 on the module, ignoring its configuration files."""
+    """Run ruff's F821 on the module, ignoring its configuration files.
+
+    Where names come from `from MODULE import *`, ruff cannot know which, and says F405 instead.
+    """
     try:
         file = locate(spec, folder)
     except ExtractorError as error:
-        return PropertyResult(property=SLUG, passed=False, ran=False, sentence=f"{error}")
+        return _unseen(f"{error}")
     ruff = find_ruff()
     if ruff is None:
-        sentence = f"ruff is not beside {sys.executable} nor on PATH: run pip install ruff"
-        return PropertyResult(property=SLUG, passed=False, ran=False, sentence=sentence)
-    command = [ruff, "check", "--isolated", "--no-cache", "--select", "F821"]
+        return _unseen(f"ruff is not beside {sys.executable} nor on PATH: run pip install ruff")
+    command = [ruff, "check", "--isolated", "--no-cache", "--select", f"{UNDEFINED},{UNKNOWN}"]
     command += ["--ignore-noqa", "--output-format", "json", "--", str(file.resolve())]
     done = subprocess.run(  # noqa: S603 - no shell, our own words and one path
         command, capture_output=True, text=True, check=False, timeout=SECONDS
@@ -35,19 +38,24 @@ def undefined_names(spec: str, folder: str | None) -> PropertyResult:
     try:
         faults = json.loads(done.stdout)
     except ValueError:
-        sentence = f"ruff gave no result: {' '.join(done.stderr.split())[:200]}"
-        return PropertyResult(property=SLUG, passed=False, ran=False, sentence=sentence)
+        return _unseen(f"ruff gave no result: {' '.join(done.stderr.split())[:200]}")
     if not faults:
         sentence = "Every name the module uses is defined."
-        return PropertyResult(property=SLUG, passed=True, sentence=sentence)
-    first = faults[0]
+        return PropertyResult(property=SLUG, outcome=Outcome.HOLDS, sentence=sentence)
+    first = next((fault for fault in faults if fault["code"] != UNKNOWN), faults[0])
     line = int(first["location"]["row"])
+    if first["code"] == UNKNOWN:
+        return _unseen(f"line {line}: {first['message']}: import it by name", ran=True)
     return PropertyResult(
         property=SLUG,
-        passed=False,
+        outcome=Outcome.FAILS,
         sentence=f"line {line}: {first['message']}; define it or correct its spelling",
         example=file.read_text("utf-8", errors="replace").splitlines()[line - 1].strip(),
     )
+
+
+def _unseen(sentence: str, *, ran: bool = False) -> PropertyResult:
+    return PropertyResult(property=SLUG, outcome=Outcome.NOT_VERIFIED, ran=ran, sentence=sentence)
 
 
 def find_ruff() -> str | None:

@@ -15,7 +15,7 @@ from .checkpoint import cause_of, check_configuration, check_model_class, load_m
 from .compiled import compile_in_place
 from .inputs import embedding_rows, inputs_of, limit_of, pad_id
 from .options import parse
-from .origin import check_code, loadable, origin_of
+from .origin import check_code, check_ignored_code, loadable, origin_of
 from .outputs import Output
 from .pooling import POOLINGS
 from .preparation import preparation_of
@@ -156,9 +156,11 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
     def _load(self) -> None:
         """Load the tokenizer, then the model; refuse what does not fit."""
         said = self._options
-        origin = origin_of(self.name_model, said.revision, trust_remote_code=said.trust_remote_code)
+        trusted = bool(said.trust_remote_code)
+        origin = origin_of(self.name_model, said.revision, trust_remote_code=trusted)
         try:
             check_code(origin)
+            check_ignored_code(origin, said)
             check_configuration(origin, said)
             with loadable(origin) as found:
                 self._tokens = load_tokens(found, said)

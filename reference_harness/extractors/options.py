@@ -167,7 +167,9 @@ class Options:
     """Regular expression of weights of the file that the model may lack."""
     dtype: str = "float32"
     revision: str | None = None
-    trust_remote_code: bool = False
+    trust_remote_code: bool | None = None
+    """Whether the checkpoint's own code is run; `false` states that the library's class is meant.
+    Left out, a checkpoint whose own code would then be ignored is refused."""
     batching: str = "budget"
     token_budget: int = batches.TOKEN_BUDGET
     compile: bool = False

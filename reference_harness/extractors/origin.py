@@ -20,12 +20,14 @@ from transformers.utils.hub import cached_file
 from .base import ExtractorError
 from .gated_bert import GatedBert
 from .janus import Janus
+from .options import Options
 from .space import Space
 
 OWN_CLASSES = {"gated_bert": GatedBert, "janus": Janus, "space": Space}
 """Models that no package has, written here: `own:NAME` to its class."""
 _MAPPED = ("config.json", "tokenizer_config.json")
 """Files whose `auto_map` names classes of a repository's own code."""
+_AUTO_TOKENIZER = "AutoTokenizer"
 _MARK = "--"
 """Between a repository and a class of its code: `OWNER/NAME--MODULE.CLASS`."""
 
@@ -111,6 +113,47 @@ def check_code(origin: Origin) -> None:
             raise ExtractorError(msg)
 
 
+def check_ignored_code(origin: Origin, options: Options) -> None:
+    """Refuse a checkpoint whose own code would be ignored, unless trust_remote_code=false says so.
+
+    The library's class then reads the same weights and computes other rows. Classes that are named
+    themselves, such as `transformers:BertModel`, are taken at their word. Raises ExtractorError.
+    """
+    if options.trust_remote_code is False:
+        return
+    named = {key: (file, reference) for file, key, reference in _mapped(origin)}
+    model = _auto_class(options.auto_class)
+    others = [key for key in named if key.startswith("AutoModel")]
+    if model and options.trust_remote_code and others and model not in named:
+        file, reference = named[others[0]]
+        msg = (
+            f"{file} of {origin.name!r} names code of its own for {others[0]} ({reference}) and "
+            f"none for {model}, which would load the library's class: declare "
+            f"auto_class={others[0]}, or trust_remote_code=false for the library's class"
+        )
+        raise ExtractorError(msg)
+    used = [model, "AutoConfig", *others] if model else []
+    tokenizer = _auto_class(_AUTO_TOKENIZER if options.tokenizer == "auto" else options.tokenizer)
+    used += [tokenizer] if options.input != "one_hot_letters" else []
+    ignored = next((key for key in used if key in named), None)
+    if ignored is None or options.trust_remote_code:
+        return
+    file, reference = named[ignored]
+    msg = (
+        f"{file} of {origin.name!r} names code of its own for {ignored} ({reference}), and "
+        "trust_remote_code is not given, expected true or false, as the library's class gives "
+        "other rows: read that code and declare trust_remote_code=true, or "
+        "trust_remote_code=false to state that the library's class is meant"
+    )
+    raise ExtractorError(msg)
+
+
+def _auto_class(value: str) -> str:
+    """Return the Auto class that an option names, in whatever form; "" for another class."""
+    leaf = re.split("[:.]", value)[-1]
+    return leaf if leaf.startswith("Auto") and not value.startswith(("repository:", "own:")) else ""
+
+
 @contextlib.contextmanager
 def loadable(origin: Origin) -> Iterator[Origin]:
     """Yield a folder whose code is taken from itself, also where it names its repository.
@@ -133,13 +176,21 @@ def loadable(origin: Origin) -> Iterator[Origin]:
 
 def _references(origin: Origin) -> list[tuple[str, str]]:
     """Return each class of the checkpoint's own code, beside the file that names it."""
-    paths = ((file, origin.file(file)) for file in _MAPPED)
-    return [
-        (file, reference)
-        for file, path in paths
-        if path is not None
-        for reference in _strings(json.loads(path.read_bytes()).get("auto_map"))
-    ]
+    return [(file, reference) for file, _, reference in _mapped(origin)]
+
+
+def _mapped(origin: Origin) -> list[tuple[str, str, str]]:
+    """Return file, Auto class and own class of each entry of the checkpoint's `auto_map`.
+
+    Older tokenizer_config.json have the two classes of the tokenizer alone.
+    """
+    found = []
+    for file in _MAPPED:
+        path = origin.file(file)
+        entries = {} if path is None else json.loads(path.read_bytes()).get("auto_map")
+        named = entries if isinstance(entries, dict) else {_AUTO_TOKENIZER: entries}
+        found += [(file, key, one) for key, value in named.items() for one in _strings(value)]
+    return found
 
 
 def _unmarked(value: object) -> object:

@@ -15,6 +15,9 @@ UNBOXED_SITE = Path(__file__).with_name("site")
 class Installed(Place):
     """Runs the commands of the installation as forks of a process that has its libraries."""
 
+    allowed: frozenset[str] = frozenset()
+    """Numbers of servers that the commands may reach, beside the public ones."""
+
     def __init__(self, folder: Path, drawn: int = DRAWN, *, boxed: bool = True) -> None:
         """Lay both out; unless `boxed`, commands rerun by tests/audit/unboxed.py."""
         self.boxed = boxed
@@ -34,6 +37,7 @@ class Installed(Place):
             cwd=self.root,
             env=self.environment,
             before=None if self.boxed else Path(unboxed.__file__),
+            allowed=self.allowed,
         )
         if check:
             done.check_returncode()

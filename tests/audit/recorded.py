@@ -22,6 +22,7 @@ from geneb_ci.audit.keys import TrustedKey
 from geneb_ci.audit.outcome import AuditOutcome
 from geneb_ci.audit.plan import DrandBeacon, EarlierDraw, Plan
 from geneb_ci.audit.record import WITHDRAWN, record_of
+from geneb_ci.audit.row_outcome import AnyOutcome
 from geneb_ci.audit.tolerance import tolerance_digest
 from tests.audit.examples import ROUNDS
 from tests.small import BENCHMARK, BENCHMARK_FILE, small_v11
@@ -238,7 +239,7 @@ def repository(
     return root
 
 
-def put(root: Path, outcome: AuditOutcome, of: Ed25519PrivateKey | None = None) -> Path:
+def put(root: Path, outcome: AnyOutcome, of: Ed25519PrivateKey | None = None) -> Path:
     """Write a record where it belongs."""
     found = record_of(outcome, of or key())
     path = root / "leaderboard/audits" / found.place

@@ -117,15 +117,19 @@ def test_a_key_that_is_no_point_of_the_group_is_refused(key):
         verify_round(123, ROUNDS[123], key)
 
 
-def oracle(number: int, signature: str) -> bool:
-    """Whether a round verifies, by another library: py_ecc, in plain Python."""
+def py_ecc(name: str) -> Any:
+    """Return a module of another library, py_ecc, in plain Python."""
     limit = sys.getrecursionlimit()
     try:
-        group: Any = importlib.import_module("py_ecc.optimized_bls12_381")
-        points: Any = importlib.import_module("py_ecc.bls.g2_primitives")
-        hashing: Any = importlib.import_module("py_ecc.bls.hash_to_curve")
+        return importlib.import_module(f"py_ecc.{name}")
     finally:
         sys.setrecursionlimit(limit)  # py_ecc raises it to 100,000
+
+
+def oracle(number: int, signature: str) -> bool:
+    """Whether a round verifies, by another library."""
+    group = py_ecc("optimized_bls12_381")
+    points, hashing = py_ecc("bls.g2_primitives"), py_ecc("bls.hash_to_curve")
     try:
         signed = points.pubkey_to_G1(bytes.fromhex(signature))
     except ValueError:
@@ -194,8 +198,7 @@ def test_the_round_becomes_the_point_of_another_library(text, number):
     """The hash to the curve, for which a wrong signature says nothing."""
     from py_arkworks_bls12381 import G1Point
 
-    points: Any = importlib.import_module("py_ecc.bls.g2_primitives")
-    hashing: Any = importlib.import_module("py_ecc.bls.hash_to_curve")
+    points, hashing = py_ecc("bls.g2_primitives"), py_ecc("bls.hash_to_curve")
     for message in (text, hashlib.sha256(number.to_bytes(8, "big")).digest()):
         ours = G1Point.hash_to_curve(message, beacon.DST).to_compressed_bytes()
         assert ours == points.G1_to_pubkey(hashing.hash_to_G1(message, beacon.DST, hashlib.sha256))

@@ -31,6 +31,7 @@ def table(name: str, values: dict[str, Any]) -> str:
 def place(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     """Lay out a repository with the row of a tiny BERT, as upstream's pipeline would write it."""
     made = Installed(tmp_path_factory.mktemp("audit"), drawn=1, boxed=False)
+    made.allowed = frozenset({"127.0.0.1"})  # the server of the tests stands for a public one
     made.environment |= {"TMPDIR": str(tmp_path_factory.mktemp("scratch"))}
     policy = made.root / "leaderboard/policy/policy.toml"
     text = policy.read_text(encoding="utf-8")

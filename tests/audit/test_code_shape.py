@@ -1,7 +1,10 @@
 """The shape of an extractor: what a cheat may change without cost leaves it as it is."""
 
+import ast
+
 import pytest
 
+from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.extractors import code_shape
 from tests.paths import ROOT
 
@@ -121,3 +124,26 @@ def test_the_extractors_of_the_harness_have_shapes_of_their_own():
 
 def test_a_repository_without_modules_beside_it():
     assert code_shape({"own.py": MODULE}, "own.py", "Kmers") != shape(MODULE)
+
+
+@pytest.mark.parametrize(
+    "source", [b"x = " + b"-" * 100_000 + b"1", b"x = " + b"(" * 10_000, b"x = a" + b".b" * 100_000]
+)
+def test_a_module_that_is_too_deep_for_python_has_a_shape(source):
+    assert len(code_shape({"own.py": source}, "own.py", "X")) == 64
+
+
+@pytest.mark.parametrize("own", [None, b"import more"])
+def test_source_that_would_exhaust_the_auditor_is_not_parsed(monkeypatch, own):
+    real, parsed = ast.parse, []
+
+    def noted(raw: bytes) -> ast.Module:
+        parsed.append(raw)
+        return real(raw)
+
+    monkeypatch.setattr(ast, "parse", noted)
+    large = b"x = [" + b"0," * 200_000 + b"]"
+    modules = {"own.py": large} if own is None else {"own.py": own, "more.py": large}
+    with pytest.raises(AuditRefused, match=r"bytes or more, expected at most 300,000"):
+        code_shape(modules, "own.py", "X")
+    assert large not in parsed

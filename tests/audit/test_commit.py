@@ -13,7 +13,7 @@ from geneb_ci.audit.plan import committed_text, read_commitment
 from geneb_ci.audit.sources import DeclaredRun
 from geneb_ci.audit.tolerance import tolerance_digest
 from geneb_ci.common.config import find_layout
-from geneb_ci.common.errors import BadConfiguration, Exit, NothingChecked, UsageProblem
+from geneb_ci.common.errors import BadConfiguration, Exit, GenebError, NothingChecked, UsageProblem
 from tests.audit.examples import hexes
 from tests.audit.place import HELPER, MODULE, POLICY, repository
 from tests.small import BENCHMARK, DIGEST
@@ -317,7 +317,7 @@ def test_an_address_that_a_submission_may_not_name(tmp_path, location):
     def change(document: dict[str, Any]) -> None:
         document["run"]["model"] |= {"kind": "url", "location": location, "revision": None}
 
-    with pytest.raises(AuditRefused, match="expected an https address of a public server"):
+    with pytest.raises(GenebError, match="1 error: bad-url"):
         commit(repository(tmp_path, change), TOLERANCE)
 
 

@@ -16,9 +16,11 @@ from geneb_ci.audit.sources import registered_weights
 from geneb_ci.audit.weights import provide
 from geneb_ci.common.errors import GenebError, UsageProblem, WeightsRefused
 from geneb_ci.models.entry import WeightsSource
-from tests.loopback import loopback
+from tests.loopback import as_public, loopback
 from tests.models.publishers import Shelf, tar_gz
 
+__all__ = ["as_public"]  # a fixture: pytest finds it by its name here
+pytestmark = pytest.mark.usefixtures("as_public")
 SOUND = save({"a": np.zeros((200, 300), dtype=np.float32)})
 CONFIG = b'{"hidden_size": 3}'
 FILES = {"config.json": CONFIG, "model.safetensors": SOUND}
@@ -123,7 +125,7 @@ def test_another_file_than_was_pinned_is_not_kept(kind, tmp_path):
 NOT_DELIVERED = {
     "absent": (Shelf(), "the server answered 404 Not Found"),
     "a page": (Shelf(dict(PLACES["url"]), web_page=True), "sent a web page instead of the file"),
-    "elsewhere": (Shelf(redirect="http://example.org/x"), "is not https"),
+    "elsewhere": (Shelf(redirect="http://example.org/x"), "is not an https address"),
     "a file of this machine": (Shelf(redirect="file:///etc/passwd"), "is not allowed"),
 }
 
@@ -208,5 +210,5 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
 
 
 def test_an_address_without_https_is_refused(tmp_path):
-    with pytest.raises(WeightsRefused, match="is not https"):
+    with pytest.raises(WeightsRefused, match="is not an https address of a public"):
         fetching.download("http://example.org/x", Path(tmp_path / "x"), "0" * 64)

@@ -71,10 +71,12 @@ def rows() -> RowPlan:
 def test_one_draw_for_one_commitment(mine):
     assert not earlier_draws([mine], commitment())
     assert not earlier_row_draws([mine], commitment())
-    require_one_draw([mine], commitment(), COMMITTED_AT)
-    require_one_draw([mine], commitment(model_id="another"), "2026-09-17T15:22:43Z")
+    kind, other = (Plan, RowPlan) if isinstance(mine, Plan) else (RowPlan, Plan)
+    require_one_draw(kind, [mine], commitment(), COMMITTED_AT)
+    require_one_draw(kind, [mine], commitment(model_id="another"), "2026-09-17T15:22:43Z")
+    require_one_draw(other, [mine], commitment(), "2026-09-17T15:22:43Z")
     with pytest.raises(AuditRefused) as caught:
-        require_one_draw([mine], commitment(), "2026-09-17T15:22:43Z")
+        require_one_draw(kind, [mine], commitment(), "2026-09-17T15:22:43Z")
     assert caught.value.message == f"this commitment was drawn for already, as of {COMMITTED_AT}"
 
 

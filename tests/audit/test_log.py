@@ -229,7 +229,7 @@ def test_a_record_that_another_key_signed_again_is_named(tmp_path):
     root = kept(tmp_path, keys=[entry(), entry(OTHER, owner="somebody else")])
     path = audited(root, RAW)
     outcome = read(root).parsed(path).outcome  # type: ignore[union-attr]
-    put(root, outcome, OTHER)  # type: ignore[arg-type]  # it is one of tasks
+    put(root, outcome, OTHER)
     assert "was signed again by another key" in step(verified(root, path))[1]
 
 

@@ -21,7 +21,7 @@ from tests.audit.installed import Installed
 from tests.harness.extractors.models import save
 from tests.publish.hub import Hub
 from tests.receipt import attacks
-from tests.receipt.forged import rewrite
+from tests.receipt.forged import invented, rewrite
 from tests.sandbox.conftest import sandbox_of
 from tools.demo_audit import COMMITTED_AT
 
@@ -103,14 +103,16 @@ def honest(kmers: Installed, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     shutil.rmtree(found.parent)
 
 
-def test_an_honest_row_becomes_verified(kmers, honest):
+def test_of_an_honest_row_the_board_says_that_cells_were_recomputed(kmers, honest):
     found = level(kmers, "words")
     outcome = outcome_in(honest)
     rows = sum(len(task["deviation"].split()) for task in outcome["tasks"])
-    assert found["level"] == "verified"
-    assert f"39/39 cells, {rows:,} rows of the receipt" in json.dumps(found)
+    assert (found["level"], found["evidence"]) == ("self-reported", "checked")
+    said = f"cells recomputed from published embeddings: 39/39, {rows:,} rows embedded again, "
+    assert found["recomputed"].startswith(said)
     assert outcome["cells"]["equal"] == outcome["cells"]["of"] == 39
     assert outcome["not_proved"][0].startswith("that the extractor is honest")
+    assert outcome["not_proved"][-1].startswith("that the scores on the board are right")
     assert outcome["verdict"] == "agrees"
 
 
@@ -137,10 +139,9 @@ def test_a_second_draw_of_one_commitment_is_refused(kmers):
     """A later time would give other rows: whoever dislikes a draw could wait for the next."""
     kmers.run("geneb_ci", "audit", "commit", "submissions/words.json", "--output", "c.json")
     words = ("geneb_ci", "audit", "plan", "c.json", "--committed-at", LATER, "--output", "again")
-    for kind in (("--rows", str(ROWS)), ()):
-        done = kmers.run(*words, *kind, check=False)
-        assert done.returncode == 11, done.stdout + done.stderr
-        assert f"this commitment was drawn for already, as of {COMMITTED_AT}" in done.stderr
+    done = kmers.run(*words, "--rows", str(ROWS), check=False)
+    assert done.returncode == 11, done.stdout + done.stderr
+    assert f"this commitment was drawn for already, as of {COMMITTED_AT}" in done.stderr
     lower = ("--rows", str(ROWS - 1), *BEACON, "--output", "again")
     done = kmers.run("geneb_ci", "audit", "plan", "c.json", *lower, check=False)
     assert done.returncode == 2, done.stdout + done.stderr
@@ -278,6 +279,37 @@ def test_a_claim_that_the_rows_do_not_give_differs(kmers, copied):
     ) in done.stdout
 
 
+@pytest.mark.parametrize("copied", ["invented"], indirect=True)
+def test_scores_that_nobody_computed_are_not_confirmed_by_an_honest_receipt(kmers, copied):
+    """Extractor, receipt and canonical scores are honest; what the board shows is made up."""
+    honest = json.loads(copied.read_bytes())
+    copied.write_text(json.dumps(invented(honest)), encoding="utf-8")
+    kmers.run("geneb_ci", "check", str(copied))
+    done = audited(kmers, "invented")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "agrees: 39/39 cells" in done.stdout
+    assert "not proved: that the scores on the board are right: " in done.stdout
+    found = level(kmers, "invented")
+    assert (found["level"], found["evidence"]) == ("self-reported", "checked")
+    assert found["recomputed"].startswith("cells recomputed from published embeddings: 39/39")
+    assert found["recomputed"].endswith("; the scores shown were not compared")
+    kmers.run("geneb_ci", "build", "--out", "board")
+    board = json.loads((kmers.root / "board/leaderboard.json").read_bytes())
+    for regime in honest["results"]:
+        (row,) = (one for one in board["data"][regime] if one["model"] == "invented")
+        assert row["macro_MCC"] > 0.75
+        assert (row["submitted"], row["evidence"]) == ("self-reported", "checked")
+        assert row["recomputed"] == found["recomputed"]
+        assert "audit" not in row
+    done = kmers.run("geneb_ci", "recommend", "--evidence", "audited", check=False)
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "meets evidence audited or more" in done.stdout + done.stderr
+    done = kmers.run("geneb_ci", "audit", "verify", "--evidence", "audited", check=False)
+    assert done.returncode == 11
+    assert "(sha256 " in done.stdout
+    assert ": checked, expected audited: no audit of tasks counts" in done.stdout
+
+
 @pytest.mark.parametrize("copied", ["coarse"], indirect=True)
 def test_a_receipt_in_bfloat16_is_never_drawn_from(kmers, copied):
     document = json.loads(copied.read_bytes())
@@ -310,7 +342,7 @@ def hub() -> Iterator[Hub]:
     made.close()
 
 
-def test_a_transformer_becomes_verified_by_one_command(hub, tmp_path_factory):
+def test_a_transformer_is_audited_by_one_command(hub, tmp_path_factory):
     place = installed(
         tmp_path_factory,
         HF_ENDPOINT=hub.endpoint,
@@ -333,7 +365,7 @@ def test_a_transformer_becomes_verified_by_one_command(hub, tmp_path_factory):
         done.stdout,
         re.MULTILINE,
     )
-    assert level(place, "tiny")["level"] == "verified"
+    assert level(place, "tiny")["recomputed"].startswith("cells recomputed from published")
     record = record_of(place, "tiny")
     before = record.read_bytes()
     again = place.run(*words)

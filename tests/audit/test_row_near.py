@@ -70,7 +70,7 @@ def audited(place: Path, *, embedded: bool) -> RowPlan:
         update={"plan": plan, "tasks": [task], "rerun_sha256": hashlib.sha256(file).hexdigest()}
         | {"receipt": sound().receipt.model_copy(update={"root": root, "dim": WIDTH})}
     )
-    path = put(place, RowOutcome.model_validate_json(outcome.model_dump_json()))  # type: ignore[arg-type]
+    path = put(place, RowOutcome.model_validate_json(outcome.model_dump_json()))
     if embedded:
         path.with_name(f"{path.stem}.rows.npz").write_bytes(file)
     return plan

@@ -1,11 +1,12 @@
-"""What an audit by receipt is worth: `verified` where it is large and whole, never `reproduced`."""
+"""What an audit by receipt is worth: it disputes a row, and confirms none, however large it is."""
 
 import dataclasses
+from typing import Any
 
 import pytest
 
-from geneb_ci.audit.trust import Decision, RowAuditFacts, decide
-from geneb_ci.common.types import TrustLevel
+from geneb_ci.audit.trust import RECOMPUTED, Decision, RowAuditFacts, decide
+from geneb_ci.common.types import Evidence, TrustLevel
 from tests.audit.test_trust import BEFORE, DEMANDS, OWN, TASKS, audit
 
 ROWS = RowAuditFacts(test=1500, embedded=9300, equal=60, cells=60)
@@ -18,20 +19,51 @@ def by_receipt(rows: RowAuditFacts = ROWS, **changes: object) -> Decision:
     return decide(OWN, [found], {}, STRICT)
 
 
-def test_a_whole_receipt_verifies_and_says_what_was_done() -> None:
+DONE = (
+    "cells recomputed from published embeddings: 60/60, 9,300 rows embedded again, 2026-11-20; the "
+    "scores shown were not compared"
+)
+
+
+def test_a_whole_receipt_adds_no_level_and_says_what_was_done() -> None:
     found = by_receipt()
-    assert found.level is TrustLevel.VERIFIED
-    assert found.reason.endswith("agrees: 60/60 cells, 9,300 rows of the receipt")
-    assert found.audit is not None
-    assert found.audit.text == "60/60 cells, 9,300 rows"
+    assert (found.level, found.evidence) == (TrustLevel.SELF_REPORTED, Evidence.CHECKED)
+    assert found.reason == f"no audit of tasks counts; {DONE}"
+    assert (found.audit, found.basis) == (None, ())
+    assert found.recomputed is not None
+    assert found.recomputed.text == DONE
+    assert DONE.startswith(RECOMPUTED)
 
 
 def test_a_failed_one_disputes() -> None:
-    assert by_receipt(agrees=False).level is TrustLevel.DISPUTED
+    found = by_receipt(dataclasses.replace(ROWS, equal=59), agrees=False)
+    assert (found.level, found.recomputed) == (TrustLevel.DISPUTED, None)
+    assert found.audit is not None
+    assert found.audit.text == "59/60 cells, 9,300 rows"
 
 
-def test_one_of_an_earlier_version_is_stale() -> None:
-    assert by_receipt(versions=BEFORE).level is TrustLevel.STALE
+def test_a_failed_one_disputes_a_row_that_audits_of_tasks_verify() -> None:
+    failed = audit(0, rerun={}, drawn=0, rows=ROWS, agrees=False, versions=BEFORE)
+    for agreeing in (audit(0, rerun={}, drawn=0, rows=ROWS), audit()):
+        found = decide(OWN, [agreeing, failed], {}, STRICT)
+        assert (found.level, found.recomputed) == (TrustLevel.DISPUTED, None)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"versions": BEFORE}, {"sandbox": 1}, {"all_refused": False}, {"withdrawn": "wrong weights"}],
+)
+def test_one_that_does_not_count_is_not_shown(changes: dict[str, Any]) -> None:
+    """Nor does it make a row stale: that is said of a row that was confirmed once."""
+    found = by_receipt(**changes)
+    assert found.level is TrustLevel.SELF_REPORTED
+    assert (found.reason, found.recomputed) == ("no audit counts", None)
+
+
+def test_an_official_row_says_it_too() -> None:
+    found = decide(OWN, [audit(0, rerun={}, drawn=0, rows=ROWS)], {"model": OWN}, STRICT)
+    assert (found.level, found.evidence) == (TrustLevel.OFFICIAL, Evidence.CHECKED)
+    assert found.recomputed is not None
 
 
 @pytest.mark.parametrize(
@@ -46,7 +78,7 @@ def test_one_of_an_earlier_version_is_stale() -> None:
 )
 def test_what_is_too_small_adds_no_level(change: dict[str, object], said: str) -> None:
     found = by_receipt(dataclasses.replace(ROWS, **change))  # type: ignore[arg-type]
-    assert found.level is TrustLevel.SELF_REPORTED
+    assert (found.level, found.recomputed) == (TrustLevel.SELF_REPORTED, None)
     assert said in found.reason
 
 
@@ -56,15 +88,25 @@ def test_an_earlier_one_without_variants_adds_no_level() -> None:
     assert "no variants of the sequences were embedded" in found.reason
 
 
-def test_it_never_reproduces() -> None:
+def test_two_people_confirm_no_more() -> None:
     pair = [
         audit(0, rerun={}, drawn=0, rows=ROWS, signer=signer, audit_id=f"{number:016}")
         for number, signer in enumerate(("one", "another"))
     ]
-    assert decide(OWN, pair, {}, STRICT).level is TrustLevel.VERIFIED
+    assert decide(OWN, pair, {}, STRICT).level is TrustLevel.SELF_REPORTED
+
+
+def test_it_does_not_help_an_audit_of_too_few_tasks() -> None:
+    found = decide(OWN, [audit(12), audit(0, rerun={}, drawn=0, rows=ROWS)], {}, STRICT)
+    assert found.level is TrustLevel.SELF_REPORTED
+    assert found.reason.endswith("is not enough: 12 tasks drawn, the policy requires 13")
+    assert found.recomputed is not None
 
 
 def test_beside_an_audit_of_tasks_both_are_shown() -> None:
-    found = decide(OWN, [audit(), audit(0, rerun={}, drawn=0, rows=ROWS)], {}, STRICT)
+    later = audit(0, rerun={}, drawn=0, rows=ROWS, date="2026-11-21", signer="another")
+    found = decide(OWN, [audit(), later], {}, STRICT)
     assert found.audit is not None
-    assert found.audit.text == "audited 13/20, 60/60 cells, 9,300 rows"
+    assert (found.audit.text, found.audit.date) == ("audited 13/20", "2026-11-20")
+    assert [one.rows for one in found.basis] == [None], "the evidence rests on tasks alone"
+    assert found.recomputed is not None

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save
 
+from geneb_ci.audit import weights as limits
 from geneb_ci.audit.commitment import Weights
 from geneb_ci.audit.weights import fetch, verify_weights
 from geneb_ci.common.errors import UsageProblem, WeightsRefused
@@ -161,12 +162,78 @@ def test_no_committed_file_is_no_commitment(tmp_path: Path):
 def test_a_configuration_that_is_no_json_is_refused(tmp_path: Path, config: bytes):
     place = folder_of(tmp_path, {"model.safetensors": SOUND, "config.json": config})
     message = refused(place, committed({"model.safetensors": SOUND}))
-    assert message.startswith("config.json is not JSON: ")
+    assert message.startswith("config.json cannot be read as JSON: ")
 
 
 @pytest.fixture
-def hub() -> Iterator[str]:
-    """Serve one repository at one commit: the few addresses that `snapshot_download` asks for."""
+def unparsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fail where a text is parsed."""
+    for name in ("json.loads", "pydantic_core.from_json"):
+        monkeypatch.setattr(name, lambda _: pytest.fail("a text was parsed"))
+
+
+LISTS = b"[" + b",".join([b"[]"] * 340_000) + b"]"
+"""A megabyte that takes fifty times as much in memory."""
+LARGE = b'{"model": {"vocab": {%s}}}' % b",".join(b'"%d": %d' % (n, n) for n in range(100_000))
+"""A vocabulary, larger than a configuration."""
+
+
+@pytest.mark.usefixtures("unparsed")
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (LISTS, "extra.json cannot be read as JSON: it may have more than 200,000 values"),
+        (LARGE + b'"auto_map"', "bytes and may name code by auto_map; expected at most 1,048,576"),
+        (LARGE + b'"\\u0061uto_map"', "bytes and may name code by auto_map; expected at most"),
+    ],
+    ids=["lists", "code", "escaped"],
+)
+def test_a_file_that_would_exhaust_the_auditor_is_refused_unparsed(
+    tmp_path: Path, raw: bytes, message: str
+):
+    place = folder_of(tmp_path, {"model.safetensors": SOUND, "extra.json": raw})
+    assert message in refused(place, committed({"model.safetensors": SOUND}))
+
+
+@pytest.mark.usefixtures("unparsed")
+def test_a_vocabulary_is_hashed_and_not_parsed(tmp_path: Path):
+    files = {"model.safetensors": SOUND, "tokenizer.json": LARGE}
+    place = folder_of(tmp_path, files)
+    found = verify_weights(place, committed({"model.safetensors": SOUND}), 1)
+    assert found["tokenizer.json"] == sha256(LARGE)
+
+
+def test_no_model_has_so_many_or_so_large_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    place = folder_of(tmp_path, {"model.safetensors": SOUND})
+    weights = committed({"model.safetensors": SOUND})
+    for name, size in (("a.json", (1 << 26) + 1), ("b.txt", (1 << 28) + 1)):
+        with (place / name).open("wb") as stream:
+            stream.truncate(size)  # a hole, which takes no disk
+        assert f"{size:,} bytes" in refused(place, weights)
+        (place / name).unlink()
+    monkeypatch.setattr(limits, "FILES_MAX", 10)
+    monkeypatch.setattr(limits, "LISTED_MAX", 100)
+    for number in range(10):
+        (place / f"{number}.json").touch()
+    assert refused(place, weights) == "there are 11 files or more, expected at most 10"
+    for number in range(90):
+        (place / f"folder-{number}").mkdir()
+    assert refused(place, weights) == "there are 101 files or more, expected at most 100"
+
+
+Tree = dict[str, int]
+"""Files that the Hub lists beside those that it has: name to bytes."""
+
+
+@pytest.fixture
+def more() -> Tree:
+    """Return the table of such files, empty at first."""
+    return {}
+
+
+@pytest.fixture
+def hub(more: Tree) -> Iterator[str]:
+    """Serve one repository at one commit: the few addresses that a download of it asks for."""
     files = {"model.safetensors": SOUND, "config.json": CONFIG, "extra.bin": b"x"}
 
     class Handler(BaseHTTPRequestHandler):
@@ -190,6 +257,9 @@ def hub() -> Iterator[str]:
                 tree = [
                     {"type": "file", "path": n, "size": len(c), "oid": "0" * 40}
                     for n, c in files.items()
+                ] + [
+                    {"type": "file", "path": name, "size": size, "oid": "0" * 40}
+                    for name, size in more.items()
                 ]
                 status, headers, content = 200, {}, json.dumps(tree).encode()
             elif path.startswith(f"/org/model/resolve/{COMMIT}/"):
@@ -210,6 +280,26 @@ def test_the_committed_revision_is_fetched_and_no_more(hub: str, tmp_path: Path)
     weights = committed({"model.safetensors": SOUND})
     place = fetch(weights, tmp_path / "weights", endpoint=hub)
     assert sorted(verify_weights(place, weights, 1)) == ["config.json", "model.safetensors"]
+
+
+@pytest.mark.parametrize(
+    ("listed", "message"),
+    [
+        ({"a.json": 1 << 27}, "a.json has 134,217,728 bytes, expected at most 67,108,864"),
+        ({f"{n}.txt": 1 << 22 for n in range(100)}, "does not name have 419,430,"),
+        ({f"{n}.txt": 1 for n in range(1_000)}, "there are 1,002 files or more"),
+        ({f"{n}.png": 1 for n in range(10_000)}, "there are 10,001 files or more"),
+        ({"model.safetensors": 1 << 39}, "model.safetensors has 549,755,813,888 bytes"),
+    ],
+)
+def test_nothing_is_fetched_of_a_repository_that_would_fill_the_disk(
+    hub: str, more: Tree, tmp_path: Path, listed: Tree, message: str
+):
+    more |= listed
+    with pytest.raises(WeightsRefused) as caught:
+        fetch(committed({"model.safetensors": SOUND}), tmp_path / "weights", endpoint=hub)
+    assert message in caught.value.message
+    assert not (tmp_path / "weights").exists()
 
 
 def test_a_commit_that_is_gone_is_refused(hub: str, tmp_path: Path):

@@ -27,6 +27,7 @@ from geneb_ci.submission.models import SubmissionV10
 from tests import forked
 from tests.board.board import entries, entry
 from tests.cli.test_plain_install import EXTRAS
+from tests.page.boards import name_of
 from tests.paths import PUBLIC, ROOT, SUBMISSIONS
 
 # macro and micro MCC in the full regime, as the benchmark's authors publish them.
@@ -241,8 +242,9 @@ def test_build_puts_the_page_beside_the_data(tmp_path: Path):
     written = {
         path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()
     }
-    scripts = {"board-data.js", "board-matrices.js", "board-history.js"}
-    scripts |= {f"board-{part}-{regime}.js" for part in ("scores", "tasks") for regime in range(3)}
+    parts = ["data", "matrices", "history"]
+    parts += [f"{part}-{regime}" for part in ("scores", "tasks") for regime in range(3)]
+    scripts = {"board-current.js"} | {name_of(part, written) for part in parts}
     pages = {name for name in written if "/" in name and name not in NAMES} | {
         "pages.css",
         "marks.html",

@@ -31,7 +31,7 @@ from geneb_ci.statistics.metrics import scores_of_matrix
 from geneb_ci.submission.models import SubmissionV12
 from tests.audit.recorded import repository
 from tests.board.board import entry
-from tests.page.boards import value_in
+from tests.page.boards import name_of, value_in
 from tests.small import DIGEST, small_v12
 
 MINI = shipped_benchmark("benchmark-mini.json")
@@ -154,12 +154,12 @@ def test_files_and_page_decide_as_the_rows_do(paired):
             compared(scores, 0, 1, board.critical)
         )
     scripts = page_scripts(values, paired, MINI)
-    part = value_in(scripts["board-scores-0.js"])["shared"]
+    part = value_in(scripts[name_of("scores-0", scripts)])["shared"]
     assert part["models"] == [0, 1, 2]
     macro = board.scores["macro"].shared
     assert macro is not None
     assert part["columns"][0][2] == macro[2, :2].tolist()
-    assert value_in(scripts["board-data.js"])["shared"]["columns"] == [part["columns"][0]]
+    assert value_in(scripts[name_of("data", scripts)])["shared"]["columns"] == [part["columns"][0]]
 
 
 def test_a_diff_of_boards_decides_by_pairs_too(plain, paired):

@@ -1,6 +1,7 @@
 """Edges of single rules that each let something through, or crashed, once."""
 
 import json
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,11 @@ import pytest
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult, files_of
 from geneb_ci.common.finding import plural
+from geneb_ci.submission import names
 from geneb_ci.submission.peers import normal_form, results_digest
 from geneb_ci.submission.schema_engine import check_by_schema
 from geneb_ci.submission.structure import Engine, check_structure
-from tests.small import BENCHMARK_FILE, small, small_v11
+from tests.small import BENCHMARK_FILE, small, small_v11, small_v12
 
 NOTE = "no-run-details"
 Found = list[tuple[str, str, str]]
@@ -72,6 +74,33 @@ def test_addresses(said, url, reason):
     document["meta"]["url"] = url
     expected = [("bad-url", "/meta/url", f"url {json.dumps(url)} {reason}")] if reason else []
     assert said(document) == expected
+
+
+@pytest.mark.parametrize(
+    ("address", "is_refused"),
+    [
+        ("https://example.org:8443/rows", False),
+        ("https://0x7f.1:9/", True),
+        ("https://0xa9.254.169.254/", True),
+        ("https://0177.0.0x1/", True),
+        ("https://127.1", True),
+        ("https://rows.localhost/", True),
+        ("http://example.org/rows", True),
+        ("file:///etc/passwd", True),
+        ("https://example.org/rows?x=/", True),
+    ],
+)
+def test_addresses_of_files(said, address, is_refused):
+    weights, receipt = small_v11("weights"), small_v12("receipt")
+    weights["run"]["model"] |= {"kind": "url", "location": address, "revision": None}
+    location = {"kind": "url", "address": address, "revision": None}
+    receipt["receipt"] = {"location": location}
+    for document, pointer in (
+        (weights, "/run/model/location"),
+        (receipt, "/receipt/location/address"),
+    ):
+        found = [place for rule, place, _ in said(document) if rule == "bad-url"]
+        assert found == [pointer] * is_refused
 
 
 def test_an_empty_provenance_is_a_claim_of_nothing_and_refused(said):
@@ -241,3 +270,25 @@ def test_files_are_listed_once_and_in_order(tmp_path):
     again = tmp_path / "a.json"
     assert files_of([again, tmp_path, again]) == [again, tmp_path / "b.json"]
     assert Path(files_of([tmp_path])[0]).name == "a.json"
+
+
+def test_names_are_refused_by_their_length_before_they_are_mapped(said, tmp_path, monkeypatch):
+    """U+FDFA becomes 18 characters: 780 kB of it took half a minute and 480 MB."""
+    mapped: list[int] = []
+    real = unicodedata.normalize
+
+    def counted(form: Any, text: str) -> str:
+        mapped.append(len(text))
+        return real(form, text)
+
+    monkeypatch.setattr(unicodedata, "normalize", counted)
+    said(small("row"))
+    other, long = small("other"), "\ufdfa" * 20_000
+    other["model_id"] = other["meta"]["display"] = long
+    path = tmp_path / "other.json"
+    path.write_text(json.dumps(other, ensure_ascii=False), encoding="utf-8")
+    results = list(Checker(RULES).run([tmp_path / "row.json", path]))
+    found = {f.rule for one in results if isinstance(one, FileResult) for f in one.findings}
+    assert {"bad-model-id", "wrong-length"} <= found
+    assert mapped
+    assert max(mapped) <= 50 * names.NAME_MAX, "a name of 20,000 letters was mapped"

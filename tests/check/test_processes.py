@@ -6,12 +6,8 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 
-from geneb_ci.check.kept import TracedAnswers
-from geneb_ci.submission.peers import Peers, Shapes, peers_of, read_row
+from geneb_ci.submission.peers import Shapes, read_row
 
 
 def test_a_key_with_the_separator_takes_no_names_from_other_rows(tmp_path):
@@ -22,21 +18,6 @@ def test_a_key_with_the_separator_takes_no_names_from_other_rows(tmp_path):
     shapes: Shapes = {}
     rows = [read_row(path, shapes, keep=True).row for path in (hostile, honest)]
     assert [row and len(row.names) for row in rows] == [1, 2]
-
-
-def test_rows_whose_joined_names_are_equal_are_other_rows(tmp_path):
-    found = []
-    cells = ({"b": 0.5, "c\0full\0a\0d": 0.5}, {"b\0full\0a\0c": 0.5, "d": 0.5})
-    for number, cell in enumerate(cells):
-        path = tmp_path / str(number) / "a.json"
-        path.parent.mkdir()
-        path.write_text(json.dumps({"results": {"full": {"a": cell}}}))
-        found.append(peers_of([path]))
-    joined = {"\0".join(peers.rows[0].names) for peers in found}
-    assert len(joined) == 1
-    moved = [row._replace(path=Path("a.json")) for peers in found for row in peers.rows]
-    digests = {TracedAnswers(cast("Peers", SimpleNamespace(rows=(row,)))).rows for row in moved}
-    assert len(digests) == 2
 
 
 END_SECONDS = 15.0  # the watch looks once a second; a busy machine takes a few

@@ -256,6 +256,18 @@ def test_remote_code_is_run_only_if_its_author_says_so(place, hub, tiny):
     assert entry["loading"]["quirks"] == ["own_repository_code"]
 
 
+@pytest.mark.parametrize("form", [(), ("--module",)])
+def test_code_that_is_not_run_is_declared_so(place, hub, tiny, form):
+    changed(hub, tiny, "config.json", auto_map={"AutoModel": "m.M"})
+    assert new("--no-trust-remote-code", *form) == 0
+    if form:
+        written = (place / "submissions/extractors/tiny_dna.py").read_text()
+        assert '{"revision": REVISION, "trust_remote_code": False}' in written
+    else:
+        entry = tomllib.loads((place / "leaderboard/policy/models/tiny-dna.toml").read_text())
+        assert entry["run"]["options"]["trust_remote_code"] == "false"
+
+
 @pytest.mark.usefixtures("place", "hub")
 def test_a_name_that_begins_with_a_digit():
     assert new("--model-id", "2-mer.v1", "--module") == 0

@@ -40,6 +40,7 @@ ALLOWED = {
     "response_class": "http.client reads it",
     "http_open": "urllib calls it",
     "https_open": "urllib calls it",
+    "_create_connection": "http.client calls it",
     "model_config": "pydantic reads it",
     "yes": "struct.pack takes the steps of a seccomp program as tuples",
     "no": "struct.pack takes the steps of a seccomp program as tuples",

@@ -3,17 +3,18 @@
 import functools
 import json
 import random
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from geneb_ci.board.decisions import ScoreColumn, critical, ranks, rounded_up
-from geneb_ci.board.page import page_files, write_page
-from geneb_ci.board.page_data import history_script, page_scripts, scores_name, tasks_name
+from geneb_ci.board.page import page_files, with_data, write_page
+from geneb_ci.board.page_data import page_scripts
 from geneb_ci.board.recommend import recommendations
 from geneb_ci.board.rows import encode, leaderboards
-from geneb_ci.board.texts import script
+from geneb_ci.board.texts import ascii_text, part_of, script_of
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.files import write_files
 from tests.board.board import entries, found_diagnostics, found_intervals
@@ -51,16 +52,34 @@ def values() -> dict[str, dict[str, Any]]:
 
 def public(folder: Path) -> None:
     """Write the board of the 41 public rows, one of which has a history."""
-    scripts = dict(page_scripts(values(), entries(), shipped_benchmark()))
-    scripts["board-history.js"] = history_script({"events": [EVENT]})
+    scripts = page_scripts(values(), entries(), shipped_benchmark(), [EVENT])
     write_files(folder, {name: encode(name, value) for name, value in values().items()})
-    write_page(folder, page_files() | scripts)
+    write_page(folder, with_data(page_files(), scripts) | scripts)
 
 
 def value_in(content: bytes) -> Any:
     """Read back the value of a script."""
     text = content.decode().partition("=JSON.parse(")[2].removesuffix(");\n")
     return json.loads(json.loads(text))
+
+
+def script(key: str, value: Any) -> bytes:
+    """Return a script that leaves a value under a key."""
+    return b"".join(script_of(key, [ascii_text(value)]))
+
+
+def name_of(part: str, board: Path | Iterable[str]) -> str:
+    """Return the file of a part of the page's data, in a folder or among names of one board."""
+    names = [path.name for path in board.iterdir()] if isinstance(board, Path) else board
+    [name] = [name for name in names if part_of(name) == part]
+    return name
+
+
+def changed_part(scripts: dict[str, bytes], part: str, value: Any) -> None:
+    """Give a part of the page's data another value, under the name that it has."""
+    name = name_of(part, scripts)
+    key = "base" if part == "data" else name.removeprefix("board-").removesuffix(".js")
+    scripts[name] = script(key, value)
 
 
 def crowd(folder: Path, copies: int = 25) -> int:
@@ -70,7 +89,7 @@ def crowd(folder: Path, copies: int = 25) -> int:
     are the rows'.
     """
     scripts = dict(page_scripts(values(), entries(), shipped_benchmark()))
-    base = value_in(scripts["board-data.js"])
+    base = value_in(scripts[name_of("data", scripts)])
     own = len(base["models"])
     moves = random.Random(20261121)
     shift = [moves.randrange(-30_000, 30_000) for _ in range(own * copies)]
@@ -91,8 +110,8 @@ def crowd(folder: Path, copies: int = 25) -> int:
     base["ranked"] = [[found[i % own] for i in places] for found in base["ranked"]]
     by_place = [shift[i] / 1e6 for i in places]
     for regime in range(REGIMES):
-        name = scores_name(regime)
-        part = value_in(scripts[name])
+        name = f"scores-{regime}"
+        part = value_in(scripts[name_of(name, scripts)])
         part["scores"] = {m: moved(rows) for m, rows in part["scores"].items()}
         part["standings"] = [
             _ranked([column[i % own] for i in places], by_place) for column in part["standings"]
@@ -103,23 +122,23 @@ def crowd(folder: Path, copies: int = 25) -> int:
                 index: [column[int(index)] for column in part["standings"]]
                 for index in base["advised"]
             }
-        scripts[name] = script(f"scores{regime}", part)
+        changed_part(scripts, name, part)
     base["decisions"]["critical"] = [critical(rounded_up(own * copies))] * REGIMES
     for one in base["advice"]:
         one["could"] = [i + own * k for i in one["could"] for k in range(copies)]
-    scripts["board-data.js"] = script("base", base)
+    changed_part(scripts, "data", base)
     for regime in range(REGIMES):
-        name = tasks_name(regime)
-        part = value_in(scripts[name])
+        name = f"tasks-{regime}"
+        part = value_in(scripts[name_of(name, scripts)])
         part["scores"] = {metric: moved(rows) for metric, rows in part["scores"].items()}
         part["intervals"] = [part["intervals"][i % own] for i in places]
-        scripts[name] = script(f"tasks{regime}", part)
-    matrices = value_in(scripts["board-matrices.js"])
+        changed_part(scripts, name, part)
+    matrices = value_in(scripts[name_of("matrices", scripts)])
     matrices["regimes"] = {
         regime: [rows[i % own] for i in places] for regime, rows in matrices["regimes"].items()
     }
-    scripts["board-matrices.js"] = script("matrices", matrices)
-    write_page(folder, page_files() | scripts)
+    changed_part(scripts, "matrices", matrices)
+    write_page(folder, with_data(page_files(), scripts) | scripts)
     return own * copies
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from geneb_ci.board.columns import Entry
-from geneb_ci.board.page import page_files, write_page
-from geneb_ci.board.page_data import history_script, page_scripts
+from geneb_ci.board.page import page_files, with_data, write_page
+from geneb_ci.board.page_data import page_scripts
 from geneb_ci.board.rows import leaderboards
 from geneb_ci.board.site.inputs import Built, Site, site_of
 from geneb_ci.board.site.render import editions, site_files, with_scores
@@ -50,9 +50,9 @@ def small_site(rows: list[Entry], **more: Any) -> Site:
 def write_site(folder: Path) -> Site:
     """Write the board of the public rows with every page, as a publish does."""
     site = public_site()
-    files = page_files() | page_scripts(values(), entries(), shipped_benchmark())
+    scripts = page_scripts(values(), entries(), shipped_benchmark(), EVENTS)
+    files = with_data(page_files(), scripts) | scripts
     files["index.html"] = with_scores(files["index.html"], site)
-    files["board-history.js"] = history_script({"events": list(EVENTS)})
     files |= dict.fromkeys(("leaderboard.json", "leaderboard_tasks.json"), b"{}")
     write_page(folder, files | site_files(site) | editions(site, GENERATION, {}))
     return site

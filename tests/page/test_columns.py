@@ -8,9 +8,12 @@ from typing import Any, get_args
 import pytest
 
 from geneb_ci.board.columns import COLUMNS, Kind
+from geneb_ci.board.page import page_files, with_data, write_page
+from geneb_ci.board.page_data import page_scripts
+from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.types import EVIDENCE_ORDER, Evidence
-from tests.board.board import attributes
-from tests.page.boards import values
+from tests.board.board import attributes, entries
+from tests.page.boards import changed_part, name_of, value_in, values
 from tests.page.rows import FULL, display
 from tests.page.tab import opened
 from tests.paths import ROOT
@@ -126,6 +129,38 @@ def test_a_models_page_has_the_columns(tab):
         if column.kind == "count" and value is not None:
             assert by_label[column.label] == f"{value:,}"
     assert by_label["Size"] == f"{own['params']:,} parameters; 1.2 GB weights (fp16)"
+
+
+DONE = (
+    "cells recomputed from published embeddings: 300/300, 9,300 rows embedded again, 2026-11-20; "
+    "the scores shown were not compared"
+)
+
+
+def test_cells_that_were_recomputed_are_said_beside_evidence_that_they_do_not_raise(
+    browser, tmp_path
+):
+    scripts = dict(page_scripts(values(), entries(), shipped_benchmark()))
+    base = value_in(scripts[name_of("data", scripts)])
+    (own,) = (one for one in base["models"] if one["model"] == "space")
+    own["recomputed"] = DONE
+    changed_part(scripts, "data", base)
+    write_page(tmp_path, with_data(page_files(), scripts) | scripts)
+    with opened(browser, f"{tmp_path.as_uri()}/index.html") as tab:
+        page = tab.go("#/table")
+        (mark,) = (
+            one for one in page.locator(".scores .trust").all() if "cells" in one.inner_text()
+        )
+        short = "not rerun; cells recomputed from published embeddings"
+        assert mark.inner_text().split("\n") == ["checked", short]
+        assert mark.get_attribute("title") == f"checked, not rerun; {DONE}"
+        with page.expect_download() as waiting:
+            page.click("#csv")
+        rows = csv.DictReader(waiting.value.path().read_text("utf-8").splitlines())
+        said = {row["model"]: row for row in rows}
+        assert (said["space"]["evidence"], said["space"]["recomputed"]) == ("checked", DONE)
+        tab.go("#/model/space")
+        assert tab.texts(".facts .trust") == [f"checked, not rerun; {DONE}"]
 
 
 def test_a_narrow_screen_says_the_columns_below_the_name(browser, board):

@@ -4,6 +4,7 @@ import gzip
 
 import pytest
 
+from tests.page.boards import name_of
 from tests.page.tab import opened
 
 MODELS = 1025
@@ -63,7 +64,8 @@ def test_every_other_view_draws(tab, place):
 
 def test_the_first_load_is_small(crowded, record_property):
     """What a reader loads before the first view is drawn, compressed as a server does."""
-    first = ("index.html", "board.css", "board-data.js", "board.js")
+    data = name_of("data", crowded)
+    first = ("index.html", "board.css", data, "board.js")
     size = sum(len(gzip.compress((crowded / name).read_bytes(), 6)) for name in first)
     record_property("compressed_bytes", size)
     assert size <= FIRST_LOAD_MAX

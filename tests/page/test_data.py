@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from geneb_ci.board.page import FIXED, NAMES, POLICY, page_files
 from geneb_ci.board.page_data import all_millionths, millionths, page_scripts
 from geneb_ci.board.rows import encode
-from geneb_ci.board.texts import script
 from geneb_ci.common.benchmark import shipped_benchmark
 from tests.board.board import entries
-from tests.page.boards import value_in, values
+from tests.page.boards import name_of, script, value_in, values
 from tests.paths import ROOT
 from tools.vendor_d3 import MODULES, note
 
@@ -42,13 +41,16 @@ def test_scores_in_millionths_are_those_of_each(scores):
 
 
 def test_every_score_of_the_board_is_in_the_scripts(scripts):
-    base, ids = value_in(scripts["board-data.js"]), [e.submission.model_id for e in entries()]
+    base, ids = (
+        value_in(scripts[name_of("data", scripts)]),
+        [e.submission.model_id for e in entries()],
+    )
     assert sorted(model["model"] for model in base["models"]) == sorted(ids)
     place = {model["model"]: index for index, model in enumerate(base["models"])}
     benchmark = shipped_benchmark()
     for number, regime in enumerate(benchmark.regimes):
-        tasks = value_in(scripts[f"board-tasks-{number}.js"])["scores"]
-        means = value_in(scripts[f"board-scores-{number}.js"])["scores"]
+        tasks = value_in(scripts[name_of(f"tasks-{number}", scripts)])["scores"]
+        means = value_in(scripts[name_of(f"scores-{number}", scripts)])["scores"]
         for metric in benchmark.metrics:
             for row in values()["leaderboard.json"]["data"][regime]:
                 exact = [row[f"macro_{metric}"], row[f"micro_{metric}"]]
@@ -61,10 +63,10 @@ def test_every_score_of_the_board_is_in_the_scripts(scripts):
 
 
 def test_matrices_give_the_scores_they_were_recovered_from(scripts):
-    part, benchmark = value_in(scripts["board-matrices.js"]), shipped_benchmark()
+    part, benchmark = value_in(scripts[name_of("matrices", scripts)]), shipped_benchmark()
     assert len(part["tasks"]) == 91
     rows = {row["model"]: row for row in values()["leaderboard_tasks.json"]["data"]["full"]}
-    models = value_in(scripts["board-data.js"])["models"]
+    models = value_in(scripts[name_of("data", scripts)])["models"]
     looked = 0
     for model, found in zip(models, part["regimes"]["full"], strict=True):
         for order, place in enumerate(part["tasks"]):
@@ -98,10 +100,10 @@ def test_page_and_data_of_41_models_are_small_when_compressed(scripts, record_pr
 def test_without_diagnostics_there_are_neither_intervals_nor_advice():
     bare = {name: values()[name] for name in ("leaderboard.json", "leaderboard_tasks.json")}
     made = page_scripts(bare, entries(), shipped_benchmark())
-    base = value_in(made["board-data.js"])
+    base = value_in(made[name_of("data", made)])
     assert (base["overall"], base["advice"], base["facts"]) == (None, None, None)
-    assert value_in(made["board-scores-0.js"])["standings"] is None
-    assert list(value_in(made["board-tasks-0.js"])) == ["scores"]
+    assert value_in(made[name_of("scores-0", made)])["standings"] is None
+    assert list(value_in(made[name_of("tasks-0", made)])) == ["scores"]
 
 
 def test_the_same_board_is_the_same_bytes(scripts):

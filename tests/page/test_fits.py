@@ -8,9 +8,8 @@ import shutil
 import pypdfium2
 import pytest
 
-from geneb_ci.board.texts import script
 from geneb_ci.common.benchmark import shipped_benchmark
-from tests.page.boards import public, value_in
+from tests.page.boards import name_of, public, script, value_in
 from tests.page.tab import opened
 
 SCORES = 2 + 13
@@ -128,7 +127,7 @@ def test_a_sheet_has_whole_columns_and_says_what_it_leaves_out(tab):
 @pytest.mark.parametrize(("first", "printed"), [(34, [33]), (10, [10, 23]), (100, [33])])
 def test_a_category_that_is_cut_spans_what_is_printed(browser, board, tmp_path, first, printed):
     shutil.copytree(board, tmp_path / "board")
-    data = tmp_path / "board/board-data.js"
+    data = tmp_path / "board" / name_of("data", board)
     base = value_in(data.read_bytes())
     for place, task in enumerate(base["benchmark"]["tasks"]):
         task["category"] = int(place >= first)
@@ -183,25 +182,26 @@ def test_a_search_forgives_a_slip(call, searched, places):
 
 BROKEN = b"(globalThis.geneb??={})[;\n"
 PLACES = {
-    "board-tasks-0.js": "#/table?columns=tasks%3ASplice+Sites",
-    "board-matrices.js": "#/model/space",
-    "board-history.js": "#/model/space",
+    "tasks-0": "#/table?columns=tasks%3ASplice+Sites",
+    "matrices": "#/model/space",
+    "history": "#/model/space",
     "vendor/d3.min.js": "#/plots",
-    "board-data.js": "#/table",
+    "data": "#/table",
 }
 
 
-@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize("part", PLACES)
 @pytest.mark.parametrize("content", [BROKEN, b"", None], ids=["broken", "empty", "missing"])
-def test_a_part_that_cannot_be_read_is_reported_with_what_to_do(browser, tmp_path, name, content):
+def test_a_part_that_cannot_be_read_is_reported_with_what_to_do(browser, tmp_path, part, content):
     public(tmp_path)
+    name = part if "/" in part else name_of(part, tmp_path)
     if content is None:
         (tmp_path / name).unlink()
     else:
         (tmp_path / name).write_bytes(content)
     with browser.new_context() as context:
         page = context.new_page()
-        page.goto(f"{tmp_path.as_uri()}/index.html{PLACES[name]}")
+        page.goto(f"{tmp_path.as_uri()}/index.html{PLACES[part]}")
         page.wait_for_selector("main .fault", timeout=5000)
         said = page.inner_text("main .fault")
         assert re.search(rf"{re.escape(name)}.* (could not be loaded|is damaged)", said)

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from geneb_ci.board.columns import COLUMNS, Entry
-from geneb_ci.board.page import page_files, write_page
+from geneb_ci.board.page import page_files, with_data, write_page
 from geneb_ci.board.page_data import page_scripts
 from geneb_ci.board.rows import leaderboards
 from geneb_ci.submission.models import Meta, SubmissionV10
@@ -92,7 +92,8 @@ def hostile(tmp_path_factory):
     entries = [hostile_entry(number, text) for number, text in enumerate(dict.fromkeys(HOSTILE))]
     categories, tasks = leaderboards(entries, BENCHMARK)
     values = {"leaderboard.json": categories, "leaderboard_tasks.json": tasks}
-    write_page(folder, page_files() | page_scripts(values, entries, BENCHMARK))
+    scripts = page_scripts(values, entries, BENCHMARK)
+    write_page(folder, with_data(page_files(), scripts) | scripts)
     return folder
 
 

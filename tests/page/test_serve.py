@@ -27,7 +27,7 @@ COMMAND = [sys.executable, "-c", PROGRAM]
 TYPES = {
     "": "text/html; charset=utf-8",
     "board.js": "text/javascript; charset=utf-8",
-    "board-data.js": "text/javascript; charset=utf-8",
+    "board-current.js": "text/javascript; charset=utf-8",
     "board.css": "text/css; charset=utf-8",
     "vendor/d3.min.js": "text/javascript; charset=utf-8",
     "models/first.html": "text/html; charset=utf-8",
@@ -131,7 +131,7 @@ def answers(port: int) -> None:
     assert ask("POST", "/").status == 501
     # Whoever goes away in the middle leaves no traceback on the terminal.
     with socket.create_connection(("127.0.0.1", port)) as connection:
-        connection.sendall(b"GET /board-data.js HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        connection.sendall(b"GET /board-current.js HTTP/1.1\r\nHost: localhost\r\n\r\n")
         linger = struct.pack("ii", 1, 0)  # closes with a reset, unread
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
     assert ask("GET", "/").status == 200

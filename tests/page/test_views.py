@@ -9,7 +9,7 @@ import pytest
 
 from geneb_ci.board.page_data import FIGURE_PARTS
 from geneb_ci.board.reasons import bound_text
-from tests.page.boards import values
+from tests.page.boards import name_of, values
 from tests.page.rows import ALL, BY_MACRO, DASH, FULL, PROMOTER, advice, display, shown
 from tests.page.tab import opened
 
@@ -327,18 +327,19 @@ def test_the_overview_shows_how_little_one_rank_says(tab, regime):
     assert display(first) in tab.texts("main > p > .model")
 
 
-def test_a_part_that_cannot_be_had_is_said_and_asked_for_again(browser, served):
+def test_a_part_that_cannot_be_had_is_said_and_asked_for_again(browser, board, served):
+    name = name_of("tasks-0", board)
     with opened(browser, served) as tab:
         page = tab.go("#/table")
-        page.route("**/board-tasks-0.js", lambda route: route.abort())
+        page.route(f"**/{name}", lambda route: route.abort())
         page.select_option("#columns", "tasks")
         page.wait_for_selector(".fault")
-        assert "board-tasks-0.js could not be loaded" in page.inner_text(".fault")
-        page.unroute("**/board-tasks-0.js")
+        assert f"{name} could not be loaded. Reload the page." in page.inner_text(".fault")
+        page.unroute(f"**/{name}")
         page.select_option("#columns", "categories")
         page.select_option("#columns", "tasks")
         page.wait_for_selector(".scores .above")
-        assert all("board-tasks-0.js" in fault or "ERR_FAILED" in fault for fault in tab.faults)
+        assert all(name in fault or "ERR_FAILED" in fault for fault in tab.faults)
         assert len(tab.faults) == 2
         tab.faults.clear()
 
@@ -348,6 +349,10 @@ def test_a_page_without_its_data_says_so(browser, board, tmp_path):
         shutil.copy(board / name, tmp_path)
     with opened(browser, f"{tmp_path.as_uri()}/index.html") as tab:
         tab.page.goto(tab.home)
-        assert "board-data.js, could not be loaded" in tab.page.inner_text("main .fault")
+        tab.drawn()
+        name = name_of("data", board)
+        assert f"{name}, could not be loaded, nor could board-current.js" in tab.page.inner_text(
+            "main .fault"
+        )
         assert not tab.page.locator("#controls").is_visible()
         tab.faults.clear()

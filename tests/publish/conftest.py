@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from geneb_ci.board.site.inputs import slugs
+from geneb_ci.board.texts import part_of
 from geneb_ci.publish.generation import Generation, generate
 from geneb_ci.publish.git import GitRepository
 from geneb_ci.publish.space import Space
@@ -13,12 +14,10 @@ from tests.publish.clone import Clone, Folder, Public
 from tests.publish.hub import WRITER, Hub, Repo
 from tests.small import BENCHMARK, METRICS
 
-SCRIPTS = (
-    *("board-data.js", "board-history.js", "board-matrices.js"),
-    *("board-scores-0.js", "board-scores-1.js", "board-scores-2.js"),
-    *("board-tasks-0.js", "board-tasks-1.js", "board-tasks-2.js"),
-)
-"""What the page reads, in the order of the names."""
+MEANS_AND_TASKS = [f"{part}-{regime}" for part in ("scores", "tasks") for regime in range(3)]
+PARTS = ("data", "history", "matrices", *MEANS_AND_TASKS)
+SCRIPTS = ("board-current.js", *(f"board-{part}.DIGEST.js" for part in PARTS))
+"""What the page reads, in the order of the names, as `undated` writes them."""
 STANDING = ("models/", "badges/", "tasks/", "categories/", "scores/", "v/")
 """Folders of the pages that stand alone."""
 NAME = "geneb/board"
@@ -50,6 +49,12 @@ def clone(tmp_path: Path) -> Clone:
 @pytest.fixture
 def public(tmp_path: Path) -> Public:
     return Public(tmp_path / "public")
+
+
+def undated(name: str) -> str:
+    """Return the name of a file without the digest of its board."""
+    part = part_of(name)
+    return name if part is None else f"board-{part}.DIGEST.js"
 
 
 def is_page(name: str) -> bool:

@@ -100,10 +100,10 @@ def test_a_level_and_its_story_are_told_together(audited, monkeypatch):
     *paragraphs, last = [block.splitlines() for block in blocks]
     assert [paragraph[0].partition("  ")[2] for paragraph in paragraphs] == [
         "added to the board, self-reported",
-        "audited; relabelled, self-reported -> verified",
+        "audit recorded; relabelled, self-reported -> verified",
         "relabelled, verified -> self-reported",
         "relabelled, self-reported -> verified",
-        "audited; disputed, was verified",
+        "audit recorded; disputed, was verified",
         "audit withdrawn; relabelled, disputed -> verified",
     ]
     records = sorted((audited.root / "leaderboard/audits").rglob("*.withdrawn.json"))

@@ -32,7 +32,7 @@ TOKEN, BYTES, FILES = (
     "sent the bytes",
     "sent the list of files",
 )
-CONCERNS = " (uploading board-data.js and 8 more)"
+CONCERNS = " (uploading board-current.js and 9 more)"
 
 
 @pytest.fixture

@@ -4,10 +4,7 @@ import contextlib
 import json
 import threading
 import time
-import urllib.error
-import urllib.request
 from concurrent.futures import ThreadPoolExecutor
-from http.client import HTTPMessage
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
@@ -298,28 +295,6 @@ def test_two_that_fetch_the_same_file_at_once(of_small: Written, tmp_path: Path)
         told.set()
         assert first.result(60) == right
     assert [path.name for path in tmp_path.iterdir()] == [name]
-
-
-def test_a_public_server_leads_into_no_private_network(tmp_path: Path) -> None:
-    follow = connection.SafeRedirects().redirect_request
-    for start, end, message in (
-        ("https://example.org/x", "https://192.168.0.1/x", "is not the address of a public server"),
-        ("https://example.org/x", "https://localhost/x", "is not the address of a public server"),
-        ("https://example.org/x", "http://127.0.0.1:1/x", "is not https"),
-        ("http://127.0.0.1:1/x", "http://example.org/x", "is not https"),
-    ):
-        request = urllib.request.Request(start)  # noqa: S310 (nothing is opened)
-        with (
-            (tmp_path / "answer").open("w+b") as answer,
-            pytest.raises(urllib.error.URLError, match=message),
-        ):
-            follow(request, answer, 302, "Found", HTTPMessage(), end)
-    for end in ("https://cdn.example.org/x?token=a", "https://example.com/y"):
-        request = urllib.request.Request("https://example.org/x")
-        with (tmp_path / "answer").open("rb") as answer:
-            found = follow(request, answer, 302, "Found", HTTPMessage(), end)
-        assert found is not None
-        assert found.full_url == end
 
 
 def test_what_is_fetched_to_a_temporary_place_is_one_task(

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 
 import pydantic_core
 import pytest
@@ -49,3 +50,23 @@ def test_any_text_is_read_alike(text):
 @given(VALUES)
 def test_any_value_is_read_alike(value):
     alike(json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_depth_is_limited_where_a_library_has_raised_the_interpreters_limit(own):
+    """Python 3.11 itself reads any depth then, and ends the process with a segmentation fault."""
+    sys.setrecursionlimit(10**6)  # a fixture restores it
+    assert read_json(b'{"a": [1, "\\n"]}', own=own) == {"a": [1, "\n"]}
+    with pytest.raises(ValueError, match="recursion limit"):
+        read_json(b"[" * 10**5, own=own)
+
+
+def test_values_are_counted_before_a_text_is_parsed(monkeypatch):
+    """A list of empty lists takes fifty times its bytes in memory."""
+    raw = b'{"a": [1, 2, {"b": null}]}'
+    assert read_json(raw, values_max=6) == {"a": [1, 2, {"b": None}]}
+    for name in ("json.loads", "pydantic_core.from_json"):
+        monkeypatch.setattr(name, lambda _: pytest.fail("a text was parsed"))
+    for text in (raw, b"[" + b"[]," * 10**6):
+        with pytest.raises(ValueError, match="it may have more than 5 values"):
+            read_json(text, values_max=5)

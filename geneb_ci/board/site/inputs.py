@@ -256,19 +256,6 @@ class Site:
             found[regime] |= ranks.get("categories", {})
         return found
 
-    @functools.cached_property
-    def ranges(self) -> dict[str, dict[str, tuple[int, ...]]]:
-        """Regime to both ends of the rank range of each model, by each mean."""
-        found = {}
-        for regime, by_mean in self._stood.items():
-            models = next(iter(by_mean.values())).models if by_mean else ()
-            columns: list[list[int]] = []
-            for stood in by_mean.values():
-                places = [stood.places[model] for model in models]
-                columns += [[one[k] for k in places] for one in (stood.rank_low, stood.rank_high)]
-            found[regime] = dict(zip(models, zip(*columns, strict=True), strict=True))
-        return found
-
     def task_columns(self, model: str, regime: str) -> TaskColumns | None:
         """Return the scores of a model in all tasks in board order; None if not ranked."""
         row = self._task_rows[regime].get(model)

@@ -57,6 +57,8 @@ def _own(entry: Entry) -> Iterator[ModelFact]:
     meta = entry.submission.meta
     confirmed = f"{evidence_words(entry)}: {EVIDENCE_MEANING[entry.evidence]}"
     yield ModelFact("Evidence", confirmed, COMPUTED)
+    if entry.recomputed is not None:
+        yield ModelFact("Recomputed", entry.recomputed, COMPUTED)
     authors = f"{entry.authorship}: {AUTHORSHIP_MEANING[entry.authorship]}"
     yield ModelFact("Authorship", authors, COMPUTED)
     for defect in entry.marks.defects:

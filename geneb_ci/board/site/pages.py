@@ -1,14 +1,12 @@
 """The content of each page: what its template shows, without markup."""
 
-import dataclasses
 import functools
-import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.site.cells import mean_cells, model_cells, plain_cells, task_cells
-from geneb_ci.board.site.inputs import MACRO, MICRO, Built, Site, Standing, score_text
+from geneb_ci.board.site.inputs import MACRO, MICRO, Site, Standing, score_text
 from geneb_ci.board.site.links import (
     MARKS,
     Link,
@@ -93,8 +91,6 @@ class MadeLater(NamedTuple):
 
     path: str
     make: Callable[[], Page]
-    known: Callable[[], list[Any]] | None = None
-    """Gives all values that its bytes follow from; None for a page that is made each time."""
 
 
 def model_pages(site: Site) -> Iterator[MadeLater]:
@@ -102,43 +98,14 @@ def model_pages(site: Site) -> Iterator[MadeLater]:
     later = functools.partial
     for entry in site.entries:
         model = entry.submission.model_id
-        is_known = entry.sha256 and site.built == Built()
-        known = later(_known_of, entry, site) if is_known else None
-        yield MadeLater(f"models/{model}.html", later(model_page, entry, site), known)
+        yield MadeLater(f"models/{model}.html", later(model_page, entry, site))
         path = f"badges/{model}.svg"
         badge = later(badge_of, model, entry.evidence, site)
-        yield MadeLater(path, later(_badge_page, path, badge), later(_known_badge, badge))
-
-
-_BY_DIGEST = {"submission", "shared", "numbers"}
-"""What of an entry the digest of its file stands for, or no page of a model shows."""
+        yield MadeLater(path, later(_badge_page, path, badge))
 
 
 def _badge_page(path: str, badge: Callable[[], Badge]) -> Page:
     return Page(path, "badge.svg", {"badge": badge()})
-
-
-def _known_badge(badge: Callable[[], Badge]) -> list[Any]:
-    return ["badge", badge()]
-
-
-def _known_of(entry: Entry, site: Site) -> list[Any]:
-    """Return all that a model's page follows from: its file's digest stands for what that has."""
-    model, regimes = entry.submission.model_id, site.benchmark.regimes
-    registered = site.registry.raw(model)
-    names = (one.name for one in dataclasses.fields(entry))
-    own = {name: getattr(entry, name) for name in names if name not in _BY_DIGEST}
-    repository = RepositoryLinks(site.layout, site.built.commit)
-    return [
-        "model",
-        [site.benchmark.sha256, site.layout.site, site.layout.repository],
-        [site.ranked(regime) for regime in regimes],
-        repr(own),
-        None if registered is None else hashlib.sha256(registered).hexdigest(),
-        # Scores and intervals follow from the file; ranks follow from the other rows, too.
-        [site.ranges[regime].get(model) for regime in regimes],
-        row_links(model, site, repository, []),
-    ]
 
 
 def other_pages(site: Site) -> Iterator[MadeLater]:

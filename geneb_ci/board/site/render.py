@@ -1,11 +1,9 @@
 """From the content of pages to files."""
 
 import functools
-import hashlib
 import itertools
-import json
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,13 +12,11 @@ from markupsafe import Markup
 
 from geneb_ci import __version__
 from geneb_ci.board.page import POLICY, pages_style, write_page
-from geneb_ci.board.parts import Parts, made, part_key
 from geneb_ci.board.site.cells import fact_rows, link_rows, mean_cells, model_rows
 from geneb_ci.board.site.inputs import Site, writable
 from geneb_ci.board.site.links import LICENCE, data_page
 from geneb_ci.board.site.pages import (
     LISTED_MAX,
-    MadeLater,
     Page,
     model_pages,
     other_pages,
@@ -28,8 +24,7 @@ from geneb_ci.board.site.pages import (
     scores_path,
     scores_table,
 )
-from geneb_ci.check.kept import jobs_for
-from geneb_ci.common.files import digest_of, json_text
+from geneb_ci.common.files import in_processes, jobs_for
 
 FEED, STYLE = "feed.xml", "pages.css"
 MARKER = b"<!-- scores for readers without scripts -->"
@@ -46,7 +41,7 @@ def site_files(site: Site) -> dict[str, bytes]:
     """Return the pages of a board, their style and, if there is a history, the feed."""
     environment = _environment()
     made_later = (*model_pages(site), *other_pages(site))
-    files = {path: _rendered(environment, make()) for path, make, _ in made_later}
+    files = {path: _rendered(environment, make()) for path, make in made_later}
     files[STYLE] = pages_style()
     if site.built.commit is not None:
         content = {"feed": feed_of(site), "site": site}
@@ -58,37 +53,22 @@ PAGES_AT_ONCE = 100
 """Pages that a process makes in one go: a tenth of a second of work."""
 
 
-def write_site(folder: Path, site: Site, parts: Parts) -> None:
+def write_site(folder: Path, site: Site, jobs: int | None = None) -> None:
     """Write what `site_files` gives, of a board without a history, into a folder.
 
-    `parts` keeps the digests of pages: one that follows from the same values, and whose file has
-    that digest, is not made again. No process has more than a few pages in memory.
-    Raises what `write_page` raises.
+    `jobs` is the number of processes, None as many as the rows ask for; none of them has more than
+    a few pages in memory. Raises what `write_page` raises.
     """
     later = [*model_pages(site), *other_pages(site)]
-    makers: list[Callable[[], bytes]] = [
-        functools.partial(_written, folder, later[k : k + PAGES_AT_ONCE], parts)
-        for k in range(0, len(later), PAGES_AT_ONCE)
-    ]
-    for told in made(makers, parts.jobs or jobs_for(len(site.entries)), at_once=1):
-        for key, digest in json.loads(told).items():
-            parts.keep(key, bytes.fromhex(digest))
+    groups = [later[k : k + PAGES_AT_ONCE] for k in range(0, len(later), PAGES_AT_ONCE)]
+
+    def write(number: int) -> None:
+        environment = _environment()
+        write_page(folder, {path: _rendered(environment, make()) for path, make in groups[number]})
+
+    for _ in in_processes(write, range(len(groups)), jobs or jobs_for(len(site.entries)), 1):
+        pass
     write_page(folder, {STYLE: pages_style()})
-
-
-def _written(folder: Path, pages: list[MadeLater], parts: Parts) -> bytes:
-    """Write pages whose files lack the digest that is kept; return, as JSON, key to digest."""
-    digests, files = {}, {}
-    for path, make, known in pages:
-        key = part_key(known()) if known is not None and parts.is_kept else ""
-        digest = parts.kept(key)
-        if digest is None or digest != digest_of(folder / path):
-            files[path] = _rendered(_environment(), make())
-            digest = hashlib.sha256(files[path]).digest()
-        if key:
-            digests[key] = digest.hex()
-    write_page(folder, files)
-    return json_text(digests)
 
 
 def with_scores(index: bytes, site: Site) -> bytes:

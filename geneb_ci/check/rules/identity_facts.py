@@ -6,13 +6,14 @@ from urllib.parse import urlsplit
 
 from geneb_ci.check.rule import Context, Rule, reported
 from geneb_ci.common.finding import Fault, Need, Severity, quoted
+from geneb_ci.common.hosts import PUBLIC_ADDRESS
 
 # Host names only: 10.0.0.1, 0x7f.1 and [::1] are machines in the reader's own network.
 _HOST = re.compile(r"([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}")
 
 
 def bad_url(context: Context) -> Iterator[Fault]:
-    """Report a URL that is not safe to link to; an empty one is allowed."""
+    """Report a URL that is not safe to link to, or to fetch from; an empty link is allowed."""
     url = context.text("meta", "url")
     reason = url and _url_objection(url)
     if reason:
@@ -23,6 +24,26 @@ def bad_url(context: Context) -> Iterator[Fault]:
             quoted(url),
             "https://host/path",
         )
+    for path, key in _FETCHED:
+        place = context.table(*path)
+        address = place.get(key)
+        if (
+            place.get("kind") == "url"
+            and isinstance(address, str)
+            and not PUBLIC_ADDRESS.fullmatch(f"{address.rstrip('/')}/")
+        ):
+            yield Fault(
+                BAD_URL.id,
+                (*path, key),
+                f"{key} {quoted(address)} is not an https address of a server with a name, "
+                "without a query",
+                quoted(address),
+                "https://host/path",
+            )
+
+
+_FETCHED = ((("receipt", "location"), "address"), (("run", "model"), "location"))
+"""Members that say where files are, and the key of their address."""
 
 
 def _url_objection(url: str) -> str:
@@ -53,11 +74,12 @@ BAD_URL = Rule(
     what="The link is not a plain https URL.",
     why=(
         "The board links to it: a script, a look-alike host or a user name before an @ would send "
-        "readers to another site."
+        "readers to another site. Files are fetched from it: a number, in any spelling, would lead "
+        "into a private network."
     ),
     fix=(
         "Link to the weights or the paper, such as https://huggingface.co/org/model, or leave "
-        '"url" empty.'
+        '"url" empty. Publish files on a server with a name.'
     ),
     check=bad_url,
 )

@@ -1,4 +1,4 @@
-// The board that `geneb-ci build` wrote into board-data.js: models, categories, tasks, columns.
+// The board that `geneb-ci build` wrote into board-data.DIGEST.js: models, categories, tasks, columns.
 
 import { counted } from "../pure/words.js";
 
@@ -9,6 +9,18 @@ const MICRO = "micro";
 
 export const base = globalThis.geneb?.base;
 export const bench = base?.benchmark;
+
+/** Return a part of the data, once it is loaded. Rows stand by place, so that only a part with the
+ * digest of this board belongs to it: one of another board has another name. */
+export function partOf(name) {
+  return globalThis.geneb[keyOf(name)];
+}
+
+/** Name what the script of a part leaves. */
+export function keyOf(name) {
+  return `${name}.${base.digest}`;
+}
+
 /** What is said of a model beside its scores, as geneb_ci/board/columns.py defines it. */
 export const facts = base?.columns ?? [];
 export const tableFacts = facts.filter(({ table }) => table);

@@ -1,81 +1,116 @@
 // Parts of the data, and the library of the charts, are scripts that are loaded when a view needs
 // them: a page opened from a disk may load scripts, but fetch nothing.
 
-import { base, bench, regimePlace } from "./board.js";
+import { base, bench, keyOf, regimePlace } from "./board.js";
 
+const D3 = "vendor/d3.min.js";
+// It has one name on every board, and the digest of the newest: asked for with the time of asking,
+// so that no cache answers.
+const CURRENT = "board-current.js";
 // Only these scripts may ever be added: the policy of trusted types holds it, too.
-const PART = /^(?:board-(?:(?:scores|tasks)-[0-9]+|matrices|history)\.js|vendor\/d3\.min\.js)$/;
+const SCRIPTS = [
+  /^board-(?:(?:scores|tasks)-[0-9]+|matrices|history)\.[0-9a-f]{16}\.js$/,
+  /^board-current\.js\?[0-9]+$/,
+  /^vendor\/d3\.min\.js$/,
+];
+const DATA = /^board-data\.([0-9a-f]{16})\.js$/;
 const scripts = globalThis.trustedTypes?.createPolicy("geneb", { createScriptURL: ownScript }) ?? {
   createScriptURL: ownScript,
 };
 // A part that is requested and not answered by then is not waited for; a slow line takes seconds.
 const PATIENCE_MS = 20_000;
 const loading = new Map();
-const loaded = new Set();
+
+/** Why a part is not there: the board is another one by now, or nobody answers. */
+export const UPDATED = "updated";
+export const UNANSWERED = "unanswered";
 
 function ownScript(name) {
-  if (!PART.test(name)) throw new TypeError(`${name} is no part of this page`);
+  if (!SCRIPTS.some((own) => own.test(name))) throw new TypeError(`${name} is no part of this page`);
   return name;
 }
 
 /** Return the parts that a state shows and that are not there yet. */
 export function missingParts(state) {
-  return partsOf(state).filter((name) => !loaded.has(name));
+  return partsOf(state).filter((part) => !isThere(part));
 }
 
 function partsOf({ view, columns, regime, need }) {
-  const scores = (name) => `board-scores-${regimePlace(name)}.js`;
-  const tasks = (name) => `board-tasks-${regimePlace(name)}.js`;
+  const scores = (name) => `scores-${regimePlace(name)}`;
+  const tasks = (name) => `tasks-${regimePlace(name)}`;
   const all = bench.regimes;
   const parts = {
     // What it shows without a need, in the first regime, is in board-data.js.
     overview: need || regime !== all[0] ? [scores(regime)] : [],
     table: [scores(regime), ...(columns === "categories" ? [] : [tasks(regime)])],
-    plots: [...all.map(scores), "vendor/d3.min.js"],
-    compare: [scores(regime), "vendor/d3.min.js"],
+    plots: [...all.map(scores), D3],
+    compare: [scores(regime), D3],
     // A chart of the paper's figure, which is of the regime of all data.
-    findings: base.facts ? [scores(all[0]), "vendor/d3.min.js"] : [],
-    model: [...all.map(scores), ...all.map(tasks), "board-matrices.js", "board-history.js"],
+    findings: base.facts ? [scores(all[0]), D3] : [],
+    model: [...all.map(scores), ...all.map(tasks), "matrices", "history"],
   };
   return parts[view] ?? [];
 }
 
-/** Whether a script, once run, has left what it brings: a damaged one runs, and leaves nothing. */
-function isWhole(name) {
-  if (name.startsWith("vendor/")) return Boolean(globalThis.d3);
-  const [, key, place = ""] = /^board-([a-z]+)(?:-([0-9]+))?\.js$/.exec(name);
-  return Object.hasOwn(globalThis.geneb ?? {}, `${key}${place}`);
+/** Whether a part has left what it brings: a damaged one runs, and leaves nothing. */
+function isThere(part) {
+  if (part === D3) return Boolean(globalThis.d3);
+  return Object.hasOwn(globalThis.geneb ?? {}, keyOf(part));
 }
 
-/** Load a script of this page once; the promise is rejected, and the next call tries again,
- * when it cannot be had. */
-export function load(name) {
-  if (!loading.has(name)) loading.set(name, loadedScript(name));
-  return loading.get(name);
+/** Whether a part of another board came, under whatever name. */
+function isOfAnother(part) {
+  return Object.keys(globalThis.geneb).some((key) => key.startsWith(`${part}.`));
 }
 
-function loadedScript(name) {
+/** Load a part of this page once; the promise is rejected, and the next call tries again, when it
+ * cannot be had. The error has as its `cause` UPDATED, UNANSWERED or nothing. */
+export function load(part) {
+  if (!loading.has(part)) {
+    loading.set(
+      part,
+      loadedPart(part).finally(() => loading.delete(part)),
+    );
+  }
+  return loading.get(part);
+}
+
+async function loadedPart(part) {
+  const name = part === D3 ? D3 : `board-${keyOf(part)}.js`;
+  const failure = await failureOf(name);
+  if (isThere(part)) return;
+  const cause = isOfAnother(part) ? UPDATED : await causeOf(base.digest);
+  throw new Error(`${name} ${failure ?? "is damaged: it cannot be read"}`, { cause });
+}
+
+/** Return why the data that index.html names are not there, as an error of `load`. */
+export function missingData() {
+  const named = [...document.scripts].map((script) => script.getAttribute("src"));
+  const name = named.find((src) => DATA.test(src)) ?? "board-data.js";
+  const text = `The data of the board, ${name}, could not be loaded`;
+  return causeOf(DATA.exec(name)?.[1]).then((cause) => new Error(text, { cause }));
+}
+
+/** Compare the digest of a board with that of the newest. */
+async function causeOf(digest) {
+  if (await failureOf(`${CURRENT}?${Date.now()}`)) return UNANSWERED;
+  const current = globalThis.geneb?.current;
+  return current === undefined || current === digest ? undefined : UPDATED;
+}
+
+/** Run a script; the promise gives null, or why it did not run. */
+function failureOf(name) {
   const element = document.createElement("script");
-  const done = new Promise((resolve, reject) => {
-    const give = (reason) => {
-      if (loaded.has(name)) return;
-      loading.delete(name);
-      element.remove();
-      reject(new Error(`${name} ${reason}`));
+  return new Promise((resolve) => {
+    const end = (failure) => {
+      clearTimeout(late);
+      if (failure) element.remove();
+      resolve(failure);
     };
-    const late = setTimeout(() => give("was not answered within 20 seconds"), PATIENCE_MS);
-    element.addEventListener("load", () => {
-      clearTimeout(late);
-      if (!isWhole(name)) return give("is damaged: it cannot be read");
-      loaded.add(name);
-      return resolve();
-    });
-    element.addEventListener("error", () => {
-      clearTimeout(late);
-      give("could not be loaded");
-    });
+    const late = setTimeout(() => end("was not answered within 20 seconds"), PATIENCE_MS);
+    element.addEventListener("load", () => end(null));
+    element.addEventListener("error", () => end("could not be loaded"));
+    element.src = scripts.createScriptURL(name);
+    document.head.append(element);
   });
-  element.src = scripts.createScriptURL(name);
-  document.head.append(element);
-  return done;
 }

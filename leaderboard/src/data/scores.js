@@ -1,7 +1,7 @@
 // Scores, standard errors and ranks of models, by column, regime and metric.
 
 import { MACRO, base, bench, facets, facts, hasIntervals } from "./board.js";
-import { isDecided, models, regimePlace } from "./board.js";
+import { isDecided, models, partOf, regimePlace } from "./board.js";
 import { intervalOf } from "../pure/decide.js";
 import { factText } from "../pure/facts.js";
 import { passes } from "../pure/rows.js";
@@ -11,8 +11,8 @@ import { found, plain } from "../pure/search.js";
 const { score: SCORE_UNIT, standing: PARTS = [] } = base?.encoding ?? {};
 const AT = Object.fromEntries(PARTS.map((name, place) => [name, place]));
 
-const meansOf = (regime) => globalThis.geneb[`scores${regimePlace(regime)}`];
-const tasksOf = (regime) => globalThis.geneb[`tasks${regimePlace(regime)}`];
+const meansOf = (regime) => partOf(`scores-${regimePlace(regime)}`);
+const tasksOf = (regime) => partOf(`tasks-${regimePlace(regime)}`);
 
 /** Return the scores of all models in one column, as numbers; undefined where cells are missing. */
 export function scoresIn(column, regime, metric) {

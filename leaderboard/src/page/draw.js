@@ -1,7 +1,7 @@
 // Draw the view that a state names, once the parts of the data that it shows are there.
 
 import { bench, byId, models } from "../data/board.js";
-import { load, missingParts } from "../data/parts.js";
+import { UNANSWERED, UPDATED, load, missingParts } from "../data/parts.js";
 import { aboutView } from "../views/about.js";
 import { compareView } from "../views/compare.js";
 import { findingsView } from "../views/findings.js";
@@ -9,6 +9,7 @@ import { modelView } from "../views/model.js";
 import { overview } from "../views/overview.js";
 import { plotsView } from "../views/plots.js";
 import { tableView } from "../views/table.js";
+import { reload } from "../state/store.js";
 import { syncControls } from "./controls.js";
 import { byName, h, say } from "./dom.js";
 
@@ -40,7 +41,7 @@ export function show(state) {
   byName("main").setAttribute("aria-busy", "true");
   Promise.all(missing.map(load)).then(
     () => mine === asked && draw(state, scrolled),
-    (error) => mine === asked && fail(error.message),
+    (error) => mine === asked && fail(error, () => show(state)),
   );
 }
 
@@ -56,7 +57,7 @@ function draw(state, scrolled) {
   try {
     content.append(...view(state).filter(Boolean));
   } catch (error) {
-    fail(`This view could not be drawn (${error.message}): a file of the page is damaged`);
+    fail(new Error(`This view could not be drawn (${error.message}): a file is damaged`));
     return;
   }
   main.replaceChildren(content);
@@ -81,15 +82,29 @@ function refocus(main, focused) {
   successor?.focus({ preventScroll: true });
 }
 
-/** Say in place of a view what is missing. */
-export function fail(text) {
+const PERSISTENT =
+  "If this stays, a maintainer has to publish or build the board again: the page needs all files that geneb-ci build wrote, side by side. ";
+
+/** Say in place of a view what is missing, by an error of `load`, and offer what helps. */
+export function fail({ message, cause }, again = reload) {
   const main = byName("main");
-  const advice =
-    "Reload the page. If this stays, a maintainer has to publish or build the board again: the page needs all files that geneb-ci build wrote, side by side. ";
   const [regime, metric] = bench ? [bench.regimes[0], bench.primary] : ["full", "MCC"];
   const plain = h("a", { href: `scores/${regime}-${metric}.html` }, "All scores as plain tables");
+  const [text, name, action] = {
+    [UPDATED]: [
+      "The board was updated since this page was opened, and the rest of its former scores is gone. ",
+      "Reload the page",
+      reload,
+    ],
+    [UNANSWERED]: [
+      `${message}, nor could board-current.js: the network failed, or files are missing. ${PERSISTENT}`,
+      "Try again",
+      again,
+    ],
+  }[cause] ?? [`${message}. Reload the page. ${PERSISTENT}`, "Try again", again];
+  const button = h("button", { type: "button", "data-focus": "again", onclick: () => action() }, name);
   main.replaceChildren(
-    h("p", { class: "fault", role: "alert" }, `${text}. ${advice}`, plain, "."),
+    h("p", { class: "fault", role: "alert" }, text, plain, ". ", button),
   );
   main.removeAttribute("aria-busy");
 }

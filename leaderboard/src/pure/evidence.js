@@ -3,8 +3,8 @@
 /** Each kind of evidence and its meaning, in the order of explanation. */
 export const EVIDENCE = [
   ["none", "does not pass the checks, so it is not on the board"],
-  ["checked", "passes every check; nobody has rerun it"],
-  ["audited", "an audit of tasks or rows drawn after the submission was fixed agrees"],
+  ["checked", "passes every check; no audit confirms its scores"],
+  ["audited", "an audit of tasks drawn after the submission was fixed agrees"],
   ["reproduced", "audits by two signers cover every task of every audited regime"],
   ["disputed", "an audit failed, or its last runs were aborted"],
   ["stale", "the audits are for another version of harness, benchmark or data"],

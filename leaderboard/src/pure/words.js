@@ -73,23 +73,32 @@ export function metricName(metric) {
   return Object.hasOwn(METRICS, metric) ? METRICS[metric] : metric;
 }
 
-/** Say what audits did: tasks rerun, or cells and rows of a receipt, or both. */
+/** Say what audits did: tasks rerun, or cells and rows of a receipt that differs, or both. */
 function auditedText({ tasks, of, cells, rows }, what = " tasks") {
   const done = tasks || !rows ? [`${tasks} of ${of}${what}`] : [];
   return [...done, ...(rows ? [`${cells} cells, ${rows} rows`] : [])].join(", ");
 }
 
-/** Say what others did to confirm the scores of a model. */
-export function evidenceText({ audit, evidence }) {
+/** Say what others did to confirm the scores of a model, and what confirms none of them. */
+export function evidenceText({ audit, evidence, recomputed }) {
+  return joined(rerunText(audit, evidence), recomputed);
+}
+
+function rerunText(audit, evidence) {
   if (!audit) return evidence === "checked" ? "checked, not rerun" : evidence;
   const what = `${auditedText(audit)}, sandbox level ${audit.sandbox}, ${audit.date}`;
   return `${evidence}: ${audit.verdict === "agrees" ? "rerun" : "rerun, with other scores,"} ${what}`;
 }
 
 /** Say the audits alone, where the evidence stands above them. */
-export function auditText({ audit, evidence }) {
-  if (audit) return `${auditedText(audit, "")}, ${audit.date}`;
-  return evidence === "checked" ? "not rerun" : "";
+export function auditText({ audit, evidence, recomputed }) {
+  const done = audit ? `${auditedText(audit, "")}, ${audit.date}` : "";
+  // What was recomputed is a sentence whose first words say it in short.
+  return joined(done || (evidence === "checked" ? "not rerun" : ""), recomputed?.split(":")[0]);
+}
+
+function joined(...parts) {
+  return parts.filter(Boolean).join("; ");
 }
 
 /** Write the rules that warn about a row, each with its number of warnings. */

@@ -31,6 +31,11 @@ export function change(changes, { isTyping = false } = {}) {
   follow();
 }
 
+/** Load the page again, with the same state: the board that is there now. */
+export function reload() {
+  location.reload();
+}
+
 /** Start: `draw` is called with every state from now on. */
 export function watch(draw) {
   listener = draw;

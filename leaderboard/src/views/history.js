@@ -1,11 +1,12 @@
 // What happened to a row: when, what, why, who, by which commit.
 
+import { partOf } from "../data/board.js";
 import { h } from "../page/dom.js";
 
 const COMMIT_SHOWN = 10;
 
 export function historySection(id) {
-  const events = globalThis.geneb.history?.filter((event) => event.model === id);
+  const events = partOf("history")?.filter((event) => event.model === id);
   if (!events?.length) return [];
   const items = events.map(historyItem);
   return [h("h3", {}, "History"), h("ol", { class: "history" }, ...items)];

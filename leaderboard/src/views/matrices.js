@@ -1,6 +1,6 @@
 // Confusion matrices follow from the scores where a task has two classes of known sizes.
 
-import { bench } from "../data/board.js";
+import { bench, partOf } from "../data/board.js";
 import { h, head, hint, number, options, row } from "../page/dom.js";
 import { counted, scoreText } from "../pure/words.js";
 import { change } from "../state/store.js";
@@ -11,7 +11,7 @@ const HEADS = ["True class", "predicted minority class", "predicted majority cla
 
 /** Draw the matrices of one task, chosen from all that have some. */
 export function matrixSection(state, index) {
-  const part = globalThis.geneb.matrices;
+  const part = partOf("matrices");
   const regimes = Object.keys(part.regimes);
   if (!regimes.length || !part.tasks.length) return [];
   const wanted = bench.tasks.findIndex((task) => task.id === state.task);

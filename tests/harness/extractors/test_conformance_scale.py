@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reference_harness.conformance import PROPERTIES, QUICK, check, scale
+from reference_harness.conformance import PROPERTIES, QUICK, Outcome, check, scale
 from reference_harness.conformance.child import attempt
 from reference_harness.conformance.result import PropertyResult
 from reference_harness.conformance.scale import ROWS, SHORTEST, lengths_up_to, scale_of
@@ -44,7 +44,7 @@ def tried(one: Subject, *slugs: str) -> dict[str, PropertyResult]:
 
 
 def failed(one: Subject, *slugs: str) -> dict[str, str]:
-    return {slug: r.sentence for slug, r in tried(one, *slugs).items() if not r.passed}
+    return {slug: r.sentence for slug, r in tried(one, *slugs).items() if r.is_refused()}
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def failed(one: Subject, *slugs: str) -> dict[str, str]:
 )
 def test_the_batches_of_a_run_show_what_a_few_sequences_do_not(class_name, expected):
     found = tried(subject("at_scale", class_name), *SCALE)
-    wrong = {slug for slug, r in found.items() if not r.passed}
+    wrong = {slug for slug, r in found.items() if r.is_refused()}
     assert wrong == expected
     for slug in wrong:
         assert "expected" in found[slug].sentence
@@ -108,10 +108,30 @@ def test_rounded_rows_are_found_without_any_module_to_look_into():
 
 def test_what_cannot_be_verified_is_said_and_no_failure():
     found = tried(subject("sound", "Sound"), "layer-and-pooling", "computed-dtype")
-    assert [(r.passed, r.sentence) for r in found.values()] == [
-        (True, "Layer and pooling cannot be verified: no module's hidden states match the rows."),
-        (True, "No layer is visible; its rows are not rounded to fewer digits than float32 has."),
+    assert {r.outcome for r in found.values()} == {Outcome.NOT_VERIFIED}
+    assert not any(r.is_refused() for r in found.values())
+    assert [r.sentence for r in found.values()] == [
+        "Layer and pooling cannot be verified: no module's hidden states match the rows.",
+        (
+            "Whether it computes in float32 cannot be verified: no layer is visible. Its rows are "
+            "not rounded to fewer digits than float32 has."
+        ),
     ]
+
+
+@pytest.mark.parametrize(
+    ("class_name", "slug", "letters", "sentence"),
+    [
+        ("OtherWord", "layer-and-pooling", 512, "the declared pooling 'attention' cannot be comp"),
+        ("OtherPlace", "layer-and-pooling", 512, 'the declared layer "the encoder\'s" cannot be'),
+        ("NoCounter", "maximum-length", 1024, "whether they are 64 tokens, as max_length says, is"),
+        ("NoCounter", "maximum-length", 512, "cannot be tried within 512 letters without knowing"),
+        ("WideWindows", "maximum-length", 64, "whether it reads beyond one window is not known"),
+    ],
+)
+def test_what_cannot_be_compared_is_not_said_to_hold(class_name, slug, letters, sentence):
+    found = attempt(slug, subject("unverifiable", class_name, letters=letters))
+    assert (found.outcome, sentence in found.sentence) == (Outcome.NOT_VERIFIED, True), found
 
 
 @pytest.mark.parametrize(
@@ -174,7 +194,7 @@ def test_a_file_of_labels_that_is_read_is_named(class_name, slug):
     module = f"{FAULTY / 'reads_labels.py'}:{class_name}"
     wanted = ["files-read", "run-batches", "files-read-later"]
     found = {r.property: r for r in check(module, select=wanted, full=True)}
-    assert not found[slug].passed
+    assert found[slug].is_refused()
     assert found[slug].ran
     assert f"it opens {FAULTY.resolve() / 'labels.csv'}, which is data" in found[slug].sentence
     later = [r.ran for r in found.values() if r.property != "files-read"]

@@ -195,10 +195,64 @@ def copy(saved, tmp_path):
 
 @pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json"])
 def test_code_of_another_repository_is_refused(copy, file):
-    values = json.loads((copy / file).read_text())
-    values["auto_map"] = {"AutoTokenizer": [None, "other/repo--code.Class"]}
-    (copy / file).write_text(json.dumps(values))
+    _map_code(copy, file, {"AutoTokenizer": [None, "other/repo--code.Class"]})
     with pytest.raises(ExtractorError, match="from another repository"):
+        HuggingFaceExtractor(str(copy), trust_remote_code=True)
+
+
+def _map_code(folder: Path, file: str, value: object) -> None:
+    """Name code of the folder's own in one of its files, as a Hub repository does."""
+    values = json.loads((folder / file).read_text())
+    (folder / file).write_text(json.dumps({**values, "auto_map": value}))
+
+
+OWN_MODEL = {"AutoModel": "own.OwnBert"}
+OWN_BERT = """
+from transformers import BertModel
+class OwnBert(BertModel):
+    def forward(self, **inputs):
+        output = super().forward(**inputs)
+        output.last_hidden_state = output.last_hidden_state.roll(1, dims=-1)
+        return output
+"""
+
+
+@pytest.mark.parametrize(
+    ("file", "value", "options", "named"),
+    [
+        ("config.json", OWN_MODEL, {}, "AutoModel (own.OwnBert)"),
+        ("config.json", {"AutoConfig": "own.Config"}, {}, "AutoConfig (own.Config)"),
+        ("config.json", {"AutoModelForMaskedLM": "own.M"}, {}, "AutoModelForMaskedLM (own.M)"),
+        ("config.json", OWN_MODEL, {"auto_class": "transformers:AutoModel"}, "AutoModel (own."),
+        ("config.json", OWN_MODEL, {"auto_class": "package:transformers.AutoModel"}, "AutoModel ("),
+        ("config.json", {"AutoTokenizer": ["own.T", None]}, {}, "AutoTokenizer (own.T)"),
+        ("tokenizer_config.json", {"AutoTokenizer": [None, "own.T"]}, {}, "AutoTokenizer (own.T)"),
+        ("tokenizer_config.json", ["own.T", None], {}, "AutoTokenizer (own.T)"),
+    ],
+)
+def test_own_code_is_not_ignored_without_a_word(copy, file, value, options, named):
+    _map_code(copy, file, value)
+    with pytest.raises(ExtractorError) as caught:
+        HuggingFaceExtractor(str(copy), **options)
+    said = str(caught.value)
+    assert said.startswith(f"{file} of {str(copy)!r} names code of its own for {named}")
+    assert "declare trust_remote_code=true, or trust_remote_code=false to state that" in said
+
+
+def test_own_code_is_run_or_declared_to_be_left_alone(copy, saved):
+    _map_code(copy, "config.json", OWN_MODEL)
+    (copy / "own.py").write_text(OWN_BERT)
+    library = HuggingFaceExtractor(str(saved("bert"))).extract_embeddings(SEQUENCES)
+    for options in ({"trust_remote_code": False}, {"auto_class": "transformers:BertModel"}):
+        found = HuggingFaceExtractor(str(copy), **options).extract_embeddings(SEQUENCES)
+        np.testing.assert_array_equal(found, library)
+    own = HuggingFaceExtractor(str(copy), trust_remote_code=True).extract_embeddings(SEQUENCES)
+    np.testing.assert_array_equal(own, np.roll(library, 1, axis=1))
+
+
+def test_trusted_code_that_the_class_to_be_loaded_passes_by_is_refused(copy):
+    _map_code(copy, "config.json", {"AutoModelForMaskedLM": "own.Masked"})
+    with pytest.raises(ExtractorError, match="and none for AutoModel, which would load the libra"):
         HuggingFaceExtractor(str(copy), trust_remote_code=True)
 
 

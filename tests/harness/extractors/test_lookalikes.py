@@ -2,10 +2,8 @@
 
 import numpy as np
 import pytest
-import torch
-import transformers.modeling_utils as theirs
 
-from reference_harness.conformance import PROPERTIES, check, scale
+from reference_harness.conformance import PROPERTIES, Outcome, PropertyResult, check, scale
 from reference_harness.conformance.child import attempt
 from reference_harness.conformance.subject import Subject
 from reference_harness.extractors.huggingface import HuggingFaceExtractor
@@ -36,19 +34,21 @@ def test_rows_are_those_computed_by_hand(written, family):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_property_holds(written, family, monkeypatch):
-    for owner, name in (
-        (theirs, "log_state_dict_report"),
-        (torch.nn.Module, "load_state_dict"),
-    ):
-        monkeypatch.setattr(owner, name, getattr(owner, name))
     monkeypatch.setattr(scale, "ROWS", FEWER_ROWS)
     options = {"batching": "file", **FAMILIES[family].options}
     subject = Subject("huggingface", str(written(family)[0]), "cpu", options=options, letters=512)
     results = [attempt(slug, subject) for slug in IN_PROCESS]
-    assert [(r.property, r.sentence, r.example) for r in results if not r.passed] == []
+    assert [(r.property, r.sentence, r.example) for r in results if r.is_refused()] == []
+    # Where a model has no list of blocks, a layer has no number that could be compared.
+    assert not_verified(results) <= {"layer-and-pooling"}
+
+
+def not_verified(results: list[PropertyResult]) -> set[str]:
+    return {r.property for r in results if r.outcome is Outcome.NOT_VERIFIED}
 
 
 def test_code_of_a_folder_is_checked_in_processes_of_its_own(written):
     options = {"batching": "file", **FAMILIES["Caduceus"].options}
     results = check("huggingface", str(written("Caduceus")[0]), options=options)
-    assert [(r.property, r.sentence) for r in results if not r.passed] == []
+    assert [(r.property, r.sentence) for r in results if r.is_refused()] == []
+    assert not_verified(results) == {"layer-and-pooling"}

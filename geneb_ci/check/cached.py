@@ -1,0 +1,184 @@
+"""Checks files by several processes; a check of unchanged files is read from the cache.
+
+The findings of all files are one entry, under a digest of everything that they follow from: the
+files, the rows that they are compared with, cards, extractors, settings, policy, and the code. A
+changed byte of any of these is another check, which computes everything. See docs/scale.md.
+"""
+
+import dataclasses
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from geneb_ci.check.place import FILE, Against, compared_folder
+from geneb_ci.check.report import CRASHED, Outcome
+from geneb_ci.common.cache import NO_CACHE, user_cache
+from geneb_ci.common.config import PRACTICE_BENCHMARK, Finder, Layout, find_layout
+from geneb_ci.common.errors import BadConfiguration, NothingChecked
+from geneb_ci.common.files import SUBMISSION_BYTES_MAX, NotReadable, read_json, read_regular
+from geneb_ci.common.finding import Finding, Need, Severity
+from geneb_ci.common.shipped import FIT_FILE, KNOWN_FILE, shipped
+from geneb_ci.submission.reading import files_in
+from geneb_ci.submission.structure import check_quickly
+
+FILES_MIN = 20
+"""Files, checked or compared with, from which on results are kept: reading them takes less than
+half of the time of the check then. For one file it saves a tenth of a second."""
+_POLICY_BYTES_MAX = 16_000_000
+_PACKAGE = Path(__file__).resolve().parents[1]
+_PARTS = ("check", "common", "models", "receipt", "statistics", "submission")
+"""Packages whose code may take part in a finding."""
+
+
+class CachedChecker:
+    """Checks files with rules, by names; `jobs` processes, None as many as the files ask for."""
+
+    def __init__(
+        self,
+        rules: tuple[str, ...],
+        find: Finder = find_layout,
+        against: Against | None = None,
+        *,
+        cache: bool = False,
+        jobs: int | None = 1,
+    ) -> None:
+        self.rules, self.find, self.against, self.jobs = rules, find, against, jobs
+        self.cache = user_cache("check") if cache else NO_CACHE
+        self.benchmarks: dict[str, str] = {}
+        """Name to sha256 of each benchmark definition that was used."""
+
+    def run(self, files: list[Path]) -> Iterator[Outcome | NothingChecked]:
+        """Yield the outcome of each file, or the NothingChecked error of one that cannot be read.
+
+        Raises BadConfiguration at the end if settings, benchmark or policy of any file are invalid.
+        """
+        key = self._key(files)
+        kept = self._kept(key) if key else None
+        if kept is not None:
+            yield from kept
+            return
+        from geneb_ci.check.registry import select as selected
+        from geneb_ci.check.runner import Checker, outcomes  # imports the rules
+
+        checker = Checker(selected(self.rules, ()), check_quickly, self.find, self.against)
+        found: list[Outcome | NothingChecked] = []
+        for outcome in outcomes(checker, files, self.jobs):
+            found.append(outcome)
+            yield outcome
+        self.benchmarks = checker.benchmarks
+        if key and self._key(files) == key:  # nothing was changed meanwhile
+            self._keep(key, found)
+
+    def _kept(self, key: str) -> list[Outcome] | None:
+        raw = self.cache.load(key)
+        if raw is None:
+            return None
+        try:
+            value = read_json(raw, own=True)
+            outcomes = list(map(_read_outcome, value["files"]))
+            self.benchmarks = dict(value["benchmarks"])
+        except (ValueError, TypeError, KeyError):
+            return None  # written by other code than this
+        return outcomes
+
+    def _keep(self, key: str, outcomes: Sequence[Outcome | NothingChecked]) -> None:
+        """Keep outcomes, unless a file could not be read or a rule crashed: that may pass."""
+        whole = [one for one in outcomes if isinstance(one, Outcome)]
+        crashed = any(finding.rule == CRASHED for one in whole for finding in one.findings)
+        if len(whole) == len(outcomes) and not crashed:
+            value = {"files": list(map(_written, whole)), "benchmarks": self.benchmarks}
+            self.cache.save(key, json.dumps(value, separators=(",", ":")).encode())
+
+    def _key(self, files: Sequence[Path]) -> str:
+        """Return a digest of all that the outcomes follow from; "" where they are not kept."""
+        if self.cache.folder is None:
+            return ""
+        try:
+            return self._digest(files)
+        except (BadConfiguration, NothingChecked, NotReadable, OSError):
+            return ""  # which the check reports
+
+    def _digest(self, files: Sequence[Path]) -> str:
+        places = {path.parent.resolve(): self.find(path.parent.resolve()) for path in files}
+        compared = {compared_folder(folder, self.find, self.against) for folder in places}
+        folders = sorted(folder for folder in compared if folder is not None)
+        rows = [row for folder in folders for row in sorted(files_in(folder))]
+        if max(len(files), len(rows)) < FILES_MIN:
+            return ""
+        found = hashlib.sha256(code_digest().encode())
+        facts = [self.rules, str(Path.cwd()), repr(self.against), list(map(str, files))]
+        found.update(json.dumps([*facts, sorted(map(_facts, places.values()))]).encode())
+        for path in (*files, *rows):
+            _add(found, path, SUBMISSION_BYTES_MAX)
+        for path in sorted({path for place in places.values() for path in _settings(place)}):
+            _add(found, path, _POLICY_BYTES_MAX)
+        return found.hexdigest()
+
+
+def _add(digest: "hashlib._Hash", path: Path, limit: int) -> None:
+    """Add the place and the bytes of a regular file to a digest. Raises NotReadable."""
+    raw = read_regular(path, limit)
+    name = os.fsencode(path.resolve())
+    digest.update(b"%d %d\0" % (len(name), len(raw)) + name + raw)
+
+
+def _facts(layout: Layout) -> list[str]:
+    """Return what a layout says, as texts."""
+    named = (layout.submissions, layout.cards, layout.extractors, layout.benchmark, layout.policy)
+    return [layout.kind.value, str(layout.root), *map(str, named)]
+
+
+def _settings(layout: Layout) -> Iterator[Path]:
+    """Yield the files that a check may read beside rows: settings, cards, extractors, policy."""
+    if layout.settings is not None:
+        yield layout.settings.path
+    if layout.benchmark is not None:
+        yield layout.benchmark
+    for folder, pattern in ((layout.cards, "*.md"), (layout.extractors, "*.py")):
+        if folder is not None:
+            yield from (path for path in folder.glob(pattern) if path.is_file())
+    if layout.policy is not None:
+        yield from (path for path in layout.policy.rglob("*") if path.is_file())
+
+
+def _written(outcome: Outcome) -> list[Any]:
+    """Return an outcome as a value for JSON."""
+    findings = [
+        [*dataclasses.astuple(finding), outcome.frames.get(finding)] for finding in outcome.findings
+    ]
+    return [outcome.name, outcome.sha256, findings, outcome.skipped]
+
+
+def _read_outcome(value: Any) -> Outcome:
+    """Return the outcome that `_written` gave. Raises ValueError or TypeError for other values."""
+    name, sha256, listed, skipped = value
+    findings, frames = [], {}
+    for rule, severity, *texts, frame in listed:
+        finding = Finding(rule, Severity(severity), *texts)
+        findings.append(finding)
+        if frame is not None:
+            frames[finding] = (frame[0], frame[1])
+    needs = tuple((rule, Need(need)) for rule, need in skipped)
+    return Outcome(name, sha256, tuple(findings), frames, needs)
+
+
+def code_digest() -> str:
+    """Return a digest of the code of the rules, the shipped data, Python and installed packages."""
+    found = hashlib.sha256(sys.version.encode())
+    for path in sorted(path for part in _PARTS for path in (_PACKAGE / part).rglob("*.py")):
+        _add(found, path, _POLICY_BYTES_MAX)
+    for name in (KNOWN_FILE, FIT_FILE, PRACTICE_BENCHMARK, FILE):
+        _add(found, shipped("schemas", name), _POLICY_BYTES_MAX)
+    found.update("\0".join(sorted(_distributions())).encode("utf-8", "surrogateescape"))
+    return found.hexdigest()
+
+
+def _distributions() -> Iterator[str]:
+    """Yield the names of installed packages with their versions, as their folders have them."""
+    for place in map(Path, filter(None, sys.path)):
+        if place.is_dir():
+            yield from (path.name for path in place.glob("*.dist-info"))

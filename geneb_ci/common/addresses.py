@@ -1,0 +1,105 @@
+"""Which servers a download may reach: public ones, by the number that was checked.
+
+An address that a stranger names leads to public servers alone. Its host is resolved once, every
+answer is checked, and the connection is made to a checked number: a name that leads elsewhere a
+moment later leads nowhere. What the user of this machine names may be in his own network; once
+that leads to a public server, what follows is a stranger's.
+
+Where a proxy is set (HTTPS_PROXY), the proxy resolves and connects. Hosts that are numbers are
+refused all the same; names are the proxy's to refuse.
+"""
+
+import ipaddress
+import socket
+from urllib.parse import urlsplit
+
+from geneb_ci.common.hosts import LOOPBACK, is_public
+
+ALLOWED: frozenset[str] = frozenset()
+"""Numbers that may be reached beside the public ones: tests put that of their servers here."""
+PORT_MAX = (1 << 16) - 1
+_UNICAST = ipaddress.ip_network("2000::/3")
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_PLATFORM = frozenset({ipaddress.ip_address("168.63.129.16")})
+"""Public by their number, and of the machine's own surroundings: Azure's, where Actions run."""
+
+
+class NotPublicError(OSError):
+    """A host has no public number, or has others as well."""
+
+
+def is_global(number: str) -> bool:
+    """Whether a number is of a machine on the public internet.
+
+    A number of version 6 that stands for one of version 4 is judged by that. Those of tunnels
+    (6to4, Teredo) lead to any machine and are none.
+    """
+    try:
+        found = ipaddress.ip_address(number)
+    except ValueError:  # of no kind known here, or with a zone, which only a link's own have
+        return False
+    if isinstance(found, ipaddress.IPv6Address):
+        if found in _NAT64:
+            found = ipaddress.IPv4Address(found.packed[-4:])
+        elif found.ipv4_mapped is not None:
+            found = found.ipv4_mapped
+        elif found not in _UNICAST or found.sixtofour is not None or found.teredo is not None:
+            return False
+    return found.is_global and not found.is_multicast and found not in _PLATFORM
+
+
+def public_numbers(host: str, port: int) -> list[str]:
+    """Return the numbers of a host, all of which are public.
+
+    Raises NotPublicError, which says the same of every host without them: nobody learns from it
+    which names and ports a private network has.
+    """
+    refused = NotPublicError(f"{host} is not a public server that can be found from here")
+    if not 0 < port <= PORT_MAX:
+        raise refused
+    try:
+        answers = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, ValueError) as error:  # ValueError: no name at all, such as one too long
+        raise refused from error
+    numbers = list(dict.fromkeys(str(place[0]) for *_, place in answers))
+    if not numbers or not all(is_global(one) or one in ALLOWED for one in numbers):
+        raise refused
+    return numbers
+
+
+class Reach:
+    """The servers that one download may reach, from its address through every redirect."""
+
+    def __init__(self, *, own: bool) -> None:
+        self.own = own
+        """Whether the next server may be in the network of this machine's user."""
+
+    def allows(self, address: str, before: str = "") -> bool:
+        """Whether an address may be asked, after the one that redirects to it.
+
+        Its server is checked when it is connected to.
+        """
+        if address.startswith(LOOPBACK):
+            is_named = self.own or (urlsplit(address).hostname or "") in ALLOWED
+            return is_named and (not before or before.startswith(LOOPBACK))
+        return is_public(address) or (self.own and address.startswith("https://"))
+
+    def connect(
+        self,
+        place: tuple[str, int],
+        timeout: float | None = None,
+        source: tuple[str, int] | None = None,
+    ) -> socket.socket:
+        """Return a connection to a host's port. Raises OSError, and NotPublicError."""
+        host, port = place
+        if self.own:
+            found = socket.create_connection(place, timeout, source)
+            self.own = not is_global(str(found.getpeername()[0]))
+            return found
+        failure: OSError | None = None
+        for number in public_numbers(host, port):
+            try:
+                return socket.create_connection((number, port), timeout, source)
+            except OSError as error:
+                failure = error
+        raise failure or NotPublicError(host)

@@ -1,0 +1,79 @@
+"""A folder of results that can be computed again, by the digest of all that each follows from.
+
+What cannot be read, was cut, changed or renamed is as if it were not there; what cannot be written
+is not kept. The oldest entries go first. Whoever can write to the folder can change results, as he
+can change the installed packages: nothing is kept or read in GitHub Actions.
+"""
+
+import contextlib
+import hashlib
+import os
+from pathlib import Path
+
+from geneb_ci.common.config import cache_folder
+from geneb_ci.common.files import NotReadable, read_regular, write_whole
+
+BYTES_MAX = 64_000_000
+"""Of all entries together; the findings of 10,000 submissions take 15 MB."""
+_HEAD = b"geneb-ci cache 2\n"
+
+
+class Cache:
+    """Entries of one folder; without a folder, nothing is kept."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self.folder = folder
+
+    def load(self, key: str) -> bytes | None:
+        """Return the content that was saved under a key, hex digits; None if there is none."""
+        if self.folder is None:
+            return None
+        path = self.folder / key
+        try:
+            raw = read_regular(path, BYTES_MAX, links=False)
+        except NotReadable:
+            return None
+        seal, body = raw[: len(_HEAD) + 32], raw[len(_HEAD) + 32 :]
+        if seal != _seal(key, body):
+            return None
+        with contextlib.suppress(OSError):
+            os.utime(path)  # what is used stays longest
+        return body
+
+    def save(self, key: str, body: bytes) -> None:
+        """Keep a content under a key, or do nothing if it cannot be written."""
+        if self.folder is None or len(body) > BYTES_MAX // 4:
+            return
+        content = _seal(key, body) + body
+        with contextlib.suppress(OSError):
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_whole(self.folder / key, lambda stream: stream.write(content))
+            self._prune(self.folder)
+
+    @staticmethod
+    def _prune(folder: Path) -> None:
+        """Remove the entries that were not used for longest, beyond `BYTES_MAX`."""
+        with os.scandir(folder) as entries:
+            files = sorted(((e.stat(follow_symlinks=False), e.path) for e in entries), key=_age)
+        total = 0
+        for status, path in files:
+            total += status.st_size
+            if total > BYTES_MAX:
+                Path(path).unlink(missing_ok=True)
+
+
+NO_CACHE = Cache(None)
+
+
+def user_cache(name: str) -> Cache:
+    """Return the user's cache of this name; in GitHub Actions, where others may write, none."""
+    return NO_CACHE if os.environ.get("GITHUB_ACTIONS") == "true" else Cache(cache_folder(name))
+
+
+def _seal(key: str, body: bytes) -> bytes:
+    """Return what stands before a content: it tells a mix-up or a damage, not a forger."""
+    return _HEAD + hashlib.sha256(key.encode() + b"\0" + body).digest()
+
+
+def _age(entry: tuple[os.stat_result, str]) -> float:
+    return -entry[0].st_mtime

@@ -1,0 +1,278 @@
+"""What loading a model shows: weights that no file gives, and own code that is passed by.
+
+Loads are seen where transformers or torch report them; weights that are filled by hand are compared
+with the tensors of the files.
+"""
+
+import contextlib
+import dataclasses
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from reference_harness.extractors.base import ExtractorError
+from reference_harness.extractors.checkpoint_keys import (
+    HEADS,
+    UNUSED,
+    allowed_keys,
+    unexplained,
+    untied,
+)
+from reference_harness.extractors.weights import PICKLED, SAFE
+from reference_harness.text import first_and_more
+
+from .hooks import torch_modules
+from .opened import WATCH, named_paths
+from .result import BrokenError, UnverifiedError
+from .subject import Subject
+
+_ENTRIES = ("", "state_dict", "model", "model_state_dict")
+"""Where a file of torch may hold its tensors."""
+_KEPT = "loads"
+_REPORT = "log_state_dict_report"
+_RESOLVE = "resolve_trust_remote_code"
+
+
+@dataclass
+class Loads:
+    """What was reported while an extractor was built once more."""
+
+    may_miss: tuple[tuple[str, str], ...]
+    may_leave: tuple[tuple[str, str], ...]
+    faults: list[str] = field(default_factory=list)
+    filled: list[tuple[Any, str]] = field(default_factory=list)
+    """Module and name of each of its weights that a load was reported to have filled."""
+    loaded: list[str] = field(default_factory=list)
+    """Classes of the modules that were loaded."""
+    ignored: list[str] = field(default_factory=list)
+    """Checkpoints whose own code transformers passed by, as nobody said whether to run it."""
+    code_seen: bool = True
+    """False where the installed transformers does not show whether it passes code by."""
+
+    def note(self, module: Any, missing: Sequence[str], left_over: Sequence[str]) -> None:
+        """Keep what one load reported of a module."""
+        where = type(module).__name__
+        absent = set(unexplained(missing, self.may_miss))
+        for what, keys in (
+            ("missing from", sorted(absent)),
+            ("left over in", unexplained(left_over, self.may_leave)),
+        ):
+            if keys:
+                self.faults.append(
+                    f"{len(keys)} weights are {what} the file of {where} ({first_and_more(keys)})"
+                )
+        self.loaded.append(where)
+        for path, inner in module.named_modules():
+            leaves = (*inner.named_parameters(recurse=False), *inner.named_buffers(recurse=False))
+            self.filled += [
+                (inner, leaf)
+                for leaf, _ in leaves
+                if (f"{path}.{leaf}" if path else leaf) not in absent
+            ]
+
+
+def weights(subject: Subject) -> str:
+    """Check that every weight is from its file, and none of the file is left over."""
+    extractor, loads = _watched(subject)
+    if loads.faults:
+        msg = (
+            f"{'; '.join(dict.fromkeys(loads.faults))}: those layers hold random numbers; "
+            "build the class the checkpoint was saved from (trust_remote_code, or another "
+            "Auto class)"
+        )
+        raise BrokenError(msg, f"{subject.spec}(name_model={subject.name_model!r})")
+    held = _held(extractor)
+    if not held:
+        msg = "Where its numbers come from cannot be verified: no torch module is visible."
+        raise UnverifiedError(msg)
+    filled = {id(getattr(module, leaf, None)) for module, leaf in loads.filled}
+    by_hand = {name: one for name, one in held.items() if id(one) not in filled}
+    if by_hand:
+        return _compared(subject, held, by_hand)
+    names = first_and_more(sorted(set(loads.loaded)))
+    return f"Loads of {names} left no weight missing and none of the file over, as they report."
+
+
+def own_code(subject: Subject) -> str:
+    """Check that the Auto classes of transformers passed no checkpoint's own code by."""
+    kept = subject.shared.get(_KEPT)
+    loads = kept if isinstance(kept, Loads) else _watched(subject)[1]
+    if loads.ignored:
+        msg = (
+            f"{first_and_more(loads.ignored)} has code of its own, and the library's class "
+            "is loaded in its place, as trust_remote_code is not given: read that code and pass "
+            "trust_remote_code=True, or trust_remote_code=False if the library's class is meant"
+        )
+        raise BrokenError(msg, f"{subject.spec}(name_model={subject.name_model!r})")
+    if not loads.code_seen:
+        msg = (
+            "This version of transformers does not show whether it passes by a checkpoint's own "
+            "code: install transformers 5"
+        )
+        raise UnverifiedError(msg)
+    return "No code that a checkpoint brings for an Auto class of transformers is passed by."
+
+
+def _watched(subject: Subject) -> tuple[Any, Loads]:
+    """Return the extractor, built once more, and what was reported meanwhile.
+
+    What is kept for other properties holds no weights, which memory may not have room for.
+    """
+    _ = subject.loaded  # what it imports is imported by now, and can be watched
+    builtin = subject.spec.removeprefix("builtin:") == "huggingface"
+    loads = Loads(*allowed_keys(subject.options if builtin else {}))
+    with contextlib.ExitStack() as stack:
+        if torch := sys.modules.get("torch"):
+            stack.enter_context(_replaced(torch.nn.Module, "load_state_dict", loads, _of_torch))
+        if theirs := sys.modules.get("transformers.modeling_utils"):
+            # Versions before 5 have no such report: weights are then compared with the files.
+            stack.enter_context(_replaced(theirs, _REPORT, loads, _of_transformers))
+        users = [
+            module
+            for name, module in list(sys.modules.items())
+            if name.startswith("transformers.") and _RESOLVE in vars(module)
+        ]
+        loads.code_seen = bool(users) or "transformers" not in sys.modules
+        for module in users:
+            stack.enter_context(_replaced(module, _RESOLVE, loads, _of_code))
+        extractor = subject.load().extractor
+    subject.shared[_KEPT] = dataclasses.replace(loads, filled=[])
+    return extractor, loads
+
+
+@contextlib.contextmanager
+def _replaced(
+    owner: Any, name: str, loads: Loads, watch: Callable[[Any, Loads], Any]
+) -> Iterator[None]:
+    """Put a watch around a function of a module or class, if it has one of that name."""
+    inner = getattr(owner, name, None)
+    if inner is None:
+        yield
+        return
+    setattr(owner, name, watch(inner, loads))
+    try:
+        yield
+    finally:
+        setattr(owner, name, inner)
+
+
+def _of_torch(inner: Any, loads: Loads) -> Any:
+    def load_state_dict(module: Any, *args: Any, **keywords: Any) -> Any:
+        found = inner(module, *args, **keywords)
+        loads.note(module, found.missing_keys, found.unexpected_keys)
+        return found
+
+    return load_state_dict
+
+
+def _of_transformers(inner: Any, loads: Loads) -> Any:
+    def report(*args: Any, **keywords: Any) -> None:
+        info, model = keywords["loading_info"], keywords["model"]
+        other_shape = {key for key, *_ in info.mismatched_keys}
+        missing = [*untied(model, info.missing_keys), *sorted(other_shape - info.missing_keys)]
+        loads.note(model, missing, sorted(info.unexpected_keys))
+        inner(*args, **keywords)
+
+    return report
+
+
+def _of_code(inner: Any, loads: Loads) -> Any:
+    def resolve(
+        trusted: Any, name: Any, has_local: Any, has_remote: Any, *args: Any, **keywords: Any
+    ) -> Any:
+        if trusted is None and has_local and has_remote:
+            loads.ignored.append(f"{name}")
+        return inner(trusted, name, has_local, has_remote, *args, **keywords)
+
+    return resolve
+
+
+def _held(extractor: object) -> dict[str, Any]:
+    """Return name to tensor of all weights of the torch modules that are visible."""
+    return {
+        f"{root}.{name}": one
+        for root, module in torch_modules(extractor)
+        for name, one in module.state_dict(keep_vars=True).items()
+        if getattr(one, "is_floating_point", bool)()
+    }
+
+
+def _compared(subject: Subject, held: dict[str, Any], by_hand: dict[str, Any]) -> str:
+    """Compare weights that no load was reported to have filled with the tensors of the files."""
+    files = _files(subject)
+    stored = {name: one for file in files for name, one in _tensors(file).items()}
+    given = {name: _equals(one, stored) for name, one in held.items()}
+    lacking = [name for name in unexplained(by_hand, UNUSED) if not given[name]]
+    other = [name for name in lacking if _namesake(name, by_hand[name], stored)]
+    named = first_and_more([file.name for file in files]) or "no file of weights"
+    if other:
+        msg = (
+            f"{len(other)} weights have other numbers than the tensors of {named} by their names "
+            f"({first_and_more(other)}): fill all of them, as "
+            "load_state_dict(tensors, strict=True) does"
+        )
+        raise BrokenError(msg, f"{subject.spec}(name_model={subject.name_model!r})")
+    if lacking:
+        msg = (
+            f"Where {len(lacking)} of {len(held)} weights come from cannot be verified "
+            f"({first_and_more(lacking)}): no load reports them, and {named} has no such "
+            "numbers; load them with load_state_dict(tensors, strict=True)"
+        )
+        raise UnverifiedError(msg)
+    used = {name for names in given.values() for name in names}
+    if left := unexplained(set(stored) - used, HEADS):
+        msg = (
+            f"Weights are filled by hand, each with numbers of {named}; whether {len(left)} "
+            f"other tensors of it are needed cannot be verified ({first_and_more(left)}): "
+            "load them with load_state_dict(tensors, strict=True)"
+        )
+        raise UnverifiedError(msg)
+    return f"Each weight has the numbers of a tensor of {named}, and no tensor is left over."
+
+
+def _files(subject: Subject) -> list[Path]:
+    """Return the files of weights that the command names or that Python was seen to open."""
+    endings = (*SAFE, *PICKLED)
+    named = [
+        file
+        for path in named_paths(subject)
+        for file in (sorted(path.iterdir()) if path.is_dir() else [path])
+    ]
+    seen = dict.fromkeys(file.resolve() for file in (*named, *map(Path, WATCH.opened)))
+    return [file for file in seen if file.suffix in endings and file.is_file()]
+
+
+def _tensors(file: Path) -> dict[str, Any]:
+    """Return the floating-point tensors of a file; none of one that holds none."""
+    from reference_harness.extractors.tensors import read_tensors  # torch, loaded by now
+
+    for place in _ENTRIES:
+        with contextlib.suppress(ExtractorError):
+            found = read_tensors(file, place)
+            return {name: one for name, one in found.items() if one.is_floating_point()}
+    return {}
+
+
+def _equals(weight: Any, stored: dict[str, Any]) -> list[str]:
+    """Return the names of the tensors that hold the numbers of a weight, as they are or turned."""
+    own = weight.detach().cpu()
+    return [
+        name
+        for name, one in stored.items()
+        for form in _forms(one)
+        if form.shape == own.shape and bool((form.to(own.dtype) == own).all())
+    ]
+
+
+def _forms(tensor: Any) -> Iterable[Any]:
+    return (tensor, tensor.T) if len(tensor.shape) == len("ij") else (tensor,)
+
+
+def _namesake(name: str, weight: Any, stored: dict[str, Any]) -> bool:
+    """Whether a tensor of the same shape has the name of a weight, less what stands before."""
+    return any(
+        one.shape == weight.shape and f".{name}".endswith(f".{other}")
+        for other, one in stored.items()
+    )
