@@ -14,9 +14,9 @@ from geneb_ci.audit import compare as stage
 from geneb_ci.audit import scoring as reader
 from geneb_ci.audit.outcome import METRICS, AuditedTask, differing_metrics
 from geneb_ci.audit.plan import Chosen
-from geneb_ci.audit.rescored import Rescored
 from geneb_ci.audit.scoring import read_rescored
 from geneb_ci.common.errors import NothingChecked
+from reference_harness.formats.rescored import Rescored
 
 TASKS = ("mini_splice", "mini_promoter", "mini_chromatin")
 GROUP = Group("4-mers on three tasks", TASKS, "float32", ("counts",), 1, 6)
