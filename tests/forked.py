@@ -53,11 +53,13 @@ def run(
     env: Mapping[str, str] | None = None,
     timeout: float = HANG_SECONDS,
     cpu_seconds: int | None = None,
+    before: Path | None = None,
     allowed: frozenset[str] = frozenset(),
 ) -> "subprocess.CompletedProcess[str]":
     """Do what `python -m MODULE WORDS` does, and return what it said and its exit code.
 
     With `cpu_seconds` the system kills one that computes for longer, however busy the machine.
+    `before` is a file whose function `install` is called before the command.
     `allowed` are numbers of servers that it may reach, beside the public ones.
 
     Raises subprocess.TimeoutExpired for one that does not end.
@@ -67,7 +69,7 @@ def run(
     home = _home(given)
     with tempfile.TemporaryDirectory() as folder:
         out, err = Path(folder, "out"), Path(folder, "err")
-        asked = (str(home), module, words, str(cwd), given, cpu_seconds, allowed)
+        asked = (str(home), module, words, str(cwd), given, cpu_seconds, before, allowed)
         process = context.Process(target=_command, args=(*asked, str(out), str(err)))
         with _blank_main(), _serving(home):
             process.start()
@@ -166,6 +168,7 @@ def _command(
     cwd: str,
     env: dict[str, str],
     cpu_seconds: int | None,
+    before: Path | None,
     allowed: frozenset[str],
     out: str,
     err: str,
@@ -192,6 +195,8 @@ def _command(
     # Worker processes of the harness are forks as well: a new interpreter loads every library anew.
     fork = multiprocessing.get_context("fork")
     multiprocessing.get_context = lambda _=None: fork  # type: ignore[assignment]
+    if before is not None:
+        runpy.run_path(str(before))["install"]()
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 

@@ -4,12 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from geneb_ci.audit.outcome import AuditOutcome
 from reference_harness import mini
 from tests.audit.installed import Installed
-from tests.sandbox.conftest import sandbox_of
 from tools.demo_audit import COMMITTED_AT
 
 TASKS = ("mini_splice", "mini_promoter")
@@ -57,7 +54,7 @@ def table() -> dict[str, int]:
 
 def submitted(folder: Path, module: str) -> Installed:
     """Run an extractor on two tasks, as its contributor does."""
-    place = Installed(folder, drawn=2)
+    place = Installed(folder, drawn=2, boxed=False)
     path = place.root / CHEAT
     path.parent.mkdir(parents=True)
     path.write_text(module, encoding="utf-8")
@@ -83,12 +80,6 @@ def audited(place: Installed, *options: str) -> tuple[int, AuditOutcome]:
     )
     assert ended.stdout, ended.stderr
     return ended.returncode, AuditOutcome.model_validate_json(ended.stdout)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _sandbox(tmp_path_factory: pytest.TempPathFactory) -> None:
-    for _ in sandbox_of(2, tmp_path_factory.mktemp("trial") / "scratch"):
-        pass  # fails or skips where there is none
 
 
 def test_labels_memorised_by_a_prefix_differ_by_variants_and_by_a_fresh_set(
