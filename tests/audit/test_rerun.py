@@ -15,7 +15,7 @@ from tests.sandbox.conftest import sandbox_of
 from tools.demo_audit import COMMITTED_AT, FORGED, HONEST, HONEST_K
 from tools.demo_forge import forge
 
-TASKS = 3  # drawn: enough for every path, and quick
+TASKS = 2  # drawn: enough for every path, and quick
 SOME = ("mini_splice", "mini_species", "mini_coding", "mini_tf")
 MODULE = """
 import numpy as np
@@ -100,7 +100,8 @@ def test_an_honest_row_becomes_verified(place: Installed, honest_plan: str) -> N
     assert level(place, HONEST)["level"] == "verified"
     outcome = json.loads(parse_envelope(record.read_bytes()).payload)["predicate"]
     assert outcome["verdict"] == "agrees"
-    assert [one["regimes"]["full"]["predictions_equal"] for one in outcome["tasks"]] == [True] * 3
+    full = [one["regimes"]["full"] for one in outcome["tasks"]]
+    assert [one["predictions_equal"] for one in full] == [True] * TASKS
     assert outcome["sandbox"]["level"] == 2
     assert all(escape["refused"] for escape in outcome["sandbox"]["escapes"])
 
