@@ -1,6 +1,8 @@
 """A repository and an installation beside it, as the demonstration has, for many commands."""
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -25,6 +27,13 @@ class Installed(Place):
 
     def _site(self, folder: Path) -> Path:  # noqa: ARG002 (one for all)
         return forked.installation()
+
+    @contextlib.contextmanager
+    def in_sandbox(self) -> Iterator[None]:
+        """Let commands rerun in a sandbox, as they do for users."""
+        before, self.boxed = self.boxed, True
+        yield
+        self.boxed = before
 
     def unbox_processes(self) -> None:
         """Let processes that a command starts rerun by tests/audit/unboxed.py too."""

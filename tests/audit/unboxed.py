@@ -14,7 +14,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, Self
 
 from threadpoolctl import threadpool_limits
 
@@ -28,6 +28,7 @@ from geneb_ci.sandbox.run import NAMES, ExtractorSpec, SandboxRun, _weights, opt
 from geneb_ci.sandbox.supervise import noted_attempts, token_budget
 from reference_harness import rescore_cli
 from reference_harness.batch import Workers, _answer
+from reference_harness.engine.local import Done, Work
 
 SCORES = "GENEB_CI_TEST_SCORES"
 PEAK = 64 * MIB
@@ -46,20 +47,27 @@ def _refused(name: str) -> Escape:
     return Escape(name=name, refused=True, detail="not attempted")
 
 
-class Queue:
+class Queue(Generic[Done]):
     """Jobs done one after another, in the place of a pool of processes."""
 
-    def __init__(self) -> None:
-        self._jobs: list[Any] = []
+    def __init__(self, workers: int = 1) -> None:
+        del workers
+        self._jobs: list[Work[Done]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._jobs.clear()
 
     @property
     def waiting(self) -> int:
         return len(self._jobs)
 
-    def submit(self, work: Any) -> None:
+    def submit(self, work: Work[Done]) -> None:
         self._jobs.append(work)
 
-    def done(self, *, block: bool) -> Iterator[Any]:
+    def done(self, *, block: bool) -> Iterator[Done]:
         del block
         jobs, self._jobs = self._jobs, []
         for one in jobs:
