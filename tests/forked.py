@@ -57,16 +57,20 @@ def run(
     env: Mapping[str, str] | None = None,
     timeout: float = HANG_SECONDS,
     cpu_seconds: int | None = None,
+    before: Path | None = None,
     allowed: frozenset[str] = frozenset(),
 ) -> "subprocess.CompletedProcess[str]":
     """Do what `python -m MODULE WORDS` does, and return what it said and its exit code.
 
     With `cpu_seconds` the system kills one that computes for longer, however busy the machine.
+    `before` is a file whose function `install` is called before the command.
     `allowed` are numbers of servers that it may reach, beside the public ones.
 
     Raises subprocess.TimeoutExpired for one that does not end.
     """
-    process = start(module, *words, cwd=cwd, env=env, cpu_seconds=cpu_seconds, allowed=allowed)
+    process = start(
+        module, *words, cwd=cwd, env=env, cpu_seconds=cpu_seconds, before=before, allowed=allowed
+    )
     try:
         said = process.communicate(timeout)
     except subprocess.TimeoutExpired:
@@ -77,7 +81,7 @@ def run(
 
 
 class Started:
-    """A command that runs, with the methods of `subprocess.Popen` that tests use."""
+    """A command that runs, used as a process that `subprocess` has started."""
 
     def __init__(
         self, args: list[str], target: Callable[..., None], asked: tuple[Any, ...]
@@ -148,6 +152,7 @@ def start(
     cwd: Path,
     env: Mapping[str, str] | None = None,
     cpu_seconds: int | None = None,
+    before: Path | None = None,
     allowed: frozenset[str] = frozenset(),
     code: str | None = None,
     group: bool = False,
@@ -158,7 +163,7 @@ def start(
     """
     given = dict(os.environ if env is None else env)
     home = _home(given)
-    asked = (str(home), module, words, str(cwd), given, cpu_seconds, allowed, code, group)
+    asked = (str(home), module, words, str(cwd), given, cpu_seconds, before, allowed, code, group)
     with _blank_main(), _serving(home):
         return Started([module, *words], _command, asked)
 
@@ -247,6 +252,7 @@ def _command(
     cwd: str,
     env: dict[str, str],
     cpu_seconds: int | None,
+    before: Path | None,
     allowed: frozenset[str],
     code: str | None,
     group: bool,
@@ -277,6 +283,8 @@ def _command(
     # Worker processes of the harness are forks as well: a new interpreter loads every library anew.
     fork = multiprocessing.get_context("fork")
     multiprocessing.get_context = lambda _=None: fork  # type: ignore[assignment]
+    if before is not None:
+        runpy.run_path(str(before))["install"]()
     if code is not None:
         exec(code, {"__name__": "__main__"})  # noqa: S102 - a test's own words
         return

@@ -1,4 +1,4 @@
-"""Writing, pushing, pulling and verifying a receipt, killed at two moments each, at ten by night.
+"""Writing, pushing, pulling and verifying a receipt, killed at ten moments each, or at two.
 
 Whatever is there after a kill is right or not taken, and the same command goes on.
 """
@@ -7,7 +7,7 @@ import json
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -30,39 +30,43 @@ Moment = tuple[str, str]
 """A step of the Hub, and when in it."""
 
 
+def killed(moments: Sequence[object], *places: int) -> pytest.MarkDecorator:
+    """Kill at the moments in these places of the list, and by night at all of them."""
+    some = [moments[place] for place in places]
+    night = pytest.param(moments, id="all", marks=pytest.mark.nightly)
+    return pytest.mark.parametrize("moments", [pytest.param(some, id="some"), night])
+
+
 def killed_at(hub: Hub, moment: Moment, begin: Callable[[], Started]) -> None:
     """Begin a command and kill it at a moment."""
-    begun, killed = threading.Event(), threading.Event()
+    begun, dead = threading.Event(), threading.Event()
 
     def kill(step: str, when: str) -> None:
-        if (step, when) == moment and not killed.is_set():
+        if (step, when) == moment and not dead.is_set():
             begun.wait(PATIENCE)
             process.kill()
             process.wait(PATIENCE)
-            killed.set()
+            dead.set()
 
     hub.watch = kill
     process = begin()
     begun.set()
     process.communicate(timeout=PATIENCE)
-    assert killed.wait(PATIENCE), moment
+    assert dead.wait(PATIENCE), moment
     assert process.returncode == -signal.SIGKILL
     hub.watch = lambda _step, _when: None
 
 
-COMMIT: Moment = ("commit", "before")
 PUSHED: list[Moment] = [
     *(("info", "before"), ("info", "after"), ("preupload", "before"), ("preupload", "after")),
     *(("lfs-batch", "before"), ("lfs-batch", "half"), ("lfs-put", "before"), ("lfs-put", "after")),
-    *(COMMIT, ("info", "before")),
+    *(("commit", "before"), ("info", "before")),
 ]
 """What the Hub was sent has its effect, whoever is dead by then: the last kill is after the commit,
 and before the location is written."""
 
 
-@pytest.mark.parametrize(
-    "moments", [[("lfs-batch", "half"), COMMIT], pytest.param(PUSHED, marks=pytest.mark.nightly)]
-)
+@killed(PUSHED, -3, -2, -1)
 def test_a_push_that_is_killed_goes_on(
     hub: Hub, of_small: Written, tmp_path: Path, moments: list[Moment]
 ) -> None:
@@ -76,11 +80,12 @@ def test_a_push_that_is_killed_goes_on(
         return start(*words, *written.options[2:], cwd=written.folder, env=env)
 
     before, right = written.file.read_bytes(), files_of(written.receipt)
-    for number, moment in enumerate(moments):
+    committed = False
+    for moment in moments:
         killed_at(hub, moment, begin)
         assert written.file.read_bytes() == before
         assert files_of(written.receipt) == right
-        committed, end = number >= moments.index(COMMIT), time.monotonic() + PATIENCE
+        committed, end = committed or moment[0] == "commit", time.monotonic() + PATIENCE
         while committed and len(repo.commits) == 1 and time.monotonic() < end:
             time.sleep(0.01)
         assert len(repo.commits) == 1 + committed
@@ -92,14 +97,12 @@ def test_a_push_that_is_killed_goes_on(
     assert len(repo.commits) == 2
 
 
-STAGES = ("before", "after", "half")
-PULLED: list[Moment] = [(step, stage) for step in ("resolve", "cas-bridge") for stage in STAGES]
+PULLED: list[Moment] = [
+    (step, when) for step in ("resolve", "cas-bridge") for when in ("before", "after", "half")
+]
 
 
-@pytest.mark.parametrize(
-    "moments",
-    [[PULLED[0], PULLED[-1]], pytest.param([*PULLED, *PULLED[:4]], marks=pytest.mark.nightly)],
-)
+@killed([*PULLED, *PULLED[:4]], 5, 9)
 def test_a_pull_that_is_killed_goes_on(
     hub: Hub, of_small: Written, tmp_path: Path, moments: list[Moment]
 ) -> None:
@@ -129,35 +132,31 @@ def test_a_pull_that_is_killed_goes_on(
 
 
 ORDER = sorted(SMALL)
-"""As `data define` lists them."""
-LAST = f"of 4: {ORDER[-1]}"
+"""Tasks as `data define` lists them."""
 VERIFIED = [
     "rows of 256 numbers",
     *(text for task in ORDER for text in (f": {task}", f"fetching {task}")),
-    LAST,
+    f"of 4: {ORDER[-1]}",
 ]
+"""Text of the line at which a verification is killed; at the last one, while a task is scored."""
 
 
-@pytest.mark.parametrize(
-    "stages",
-    [[f"fetching {ORDER[1]}", LAST], pytest.param(VERIFIED, marks=pytest.mark.nightly)],
-)
+@killed(VERIFIED, 4, -1)
 def test_a_verification_that_is_killed_goes_on(
-    of_small: Written, tmp_path: Path, stages: list[str]
+    of_small: Written, tmp_path: Path, moments: list[str]
 ) -> None:
     right = files_of(of_small.receipt)
     place = tmp_path / "cache"
-    shelf = served(of_small)
-    with loopback(shelf.handler()) as server:
+    with loopback(served(of_small).handler()) as server:
         words = (
             *("receipt", "verify", str(of_small.file), "--mirror", f"{server}/rows"),
             *("--cache", str(place), *of_small.options, "--format", "json"),
         )
-        for stage in stages:
+        for stage in moments:
             process = forked.start("geneb_ci", *words, cwd=tmp_path)
             for line in process.lines():
                 if stage in line:
-                    if stage == LAST:
+                    if stage is VERIFIED[-1]:
                         time.sleep(0.2)  # while the last task is scored
                     process.kill()
                     break
@@ -195,7 +194,11 @@ main()
 """Kills a command with all its processes when a file is whole and about to have its name."""
 WRITTEN = [
     r"cache/",
-    *(part for task in ORDER for part in (rf"receipt/{task}\.f16$", rf"\.partial/.*{task}")),
+    *(
+        part
+        for task in sorted(SMALL)
+        for part in (rf"receipt/{task}\.f16$", rf"\.partial/.*{task}")
+    ),
     r"predictions\.bin$",
     r"record\.json$",
     rf"{MODEL}\.json$",
@@ -203,13 +206,7 @@ WRITTEN = [
 """Files in the order in which a run of one worker writes them."""
 
 
-@pytest.mark.parametrize(
-    "moments",
-    [
-        [rf"\.partial/.*{ORDER[1]}", r"predictions\.bin$"],
-        pytest.param(WRITTEN, marks=pytest.mark.nightly),
-    ],
-)
+@killed(WRITTEN, 3, -2)
 def test_a_run_that_is_killed_while_it_writes_goes_on(
     of_small: Written, whole: dict[str, bytes], tmp_path: Path, moments: list[str]
 ) -> None:
