@@ -4,6 +4,7 @@ import json
 import re
 import signal
 import threading
+from multiprocessing.connection import wait
 from pathlib import Path
 
 import pytest
@@ -62,8 +63,8 @@ def test_a_download_that_is_killed_goes_on_where_it_was(hub, repo, run, pinned, 
             with guard:
                 number = next(halves)
             if number == KILLED_AT:
-                process.send_signal(signal.SIGKILL)
-                process.wait(30)
+                process.kill()
+                wait([process.sentinel], 30)
                 killed.set()
             elif number > KILLED_AT:
                 killed.wait(30)
@@ -73,8 +74,8 @@ def test_a_download_that_is_killed_goes_on_where_it_was(hub, repo, run, pinned, 
     env = environment(hub, tmp_path / "home")
     words = ("data", "pull", str(here), *pinned)
     process = start(*words, cwd=tmp_path, env=env)
-    process.communicate(timeout=60)
-    assert (killed.wait(30), process.returncode) == (True, -signal.SIGKILL)
+    process.join(60)
+    assert (killed.wait(30), process.exitcode) == (True, -signal.SIGKILL)
     whole = held(here)
     assert 0 < len(whole) < len(wanted)
     assert whole.items() <= wanted.items(), "no file is in its place by halves"

@@ -2,6 +2,7 @@
 
 import signal
 import threading
+from multiprocessing.connection import wait
 
 import pytest
 
@@ -38,8 +39,8 @@ def test_sigkill_at_each_step(hub, repo, space, clone, tmp_path, number, when):
         elif len(calls) == number + 1:
             served.set()
         if now == when and len(calls) == number + 1 and not killed.is_set():
-            process.send_signal(signal.SIGKILL)
-            process.wait(30)
+            process.kill()
+            wait([process.sentinel], 30)
             killed.set()
 
     hub.watch = kill
@@ -48,11 +49,11 @@ def test_sigkill_at_each_step(hub, repo, space, clone, tmp_path, number, when):
         cwd=clone.root,
         env=environment(hub, tmp_path, HF_TOKEN=WRITER),
     )
-    process.communicate(timeout=60)
+    process.join(60)
     # The Hub goes on with what it was sent, whoever is dead by then.
     assert killed.wait(30)
     assert served.wait(30)
-    assert (process.returncode, calls) == (-signal.SIGKILL, list(STEPS[: number + 1]))
+    assert (process.exitcode, calls) == (-signal.SIGKILL, list(STEPS[: number + 1]))
     committed = number >= COMMIT
     assert len(repo.commits) == (3 if committed else 2)
     assert generation_of(repo.head), "what is live is whole"
