@@ -54,11 +54,13 @@ def run(
     env: Mapping[str, str] | None = None,
     timeout: float = HANG_SECONDS,
     cpu_seconds: int | None = None,
+    before: Path | None = None,
     allowed: frozenset[str] = frozenset(),
 ) -> "subprocess.CompletedProcess[str]":
     """Do what `python -m MODULE WORDS` does, and return what it said and its exit code.
 
     With `cpu_seconds` the system kills one that computes for longer, however busy the machine.
+    `before` is a file whose function `install` is called before the command.
     `allowed` are numbers of servers that it may reach, beside the public ones.
 
     Raises subprocess.TimeoutExpired for one that does not end.
@@ -66,8 +68,8 @@ def run(
     with tempfile.TemporaryDirectory() as folder:
         out, err = Path(folder, "out"), Path(folder, "err")
         process = start(
-            module, *words, cwd=cwd, env=env, cpu_seconds=cpu_seconds, allowed=allowed,
-            out=out, err=err,
+            module, *words, cwd=cwd, env=env, cpu_seconds=cpu_seconds, before=before,
+            allowed=allowed, out=out, err=err,
         )  # fmt: skip
         process.join(timeout)
         if process.exitcode is None:
@@ -86,6 +88,7 @@ def start(
     cwd: Path,
     env: Mapping[str, str] | None = None,
     cpu_seconds: int | None = None,
+    before: Path | None = None,
     allowed: frozenset[str] = frozenset(),
     out: Path = Path(os.devnull),
     err: Path = Path(os.devnull),
@@ -94,8 +97,8 @@ def start(
     context = multiprocessing.get_context("forkserver")
     given = dict(os.environ if env is None else env)
     home = _home(given)
-    asked = (str(home), module, words, str(cwd), given, cpu_seconds, allowed, str(out), str(err))
-    process = context.Process(target=_command, args=asked)
+    asked = (str(home), module, words, str(cwd), given, cpu_seconds, before, allowed)
+    process = context.Process(target=_command, args=(*asked, str(out), str(err)))
     with _blank_main(), _serving(home):
         process.start()
     return process
@@ -185,6 +188,7 @@ def _command(
     cwd: str,
     env: dict[str, str],
     cpu_seconds: int | None,
+    before: Path | None,
     allowed: frozenset[str],
     out: str,
     err: str,
@@ -211,6 +215,8 @@ def _command(
     # Worker processes of the harness are forks as well: a new interpreter loads every library anew.
     fork = multiprocessing.get_context("fork")
     multiprocessing.get_context = lambda _=None: fork  # type: ignore[assignment]
+    if before is not None:
+        runpy.run_path(str(before))["install"]()
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
