@@ -1,7 +1,8 @@
 """The command line in a process of its own, which knows the Hub by HF_ENDPOINT alone."""
 
 import os
-from multiprocessing.process import BaseProcess
+import subprocess
+import sys
 from pathlib import Path
 
 from tests import forked
@@ -18,9 +19,15 @@ def environment(hub: Hub, home: Path, **more: str) -> dict[str, str]:
     return clean | paths | more
 
 
-def start(*arguments: str, cwd: Path, env: dict[str, str]) -> BaseProcess:
-    """Start a command whose output nobody reads."""
-    return forked.start("geneb_ci", *arguments, cwd=cwd, env=env)
+def start(*arguments: str, cwd: Path, env: dict[str, str]) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-m", "geneb_ci", *arguments],
+        cwd=cwd,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def geneb_ci(*arguments: str, cwd: Path, env: dict[str, str]) -> tuple[int, str, str]:

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from reference_harness import mini
+from tests import forked
 from tests.harness.support import write_flat, write_remote
 from tests.paths import ROOT
-from tests.publish.command import environment, geneb_ci, start
+from tests.publish.command import environment, geneb_ci
 from tests.publish.hub import Fault, Hub
 
 NAME = "geneb/task-data"
@@ -73,7 +74,7 @@ def test_a_download_that_is_killed_goes_on_where_it_was(hub, repo, run, pinned, 
     # Who kills the command kills the download: there is no child that would go on.
     env = environment(hub, tmp_path / "home")
     words = ("data", "pull", str(here), *pinned)
-    process = start(*words, cwd=tmp_path, env=env)
+    process = forked.start("geneb_ci", *words, cwd=tmp_path, env=env)
     process.join(60)
     assert (killed.wait(30), process.exitcode) == (True, -signal.SIGKILL)
     whole = held(here)

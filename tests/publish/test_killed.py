@@ -8,7 +8,8 @@ import pytest
 
 from geneb_ci.publish.git import GitRepository
 from geneb_ci.publish.push import Newest, PublishOutcome, push
-from tests.publish.command import environment, start
+from tests import forked
+from tests.publish.command import environment
 from tests.publish.conftest import NAME, made
 from tests.publish.hub import WRITER
 from tests.publish.settled import assert_settled, generation_of
@@ -44,7 +45,8 @@ def test_sigkill_at_each_step(hub, repo, space, clone, tmp_path, number, when):
             killed.set()
 
     hub.watch = kill
-    process = start(
+    process = forked.start(
+        "geneb_ci",
         *("publish", "--space", NAME),
         cwd=clone.root,
         env=environment(hub, tmp_path, HF_TOKEN=WRITER),
