@@ -17,7 +17,6 @@ from geneb_ci.audit.embedding_checks import Repeated, precision_of, rows_varied
 from geneb_ci.audit.fresh import FreshSet
 from geneb_ci.audit.plan import Plan
 from geneb_ci.audit.ready import Ready, Say
-from geneb_ci.audit.rescored import Rescored
 from geneb_ci.audit.scoring import (
     RESCORED,
     merged,
@@ -37,10 +36,12 @@ from geneb_ci.audit.work import (
 )
 from geneb_ci.common.errors import LimitExceeded, NothingChecked, ResultRefused
 from geneb_ci.common.finding import plural
-from geneb_ci.common.types import Count, Name, StrictModel, first_error
+from geneb_ci.common.types import first_error
 from geneb_ci.harness.process import HarnessProcess, TaskSource
 from geneb_ci.sandbox.limits import Limits, advice
 from geneb_ci.sandbox.run import Batching, ExtractorSpec
+from reference_harness.formats.base import Count, Name, StrictModel
+from reference_harness.formats.rescored import Rescored
 
 if TYPE_CHECKING:
     import numpy as np

@@ -15,7 +15,6 @@ from geneb_ci.audit.commitment import Commitment, Weights
 from geneb_ci.audit.extractors import write_modules
 from geneb_ci.audit.fetching import Installed, install
 from geneb_ci.audit.fresh import FreshSet, open_set, read_fresh_commitment, refuse_public
-from geneb_ci.audit.rescored import Rescored
 from geneb_ci.audit.runner import Runner
 from geneb_ci.audit.scoring import Scoring, limits_of, rescored
 from geneb_ci.audit.tolerance import COPIES_MIN
@@ -38,6 +37,7 @@ from geneb_ci.sandbox.launch import Sandbox, SandboxFacts, sandbox_facts
 from geneb_ci.sandbox.levels import DEFAULT
 from geneb_ci.sandbox.limits import TOKEN_BUDGET, Limits
 from geneb_ci.sandbox.run import ExtractorSpec
+from reference_harness.formats.rescored import Rescored
 
 SEED_BITS = 63
 """Bits of the jitter's seed: NumPy's generator takes them, and they fit a signed 64-bit integer."""

@@ -49,12 +49,12 @@ from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import ExtractorRefused
 from geneb_ci.receipt.cells import recompute
 from geneb_ci.receipt.draw import drawn_rows
-from geneb_ci.receipt.receipt_cells import ReceiptCells
 from geneb_ci.receipt.row_rule import RowsJudged, Stratum, directed, is_same, judge
 from geneb_ci.receipt.source import ReceiptFiles
 from geneb_ci.sandbox.limits import MIB
 from geneb_ci.submission.models import MODELS, EmbeddingReceipt, SubmissionV12
 from geneb_ci.submission.structure import model_key_of
+from reference_harness.formats.receipt_cells import ReceiptCells
 
 if TYPE_CHECKING:
     import numpy as np

@@ -31,7 +31,10 @@ FILES_MIN = 20
 half of the time of the check then. For one file it saves a tenth of a second."""
 _POLICY_BYTES_MAX = 16_000_000
 _PACKAGE = Path(__file__).resolve().parents[1]
-_PARTS = ("check", "common", "models", "receipt", "statistics", "submission")
+_PARTS = (
+    *("check", "common", "models", "receipt", "statistics", "submission"),
+    "../reference_harness/formats",
+)
 """Packages whose code may take part in a finding."""
 
 

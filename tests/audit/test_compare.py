@@ -16,10 +16,10 @@ from geneb_ci.audit import compare as stage
 from geneb_ci.audit import scoring as reader
 from geneb_ci.audit.outcome import METRICS, AuditedTask, differing_metrics
 from geneb_ci.audit.plan import Chosen
-from geneb_ci.audit.rescored import Rescored
 from geneb_ci.audit.scoring import read_rescored
 from geneb_ci.common.errors import NothingChecked
 from reference_harness import rescore
+from reference_harness.formats.rescored import Rescored
 from tests.audit.unboxed import Queue
 
 TASKS = ("mini_splice", "mini_promoter", "mini_chromatin")
