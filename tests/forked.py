@@ -32,7 +32,7 @@ from tests.paths import ROOT
 
 PRODUCT = ("geneb_ci", "reference_harness")
 LIBRARIES = (
-    "anyio", "filelock", "fsspec", "httpx", "sklearn.linear_model", "sklearn.metrics",
+    "anyio", "filelock", "fsspec", "httpx2", "sklearn.linear_model", "sklearn.metrics",
     "tqdm", "yaml",
 )  # fmt: skip
 """What the product imports where it is needed. Not `huggingface_hub`, which reads the environment

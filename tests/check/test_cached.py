@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import pwd
 import random
 import re
 import resource
@@ -25,8 +26,8 @@ from geneb_ci.check.runner import Checker
 from geneb_ci.common import cache as caches
 from geneb_ci.common import shipped as shipping
 from geneb_ci.common.cache import Cache
-from geneb_ci.common.config import find_layout
-from geneb_ci.common.errors import BadConfiguration, NothingChecked
+from geneb_ci.common.config import cache_folder, find_layout
+from geneb_ci.common.errors import BadConfiguration, NothingChecked, UsageProblem
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.render.formats import render
 from tests.paths import ROOT, SUBMISSIONS
@@ -452,3 +453,13 @@ def test_nothing_is_kept_where_it_does_not_pay_or_is_not_safe(tmp_path, monkeypa
         monkeypatch.setenv("GITHUB_ACTIONS", "true")
     api.check(*files, cache=case != "no cache")
     assert not (tmp_path / "cache").exists()
+
+
+def test_a_user_without_a_home_has_checks_all_the_same(tmp_path, monkeypatch):
+    files = repository(tmp_path)[:2]
+    for name in ("HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", {}.__getitem__)
+    assert len(api.check(*files).files) == len(files)
+    with pytest.raises(UsageProblem, match="this user has no home folder"):
+        cache_folder("work")
