@@ -18,14 +18,14 @@ import numpy as np
 from benchmarks.tolerance_sets import MINI, REAL
 from geneb_ci.audit import tolerance as rule
 from geneb_ci.audit.outcome import METRICS
-from geneb_ci.audit.rescored import Rescored as OurRescored
 from geneb_ci.audit.scoring import read_rescored
 from geneb_ci.statistics.metrics import Triple
 from reference_harness import benchmark, data
 from reference_harness.benchmark import Benchmark, Task
 from reference_harness.extractors.kmer import KmerExtractor
 from reference_harness.files import write_bytes, write_json
-from reference_harness.noise import Dtype, Noise, jitter
+from reference_harness.formats.rescored import Dtype, Rescored
+from reference_harness.noise import Noise, jitter
 from reference_harness.rescore import RescoreRequest, distinct, rescore
 from reference_harness.tasks import TaskData
 from tests.adversary.forger import TASKS, WEIGHTS, Cell, best_forgery, pass_rate
@@ -75,7 +75,7 @@ class Measured:
         bench = benchmark.geneb()
         return bench, CutSource(data.Folder(REAL_TASKS, bench))
 
-    def rescored(self, work: Path) -> OurRescored:
+    def rescored(self, work: Path) -> Rescored:
         """Return the scores with their copies, from the folder where they are there."""
         exact = "" if self.noisy else "-exact"
         folder = work / f"{self.name}-{len(self.tasks)}-{self.dtype}{exact}".replace(" ", "_")
@@ -135,7 +135,7 @@ POOLS: dict[str, tuple[Measured, ...]] = {
 }
 
 
-def cells(found: OurRescored, regime: str) -> Iterator[Cell]:
+def cells(found: Rescored, regime: str) -> Iterator[Cell]:
     """Yield the record's cell of every task, as `compare` measures it."""
     alarm = rule.level(len(METRICS) * 2 * len(REGIMES) * len(found.tasks))
     for task in found.tasks.values():

@@ -27,10 +27,9 @@ from geneb_ci.audit.embedding_checks import (
     fresh_result,
     variant_result,
 )
-from geneb_ci.audit.rescored import RescoredDecisions
 from reference_harness import benchmark, mini
 from reference_harness.data import Folder
-from reference_harness.rescored import Decisions
+from reference_harness.formats.rescored import Decisions
 from reference_harness.tasks import TaskData
 from tests.adversary.cheats import (
     KEYS,
@@ -195,8 +194,8 @@ def flagged(found: Sequence[Decisions]) -> bool:
     return result.memorised
 
 
-def ours(one: Decisions) -> RescoredDecisions:
-    return RescoredDecisions.model_validate(one.model_dump())
+def ours(one: Decisions) -> Decisions:
+    return Decisions.model_validate(one.model_dump())
 
 
 def rates(trial: Trial, drawn: int) -> float:

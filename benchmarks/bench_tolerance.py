@@ -23,10 +23,10 @@ from geneb_ci.audit.compare import claims, compare
 from geneb_ci.audit.joint import Difference, joint_test
 from geneb_ci.audit.outcome import AuditedTask, compared_cells, difference, mean_biases
 from geneb_ci.audit.plan import Chosen
-from geneb_ci.audit.rescored import Rescored
 from geneb_ci.audit.scoring import read_rescored
 from geneb_ci.common.benchmark import Benchmark, load_benchmark
 from reference_harness.engine.local import Pool
+from reference_harness.formats.rescored import Rescored
 from reference_harness.job import Scored
 from reference_harness.metrics import Confusion, scores
 from reference_harness.rescore_job import Based

@@ -8,8 +8,8 @@ from scipy.stats import skellam
 
 from benchmarks.tolerance_sets import Group
 from geneb_ci.audit import tolerance as rule
-from geneb_ci.audit.rescored import Rescored
 from reference_harness import noise
+from reference_harness.formats.rescored import Rescored
 from reference_harness.job import Scored
 
 RATES = (0.003, 0.03, 0.3, 1.0, 3.0, 10.0, 30.0)

@@ -12,6 +12,7 @@ from reference_harness.benchmark import Benchmark
 from reference_harness.data import Source
 from reference_harness.engine.local import Pool
 from reference_harness.files import write_bytes, write_json
+from reference_harness.formats.rescored import Dtype
 from reference_harness.job import Scored
 from reference_harness.loading import load
 from reference_harness.rescore import RescoreRequest, distinct, rescore
@@ -52,7 +53,7 @@ class Group:
 
     name: str
     tasks: tuple[str, ...]
-    dtype: noise.Dtype
+    dtype: Dtype
     batches: tuple[str, ...]
     """Ways to make batches; a k-mer count has one."""
     audited: int

@@ -16,7 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from .errors import OptionError
 from .files import read_bounded
-from .record import Hex40, every_error
+from .formats.base import Hex40
+from .formats.run_record import every_error
 from .shipped import schema
 
 TASK_ID = "[A-Za-z0-9][A-Za-z0-9._-]*"

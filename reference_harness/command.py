@@ -21,8 +21,8 @@ from .errors import OptionError, known_name, unknown_name
 from .extractors_cli import budget_of
 from .facts import ExtractorFacts
 from .files import dumps_tables, write_bytes, write_json
+from .formats.run_record import RunRecord
 from .keywords import is_compiled, keywords, texts
-from .record import RunRecord
 from .replace import refuse_loss
 from .run import run
 from .settings import Settings, missing, task_names

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from . import canonical, probe
+from .formats.rescored import ChangedDecisions, Decisions, ProbeDecisions, TestedDecisions
 from .metrics import confusion_matrix, scores
-from .rescored import Changed, Decisions, ProbeDecisions, Tested
 from .tasks import Labels
 
 FRESH = "fresh"
@@ -82,20 +82,20 @@ def predictions(train: Features, labels: Labels, test: Features) -> Labels:
     return PROBES[solver(*train.shape)](train, labels, test)
 
 
-def changed(before: Flags, after: Flags) -> Changed:
+def changed(before: Flags, after: Flags) -> ChangedDecisions:
     """Count the changes between two (n,) arrays of right decisions."""
-    return Changed(
+    return ChangedDecisions(
         rows=len(before),
         worse=int((before & ~after).sum()),
         better=int((~before & after).sum()),
     )
 
 
-def tested(truth: Labels, predicted: Labels) -> Tested:
+def tested(truth: Labels, predicted: Labels) -> TestedDecisions:
     """Score (n,) predictions, n at least 1."""
     classes = np.unique(np.concatenate([truth, predicted]))
     mcc = scores(confusion_matrix(truth, predicted, classes)).MCC
-    return Tested(rows=len(truth), right=int((truth == predicted).sum()), MCC=mcc)
+    return TestedDecisions(rows=len(truth), right=int((truth == predicted).sum()), MCC=mcc)
 
 
 Drawn = npt.NDArray[np.int64] | None
@@ -150,7 +150,7 @@ def _decided(
             changed((one[:tests] == truth)[rows], one[tests:][places] == truth[rows])
             for one in found
         ]
-        kinds[kind] = Changed(
+        kinds[kind] = ChangedDecisions(
             rows=sum(one.rows for one in parts),
             worse=sum(one.worse for one in parts),
             better=sum(one.better for one in parts),
@@ -167,15 +167,15 @@ def _decided(
     )
 
 
-def _summed(parts: Sequence[Tested]) -> Tested:
-    return Tested(
+def _summed(parts: Sequence[TestedDecisions]) -> TestedDecisions:
+    return TestedDecisions(
         rows=sum(one.rows for one in parts),
         right=sum(one.right for one in parts),
         MCC=float(np.mean([one.MCC for one in parts])),
     )
 
 
-def _training(problem: probe.Problem, further: FurtherRows) -> Changed | None:
+def _training(problem: probe.Problem, further: FurtherRows) -> ChangedDecisions | None:
     places = further.of("train")
     rows = further.rows[places]
     labels = problem.train_labels[rows]

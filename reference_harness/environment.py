@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .extractors.base import BaseEmbeddingExtractor
-from .record import HarnessRef
+from .formats.run_record import HarnessRef
 
 DISTRIBUTION = "geneb-ci"
 PACKAGES = (

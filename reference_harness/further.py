@@ -10,13 +10,14 @@ from . import probe
 from .decisions import FRESH, FurtherRows
 from .errors import DataError, EmbeddingError
 from .files import write_bytes
+from .formats.base import StrictModel
+from .formats.run_record import first_error
 from .matrix import open_matrix
-from .record import Part, first_error
 from .text import plural
 from .variants import VariantRow
 
 
-class FurtherRow(Part):
+class FurtherRow(StrictModel):
     """A sequence beside those of a task."""
 
     split: Literal["train", "test", "fresh"]
@@ -28,7 +29,7 @@ class FurtherRow(Part):
     """Of a fresh row."""
 
 
-class FurtherList(Part):
+class FurtherList(StrictModel):
     """All of a task."""
 
     schema_version: Literal["1.0"] = "1.0"

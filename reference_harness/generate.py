@@ -3,10 +3,10 @@
 import sys
 from pathlib import Path
 
-from . import mini, record, rescored, worker_options
+from . import mini, worker_options
 from .files import dumps, write_bytes
+from .formats import receipt_cells, rescored, run_record
 from .probes import report
-from .receipt import cells
 from .shipped import schema
 
 
@@ -15,11 +15,11 @@ def contents() -> dict[Path, bytes]:
     folder = schema("benchmark.json").parent
     return {
         folder / "benchmark-mini.json": dumps(mini.definition()),
-        folder / "run-record.schema.json": dumps(record.json_schema()),
+        folder / "run-record.schema.json": dumps(run_record.json_schema()),
         folder / "rescored.schema.json": dumps(rescored.json_schema()),
         folder / "probes.schema.json": dumps(report.json_schema()),
-        folder / "receipt-cells.schema.json": dumps(cells.cells_schema()),
-        folder / "receipt-equal.schema.json": dumps(cells.equal_schema()),
+        folder / "receipt-cells.schema.json": dumps(receipt_cells.cells_schema()),
+        folder / "receipt-equal.schema.json": dumps(receipt_cells.equal_schema()),
         folder / "worker-options.schema.json": dumps(worker_options.json_schema()),
     }
 

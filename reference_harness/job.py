@@ -13,11 +13,12 @@ from . import canonical, metrics, probe
 from .cache import Cache
 from .engine.threads import Library, libraries
 from .errors import LostEmbeddingsError, OptionError, ProbeError, StateError
+from .formats.base import Scores
+from .formats.run_record import Canonical, Kind, PerSeed, ReceiptTask, Regime, Warned
 from .memory import is_out_of_memory, release
 from .receipt.predictions import task_section
 from .receipt.rounding import Widened, rounded
 from .receipt.task_file import write_task
-from .record import Canonical, Kind, PerSeed, ReceiptTask, Regime, Triple, Warned
 from .tasks import DIGEST_BYTES, Labels
 
 One = TypeVar("One")
@@ -191,7 +192,7 @@ def regime(problem: probe.Problem, name: str, asked: Asked) -> Scored:
     seconds = time.perf_counter() - started
     solved, labels, why = _canonical(problem, rows, asked)
     found = Regime(
-        scores=Triple(**metrics.mean(triples)._asdict()),
+        scores=Scores(**metrics.mean(triples)._asdict()),
         per_seed=columns(triples),
         classes=classes.tolist(),
         confusion=[matrix.tolist() for matrix in matrices],
@@ -246,7 +247,7 @@ def _canonical(
     predictions = each_seed([one.predict(problem.test) for one in solved], asked)
     triples, matrices, _ = score(problem, predictions)
     found = Canonical(
-        scores=Triple(**metrics.mean(triples)._asdict()),
+        scores=Scores(**metrics.mean(triples)._asdict()),
         per_seed=columns(triples),
         confusion=[matrix.tolist() for matrix in matrices],
         predictions_sha256=metrics.predictions_sha256(predictions),

@@ -7,20 +7,21 @@ from pydantic import ValidationError
 from .benchmark import Dataset
 from .errors import DataError
 from .files import read_bounded, sha256, write_json
-from .record import Count, Hex40, Hex64, Part, first_error
+from .formats.base import Count, Hex40, Hex64, StrictModel
+from .formats.run_record import first_error
 
 NAME = "manifest.json"
 BYTES_MAX = 10_000_000  # 100 tasks take 40 kB
 
 
-class FileFacts(Part):
+class FileFacts(StrictModel):
     """One file."""
 
     sha256: Hex64
     bytes: Count
 
 
-class TaskFacts(Part):
+class TaskFacts(StrictModel):
     """One task: digest of its content and rows of each class."""
 
     sha256: Hex64
@@ -28,7 +29,7 @@ class TaskFacts(Part):
     test: dict[str, int]
 
 
-class Manifest(Part):
+class Manifest(StrictModel):
     """The content of `manifest.json`."""
 
     schema_version: str = "1.0"

@@ -10,12 +10,13 @@ and the sum is rounded to the type the features have.
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-Dtype = Literal["float64", "float32", "float16", "bfloat16"]
+from .formats.rescored import Dtype
+
 DTYPES: tuple[Dtype, ...] = ("float64", "float32", "float16", "bfloat16")
 
 UNIT_ROUNDOFF: dict[str, float] = {

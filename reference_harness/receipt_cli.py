@@ -14,7 +14,7 @@ from .text import echo, plural
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .record import ReceiptTask
+    from .formats.run_record import ReceiptTask
 
 _SUBMISSION_BYTES_MAX = 1 << 25  # as `geneb-ci check` reads
 

@@ -14,13 +14,13 @@ from .data import Source
 from .engine.local import Pool, default_workers
 from .errors import DataError
 from .files import sha256
+from .formats.rescored import Dtype, JitteredCopy, NoiseRef, Rescored, RescoredRegime, RescoredTask
+from .formats.run_record import BenchmarkRef, DatasetRef, LibraryRef
 from .further import FurtherFiles
 from .matrix import open_matrix
 from .progress import Listener, Silent
-from .record import BenchmarkRef, DatasetRef, LibraryRef
 from .rescore_input import given_by, part_of
 from .rescore_job import Based, BaseJob, Copied, CopyJob, TaskPart
-from .rescored import Copy, NoiseRef, Rescored, RescoredRegime, RescoredTask
 from .settings import unknown_task
 from .tasks import Labels, TaskData, sequence_digests
 
@@ -44,7 +44,7 @@ class RescoreRequest:
     """One sequence a line."""
     embeddings: Path
     """`.npy` of an (n, d) matrix, row i for line i."""
-    dtype: noise.Dtype
+    dtype: Dtype
     seed: int
     copies: int = COPIES
     canonical: bool = True
@@ -179,7 +179,7 @@ class _Rescoring:
 
     def _gathered(
         self, task_id: str, name: str, *, stressed: bool, canonical: bool = False
-    ) -> list[Copy]:
+    ) -> list[JitteredCopy]:
         found = sorted(self.copies[task_id, name, stressed], key=lambda one: one.first)
         return [copy for one in found for copy in (one.canonical if canonical else one.record)]
 
@@ -188,6 +188,7 @@ class _Rescoring:
         pin = asked.benchmark.dataset
         loaded = {tuple(one.values()): one for b in self.base.values() for one in b.libraries}
         return Rescored(
+            schema_version="1.0",
             benchmark=BenchmarkRef(name=asked.benchmark.name, sha256=asked.benchmark.sha256),
             dataset=DatasetRef(
                 repo_id=pin.repo_id, revision=pin.revision, verified=asked.source.verified
@@ -232,6 +233,6 @@ class _Rescoring:
         )
 
 
-def _most_copies_change(plain: list[Copy]) -> bool:
+def _most_copies_change(plain: list[JitteredCopy]) -> bool:
     """Whether more than half of the copies changed a prediction."""
     return 2 * sum(any(copy.flips) for copy in plain) > len(plain)

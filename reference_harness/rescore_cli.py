@@ -40,19 +40,24 @@ _COPIES, _COPIES_MAX = 16, 1000
 def batch() -> None:
     """Run the commands that standard input names, one a line: all that an audit calls."""
     from .batch import serve  # NumPy: see cli.py
+
+    serve(run_in_batch)
+
+
+def run_in_batch(words: list[str], workers: object) -> None:
+    """Run one of these commands; `workers` is a `batch.Workers`, which lends it a pool.
+
+    Raises click.ClickException for other words, and what the command raises.
+    """
     from .receipt_cli import receipt_cells, receipt_equal  # imports this module
 
     known = (sequences, variants, rescore, receipt_cells, receipt_equal)
     commands = {command.name: command for command in known}
-
-    def run(words: list[str], workers: object) -> None:
-        command = commands.get(next(iter(words), ""))
-        if command is None:
-            msg = f"{words[:1]}: expected {' or '.join(map(str, commands))}"
-            raise click.UsageError(msg)
-        command.main(words[1:], standalone_mode=False, obj=workers)
-
-    serve(run)
+    command = commands.get(next(iter(words), ""))
+    if command is None:
+        msg = f"{words[:1]}: expected {' or '.join(map(str, commands))}"
+        raise click.UsageError(msg)
+    command.main(words[1:], standalone_mode=False, obj=workers)
 
 
 @click.command()

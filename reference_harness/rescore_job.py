@@ -12,11 +12,11 @@ import numpy.typing as npt
 from . import decisions, halts, noise, probe
 from .engine.threads import Library, libraries
 from .errors import OutOfMemoryError, ProbeError
+from .formats.base import Scores
+from .formats.rescored import Decisions, Dtype, JitteredCopy
 from .further import FurtherFiles, further_rows
 from .job import Scored, columns, each_seed, regime, rows_of, score, solve
 from .memory import is_out_of_memory
-from .record import Triple
-from .rescored import Copy, Decisions
 from .tasks import Labels
 
 Places = npt.NDArray[np.int64]
@@ -77,7 +77,7 @@ class Based(NamedTuple):
 
     task_id: str
     regimes: dict[str, Scored]
-    halts: dict[str, list[list[Triple]]]
+    halts: dict[str, list[list[Scores]]]
     """Regime to the scores at every possible stopping point, one list per fit."""
     libraries: list[Library]
     decisions: Decisions | None
@@ -113,7 +113,7 @@ class BaseJob:
                 decided = decisions.decide(problem, beside, drawn)
         halted = {
             name: [
-                [Triple(**one._asdict()) for one in score(problem, fit)[0]] if fit else []
+                [Scores(**one._asdict()) for one in score(problem, fit)[0]] if fit else []
                 for fit in fits
             ]
             for name, fits in stops.items()
@@ -129,8 +129,8 @@ class Copied(NamedTuple):
     stressed: bool
     first: int
     """Number of the first copy."""
-    record: list[Copy]
-    canonical: list[Copy]
+    record: list[JitteredCopy]
+    canonical: list[JitteredCopy]
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ class CopyJob:
 
     part: TaskPart
     regime: str
-    dtype: noise.Dtype
+    dtype: Dtype
     seed: int
     stressed: bool
     first: int
@@ -199,8 +199,8 @@ def _refusing(what: str) -> Iterator[None]:
         raise kind(msg) from error
 
 
-def copy_of(problem: probe.Problem, found: list[Labels], base: list[Labels]) -> Copy:
+def copy_of(problem: probe.Problem, found: list[Labels], base: list[Labels]) -> JitteredCopy:
     """Return scores and flips of one copy's predictions, one (m,) array a seed."""
     triples, _, _ = score(problem, found)
     flips = [int((one != was).sum()) for one, was in zip(found, base, strict=True)]
-    return Copy(per_seed=columns(triples), flips=flips)
+    return JitteredCopy(per_seed=columns(triples), flips=flips)

@@ -12,11 +12,11 @@ from .claims import Claim, Digests, claims, distinct, packed
 from .embedder import EmbedDone, EmbedJob
 from .engine import ROUNDS, Engine, Notice
 from .errors import DataError, EmbeddingError, FailedTasksError, HarnessError, ProbeError
+from .formats.run_record import LibraryRef, RunRecord, TaskRecord
 from .job import Failed, Job, Probed
 from .progress import Listener, Silent
 from .receipt.predictions import write_predictions
 from .receipt.task_file import is_written
-from .record import LibraryRef, RunRecord, TaskRecord
 from .settings import Settings, key_parts, record_of, tasks_to_run
 from .state import Finished, State
 from .tasks import TaskData, sequence_digests

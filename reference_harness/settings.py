@@ -12,7 +12,7 @@ from .embed import BATCHING, Batching
 from .engine.local import default_workers
 from .errors import DataError, OptionError, known_name, unknown_name
 from .facts import ExtractorFacts
-from .record import (
+from .formats.run_record import (
     BatchingRef,
     BenchmarkRef,
     DatasetRef,

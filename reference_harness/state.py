@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from .errors import StateError
 from .files import write_json
-from .record import LibraryRef, TaskRecord
+from .formats.run_record import LibraryRef, TaskRecord
 
 SUFFIX = ".partial"
 

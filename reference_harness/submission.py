@@ -5,8 +5,8 @@ from typing import Any, Literal
 
 from .benchmark import Benchmark
 from .errors import OptionError
+from .formats.run_record import Regime, RunRecord, TaskRecord
 from .receipt.summary import receipt_of
-from .record import Regime, RunRecord, TaskRecord
 
 FormatVersion = Literal["1.2", "1.1", "1.0"]
 UNDECLARED = "undeclared"

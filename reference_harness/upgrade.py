@@ -14,7 +14,7 @@ from . import submission
 from .benchmark import Benchmark
 from .errors import OptionError
 from .files import read_bounded
-from .record import RunRecord, first_error
+from .formats.run_record import RunRecord, first_error
 from .text import first_and_more, plural
 
 LATEST: submission.FormatVersion = "1.2"

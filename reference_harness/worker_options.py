@@ -8,10 +8,11 @@ from pydantic import Field, ValidationError
 from .batching import TOKEN_BUDGET
 from .embed import FILE_ROWS, Batching, Mode
 from .errors import OptionError
-from .record import Part, first_error
+from .formats.base import StrictModel
+from .formats.run_record import first_error
 
 
-class WorkerOptions(Part):
+class WorkerOptions(StrictModel):
     """How to embed. No label, claim, seed or task id belongs here: the extractor can read it."""
 
     schema_version: Literal["1.0"]

@@ -28,7 +28,7 @@ from geneb_ci.statistics import reference
 from geneb_ci.submission import models
 from geneb_ci.submission.names import ENTRY_MEMBER
 from reference_harness import generate as harness
-from tools.contract import contract_modules
+from reference_harness.formats import base, receipt_cells, rescored, run_record
 from tools.generated_pages import (
     BOARD_FILES,
     MODELS,
@@ -46,6 +46,8 @@ from tools.rules_md import rules_markdown
 ROOT = Path(__file__).resolve().parent.parent
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 BASE = "urn:geneb-ci:schema"
+FORMATS = (base, run_record, rescored, receipt_cells)
+"""Modules of the types that both programs share."""
 
 
 def attribute_docs(*modules: ModuleType) -> dict[str, dict[str, str]]:
@@ -70,9 +72,9 @@ def model_schema(
 ) -> dict[str, Any]:
     """Return the schema of a model, with the text under its attributes as descriptions."""
     schema = model.model_json_schema(by_alias=True)
-    docs = attribute_docs(*(modules if isinstance(modules, tuple) else (modules,)))
-    classes = [base.__name__ for base in model.__mro__]
-    for owner, part in [*schema.get("$defs", {}).items(), *((base, schema) for base in classes)]:
+    docs = attribute_docs(*FORMATS, *(modules if isinstance(modules, tuple) else (modules,)))
+    owners = [parent.__name__ for parent in model.__mro__]
+    for owner, part in [*schema.get("$defs", {}).items(), *((owner, schema) for owner in owners)]:
         for attribute, text in docs.get(owner, {}).items():
             entry = part["properties"].get("$schema" if attribute == "schema_" else attribute)
             if entry is not None:
@@ -269,7 +271,6 @@ def generated() -> dict[str, str]:
             f"schemas/{shipped.FIT_FILE}": fit_of(numbers, benchmark),
             f"schemas/{shipped.KNOWN_FILE}": known_files(),
             "ARCHITECTURE.md": architecture(),
-            **contract_modules(),
             "leaderboard/src/pure/evidence.js": evidence_script(),
             BOARD_FILES: with_columns(),
             MODELS: models_page(),

@@ -27,9 +27,8 @@ from geneb_ci.audit.sampling import allocation, parts_of
 from geneb_ci.audit.scoring import sequences_of
 from geneb_ci.common.errors import LimitExceeded, NothingChecked
 from geneb_ci.common.finding import plural
-from geneb_ci.common.types import Count, Positive, StrictModel
 from geneb_ci.sandbox.limits import MIB, advice
-from geneb_ci.sandbox.run import run_in_sandbox
+from reference_harness.formats.base import Count, Positive, StrictModel
 
 if TYPE_CHECKING:
     import numpy as np
@@ -154,7 +153,7 @@ def measured(here: Ready, weights: Mapping[str, float], say: Say) -> Sampled:
 
 def _read(here: Ready, task: str) -> tuple[TaskSize, list[str]]:
     """Return the size of a task and up to `SAMPLE` of its sequences."""
-    file = sequences_of([task], here.source, here.sandbox.scratch, here.harness)
+    file = sequences_of([task], here.source, here.runner.sandbox.scratch, here.runner.harness)
     sequences = file.read_text(encoding="ascii").splitlines()
     if not sequences:
         raise NothingChecked(f"task {task} has no sequence", "pull its data again")
@@ -214,7 +213,7 @@ def _timed(here: Ready, sequences: list[str], ahead: Ahead) -> Rate:
 
     def run(given: list[str]) -> Timed:
         started = time.monotonic()
-        ran = run_in_sandbox(given, here.spec, here.sandbox, here.machine.limits)
+        ran = here.runner.embed(given, here.spec, here.machine.limits)
         return Timed(time.monotonic() - started, ran.values, ran.peak)
 
     return rate_of(run, sequences, ahead, here.machine.limits.seconds / 2)
@@ -261,8 +260,8 @@ def _scoring(here: Ready, task: str, values: "np.ndarray") -> float:
     """Return the seconds of scoring a task, with rows made of the sample's."""
     import numpy as np  # slow to import, and only needed here
 
-    folder = here.sandbox.scratch
-    file = sequences_of([task], here.source, folder, here.harness)
+    folder = here.runner.sandbox.scratch
+    file = sequences_of([task], here.source, folder, here.runner.harness)
     count = len(file.read_text(encoding="ascii").splitlines())
     draw = np.random.default_rng(_SEED)
     rows = values[draw.integers(len(values), size=count)]

@@ -17,7 +17,6 @@ from geneb_ci.audit.embedding_checks import Repeated, precision_of, rows_varied
 from geneb_ci.audit.fresh import FreshSet
 from geneb_ci.audit.plan import Plan
 from geneb_ci.audit.ready import Ready, Say
-from geneb_ci.audit.rescored import Rescored
 from geneb_ci.audit.scoring import (
     RESCORED,
     merged,
@@ -37,10 +36,12 @@ from geneb_ci.audit.work import (
 )
 from geneb_ci.common.errors import LimitExceeded, NothingChecked, ResultRefused
 from geneb_ci.common.finding import plural
-from geneb_ci.common.types import Count, Name, StrictModel, first_error
+from geneb_ci.common.types import first_error
 from geneb_ci.harness.process import HarnessProcess, TaskSource
 from geneb_ci.sandbox.limits import Limits, advice
-from geneb_ci.sandbox.run import Batching, ExtractorSpec, run_in_sandbox
+from geneb_ci.sandbox.run import Batching, ExtractorSpec
+from reference_harness.formats.base import Count, Name, StrictModel
+from reference_harness.formats.rescored import Rescored
 
 if TYPE_CHECKING:
     import numpy as np
@@ -210,7 +211,7 @@ class TaskRuns:
         import numpy as np  # slow to import, and only needed here
 
         work, folder = self.here.work, self.here.work.task(task)
-        file = sequences_of([task], self.here.source, folder, self.here.harness)
+        file = sequences_of([task], self.here.source, folder, self.here.runner.harness)
         sequences = self._sequences(task)
         new = [row for row, sequence in enumerate(sequences) if sequence not in self.known]
         beside = self._further(task)
@@ -260,7 +261,7 @@ class TaskRuns:
         rows = rows_varied(len(self.names))
         reverse = here.subject.reverse_complement
         found = further_of(
-            task, here.source, here.harness, folder, seed, rows, here.fresh, reverse=reverse
+            task, here.source, here.runner.harness, folder, seed, rows, here.fresh, reverse=reverse
         )
         return [one.sequence for one in found.rows]
 
@@ -318,10 +319,9 @@ class SandboxRuns:
         started = time.monotonic()
         try:
             seconds = min(left, limits.seconds)
-            ran = run_in_sandbox(
+            ran = self._here.runner.embed(
                 sequences,
                 dataclasses.replace(spec or self._here.spec, batching=batching),
-                self._here.sandbox,
                 dataclasses.replace(limits, seconds=seconds),
             )
         except LimitExceeded as error:

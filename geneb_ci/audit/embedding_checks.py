@@ -30,9 +30,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from geneb_ci.audit.rescored import RescoredChanged, RescoredDecisions, RescoredTested
 from geneb_ci.common.finding import plural
-from geneb_ci.common.types import Count, Hex64, Name, Positive, StrictModel
+from reference_harness.formats.base import Count, Hex64, Name, Positive, StrictModel
+from reference_harness.formats.rescored import ChangedDecisions, Decisions, TestedDecisions
 
 if TYPE_CHECKING:
     import numpy as np
@@ -164,7 +164,7 @@ class ProbeChanged(StrictModel):
     """Decisions of another probe on the same variants, summed over its fits."""
 
     fits: Positive
-    kinds: dict[Name, RescoredChanged]
+    kinds: dict[Name, ChangedDecisions]
 
 
 class VariantResult(StrictModel):
@@ -176,8 +176,8 @@ class VariantResult(StrictModel):
     """Test rows varied a task, and training rows; all where there are fewer."""
     reversed: bool
     """Whether reverse complements are among the kinds: where the model declares strands alike."""
-    kinds: dict[Name, RescoredChanged]
-    training: RescoredChanged | None
+    kinds: dict[Name, ChangedDecisions]
+    training: ChangedDecisions | None
     """Decisions on test rows by a probe fitted on training rows, and on variants of these."""
     others: dict[Name, ProbeChanged] = Field(default={}, exclude_if=operator.not_)
     """Decisions of the other probes, such as `10shot, record`; left out in earlier records."""
@@ -191,8 +191,8 @@ def _is_one(value: int) -> bool:
 class FreshTask(StrictModel):
     """One task: the same probe on public test rows and on fresh rows."""
 
-    public: RescoredTested
-    fresh: RescoredTested
+    public: TestedDecisions
+    fresh: TestedDecisions
     fits: Positive = Field(default=1, exclude_if=_is_one)
     """Fits whose rows are summed."""
 
@@ -213,12 +213,12 @@ def rows_varied(tasks: int) -> int:
     return max(ROWS_MIN, math.ceil(ROWS_WANTED / tasks))
 
 
-def difference(found: RescoredChanged) -> float:
+def difference(found: ChangedDecisions) -> float:
     """Return D; 0 where no row was varied."""
     return (found.worse - found.better) / found.rows if found.rows else 0.0
 
 
-def limit(found: RescoredChanged, margin: float, fits: int = 1) -> float:
+def limit(found: ChangedDecisions, margin: float, fits: int = 1) -> float:
     """Return the largest D that is not flagged; several fits count as one that is as sure.
 
     They decide on the same rows, and what one gets wrong others often do as well.
@@ -228,8 +228,8 @@ def limit(found: RescoredChanged, margin: float, fits: int = 1) -> float:
 
 
 def is_flagged(
-    kinds: Mapping[str, RescoredChanged],
-    training: RescoredChanged | None,
+    kinds: Mapping[str, ChangedDecisions],
+    training: ChangedDecisions | None,
     others: Mapping[str, ProbeChanged] | None = None,
 ) -> bool:
     """Whether variants of test rows of any kind, by any probe, or of training rows, are flagged."""
@@ -261,10 +261,10 @@ def contradiction(found: VariantResult, due: int) -> str:
     return ""
 
 
-def pooled(found: Iterable[RescoredChanged]) -> RescoredChanged:
+def pooled(found: Iterable[ChangedDecisions]) -> ChangedDecisions:
     """Return the sums."""
     parts = list(found)
-    return RescoredChanged(
+    return ChangedDecisions(
         rows=sum(one.rows for one in parts),
         worse=sum(one.worse for one in parts),
         better=sum(one.better for one in parts),
@@ -272,7 +272,7 @@ def pooled(found: Iterable[RescoredChanged]) -> RescoredChanged:
 
 
 def variant_result(
-    decisions: Iterable[RescoredDecisions], nonce: str, rows: int, *, reverse: bool
+    decisions: Iterable[Decisions], nonce: str, rows: int, *, reverse: bool
 ) -> VariantResult:
     """Return the decisions of all tasks, kind by kind, and the verdict."""
     parts = list(decisions)
@@ -298,8 +298,8 @@ def variant_result(
 
 
 def _pooled_kinds(
-    parts: Sequence[Mapping[str, RescoredChanged]],
-) -> dict[str, RescoredChanged]:
+    parts: Sequence[Mapping[str, ChangedDecisions]],
+) -> dict[str, ChangedDecisions]:
     """Return the sums of each kind of variant."""
     return {
         kind: pooled(one[kind] for one in parts if kind in one)
@@ -307,7 +307,7 @@ def _pooled_kinds(
     }
 
 
-def fresh_result(decisions: Mapping[str, RescoredDecisions], commitment: str) -> FreshResult | None:
+def fresh_result(decisions: Mapping[str, Decisions], commitment: str) -> FreshResult | None:
     """Return the decisions on fresh rows; None where no rerun task has one."""
     tasks = {
         task: FreshTask(public=one.public, fresh=one.fresh)
@@ -336,7 +336,7 @@ def drop(tasks: Mapping[str, FreshTask]) -> tuple[float, float]:
     return math.fsum(losses) / len(losses), math.sqrt(variance) / len(losses)
 
 
-def _variance(found: RescoredTested) -> float:
+def _variance(found: TestedDecisions) -> float:
     """Return the variance of an accuracy, never 0: two made-up rows, one right and one wrong."""
     share = (found.right + 1) / (found.rows + 2)
     return share * (1 - share) / found.rows

@@ -25,8 +25,9 @@ from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.errors import NothingChecked, unwritable
 from geneb_ci.common.files import NotReadable, read_regular
 from geneb_ci.common.finding import plural, quoted
-from geneb_ci.common.types import Hex64, Name, Positive, StrictModel, first_error
+from geneb_ci.common.types import first_error
 from geneb_ci.harness.process import HarnessProcess, TaskSource
+from reference_harness.formats.base import Hex64, Name, Positive, StrictModel
 
 COLUMNS = ("task", "label", "sequence")
 BYTES_MAX = 1 << 28

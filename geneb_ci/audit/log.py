@@ -27,16 +27,11 @@ from geneb_ci.audit.note import (
     signed_checkpoint,
     witnesses_of,
 )
+from geneb_ci.audit.tiles import ENTRY_BYTES_MAX, BadBundle, read_entries, tile_files
 from geneb_ci.common.files import NotReadable, read_regular
-from geneb_ci.common.merkle import (
-    ENTRY_BYTES_MAX,
-    BadBundle,
-    leaf_hash,
-    read_entries,
-    root_of,
-    tile_files,
-)
-from geneb_ci.common.types import Hex64, Positive, StrictModel, first_error
+from geneb_ci.common.types import first_error
+from reference_harness.formats.base import Hex64, Positive, StrictModel
+from reference_harness.formats.merkle import leaf_hash, root_of
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

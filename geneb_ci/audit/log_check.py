@@ -24,8 +24,8 @@ from geneb_ci.audit.log import (
 from geneb_ci.audit.note import Checkpoint, LogKeys, checkpoint_text
 from geneb_ci.audit.plan import AnyPlan
 from geneb_ci.audit.record import Record, read_record
-from geneb_ci.common.merkle import root_of
 from geneb_ci.submission.reading import is_folder
+from reference_harness.formats.merkle import root_of
 
 BROKEN, KEYS = "log/checkpoint", "policy/keys.json"
 """Names of the log and of the keys among what is lost: they concern every model."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, Self
 from pydantic import Field, model_validator
 
 from geneb_ci.audit.envelope import is_ed25519
-from geneb_ci.common.types import Name, StrictModel
+from reference_harness.formats.base import Name, StrictModel
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

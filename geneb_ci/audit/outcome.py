@@ -8,8 +8,8 @@ from pydantic import Field
 from geneb_ci.audit.embedding_checks import FreshResult, Precision, VariantResult
 from geneb_ci.audit.joint import Difference, MeanBias, earlier_deviation, joint_test
 from geneb_ci.audit.plan import Plan, Reason
-from geneb_ci.common.types import Count, Hex40, Hex64, Moment, Name, Scores, StrictModel
 from geneb_ci.sandbox.launch import SandboxFacts
+from reference_harness.formats.base import Count, Hex40, Hex64, Moment, Name, Scores, StrictModel
 
 PREDICATE_TYPE = "urn:geneb-ci:audit:1.0"
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"

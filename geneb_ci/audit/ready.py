@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from geneb_ci import __version__
-from geneb_ci.audit import weights
+from geneb_ci.audit import runner, weights
 from geneb_ci.audit.commit import AuditSubject
 from geneb_ci.audit.commitment import Commitment, Weights
 from geneb_ci.audit.extractors import write_modules
 from geneb_ci.audit.fetching import Installed, install
 from geneb_ci.audit.fresh import FreshSet, open_set, read_fresh_commitment, refuse_public
-from geneb_ci.audit.rescored import Rescored
+from geneb_ci.audit.runner import Runner
 from geneb_ci.audit.scoring import Scoring, limits_of, rescored
 from geneb_ci.audit.tolerance import COPIES_MIN
 from geneb_ci.audit.work import EmbeddedTask, Work, WorkSettings
@@ -27,17 +27,17 @@ from geneb_ci.harness.process import (
     FACTOR,
     MEMORY,
     SECONDS,
-    HarnessProcess,
     ScoringOptions,
     Shape,
     TaskSource,
     task_source,
 )
 from geneb_ci.models.registry import ModelRegistry
-from geneb_ci.sandbox.launch import Escape, Sandbox, SandboxFacts, sandbox_facts
-from geneb_ci.sandbox.levels import DEFAULT, open_sandbox
+from geneb_ci.sandbox.launch import Sandbox, SandboxFacts, sandbox_facts
+from geneb_ci.sandbox.levels import DEFAULT
 from geneb_ci.sandbox.limits import TOKEN_BUDGET, Limits
-from geneb_ci.sandbox.run import ExtractorSpec, probe_suite, refuse_leaks
+from geneb_ci.sandbox.run import ExtractorSpec
+from reference_harness.formats.rescored import Rescored
 
 SEED_BITS = 63
 """Bits of the jitter's seed: NumPy's generator takes them, and they fit a signed 64-bit integer."""
@@ -101,16 +101,13 @@ class Ready:
     machine: Machine
     settings: WorkSettings
     work: Work
-    sandbox: Sandbox
-    escapes: list[Escape]
+    runner: Runner
     digests: dict[str, str]
     """Name to sha256 of each file of the weights."""
     spec: ExtractorSpec
     packages: Installed | None = None
     """Packages of the model's own environment, where its entry names one."""
     fresh: FreshSet | None = None
-    harness: HarnessProcess = field(default_factory=HarnessProcess)
-    """Lists sequences and scores embeddings, in one process for all tasks."""
 
     def rescored(
         self,
@@ -123,7 +120,7 @@ class Ready:
         """Return the scores of a task's embeddings. Raises what `scoring.rescored` does."""
         how = dataclasses.replace(self._how, noise=noise, further=further)
         classes = self._classes(task)
-        return rescored(task, self.source, sequences, embeddings, how, self.harness, classes)
+        return rescored(task, self.source, sequences, embeddings, how, self.runner.harness, classes)
 
     def scoring_facts(self, rescoring: Rescored) -> dict[str, int]:
         """Return the largest limits of scoring a task, for the record."""
@@ -156,7 +153,9 @@ class Ready:
         budgets = [one.token_budget for one in embedded if one.token_budget]
         found = min(budgets, default=self.machine.token_budget)
         scoring = self.scoring_facts(rescoring) if rescoring is not None else {}
-        return sandbox_facts(self.sandbox, self.escapes, self.machine.limits, found, scoring)
+        return sandbox_facts(
+            self.runner.sandbox, self.runner.escapes, self.machine.limits, found, scoring
+        )
 
     def check_weights(self) -> None:
         """Hash the weights again, after the last task, and compare them with those of the start.
@@ -191,16 +190,14 @@ def ready(
         packages = install(subject.environment, ModelRegistry(layout).folder.parent, say)
     if work is not None:
         work.clear()
-    with (
-        HarnessProcess() as harness,
-        open_sandbox(
-            machine.level,
-            gpu=machine.gpu,
-            throw_away_machine=machine.throw_away,
-            i_wrote_this_code=machine.own_code,
-            folder=work.scratch if work is not None else None,
-        ) as sandbox,
-    ):
+    with runner.open_runner(
+        machine.level,
+        gpu=machine.gpu,
+        throw_away_machine=machine.throw_away,
+        i_wrote_this_code=machine.own_code,
+        folder=work.scratch if work is not None else None,
+    ) as opened:
+        sandbox = opened.sandbox
         here = work or Work(sandbox.scratch)
         settings = here.pin(
             WorkSettings(
@@ -215,9 +212,8 @@ def ready(
                 fresh=fresh.sha256 if fresh is not None else None,
             )
         )
-        escapes = probe_suite(sandbox)
-        refuse_leaks(sandbox, escapes)
-        say(f"sandbox level {sandbox.level}: {len(escapes)} escapes attempted, all refused")
+        attempted = len(opened.escapes)
+        say(f"sandbox level {sandbox.level}: {attempted} escapes attempted, all refused")
         model, digests = weights_here(commitment.weights, machine, here, sandbox.level, say)
         here.pin_weights(digests)
         spec = _spec(commitment, subject, sandbox, model, machine)
@@ -230,13 +226,11 @@ def ready(
             machine,
             settings,
             here,
-            sandbox,
-            escapes,
+            opened,
             digests,
             spec,
             packages,
             fresh,
-            harness,
         )
 
 

@@ -30,7 +30,6 @@ from geneb_ci.audit.fetching import Installed
 from geneb_ci.audit.outcome import AuditedTask, AuditOutcome, Decoys, HarnessFacts, overall_verdict
 from geneb_ci.audit.plan import Plan
 from geneb_ci.audit.ready import Machine, Ready, Say, ready
-from geneb_ci.audit.rescored import Rescored
 from geneb_ci.audit.scoring import (
     RESCORED,
     merged,
@@ -45,6 +44,7 @@ from geneb_ci.audit.work import (
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import ExtractorRefused
 from geneb_ci.sandbox.limits import MIB
+from reference_harness.formats.rescored import Rescored
 
 
 def rerun(

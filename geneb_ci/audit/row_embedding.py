@@ -28,7 +28,6 @@ from geneb_ci.audit.embedding_checks import (
 from geneb_ci.audit.outcome import Decoys
 from geneb_ci.audit.plan import RowsWanted
 from geneb_ci.audit.ready import Ready, Say
-from geneb_ci.audit.rescored import RescoredChanged
 from geneb_ci.audit.row_draw import task_shares
 from geneb_ci.audit.scoring import variants_of
 from geneb_ci.audit.weights import file_sha256
@@ -41,6 +40,7 @@ from geneb_ci.receipt.cells import ReceiptCost, duration_text
 from geneb_ci.receipt.draw import SMALL_TASK, TaskStrata
 from geneb_ci.receipt.source import size_text
 from geneb_ci.submission.models import EmbeddingReceipt
+from reference_harness.formats.rescored import ChangedDecisions
 
 if TYPE_CHECKING:
     import numpy as np
@@ -193,7 +193,7 @@ def varied(task: str, source: TaskSource, harness: HarnessProcess, seed: str, pa
     return Varied([one.row for one in own], [one.sequence for one in own])
 
 
-Changes = Mapping[str, Sequence[RescoredChanged]]
+Changes = Mapping[str, Sequence[ChangedDecisions]]
 """Regime to what changed, by each of its probes."""
 
 
@@ -224,7 +224,7 @@ def changes_of(
             for before, probe in zip(predicted, probes[regime], strict=True)
         ]
         found[regime] = [
-            RescoredChanged(
+            ChangedDecisions(
                 rows=len(places),
                 worse=int((before & ~after).sum()),
                 better=int((~before & after).sum()),
@@ -237,7 +237,7 @@ def changes_of(
 def row_variants(changes: Collection[Changes], main: str, nonce: str) -> VariantResult:
     """Return what the variants of all tasks show; `main` is the regime of one probe."""
     fits: dict[str, int] = {}
-    kinds: dict[str, RescoredChanged] = {}
+    kinds: dict[str, ChangedDecisions] = {}
     for regime in dict.fromkeys(name for one in changes for name in one):
         parts = [one[regime] for one in changes if regime in one]
         fits[regime] = max(map(len, parts))

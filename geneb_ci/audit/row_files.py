@@ -23,12 +23,12 @@ from geneb_ci.common.errors import GenebError, NothingChecked
 from geneb_ci.common.files import NotReadable, read_regular
 from geneb_ci.receipt.cells import differences
 from geneb_ci.receipt.draw import Drawn, TaskStrata
-from geneb_ci.receipt.embeddings import RowTree, row_leaf
 from geneb_ci.receipt.predictions import Predictions, read_predictions
-from geneb_ci.receipt.receipt_cells import ReceiptCells
 from geneb_ci.receipt.row_rule import Probe, RowsJudged, Stratum, directions_of, rounding
 from geneb_ci.receipt.source import ReceiptFiles, Say, receipt_files, size_text
 from geneb_ci.submission.models import EmbeddingReceipt, ReceiptTask, SubmissionV12
+from reference_harness.formats.merkle import RowTree, row_leaf
+from reference_harness.formats.receipt_cells import ReceiptCells
 
 if TYPE_CHECKING:
     import numpy as np

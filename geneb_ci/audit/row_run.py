@@ -49,12 +49,12 @@ from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import ExtractorRefused
 from geneb_ci.receipt.cells import recompute
 from geneb_ci.receipt.draw import drawn_rows
-from geneb_ci.receipt.receipt_cells import ReceiptCells
 from geneb_ci.receipt.row_rule import RowsJudged, Stratum, directed, is_same, judge
 from geneb_ci.receipt.source import ReceiptFiles
 from geneb_ci.sandbox.limits import MIB
 from geneb_ci.submission.models import MODELS, EmbeddingReceipt, SubmissionV12
 from geneb_ci.submission.structure import model_key_of
+from reference_harness.formats.receipt_cells import ReceiptCells
 
 if TYPE_CHECKING:
     import numpy as np
@@ -226,7 +226,8 @@ class _RowRun:
         work.keep(submission, json.dumps(self.here.subject.document))
         self.say("computing every cell from the committed rows")
         self.cells = recompute(
-            submission, self.receipt, self.files, self.here.source, self.here.harness, self.names,
+            submission, self.receipt, self.files, self.here.source,
+            self.here.runner.harness, self.names,
             benchmark=benchmark, options=self.here.machine.scoring, say=self.say, strata=folder,
             each=take,
         )  # fmt: skip
@@ -238,9 +239,10 @@ class _RowRun:
     def _varied(self, drawn: Sequence[DrawnTask]) -> list[Varied]:
         """Return variants of test rows of each task."""
         here, folder = self.here, self.here.work.folder / STRATA
+        harness = here.runner.harness
         seed = variant_seed(self.plan.seed, here.settings.nonce)
         return [
-            varied(one.task, here.source, here.harness, seed, folder / f"{one.task}{VARIANTS}")
+            varied(one.task, here.source, harness, seed, folder / f"{one.task}{VARIANTS}")
             for one in drawn
         ]
 

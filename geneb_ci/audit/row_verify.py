@@ -25,8 +25,8 @@ from geneb_ci.audit.row_outcome import (
 )
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.receipt.draw import TaskShare, number_of
-from geneb_ci.receipt.embeddings import root_by, row_leaf
 from geneb_ci.submission.models import EmbeddingReceipt, SubmissionV12, receipt_root
+from reference_harness.formats.merkle import root_by, row_leaf
 
 if TYPE_CHECKING:
     import numpy as np

@@ -23,8 +23,9 @@ from geneb_ci.common.errors import BadConfiguration, UsageProblem
 from geneb_ci.common.files import NotReadable, lies_there, read_regular
 from geneb_ci.common.finding import first_and_more, percent, plural
 from geneb_ci.common.shipped import shipped
-from geneb_ci.common.types import Hex64, Name, Positive, StrictModel, first_error
+from geneb_ci.common.types import first_error
 from geneb_ci.submission.models import Submission
+from reference_harness.formats.base import Hex64, Name, Positive, StrictModel
 
 POLICY_FILE = "policy.toml"
 # The shipped one has 700 bytes. Parsing is never slow at this size, whatever it holds.

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from geneb_ci.audit.rescored import Rescored
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.files import NotReadable, read_regular
 from geneb_ci.common.types import first_error
@@ -22,6 +21,7 @@ from geneb_ci.harness.process import (
     TaskSource,
     scoring_limits,
 )
+from reference_harness.formats.rescored import Rescored
 
 RESCORED = "rescored.json"
 BYTES_MAX = 1 << 28  # 100 tasks have about 15 MB; confusion matrices of many classes more

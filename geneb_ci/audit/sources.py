@@ -126,7 +126,7 @@ def _of_entry(model_id: str, entry: ReadEntry | None, found: ExtractorFolder | N
     else:
         path, _, class_name = run.extractor.rpartition(":")
         sha256 = None
-    code = extractor_code(found, path, class_name, sha256, run.options)
+    code = extractor_code(found, path, class_name, sha256, entry.entry.options)
     return RunSources(code, registered_weights(source), entry.sha256)
 
 

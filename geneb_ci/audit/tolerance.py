@@ -15,10 +15,11 @@ from geneb_ci.audit.outcome import (
     HonestCentre,
     Tolerance,
 )
-from geneb_ci.audit.rescored import RescoredCopy, RescoredSeeds
 from geneb_ci.common.errors import NothingChecked
-from geneb_ci.common.types import Scores
 from geneb_ci.statistics.metrics import Matrix, Triple, largest_effect
+from reference_harness.formats.base import Scores
+from reference_harness.formats.rescored import JitteredCopy
+from reference_harness.formats.run_record import PerSeed
 
 
 @functools.cache
@@ -70,11 +71,11 @@ GROWTH = math.sqrt(2)
 class Measured(NamedTuple):
     """One score of one task and regime, with its copies."""
 
-    base: RescoredSeeds
+    base: PerSeed
     matrices: Sequence[Matrix]
     """One confusion matrix a seed."""
-    plain: Sequence[RescoredCopy]
-    stressed: Sequence[RescoredCopy]
+    plain: Sequence[JitteredCopy]
+    stressed: Sequence[JitteredCopy]
     stops: Sequence[Sequence[Scores]]
     """Scores at the stopping points of each fit."""
     one_fit: bool
@@ -141,7 +142,7 @@ def canonical_tolerance(measured: Measured, width: Triple) -> Tolerance:
     return _tolerance(measured, parts, width, measured.stressed)
 
 
-def _check_copies(copies: Sequence[RescoredCopy], kind: str) -> None:
+def _check_copies(copies: Sequence[JitteredCopy], kind: str) -> None:
     if len(copies) < COPIES_MIN:
         raise NothingChecked(
             f"the rescoring has {len(copies)} {kind} copies, expected at least {COPIES_MIN}",
@@ -149,7 +150,7 @@ def _check_copies(copies: Sequence[RescoredCopy], kind: str) -> None:
         )
 
 
-def _most_copies_change(copies: Sequence[RescoredCopy]) -> bool:
+def _most_copies_change(copies: Sequence[JitteredCopy]) -> bool:
     """Whether more than half of the copies changed a prediction."""
     return 2 * sum(any(copy.flips) for copy in copies) > len(copies)
 
@@ -245,7 +246,7 @@ def _is_unstable(measured: Measured, seed: int) -> bool:
 
 
 def _deviations(
-    measured: Measured, copies: Sequence[RescoredCopy], metric: str, seeds: Sequence[int]
+    measured: Measured, copies: Sequence[JitteredCopy], metric: str, seeds: Sequence[int]
 ) -> list[float]:
     """Return the change of each copy's mean over all seeds that the given seeds cause."""
     base: list[float] = getattr(measured.base, metric)
@@ -311,7 +312,7 @@ def _tolerance(
     measured: Measured,
     parts: dict[str, float],
     width: Triple,
-    shown: Sequence[RescoredCopy],
+    shown: Sequence[JitteredCopy],
 ) -> Tolerance:
     seeds = len(measured.matrices)
     fits = measured.matrices[:1] if measured.one_fit else measured.matrices

@@ -24,8 +24,9 @@ from geneb_ci.audit.outcome import Decoys
 from geneb_ci.audit.weights import file_sha256
 from geneb_ci.common.errors import LeftOver, unwritable
 from geneb_ci.common.files import NotReadable, read_regular, write_whole
-from geneb_ci.common.types import Count, Hex64, Moment, Name, Positive, StrictModel, first_error
+from geneb_ci.common.types import first_error
 from geneb_ci.sandbox import processes
+from reference_harness.formats.base import Count, Hex64, Moment, Name, Positive, StrictModel
 
 BYTES_MAX = 1 << 28
 """Of one JSON file of the folder: rescorings are the largest."""

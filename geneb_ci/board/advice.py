@@ -15,16 +15,8 @@ from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, RECOMMENDATIONS, TYPES
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.files import NotReadable, lies_there, read_json, read_regular
 from geneb_ci.common.finding import exact_name, quoted
-from geneb_ci.common.types import (
-    EVIDENCE_ORDER,
-    Count,
-    Evidence,
-    Hex64,
-    Signed,
-    StrictModel,
-    Unit,
-    first_error,
-)
+from geneb_ci.common.types import EVIDENCE_ORDER, Evidence, first_error
+from reference_harness.formats.base import Count, Hex64, Signed, StrictModel, Unit
 
 if TYPE_CHECKING:
     from geneb_ci.board.uncertainty import RegimeScores

@@ -22,11 +22,12 @@ from geneb_ci.board.marks import (
     peak_memory,
     run_words,
 )
-from geneb_ci.common.types import Authorship, Count, Evidence, TrustLevel
+from geneb_ci.common.types import Authorship, Evidence, TrustLevel
 from geneb_ci.models.registry import TERMS
 from geneb_ci.receipt.seen import Published, SharedErrors
 from geneb_ci.statistics.metrics import RowNumbers
 from geneb_ci.submission.models import Submission
+from reference_harness.formats.base import Count
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,9 @@ from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.common.files import lies_there
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.common.shipped import shipped
-from geneb_ci.common.types import Name, StrictModel, first_error
+from geneb_ci.common.types import first_error
 from geneb_ci.submission.models import Submission, SubmissionV11, SubmissionV12
+from reference_harness.formats.base import Name, StrictModel
 
 FILE = "defects.json"
 BYTES_MAX = 200_000

@@ -19,8 +19,9 @@ from geneb_ci.check.claims import results_of
 from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.errors import GenebError, UsageProblem
 from geneb_ci.common.files import LARGE, is_simple, json_text, object_text
-from geneb_ci.common.types import Authorship, Signed, StrictModel, first_error
+from geneb_ci.common.types import Authorship, first_error
 from geneb_ci.statistics.metrics import PackedNumbers, Standings
+from reference_harness.formats.base import Signed, StrictModel
 
 EXTRA = frozenset({"numpy"})
 

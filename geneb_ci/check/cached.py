@@ -14,14 +14,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from geneb_ci.check.place import FILE, Against, compared_folder
+from geneb_ci.check.place import Against, compared_folder
 from geneb_ci.check.report import CRASHED, Outcome
 from geneb_ci.common.cache import NO_CACHE, user_cache
-from geneb_ci.common.config import PRACTICE_BENCHMARK, Finder, Layout, find_layout
+from geneb_ci.common.config import OFFICIAL, Finder, Layout, find_layout
 from geneb_ci.common.errors import BadConfiguration, NothingChecked
 from geneb_ci.common.files import SUBMISSION_BYTES_MAX, NotReadable, read_json, read_regular
 from geneb_ci.common.finding import Finding, Need, Severity
-from geneb_ci.common.shipped import FIT_FILE, KNOWN_FILE, shipped
+from geneb_ci.common.shipped import KNOWN_FILE, shipped
+from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.submission.reading import files_in
 from geneb_ci.submission.structure import check_quickly
 
@@ -30,7 +31,10 @@ FILES_MIN = 20
 half of the time of the check then. For one file it saves a tenth of a second."""
 _POLICY_BYTES_MAX = 16_000_000
 _PACKAGE = Path(__file__).resolve().parents[1]
-_PARTS = ("check", "common", "models", "receipt", "statistics", "submission")
+_PARTS = (
+    *("check", "common", "models", "receipt", "statistics", "submission"),
+    "../reference_harness/formats",
+)
 """Packages whose code may take part in a finding."""
 
 
@@ -120,10 +124,10 @@ class CachedChecker:
 
 
 def _add(digest: "hashlib._Hash", path: Path, limit: int) -> None:
-    """Add the place and the bytes of a regular file to a digest. Raises NotReadable."""
+    """Add name, place and bytes of a regular file to a digest. Raises NotReadable."""
     raw = read_regular(path, limit)
-    name = os.fsencode(path.resolve())
-    digest.update(b"%d %d\0" % (len(name), len(raw)) + name + raw)
+    parts = (os.fsencode(path), os.fsencode(path.resolve()), raw)
+    digest.update(b"%d %d %d\0" % tuple(map(len, parts)) + b"".join(parts))
 
 
 def _facts(layout: Layout) -> list[str]:
@@ -133,16 +137,19 @@ def _facts(layout: Layout) -> list[str]:
 
 
 def _settings(layout: Layout) -> Iterator[Path]:
-    """Yield the files that a check may read beside rows: settings, cards, extractors, policy."""
+    """Yield what a check may read beside rows: settings, cards, extractors, policy.
+
+    What is no file there, such as a folder or a broken link, is included: it cannot be read.
+    """
     if layout.settings is not None:
         yield layout.settings.path
     if layout.benchmark is not None:
         yield layout.benchmark
-    for folder, pattern in ((layout.cards, "*.md"), (layout.extractors, "*.py")):
+    entries = ModelRegistry(layout).folder
+    yield entries.parent / OFFICIAL
+    for folder, end in ((layout.cards, "md"), (layout.extractors, "py"), (entries, "toml")):
         if folder is not None:
-            yield from (path for path in folder.glob(pattern) if path.is_file())
-    if layout.policy is not None:
-        yield from (path for path in layout.policy.rglob("*") if path.is_file())
+            yield from folder.glob(f"*.{end}")
 
 
 def _written(outcome: Outcome) -> list[Any]:
@@ -171,8 +178,8 @@ def code_digest() -> str:
     found = hashlib.sha256(sys.version.encode())
     for path in sorted(path for part in _PARTS for path in (_PACKAGE / part).rglob("*.py")):
         _add(found, path, _POLICY_BYTES_MAX)
-    for name in (KNOWN_FILE, FIT_FILE, PRACTICE_BENCHMARK, FILE):
-        _add(found, shipped("schemas", name), _POLICY_BYTES_MAX)
+    for path in sorted(shipped("schemas", KNOWN_FILE).parent.glob("*.json")):
+        _add(found, path, _POLICY_BYTES_MAX)
     found.update("\0".join(sorted(_distributions())).encode("utf-8", "surrogateescape"))
     return found.hexdigest()
 

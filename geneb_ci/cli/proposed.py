@@ -12,7 +12,6 @@ from geneb_ci.check.runner import Report
 from geneb_ci.cli.main import echo
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import Exit, UsageProblem
-from geneb_ci.common.types import Hex40
 from geneb_ci.github.comment import next_step
 from geneb_ci.github.judge import Judge, Judged, places_of
 from geneb_ci.github.judgement import BaseBranch, pull_verdict
@@ -21,6 +20,7 @@ from geneb_ci.github.sides import main_at, read_blob
 from geneb_ci.github.verdict import PullHead, PullOutcome, PullVerdict
 from geneb_ci.publish.comparison import Comparison, compare_layouts
 from geneb_ci.publish.git import repository_of
+from reference_harness.formats.base import Hex40
 
 if TYPE_CHECKING:
     from geneb_ci.github.api import GitHub

@@ -20,8 +20,9 @@ ALLOWED: frozenset[str] = frozenset()
 PORT_MAX = (1 << 16) - 1
 _UNICAST = ipaddress.ip_network("2000::/3")
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
-_PLATFORM = frozenset({ipaddress.ip_address("168.63.129.16")})
-"""Public by their number, and of the machine's own surroundings: Azure's, where Actions run."""
+_PLATFORM = tuple(map(ipaddress.ip_network, ("168.63.129.16/32", "192.0.0.0/24")))
+"""Of the machine's own surroundings, and public by their number, or for older Pythons: what Azure,
+where Actions run, and Oracle's cloud tell a machine of itself."""
 
 
 class NotPublicError(OSError):
@@ -45,7 +46,8 @@ def is_global(number: str) -> bool:
             found = found.ipv4_mapped
         elif found not in _UNICAST or found.sixtofour is not None or found.teredo is not None:
             return False
-    return found.is_global and not found.is_multicast and found not in _PLATFORM
+    is_near = any(found in network for network in _PLATFORM)
+    return found.is_global and not found.is_multicast and not is_near
 
 
 def public_numbers(host: str, port: int) -> list[str]:

@@ -11,6 +11,7 @@ import os
 from pathlib import Path
 
 from geneb_ci.common.config import cache_folder
+from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.files import NotReadable, read_regular, write_whole
 
 BYTES_MAX = 64_000_000
@@ -66,8 +67,13 @@ NO_CACHE = Cache(None)
 
 
 def user_cache(name: str) -> Cache:
-    """Return the user's cache of this name; in GitHub Actions, where others may write, none."""
-    return NO_CACHE if os.environ.get("GITHUB_ACTIONS") == "true" else Cache(cache_folder(name))
+    """Return the user's cache of this name; none in GitHub Actions, where others may write."""
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        return NO_CACHE
+    try:
+        return Cache(cache_folder(name))
+    except UsageProblem:  # no home: what is not kept is computed
+        return NO_CACHE
 
 
 def _seal(key: str, body: bytes) -> bytes:

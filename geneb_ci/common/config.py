@@ -350,9 +350,18 @@ _RESTORE = "restore the file from the main branch"
 
 
 def cache_folder(name: str) -> Path:
-    """Return a place of geneb-ci below the user's cache folder; XDG_CACHE_HOME moves it."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "geneb-ci" / name
+    """Return a place of geneb-ci below the user's cache folder; XDG_CACHE_HOME moves it.
+
+    Raises UsageProblem for a user without a home, as a container may have.
+    """
+    base = os.environ.get("XDG_CACHE_HOME")
+    try:
+        place = Path(base) if base else Path.home() / ".cache"
+    except RuntimeError as error:
+        raise UsageProblem(
+            "this user has no home folder to keep files in", "set XDG_CACHE_HOME to a folder"
+        ) from error
+    return place / "geneb-ci" / name
 
 
 def policy_bytes(path: Path, limit: int) -> bytes:

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
@@ -25,37 +23,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.common.files import SUBMISSION_BYTES_MAX
 from geneb_ci.common.finding import plural, quoted
-
-Hex40 = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
-Hex64 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-Moment = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
-"""A time in UTC, to the second."""
-Name = Annotated[str, Field(min_length=1, max_length=200)]
-Positive = Annotated[int, Field(ge=1)]
-Count = Annotated[int, Field(ge=0)]
-Signed = Annotated[float, Field(ge=-1, le=1)]
-"""A score from -1 to 1: MCC."""
-Unit = Annotated[float, Field(ge=0, le=1)]
-"""A score from 0 to 1: accuracy and macro-F1."""
-
-
-class StrictModel(BaseModel):
-    """Base of all models of files: no unknown fields, no type coercion, no NaN."""
-
-    model_config = ConfigDict(
-        extra="forbid", strict=True, frozen=True, allow_inf_nan=False, defer_build=True
-    )
-
-
-class Scores(StrictModel):
-    """Three metrics of one task in one regime, each a mean over the seeds."""
-
-    MCC: Signed
-    """Matthews correlation coefficient, -1 to 1."""
-    Acc: Unit
-    """Accuracy, 0 to 1."""
-    F1: Unit
-    """Macro-averaged F1, 0 to 1."""
+from reference_harness.formats.base import Hex40, Hex64, Scores, StrictModel
 
 
 class TrustLevel(enum.StrEnum):
@@ -330,7 +298,7 @@ class BenchmarkFile(StrictModel):
     protocol: ProtocolEntry
     dataset: DatasetEntry
     category_order: Annotated[list[Title], Field(min_length=1, max_length=TASKS_MAX)]
-    sources: dict[str, str] = {}
+    sources: dict[str, str] = {}  # noqa: RUF012 (pydantic copies it)
     tasks: Annotated[list[TaskEntry], Field(min_length=1, max_length=TASKS_MAX)]
     sha256: Annotated[Hex64, Field(exclude=True)] = "0" * 64
     """Digest of the bytes it was read from; not part of the file."""

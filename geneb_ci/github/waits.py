@@ -16,13 +16,13 @@ from typing import Annotated, NamedTuple
 from pydantic import Field, ValidationError
 
 from geneb_ci.common.errors import GenebError
-from geneb_ci.common.types import Hex40, Moment, StrictModel
 from geneb_ci.github.api import GitHub
 from geneb_ci.github.envelope import packed, unpacked
 from geneb_ci.github.errors import RateLimited, Tampered
 from geneb_ci.github.verdict import OPEN_MAX, Number, Text, Trouble
 from geneb_ci.render.markdown import code
 from geneb_ci.render.plain import visible
+from reference_harness.formats.base import Hex40, Moment, StrictModel
 
 TITLE = "geneb-ci: pull requests that wait"
 MARKER = "<!-- geneb-ci:waits:1 "

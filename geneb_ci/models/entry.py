@@ -16,7 +16,8 @@ from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.common.files import lies_there
 from geneb_ci.common.hosts import LOOPBACK, PUBLIC_ADDRESS
 from geneb_ci.common.shipped import shipped
-from geneb_ci.common.types import Hex40, Hex64, Name, Positive, StrictModel, first_error
+from geneb_ci.common.types import first_error
+from reference_harness.formats.base import Hex40, Hex64, Name, Positive, StrictModel
 
 Kind = Literal["huggingface", "zenodo", "gdrive", "dataverse", "url", "none"]
 """Where weights are published; `none` for a method without weights."""
@@ -139,6 +140,12 @@ class Environment(StrictModel):
     """Python version that the packages need; any unless given."""
 
 
+GENERAL = "builtin:huggingface"
+"""The general extractor of the harness."""
+_TRUST = "trust_remote_code"
+"""Its option: whether code of the checkpoint is run."""
+
+
 class RunOptions(StrictModel):
     """How the reference harness runs the model."""
 
@@ -176,6 +183,7 @@ class Loading(StrictModel):
     output: Text
     tokenizer: Text
     remote_code: bool | None = None
+    """Whether code of the repository is run; the general extractor is told so."""
     gpu_only: bool = False
     packages: list[Text] = []  # noqa: RUF012 (pydantic copies it)
     """Packages beyond torch and transformers."""
@@ -228,6 +236,26 @@ class ModelEntry(StrictModel):
     run: RunOptions | None = None
     loading: Loading | None = None
     sources: Sources | None = None
+
+    @model_validator(mode="after")
+    def _says_once_whose_code(self) -> Self:
+        run, loading = self.run, self.loading
+        option = run.options.get(_TRUST) if run is not None else None
+        code = loading.remote_code if loading is not None else None
+        if option is not None and code is not None and option != str(code).lower():
+            raise ValueError(f"remote_code is {str(code).lower()}, the option {_TRUST} is {option}")
+        return self
+
+    @property
+    def options(self) -> dict[str, str]:
+        """Keyword arguments of the extractor, as text; `remote_code` decides for the general one.
+
+        Left out, a checkpoint that names code of its own would be refused.
+        """
+        run, loading = self.run or RunOptions(missing="no run"), self.loading
+        if run.extractor != GENERAL or loading is None or loading.remote_code is None:
+            return run.options
+        return run.options | {_TRUST: str(loading.remote_code).lower()}
 
     @property
     def lacks(self) -> list[str]:

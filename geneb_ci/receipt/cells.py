@@ -12,7 +12,7 @@ from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.files import NotReadable, read_regular
 from geneb_ci.common.finding import plural
-from geneb_ci.common.types import StrictModel, first_error
+from geneb_ci.common.types import first_error
 from geneb_ci.harness.process import (
     CLASSES_UNKNOWN,
     DERIVED,
@@ -23,9 +23,11 @@ from geneb_ci.harness.process import (
     TaskSource,
     scoring_limits,
 )
-from geneb_ci.receipt.receipt_cells import CellsCanonical, EqualRows, ReceiptCells
 from geneb_ci.receipt.source import ReceiptFiles, Say, size_text
 from geneb_ci.submission.models import CanonicalEvidence, EmbeddingReceipt, SubmissionV12
+from reference_harness.formats.base import StrictModel
+from reference_harness.formats.receipt_cells import EqualRows, ReceiptCells
+from reference_harness.formats.run_record import Canonical
 
 NEWTON_SECONDS = 160e-12
 """Of a training row and the square of the width: the slower end of 82 to 159 ps, measured on one
@@ -255,11 +257,11 @@ Part = tuple[str, str | None, str]
 """What differs, as claimed, and as found."""
 
 
-def _filled(cell: CellsCanonical) -> list[Part]:
+def _filled(cell: Canonical) -> list[Part]:
     return [("the cell", None, f"MCC {cell.scores.MCC:.4f}")]
 
 
-def _parts(claim: CanonicalEvidence, cell: CellsCanonical) -> list[Part]:
+def _parts(claim: CanonicalEvidence, cell: Canonical) -> list[Part]:
     parts: list[Part] = []
     for name in ("MCC", "Acc", "F1"):
         score, of_rows = getattr(claim, name), getattr(cell.scores, name)

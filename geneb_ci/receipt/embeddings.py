@@ -11,14 +11,13 @@ import math
 import os
 import stat
 import struct
-from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from geneb_ci.common.errors import Exit, GenebError
 from geneb_ci.common.finding import plural
-from geneb_ci.common.merkle import NODE, leaf_hash, root_of
 from geneb_ci.submission.models import ITEM, ReceiptTask
+from reference_harness.formats.merkle import leaf_hash, root_of
 
 SUFFIX = ".f16"
 BLOCK_BYTES = 16 << 20
@@ -176,58 +175,3 @@ def _refuse_scale(scale_log2: int, largest: float, name: str) -> None:
         f"{name} has the scale 2^{scale_log2} for values up to {largest:g}; expected none for "
         f"features from {SMALL:g} to {LARGEST:g}, and else one for values up to {TOP:g} or more",
     )
-
-
-def row_leaf(row: bytes, index: int) -> bytes:
-    """Return the leaf of a row, given as its float16 values, little-endian."""
-    return leaf_hash(row + struct.pack(">Q", index))
-
-
-class RowTree:
-    """The tree over the rows of one task, with all its levels."""
-
-    def __init__(self, leaves: Sequence[bytes]) -> None:
-        self._levels = [list(leaves)]
-        while len(self._levels[-1]) > 1:
-            row = self._levels[-1]
-            pairs = zip(row[::2], row[1::2], strict=False)
-            odd = row[-1:] if len(row) % 2 else []  # goes up as it is
-            self._levels.append([_node(one, other) for one, other in pairs] + odd)
-
-    @property
-    def root(self) -> bytes:
-        """The root; there is at least one leaf."""
-        return self._levels[-1][0]
-
-    def proof(self, index: int) -> list[bytes]:
-        """Return the hashes that lead from the leaf at `index` to the root, the sibling first."""
-        found = []
-        for level in self._levels[:-1]:
-            sibling = index ^ 1
-            if sibling < len(level):
-                found.append(level[sibling])
-            index //= 2
-        return found
-
-
-def root_by(leaf: bytes, index: int, size: int, proof: Sequence[bytes]) -> bytes | None:
-    """Return the root that a proof leads to from the leaf at `index` of `size`.
-
-    None where the proof is too short or too long, or there is no such leaf.
-    """
-    if not 0 <= index < size:
-        return None
-    left, found = list(proof), leaf
-    while size > 1:
-        sibling = index ^ 1
-        if sibling < size:
-            if not left:
-                return None
-            other = left.pop(0)
-            found = _node(other, found) if index & 1 else _node(found, other)
-        index, size = index // 2, (size + 1) // 2
-    return None if left else found
-
-
-def _node(left: bytes, right: bytes) -> bytes:
-    return hashlib.sha256(NODE + left + right).digest()

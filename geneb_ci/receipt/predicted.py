@@ -18,7 +18,6 @@ from geneb_ci.receipt.predictions import (
     Predictions,
     TaskPredictions,
 )
-from geneb_ci.receipt.receipt_cells import ReceiptCells
 from geneb_ci.receipt.seen import SharedErrors, Triangle
 from geneb_ci.statistics.paired import (
     PairedCell,
@@ -29,6 +28,7 @@ from geneb_ci.statistics.paired import (
     paired_matrix,
 )
 from geneb_ci.submission.models import CellEvidenceV12, SubmissionV12
+from reference_harness.formats.receipt_cells import ReceiptCells
 
 
 def matrix_of(truth: Codes, predicted: Codes, classes: int) -> list[list[int]]:

@@ -9,9 +9,9 @@ from pydantic import ConfigDict, Field, TypeAdapter
 from geneb_ci import __version__
 from geneb_ci.check.report import Report
 from geneb_ci.common.finding import Finding, Need, Severity
-from geneb_ci.common.types import Count
 from geneb_ci.render.formats import WIDTH, Verdict, counts, ordered, rules_run, skipped, verdict
 from geneb_ci.render.plain import dumps
+from reference_harness.formats.base import Count
 
 
 class Closed:

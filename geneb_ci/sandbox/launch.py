@@ -16,11 +16,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from geneb_ci.common.types import Name, StrictModel
 from geneb_ci.sandbox import confine, mounts, seccomp
 from geneb_ci.sandbox.limits import MIB, Limits, kernel_limits
 from geneb_ci.sandbox.mounts import SandboxView
 from geneb_ci.sandbox.processes import kernel_prefix
+from reference_harness.formats.base import Name, StrictModel
 
 SCRATCH = ("/tmp", "/dev/shm")  # noqa: S108 (the sandbox's own)
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")

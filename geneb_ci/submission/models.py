@@ -8,24 +8,12 @@ a task, `<task_id>.f16`, has the rows of the training and then of the test split
 the pinned data: float16, little-endian, in C order, without a header.
 """
 
-import struct
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, FailFast, Field
 
-from geneb_ci.common.merkle import leaf_hash, root_of
-from geneb_ci.common.types import (
-    CLASSES_MAX,
-    SEEDS_MAX,
-    Count,
-    Hex40,
-    Hex64,
-    Scores,
-    Signed,
-    StrictModel,
-    Unit,
-)
+from geneb_ci.common.types import CLASSES_MAX, SEEDS_MAX
 from geneb_ci.submission.names import (
     BY_ENTRY,
     DISPLAY_MAX,
@@ -35,6 +23,8 @@ from geneb_ci.submission.names import (
     PARAMS_MAX,
     TEXT_MAX,
 )
+from reference_harness.formats.base import Count, Hex40, Hex64, Scores, Signed, StrictModel, Unit
+from reference_harness.formats.merkle import root_of, task_leaf
 
 # Scales at which a float16 value times 2^scale is a normal float32.
 SCALE_MIN, SCALE_MAX = -148, 112
@@ -389,18 +379,14 @@ MODELS: dict[str, type[SubmissionV10]] = {
 }
 
 
-def task_leaf(task: str, said: ReceiptTask, dim: int) -> bytes:
-    """Return the leaf of a task: the hash of id, rows, width, scale and the root of its rows."""
-    counts = struct.pack(">QIi", said.train + said.test, dim, said.scale_log2)
-    return leaf_hash(task.encode() + b"\x00" + counts + bytes.fromhex(said.root))
-
-
 def receipt_root(receipt: EmbeddingReceipt, order: Sequence[str]) -> str:
     """Return the root over the tasks of a receipt, as hex digits; `order` is the benchmark's."""
+    tasks = ((name, receipt.tasks[name]) for name in order if name in receipt.tasks)
     return root_of(
         [
-            task_leaf(task, receipt.tasks[task], receipt.dim)
-            for task in order
-            if task in receipt.tasks
+            task_leaf(
+                name, task.train + task.test, receipt.dim, task.scale_log2, bytes.fromhex(task.root)
+            )
+            for name, task in tasks
         ]
     ).hex()

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from reference_harness.benchmark import Benchmark
-from reference_harness.record import ReceiptTask
+from reference_harness.formats.run_record import ReceiptTask
 from reference_harness.text import plural
 
 from .kinds import HIDDEN, epochs, is_seeded

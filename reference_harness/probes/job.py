@@ -14,11 +14,12 @@ from reference_harness.data import Source
 from reference_harness.engine.threads import Library, libraries
 from reference_harness.errors import DataError, ProbeError
 from reference_harness.files import sha256
+from reference_harness.formats.base import Scores
+from reference_harness.formats.run_record import ReceiptTask
 from reference_harness.job import columns as per_seed
 from reference_harness.memory import is_out_of_memory
 from reference_harness.receipt.rounding import ROWS, Widened
 from reference_harness.receipt.scoring import values_of
-from reference_harness.record import ReceiptTask, Triple
 from reference_harness.rescore import load
 from reference_harness.tasks import Labels, TaskData
 
@@ -109,7 +110,7 @@ class ProbeJob:
             for one in found
         ]
         return ProbeScores(
-            scores=Triple(**metrics.mean(triples)._asdict()),
+            scores=Scores(**metrics.mean(triples)._asdict()),
             per_seed=per_seed(triples),
             seconds=round(time.perf_counter() - started, 6),
         )

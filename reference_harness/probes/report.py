@@ -4,30 +4,25 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from reference_harness.record import (
+from reference_harness.formats.base import Count, Hex64, Scores, Seconds, Signed, StrictModel
+from reference_harness.formats.run_record import (
     BenchmarkRef,
-    Count,
     DatasetRef,
     HarnessRef,
-    Hex64,
     LibraryRef,
-    Part,
     PerSeed,
-    Seconds,
-    Signed,
-    Triple,
 )
 
 
-class ProbeScores(Part):
+class ProbeScores(StrictModel):
     """One task of one receipt in one regime under one kind of probe."""
 
-    scores: Triple
+    scores: Scores
     per_seed: PerSeed
     seconds: Seconds
 
 
-class ProbedReceipt(Part):
+class ProbedReceipt(StrictModel):
     """A receipt, and its scores by kind of probe, regime and task."""
 
     root: Hex64
@@ -35,7 +30,7 @@ class ProbedReceipt(Part):
     scores: dict[str, dict[str, dict[str, ProbeScores]]]
 
 
-class Standing(Part):
+class Standing(StrictModel):
     """Where a receipt is among the others in one regime under one kind of probe."""
 
     macro: Signed
@@ -44,7 +39,7 @@ class Standing(Part):
     """One more than the number of receipts with a higher macro MCC."""
 
 
-class Agreement(Part):
+class Agreement(StrictModel):
     """How far two kinds of probe put the receipts into the same order."""
 
     first: str
@@ -56,7 +51,7 @@ class Agreement(Part):
     pairs: Count
 
 
-class Probes(Part):
+class Probes(StrictModel):
     """Scores of receipts under several kinds of probe."""
 
     schema_version: Literal["1.0"] = "1.0"

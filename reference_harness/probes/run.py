@@ -13,10 +13,10 @@ from reference_harness.data import Source
 from reference_harness.engine.local import Pool
 from reference_harness.errors import OptionError
 from reference_harness.files import read_bounded
+from reference_harness.formats.run_record import BenchmarkRef, DatasetRef, LibraryRef, ReceiptTask
 from reference_harness.progress import Listener
 from reference_harness.receipt.scoring import tasks_said
 from reference_harness.receipt.task_file import file_of
-from reference_harness.record import BenchmarkRef, DatasetRef, LibraryRef, ReceiptTask
 from reference_harness.text import first_and_more
 
 from .cost import TaskOfReceipt, cost, sentence

@@ -18,20 +18,20 @@ from reference_harness.engine.local import Pool
 from reference_harness.engine.threads import Library, libraries
 from reference_harness.errors import DataError, EmbeddingError, ProbeError
 from reference_harness.files import write_bytes
-from reference_harness.job import columns
-from reference_harness.record import (
+from reference_harness.formats.base import Scores
+from reference_harness.formats.receipt_cells import EqualRows, ReceiptCells, TaskCells
+from reference_harness.formats.run_record import (
     BenchmarkRef,
     Canonical,
     DatasetRef,
     LibraryRef,
     ReceiptTask,
-    Triple,
 )
+from reference_harness.job import columns
 from reference_harness.rescore import Lend, load
 from reference_harness.tasks import DIGEST_BYTES, Labels, TaskData, sequence_digests
 from reference_harness.text import first_and_more, plural
 
-from .cells import EqualRows, ReceiptCells, TaskCells
 from .rounding import Widened
 from .strata import FittedRegime, write_strata
 from .task_file import file_of
@@ -110,7 +110,7 @@ class CellsJob:
         matrices = [metrics.confusion_matrix(data.test.labels, one, classes) for one in found]
         triples = [metrics.scores(matrix) for matrix in matrices]
         return fitted, Canonical(
-            scores=Triple(**metrics.mean(triples)._asdict()),
+            scores=Scores(**metrics.mean(triples)._asdict()),
             per_seed=columns(triples),
             confusion=[matrix.tolist() for matrix in matrices],
             predictions_sha256=metrics.predictions_sha256(found),
@@ -189,6 +189,7 @@ def compared(folder: Path, tasks: Mapping[str, ReceiptTask]) -> EqualRows:
         found[name] = Named(pairs[:, :DIGEST_BYTES], pairs[:, DIGEST_BYTES:])
     first = [np.ascontiguousarray(one.sequences).view("<u8")[:, 0] for one in found.values()]
     return EqualRows(
+        schema_version="1.0",
         rows=sum(len(one.rows) for one in found.values()),
         sequences=len(np.unique(np.concatenate(first))),
         unequal=unequal_rows(found, tasks),
@@ -247,6 +248,7 @@ def cells(asked: CellsRequest, lent: Lend | None = None) -> ReceiptCells:
                     write_digests(asked.digests, one.task_id, one.named)
     pin = asked.benchmark.dataset
     return ReceiptCells(
+        schema_version="1.0",
         benchmark=BenchmarkRef(name=asked.benchmark.name, sha256=asked.benchmark.sha256),
         dataset=DatasetRef(
             repo_id=pin.repo_id, revision=pin.revision, verified=asked.source.verified

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from reference_harness.errors import OptionError
-from reference_harness.record import ReceiptTask, RunRecord
-
-from .tree import Tree, task_leaf
+from reference_harness.formats.merkle import Tree, task_leaf
+from reference_harness.formats.run_record import ReceiptTask, RunRecord
 
 VERSION = "1"
 

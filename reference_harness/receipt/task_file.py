@@ -11,10 +11,10 @@ import numpy as np
 
 from reference_harness.errors import StateError
 from reference_harness.files import sha256, write_bytes
-from reference_harness.record import ReceiptTask
+from reference_harness.formats.merkle import Tree, row_leaf
+from reference_harness.formats.run_record import ReceiptTask
 
 from .rounding import Rounded
-from .tree import Tree, row_leaf
 
 SUFFIX = ".f16"
 

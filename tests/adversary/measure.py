@@ -7,7 +7,7 @@ import numpy as np
 
 from reference_harness import benchmark, probe
 from reference_harness.decisions import FRESH, Drawn, FurtherRows, decide
-from reference_harness.rescored import Decisions
+from reference_harness.formats.rescored import Decisions
 from reference_harness.tasks import Split, TaskData
 from reference_harness.variants import variants_of
 

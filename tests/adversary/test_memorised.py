@@ -23,9 +23,9 @@ from geneb_ci.audit.embedding_checks import (
     variant_result,
     variant_text,
 )
-from geneb_ci.audit.rescored import RescoredChanged, RescoredDecisions, RescoredTested
 from reference_harness import mini
 from reference_harness.extractors.kmer import KmerExtractor
+from reference_harness.formats.rescored import ChangedDecisions, Decisions, TestedDecisions
 from reference_harness.tasks import Split, TaskData
 from reference_harness.variants import KINDS, MAKERS, REVERSED, variants_of
 from tests.adversary.cheats import (
@@ -49,9 +49,9 @@ CASES = [
 NONCE = "0" * 64
 
 
-def found_of(extractor: object) -> list[RescoredDecisions]:
+def found_of(extractor: object) -> list[Decisions]:
     found = [decisions_of(extractor, case, "a test", 160) for case in CASES]
-    return [RescoredDecisions.model_validate(one.model_dump()) for one in found]
+    return [Decisions.model_validate(one.model_dump()) for one in found]
 
 
 def flags(extractor: object) -> tuple[bool, bool]:
@@ -126,8 +126,8 @@ def test_a_sequence_that_has_no_variant_gets_none():
     assert {row.kind for row in found} <= {"shifted"}
 
 
-def counts(rows: int, worse: int, better: int) -> RescoredChanged:
-    return RescoredChanged(rows=rows, worse=worse, better=better)
+def counts(rows: int, worse: int, better: int) -> ChangedDecisions:
+    return ChangedDecisions(rows=rows, worse=worse, better=better)
 
 
 def test_the_limit_is_the_margin_and_the_alarm():
@@ -150,7 +150,7 @@ def test_the_fits_of_a_few_shot_regime_count_as_one_of_them():
 
     def tested(fits: int) -> FreshTask:
         public, fresh = (
-            RescoredTested(rows=fits * rows, right=fits * right, MCC=0.0)
+            TestedDecisions(rows=fits * rows, right=fits * right, MCC=0.0)
             for rows, right in ((1000, 800), (500, 350))
         )
         return FreshTask(public=public, fresh=fresh, fits=fits)
@@ -168,8 +168,8 @@ def test_an_honest_extractor_at_its_margin_is_flagged_in_one_audit_of_a_thousand
 
 
 def accuracies(public: float, fresh: float, rows: int) -> dict[str, FreshTask]:
-    def tested(share: float, count: int) -> RescoredTested:
-        return RescoredTested(rows=count, right=round(share * count), MCC=2 * share - 1)
+    def tested(share: float, count: int) -> TestedDecisions:
+        return TestedDecisions(rows=count, right=round(share * count), MCC=2 * share - 1)
 
     return {
         name: FreshTask(public=tested(public, 1000), fresh=tested(fresh, rows))
@@ -189,8 +189,8 @@ def test_a_loss_on_the_fresh_set_has_the_power_that_is_stated():
             public = rng.binomial(1000, 0.75 + loss, 2)
             tasks = {
                 str(number): FreshTask(
-                    public=RescoredTested(rows=1000, right=int(whole), MCC=0.0),
-                    fresh=RescoredTested(rows=rows, right=int(fresh), MCC=0.0),
+                    public=TestedDecisions(rows=1000, right=int(whole), MCC=0.0),
+                    fresh=TestedDecisions(rows=rows, right=int(fresh), MCC=0.0),
                 )
                 for number, (fresh, whole) in enumerate(zip(right, public, strict=True))
             }
@@ -200,11 +200,11 @@ def test_a_loss_on_the_fresh_set_has_the_power_that_is_stated():
 
 def test_what_was_found_is_said_in_one_line():
     kinds = {"cropped": counts(100, 30, 0)}
-    one = RescoredDecisions(
-        public=RescoredTested(rows=100, right=90, MCC=0.8),
+    one = Decisions(
+        public=TestedDecisions(rows=100, right=90, MCC=0.8),
         kinds=kinds,
         training=counts(100, 5, 5),
-        fresh=RescoredTested(rows=50, right=30, MCC=0.2),
+        fresh=TestedDecisions(rows=50, right=30, MCC=0.2),
         others={},
     )
     assert variant_text(variant_result([one], NONCE, 100, reverse=False)) == (
@@ -240,7 +240,7 @@ def test_labels_that_the_canonical_probe_ignores_are_found_by_the_one_that_uses_
     """Its scores and decisions are those of an honest model; so said the fresh set, by it alone."""
     extractor = cheat([case.data for case in BINARY])
     found = [
-        RescoredDecisions.model_validate(decisions_of(extractor, case, "a test", 160).model_dump())
+        Decisions.model_validate(decisions_of(extractor, case, "a test", 160).model_dump())
         for case in BINARY
     ]
     result = variant_result(found, NONCE, 160, reverse=False)

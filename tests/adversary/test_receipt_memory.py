@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from geneb_ci.audit.embedding_checks import MEMORISED
-from geneb_ci.audit.rescored import RescoredChanged
 from geneb_ci.audit.row_embedding import changes_of, row_variants
 from geneb_ci.audit.trust import RECOMPUTED
 from geneb_ci.receipt.draw import TaskStrata
 from geneb_ci.receipt.row_rule import Probe
 from reference_harness import mini
+from reference_harness.formats.rescored import ChangedDecisions
 from tests.audit.installed import Installed
 from tests.audit.test_row_audit import (
     audited,
@@ -141,7 +141,7 @@ def test_a_variant_whose_row_no_receipt_holds_is_decided_wrong():
     strata = TaskStrata("task", 0, np.array([0, 1, 1]), {"full": np.array([[0, 0, 1]])}, {})
     values = np.array([[-1e30], [1.0], [1.0]], dtype=np.float32)
     found = changes_of(strata, {"full": [probe]}, 0, [0, 1, 2], values)
-    assert found == {"full": [RescoredChanged(rows=3, worse=1, better=1)]}
+    assert found == {"full": [ChangedDecisions(rows=3, worse=1, better=1)]}
     result = row_variants([found, found], "full", "ab" * 32)
-    assert result.kinds == {"substituted": RescoredChanged(rows=6, worse=2, better=2)}
+    assert result.kinds == {"substituted": ChangedDecisions(rows=6, worse=2, better=2)}
     assert not result.memorised

@@ -28,9 +28,9 @@ class Slow(BaseEmbeddingExtractor):
 GO = ("--committed-at", COMMITTED_AT, "--beacon-file", "round.json")
 
 
-def made(folder: Path, scratch: Path) -> Installed:
+def made(folder: Path, scratch: Path, *, boxed: bool = False) -> Installed:
     """Lay out a repository with one submission of k-mers, two tasks drawn of two."""
-    place = Installed(folder, drawn=2)
+    place = Installed(folder, drawn=2, boxed=boxed)
     place.environment |= {"TMPDIR": str(scratch), "XDG_CACHE_HOME": str(folder / "cache")}
     policy = place.root / "leaderboard/policy/policy.toml"
     text = policy.read_text(encoding="utf-8")

@@ -1,10 +1,17 @@
 """A repository and an installation beside it, as the demonstration has, for many commands."""
 
+import contextlib
+import os
+from collections.abc import Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
 
 from tests import forked
-from tools.demo_audit import Place
+from tests.audit import unboxed
+from tools.demo_audit import DRAWN, Place
+
+UNBOXED_SITE = Path(__file__).with_name("site")
+"""Folder for the path of processes that commands start, such as those of a queue."""
 
 
 class Installed(Place):
@@ -13,13 +20,33 @@ class Installed(Place):
     allowed: frozenset[str] = frozenset()
     """Numbers of servers that the commands may reach, beside the public ones."""
 
+    def __init__(self, folder: Path, drawn: int = DRAWN, *, boxed: bool = True) -> None:
+        """Lay both out; unless `boxed`, commands rerun by tests/audit/unboxed.py."""
+        self.boxed = boxed
+        super().__init__(folder, drawn)
+
     def _site(self, folder: Path) -> Path:  # noqa: ARG002 (one for all)
         return forked.installation()
+
+    @contextlib.contextmanager
+    def in_sandbox(self) -> Iterator[None]:
+        """Let commands rerun in a sandbox, as they do for users."""
+        before, self.boxed = self.boxed, True
+        yield
+        self.boxed = before
+
+    def unbox_processes(self) -> None:
+        """Let processes that a command starts rerun by tests/audit/unboxed.py too."""
+        self.environment["PYTHONPATH"] += f"{os.pathsep}{UNBOXED_SITE}"
 
     def run(self, module: str, *arguments: str, check: bool = True) -> CompletedProcess[str]:
         """Run a command of the installation in the repository, and keep what it says."""
         done = forked.run(
-            module, *arguments, cwd=self.root, env=self.environment, allowed=self.allowed
+            *(module, *arguments),
+            cwd=self.root,
+            env=self.environment,
+            before=None if self.boxed else Path(unboxed.__file__),
+            allowed=self.allowed,
         )
         if check:
             done.check_returncode()

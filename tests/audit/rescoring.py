@@ -4,18 +4,19 @@ import random
 from collections.abc import Sequence
 
 from geneb_ci.audit.outcome import METRICS
-from geneb_ci.audit.rescored import RescoredCopy, RescoredSeeds
 from geneb_ci.audit.tolerance import COPIES_MIN, MANY, Measured
-from geneb_ci.common.types import Scores
+from reference_harness.formats.base import Scores
+from reference_harness.formats.rescored import JitteredCopy
+from reference_harness.formats.run_record import PerSeed
 from reference_harness.metrics import Confusion, scores
 
 SEEDS = 5
 
 
-def per_seed(matrices: Sequence[Confusion]) -> RescoredSeeds:
+def per_seed(matrices: Sequence[Confusion]) -> PerSeed:
     values = [scores(matrix) for matrix in matrices]
     columns = zip(*values, strict=True)
-    return RescoredSeeds(**dict(zip(METRICS, map(list, columns), strict=True)))
+    return PerSeed(**dict(zip(METRICS, map(list, columns), strict=True)))
 
 
 def flipped(matrix: Confusion, flips: int, rng: random.Random) -> Confusion:
@@ -29,9 +30,9 @@ def flipped(matrix: Confusion, flips: int, rng: random.Random) -> Confusion:
     return now
 
 
-def copy(base: Sequence[Confusion], flips: Sequence[int], rng: random.Random) -> RescoredCopy:
+def copy(base: Sequence[Confusion], flips: Sequence[int], rng: random.Random) -> JitteredCopy:
     moved = [flipped(m, f, rng) for m, f in zip(base, flips, strict=True)]
-    return RescoredCopy(per_seed=per_seed(moved), flips=list(flips))
+    return JitteredCopy(per_seed=per_seed(moved), flips=list(flips))
 
 
 def measured(

@@ -24,8 +24,6 @@ ONE = "[[audit]]\nfile = 'a.json'\n"
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    for _ in sandbox_of(2, tmp_path_factory.mktemp("trial") / "scratch"):
-        pass  # fails or skips where there is none
     return made(tmp_path_factory.mktemp("audit"), tmp_path_factory.mktemp("scratch"))
 
 
@@ -167,6 +165,7 @@ def test_a_queue_carries_what_it_can_and_continues(place: Installed) -> None:
         encoding="utf-8",
     )
     command = ("geneb_ci", "audit", "queue", "--from", "list.toml", "--unsigned")
+    place.unbox_processes()
     done = place.run(*command, check=False)
     lines = done.stdout.splitlines()
     assert (done.returncode, lines[0]) == (3, "code  file"), done.stderr
@@ -262,6 +261,8 @@ def test_other_options_are_refused_before_a_file_is_read(
 def test_the_end_of_a_queue_ends_its_audits(
     place: Installed, tmp_path: Path, ending: signal.Signals, code: int
 ) -> None:
+    for _ in sandbox_of(2, tmp_path / "trial"):
+        pass  # fails or skips where there is none
     (tmp_path / "cache").mkdir()
     kept = place.environment["XDG_CACHE_HOME"]
     place.environment["XDG_CACHE_HOME"] = str(tmp_path / "cache")

@@ -14,10 +14,11 @@ from geneb_ci.audit import beacon, record
 from geneb_ci.audit.canonical import moment_of
 from geneb_ci.cli.main import main
 from geneb_ci.common.config import find_layout
+from tests.audit import unboxed
 from tests.audit.file_place import MODEL, made
+from tests.audit.installed import UNBOXED_SITE
 from tests.audit.log_place import log_of, read
 from tests.audit.relay import relay
-from tests.sandbox.conftest import sandbox_of
 
 FILE = f"submissions/{MODEL}.json"
 SECRET = curve.Scalar(20_261_122)
@@ -58,11 +59,10 @@ def chain(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Path:
-    for _ in sandbox_of(2, tmp_path / "trial"):
-        pass  # fails or skips where there is none
     installed = made(tmp_path / "audit", tmp_path)
     root = installed.root
     monkeypatch.chdir(root)
+    unboxed.install(monkeypatch.setattr)
     for name in ("TMPDIR", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, installed.environment[name])
     keys = []
@@ -131,7 +131,8 @@ def test_a_queue_extends_the_log_between_commitment_and_draw(
     (tmp_path / "chain/sitecustomize.py").write_text(
         "from geneb_ci.audit import beacon, record\n"
         f"beacon.verify_round.__wrapped__.__defaults__ = ({PUBLIC!r},)\n"
-        f"beacon.DELAY = record.DELAY = {HASTE}\n",
+        f"beacon.DELAY = record.DELAY = {HASTE}\n"
+        f"import runpy; runpy.run_path({str(UNBOXED_SITE / 'sitecustomize.py')!r})\n",
         encoding="utf-8",
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "chain"))

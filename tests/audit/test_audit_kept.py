@@ -19,7 +19,6 @@ from tests.audit.file_place import GO, MODEL, TASKS, made, work_of
 from tests.audit.installed import Installed
 from tests.audit.place import repository
 from tests.audit.recorded import commitment, submission_bytes
-from tests.sandbox.conftest import sandbox_of
 
 if TYPE_CHECKING:
     from subprocess import CompletedProcess
@@ -31,8 +30,6 @@ SCORES = f"tasks/{TASKS[0]}/rescored.json"
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     """Lay out a place with a finished audit."""
-    for _ in sandbox_of(2, tmp_path_factory.mktemp("trial") / "scratch"):
-        pass  # fails or skips where there is none
     found = made(tmp_path_factory.mktemp("audit"), tmp_path_factory.mktemp("scratch"))
     audit(found, check=True)
     return found

@@ -1,4 +1,4 @@
-"""`audit FILE` is killed at ten stages; the same command finishes, and embeds no row twice."""
+"""`audit FILE` is killed at several stages; the same command finishes, and embeds no row twice."""
 
 import json
 import os
@@ -41,16 +41,25 @@ STAGES = (
     "wrote ",
 )
 """Text of the line at which the process is killed: each is later than the one before."""
+TWO = (": scoring ", "wrote ")
+"""Both while what is kept is used: all embeddings, then all scores."""
 
 
-def test_ten_kills_lose_nothing_that_was_kept(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "stages",
+    [
+        pytest.param(TWO, id="two"),
+        pytest.param(STAGES, id="ten", marks=pytest.mark.nightly),
+    ],
+)
+def test_kills_lose_nothing_that_was_kept(tmp_path: Path, stages: tuple[str, ...]) -> None:
     for _ in sandbox_of(2, tmp_path / "trial"):
         pass  # fails or skips where there is none
     (tmp_path / "scratch").mkdir()
-    place = made(tmp_path, tmp_path / "scratch")
+    place = made(tmp_path, tmp_path / "scratch", boxed=True)
     command = ("submissions/two-mers.json", "--key", "key.pem", *GO)
     kept: dict[str, bytes] = {}
-    for stage in STAGES:
+    for stage in stages:
         with begun(place, *command) as process:
             assert process.stderr is not None
             said = []
@@ -189,7 +198,7 @@ def test_weights_are_hashed_again_at_the_end(tmp_path: Path) -> None:
         here = Ready(
             commitment=commitment(submission_bytes()).model_copy(update={"weights": pinned}),
             subject=unused, source=unused, machine=Machine(weights=folder), settings=SETTINGS,
-            work=work, sandbox=unused, escapes=[], digests=digests,
+            work=work, runner=unused, digests=digests,
             spec=ExtractorSpec("huggingface", weights=folder),
         )  # fmt: skip
         here.check_weights()

@@ -394,3 +394,20 @@ def test_an_entry_describes_the_run_that_was_committed_to(tmp_path):
     place.write_text(f"{text}# a word\n")
     with pytest.raises(AuditRefused, match="the registry entry here is not the one committed to"):
         subject_of(found, layout)
+
+
+@pytest.mark.parametrize("code", ["true", "false"])
+def test_an_entry_tells_the_general_extractor_whose_code_is_meant(tmp_path, code):
+    """A checkpoint that names code of its own would be refused, or run by another class."""
+    file = repository(tmp_path, version="1.0")
+    place = tmp_path / "leaderboard/policy/models/model.toml"
+    place.parent.mkdir()
+    loading = 'class = "BertModel"\noutput = "hidden states"\ntokenizer = "bpe"\n'
+    place.write_text(
+        ENTRY.format(config=hexes("config"), weights=DIGEST)
+        + '[run]\nextractor = "builtin:huggingface"\n[run.options]\npooling = "cls"\n'
+        + f"[loading]\n{loading}remote_code = {code}\n"
+    )
+    found = commit(file, tolerance_digest())
+    assert found.extractor.options == {"pooling": "cls", "trust_remote_code": code}
+    assert subject_of(found, find_layout(file.parent)).entry is not None

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from threadpoolctl import threadpool_limits
 
+from benchmarks import bench_tolerance
 from benchmarks.bench_tolerance import Audits, Document, audit, document, false_alarms, gather
 from benchmarks.bench_tolerance import trials as forgeries
 from benchmarks.tolerance_sets import Group, Work
@@ -14,9 +16,11 @@ from geneb_ci.audit import compare as stage
 from geneb_ci.audit import scoring as reader
 from geneb_ci.audit.outcome import METRICS, AuditedTask, differing_metrics
 from geneb_ci.audit.plan import Chosen
-from geneb_ci.audit.rescored import Rescored
 from geneb_ci.audit.scoring import read_rescored
 from geneb_ci.common.errors import NothingChecked
+from reference_harness import rescore
+from reference_harness.formats.rescored import Rescored
+from tests.audit.unboxed import Queue
 
 TASKS = ("mini_splice", "mini_promoter", "mini_chromatin")
 GROUP = Group("4-mers on three tasks", TASKS, "float32", ("counts",), 1, 6)
@@ -25,7 +29,10 @@ OTHER = "noise-0"
 
 @pytest.fixture(scope="module")
 def audits(tmp_path_factory: pytest.TempPathFactory) -> Audits:
-    return gather(Work(tmp_path_factory.mktemp("work"), GROUP))
+    with pytest.MonkeyPatch.context() as patch, threadpool_limits(1):
+        for module in (bench_tolerance, rescore):
+            patch.setattr(module, "Pool", Queue)
+        return gather(Work(tmp_path_factory.mktemp("work"), GROUP))
 
 
 @pytest.fixture

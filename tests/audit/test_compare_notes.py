@@ -8,10 +8,10 @@ from geneb_ci.audit import tolerance as rule
 from geneb_ci.audit.compare import Claims, compare, notes
 from geneb_ci.audit.outcome import AuditedTask, Compared, Tolerance, Verdict
 from geneb_ci.audit.plan import Chosen
-from geneb_ci.audit.rescored import Rescored
 from geneb_ci.common.errors import NothingChecked
-from geneb_ci.common.types import Scores
 from geneb_ci.statistics.metrics import Reading, Triple
+from reference_harness.formats.base import Scores
+from reference_harness.formats.rescored import Rescored
 from tests.small import BENCHMARK, DIGEST
 
 TASK = BENCHMARK.task_ids[0]

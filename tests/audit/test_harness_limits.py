@@ -12,7 +12,6 @@ import pytest
 from geneb_ci.audit.events import Aborted, RunFacts, bounded, parse_event
 from geneb_ci.audit.keys import trusted_keys
 from geneb_ci.audit.record import event_files
-from geneb_ci.audit.rescored import Rescored
 from geneb_ci.audit.scoring import Scoring, rescored, sequences_of
 from geneb_ci.audit.signing import sign_abort
 from geneb_ci.common.config import find_layout
@@ -25,6 +24,7 @@ from geneb_ci.common.errors import (
 from geneb_ci.harness.process import HarnessProcess, ScoringOptions, TaskSource
 from geneb_ci.sandbox import processes
 from reference_harness.define import define
+from reference_harness.formats.rescored import Rescored
 from tests.audit.hostile_embeddings import FITTED, REFUSED, WIDTH
 from tests.audit.recorded import key, outcome_of, plan_for, repository, submission_bytes
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geneb_ci.common.merkle import consistency_proof, inclusion_proof, leaf_hash, root_of
+from reference_harness.formats.merkle import consistency_proof, inclusion_proof, leaf_hash, root_of
 
 # Test vectors of the reference implementations of RFC 6962 (certificate-transparency).
 ENTRIES = [

@@ -19,7 +19,7 @@ from geneb_ci.audit.note import (
     signed_checkpoint,
     witnesses_of,
 )
-from geneb_ci.common.merkle import root_of
+from reference_harness.formats.merkle import root_of
 
 KEY = Ed25519PrivateKey.from_private_bytes(b"a" * 32)
 WITNESS = Ed25519PrivateKey.from_private_bytes(b"b" * 32)

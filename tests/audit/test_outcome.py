@@ -29,7 +29,7 @@ from geneb_ci.audit.outcome import (
     task_verdict,
     verdict_of,
 )
-from geneb_ci.common.types import Scores
+from reference_harness.formats.base import Scores
 
 QUIET = Decoys(order_dependent=False, memorised=False, detail="none")
 

@@ -11,7 +11,7 @@ from geneb_ci.audit.outcome import StatementSubject
 from geneb_ci.audit.record import audit_id_of, check_can_record, payload_of
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.common.types import Scores
+from reference_harness.formats.base import Scores
 from tests.audit.examples import hexes
 from tests.audit.place import repository
 from tests.audit.recorded import entry, key

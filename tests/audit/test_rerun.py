@@ -15,7 +15,7 @@ from tests.sandbox.conftest import sandbox_of
 from tools.demo_audit import COMMITTED_AT, FORGED, HONEST, HONEST_K
 from tools.demo_forge import forge
 
-TASKS = 3  # drawn: enough for every path, and quick
+TASKS = 2  # drawn: enough for every path, and quick
 SOME = ("mini_splice", "mini_species", "mini_coding", "mini_tf")
 MODULE = """
 import numpy as np
@@ -48,7 +48,7 @@ class Ended(NamedTuple):
 def place(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     for _ in sandbox_of(2, tmp_path_factory.mktemp("trial") / "scratch"):
         pass  # fails or skips where there is none
-    made = Installed(tmp_path_factory.mktemp("audit"), drawn=TASKS)
+    made = Installed(tmp_path_factory.mktemp("audit"), drawn=TASKS, boxed=False)
     # Audits of different test workers may not find each other's scratch folder.
     made.environment |= {"TMPDIR": str(tmp_path_factory.mktemp("scratch"))}
     made.harness(HONEST, HONEST_K)
@@ -91,7 +91,8 @@ def level(place: Installed, model_id: str) -> dict[str, object]:
 
 
 def test_an_honest_row_becomes_verified(place: Installed, honest_plan: str) -> None:
-    done = ran(place, "audit", "run", honest_plan, "--key", "key.pem")
+    with place.in_sandbox():
+        done = ran(place, "audit", "run", honest_plan, "--key", "key.pem")
     assert done.code == 0, done.err
     assert f"agrees: {TASKS} tasks rerun, each claim within its tolerance" in done.out
     (record,) = records(place, HONEST)
@@ -99,7 +100,8 @@ def test_an_honest_row_becomes_verified(place: Installed, honest_plan: str) -> N
     assert level(place, HONEST)["level"] == "verified"
     outcome = json.loads(parse_envelope(record.read_bytes()).payload)["predicate"]
     assert outcome["verdict"] == "agrees"
-    assert [one["regimes"]["full"]["predictions_equal"] for one in outcome["tasks"]] == [True] * 3
+    full = [one["regimes"]["full"] for one in outcome["tasks"]]
+    assert [one["predictions_equal"] for one in full] == [True] * TASKS
     assert outcome["sandbox"]["level"] == 2
     assert all(escape["refused"] for escape in outcome["sandbox"]["escapes"])
 
@@ -107,7 +109,9 @@ def test_an_honest_row_becomes_verified(place: Installed, honest_plan: str) -> N
 def test_a_consistent_forgery_is_disputed(place: Installed) -> None:
     checked = ran(place, "check", "--select", "arithmetic", f"submissions/{FORGED}.json")
     assert checked.code == 0, "arithmetic cannot tell it"
-    done = ran(place, "audit", "run", planned(place, FORGED), "--key", "key.pem")
+    plan = planned(place, FORGED)
+    with place.in_sandbox():
+        done = ran(place, "audit", "run", plan, "--key", "key.pem")
     assert done.code == 11, done.err
     assert done.out.split("differs: ")[1].startswith("mini_"), "each task was raised"
     assert level(place, FORGED)["level"] == "disputed"
@@ -142,7 +146,8 @@ def community(place: Installed, model_id: str, source: str = MODULE, scale: str 
 def test_a_contributors_module_and_its_options_travel_into_the_sandbox(place: Installed) -> None:
     community(place, "composition")
     plan = planned(place, "composition")
-    done = ran(place, "audit", "run", plan, "--unsigned", "--json")
+    with place.in_sandbox():
+        done = ran(place, "audit", "run", plan, "--unsigned", "--json")
     assert done.code == 0, done.err + done.out
     outcome = json.loads(done.out)
     assert outcome["plan"]["commitment"]["extractor"]["options"] == {"scale": "2"}
@@ -187,7 +192,9 @@ def test_an_extractor_that_fails_ends_the_audit_with_its_own_words(place: Instal
     outside = f"import os\n        assert os.path.exists({str(place.root)!r}), 'no home here'"
     broken = MODULE.replace("rows = [[", f"{outside}\n        rows = [[")
     community(place, "homesick", broken)
-    done = ran(place, "audit", "run", planned(place, "homesick"), "--unsigned")
+    plan = planned(place, "homesick")
+    with place.in_sandbox():
+        done = ran(place, "audit", "run", plan, "--unsigned")
     assert done.code == 3
     assert "no home here" in done.err
     assert "Traceback" not in done.err

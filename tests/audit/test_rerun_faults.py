@@ -46,7 +46,10 @@ def test_a_record_outlives_the_reader_of_the_outcome_and_holds_under_a_narrow_po
     place: Installed,
 ) -> None:
     """Regimes that the policy leaves out are not compared: else no verifier takes the record."""
+    kept = place.environment["PYTHONPATH"]
+    place.unbox_processes()
     with started(place, "--key", "key.pem") as process:
+        place.environment["PYTHONPATH"] = kept
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.close()
@@ -58,14 +61,13 @@ def test_a_record_outlives_the_reader_of_the_outcome_and_holds_under_a_narrow_po
 
 def test_a_record_that_nobody_would_accept_is_refused_before_the_rerun(place: Installed) -> None:
     place.run("geneb_ci", "audit", "keygen", "--output", "other.pem")
-    process = started(place, "--key", "other.pem")
-    _, said = process.communicate()
-    assert (process.returncode, "is not among the trusted ones" in said) == (2, True)
-    assert "recomputes" not in said
+    run = ("geneb_ci", "audit", "run", "plan.json")
+    done = place.run(*run, "--key", "other.pem", check=False)
+    assert (done.returncode, "is not among the trusted ones" in done.stderr) == (2, True)
+    assert "recomputes" not in done.stderr
     (place.root / "file").write_text("", encoding="utf-8")
-    process = started(place, "--key", "key.pem", "--output", "file")
-    _, said = process.communicate()
-    assert (process.returncode, "no record can be written here" in said) == (2, True)
+    done = place.run(*run, "--key", "key.pem", "--output", "file", check=False)
+    assert (done.returncode, "no record can be written here" in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -75,10 +77,10 @@ def test_a_record_that_nobody_would_accept_is_refused_before_the_rerun(place: In
 def test_a_run_that_the_extractor_ends_is_signed_as_aborted(
     place: Installed, option: str, mib: int, stage: str
 ) -> None:
-    process = started(place, "--key", "key.pem", option, str(mib))
-    _, said = process.communicate()
-    assert process.returncode == 3
-    assert "this run is recorded as aborted: commit " in said, said
+    run = ("geneb_ci", "audit", "run", "plan.json", "--key", "key.pem", option, str(mib))
+    done = place.run(*run, check=False)
+    assert done.returncode == 3
+    assert "this run is recorded as aborted: commit " in done.stderr, done.stderr
     (file,) = event_files(place.root / "leaderboard/audits")
     keys = trusted_keys(find_layout(place.root))
     found = parse_event(file.read_bytes(), f"{HONEST}/{file.name}", keys).aborted
@@ -90,9 +92,9 @@ def test_a_run_that_the_extractor_ends_is_signed_as_aborted(
 
 
 def test_an_unknown_noise_is_refused_at_once(place: Installed) -> None:
-    process = started(place, "--unsigned", "--noise", "int8")
-    _, said = process.communicate()
-    assert (process.returncode, "bfloat16" in said) == (2, True)
+    run = ("geneb_ci", "audit", "run", "plan.json", "--unsigned", "--noise", "int8")
+    done = place.run(*run, check=False)
+    assert (done.returncode, "bfloat16" in done.stderr) == (2, True)
 
 
 def test_the_end_of_a_service_leaves_nothing_behind(place: Installed) -> None:

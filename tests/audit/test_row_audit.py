@@ -34,9 +34,7 @@ BEACON = ("--committed-at", COMMITTED_AT, "--beacon-file", "round.json")
 
 def installed(tmp_path_factory: pytest.TempPathFactory, **more: str) -> Installed:
     """Lay out a repository whose policy is content with few rows."""
-    for _ in sandbox_of(2, tmp_path_factory.mktemp("trial") / "scratch"):
-        pass  # fails or skips where there is none
-    made = Installed(tmp_path_factory.mktemp("audit"), drawn=5)
+    made = Installed(tmp_path_factory.mktemp("audit"), drawn=5, boxed=False)
     made.environment |= {"TMPDIR": str(tmp_path_factory.mktemp("scratch")), **more}
     policy = made.root / "leaderboard/policy/policy.toml"
     text = policy.read_text(encoding="utf-8")
@@ -91,9 +89,12 @@ def kmers(tmp_path_factory: pytest.TempPathFactory) -> Installed:
 
 
 @pytest.fixture(scope="module")
-def honest(kmers: Installed) -> Iterator[Path]:
-    """Audit honest rows, and return the record."""
-    done = audited(kmers, "words", str(ROWS), "--work", "work")
+def honest(kmers: Installed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Audit honest rows in a sandbox, and return the record."""
+    for _ in sandbox_of(2, tmp_path_factory.mktemp("trial") / "scratch"):
+        pass  # fails or skips where there is none
+    with kmers.in_sandbox():
+        done = audited(kmers, "words", str(ROWS), "--work", "work")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "agrees: 39/39 cells" in done.stdout
     found = record_of(kmers, "words")

@@ -4,14 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geneb_ci.common.merkle import (
-    BadBundle,
-    leaf_hash,
-    read_entries,
-    root_of,
-    tile_files,
-    tile_path,
-)
+from geneb_ci.audit.tiles import BadBundle, read_entries, tile_files, tile_path
+from reference_harness.formats.merkle import leaf_hash, root_of
 
 
 def test_paths_are_those_of_the_specification():

@@ -12,8 +12,8 @@ from geneb_ci.audit import tolerance as rule
 from geneb_ci.audit.outcome import METRICS, CanonicalCompared, Tolerance, differing_metrics
 from geneb_ci.audit.tolerance import quantile
 from geneb_ci.common.errors import NothingChecked
-from geneb_ci.common.types import Scores
 from geneb_ci.statistics.metrics import Triple, largest_effect
+from reference_harness.formats.base import Scores
 from tests.audit.rescoring import SEEDS, measured
 
 NONE = Triple(0.0, 0.0, 0.0)

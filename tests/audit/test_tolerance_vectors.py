@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from geneb_ci.audit import tolerance as rule
-from geneb_ci.common.types import Scores
 from geneb_ci.statistics.metrics import Triple, largest_effect
+from reference_harness.formats.base import Scores
 from tests.audit.rescoring import SEEDS, measured
 
 VECTORS = Path(__file__).with_name("tolerance_vectors.json")

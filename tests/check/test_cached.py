@@ -3,10 +3,13 @@
 import contextlib
 import json
 import os
+import pwd
 import random
+import re
 import resource
 import shutil
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +24,11 @@ from geneb_ci.check.registry import RULES, chosen
 from geneb_ci.check.report import FileResult, Outcome, Report, outcome_of
 from geneb_ci.check.runner import Checker
 from geneb_ci.common import cache as caches
+from geneb_ci.common import shipped as shipping
 from geneb_ci.common.cache import Cache
-from geneb_ci.common.config import find_layout
-from geneb_ci.common.errors import BadConfiguration, NothingChecked
+from geneb_ci.common.config import cache_folder, find_layout
+from geneb_ci.common.errors import BadConfiguration, NothingChecked, UsageProblem
 from geneb_ci.common.finding import Finding, Severity
-from geneb_ci.common.shipped import shipped
 from geneb_ci.render.formats import render
 from tests.paths import ROOT, SUBMISSIONS
 
@@ -226,6 +229,68 @@ def test_a_changed_byte_is_another_check(tmp_path, computed, what):
     assert len(computed) >= len(files)
 
 
+def card(root: Path) -> Path:
+    return root / f"submissions/cards/{Path(ROWS[0]).stem}.md"
+
+
+def entry(root: Path) -> Path:
+    return root / f"leaderboard/policy/models/{Path(ROWS[0]).stem}.toml"
+
+
+def moved_entries(root: Path) -> None:
+    (root / "leaderboard/policy/models").rename(root / "entries")
+    (root / "leaderboard/policy/models").symlink_to(root / "entries")
+
+
+def linked_card(root: Path) -> None:
+    (root / "submissions/cards/a.md").write_text("# a\n", encoding="utf-8")
+    (root / "submissions/cards/b.md").symlink_to("a.md")
+
+
+Step = Callable[[Path], object]
+UNUSUAL: dict[str, tuple[Step, Step]] = {
+    "a folder as card": (id, lambda root: card(root).mkdir()),
+    "a broken link as card": (id, lambda root: card(root).symlink_to("nowhere")),
+    "a pipe as card": (id, lambda root: os.mkfifo(card(root))),
+    "another name of a link": (
+        linked_card, lambda root: (root / "submissions/cards/b.md").rename(card(root))
+    ),
+    "a folder as entry": (id, lambda root: entry(root).mkdir()),
+    "a broken link as entry": (id, lambda root: entry(root).symlink_to("nowhere")),
+    "an entry of a linked folder": (
+        moved_entries, lambda root: entry(root).write_text('schema_version = "1.0"\nparams = 1\n')
+    ),
+}  # fmt: skip
+"""Name to what is done before the first check, and what before the second."""
+
+
+@pytest.mark.parametrize("what", UNUSUAL)
+def test_what_is_no_plain_file_is_another_check(tmp_path, what):
+    files, folder = repository(tmp_path)[:3], tmp_path / "cache"
+    before, after = UNUSUAL[what]
+    before(tmp_path)
+    former = warm(files, folder)
+    after(tmp_path)
+    expected = cold(files)
+    assert expected != former
+    assert warm(files, folder) == expected
+
+
+def test_shipped_policy_is_part_of_a_check_without_one(tmp_path, monkeypatch):
+    policy = tmp_path / "policy"
+    shutil.copytree(ROOT / "leaderboard/policy", policy)
+    monkeypatch.setitem(shipping._PLACES, "policy", (policy,))
+    (tmp_path / "rows").mkdir()
+    files = [Path(shutil.copy(row, tmp_path / "rows")) for row in map(Path, ROWS[:2])]
+    former = warm(files, tmp_path / "cache")
+    entry = policy / f"models/{files[0].stem}.toml"
+    text = entry.read_text(encoding="utf-8")
+    entry.write_text(re.sub("(?m)^params = .*", "params = 7", text), encoding="utf-8")
+    expected = cold(files)
+    assert expected != former
+    assert warm(files, tmp_path / "cache") == expected
+
+
 def test_other_rules_have_results_of_their_own(tmp_path):
     files, folder = repository(tmp_path), tmp_path / "cache"
     for names in ((), ("coverage",), ("plausibility", "near-copy")):
@@ -245,19 +310,15 @@ def test_other_code_or_another_package_computes_anew(tmp_path, monkeypatch):
     with (package / "check/claims.py").open("a", encoding="utf-8") as stream:
         stream.write("\n")
     digests.add(code_digest())
-    for name in ("known.json", "shipped-fit.json", "shipped-rows.json"):
-        other = tmp_path / name
-        other.write_bytes(shipped("schemas", name).read_bytes() + b"\n")
-        with monkeypatch.context() as patch:
-            patch.setattr(
-                cached,
-                "shipped",
-                lambda folder, wanted, other=other: (
-                    other if wanted == other.name else shipped(folder, wanted)
-                ),
-            )
-            digests.add(code_digest())
-    assert len(digests) == 7
+    schemas = tmp_path / "schemas"
+    shutil.copytree(ROOT / "schemas", schemas)
+    monkeypatch.setattr(cached, "shipped", lambda _, name: schemas / name)
+    digests.add(code_digest())
+    for name in ("known.json", "shipped-fit.json", "benchmark.json", "submission-1.1.schema.json"):
+        with (schemas / name).open("ab") as raw:
+            raw.write(b"\n")
+        digests.add(code_digest())
+    assert len(digests) == 9
 
 
 def test_processes_say_what_one_says(tmp_path):
@@ -392,3 +453,13 @@ def test_nothing_is_kept_where_it_does_not_pay_or_is_not_safe(tmp_path, monkeypa
         monkeypatch.setenv("GITHUB_ACTIONS", "true")
     api.check(*files, cache=case != "no cache")
     assert not (tmp_path / "cache").exists()
+
+
+def test_a_user_without_a_home_has_checks_all_the_same(tmp_path, monkeypatch):
+    files = repository(tmp_path)[:2]
+    for name in ("HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", {}.__getitem__)
+    assert len(api.check(*files).files) == len(files)
+    with pytest.raises(UsageProblem, match="this user has no home folder"):
+        cache_folder("work")

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reference_harness import noise
+from reference_harness.formats.rescored import Dtype
 
 ROWS = np.random.RandomState(4).standard_normal((300, 64)).astype(np.float32) * 0.6
 PLAIN = noise.Noise("float32", 11, 0)
@@ -45,7 +46,7 @@ def test_each_seed_task_copy_and_multiple_has_noise_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("dtype", noise.DTYPES)
-def test_deviation_is_what_the_formula_says(dtype: noise.Dtype) -> None:
+def test_deviation_is_what_the_formula_says(dtype: Dtype) -> None:
     rows = ROWS.astype(np.float64)
     rows[:, 0] = 40.0  # a column that stands out, as language models have
     found = moved(noise.Noise(dtype, 11, 0), rows)
@@ -93,7 +94,7 @@ def test_a_row_of_zeros_stays() -> None:
     ],
 )
 def test_the_noise_of_an_audit_is_the_same_in_every_version(
-    dtype: noise.Dtype, moves: list[float]
+    dtype: Dtype, moves: list[float]
 ) -> None:
     """Numbers of a record are compared with those of a rerun: each has the same copies."""
     rows = np.array([[1.0, -2.0, 0.5], [0.25, 8.0, -0.125]])

@@ -16,6 +16,14 @@ from scipy.stats import kendalltau
 
 from reference_harness import benchmark
 from reference_harness.errors import ProbeError
+from reference_harness.formats.base import Scores
+from reference_harness.formats.run_record import (
+    BenchmarkRef,
+    DatasetRef,
+    HarnessRef,
+    PerSeed,
+    ReceiptTask,
+)
 from reference_harness.probes import KINDS, WHAT
 from reference_harness.probes.cost import TaskOfReceipt, cost, sentence
 from reference_harness.probes.kinds import Fitted, columns_of, is_seeded, predict
@@ -23,14 +31,6 @@ from reference_harness.probes.ranks import agreement, macro
 from reference_harness.probes.report import Agreement, ProbedReceipt, Probes, ProbeScores, Standing
 from reference_harness.probes.table import WIDTH, markdown, text
 from reference_harness.receipt.rounding import Widened
-from reference_harness.record import (
-    BenchmarkRef,
-    DatasetRef,
-    HarnessRef,
-    PerSeed,
-    ReceiptTask,
-    Triple,
-)
 from tests.harness.support import Harness
 from tests.paths import ROOT
 
@@ -198,7 +198,7 @@ def test_what_scikit_learn_refuses_names_the_kind() -> None:
 
 def scores(value: float) -> ProbeScores:
     return ProbeScores(
-        scores=Triple(MCC=value, Acc=0.5, F1=0.5),
+        scores=Scores(MCC=value, Acc=0.5, F1=0.5),
         per_seed=PerSeed(MCC=[value], Acc=[0.5], F1=[0.5]),
         seconds=0.0,
     )

@@ -14,11 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reference_harness.errors import ProbeError
-from reference_harness.receipt import rounding, tree
+from reference_harness.formats import merkle
+from reference_harness.formats.run_record import ReceiptTask
+from reference_harness.receipt import rounding
 from reference_harness.receipt.rounding import LARGEST, Widened, rounded, widened
 from reference_harness.receipt.scoring import Named, unequal_rows
-from reference_harness.record import ReceiptTask
-from tests.harness.support import Harness
+from tests.harness.support import COMMAND_SECONDS, Harness
 
 VECTOR = "ec627aacc4f7aaae01b58dc67db233af66888a5cc8c51a61582cd67e15b95364"
 """Root of the rows (1, 2), (0.5, -1), (0, 65504)."""
@@ -39,25 +40,25 @@ def root_by_recursion(leaves: list[bytes]) -> bytes:
 
 def test_the_published_vector() -> None:
     rows = np.array([[1, 2], [0.5, -1], [0, 65504]], dtype="<f2")
-    leaves = [tree.row_leaf(row.data, index) for index, row in enumerate(rows)]
+    leaves = [merkle.row_leaf(row.data, index) for index, row in enumerate(rows)]
     assert [leaf.hex()[:8] for leaf in leaves] == ["b77527f5", "be4a1cf7", "57496d6c"]
-    assert tree.Tree(leaves).root().hex() == VECTOR
+    assert merkle.Tree(leaves).root().hex() == VECTOR
 
 
 @pytest.mark.parametrize("size", range(1, 71))
 def test_trees_of_every_small_size(size: int) -> None:
     leaves = [hashlib.sha256(bytes([i])).digest() for i in range(size)]
-    assert tree.Tree(leaves).root() == root_by_recursion(leaves)
+    assert merkle.Tree(leaves).root() == root_by_recursion(leaves)
 
 
 def test_a_tree_needs_a_leaf() -> None:
     with pytest.raises(ValueError, match="without leaves"):
-        tree.Tree().root()
+        merkle.Tree().root()
 
 
 def test_the_leaf_of_a_task_holds_all_that_names_it() -> None:
     expected = b"\x00task\x00" + struct.pack(">QIi", 7, 3, -2) + b"r" * 32
-    assert tree.task_leaf("task", 7, 3, -2, b"r" * 32) == hashlib.sha256(expected).digest()
+    assert merkle.task_leaf("task", 7, 3, -2, b"r" * 32) == hashlib.sha256(expected).digest()
 
 
 @given(
@@ -120,10 +121,10 @@ def test_a_run_writes_what_its_submission_says(made: Harness) -> None:
         assert hashlib.sha256(raw).hexdigest() == task["sha256"]
         rows = np.frombuffer(raw, "<f2").reshape(-1, receipt["dim"])
         assert len(rows) == task["train"] + task["test"]
-        found = tree.Tree(tree.row_leaf(row.data, i) for i, row in enumerate(rows)).root()
+        found = merkle.Tree(merkle.row_leaf(row.data, i) for i, row in enumerate(rows)).root()
         assert found.hex() == task["root"]
-        leaves.append(tree.task_leaf(name, len(rows), 256, task["scale_log2"], found))
-    assert tree.Tree(leaves).root().hex() == receipt["root"]
+        leaves.append(merkle.task_leaf(name, len(rows), 256, task["scale_log2"], found))
+    assert merkle.Tree(leaves).root().hex() == receipt["root"]
 
 
 def test_a_submission_says_what_embedding_took(made: Harness, tmp_path: Path) -> None:
@@ -221,10 +222,12 @@ def test_a_stopped_run_goes_on_and_repairs_what_is_gone(tmp_path: Path) -> None:
         "import reference_harness.command as c; c._write = lambda *_: (_ for _ in ()).throw("
         "KeyboardInterrupt()); from reference_harness.cli import main; main()"
     )
-    assert harness.alone(*WRITTEN, code=code).returncode == 130
+    process = harness.start(*WRITTEN, code=code)
+    _, said = process.communicate(COMMAND_SECONDS)
+    assert process.returncode == 130, said
     damaged = tmp_path / "receipt" / "mini_tf.f16"
     damaged.write_bytes(b"\x00" * damaged.stat().st_size)
-    done = harness.alone(*WRITTEN, "--resume")
+    done = harness(*WRITTEN, "--resume")
     assert (done.returncode, done.stderr) == (0, "")
     assert {file.name: file.read_bytes() for file in (tmp_path / "receipt").iterdir()} == whole
     after = read(tmp_path / "sub.json")

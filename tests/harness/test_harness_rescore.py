@@ -10,7 +10,8 @@ import jsonschema
 import numpy as np
 import pytest
 
-from reference_harness import mini, noise, rescored
+from reference_harness import mini, noise
+from reference_harness.formats import rescored
 from reference_harness.loading import load
 from reference_harness.metrics import scores
 from reference_harness.rescore import FEW_SHOT_TIMES

@@ -15,9 +15,10 @@ from geneb_ci.check.runner import Checker
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.submission.models import MODELS, SubmissionV12
 from geneb_ci.submission.reading import BYTES_MAX
-from reference_harness import benchmark, metrics, record, submission
+from reference_harness import benchmark, metrics, submission
 from reference_harness.errors import OptionError
 from reference_harness.files import dumps, dumps_tables
+from reference_harness.formats import run_record
 from tests.harness.support import REPOSITORY, TEN_LINES, Harness
 from tests.paths import SUBMISSIONS
 from tests.small import DIGEST, small_v12
@@ -86,7 +87,7 @@ def test_record_agrees_with_itself_and_its_schema(folder: Path) -> None:
     schema = json.loads((REPOSITORY / "schemas" / "run-record.schema.json").read_text())
     jsonschema.Draft202012Validator.check_schema(schema)
     jsonschema.validate(made, schema)
-    assert record.RunRecord.model_validate(made).model_dump() == made
+    assert run_record.RunRecord.model_validate(made).model_dump() == made
     for task in made["tasks"].values():
         for regime in task["regimes"].values():
             triples = [metrics.scores(np.array(m)) for m in regime["confusion"]]
@@ -106,7 +107,7 @@ def test_schema_refuses(folder: Path, change: dict[str, Any]) -> None:
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(made, schema)
     with pytest.raises(ValueError, match="validation error"):
-        record.RunRecord.model_validate(made)
+        run_record.RunRecord.model_validate(made)
 
 
 def test_constant_predictions_are_marked(folder: Path) -> None:
@@ -157,7 +158,7 @@ def test_a_limited_record_is_no_submission(folder: Path) -> None:
     made = json.loads((folder / "record.json").read_text()) | {"limit": 20}
     meta = submission.Meta(display="x", params=0)
     with pytest.raises(OptionError, match="run it without --limit"):
-        submission.build(record.RunRecord.model_validate(made), benchmark.mini(), meta)
+        submission.build(run_record.RunRecord.model_validate(made), benchmark.mini(), meta)
 
 
 JSON = st.recursive(

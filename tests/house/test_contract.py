@@ -1,7 +1,7 @@
-"""Toolkit, harness and page never import each other; what each writes is what the others read.
+"""What toolkit, harness and page write is what the others read.
 
-A type is either generated from one definition (`make generate`, held by
-tests/render/test_generated.py) or compared here, so that changing one side alone fails.
+A file that both programs read is defined in `reference_harness/formats`; what is still written on
+both sides is compared here, so that changing one side alone fails.
 """
 
 import ast
@@ -18,7 +18,6 @@ import pytest
 
 from geneb_ci.audit import scoring, trust
 from geneb_ci.check.rules.identity_facts import PLACEHOLDER
-from geneb_ci.common import types
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.types import (
@@ -34,12 +33,12 @@ from geneb_ci.sandbox.limits import TOKEN_BUDGET, Limits
 from geneb_ci.sandbox.run import ExtractorSpec
 from geneb_ci.submission.models import Run
 from geneb_ci.submission.names import VERSIONS
-from reference_harness import batching, benchmark, embed, record, submission, worker
+from reference_harness import batching, benchmark, embed, submission, worker
 from reference_harness.cli import cli
+from reference_harness.formats import run_record
 from reference_harness.worker_options import WorkerOptions, read_options
 from tests.house.tracked import python_files, tracked
 from tests.paths import ROOT
-from tools import contract
 from tools.generate import generated
 
 SPECS = [
@@ -114,11 +113,11 @@ def _kind(schema: dict[str, Any]) -> Any:
 
 def test_a_submission_is_a_projection_of_a_run_record():
     assert set(get_args(submission.FormatVersion)) == set(VERSIONS)
-    kept = set(record.RunRecord.model_fields) & set(Run.model_fields)
+    kept = set(run_record.RunRecord.model_fields) & set(Run.model_fields)
     assert kept == set(Run.model_fields)
     for name in ("benchmark", "dataset", "harness", "extractor", "model", "embedding", "hardware"):
         mine: Any = Run.model_fields[name].annotation
-        theirs: Any = record.RunRecord.model_fields[name].annotation
+        theirs: Any = run_record.RunRecord.model_fields[name].annotation
         computed = {"dim"}  # of the embedding: the record has it for each task
         assert set(mine.model_fields) - computed <= set(theirs.model_fields), name
 
@@ -146,16 +145,6 @@ def test_the_harness_knows_each_option_that_an_audit_passes(data, workers, tmp_p
         command.make_context(name, words)
 
 
-def test_a_schema_that_no_type_is_known_for_is_refused(monkeypatch):
-    with pytest.raises(ValueError, match="no type is known"):
-        contract._type(
-            {"type": "array", "prefixItems": []}, next(iter(contract.CONTRACTS.values()))
-        )
-    monkeypatch.setitem(contract.SHARED, "Triple", types.StrictModel)
-    with pytest.raises(ValueError, match="Triple of the harness is no longer StrictModel"):
-        contract.contract_modules()
-
-
 def test_the_first_error_of_a_value_is_read_in_one_place():
     """Only a submission's structure needs every error, each as a finding."""
     places = {
@@ -166,7 +155,7 @@ def test_the_first_error_of_a_value_is_read_in_one_place():
     assert places == {
         "geneb_ci/common/types.py",
         "geneb_ci/submission/structure.py",
-        "reference_harness/record.py",
+        "reference_harness/formats/run_record.py",
     }
 
 

@@ -10,7 +10,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 make .venv/.ready
 nice make rehearse > "$said" 2>&1 &
-make test
+make "${TESTS:-test}"
 make lint
 wait "$rehearsal" || code=$?
 exit "$code"

@@ -124,6 +124,14 @@ NO_ENTRY: dict[str, tuple[str | bytes, str]] = {
         'schema_version = "1.0"\n[run]\nextractor = "builtin:x"\n[run.options]\ndtype = "bfloat16"',
         "dtype is float32, the option is bfloat16",
     ),
+    "code that is run and not": (
+        (
+            'schema_version = "1.0"\n[run]\nextractor = "builtin:huggingface"\n'
+            '[run.options]\ntrust_remote_code = "true"\n'
+            '[loading]\nclass = "a"\noutput = "b"\ntokenizer = "c"\nremote_code = false'
+        ),
+        "remote_code is false, the option trust_remote_code is true",
+    ),
     "a number of no file": (
         source(kind="gdrive", location="x") + '\n[weights.ids]\n"b.bin" = "1"',
         "ids names 'b.bin', which files does not",
@@ -235,8 +243,11 @@ def test_the_general_extractor_knows_every_option_of_an_entry(model_id):
     assert found is not None
     assert found.entry.run is not None
     if found.entry.run.extractor == "builtin:huggingface":
-        chosen = parse(values(found.entry.run.options))
+        chosen = parse(values(found.entry.options))
         assert chosen.dtype == found.entry.run.dtype
+        loading = found.entry.loading
+        assert loading is not None
+        assert loading.remote_code in (None, chosen.trust_remote_code)
 
 
 GENERAL = (

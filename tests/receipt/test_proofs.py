@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geneb_ci.common.merkle import inclusion_proof, root_of
-from geneb_ci.receipt.embeddings import RowTree, root_by, row_leaf
-from reference_harness.receipt import tree
+from reference_harness.formats.merkle import RowTree, inclusion_proof, root_by, root_of
 
 
 def leaves(size: int) -> list[bytes]:
@@ -40,7 +38,3 @@ def test_what_is_changed_is_not_proved(size: int, data: st.DataObject) -> None:
         other = data.draw(st.integers(0, size - 1))
         if other != index:
             assert root_by(found[index], other, size, made.proof(index)) != made.root
-
-
-def test_a_leaf_is_the_harness_s() -> None:
-    assert row_leaf(b"row bytes", 7) == tree.row_leaf(b"row bytes", 7)

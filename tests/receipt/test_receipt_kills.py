@@ -1,20 +1,19 @@
-"""Writing, pushing, pulling and verifying a receipt, killed at ten moments each.
+"""Writing, pushing, pulling and verifying a receipt, killed at ten moments each, or at two.
 
 Whatever is there after a kill is right or not taken, and the same command goes on.
 """
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
+from tests import forked
+from tests.forked import Started
 from tests.harness.support import Harness
 from tests.loopback import loopback
 from tests.publish.command import environment, start
@@ -24,7 +23,6 @@ from tests.receipt.test_push_pull import NAME, RESOURCE, files_of, served
 from tests.receipt.written import MODEL, SMALL, Written, small_tasks
 
 __all__ = ["hub"]  # a fixture: pytest finds it by its name here
-KILLS = 10
 PATIENCE = 60
 """Seconds for one command of a busy machine."""
 
@@ -32,22 +30,29 @@ Moment = tuple[str, str]
 """A step of the Hub, and when in it."""
 
 
-def killed_at(hub: Hub, moment: Moment, begin: Callable[[], "subprocess.Popen[str]"]) -> None:
+def killed(moments: Sequence[object], *places: int) -> pytest.MarkDecorator:
+    """Kill at the moments in these places of the list, and by night at all of them."""
+    some = [moments[place] for place in places]
+    night = pytest.param(moments, id="all", marks=pytest.mark.nightly)
+    return pytest.mark.parametrize("moments", [pytest.param(some, id="some"), night])
+
+
+def killed_at(hub: Hub, moment: Moment, begin: Callable[[], Started]) -> None:
     """Begin a command and kill it at a moment."""
-    begun, killed = threading.Event(), threading.Event()
+    begun, dead = threading.Event(), threading.Event()
 
     def kill(step: str, when: str) -> None:
-        if (step, when) == moment and not killed.is_set():
+        if (step, when) == moment and not dead.is_set():
             begun.wait(PATIENCE)
             process.kill()
             process.wait(PATIENCE)
-            killed.set()
+            dead.set()
 
     hub.watch = kill
     process = begin()
     begun.set()
     process.communicate(timeout=PATIENCE)
-    assert killed.wait(PATIENCE), moment
+    assert dead.wait(PATIENCE), moment
     assert process.returncode == -signal.SIGKILL
     hub.watch = lambda _step, _when: None
 
@@ -61,23 +66,26 @@ PUSHED: list[Moment] = [
 and before the location is written."""
 
 
-def test_a_push_that_is_killed_goes_on(hub: Hub, of_small: Written, tmp_path: Path) -> None:
+@killed(PUSHED, -3, -2, -1)
+def test_a_push_that_is_killed_goes_on(
+    hub: Hub, of_small: Written, tmp_path: Path, moments: list[Moment]
+) -> None:
     written = of_small.copied(tmp_path / "place")
     repo = hub.create(RESOURCE)
     repo.lfs_over = 20_000
     env = environment(hub, tmp_path / "home", HF_TOKEN=WRITER, HF_HUB_DISABLE_XET="1")
     words = ("receipt", "push", written.file.name, "--receipt", "receipt", "--repo", NAME)
 
-    def begin() -> "subprocess.Popen[str]":
+    def begin() -> Started:
         return start(*words, *written.options[2:], cwd=written.folder, env=env)
 
     before, right = written.file.read_bytes(), files_of(written.receipt)
-    assert len(PUSHED) == KILLS
-    for number, moment in enumerate(PUSHED):
+    committed = False
+    for moment in moments:
         killed_at(hub, moment, begin)
         assert written.file.read_bytes() == before
         assert files_of(written.receipt) == right
-        committed, end = number >= PUSHED.index(("commit", "before")), time.monotonic() + PATIENCE
+        committed, end = committed or moment[0] == "commit", time.monotonic() + PATIENCE
         while committed and len(repo.commits) == 1 and time.monotonic() < end:
             time.sleep(0.01)
         assert len(repo.commits) == 1 + committed
@@ -89,7 +97,15 @@ def test_a_push_that_is_killed_goes_on(hub: Hub, of_small: Written, tmp_path: Pa
     assert len(repo.commits) == 2
 
 
-def test_a_pull_that_is_killed_goes_on(hub: Hub, of_small: Written, tmp_path: Path) -> None:
+PULLED: list[Moment] = [
+    (step, when) for step in ("resolve", "cas-bridge") for when in ("before", "after", "half")
+]
+
+
+@killed([*PULLED, *PULLED[:4]], 5, 9)
+def test_a_pull_that_is_killed_goes_on(
+    hub: Hub, of_small: Written, tmp_path: Path, moments: list[Moment]
+) -> None:
     right = files_of(of_small.receipt)
     repo = hub.create(RESOURCE, right)
     repo.lfs_over = 20_000
@@ -97,12 +113,9 @@ def test_a_pull_that_is_killed_goes_on(hub: Hub, of_small: Written, tmp_path: Pa
     env = environment(hub, tmp_path / "home")
     words = ("receipt", "pull", str(of_small.file), "--into", str(place), "--mirror", NAME)
 
-    def begin() -> "subprocess.Popen[str]":
+    def begin() -> Started:
         return start(*words, *of_small.options[2:], cwd=tmp_path, env=env)
 
-    stages = ("before", "after", "half")
-    moments = [("resolve", stage) for stage in stages] + [("cas-bridge", stage) for stage in stages]
-    moments = [*moments, *moments][:KILLS]
     for number, moment in enumerate(moments):
         if number == len(moments) // 2:  # the first file is whole by now, the second half there
             place.mkdir(exist_ok=True)
@@ -118,48 +131,42 @@ def test_a_pull_that_is_killed_goes_on(hub: Hub, of_small: Written, tmp_path: Pa
     assert files_of(place) == right
 
 
-def lines_of(process: "subprocess.Popen[str]") -> Iterator[str]:
-    assert process.stderr is not None
-    yield from process.stderr
+ORDER = sorted(SMALL)
+"""Tasks as `data define` lists them."""
+VERIFIED = [
+    "rows of 256 numbers",
+    *(text for task in ORDER for text in (f": {task}", f"fetching {task}")),
+    f"of 4: {ORDER[-1]}",
+]
+"""Text of the line at which a verification is killed; at the last one, while a task is scored."""
 
 
-def test_a_verification_that_is_killed_goes_on(of_small: Written, tmp_path: Path) -> None:
+@killed(VERIFIED, 4, -1)
+def test_a_verification_that_is_killed_goes_on(
+    of_small: Written, tmp_path: Path, moments: list[str]
+) -> None:
     right = files_of(of_small.receipt)
     place = tmp_path / "cache"
-    shelf, order = served(of_small), sorted(SMALL)  # as `data define` lists them
-    stages = [
-        "rows of 256 numbers",
-        *(text for task in order for text in (f": {task}", f"fetching {task}")),
-        f"of 4: {order[-1]}",
-    ]
-    assert len(stages) == KILLS
-    with loopback(shelf.handler()) as server:
-        command = [
-            *(sys.executable, "-m", "geneb_ci", "receipt", "verify", str(of_small.file)),
-            *("--mirror", f"{server}/rows", "--cache", str(place), *of_small.options),
-            *("--format", "json"),
-        ]
-
-        def begin() -> "subprocess.Popen[str]":
-            return subprocess.Popen(
-                command, cwd=tmp_path, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-            )
-
-        for number, stage in enumerate(stages):
-            with begin() as process:
-                for line in lines_of(process):
-                    if stage in line:
-                        if number == KILLS - 1:
-                            time.sleep(0.2)  # while the last task is scored
-                        process.kill()
-                        break
-                output = process.stdout.read() if process.stdout is not None else ""
+    with loopback(served(of_small).handler()) as server:
+        words = (
+            *("receipt", "verify", str(of_small.file), "--mirror", f"{server}/rows"),
+            *("--cache", str(place), *of_small.options, "--format", "json"),
+        )
+        for stage in moments:
+            process = forked.start("geneb_ci", *words, cwd=tmp_path)
+            for line in process.lines():
+                if stage in line:
+                    if stage is VERIFIED[-1]:
+                        time.sleep(0.2)  # while the last task is scored
+                    process.kill()
+                    break
+            output, _ = process.communicate(PATIENCE)
             assert (process.returncode, output) == (-signal.SIGKILL, ""), stage
             for name, raw in files_of(place).items() if place.exists() else ():
                 if name.endswith(".f16"):
                     assert raw == right[name]
-        with begin() as process:
-            output, errors = process.communicate(timeout=PATIENCE)
+        process = forked.start("geneb_ci", *words, cwd=tmp_path)
+        output, errors = process.communicate(PATIENCE)
     assert process.returncode == 0, errors
     assert json.loads(output)["cells"] == {"computed": 12, "equal": 12, "filled": 0}
     assert ".f16" not in errors
@@ -173,15 +180,16 @@ def whole(of_small: Written) -> dict[str, bytes]:
     return files_of(of_small.receipt)
 
 
-KILLER = """
+KILLED = """
 import os, re, signal, sys
+from reference_harness.cli import main
 
 def kill(event, arguments):
     if event == "os.rename" and re.search(os.environ["KILL_AT"], os.fspath(arguments[1])):
         os.killpg(0, signal.SIGKILL)
 
-if os.environ.get("KILL_AT"):
-    sys.addaudithook(kill)
+sys.addaudithook(kill)
+main()
 """
 """Kills a command with all its processes when a file is whole and about to have its name."""
 WRITTEN = [
@@ -198,29 +206,25 @@ WRITTEN = [
 """Files in the order in which a run of one worker writes them."""
 
 
+@killed(WRITTEN, 3, -2)
 def test_a_run_that_is_killed_while_it_writes_goes_on(
-    of_small: Written, whole: dict[str, bytes], tmp_path: Path
+    of_small: Written, whole: dict[str, bytes], tmp_path: Path, moments: list[str]
 ) -> None:
     options = small_tasks(tmp_path / "data")
-    harness, receipt, hook = Harness(tmp_path), tmp_path / "receipt", tmp_path / "hook"
-    hook.mkdir()
-    (hook / "sitecustomize.py").write_text(KILLER, encoding="utf-8")
-    path = f"{hook}{os.pathsep}{harness.environment['PYTHONPATH']}"
+    harness, receipt = Harness(tmp_path), tmp_path / "receipt"
     words = (
         *("run", "--model-id", MODEL, "--output", "record.json", "--quiet", "--workers", "1"),
         *("--submission", f"{MODEL}.json", "--receipt", "receipt", *options),
     )
-    assert len(WRITTEN) >= KILLS
-    for number, moment in enumerate(WRITTEN):
-        harness.environment |= {"PYTHONPATH": path, "KILL_AT": moment}
-        process = harness.start(*words, *(["--resume"] if number else []))
+    for number, moment in enumerate(moments):
+        harness.environment["KILL_AT"] = moment
+        process = harness.start(*words, *(["--resume"] if number else []), code=KILLED)
         _, errors = process.communicate(timeout=PATIENCE)
         assert process.returncode == -signal.SIGKILL, (moment, errors)
         for name, raw in files_of(receipt).items() if receipt.exists() else ():
             assert name not in whole or raw == whole[name]
         assert not (tmp_path / f"{MODEL}.json").exists()
-    harness.environment["KILL_AT"] = ""
-    done = harness.alone(*words, "--resume")
+    done = harness(*words, "--resume")
     assert (done.returncode, done.stderr) == (0, "")
     assert {name: (receipt / name).read_bytes() for name in whole} == whole
     found = json.loads((tmp_path / f"{MODEL}.json").read_text())["receipt"]

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from reference_harness import mini
+from reference_harness.formats.run_record import ReceiptTask
 from reference_harness.receipt.rounding import Rounded
 from reference_harness.receipt.summary import root_of
 from reference_harness.receipt.task_file import write_task
-from reference_harness.record import ReceiptTask
 from reference_harness.tasks import Split, TaskData
 from tests import forked
 from tests.harness.support import Harness, write_flat

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from geneb_ci.common.types import Count, Hex64, Signed, StrictModel
+from reference_harness.formats.base import Count, Hex64, Signed, StrictModel
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Difference = Annotated[float, Field(ge=-2, le=2)]

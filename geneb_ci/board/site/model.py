@@ -1,7 +1,7 @@
 """What the page of a model says of it: facts with their source, code that loads it, its badge."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from geneb_ci.board.columns import Entry
@@ -17,7 +17,7 @@ from geneb_ci.board.site.inputs import (
 )
 from geneb_ci.board.site.links import MARKS
 from geneb_ci.common.types import AUTHORSHIP_MEANING, EVIDENCE_MEANING, Evidence
-from geneb_ci.models.entry import ModelEntry, RunOptions, WeightsSource
+from geneb_ci.models.entry import GENERAL, ModelEntry, WeightsSource
 from geneb_ci.models.registry import in_words
 
 
@@ -133,9 +133,6 @@ def install_of(repository: str | None) -> str:
     return "pip install '.[harness]'  # in a clone of the repository of geneb-ci"
 
 
-_BUILTIN = "builtin:huggingface"
-
-
 class Snippet(NamedTuple):
     """How to load a model, in words and in Python."""
 
@@ -160,7 +157,7 @@ def snippet_of(entry: ModelEntry | None) -> Snippet | None:
         return Snippet("", tuple(notes))
     if weights.kind not in {"huggingface", "none"}:
         notes.append("Its files are not on the Hub: put them into a folder and name that.")
-    return Snippet(_python(run, weights), tuple(notes))
+    return Snippet(_python(str(run.extractor), entry.options, weights), tuple(notes))
 
 
 def _value(text: str) -> int | bool | str | None:
@@ -171,16 +168,14 @@ def _value(text: str) -> int | bool | str | None:
     return named.get(text, text)
 
 
-def _python(run: RunOptions, weights: WeightsSource) -> str:
+def _python(extractor: str, arguments: Mapping[str, str], weights: WeightsSource) -> str:
     is_hub = weights.kind == "huggingface"
     given = {"revision": weights.revision} if is_hub and weights.revision else {}
-    options = {**given, **run.options}
+    options = {**given, **arguments}
     where = weights.location if is_hub else "FOLDER"
-    if run.extractor != _BUILTIN:
+    if extractor != GENERAL:
         words = [f"--option {name}={value}" for name, value in options.items()]
-        return " ".join(
-            ["geneb-harness run --extractor", str(run.extractor), "--model", where, *words]
-        )
+        return " ".join(["geneb-harness run --extractor", extractor, "--model", where, *words])
     lines = [
         f"    {where!r},",
         '    device="cuda",',

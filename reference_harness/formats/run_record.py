@@ -3,21 +3,9 @@
 from collections.abc import Callable
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
-Hex40 = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
-Hex64 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-Signed = Annotated[float, Field(ge=-1, le=1)]
-Unit = Annotated[float, Field(ge=0, le=1)]
-Count = Annotated[int, Field(ge=0)]
-Seconds = Annotated[float, Field(ge=0)]
-Moment = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
-
-
-class Part(BaseModel):
-    """Base of the parts of a record: no unknown fields, no type coercion, no NaN."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+from .base import Count, Hex40, Hex64, Moment, Scores, Seconds, Signed, StrictModel, Unit
 
 
 def first_error(error: ValidationError) -> str:
@@ -42,15 +30,7 @@ def every_error(
     return lines
 
 
-class Triple(Part):
-    """Mean over the seeds of each metric, unrounded."""
-
-    MCC: Signed
-    Acc: Unit
-    F1: Unit
-
-
-class PerSeed(Part):
+class PerSeed(StrictModel):
     """One value per seed, in the order of `protocol.seeds`."""
 
     MCC: Annotated[list[Signed], Field(min_length=1)]
@@ -63,7 +43,7 @@ Kind = Literal[
 ]
 
 
-class Warned(Part):
+class Warned(StrictModel):
     """A warning about a score."""
 
     kind: Kind
@@ -71,10 +51,10 @@ class Warned(Part):
     seeds: list[int]
 
 
-class Canonical(Part):
+class Canonical(StrictModel):
     """Scores of the probe solved to its optimum; they differ from the score of record."""
 
-    scores: Triple
+    scores: Scores
     per_seed: PerSeed
     confusion: Annotated[list[list[list[Count]]], Field(min_length=1)]
     predictions_sha256: Hex64
@@ -82,10 +62,10 @@ class Canonical(Part):
     seconds: Seconds
 
 
-class Regime(Part):
+class Regime(StrictModel):
     """One task in one regime."""
 
-    scores: Triple
+    scores: Scores
     per_seed: PerSeed
     classes: Annotated[list[int], Field(min_length=2)]
     """Labels of rows and columns of the confusion matrices."""
@@ -105,7 +85,7 @@ class Regime(Part):
     """Why there is no canonical score; null if there is one."""
 
 
-class ReceiptTask(Part):
+class ReceiptTask(StrictModel):
     """The embeddings of one task in a receipt."""
 
     train: Count
@@ -120,14 +100,14 @@ class ReceiptTask(Part):
     """Merkle root over the rows."""
 
 
-class PredictionsRef(Part):
+class PredictionsRef(StrictModel):
     """The file of predicted labels beside a receipt."""
 
     bytes: Count
     sha256: Hex64
 
 
-class TaskRecord(Part):
+class TaskRecord(StrictModel):
     """One task."""
 
     data_sha256: Hex64
@@ -156,14 +136,14 @@ class TaskRecord(Part):
     """The receipt of the task, whose rounded rows were scored; null without one."""
 
 
-class BenchmarkRef(Part):
+class BenchmarkRef(StrictModel):
     """The benchmark definition of the run."""
 
     name: str
     sha256: Hex64
 
 
-class DatasetRef(Part):
+class DatasetRef(StrictModel):
     """The task data of the run."""
 
     repo_id: str
@@ -172,7 +152,7 @@ class DatasetRef(Part):
     """Whether the files were verified by a manifest of this revision, or were generated."""
 
 
-class HarnessRef(Part):
+class HarnessRef(StrictModel):
     """The harness of the run."""
 
     version: str
@@ -180,7 +160,7 @@ class HarnessRef(Part):
     dirty: bool
 
 
-class ExtractorRef(Part):
+class ExtractorRef(StrictModel):
     """The code that computed the embeddings."""
 
     path: str
@@ -190,7 +170,7 @@ class ExtractorRef(Part):
     options: dict[str, str]
 
 
-class ModelRef(Part):
+class ModelRef(StrictModel):
     """Where the weights come from."""
 
     kind: str
@@ -199,7 +179,7 @@ class ModelRef(Part):
     weights: dict[str, Hex64]
 
 
-class EmbeddingRef(Part):
+class EmbeddingRef(StrictModel):
     """How hidden states became one vector per sequence; "undeclared" if unknown."""
 
     layer: str
@@ -209,7 +189,7 @@ class EmbeddingRef(Part):
     dtype: str
 
 
-class BatchingRef(Part):
+class BatchingRef(StrictModel):
     """How sequences were batched."""
 
     mode: Literal["budget", "exact", "file"]
@@ -220,14 +200,14 @@ class BatchingRef(Part):
     rows: Count
 
 
-class Hardware(Part):
+class Hardware(StrictModel):
     """The hardware of the run."""
 
     device: str
     name: str
 
 
-class NumericsRef(Part):
+class NumericsRef(StrictModel):
     """Settings of torch that choose kernels, once the extractor has embedded a sequence."""
 
     attention: str
@@ -242,7 +222,7 @@ class NumericsRef(Part):
     """Whether torch.compile compiled the model, as `--option compile=true` asks."""
 
 
-class LibraryRef(Part):
+class LibraryRef(StrictModel):
     """A numerical library of the probe's processes; kernel and threads can change a score."""
 
     library: str
@@ -251,7 +231,7 @@ class LibraryRef(Part):
     threads: Count
 
 
-class ProbeRef(Part):
+class ProbeRef(StrictModel):
     """How the probe was computed."""
 
     device: str
@@ -266,14 +246,14 @@ class ProbeRef(Part):
     libraries: list[LibraryRef]
 
 
-class Missing(Part):
+class Missing(StrictModel):
     """A task of the benchmark that was not run."""
 
     task: str
     reason: str
 
 
-class RunRecord(Part):
+class RunRecord(StrictModel):
     """The result of one run; a submission is derived from it."""
 
     schema_version: Literal["1.0"] = "1.0"

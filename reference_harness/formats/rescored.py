@@ -4,23 +4,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from .noise import Dtype
-from .record import (
-    BenchmarkRef,
-    Count,
-    DatasetRef,
-    HarnessRef,
-    Hex64,
-    LibraryRef,
-    Part,
-    PerSeed,
-    Regime,
-    Seconds,
-    Triple,
-)
+from .base import Count, Hex64, Scores, Seconds, StrictModel
+from .run_record import BenchmarkRef, DatasetRef, HarnessRef, LibraryRef, PerSeed, Regime
+
+Dtype = Literal["float64", "float32", "float16", "bfloat16"]
 
 
-class Copy(Part):
+class JitteredCopy(StrictModel):
     """Scores of one jittered copy of the embeddings."""
 
     per_seed: PerSeed
@@ -28,7 +18,7 @@ class Copy(Part):
     """Number of predictions that differ from those of the original embeddings, one per seed."""
 
 
-class NoiseRef(Part):
+class NoiseRef(StrictModel):
     """Noise of the copies; `reference_harness/noise.py` has the formula."""
 
     dtype: Dtype
@@ -41,24 +31,24 @@ class NoiseRef(Part):
     """Plain copies of a task in the full regime; few-shot regimes have twice as many."""
 
 
-class RescoredRegime(Part):
+class RescoredRegime(StrictModel):
     """One task in one regime."""
 
     base: Regime
     """Scores of the original embeddings, as in a run record."""
-    plain: Annotated[list[Copy], Field(min_length=1)]
+    plain: Annotated[list[JitteredCopy], Field(min_length=1)]
     """Copies at the noise of the dtype: score of record."""
-    stressed: list[Copy]
+    stressed: list[JitteredCopy]
     """Copies at a multiple of the noise: score of record. Empty if most plain copies
     changed, because their spread then suffices."""
-    halts: list[list[Triple]]
+    halts: list[list[Scores]]
     """Scores at every possible stopping point of a fit (see `halts.py`), one list per fit; a single
     list without sampling. A list is empty if the fit has too many steps."""
-    canonical: list[Copy]
+    canonical: list[JitteredCopy]
     """Copies at a multiple of the noise: canonical score. Empty if the original has none."""
 
 
-class Changed(Part):
+class ChangedDecisions(StrictModel):
     """Decisions that changed between rows as published and their variants."""
 
     rows: Count
@@ -68,7 +58,7 @@ class Changed(Part):
     """Wrong as published, right as a variant."""
 
 
-class Tested(Part):
+class TestedDecisions(StrictModel):
     """Decisions on rows whose labels are known."""
 
     rows: Annotated[int, Field(ge=1)]
@@ -76,35 +66,35 @@ class Tested(Part):
     MCC: Annotated[float, Field(ge=-1, le=1)]
 
 
-class ProbeDecisions(Part):
+class ProbeDecisions(StrictModel):
     """Decisions of one kind of probe in one regime, summed over its fits."""
 
     fits: Annotated[int, Field(ge=1)]
     """One a seed where rows are drawn, else 1; every number of rows counts a row once a fit."""
-    public: Tested
+    public: TestedDecisions
     """The published test rows; MCC is the mean over the fits."""
-    kinds: dict[str, Changed]
-    fresh: Tested | None
+    kinds: dict[str, ChangedDecisions]
+    fresh: TestedDecisions | None
 
 
-class Decisions(Part):
+class Decisions(StrictModel):
     """Decisions of the probe of the full regime on rows beside those of a task."""
 
-    public: Tested
+    public: TestedDecisions
     """The published test rows."""
-    kinds: dict[str, Changed]
+    kinds: dict[str, ChangedDecisions]
     """Test rows against their variants, by kind of variant."""
-    training: Changed | None
+    training: ChangedDecisions | None
     """All test rows, by a probe fitted on some training rows and by one fitted on their variants;
     null without variants of training rows."""
-    fresh: Tested | None
+    fresh: TestedDecisions | None
     """Fresh labelled sequences; null where there are none."""
     others: dict[str, ProbeDecisions]
     """The same by the other probes whose scores a claim has, such as `10shot, record`: what one of
     them ignores, another may live on."""
 
 
-class RescoredTask(Part):
+class RescoredTask(StrictModel):
     """One task."""
 
     data_sha256: Hex64
@@ -116,10 +106,10 @@ class RescoredTask(Part):
     """Null when no further rows were given."""
 
 
-class Rescored(Part):
+class Rescored(StrictModel):
     """Scores of embeddings, and how much numeric noise changes them."""
 
-    schema_version: Literal["1.0"] = "1.0"
+    schema_version: Literal["1.0"]
     benchmark: BenchmarkRef
     dataset: DatasetRef
     harness: HarnessRef

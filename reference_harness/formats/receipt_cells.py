@@ -4,20 +4,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from reference_harness.record import (
-    BenchmarkRef,
-    Canonical,
-    Count,
-    DatasetRef,
-    HarnessRef,
-    Hex64,
-    LibraryRef,
-    Part,
-    Seconds,
-)
+from .base import Count, Hex64, Seconds, StrictModel
+from .run_record import BenchmarkRef, Canonical, DatasetRef, HarnessRef, LibraryRef
 
 
-class TaskCells(Part):
+class TaskCells(StrictModel):
     """Canonical cells of one task."""
 
     data_sha256: Hex64
@@ -25,10 +16,10 @@ class TaskCells(Part):
     seconds: Seconds
 
 
-class ReceiptCells(Part):
+class ReceiptCells(StrictModel):
     """Every canonical cell of a receipt's tasks; the file of `receipt-cells`."""
 
-    schema_version: Literal["1.0"] = "1.0"
+    schema_version: Literal["1.0"]
     benchmark: BenchmarkRef
     dataset: DatasetRef
     harness: HarnessRef
@@ -40,10 +31,10 @@ class ReceiptCells(Part):
     seconds: Seconds
 
 
-class EqualRows(Part):
+class EqualRows(StrictModel):
     """Whether equal sequences have equal rows, over all tasks; the file of `receipt-equal`."""
 
-    schema_version: Literal["1.0"] = "1.0"
+    schema_version: Literal["1.0"]
     rows: Count
     sequences: Count
     """Distinct ones."""
@@ -61,7 +52,7 @@ def equal_schema() -> dict[str, object]:
     return _schema(EqualRows, "GENEB rows of equal sequences of a receipt")
 
 
-def _schema(kind: type[Part], title: str) -> dict[str, object]:
+def _schema(kind: type[StrictModel], title: str) -> dict[str, object]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": title,

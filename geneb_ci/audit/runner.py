@@ -1,0 +1,59 @@
+"""What runs code for an audit: the extractor in a sandbox, the harness in a process outside it.
+
+All else of an audit follows from what these two return, and this is the one place where they begin.
+"""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from geneb_ci.harness.process import HarnessProcess
+from geneb_ci.sandbox.launch import Escape, Sandbox
+from geneb_ci.sandbox.levels import open_sandbox
+from geneb_ci.sandbox.limits import Limits
+from geneb_ci.sandbox.run import (
+    ExtractorSpec,
+    SandboxRun,
+    probe_suite,
+    refuse_leaks,
+    run_in_sandbox,
+)
+
+
+@dataclass(frozen=True)
+class Runner:
+    """An open sandbox that refused every escape, and a harness."""
+
+    sandbox: Sandbox
+    escapes: list[Escape]
+    harness: HarnessProcess
+    """Lists sequences and scores embeddings, in one process for all tasks."""
+
+    def embed(self, sequences: Sequence[str], spec: ExtractorSpec, limits: Limits) -> SandboxRun:
+        """Return the embeddings of n sequences. Raises what `run_in_sandbox` does."""
+        return run_in_sandbox(sequences, spec, self.sandbox, limits)
+
+
+@contextlib.contextmanager
+def open_runner(
+    level: int, *, gpu: bool, throw_away_machine: bool, i_wrote_this_code: bool, folder: Path | None
+) -> Iterator[Runner]:
+    """Yield what runs code, with a sandbox of exactly the level asked for.
+
+    `folder` is the scratch folder of the sandbox. Raises what `open_sandbox` does, and SandboxLeaks
+    for an escape that succeeds.
+    """
+    with (
+        HarnessProcess() as harness,
+        open_sandbox(
+            level,
+            gpu=gpu,
+            throw_away_machine=throw_away_machine,
+            i_wrote_this_code=i_wrote_this_code,
+            folder=folder,
+        ) as sandbox,
+    ):
+        escapes = probe_suite(sandbox)
+        refuse_leaks(sandbox, escapes)
+        yield Runner(sandbox, escapes, harness)

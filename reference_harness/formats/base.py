@@ -1,0 +1,39 @@
+"""Base of all models of files, and the types that several formats share."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Hex40 = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
+Hex64 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Moment = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
+"""A time in UTC, to the second."""
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+Positive = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=0)]
+Signed = Annotated[float, Field(ge=-1, le=1)]
+"""A score from -1 to 1: MCC."""
+Unit = Annotated[float, Field(ge=0, le=1)]
+"""A score from 0 to 1: accuracy and macro-F1."""
+
+
+Seconds = Annotated[float, Field(ge=0)]
+
+
+class StrictModel(BaseModel):
+    """Base of all models of files: no unknown fields, no type coercion, no NaN."""
+
+    model_config = ConfigDict(
+        extra="forbid", strict=True, frozen=True, allow_inf_nan=False, defer_build=True
+    )
+
+
+class Scores(StrictModel):
+    """Three metrics of one task in one regime, each a mean over the seeds."""
+
+    MCC: Signed
+    """Matthews correlation coefficient, -1 to 1."""
+    Acc: Unit
+    """Accuracy, 0 to 1."""
+    F1: Unit
+    """Macro-averaged F1, 0 to 1."""

@@ -1,0 +1,173 @@
+"""Audits without sandbox and without processes, for tests of what follows from a rerun.
+
+`install` lets the extractor and the harness run in this process, in the place of what
+`geneb_ci.audit.runner` opens. Where `SCORES` names a folder, the scores of a matrix are computed
+once and kept there: an audit with the same embeddings gets those, and its own seed. No escape is
+attempted, and all count as refused. tests/forked.py runs this file before a command, so it imports
+the product and nothing of the tests.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Generic, Self
+
+from threadpoolctl import threadpool_limits
+
+from geneb_ci.audit import runner
+from geneb_ci.common.errors import ExtractorFailed, LimitExceeded
+from geneb_ci.harness import process
+from geneb_ci.sandbox import levels, mounts
+from geneb_ci.sandbox.launch import NONE, Escape, Sandbox
+from geneb_ci.sandbox.limits import MIB, Limits, advice
+from geneb_ci.sandbox.run import NAMES, ExtractorSpec, SandboxRun, _weights, options
+from geneb_ci.sandbox.supervise import noted_attempts, token_budget
+from reference_harness import rescore_cli
+from reference_harness.batch import Workers, _answer
+from reference_harness.engine.local import Done, Work
+
+SCORES = "GENEB_CI_TEST_SCORES"
+PEAK = 64 * MIB
+"""Memory that an extractor is said to have used."""
+
+
+def install(put: Callable[[Any, str, Any], None] = setattr) -> None:
+    """Put these functions in the place of the product's."""
+    put(levels, "trial", lambda _: None)
+    put(runner, "probe_suite", lambda _: [_refused(name) for name in NAMES])
+    put(runner, "run_in_sandbox", embedded)
+    put(process.HarnessProcess, "call", called)
+
+
+def _refused(name: str) -> Escape:
+    return Escape(name=name, refused=True, detail="not attempted")
+
+
+class Queue(Generic[Done]):
+    """Jobs done one after another, in the place of a pool of processes."""
+
+    def __init__(self, workers: int = 1) -> None:
+        del workers
+        self._jobs: list[Work[Done]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._jobs.clear()
+
+    @property
+    def waiting(self) -> int:
+        return len(self._jobs)
+
+    def submit(self, work: Work[Done]) -> None:
+        self._jobs.append(work)
+
+    def done(self, *, block: bool) -> Iterator[Done]:
+        del block
+        jobs, self._jobs = self._jobs, []
+        for one in jobs:
+            yield one.execute()
+
+
+class Here(Workers):
+    """Lends a queue."""
+
+    @contextlib.contextmanager
+    def lent(self, count: int) -> Iterator[Any]:
+        del count
+        yield Queue()
+
+
+def called(
+    _: process.HarnessProcess,
+    words: Sequence[str],
+    task: str = "",
+    limits: process.ScoringLimits | None = None,
+) -> process.Used:
+    """Do what a process of the harness does with these words."""
+    del task, limits
+    kept = _kept(words)
+    if kept is None or not kept.exists():
+        with threadpool_limits(1):  # as each worker of the harness has
+            error, message = _answer(list(words), rescore_cli.run_in_batch, Here())
+        if error is not None:
+            raise process._failed(words, message)
+        if kept is not None:
+            whole = kept.with_suffix(f".{os.getpid()}")
+            whole.write_bytes(_file(words, "--output").read_bytes())
+            whole.rename(kept)
+    elif words[0] == "rescore":
+        found = json.loads(kept.read_bytes())
+        found["noise"]["seed"] = int(_word(words, "--seed"))
+        _file(words, "--output").write_text(json.dumps(found), encoding="utf-8")
+    return process.Used(0.0, 0)
+
+
+def _word(words: Sequence[str], option: str) -> str:
+    return words[list(words).index(option) + 1]
+
+
+def _file(words: Sequence[str], option: str) -> Path:
+    return Path(_word(words, option))
+
+
+def _kept(words: Sequence[str]) -> Path | None:
+    """Return where the scores that these words ask for are kept; None where they are not."""
+    folder = os.environ.get(SCORES)
+    if folder is None or words[0] != "rescore":
+        return None
+    same = [_word(words, one) for one in ("--tasks", "--noise", "--copies")]
+    beside: list[str] = []
+    if "--further" in words:  # the variants are drawn anew for each audit
+        rows = json.loads(_file(words, "--further").read_bytes())["rows"]
+        beside = sorted({f"{one['split']} {one['kind']}" for one in rows})
+    given = [_file(words, one).read_bytes() for one in ("--embeddings", "--sequences")]
+    digests = [hashlib.sha256(one).hexdigest() for one in given]
+    key = json.dumps([same, "--canonical" in words, beside, digests])
+    return Path(folder, f"{hashlib.sha256(key.encode()).hexdigest()}.json")
+
+
+def embedded(
+    sequences: Sequence[str], spec: ExtractorSpec, sandbox: Sandbox, limits: Limits | None = None
+) -> SandboxRun:
+    """Return the embeddings of n sequences."""
+    from reference_harness import worker  # NumPy
+    from reference_harness.worker_options import read_options
+
+    limits = limits or Limits()
+    if limits.memory_mib * MIB < PEAK:
+        raise LimitExceeded("memory_mib", "the extractor was stopped", advice("memory_mib"))
+    extra = {}
+    if spec.module is not None:
+        extra[mounts.EXTRACTORS] = spec.module.resolve().parent
+    if spec.weights is not None:
+        extra[_weights(spec.weights)] = spec.weights
+    place = Sandbox(0, NONE, sandbox.scratch).visible_path(mounts.view(extra, {}))
+    file = sandbox.scratch / "options.json"
+    file.write_bytes(options(spec, limits, place))
+    try:
+        with _caught() as log:
+            values = worker.embed(read_options(file), list(sequences))
+    except Exception as error:
+        raise ExtractorFailed(f"the extractor ended with code 4: {error}", "") from error
+    return SandboxRun(values, "", noted_attempts(bytes(log)), PEAK, token_budget(bytes(log)))
+
+
+@contextlib.contextmanager
+def _caught() -> Iterator[bytearray]:
+    """Catch what is written to standard error, as a supervisor does."""
+    log, before = bytearray(), os.dup(2)
+    with tempfile.TemporaryFile() as stream:
+        os.dup2(stream.fileno(), 2)
+        try:
+            yield log
+        finally:
+            os.dup2(before, 2)
+            os.close(before)
+            stream.seek(0)
+            log += stream.read()
