@@ -258,7 +258,7 @@ def test_the_snippet_is_python_with_options_that_the_harness_takes(model):
     assert given.pop("device") == "cuda"
     parse(given)
     given.pop("revision", None)
-    assert given == harness_values({k: v for k, v in known.run.options.items() if k != "revision"})
+    assert given == harness_values({k: v for k, v in known.options.items() if k != "revision"})
 
 
 def test_only_plain_https_addresses_are_links():
