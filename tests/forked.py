@@ -21,7 +21,6 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from multiprocessing import forkserver
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import ModuleType
 
@@ -65,12 +64,15 @@ def run(
 
     Raises subprocess.TimeoutExpired for one that does not end.
     """
+    context = multiprocessing.get_context("forkserver")
+    given = dict(os.environ if env is None else env)
+    home = _home(given)
     with tempfile.TemporaryDirectory() as folder:
         out, err = Path(folder, "out"), Path(folder, "err")
-        process = start(
-            module, *words, cwd=cwd, env=env, cpu_seconds=cpu_seconds, before=before,
-            allowed=allowed, out=out, err=err,
-        )  # fmt: skip
+        asked = (str(home), module, words, str(cwd), given, cpu_seconds, before, allowed)
+        process = context.Process(target=_command, args=(*asked, str(out), str(err)))
+        with _blank_main(), _serving(home):
+            process.start()
         process.join(timeout)
         if process.exitcode is None:
             process.kill()
@@ -80,28 +82,6 @@ def run(
         process.close()
         said = (path.read_text("utf-8") if path.exists() else "" for path in (out, err))
         return subprocess.CompletedProcess([module, *words], code, *said)
-
-
-def start(
-    module: str,
-    *words: str,
-    cwd: Path,
-    env: Mapping[str, str] | None = None,
-    cpu_seconds: int | None = None,
-    before: Path | None = None,
-    allowed: frozenset[str] = frozenset(),
-    out: Path = Path(os.devnull),
-    err: Path = Path(os.devnull),
-) -> BaseProcess:
-    """Start a command as `run` does, which writes into these files, and return its process."""
-    context = multiprocessing.get_context("forkserver")
-    given = dict(os.environ if env is None else env)
-    home = _home(given)
-    asked = (str(home), module, words, str(cwd), given, cpu_seconds, before, allowed)
-    process = context.Process(target=_command, args=(*asked, str(out), str(err)))
-    with _blank_main(), _serving(home):
-        process.start()
-    return process
 
 
 @functools.cache

@@ -2,14 +2,12 @@
 
 import signal
 import threading
-from multiprocessing.connection import wait
 
 import pytest
 
 from geneb_ci.publish.git import GitRepository
 from geneb_ci.publish.push import Newest, PublishOutcome, push
-from tests import forked
-from tests.publish.command import environment
+from tests.publish.command import environment, start
 from tests.publish.conftest import NAME, made
 from tests.publish.hub import WRITER
 from tests.publish.settled import assert_settled, generation_of
@@ -40,22 +38,21 @@ def test_sigkill_at_each_step(hub, repo, space, clone, tmp_path, number, when):
         elif len(calls) == number + 1:
             served.set()
         if now == when and len(calls) == number + 1 and not killed.is_set():
-            process.kill()
-            wait([process.sentinel], 30)
+            process.send_signal(signal.SIGKILL)
+            process.wait(30)
             killed.set()
 
     hub.watch = kill
-    process = forked.start(
-        "geneb_ci",
+    process = start(
         *("publish", "--space", NAME),
         cwd=clone.root,
         env=environment(hub, tmp_path, HF_TOKEN=WRITER),
     )
-    process.join(60)
+    process.communicate(timeout=60)
     # The Hub goes on with what it was sent, whoever is dead by then.
     assert killed.wait(30)
     assert served.wait(30)
-    assert (process.exitcode, calls) == (-signal.SIGKILL, list(STEPS[: number + 1]))
+    assert (process.returncode, calls) == (-signal.SIGKILL, list(STEPS[: number + 1]))
     committed = number >= COMMIT
     assert len(repo.commits) == (3 if committed else 2)
     assert generation_of(repo.head), "what is live is whole"
