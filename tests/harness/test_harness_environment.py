@@ -44,7 +44,7 @@ def test_an_upgrade_of_what_a_forward_pass_imports_is_another_cache(harness: Har
     found = {}
     for number, version in enumerate(("1.0", "1.0", "1.1")):
         install(harness.folder, version)
-        done = harness.alone(
+        done = harness(
             "run", "--extractor", "lazy.py:Lazy", "--tasks", "mini_tf", "--regimes", "1shot",
             "--no-canonical", "--quiet", "--output", f"{number}.json",
         )  # fmt: skip
