@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from .errors import LostEmbeddingsError, StateError
+from .errors import LostEmbeddingsError, OptionError, StateError
 from .files import write_bytes, write_json
 from .mirror import SCHEME, Mirror
 from .shard import (
@@ -47,11 +47,19 @@ _KEY = np.dtype(f"S{DIGEST_BYTES}")
 
 
 def default_cache() -> Path:
-    """Return the folder of embeddings: $GENEB_HARNESS_CACHE, else the user's cache folder."""
+    """Return the folder of embeddings: $GENEB_HARNESS_CACHE, else the user's cache folder.
+
+    Raises OptionError for a user without a home, as a container may have.
+    """
     if named := os.environ.get("GENEB_HARNESS_CACHE"):
         return Path(named)
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "geneb-harness"
+    base = os.environ.get("XDG_CACHE_HOME")
+    try:
+        folder = Path(base) if base else Path.home() / ".cache"
+    except RuntimeError as error:
+        msg = "this user has no home folder to keep embeddings in: name one, --cache DIR"
+        raise OptionError(msg) from error
+    return folder / "geneb-harness"
 
 
 class Places(NamedTuple):

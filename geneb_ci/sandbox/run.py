@@ -274,7 +274,7 @@ def _planted(sandbox: Sandbox) -> Iterator[dict[str, object]]:
                 "port": server.getsockname()[1],
                 "abstract": abstract,
                 "label_file": str(file),
-                "home": str(Path.home()),
+                "home": os.path.expanduser("~"),  # noqa: PTH111 (Path.home raises where there is none)
                 "pid": os.getpid(),
                 "processes": PROCESSES_MAX,
             }

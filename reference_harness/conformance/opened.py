@@ -128,7 +128,7 @@ def _elsewhere() -> list[Path]:
     folders = [Path(one) for one in (*SYSTEM, tempfile.gettempdir())]
     caches = ("HF_HOME", "HF_HUB_CACHE", "TORCH_HOME", "XDG_CACHE_HOME", "TRITON_CACHE_DIR")
     folders += [Path(os.environ[name]) for name in caches if os.environ.get(name)]
-    home = Path.home()
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111 (Path.home raises where there is none)
     folders += [home / one for one in (".cache", ".config", ".local", ".triton", ".nv")]
     files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
     folders += {Path(file).parent for file in files if file}

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pwd
 import signal
 import subprocess
 import sys
@@ -16,8 +17,8 @@ from hypothesis import strategies as st
 
 from reference_harness import cache as store
 from reference_harness import shard as shard_file
-from reference_harness.cache import Cache, Writer
-from reference_harness.errors import LostEmbeddingsError, StateError
+from reference_harness.cache import Cache, Writer, default_cache
+from reference_harness.errors import LostEmbeddingsError, OptionError, StateError
 from reference_harness.tasks import sequence_digests
 from tests.harness.support import REPOSITORY
 
@@ -293,3 +294,11 @@ def test_kill_nine_loses_no_shard_and_leaves_no_half(tmp_path: Path) -> None:
         assert (cache.read(names) == shard).all()
     for path in cache.folder.glob("*.shard"):
         shard_file.shape_of(path)
+
+
+def test_a_user_without_a_home_is_asked_for_a_folder(monkeypatch):
+    for name in ("HOME", "XDG_CACHE_HOME", "GENEB_HARNESS_CACHE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", {}.__getitem__)
+    with pytest.raises(OptionError, match="no home folder to keep embeddings in"):
+        default_cache()
