@@ -98,6 +98,7 @@ def started(harness: Harness, cluster: Cluster) -> subprocess.Popen[str]:
     return harness.started_alone(*RUN, "--engine", "ray")
 
 
+@pytest.mark.nightly
 def test_a_killed_embedder_changes_no_record(
     cluster: Cluster, local: dict[str, Any], harness: Harness
 ) -> None:
