@@ -20,6 +20,9 @@ class Installed(Place):
     allowed: frozenset[str] = frozenset()
     """Numbers of servers that the commands may reach, beside the public ones."""
 
+    torch = False
+    """Whether the process that they are forks of has torch: set it after the environment."""
+
     def __init__(self, folder: Path, drawn: int = DRAWN, *, boxed: bool = True) -> None:
         """Lay both out; unless `boxed`, commands rerun by tests/audit/unboxed.py."""
         self.boxed = boxed
@@ -47,6 +50,7 @@ class Installed(Place):
             env=self.environment,
             before=None if self.boxed else Path(unboxed.__file__),
             allowed=self.allowed,
+            torch=self.torch,
         )
         if check:
             done.check_returncode()
