@@ -19,17 +19,20 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
-from multiprocessing import forkserver
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from multiprocessing import connection, forkserver
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from reference_harness.extractors import BUILTINS
 from tests.paths import ROOT
 
 PRODUCT = ("geneb_ci", "reference_harness")
 LIBRARIES = (
-    "anyio", "filelock", "fsspec", "httpx", "sklearn.linear_model", "sklearn.metrics",
+    "anyio", "filelock", "fsspec", "httpx2", "sklearn.linear_model", "sklearn.metrics",
     "tqdm", "yaml",
 )  # fmt: skip
 """What the product imports where it is needed. Not `huggingface_hub`, which reads the environment
@@ -47,6 +50,7 @@ Loaded = tuple[Path, tuple[tuple[str, str], ...] | None]
 """The folder whose product a server has; with torch, the Hub's settings that it was loaded under,
 else None."""
 _servers: dict[Loaded, forkserver.ForkServer] = {(ROOT, None): forkserver._forkserver}
+POLL_SECONDS = 0.005
 HANG_SECONDS = 300  # no command of the tests takes a tenth of this
 
 
@@ -70,25 +74,107 @@ def run(
 
     Raises subprocess.TimeoutExpired for one that does not end.
     """
-    context = multiprocessing.get_context("forkserver")
+    process = start(
+        *(module, *words),
+        cwd=cwd, env=env, cpu_seconds=cpu_seconds, before=before, allowed=allowed, torch=torch,
+    )  # fmt: skip
+    try:
+        said = process.communicate(timeout)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        raise
+    return subprocess.CompletedProcess(process.args, process.returncode, *said)
+
+
+class Started:
+    """A command that runs, used as a process that `subprocess` has started."""
+
+    def __init__(
+        self, args: list[str], target: Callable[..., None], asked: tuple[Any, ...]
+    ) -> None:
+        self.args = args
+        self._said: tuple[str, str] | None = None
+        self._lock = threading.Lock()  # a second reader of an exit code finds none
+        self._folder = tempfile.TemporaryDirectory()
+        self._streams = [Path(self._folder.name, name) for name in ("out", "err")]
+        for path in self._streams:
+            path.touch(0o600)
+        context = multiprocessing.get_context("forkserver")
+        self._process = context.Process(target=target, args=(*asked, *map(str, self._streams)))
+        self._process.start()
+        self.pid = self._process.pid or 0
+
+    @property
+    def returncode(self) -> int:
+        """Its exit code: below 0 for a signal. Raises RuntimeError while it runs."""
+        if (code := self.poll()) is None:
+            raise RuntimeError(f"{self.args} runs")
+        return code
+
+    def poll(self) -> int | None:
+        """Return its exit code, or None while it runs."""
+        with self._lock:
+            return self._process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return its exit code. Raises subprocess.TimeoutExpired for one that does not end."""
+        if not connection.wait([self._process.sentinel], timeout):
+            raise subprocess.TimeoutExpired(self.args, timeout or 0)
+        return self.returncode
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, str]:
+        """Return its output and errors once it has ended; raise as `wait` does."""
+        self.wait(timeout)
+        if self._said is None:
+            output, errors = (path.read_text("utf-8") for path in self._streams)
+            self._said = output, errors
+            self._folder.cleanup()
+        return self._said
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines of its errors as they are written."""
+        with self._streams[1].open(encoding="utf-8") as stream:
+            rest = ""
+            while True:
+                ended = self.poll() is not None
+                *whole, rest = (rest + stream.read()).split("\n")
+                yield from whole
+                if ended:
+                    return
+                time.sleep(POLL_SECONDS)
+
+    def kill(self) -> None:
+        """Kill it."""
+        self._process.kill()
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal."""
+        os.kill(self.pid, number)
+
+
+def start(
+    module: str,
+    *words: str,
+    cwd: Path,
+    env: Mapping[str, str] | None = None,
+    cpu_seconds: int | None = None,
+    before: Path | None = None,
+    allowed: frozenset[str] = frozenset(),
+    code: str | None = None,
+    group: bool = False,
+    torch: bool = False,
+) -> Started:
+    """Start a command, as `run` does; `code` replaces the module.
+
+    With `group` it and its workers are a process group of their own, as a terminal makes one.
+    """
     given = dict(os.environ if env is None else env)
     home = _home(given)
     hub = tuple(sorted((k, v) for k, v in given.items() if k.startswith("HF_")))
-    with tempfile.TemporaryDirectory() as folder:
-        out, err = Path(folder, "out"), Path(folder, "err")
-        asked = (str(home), module, words, str(cwd), given, cpu_seconds, before, allowed)
-        process = context.Process(target=_command, args=(*asked, str(out), str(err)))
-        with _blank_main(), _serving((home, hub if torch else None)):
-            process.start()
-        process.join(timeout)
-        if process.exitcode is None:
-            process.kill()
-            process.join()
-            raise subprocess.TimeoutExpired([module, *words], timeout)
-        code = process.exitcode
-        process.close()
-        said = (path.read_text("utf-8") if path.exists() else "" for path in (out, err))
-        return subprocess.CompletedProcess([module, *words], code, *said)
+    asked = (str(home), module, words, str(cwd), given, cpu_seconds, before, allowed, code, group)
+    with _blank_main(), _serving((home, hub if torch else None)):
+        return Started([module, *words], _command, asked)
 
 
 @functools.cache
@@ -181,10 +267,14 @@ def _command(
     cpu_seconds: int | None,
     before: Path | None,
     allowed: frozenset[str],
+    code: str | None,
+    group: bool,
     out: str,
     err: str,
 ) -> None:
     """Be the command, in the fork."""
+    if group:
+        os.setsid()
     if cpu_seconds is not None:
         resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds))
     nothing, unused = os.pipe()
@@ -208,6 +298,9 @@ def _command(
     multiprocessing.get_context = lambda _=None: fork  # type: ignore[assignment]
     if before is not None:
         runpy.run_path(str(before))["install"]()
+    if code is not None:
+        exec(code, {"__name__": "__main__"})  # noqa: S102 - a test's own words
+        return
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 

@@ -27,6 +27,8 @@ from tests.paths import REAL_TASKS, ROOT
 
 AT_ONCE = 2
 TIMEOUT_S = 600.0
+TAIL = 20
+"""Lines of a failing run that are shown."""
 SETTINGS = {
     "CI": "true",  # the same examples of properties for each mutant
     "GENEB_REAL_TASKS": str(REAL_TASKS),
@@ -117,19 +119,30 @@ def clone(folder: Path, commit: str) -> Path:
 
 
 def judge(work: Path, part: dict[str, Any], folder: Path) -> None:
-    """Let Cosmic Ray run the tests of a part on each drawn mutant that has no verdict."""
+    """Let Cosmic Ray run the tests of a part on each drawn mutant that has no verdict.
+
+    Exits with a message where they fail without any change: every mutant would count as killed.
+    """
     tests = " ".join(part["tests"])
+    command = f"{folder}/.venv/bin/python -m pytest -x -q -p no:cacheprovider {tests}"
+    environment = os.environ | SETTINGS
+    unchanged = subprocess.run(
+        command.split(), cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    if unchanged.returncode:
+        tail = "\n".join(unchanged.stdout.splitlines()[-TAIL:])
+        sys.exit(f"the tests of {part['name']} fail without a mutant: repair them first\n{tail}")
     config = work / f"{part['name']}.toml"
     config.write_text(
         f"[cosmic-ray]\nmodule-path = []\ntimeout = {TIMEOUT_S}\nexcluded-modules = []\n"
-        f'test-command = "{folder}/.venv/bin/python -m pytest -x -q -p no:cacheprovider {tests}"\n'
+        f'test-command = "{command}"\n'
         '[cosmic-ray.distributor]\nname = "local"\n',
         encoding="utf-8",
     )
     subprocess.run(
         [sys.executable, "-m", "cosmic_ray.cli", "exec", config, work / f"{part['name']}.sqlite"],
         cwd=folder,
-        env=os.environ | SETTINGS,
+        env=environment,
         check=True,
     )
 

@@ -67,10 +67,11 @@ def honest_plan(place: Installed) -> str:
 
 @pytest.fixture
 def narrow(place: Installed) -> Iterator[None]:
-    """Let the policy have the quickest regime alone: the honest row is audited in all."""
+    """Let the policy have one task of one regime: the honest row is audited in all."""
     policy = place.root / "leaderboard/policy/policy.toml"
     text = policy.read_text(encoding="utf-8")
-    policy.write_text(text.replace('["full", "10shot", "1shot"]', '["full"]'), encoding="utf-8")
+    less = text.replace('["full", "10shot", "1shot"]', '["full"]')
+    policy.write_text(less.replace(f"drawn = {TASKS} ", "drawn = 1 "), encoding="utf-8")
     yield
     policy.write_text(text, encoding="utf-8")
 

@@ -141,7 +141,7 @@ def test_the_card_passes_every_rule_of_cards(place, capsys):
     assert json.loads(capsys.readouterr().out)["findings"] == []
 
 
-@pytest.mark.parametrize("way", ["options", "module"])
+@pytest.mark.parametrize("way", [pytest.param("options", marks=pytest.mark.nightly), "module"])
 def test_the_properties_of_the_extractor_hold(place, hub, tmp_path, way):
     """The command of the test that `new` writes passes, with the weights of the Hub."""
     assert new(*(["--module"] if way == "module" else [])) == 0

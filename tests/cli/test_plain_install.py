@@ -30,6 +30,7 @@ sys.meta_path.insert(0, Absent())
 """
 DRIVER = """
 import json, os, sys, tempfile
+import geneb_ci.board.site.inputs, geneb_ci.check.registry  # what forks need, of the core alone
 from geneb_ci.cli.main import main
 found = []
 for words in json.loads(sys.argv[1]):

@@ -65,6 +65,7 @@ def swept(place: Place) -> list[int]:
     return [pull["number"] for pull in json.loads(unpacked(line))["pulls"]]
 
 
+@pytest.mark.nightly
 def test_200_new_pull_requests_have_their_verdict_after_an_hour(crowd):
     """Four sweeps, one each 15 minutes, the longest waiting first, in fewer than 1,000 requests."""
     server = crowd.server

@@ -69,10 +69,17 @@ class Harness:
         start = ["-m", "reference_harness"] if code is None else ["-c", code]
         return [sys.executable, *start, *map(str, words)]
 
-    def start(self, *words: object, code: str | None = None) -> subprocess.Popen[str]:
-        """Start in a process group of its own, as a terminal does."""
+    def start(self, *words: object, code: str | None = None) -> forked.Started:
+        """Start in a process group of its own, as a terminal does; `code` replaces the module."""
+        told = map(str, words)
+        return forked.start(
+            "reference_harness", *told, cwd=self.folder, env=self.environment, code=code, group=True
+        )
+
+    def started_alone(self, *words: object) -> subprocess.Popen[str]:
+        """Start as `start` does, in an interpreter of its own, with workers of their own."""
         return subprocess.Popen(
-            self.command(*words, code=code),
+            self.command(*words),
             cwd=self.folder, env=self.environment, text=True, start_new_session=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip

@@ -95,7 +95,7 @@ def asked(folder: Path) -> Counter[str]:
 
 def started(harness: Harness, cluster: Cluster) -> subprocess.Popen[str]:
     harness.environment["RAY_ADDRESS"] = cluster.address
-    return harness.start(*RUN, "--engine", "ray")
+    return harness.started_alone(*RUN, "--engine", "ray")
 
 
 def test_a_killed_embedder_changes_no_record(
@@ -111,6 +111,7 @@ def test_a_killed_embedder_changes_no_record(
     assert set(asked(harness.folder).values()) == {1}
 
 
+@pytest.mark.nightly
 def test_machines_that_leave_and_come_change_no_record(
     cluster: Cluster, local: dict[str, Any], harness: Harness
 ) -> None:
@@ -132,6 +133,7 @@ def test_machines_that_leave_and_come_change_no_record(
     assert records(harness.folder) == local
 
 
+@pytest.mark.nightly
 def test_a_command_runs_elsewhere_as_if_it_ran_here(cluster: Cluster, harness: Harness) -> None:
     harness.environment["RAY_ADDRESS"] = cluster.address
     code = "import os, sys; print(os.environ['GENEB_X'], os.getcwd(), file=sys.stderr); exit(11)"
@@ -140,13 +142,14 @@ def test_a_command_runs_elsewhere_as_if_it_ran_here(cluster: Cluster, harness: H
     assert (done.returncode, done.stdout, done.stderr) == (11, "", f"told {harness.folder}\n")
 
 
+@pytest.mark.nightly
 def test_a_machine_that_dies_meanwhile_prints_nothing(cluster: Cluster, harness: Harness) -> None:
     """Ray names it, and prints the state of its processes, where others expect the output."""
     leaving = cluster.add_node(num_cpus=1)
     harness.environment["RAY_ADDRESS"] = cluster.address
     code = "from pathlib import Path as P; import sys, time; P('begun').touch()\nwhile not "
     code += "P('end').exists(): time.sleep(0.1)\nsys.exit(11)"
-    process = harness.start("elsewhere", "--", sys.executable, "-c", code)
+    process = harness.started_alone("elsewhere", "--", sys.executable, "-c", code)
     until = time.monotonic() + SECONDS
     while not (harness.folder / "begun").exists():
         assert process.poll() is None, process.communicate()

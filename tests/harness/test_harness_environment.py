@@ -44,7 +44,7 @@ def test_an_upgrade_of_what_a_forward_pass_imports_is_another_cache(harness: Har
     found = {}
     for number, version in enumerate(("1.0", "1.0", "1.1")):
         install(harness.folder, version)
-        done = harness.alone(
+        done = harness(
             "run", "--extractor", "lazy.py:Lazy", "--tasks", "mini_tf", "--regimes", "1shot",
             "--no-canonical", "--quiet", "--output", f"{number}.json",
         )  # fmt: skip
@@ -103,16 +103,35 @@ before = found("budget")
 environment.set_exact()
 bare = environment.numerics(object())["attention"]
 print(json.dumps([before, found("exact"), torch.backends.cuda.matmul.allow_tf32, bare]))
+
+torch.use_deterministic_algorithms(False)
+devices = []
+for allowed in (True, False):
+    environment.set_tf32(allowed=allowed)
+    devices.append([environment.tf32(device) for device in ("cuda", "cuda:1", "cpu")])
+torch.backends.cudnn.allow_tf32 = True  # as torch has it for convolutions
+devices.append(environment.tf32("cuda"))
+environment.set_exact()
+devices += [environment.tf32("cuda"), torch.are_deterministic_algorithms_enabled()]
+print(json.dumps(devices))
 """
 
 
-def test_kernels_are_recorded_and_exact_runs_ask_for_deterministic_ones(tmp_path):
-    """In a process of its own, for torch's settings are global; a GPU is asked in the same way."""
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory):
+    """Return what a process of its own says: torch's settings are global, and there without a GPU.
+
+    Of the kernels of a model, and of TF32.
+    """
     done = subprocess.run(
-        [sys.executable, "-c", NUMERICS, str(tmp_path / "model")],
+        [sys.executable, "-c", NUMERICS, str(tmp_path_factory.mktemp("settings") / "model")],
         cwd=ROOT, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    before, after, tf32, none = json.loads(done.stdout.splitlines()[-1])
+    return [json.loads(line) for line in done.stdout.splitlines()[-2:]]
+
+
+def test_kernels_are_recorded_and_exact_runs_ask_for_deterministic_ones(settings):
+    before, after, tf32, none = settings[0]
     assert before["attention"] == "sdpa"
     assert set(before["attention_kernels"]) >= {"flash", "math"}
     assert (before["deterministic"], before["matmul_precision"]) == (False, "highest")
@@ -120,28 +139,8 @@ def test_kernels_are_recorded_and_exact_runs_ask_for_deterministic_ones(tmp_path
     assert (tf32, none) == (False, "")
 
 
-TF32 = """
-import json
-import torch
-from reference_harness import environment
-
-found = []
-for allowed in (True, False):
-    environment.set_tf32(allowed=allowed)
-    found.append([environment.tf32(device) for device in ("cuda", "cuda:1", "cpu")])
-torch.backends.cudnn.allow_tf32 = True  # as torch has it for convolutions
-found.append(environment.tf32("cuda"))
-environment.set_exact()
-found += [environment.tf32("cuda"), torch.are_deterministic_algorithms_enabled()]
-print(json.dumps(found))
-"""
-
-
-def test_tf32_is_set_and_recorded_for_products_and_convolutions():
-    """The settings are torch's, and there without a GPU; a processor has no TF32."""
-    done = subprocess.run(
-        [sys.executable, "-c", TF32], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    allowed, forbidden, convolutions, exact, deterministic = json.loads(done.stdout)
+def test_tf32_is_set_and_recorded_for_products_and_convolutions(settings):
+    """A processor has no TF32."""
+    allowed, forbidden, convolutions, exact, deterministic = settings[1]
     assert (allowed, forbidden) == ([True, True, False], [False, False, False])
     assert (convolutions, exact, deterministic) == (True, False, True)

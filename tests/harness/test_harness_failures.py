@@ -196,7 +196,7 @@ def test_a_damaged_cache_repairs_itself(mine: Harness, at: int) -> None:
 
 def test_a_killed_worker_costs_no_task(mine: Harness) -> None:
     (mine.folder / "slow").write_text("0.05")
-    process = mine.start(*THREE, "--workers", 2)
+    process = mine.started_alone(*THREE, "--workers", 2)
     worker = first_worker(process)
     os.kill(worker, signal.SIGKILL)
     _, said = process.communicate(timeout=ENDS_SECONDS)

@@ -19,7 +19,7 @@ from reference_harness.formats.run_record import ReceiptTask
 from reference_harness.receipt import rounding
 from reference_harness.receipt.rounding import LARGEST, Widened, rounded, widened
 from reference_harness.receipt.scoring import Named, unequal_rows
-from tests.harness.support import Harness
+from tests.harness.support import COMMAND_SECONDS, Harness
 
 VECTOR = "ec627aacc4f7aaae01b58dc67db233af66888a5cc8c51a61582cd67e15b95364"
 """Root of the rows (1, 2), (0.5, -1), (0, 65504)."""
@@ -222,10 +222,12 @@ def test_a_stopped_run_goes_on_and_repairs_what_is_gone(tmp_path: Path) -> None:
         "import reference_harness.command as c; c._write = lambda *_: (_ for _ in ()).throw("
         "KeyboardInterrupt()); from reference_harness.cli import main; main()"
     )
-    assert harness.alone(*WRITTEN, code=code).returncode == 130
+    process = harness.start(*WRITTEN, code=code)
+    _, said = process.communicate(COMMAND_SECONDS)
+    assert process.returncode == 130, said
     damaged = tmp_path / "receipt" / "mini_tf.f16"
     damaged.write_bytes(b"\x00" * damaged.stat().st_size)
-    done = harness.alone(*WRITTEN, "--resume")
+    done = harness(*WRITTEN, "--resume")
     assert (done.returncode, done.stderr) == (0, "")
     assert {file.name: file.read_bytes() for file in (tmp_path / "receipt").iterdir()} == whole
     after = read(tmp_path / "sub.json")

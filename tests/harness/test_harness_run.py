@@ -5,13 +5,13 @@ import os
 import resource
 import shutil
 import signal
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.forked import Started
 from tests.harness.support import Harness
 
 MINI_CPU_SECONDS = 30
@@ -107,7 +107,7 @@ def test_workers_do_not_change_a_score(harness: Harness) -> None:
     assert scores(harness.folder / "1.json") == scores(harness.folder / "3.json")
 
 
-def started(harness: Harness, finished_tasks: int) -> subprocess.Popen[str]:
+def started(harness: Harness, finished_tasks: int) -> Started:
     """Start a slow run and return once some tasks are finished."""
     (harness.folder / "slow.py").write_text(SLOW)
     process = harness.start(*RUN, code=FLUSH_ALWAYS)
@@ -157,8 +157,7 @@ def test_a_stopped_run_resumes(harness: Harness, clean: Scores, how: str) -> Non
     # a call that was cut short.
     before = (harness.folder / "asked").read_text().splitlines()
     (harness.folder / "quick").touch()  # only what is stopped has to be slow
-    # As it was started, with the same packages loaded: they are part of what must be equal.
-    done = harness.alone(*RUN, "--resume")
+    done = harness(*RUN, "--resume")
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("taken from the stopped run") == len(kept)
     after = (harness.folder / "asked").read_text().splitlines()[len(before) :]
@@ -200,7 +199,7 @@ def stopped(stopped_run: Path, harness: Harness) -> Harness:
     ],
 )
 def test_another_run_does_not_resume(stopped: Harness, option: str, said: str) -> None:
-    done = stopped.alone(*RUN, "--resume", *option.split())
+    done = stopped(*RUN, "--resume", *option.split())
     assert done.returncode == 3
     assert f"the stopped run had {said}" in done.stderr
     assert "Traceback" not in done.stderr
@@ -209,7 +208,7 @@ def test_another_run_does_not_resume(stopped: Harness, option: str, said: str) -
 def test_damaged_state_is_named(stopped: Harness) -> None:
     damaged = next((stopped.folder / "record.json.partial").glob("task-*.json"))
     damaged.write_text("{}")
-    done = stopped.alone(*RUN, "--resume")
+    done = stopped(*RUN, "--resume")
     assert done.returncode == 3
     assert f"{damaged.name}: not a finished task" in done.stderr
 

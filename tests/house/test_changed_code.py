@@ -182,7 +182,8 @@ def test_the_job_that_is_required_runs_on_every_change():
     """A workflow with a filter of paths never reports, and a required check would wait for ever."""
     job = CI["jobs"]["ci"]
     assert (job["if"], set(job["needs"])) == ("always()", set(CI["jobs"]) - {"ci"})
-    events = CI[True]  # YAML 1.1 reads `on` as true
+    events = dict(CI[True])  # YAML 1.1 reads `on` as true
+    assert events.pop("schedule") == [{"cron": "41 1 * * *"}]  # with the tests of the night
     assert events == {"push": {"branches": ["main"]}, "pull_request": None, "merge_group": None}
     for name in ("test", "tutorials"):
         assert CI["jobs"][name]["if"] == "needs.changes.outputs.code == 'true'"
@@ -190,7 +191,8 @@ def test_the_job_that_is_required_runs_on_every_change():
 
 def test_a_push_is_never_cancelled_by_the_next():
     """The next one may touch submissions alone: then the code of the first would go untested."""
-    assert CI["concurrency"]["group"] == "ci-${{ github.event.pull_request.number || github.sha }}"
+    number = "${{ github.event.pull_request.number || github.sha }}"
+    assert CI["concurrency"]["group"] == f"ci-${{{{ github.event_name }}}}-{number}"
 
 
 def test_the_real_tasks_are_supplied_to_the_gate():
@@ -198,7 +200,10 @@ def test_the_real_tasks_are_supplied_to_the_gate():
     assert (supply["id"], supply["run"]) == ("real-tasks", "make real-tasks")
     assert supply["env"] == {"FORK": "${{ github.event.repository.fork }}"}
     assert gate == {
-        "env": {"GENEB_REAL_TASKS": "${{ steps.real-tasks.outputs.folder }}"},
+        "env": {
+            "GENEB_REAL_TASKS": "${{ steps.real-tasks.outputs.folder }}",
+            "TESTS": "${{ github.event_name == 'schedule' && 'test-all' || 'test' }}",
+        },
         "run": ".ci/run",
     }
 

@@ -15,6 +15,7 @@ from reference_harness.extractors import BUILTINS
 from tests.house.tracked import python_files
 from tests.paths import ROOT
 
+pytestmark = pytest.mark.nightly  # and in `make lint`
 PRODUCT = ("geneb_ci", "reference_harness")
 LOADED_BY_NAME = (
     "tests/harness/faulty/*",

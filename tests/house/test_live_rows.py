@@ -59,6 +59,7 @@ def test_only_test_modules_reach_the_live_folder():
     assert helpers == {}
 
 
+@pytest.mark.nightly
 def test_what_may_reach_the_live_folder_passes_with_more_rows(tmp_path: Path):
     modules = [*AGAIN, *(name for name in sorted(readers()) if not name.startswith(NOT_AGAIN))]
     assert {"tests/check/test_layouts.py", *AGAIN} < set(modules)

@@ -227,7 +227,12 @@ MUTATIONS: list[tuple[Rule, str, str, str]] = [
     (row_26_token, "publish.yml", "permissions: {}\n", "permissions: write-all\n"),
     (row_26_token, "ci.yml", "\npermissions: {}\n", "\n"),
     (row_26_token, "ci.yml", "    permissions:\n      contents: read # to check out\n", ""),
-    (row_26_token, "ci.yml", "    timeout-minutes: 120 # at night; a change takes a tenth of it\n", ""),
+    (
+        row_26_token,
+        "ci.yml",
+        "    timeout-minutes: 120 # at night; a change takes a tenth of it\n",
+        "",
+    ),
     (row_26_token, "publish.yml", "    environment: hf-publish\n", ""),
     (row_26_token, "audit-log.yml", "    environment: audit-log\n", ""),
     (row_26_token, "health.yml", "${{ vars.HF_OIDC_RESOURCE }}", "${{ secrets.HF_TOKEN }}"),

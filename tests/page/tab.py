@@ -13,6 +13,27 @@ from geneb_ci.cli.board import server
 PATIENCE_MS = 60_000  # a view takes a tenth of a second; a busy machine may stand still
 WIDTHS = (390, 768, 1440, 1920, 2560)
 """Pixels: a phone, a tablet, and three kinds of desk."""
+# Another address of an open board, as a link or a bookmark takes there. A reader who comes anew has
+# scrolled nowhere and opened nothing. False where it is the address already.
+WALK = """
+(address) => new Promise((arrived) => {
+  document.querySelectorAll("details[open]").forEach((one) => { one.open = false });
+  document.activeElement?.blur();
+  scrollTo(0, 0);
+  const before = location.hash;
+  addEventListener("hashchange", () => arrived(true), { once: true });
+  location.hash = address;
+  if (location.hash === before) arrived(false);
+})
+"""
+# One more sheet of style, which the policy of the page does not refuse.
+STYLED = """
+(text) => {
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync(text);
+  document.adoptedStyleSheets = [sheet];
+}
+"""
 # Addresses that ask nobody: the page's own downloads and its icon.
 INWARD = ("data:", "blob:", "about:")
 
@@ -38,7 +59,6 @@ class Tab:
 
     def let_go(self) -> None:
         """Leave the page to the next tab."""
-        self.page.goto("about:blank")
         self.page.unroute_all()
         for event, listener in self._listeners.items():
             self.page.remove_listener(event, listener)
@@ -48,6 +68,17 @@ class Tab:
         dialog.dismiss()
 
     def go(self, place: str = "#/overview") -> Page:
+        """Go to a place of the board, which may be open already, and wait until it is drawn.
+
+        What is drawn for the width of the window is drawn anew.
+        """
+        is_open = self.page.url.partition("#")[0] == self.home
+        if not (is_open and self.page.evaluate(WALK, place)):
+            return self.load(place)
+        self.drawn()
+        return self.page
+
+    def load(self, place: str = "#/overview") -> Page:
         """Open a place of the board afresh, and wait until it is drawn."""
         self.page.goto("about:blank")
         self.page.goto(f"{self.home}{place}")
@@ -81,9 +112,20 @@ class Tab:
 
 
 _idle: dict[Browser, list[Page]] = {}
-"""Pages of sound tabs: a new one costs as much as all that is then done in it."""
+"""Pages of sound tabs, the latest last. A new one costs as much as all that is then done in it, and
+half of that is to load the board."""
+IDLE_MAX = 3
 SIZE = {"width": 1280, "height": 720}
 """Of a window, where a test names none."""
+
+
+def _idle_page(browser: Browser, home: str) -> Page:
+    """Return a page that is at `home` if there is one, or else another that nobody uses."""
+    idle = _idle.setdefault(browser, [])
+    for place, page in enumerate(idle):
+        if page.url.partition("#")[0] == home:
+            return idle.pop(place)
+    return browser.new_context().new_page() if len(idle) < IDLE_MAX else idle.pop(0)
 
 
 @contextmanager
@@ -100,8 +142,7 @@ def opened(
     named: nothing of a file is cached, and the board keeps nothing in the browser.
     """
     is_new = bool(options) or not home.startswith("file:")
-    idle = _idle.setdefault(browser, [])
-    page = browser.new_context(**options).new_page() if is_new or not idle else idle.pop()
+    page = browser.new_context(**options).new_page() if is_new else _idle_page(browser, home)
     page.set_viewport_size(viewport)
     page.emulate_media(media="null", color_scheme=color_scheme, reduced_motion="null")
     page.context.set_offline(False)
@@ -117,7 +158,7 @@ def opened(
             page.context.close()
         else:
             tab.let_go()
-            idle.append(page)
+            _idle[browser].append(page)
 
 
 @contextmanager

@@ -4,13 +4,14 @@ the page that is missing or damaged leaves it waiting."""
 import io
 import re
 import shutil
+from pathlib import Path
 
 import pypdfium2
 import pytest
 
 from geneb_ci.common.benchmark import shipped_benchmark
-from tests.page.boards import name_of, public, script, value_in
-from tests.page.tab import opened
+from tests.page.boards import name_of, script, value_in
+from tests.page.tab import Tab, opened
 
 SCORES = 2 + 13
 SHEET, LETTER = int((297 - 20) / 25.4 * 96), int((279.4 - 20) / 25.4 * 96)
@@ -33,12 +34,11 @@ CUT = """
 """
 
 
-@pytest.mark.parametrize("width", [1280, 1440, 1920, 2560])
 @pytest.mark.parametrize("intervals", ["sorted", "all"])
-def test_every_category_is_on_the_screen(browser, board, width, intervals):
-    size = {"width": width, "height": 900}
-    with opened(browser, f"{board.as_uri()}/index.html", viewport=size) as tab:
-        page = tab.go(f"#/table?intervals={intervals}")
+def test_every_category_is_on_the_screen(tab, intervals):
+    page = tab.go(f"#/table?intervals={intervals}")
+    for width in (1280, 1440, 1920, 2560):
+        page.set_viewport_size({"width": width, "height": 900})
         assert page.evaluate("document.documentElement.scrollWidth") == width
         heads = page.locator(".scores thead .score")
         assert heads.evaluate_all(ALL_VISIBLE) == SCORES
@@ -180,50 +180,74 @@ def test_a_search_forgives_a_slip(call, searched, places):
     assert call("search.found", texts, searched) == places
 
 
-BROKEN = b"(globalThis.geneb??={})[;\n"
+CONTENTS = {"broken": b"(globalThis.geneb??={})[;\n", "empty": b"", "missing": None}
 PLACES = {
     "tasks-0": "#/table?columns=tasks%3ASplice+Sites",
     "matrices": "#/model/space",
     "history": "#/model/space",
     "vendor/d3.min.js": "#/plots",
-    "data": "#/table",
 }
 
 
-@pytest.mark.parametrize("part", PLACES)
-@pytest.mark.parametrize("content", [BROKEN, b"", None], ids=["broken", "empty", "missing"])
-def test_a_part_that_cannot_be_read_is_reported_with_what_to_do(browser, tmp_path, part, content):
-    public(tmp_path)
-    name = part if "/" in part else name_of(part, tmp_path)
+def put(path: Path, content: bytes | None) -> None:
+    """Write a file, or delete it where there is no content."""
     if content is None:
-        (tmp_path / name).unlink()
+        path.unlink()
     else:
-        (tmp_path / name).write_bytes(content)
-    with browser.new_context() as context:
-        page = context.new_page()
-        page.goto(f"{tmp_path.as_uri()}/index.html{PLACES[part]}")
-        page.wait_for_selector("main .fault", timeout=5000)
-        said = page.inner_text("main .fault")
-        assert re.search(rf"{re.escape(name)}.* (could not be loaded|is damaged)", said)
-        assert "Reload the page." in said
-        assert page.locator("main .fault a").get_attribute("href") == "scores/full-MCC.html"
-        assert page.locator("main[aria-busy]").count() == 0
+        path.write_bytes(content)
 
 
-@pytest.mark.parametrize("content", [b"(", b"", None], ids=["broken", "empty", "missing"])
-def test_without_its_own_script_the_page_says_where_the_scores_are(browser, tmp_path, content):
-    from tests.page.site import write_site
+@pytest.fixture
+def copied(folder, tmp_path) -> Path:
+    """Copy what a board needs of its files to be opened, without the pages of models and tasks."""
+    several = shutil.ignore_patterns("models", "tasks", "categories", "badges", "v")
+    return Path(shutil.copytree(folder, tmp_path / "board", ignore=several))
 
-    write_site(tmp_path)
-    if content is None:
-        (tmp_path / "board.js").unlink()
-    else:
-        (tmp_path / "board.js").write_bytes(content)
-    with browser.new_context() as context:
-        page = context.new_page()
-        page.goto(f"{tmp_path.as_uri()}/index.html")
+
+def reported(tab: Tab, name: str) -> None:
+    """Hold that the page says which part it lacks and what to do, and waits for nothing."""
+    page = tab.page
+    page.wait_for_selector("main .fault")
+    text = page.inner_text("main .fault")
+    assert re.search(rf"{re.escape(name)}.* (could not be loaded|is damaged)", text)
+    assert "Reload the page." in text
+    assert page.locator("main .fault a").get_attribute("href") == "scores/full-MCC.html"
+    assert page.locator("main[aria-busy]").count() == 0
+    tab.faults.clear()  # the browser's own, of the file
+
+
+def test_a_part_that_cannot_be_read_is_reported_with_what_to_do(browser, copied):
+    with opened(browser, f"{copied.as_uri()}/index.html") as tab:
+        for part, place in PLACES.items():
+            tab.load("#/about")
+            name = part if "/" in part else name_of(part, copied)
+            sound = (copied / name).read_bytes()
+            for content in CONTENTS.values():
+                put(copied / name, content)
+                tab.go(place)
+                reported(tab, name)
+                tab.go("#/about")
+            put(copied / name, sound)
+
+
+@pytest.mark.parametrize("content", CONTENTS.values(), ids=CONTENTS)
+def test_data_that_cannot_be_read_are_reported_with_what_to_do(browser, copied, content):
+    name = name_of("data", copied)
+    put(copied / name, content)
+    with opened(browser, f"{copied.as_uri()}/index.html") as tab:
+        tab.load("#/table")
+        reported(tab, name)
+
+
+@pytest.mark.parametrize("content", CONTENTS.values(), ids=CONTENTS)
+def test_without_its_own_script_the_page_says_where_the_scores_are(browser, copied, content):
+    put(copied / "board.js", content)
+    with opened(browser, f"{copied.as_uri()}/index.html") as tab:
+        page = tab.page
+        page.goto(tab.home)
         assert "If it does not, a file of this page is missing or damaged" in page.inner_text(
             "main"
         )
         page.click("main a[href='scores/full-MCC.html']")
         assert page.locator(".all td.heat").count() == 41 * SCORES
+        tab.faults.clear()

@@ -110,7 +110,7 @@ def test_a_browser_that_kept_the_former_files_never_mixes_them(browser, place):
         page = tab.go("#/table")
         scores_are_right(tab, 40)
         put(place)
-        tab.go("#/table")
+        tab.load("#/table")
         scores_are_right(tab, 40)  # all of it from the browser's cache
         page.select_option("#columns", "tasks")
         says_updated(tab)

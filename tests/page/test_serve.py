@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from geneb_ci.board.page import POLICY
+from geneb_ci.cli.main import main
 from tests.page.tab import opened
 from tests.paths import ROOT
 from tests.small import BENCHMARK_FILE, CARD, small
@@ -137,34 +138,35 @@ def answers(port: int) -> None:
     assert ask("GET", "/").status == 200
 
 
-def test_a_port_that_is_taken_is_said_before_anything_is_built(repository):
-    first = started("submissions", "--port", "0", cwd=repository)
-    try:
-        assert first.stdout is not None
-        first.stdout.readline()
-        port = re.search(r":(\d+)/", first.stdout.readline())
-        assert port is not None
-        second = started("submissions", "--port", port[1], cwd=repository)
-        out, err = second.communicate(timeout=20)
-    finally:
-        ended(first)
-    assert (second.returncode, out) == (2, "")
-    assert err.startswith(f"geneb-ci: port {port[1]} cannot be used: ")
+def served(capsys, *arguments: str) -> tuple[int, str, str]:
+    """Run a command that ends before it serves; give its exit code and what it wrote."""
+    code = main(["serve", "--no-diagnostics", *arguments])
+    return code, *capsys.readouterr()
+
+
+def test_a_port_that_is_taken_is_said_before_anything_is_built(repository, monkeypatch, capsys):
+    monkeypatch.chdir(repository)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        code, out, err = served(capsys, "submissions", "--port", port)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"geneb-ci: port {port} cannot be used: ")
     assert "choose another with --port, or 0 for a free one" in err
 
 
-def test_without_a_folder_it_says_how_to_name_one(tmp_path):
-    out, err = started("--port", "0", cwd=tmp_path).communicate(timeout=20)
+def test_without_a_folder_it_says_how_to_name_one(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    _, out, err = served(capsys, "--port", "0")
     assert out == ""
     assert err.startswith("geneb-ci: the current folder has no submissions\n")
     assert err.endswith("pass a folder: geneb-ci serve FOLDER\n")
 
 
-def test_a_faulty_submission_is_not_shown(repository):
+def test_a_faulty_submission_is_not_shown(repository, monkeypatch, capsys):
     path = repository / "submissions/first.json"
     path.write_text(path.read_text().replace('"zero_shot": true', '"zero_shot": 1'))
-    process = started("submissions", "--port", "0", cwd=repository)
-    out, err = process.communicate(timeout=20)
-    assert process.returncode == 11
+    monkeypatch.chdir(repository)
+    code, out, err = served(capsys, "submissions", "--port", "0")
+    assert code == 11
     assert "submissions/first.json" in out
     assert "nothing was built" in err

@@ -32,7 +32,7 @@ from tests.page.site import (
     json_ld,
     public_site,
 )
-from tests.page.tab import WIDTHS, opened, serving
+from tests.page.tab import WIDTHS, opened
 from tests.page.test_hostile_names import MARKUP
 
 LINKS_MIN = 10
@@ -258,7 +258,7 @@ def test_the_snippet_is_python_with_options_that_the_harness_takes(model):
     assert given.pop("device") == "cuda"
     parse(given)
     given.pop("revision", None)
-    assert given == harness_values({k: v for k, v in known.run.options.items() if k != "revision"})
+    assert given == harness_values({k: v for k, v in known.options.items() if k != "revision"})
 
 
 def test_only_plain_https_addresses_are_links():
@@ -277,8 +277,7 @@ MORE = ("marks.html", "categories/splice-sites.html", f"v/{GENERATION}/index.htm
 
 @pytest.mark.parametrize("place", [*PLACES, *MORE])
 def test_axe_finds_nothing_at_any_width(browser, folder, place):
-    # axe-core reads stylesheets by requests of its own, which the page's policy would refuse.
-    with serving(folder) as home, opened(browser, home, bypass_csp=True) as tab:
+    with opened(browser, f"{folder.as_uri()}/") as tab:
         page = tab.page
         page.goto(f"{tab.home}{place}")
         for width in WIDTHS:

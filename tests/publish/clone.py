@@ -3,7 +3,7 @@
 import json
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from tests.git import git
 from tests.paths import ROOT, SUBMISSIONS
@@ -22,6 +22,12 @@ class Folder:
         self.commits: list[str] = []
         root.mkdir(parents=True, exist_ok=True)
         self.git("init", "--quiet", "--initial-branch=main")
+
+    def copied(self, root: Path) -> Self:
+        """Copy the repository with its history to a folder that is not there."""
+        copy = object.__new__(type(self))
+        copy.root, copy.commits = shutil.copytree(self.root, root), list(self.commits)
+        return copy
 
     def git(self, *arguments: str) -> str:
         return git(self.root, *arguments, when=f"{FIRST + 3600 * len(self.commits)} +0000")

@@ -1,8 +1,6 @@
 """The command line in a process of its own, which knows the Hub by HF_ENDPOINT alone."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 from tests import forked
@@ -19,15 +17,8 @@ def environment(hub: Hub, home: Path, **more: str) -> dict[str, str]:
     return clean | paths | more
 
 
-def start(*arguments: str, cwd: Path, env: dict[str, str]) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        [sys.executable, "-m", "geneb_ci", *arguments],
-        cwd=cwd,
-        env=env,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+def start(*arguments: str, cwd: Path, env: dict[str, str]) -> forked.Started:
+    return forked.start("geneb_ci", *arguments, cwd=cwd, env=env)
 
 
 def geneb_ci(*arguments: str, cwd: Path, env: dict[str, str]) -> tuple[int, str, str]:

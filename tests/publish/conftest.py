@@ -1,5 +1,6 @@
 """A Hub, a Space on it, and a repository of submissions."""
 
+import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,14 +42,24 @@ def space(hub: Hub, repo: Repo) -> Space:  # noqa: ARG001 (the Space must be the
     return Space(NAME, token=WRITER, endpoint=hub.endpoint, timeout_s=5)
 
 
-@pytest.fixture
-def clone(tmp_path: Path) -> Clone:
-    return Clone(tmp_path / "clone")
+@pytest.fixture(scope="session")
+def _clone(tmp_path_factory: pytest.TempPathFactory) -> Clone:
+    return Clone(tmp_path_factory.mktemp("small") / "clone")
 
 
 @pytest.fixture
-def public(tmp_path: Path) -> Public:
-    return Public(tmp_path / "public")
+def clone(_clone: Clone, tmp_path: Path) -> Clone:
+    return _clone.copied(tmp_path / "clone")
+
+
+@pytest.fixture(scope="session")
+def _public(tmp_path_factory: pytest.TempPathFactory) -> Public:
+    return Public(tmp_path_factory.mktemp("all") / "public")
+
+
+@pytest.fixture
+def public(_public: Public, tmp_path: Path) -> Public:
+    return _public.copied(tmp_path / "public")
 
 
 def undated(name: str) -> str:
@@ -76,9 +87,17 @@ def pages_of(model: str, generation: str) -> list[str]:
     )
 
 
+_MADE: dict[str, Generation] = {}
+"""By commit, on which alone a board depends: most tests begin with the same one."""
+
+
 def made(clone: Folder, commit: str = "HEAD") -> Generation:
     """Build what would be published of a commit."""
     repository = GitRepository(clone.root)
-    report, found = generate(repository, repository.resolve(commit))
-    assert found is not None, report.findings
-    return found
+    resolved = repository.resolve(commit)
+    if resolved not in _MADE:
+        report, generation = generate(repository, resolved)
+        assert generation is not None, report.findings
+        _MADE[resolved] = generation
+    found = _MADE[resolved]
+    return dataclasses.replace(found, files=dict(found.files), editions=dict(found.editions))

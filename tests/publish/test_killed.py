@@ -7,7 +7,8 @@ import pytest
 
 from geneb_ci.publish.git import GitRepository
 from geneb_ci.publish.push import Newest, PublishOutcome, push
-from tests.publish.command import environment, start
+from tests import forked
+from tests.publish.command import environment
 from tests.publish.conftest import NAME, made
 from tests.publish.hub import WRITER
 from tests.publish.settled import assert_settled, generation_of
@@ -38,17 +39,18 @@ def test_sigkill_at_each_step(hub, repo, space, clone, tmp_path, number, when):
         elif len(calls) == number + 1:
             served.set()
         if now == when and len(calls) == number + 1 and not killed.is_set():
-            process.send_signal(signal.SIGKILL)
+            process.kill()
             process.wait(30)
             killed.set()
 
     hub.watch = kill
-    process = start(
+    process = forked.start(
+        "geneb_ci",
         *("publish", "--space", NAME),
         cwd=clone.root,
         env=environment(hub, tmp_path, HF_TOKEN=WRITER),
     )
-    process.communicate(timeout=60)
+    process.communicate(60)
     # The Hub goes on with what it was sent, whoever is dead by then.
     assert killed.wait(30)
     assert served.wait(30)

@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 from geneb_ci.audit import beacon
 from geneb_ci.cli.main import cli
+from geneb_ci.publish.generation import generate
 from geneb_ci.publish.git import GitRepository
 from geneb_ci.publish.ledger import ledger
 from tests.audit.recorded import (
@@ -85,8 +86,9 @@ def test_the_ledger_ends_with_the_level_of_the_board(audited):
 
 def test_a_signature_of_the_beacon_is_verified_once(audited):
     beacon.verify_round.cache_clear()
-    ledger(GitRepository(audited.root), audited.commits[-1])
-    made(audited)
+    repository = GitRepository(audited.root)
+    ledger(repository, audited.commits[-1])
+    generate(repository, audited.commits[-1])
     assert beacon.verify_round.cache_info().misses == 1
 
 

@@ -13,7 +13,7 @@ from tests.publish.command import environment
 from tests.publish.conftest import made
 from tests.publish.settled import assert_settled
 
-ROUNDS = 100
+ROUNDS, ROUNDS_OF_THE_NIGHT = 30, 100
 PAIRS = (("newer", "newer"), ("older", "newer"), ("newer", "older"))
 """What each of the two publishes; the rounds take turns."""
 
@@ -46,9 +46,12 @@ def racers(hub, clone, generations, tmp_path):
         ]
 
 
-def test_two_publishers_at_once(hub, generations, racers):
+@pytest.mark.parametrize(
+    "rounds", [ROUNDS, pytest.param(ROUNDS_OF_THE_NIGHT, marks=pytest.mark.nightly)]
+)
+def test_two_publishers_at_once(hub, generations, racers, rounds):
     told: Counter[tuple[tuple[str, str], ...]] = Counter()
-    for number in range(ROUNDS):
+    for number in range(rounds):
         name = f"geneb/round-{number}"
         repo = hub.create(f"spaces/{name}")
         # Both have read the Space and are about to commit; then both go on.
@@ -73,7 +76,7 @@ def test_two_publishers_at_once(hub, generations, racers):
             assert hub.calls.count("commit") > made_commits, "one of the first two was refused"
         assert said[pair.index("newer")] in {"published", "unchanged"}
         told[tuple(sorted(zip(pair, said, strict=True)))] += made_commits
-    same = len(range(0, ROUNDS, len(PAIRS)))
+    same = len(range(0, rounds, len(PAIRS)))
     # The client leaves out files that the Hub has by then; with none left, it makes no commit and
     # returns the other's, which is read back and compared like its own.
     twice = told.pop((("newer", "published"), ("newer", "published")), 0)

@@ -4,17 +4,16 @@ Whatever is there after a kill is right or not taken, and the same command goes 
 """
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
+from tests import forked
+from tests.forked import Started
 from tests.harness.support import Harness
 from tests.loopback import loopback
 from tests.publish.command import environment, start
@@ -38,7 +37,7 @@ def killed(moments: Sequence[object], *places: int) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("moments", [pytest.param(some, id="some"), night])
 
 
-def killed_at(hub: Hub, moment: Moment, begin: Callable[[], "subprocess.Popen[str]"]) -> None:
+def killed_at(hub: Hub, moment: Moment, begin: Callable[[], Started]) -> None:
     """Begin a command and kill it at a moment."""
     begun, dead = threading.Event(), threading.Event()
 
@@ -77,7 +76,7 @@ def test_a_push_that_is_killed_goes_on(
     env = environment(hub, tmp_path / "home", HF_TOKEN=WRITER, HF_HUB_DISABLE_XET="1")
     words = ("receipt", "push", written.file.name, "--receipt", "receipt", "--repo", NAME)
 
-    def begin() -> "subprocess.Popen[str]":
+    def begin() -> Started:
         return start(*words, *written.options[2:], cwd=written.folder, env=env)
 
     before, right = written.file.read_bytes(), files_of(written.receipt)
@@ -114,7 +113,7 @@ def test_a_pull_that_is_killed_goes_on(
     env = environment(hub, tmp_path / "home")
     words = ("receipt", "pull", str(of_small.file), "--into", str(place), "--mirror", NAME)
 
-    def begin() -> "subprocess.Popen[str]":
+    def begin() -> Started:
         return start(*words, *of_small.options[2:], cwd=tmp_path, env=env)
 
     for number, moment in enumerate(moments):
@@ -130,11 +129,6 @@ def test_a_pull_that_is_killed_goes_on(
     output, errors = begin().communicate(timeout=PATIENCE)
     assert output == f"{place}: 4 files, and predictions.bin, each as the receipt says\n", errors
     assert files_of(place) == right
-
-
-def lines_of(process: "subprocess.Popen[str]") -> Iterator[str]:
-    assert process.stderr is not None
-    yield from process.stderr
 
 
 ORDER = sorted(SMALL)
@@ -154,32 +148,25 @@ def test_a_verification_that_is_killed_goes_on(
     right = files_of(of_small.receipt)
     place = tmp_path / "cache"
     with loopback(served(of_small).handler()) as server:
-        command = [
-            *(sys.executable, "-m", "geneb_ci", "receipt", "verify", str(of_small.file)),
-            *("--mirror", f"{server}/rows", "--cache", str(place), *of_small.options),
-            *("--format", "json"),
-        ]
-
-        def begin() -> "subprocess.Popen[str]":
-            return subprocess.Popen(
-                command, cwd=tmp_path, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-            )
-
+        words = (
+            *("receipt", "verify", str(of_small.file), "--mirror", f"{server}/rows"),
+            *("--cache", str(place), *of_small.options, "--format", "json"),
+        )
         for stage in moments:
-            with begin() as process:
-                for line in lines_of(process):
-                    if stage in line:
-                        if stage is VERIFIED[-1]:
-                            time.sleep(0.2)  # while the last task is scored
-                        process.kill()
-                        break
-                output = process.stdout.read() if process.stdout is not None else ""
+            process = forked.start("geneb_ci", *words, cwd=tmp_path)
+            for line in process.lines():
+                if stage in line:
+                    if stage is VERIFIED[-1]:
+                        time.sleep(0.2)  # while the last task is scored
+                    process.kill()
+                    break
+            output, _ = process.communicate(PATIENCE)
             assert (process.returncode, output) == (-signal.SIGKILL, ""), stage
             for name, raw in files_of(place).items() if place.exists() else ():
                 if name.endswith(".f16"):
                     assert raw == right[name]
-        with begin() as process:
-            output, errors = process.communicate(timeout=PATIENCE)
+        process = forked.start("geneb_ci", *words, cwd=tmp_path)
+        output, errors = process.communicate(PATIENCE)
     assert process.returncode == 0, errors
     assert json.loads(output)["cells"] == {"computed": 12, "equal": 12, "filled": 0}
     assert ".f16" not in errors
@@ -193,15 +180,16 @@ def whole(of_small: Written) -> dict[str, bytes]:
     return files_of(of_small.receipt)
 
 
-KILLER = """
+KILLED = """
 import os, re, signal, sys
+from reference_harness.cli import main
 
 def kill(event, arguments):
     if event == "os.rename" and re.search(os.environ["KILL_AT"], os.fspath(arguments[1])):
         os.killpg(0, signal.SIGKILL)
 
-if os.environ.get("KILL_AT"):
-    sys.addaudithook(kill)
+sys.addaudithook(kill)
+main()
 """
 """Kills a command with all its processes when a file is whole and about to have its name."""
 WRITTEN = [
@@ -223,24 +211,20 @@ def test_a_run_that_is_killed_while_it_writes_goes_on(
     of_small: Written, whole: dict[str, bytes], tmp_path: Path, moments: list[str]
 ) -> None:
     options = small_tasks(tmp_path / "data")
-    harness, receipt, hook = Harness(tmp_path), tmp_path / "receipt", tmp_path / "hook"
-    hook.mkdir()
-    (hook / "sitecustomize.py").write_text(KILLER, encoding="utf-8")
-    path = f"{hook}{os.pathsep}{harness.environment['PYTHONPATH']}"
+    harness, receipt = Harness(tmp_path), tmp_path / "receipt"
     words = (
         *("run", "--model-id", MODEL, "--output", "record.json", "--quiet", "--workers", "1"),
         *("--submission", f"{MODEL}.json", "--receipt", "receipt", *options),
     )
     for number, moment in enumerate(moments):
-        harness.environment |= {"PYTHONPATH": path, "KILL_AT": moment}
-        process = harness.start(*words, *(["--resume"] if number else []))
+        harness.environment["KILL_AT"] = moment
+        process = harness.start(*words, *(["--resume"] if number else []), code=KILLED)
         _, errors = process.communicate(timeout=PATIENCE)
         assert process.returncode == -signal.SIGKILL, (moment, errors)
         for name, raw in files_of(receipt).items() if receipt.exists() else ():
             assert name not in whole or raw == whole[name]
         assert not (tmp_path / f"{MODEL}.json").exists()
-    harness.environment["KILL_AT"] = ""
-    done = harness.alone(*words, "--resume")
+    done = harness(*words, "--resume")
     assert (done.returncode, done.stderr) == (0, "")
     assert {name: (receipt / name).read_bytes() for name in whole} == whole
     found = json.loads((tmp_path / f"{MODEL}.json").read_text())["receipt"]

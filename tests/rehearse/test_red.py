@@ -1,6 +1,7 @@
 """The rehearsal is red where a hosted job would fail: the cases that take seconds.
 
-Those that install packages are in `make rehearse-proof`.
+One is in the gate, which rehearses every job as well; the others are nightly. Those that install
+packages are in `make rehearse-proof`.
 """
 
 import pytest
@@ -35,6 +36,7 @@ def test_a_removed_permission(rehearsed):
     assert "an audit of the row is opened: audit-open.commit failed" in out
 
 
+@pytest.mark.nightly
 def test_a_permission_that_nothing_uses(rehearsed):
     line = "      statuses: write # geneb/audit-commit\n"
     code, out = rehearsed(
@@ -44,6 +46,7 @@ def test_a_permission_that_nothing_uses(rehearsed):
     assert "audit-open.commit: nothing it did used its permission `issues: write`: take it" in out
 
 
+@pytest.mark.nightly
 def test_a_checkout_without_its_permission(rehearsed):
     line = "      contents: read # our own code and the merged submissions\n"
     code, out = rehearsed(f"{FLOWS}/audit-open.yml", line, "", "audit-open")
@@ -51,6 +54,7 @@ def test_a_checkout_without_its_permission(rehearsed):
     assert "actions/checkout: 403 Resource not accessible by integration" in out
 
 
+@pytest.mark.nightly
 def test_a_renamed_label(rehearsed):
     """GitHub has the labels that this version creates."""
     file, old = "geneb_ci/github/report.py", "geneb: changes needed"
@@ -59,12 +63,14 @@ def test_a_renamed_label(rehearsed):
     assert "the repository has no label 'geneb: needs changes'" in out
 
 
+@pytest.mark.nightly
 def test_a_lost_doorbell(rehearsed):
     code, out = rehearsed(f"{FLOWS}/pr-report.yml", "[pr-validate]", "[validate]", "pr-report")
     assert code == 1
     assert "the event workflow_run does not start pr-report: see its `on:`" in out
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("file", "old", "new", "said"),
     [

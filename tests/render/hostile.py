@@ -1,5 +1,6 @@
 """Reports in which every text was chosen by an attacker."""
 
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from geneb_ci.check.registry import BY_ID
@@ -38,6 +39,10 @@ findings = st.builds(
     fix=texts,
     score=st.floats(0, 10),
 )
+
+
+FORTY = settings(max_examples=40)
+"""Examples of a test of reports, each of which has up to fifty texts."""
 
 
 @st.composite

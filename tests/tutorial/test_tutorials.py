@@ -53,6 +53,7 @@ def play(session: Session, name: str) -> None:
     assert session.wide == []
 
 
+@pytest.mark.nightly  # `make tutorials` types the same page, in the rehearsal of the gate as well
 def test_from_nothing_to_a_pull_request_that_passes(tmp_path, identity):
     """In an environment that has the wheel, and a shell that knows nothing else."""
     programs = installed(tmp_path)

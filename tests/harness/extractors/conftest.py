@@ -1,6 +1,7 @@
 """The tiny models, built once a test process."""
 
 import pytest
+import torch
 from transformers import dynamic_module_utils
 
 from tests.harness.extractors import models
@@ -9,10 +10,13 @@ from tests.harness.extractors.families import FAMILIES
 
 @pytest.fixture(scope="session", autouse=True)
 def _one_thread():
-    """Hold the processes of a check to one thread each: tiny models gain nothing from more."""
+    """Hold torch here, and the processes of a check, to one thread: tiny models lose by more."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OMP_NUM_THREADS", "1")
         yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,14 +24,6 @@ PROCESS = {"undefined-names", "weights", "no-network", "files-read", "files-read
 FEWER_ROWS = 307
 """Rows where none is wrong: half precision is slow on a CPU."""
 SCALE = ("run-batches", "mixed-batches", "no-drift")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _one_torch_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def subject(module: str, class_name: str, **more) -> Subject:

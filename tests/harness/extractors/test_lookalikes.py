@@ -13,6 +13,9 @@ from tests.harness.extractors.test_conformance_scale import FEWER_ROWS
 
 SEQUENCES = ["ACGTACGTTG", "ACT", "GGGCATTACGATTTAGCAGGC", "T" * 29, "CAGTCGATTGCAAGCTTTGCA"]
 LONG = "GATTACAGCATGTTGGCACTACGGTACATTGCAGCTTAACCGGATCCA"
+BY_DAY = ("GROVER", "SpliceBERT", "eccDNAMamba", "Enformer", "DNA-GPT 3B", "Genomics-FM")
+"""One of each way to load: a class of transformers, windows of letters, code of a folder, letters
+as numbers, a file of weights for a class of transformers, and one for a class of our own."""
 IN_PROCESS = [p.slug for p in PROPERTIES if p.check is not None and not p.offline]
 """The static check reads one file for all families, and a blocked network stays blocked."""
 
@@ -32,7 +35,10 @@ def test_rows_are_those_computed_by_hand(written, family):
     assert (loaded.extractor.batching == "exact") == one.exact
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(
+    "family",
+    [pytest.param(n, marks=() if n in BY_DAY else pytest.mark.nightly) for n in FAMILIES],
+)
 def test_every_property_holds(written, family, monkeypatch):
     monkeypatch.setattr(scale, "ROWS", FEWER_ROWS)
     options = {"batching": "file", **FAMILIES[family].options}
