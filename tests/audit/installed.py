@@ -55,3 +55,12 @@ class Installed(Place):
         if check:
             done.check_returncode()
         return done
+
+    def start(self, module: str, *arguments: str) -> forked.Started:
+        """Start a command as `run` does; it can be killed."""
+        return forked.start(
+            *(module, *arguments),
+            cwd=self.root,
+            env=self.environment,
+            before=None if self.boxed else Path(unboxed.__file__),
+        )
