@@ -42,10 +42,14 @@ TORCH = tuple(
     for name in ("huggingface", *BUILTINS["huggingface"].helpers)
 )
 """Modules that import torch and transformers, and with them `huggingface_hub`."""
+MODEL_FAMILIES = ("transformers.models.bert.modeling_bert",)
+"""What transformers loads for the models of the tests, after the extractor."""
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 """Of the server: a fork has none of its parent's threads, which must not be missed."""
-_servers: dict[Path, forkserver.ForkServer] = {ROOT: forkserver._forkserver}
-"""By the folder whose product they have."""
+Loaded = tuple[Path, tuple[tuple[str, str], ...] | None]
+"""The folder whose product a server has; with torch, the Hub's settings that it was loaded under,
+else None."""
+_servers: dict[Loaded, forkserver.ForkServer] = {(ROOT, None): forkserver._forkserver}
 POLL_SECONDS = 0.005
 HANG_SECONDS = 300  # no command of the tests takes a tenth of this
 
@@ -59,18 +63,21 @@ def run(
     cpu_seconds: int | None = None,
     before: Path | None = None,
     allowed: frozenset[str] = frozenset(),
+    torch: bool = False,
 ) -> "subprocess.CompletedProcess[str]":
     """Do what `python -m MODULE WORDS` does, and return what it said and its exit code.
 
     With `cpu_seconds` the system kills one that computes for longer, however busy the machine.
     `before` is a file whose function `install` is called before the command.
-    `allowed` are numbers of servers that it may reach, beside the public ones.
+    `allowed` are numbers of servers that it may reach, beside the public ones. With `torch`, its
+    server has loaded that too: 4 s once, in place of each command.
 
     Raises subprocess.TimeoutExpired for one that does not end.
     """
     process = start(
-        module, *words, cwd=cwd, env=env, cpu_seconds=cpu_seconds, before=before, allowed=allowed
-    )
+        *(module, *words),
+        cwd=cwd, env=env, cpu_seconds=cpu_seconds, before=before, allowed=allowed, torch=torch,
+    )  # fmt: skip
     try:
         said = process.communicate(timeout)
     except subprocess.TimeoutExpired:
@@ -156,6 +163,7 @@ def start(
     allowed: frozenset[str] = frozenset(),
     code: str | None = None,
     group: bool = False,
+    torch: bool = False,
 ) -> Started:
     """Start a command, as `run` does; `code` replaces the module.
 
@@ -163,8 +171,9 @@ def start(
     """
     given = dict(os.environ if env is None else env)
     home = _home(given)
+    hub = tuple(sorted((k, v) for k, v in given.items() if k.startswith("HF_")))
     asked = (str(home), module, words, str(cwd), given, cpu_seconds, before, allowed, code, group)
-    with _blank_main(), _serving(home):
+    with _blank_main(), _serving((home, hub if torch else None)):
         return Started([module, *words], _command, asked)
 
 
@@ -199,21 +208,23 @@ def _blank_main() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _serving(home: Path) -> Iterator[None]:
-    """Let the server that has the product of a folder start the processes of this block."""
+def _serving(loaded: Loaded) -> Iterator[None]:
+    """Let the server that has loaded this start the processes of this block."""
     before = forkserver.connect_to_new_process
-    forkserver.connect_to_new_process = _server(home).connect_to_new_process
+    forkserver.connect_to_new_process = _server(loaded).connect_to_new_process
     try:
         yield
     finally:
         forkserver.connect_to_new_process = before
 
 
-def _server(home: Path) -> forkserver.ForkServer:
+def _server(loaded: Loaded) -> forkserver.ForkServer:
     """Start a server in the folder whose product it loads, under an environment of its own."""
-    server = _servers.setdefault(home, forkserver.ForkServer())
-    server.set_forkserver_preload([*LIBRARIES, *modules()])
-    names = {**ONE_THREAD, "PYTHONPATH": str(home)}
+    home, hub = loaded
+    server = _servers.setdefault(loaded, forkserver.ForkServer())
+    more = () if hub is None else (*TORCH, *MODEL_FAMILIES)
+    server.set_forkserver_preload([*LIBRARIES, *modules(), *more])
+    names = {**ONE_THREAD, "PYTHONPATH": str(home), **dict(hub or ())}
     before = {name: os.environ.get(name) for name in names}
     os.environ.update(names)
     try:
@@ -237,10 +248,12 @@ def modules() -> list[str]:
 
 def stop() -> None:
     """End the servers, and wait for them: their seconds count as the tests'."""
-    _servers[ROOT]._stop()  # type: ignore[attr-defined]
+    own = _servers.pop((ROOT, None))
+    for server in (own, *_servers.values()):
+        server._stop()  # type: ignore[attr-defined]
+    _servers.clear()
+    _servers[ROOT, None] = own
     if installation.cache_info().currsize:
-        if (server := _servers.pop(installation(), None)) is not None:
-            server._stop()  # type: ignore[attr-defined]
         shutil.rmtree(installation())
         installation.cache_clear()
 

@@ -1,10 +1,12 @@
-"""Scores that audits without a sandbox share."""
+"""What audits without a sandbox share: scores, and a Hub for models that need torch."""
 
 import os
+from collections.abc import Iterator
 
 import pytest
 
 from tests.audit.unboxed import SCORES
+from tests.publish.hub import Hub
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -15,3 +17,20 @@ def kept_scores(tmp_path_factory: pytest.TempPathFactory) -> None:
     scores = shared / "kept-scores"
     scores.mkdir(exist_ok=True)
     os.environ[SCORES] = str(scores)
+
+
+@pytest.fixture(scope="session")
+def hub() -> Iterator[Hub]:
+    made = Hub()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def hub_settings(hub: Hub, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Return the Hub's settings: one process with torch serves all commands that have the same."""
+    return {
+        "HF_ENDPOINT": hub.endpoint,
+        "HF_HOME": str(tmp_path_factory.mktemp("hf")),
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+    }

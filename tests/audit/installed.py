@@ -20,6 +20,9 @@ class Installed(Place):
     allowed: frozenset[str] = frozenset()
     """Numbers of servers that the commands may reach, beside the public ones."""
 
+    torch = False
+    """Whether the process that they are forks of has torch: set it after the environment."""
+
     def __init__(self, folder: Path, drawn: int = DRAWN, *, boxed: bool = True) -> None:
         """Lay both out; unless `boxed`, commands rerun by tests/audit/unboxed.py."""
         self.boxed = boxed
@@ -47,7 +50,17 @@ class Installed(Place):
             env=self.environment,
             before=None if self.boxed else Path(unboxed.__file__),
             allowed=self.allowed,
+            torch=self.torch,
         )
         if check:
             done.check_returncode()
         return done
+
+    def start(self, module: str, *arguments: str) -> forked.Started:
+        """Start a command as `run` does; it can be killed."""
+        return forked.start(
+            *(module, *arguments),
+            cwd=self.root,
+            env=self.environment,
+            before=None if self.boxed else Path(unboxed.__file__),
+        )

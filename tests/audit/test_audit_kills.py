@@ -21,12 +21,12 @@ from geneb_ci.audit.weights import file_sha256
 from geneb_ci.audit.work import EmbeddedTask, WorkSettings, open_work
 from geneb_ci.common.errors import ResultRefused
 from geneb_ci.sandbox.run import ExtractorSpec
-from tests.audit.file_place import GO, MODEL, TASKS, begun, made, work_of
+from tests.audit.file_place import GO, MODEL, TASKS, made, work_of
 from tests.audit.recorded import commitment, submission_bytes
-from tests.audit.test_weights import SOUND, committed, folder_of, hub
+from tests.audit.test_weights import SOUND, committed, folder_of, hub, more
 from tests.sandbox.conftest import sandbox_of
 
-__all__ = ["hub"]  # a fixture: pytest finds it by its name here
+__all__ = ["hub", "more"]  # fixtures: pytest finds them by their names here
 
 STAGES = (
     "are those committed to",
@@ -60,15 +60,14 @@ def test_kills_lose_nothing_that_was_kept(tmp_path: Path, stages: tuple[str, ...
     command = ("submissions/two-mers.json", "--key", "key.pem", *GO)
     kept: dict[str, bytes] = {}
     for stage in stages:
-        with begun(place, *command) as process:
-            assert process.stderr is not None
-            said = []
-            for line in process.stderr:
-                said.append(line)
-                if stage in line:
-                    process.kill()
-                    break
-            rest = process.stderr.read()
+        process = place.start("geneb_ci", "audit", *command)
+        said = []
+        for line in process.lines():
+            said.append(line)
+            if stage in line:
+                process.kill()
+                break
+        rest = process.communicate()[1]
         assert process.returncode == -9, (stage, said, rest)
         for task in kept:
             assert not any(f"{task}: embedding" in line for line in said), (stage, said)

@@ -28,11 +28,12 @@ def table(name: str, values: dict[str, Any]) -> str:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+def place(tmp_path_factory: pytest.TempPathFactory, hub_settings: dict[str, str]) -> Installed:
     """Lay out a repository with the row of a tiny BERT, as upstream's pipeline would write it."""
     made = Installed(tmp_path_factory.mktemp("audit"), drawn=1, boxed=False)
     made.allowed = frozenset({"127.0.0.1"})  # the server of the tests stands for a public one
-    made.environment |= {"TMPDIR": str(tmp_path_factory.mktemp("scratch"))}
+    made.environment |= {"TMPDIR": str(tmp_path_factory.mktemp("scratch")), **hub_settings}
+    made.torch = True
     policy = made.root / "leaderboard/policy/policy.toml"
     text = policy.read_text(encoding="utf-8")
     policy.write_text(text.replace('["full", "10shot", "1shot"]', '["1shot"]'), encoding="utf-8")

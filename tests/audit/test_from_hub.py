@@ -1,7 +1,8 @@
 """A row whose run loaded its model from the Hub is audited: from the Hub, and from a folder."""
 
 import json
-from collections.abc import Iterator
+import shutil
+from pathlib import Path
 
 import pytest
 
@@ -19,24 +20,15 @@ BEACON = ("--committed-at", COMMITTED_AT, "--beacon-file", "round.json")
 
 
 @pytest.fixture(scope="module")
-def hub() -> Iterator[Hub]:
-    made = Hub()
-    yield made
-    made.close()
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory, hub: Hub) -> Installed:
+def place(
+    tmp_path_factory: pytest.TempPathFactory, hub: Hub, hub_settings: dict[str, str]
+) -> Installed:
     """Run a tiny BERT of the Hub, at a commit, on two tasks."""
     for _ in sandbox_of(2, tmp_path_factory.mktemp("trial") / "scratch"):
         pass  # fails or skips where there is none
     made = Installed(tmp_path_factory.mktemp("audit"), drawn=1)
-    made.environment |= {
-        "TMPDIR": str(tmp_path_factory.mktemp("scratch")),
-        "HF_ENDPOINT": hub.endpoint,
-        "HF_HOME": str(tmp_path_factory.mktemp("hf")),
-        "HF_HUB_DISABLE_TELEMETRY": "1",
-    }
+    made.environment |= {"TMPDIR": str(tmp_path_factory.mktemp("scratch")), **hub_settings}
+    made.torch = True
     policy = made.root / "leaderboard/policy/policy.toml"
     text = policy.read_text(encoding="utf-8")
     policy.write_text(text.replace('["full", "10shot", "1shot"]', '["1shot"]'), encoding="utf-8")
@@ -63,8 +55,9 @@ def test_the_run_names_repository_and_commit(place, hub):
 
 
 @pytest.mark.parametrize("folder", [False, True], ids=["from the Hub", "from a folder"])
-def test_it_becomes_verified(place, hub, folder, tmp_path):
-    place.environment["HF_HOME"] = str(tmp_path)  # the auditor has none of its files yet
+def test_it_becomes_verified(place, hub, folder):
+    for kept in Path(place.environment["HF_HOME"]).iterdir():
+        shutil.rmtree(kept)  # the auditor has none of its files yet
     place.run("geneb_ci", "audit", "commit", "submissions/tiny.json", "--output", "c.json")
     place.run("geneb_ci", "audit", "plan", "c.json", *BEACON, "--output", "p.json")
     served = len(hub.served)

@@ -29,7 +29,7 @@ from tests.audit.hostile_embeddings import FITTED, REFUSED, WIDTH
 from tests.audit.recorded import key, outcome_of, plan_for, repository, submission_bytes
 
 TASK = "tiny"
-SECONDS = 5
+SECONDS = 3
 """Limit of one matrix: an honest one takes half of it with the start of a worker."""
 SLACK = 3.0
 """Seconds of the processor that pass between two checks, with the start of a worker."""

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -64,6 +65,17 @@ def honest_plan(place: Installed) -> str:
     return planned(place, HONEST)
 
 
+@pytest.fixture
+def narrow(place: Installed) -> Iterator[None]:
+    """Let the policy have one task of one regime: the honest row is audited in all."""
+    policy = place.root / "leaderboard/policy/policy.toml"
+    text = policy.read_text(encoding="utf-8")
+    less = text.replace('["full", "10shot", "1shot"]', '["full"]')
+    policy.write_text(less.replace(f"drawn = {TASKS} ", "drawn = 1 "), encoding="utf-8")
+    yield
+    policy.write_text(text, encoding="utf-8")
+
+
 def ran(place: Installed, *arguments: str) -> Ended:
     done = place.run("geneb_ci", *arguments, check=False)
     return Ended(done.returncode, done.stdout, done.stderr)
@@ -106,6 +118,7 @@ def test_an_honest_row_becomes_verified(place: Installed, honest_plan: str) -> N
     assert all(escape["refused"] for escape in outcome["sandbox"]["escapes"])
 
 
+@pytest.mark.usefixtures("narrow")
 def test_a_consistent_forgery_is_disputed(place: Installed) -> None:
     checked = ran(place, "check", "--select", "arithmetic", f"submissions/{FORGED}.json")
     assert checked.code == 0, "arithmetic cannot tell it"
@@ -143,6 +156,7 @@ def community(place: Installed, model_id: str, source: str = MODULE, scale: str 
     return module
 
 
+@pytest.mark.usefixtures("narrow")
 def test_a_contributors_module_and_its_options_travel_into_the_sandbox(place: Installed) -> None:
     community(place, "composition")
     plan = planned(place, "composition")
@@ -188,6 +202,7 @@ def test_a_plan_that_does_not_recompute_is_refused_before_anything_runs(
     assert done.err.startswith("geneb-ci: sample: the drawn tasks are not those")
 
 
+@pytest.mark.usefixtures("narrow")
 def test_an_extractor_that_fails_ends_the_audit_with_its_own_words(place: Installed) -> None:
     outside = f"import os\n        assert os.path.exists({str(place.root)!r}), 'no home here'"
     broken = MODULE.replace("rows = [[", f"{outside}\n        rows = [[")

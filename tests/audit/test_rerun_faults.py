@@ -98,9 +98,8 @@ def test_an_unknown_noise_is_refused_at_once(place: Installed) -> None:
 
 
 def test_the_end_of_a_service_leaves_nothing_behind(place: Installed) -> None:
-    process = started(place, "--unsigned")
-    assert process.stderr is not None
-    for line in process.stderr:
+    process = place.start("geneb_ci", "audit", "run", "plan.json", "--unsigned")
+    for line in process.lines():
         if ": embedding " in line:
             break
     process.send_signal(signal.SIGTERM)
