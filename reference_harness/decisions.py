@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import canonical, probe
-from .formats.rescored import ChangedDecisions, Decisions, ProbeDecisions, TestedDecisions
+from .formats.rescored import ChangedDecisions, Decisions, LabelledDecisions, ProbeDecisions
 from .metrics import confusion_matrix, scores
 from .tasks import Labels
 
@@ -91,11 +91,11 @@ def changed(before: Flags, after: Flags) -> ChangedDecisions:
     )
 
 
-def tested(truth: Labels, predicted: Labels) -> TestedDecisions:
+def tested(truth: Labels, predicted: Labels) -> LabelledDecisions:
     """Score (n,) predictions, n at least 1."""
     classes = np.unique(np.concatenate([truth, predicted]))
     mcc = scores(confusion_matrix(truth, predicted, classes)).MCC
-    return TestedDecisions(rows=len(truth), right=int((truth == predicted).sum()), MCC=mcc)
+    return LabelledDecisions(rows=len(truth), right=int((truth == predicted).sum()), MCC=mcc)
 
 
 Drawn = npt.NDArray[np.int64] | None
@@ -167,8 +167,8 @@ def _decided(
     )
 
 
-def _summed(parts: Sequence[TestedDecisions]) -> TestedDecisions:
-    return TestedDecisions(
+def _summed(parts: Sequence[LabelledDecisions]) -> LabelledDecisions:
+    return LabelledDecisions(
         rows=sum(one.rows for one in parts),
         right=sum(one.right for one in parts),
         MCC=float(np.mean([one.MCC for one in parts])),

@@ -32,7 +32,7 @@ from pydantic import Field
 
 from geneb_ci.common.finding import plural
 from reference_harness.formats.base import Count, Hex64, Name, Positive, StrictModel
-from reference_harness.formats.rescored import ChangedDecisions, Decisions, TestedDecisions
+from reference_harness.formats.rescored import ChangedDecisions, Decisions, LabelledDecisions
 
 if TYPE_CHECKING:
     import numpy as np
@@ -191,8 +191,8 @@ def _is_one(value: int) -> bool:
 class FreshTask(StrictModel):
     """One task: the same probe on public test rows and on fresh rows."""
 
-    public: TestedDecisions
-    fresh: TestedDecisions
+    public: LabelledDecisions
+    fresh: LabelledDecisions
     fits: Positive = Field(default=1, exclude_if=_is_one)
     """Fits whose rows are summed."""
 
@@ -336,7 +336,7 @@ def drop(tasks: Mapping[str, FreshTask]) -> tuple[float, float]:
     return math.fsum(losses) / len(losses), math.sqrt(variance) / len(losses)
 
 
-def _variance(found: TestedDecisions) -> float:
+def _variance(found: LabelledDecisions) -> float:
     """Return the variance of an accuracy, never 0: two made-up rows, one right and one wrong."""
     share = (found.right + 1) / (found.rows + 2)
     return share * (1 - share) / found.rows

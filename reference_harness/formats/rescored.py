@@ -58,7 +58,7 @@ class ChangedDecisions(StrictModel):
     """Wrong as published, right as a variant."""
 
 
-class TestedDecisions(StrictModel):
+class LabelledDecisions(StrictModel):
     """Decisions on rows whose labels are known."""
 
     rows: Annotated[int, Field(ge=1)]
@@ -71,23 +71,23 @@ class ProbeDecisions(StrictModel):
 
     fits: Annotated[int, Field(ge=1)]
     """One a seed where rows are drawn, else 1; every number of rows counts a row once a fit."""
-    public: TestedDecisions
+    public: LabelledDecisions
     """The published test rows; MCC is the mean over the fits."""
     kinds: dict[str, ChangedDecisions]
-    fresh: TestedDecisions | None
+    fresh: LabelledDecisions | None
 
 
 class Decisions(StrictModel):
     """Decisions of the probe of the full regime on rows beside those of a task."""
 
-    public: TestedDecisions
+    public: LabelledDecisions
     """The published test rows."""
     kinds: dict[str, ChangedDecisions]
     """Test rows against their variants, by kind of variant."""
     training: ChangedDecisions | None
     """All test rows, by a probe fitted on some training rows and by one fitted on their variants;
     null without variants of training rows."""
-    fresh: TestedDecisions | None
+    fresh: LabelledDecisions | None
     """Fresh labelled sequences; null where there are none."""
     others: dict[str, ProbeDecisions]
     """The same by the other probes whose scores a claim has, such as `10shot, record`: what one of

@@ -25,7 +25,7 @@ from geneb_ci.audit.embedding_checks import (
 )
 from reference_harness import mini
 from reference_harness.extractors.kmer import KmerExtractor
-from reference_harness.formats.rescored import ChangedDecisions, Decisions, TestedDecisions
+from reference_harness.formats.rescored import ChangedDecisions, Decisions, LabelledDecisions
 from reference_harness.tasks import Split, TaskData
 from reference_harness.variants import KINDS, MAKERS, REVERSED, variants_of
 from tests.adversary.cheats import (
@@ -150,7 +150,7 @@ def test_the_fits_of_a_few_shot_regime_count_as_one_of_them():
 
     def tested(fits: int) -> FreshTask:
         public, fresh = (
-            TestedDecisions(rows=fits * rows, right=fits * right, MCC=0.0)
+            LabelledDecisions(rows=fits * rows, right=fits * right, MCC=0.0)
             for rows, right in ((1000, 800), (500, 350))
         )
         return FreshTask(public=public, fresh=fresh, fits=fits)
@@ -168,8 +168,8 @@ def test_an_honest_extractor_at_its_margin_is_flagged_in_one_audit_of_a_thousand
 
 
 def accuracies(public: float, fresh: float, rows: int) -> dict[str, FreshTask]:
-    def tested(share: float, count: int) -> TestedDecisions:
-        return TestedDecisions(rows=count, right=round(share * count), MCC=2 * share - 1)
+    def tested(share: float, count: int) -> LabelledDecisions:
+        return LabelledDecisions(rows=count, right=round(share * count), MCC=2 * share - 1)
 
     return {
         name: FreshTask(public=tested(public, 1000), fresh=tested(fresh, rows))
@@ -189,8 +189,8 @@ def test_a_loss_on_the_fresh_set_has_the_power_that_is_stated():
             public = rng.binomial(1000, 0.75 + loss, 2)
             tasks = {
                 str(number): FreshTask(
-                    public=TestedDecisions(rows=1000, right=int(whole), MCC=0.0),
-                    fresh=TestedDecisions(rows=rows, right=int(fresh), MCC=0.0),
+                    public=LabelledDecisions(rows=1000, right=int(whole), MCC=0.0),
+                    fresh=LabelledDecisions(rows=rows, right=int(fresh), MCC=0.0),
                 )
                 for number, (fresh, whole) in enumerate(zip(right, public, strict=True))
             }
@@ -201,10 +201,10 @@ def test_a_loss_on_the_fresh_set_has_the_power_that_is_stated():
 def test_what_was_found_is_said_in_one_line():
     kinds = {"cropped": counts(100, 30, 0)}
     one = Decisions(
-        public=TestedDecisions(rows=100, right=90, MCC=0.8),
+        public=LabelledDecisions(rows=100, right=90, MCC=0.8),
         kinds=kinds,
         training=counts(100, 5, 5),
-        fresh=TestedDecisions(rows=50, right=30, MCC=0.2),
+        fresh=LabelledDecisions(rows=50, right=30, MCC=0.2),
         others={},
     )
     assert variant_text(variant_result([one], NONCE, 100, reverse=False)) == (

@@ -26,7 +26,7 @@ from geneb_ci.common.benchmark import load_benchmark
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.harness.process import TaskSource
 from reference_harness import mini
-from reference_harness.formats.rescored import TestedDecisions
+from reference_harness.formats.rescored import LabelledDecisions
 from tests.audit.recorded import outcome_of, plan_for, submission_bytes
 from tests.paths import ROOT
 
@@ -151,7 +151,7 @@ def test_a_record_that_used_another_set_or_a_part_of_it_is_refused(committed):
 
 
 def used(outcome: AuditOutcome, sha256: str, task: str, rows: int) -> AuditOutcome:
-    tested = TestedDecisions(rows=rows, right=1, MCC=0.0)
+    tested = LabelledDecisions(rows=rows, right=1, MCC=0.0)
     result = FreshResult(
         commitment=sha256, tasks={task: FreshTask(public=tested, fresh=tested)}, dropped=False
     )
