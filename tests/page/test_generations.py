@@ -81,7 +81,7 @@ def caching(folder: Path) -> Iterator[str]:
             self.send_header("Cache-Control", "max-age=3600")
             super().end_headers()
 
-        def do_GET(self) -> None:  # noqa: N802 (http.server's name)
+        def do_GET(self) -> None:
             """Send the file: two boards of one second have the same time, by which it compares."""
             del self.headers["If-Modified-Since"]
             super().do_GET()
