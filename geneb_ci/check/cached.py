@@ -69,13 +69,13 @@ class CachedChecker:
         from geneb_ci.check.runner import Checker, outcomes  # imports the rules
 
         checker = Checker(selected(self.rules, ()), check_quickly, self.find, self.against)
-        found: list[Outcome | NothingChecked] = []
+        self.benchmarks = checker.benchmarks  # which grows, also where settings fail at the end
+        computed: list[Outcome | NothingChecked] = []
         for outcome in outcomes(checker, files, self.jobs):
-            found.append(outcome)
+            computed.append(outcome)
             yield outcome
-        self.benchmarks = checker.benchmarks
         if key and self._key(files) == key:  # nothing was changed meanwhile
-            self._keep(key, found)
+            self._keep(key, computed)
 
     def _kept(self, key: str) -> list[Outcome] | None:
         raw = self.cache.load(key)

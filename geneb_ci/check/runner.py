@@ -73,8 +73,10 @@ class Checker:
                 _ = self._place(folder).peers.rows
 
     def attempt(self, path: Path) -> tuple[bool, Any]:
-        """Return whether a file could be checked, and what a process can send of the result."""
-        self.benchmarks = {}
+        """Return whether a file could be checked, and what a process can send of the result.
+
+        That is its outcome with the benchmarks used so far, or the error as type, message and fix.
+        """
         try:
             return True, (outcome_of(self.check(path)), self.benchmarks)
         except (NothingChecked, BadConfiguration) as error:
@@ -272,7 +274,7 @@ def outcomes(
     for is_whole, value in in_processes(checker.attempt, files, jobs, CHUNK):
         if is_whole:
             outcome, benchmarks = value
-            checker.benchmarks |= benchmarks
+            checker.benchmarks.update(benchmarks)
             yield outcome
         else:
             kind, message, fix = value

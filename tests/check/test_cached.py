@@ -339,6 +339,15 @@ def test_processes_report_settings_that_cannot_be_used(tmp_path):
     assert warm([*files, *other], tmp_path / "cache") == expected
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_report_names_the_benchmark_although_other_settings_cannot_be_used(tmp_path, jobs):
+    files, other = repository(tmp_path), repository(tmp_path / "other")
+    (tmp_path / "other/schemas/benchmark.json").write_text("{}", encoding="utf-8")
+    report = api.check(*files, *other, jobs=jobs)
+    assert (len(report.files), len(report.unreadable)) == (len(files), 1)
+    assert list(report.benchmarks) == ["GENEB"]
+
+
 def test_a_process_that_is_killed_is_done_without(tmp_path, monkeypatch):
     files, here, check = repository(tmp_path), os.getpid(), Checker.check
 

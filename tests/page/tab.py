@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.server import HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -164,7 +165,14 @@ def opened(
 @contextmanager
 def serving(folder: Path) -> Iterator[str]:
     """Serve a folder as `geneb-ci serve` does, and give its address."""
-    with server(folder, 0) as running:
+    with answering(server(folder, 0)) as address:
+        yield address
+
+
+@contextmanager
+def answering(running: HTTPServer) -> Iterator[str]:
+    """Let a server answer in a thread, and give its address."""
+    with running:
         thread = threading.Thread(target=running.serve_forever)
         thread.start()
         try:

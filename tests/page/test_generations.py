@@ -1,6 +1,5 @@
 """A board that changes while somebody looks at it: no score is ever shown beside another model."""
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache, partial
@@ -17,7 +16,7 @@ from geneb_ci.common.benchmark import shipped_benchmark
 from tests.board.board import entries
 from tests.page.boards import EVENT, name_of, tables
 from tests.page.rows import FULL, shown
-from tests.page.tab import Tab, opened, serving
+from tests.page.tab import Tab, answering, opened, serving
 
 MACRO = {row["disp"]: shown(row["macro_MCC"]) for row in FULL}
 UPDATED = "The board was updated since this page was opened"
@@ -89,14 +88,9 @@ def caching(folder: Path) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             """Say nothing."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Caching, directory=folder)) as running:
-        thread = threading.Thread(target=running.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{running.server_address[1]}/"
-        finally:
-            running.shutdown()
-            thread.join()
+    handler = partial(Caching, directory=folder)
+    with answering(ThreadingHTTPServer(("127.0.0.1", 0), handler)) as address:
+        yield address
 
 
 @pytest.mark.parametrize("where", ["disk", "server"])
