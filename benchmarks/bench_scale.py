@@ -1,4 +1,4 @@
-"""What check, build, advice and lists cost, as whole processes: computed, and read from the cache.
+"""Time check, build, advice and lists as whole processes, without a cache and with one.
 
 The only table of their speed: `--write` puts it into docs/scale.md, with the day and the load.
 """
@@ -150,7 +150,7 @@ def large(scratch: Path, count: int) -> list[Measured]:
     """Measure checks and builds of generated rows, each case once."""
     folder, kept, out = scratch / "rows", scratch / "kept", scratch / "board"
     write_rows(folder, count)
-    rows, one = str(folder), str(SUBMISSIONS / "space.json")
+    rows, public_row = str(folder), str(SUBMISSIONS / "space.json")
     is_thousand = count == ROWS[0]
     check, build = (CHECK_SECONDS, BUILD_SECONDS) if is_thousand else (None, None)
     computed, kept_again = (run(kept, "check", rows) for _ in range(2))
@@ -158,7 +158,9 @@ def large(scratch: Path, count: int) -> list[Measured]:
     return [
         Measured(f"`check` {count:,} files, nothing kept", computed, check),
         Measured(f"`check` {count:,} files, unchanged", kept_again),
-        Measured(f"`check` one file after {count:,} elsewhere", run(kept, "check", one), 0.25),
+        Measured(
+            f"`check` one file after {count:,} elsewhere", run(kept, "check", public_row), 0.25
+        ),
         Measured(
             f"`build` {count:,} rows, nothing kept", built(scratch / "fresh", folder, out), build
         ),

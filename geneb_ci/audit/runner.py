@@ -1,6 +1,6 @@
-"""What runs code for an audit: the extractor in a sandbox, the harness in a process outside it.
+"""Runs the extractor of an audit in a sandbox, and the harness in a process outside it.
 
-All else of an audit follows from what these two return, and this is the one place where they begin.
+Both start here and nowhere else; the rest of an audit is computed from what they return.
 """
 
 import contextlib

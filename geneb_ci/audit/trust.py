@@ -16,8 +16,8 @@ would make it."""
 NO_SANDBOX = 0
 """Sandbox level without any confinement: such an audit never counts, for or against a row."""
 RECOMPUTED = "cells recomputed from published embeddings"
-"""What the board says of an audit by receipt that agrees; it adds no level, since the cells are the
-canonical ones, and the scores that the board shows are not compared."""
+"""Shown beside a row whose audit by receipt agrees. It adds no level: the audit recomputes
+canonical cells, and does not compare the scores that the board shows."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class Recomputed:
-    """What an audit by receipt that agrees computed again: it raises no level."""
+    """The cells that an agreeing audit by receipt recomputed. It raises no level."""
 
     audit_id: str
     rows: RowAuditFacts
@@ -166,7 +166,7 @@ class Recomputed:
 
     @property
     def text(self) -> str:
-        """What the board says, `cells recomputed from published embeddings: 300/300, ...`."""
+        """The sentence on the board: `cells recomputed from published embeddings: 300/300, ...`."""
         done = f"{self.rows.equal}/{self.rows.cells}, {self.rows.embedded:,} rows embedded again"
         return f"{RECOMPUTED}: {done}, {self.date}; the scores shown were not compared"
 

@@ -167,7 +167,7 @@ class Board:
 
 
 class Numbers(Enum):
-    """What a board takes of its rows instead of their results."""
+    """The numbers that are read of each row in place of its results."""
 
     SCORES = "scores, means and confusion matrices"
     ERRORS = "standard errors, too, which need the extra `build`"

@@ -42,7 +42,7 @@ class Entry:
     audit: Summary | None = None
     """What the board shows of its audits."""
     recomputed: str | None = None
-    """What an audit by receipt that agrees computed again, as text; it adds no evidence."""
+    """Text on the cells that an agreeing audit by receipt recomputed; it adds no evidence."""
     attributes: Mapping[str, Any] = field(default_factory=dict)
     """What the model registry says, whoever submitted the row; empty where it has no entry."""
     marks: Marks = NO_MARKS

@@ -61,9 +61,9 @@ class CachedChecker:
         Raises BadConfiguration at the end if settings, benchmark or policy of any file are invalid.
         """
         key = self._key(files)
-        kept = self._kept(key) if key else None
-        if kept is not None:
-            yield from kept
+        cached = self._load(key) if key else None
+        if cached is not None:
+            yield from cached
             return
         from geneb_ci.check.registry import select as selected
         from geneb_ci.check.runner import Checker, outcomes  # imports the rules
@@ -75,9 +75,9 @@ class CachedChecker:
             computed.append(outcome)
             yield outcome
         if key and self._key(files) == key:  # nothing was changed meanwhile
-            self._keep(key, computed)
+            self._save(key, computed)
 
-    def _kept(self, key: str) -> list[Outcome] | None:
+    def _load(self, key: str) -> list[Outcome] | None:
         raw = self.cache.load(key)
         if raw is None:
             return None
@@ -89,7 +89,7 @@ class CachedChecker:
             return None  # written by other code than this
         return outcomes
 
-    def _keep(self, key: str, outcomes: Sequence[Outcome | NothingChecked]) -> None:
+    def _save(self, key: str, outcomes: Sequence[Outcome | NothingChecked]) -> None:
         """Keep outcomes, unless a file could not be read or a rule crashed: that may pass."""
         whole = [one for one in outcomes if isinstance(one, Outcome)]
         crashed = any(finding.rule == CRASHED for one in whole for finding in one.findings)
@@ -113,14 +113,14 @@ class CachedChecker:
         rows = [row for folder in folders for row in sorted(files_in(folder))]
         if max(len(files), len(rows)) < FILES_MIN:
             return ""
-        found = hashlib.sha256(code_digest().encode())
+        digest = hashlib.sha256(code_digest().encode())
         facts = [self.rules, str(Path.cwd()), repr(self.against), list(map(str, files))]
-        found.update(json.dumps([*facts, sorted(map(_facts, places.values()))]).encode())
+        digest.update(json.dumps([*facts, sorted(map(_facts, places.values()))]).encode())
         for path in (*files, *rows):
-            _add(found, path, SUBMISSION_BYTES_MAX)
+            _add(digest, path, SUBMISSION_BYTES_MAX)
         for path in sorted({path for place in places.values() for path in _settings(place)}):
-            _add(found, path, _POLICY_BYTES_MAX)
-        return found.hexdigest()
+            _add(digest, path, _POLICY_BYTES_MAX)
+        return digest.hexdigest()
 
 
 def _add(digest: "hashlib._Hash", path: Path, limit: int) -> None:

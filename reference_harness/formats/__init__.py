@@ -1,4 +1,4 @@
-"""Files that both programs read, each defined once; the toolkit imports nothing else from here.
+"""Run records, rescorings and receipts, which both programs read; the toolkit imports only these.
 
 They need pydantic alone. `schemas/` is generated from them.
 """

@@ -2,8 +2,10 @@
 
 `install` lets the extractor and the harness run in this process, in the place of what
 `geneb_ci.audit.runner` opens. Where `SCORES` names a folder, the scores of a matrix are computed
-once and kept there: an audit with the same embeddings gets those, and its own seed. No escape is
-attempted, and all count as refused. tests/forked.py runs this file before a command, so it imports
+once and kept there: an audit with the same embeddings and task data gets those, and its own seed.
+So an extractor that is honest on published rows alone needs the real sandbox or no `SCORES`: its
+decisions on variants would be those of an honest one. No escape is attempted, and all count as
+refused. tests/forked.py runs this file before a command, so it imports
 the product and nothing of the tests.
 """
 
@@ -126,8 +128,13 @@ def _kept(words: Sequence[str]) -> Path | None:
     if "--further" in words:  # the variants are drawn anew for each audit
         rows = json.loads(_file(words, "--further").read_bytes())["rows"]
         beside = sorted({f"{one['split']} {one['kind']}" for one in rows})
-    given = [_file(words, one).read_bytes() for one in ("--embeddings", "--sequences")]
-    digests = [hashlib.sha256(one).hexdigest() for one in given]
+    files = [_file(words, option) for option in ("--embeddings", "--sequences")]
+    if "--benchmark" in words:
+        files.append(_file(words, "--benchmark"))
+    if "--data" in words:  # labels may be other ones
+        folder_of_data = _file(words, "--data")
+        files += sorted(path for path in folder_of_data.rglob("*") if path.is_file())
+    digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in files]
     key = json.dumps([same, "--canonical" in words, beside, digests])
     return Path(folder, f"{hashlib.sha256(key.encode()).hexdigest()}.json")
 
