@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from geneb_ci.board.diagnostics.whole import (
 )
 from geneb_ci.board.rows import encode
 from geneb_ci.board.uncertainty import intervals
-from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
+from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.submission.models import SubmissionV10
 from tests.board.board import entries, entry, found_diagnostics, found_intervals
 from tests.board.test_board import drop
@@ -31,10 +32,7 @@ from tests.examples import examples
 from tests.paths import ROOT
 from tests.small import BENCHMARK, small
 
-SIZED = Benchmark.model_validate(
-    BENCHMARK.model_dump(by_alias=True)
-    | {"tasks": [task.model_dump() | {"n_test": 500} for task in BENCHMARK.tasks]}
-)
+SIZED = replace(BENCHMARK, tasks=[replace(task, n_test=500) for task in BENCHMARK.tasks])
 REGIMES = ["full", "10shot", "1shot"]
 
 

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geneb_ci.check.rule import own_vector
-from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.finding import ROWS_MIN
 from geneb_ci.statistics.reference import ScoreTable, reference_of
 from geneb_ci.statistics.view import RowView, leave_one_out_of, score_of, view_of
 from geneb_ci.submission.peers import ROWS_MAX, Peers, peers_of
+from reference_harness.formats.benchmark import Benchmark
 from tests.examples import examples
 from tests.paths import SUBMISSIONS
 from tests.statistics.plausibility.conftest import Document, Judge, changed, check, public, said

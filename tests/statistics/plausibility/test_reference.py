@@ -10,7 +10,7 @@ import pytest
 
 from geneb_ci.check.place import shipped_rows
 from geneb_ci.check.rules.plausibility_rows import ABOVE, ABOVE_FEW_SHOT, BELOW
-from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
+from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.statistics import reference as module
 from geneb_ci.statistics import view
 from geneb_ci.statistics.reference import (
@@ -23,6 +23,7 @@ from geneb_ci.statistics.reference import (
     table_of,
 )
 from geneb_ci.statistics.view import leave_one_out_of
+from reference_harness.formats.benchmark import Benchmark
 
 
 @pytest.fixture(scope="module")
