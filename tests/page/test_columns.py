@@ -59,7 +59,8 @@ def test_the_table_has_the_columns_in_their_order(tab):
 
 @pytest.mark.parametrize("key", gated([column.key for column in TABLE], "evidence", "authorship"))
 def test_a_column_sorts(tab, key):
-    (column,) = (one for one in TABLE if one.key == key)
+    (column,) = (column for column in TABLE if column.key == key)
+    assert column.table is not None
     page = tab.go("#/table")
     head = page.locator(".scores thead th button").nth(TABLE.index(column))
     for direction in (column.table.first, {"up": "down", "down": "up"}[column.table.first]):
