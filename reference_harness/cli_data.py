@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from reference_harness.formats.text import plural
+
 from .files import dumps
-from .text import echo, plural
+from .text import echo
 
 if TYPE_CHECKING:
     from .audit_data import TaskAudit

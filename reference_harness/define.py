@@ -7,8 +7,9 @@ a commit names a tree, so that a run on other data is noticed.
 import re
 from pathlib import Path
 
+from reference_harness.formats.benchmark import TASK_ID, Benchmark
+
 from . import benchmark
-from .benchmark import TASK_ID, Benchmark
 from .data import layout, read_task
 from .errors import DataError, OptionError
 from .files import dumps, sha256, write_json

@@ -6,8 +6,9 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from reference_harness.formats.benchmark import Benchmark
+
 from . import storage
-from .benchmark import Benchmark
 from .data import Folder
 from .errors import DataError, OptionError
 from .files import git_blob, sha256

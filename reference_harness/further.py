@@ -6,6 +6,8 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 from pydantic import Field, ValidationError
 
+from reference_harness.formats.text import plural
+
 from . import probe
 from .decisions import FRESH, FurtherRows
 from .errors import DataError, EmbeddingError
@@ -13,7 +15,6 @@ from .files import write_bytes
 from .formats.base import StrictModel
 from .formats.run_record import first_error
 from .matrix import open_matrix
-from .text import plural
 from .variants import VariantRow
 
 

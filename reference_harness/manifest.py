@@ -4,7 +4,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from .benchmark import Dataset
+from reference_harness.formats.benchmark import Dataset
+
 from .errors import DataError
 from .files import read_bounded, sha256, write_json
 from .formats.base import Count, Hex40, Hex64, StrictModel

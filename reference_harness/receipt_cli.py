@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from reference_harness.formats.text import plural
+
 from .rescore_cli import BENCHMARK, DATA, FILE, OUTPUT, QUIET, TASKS, names_of, place_of
-from .text import echo, plural
+from .text import echo
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,10 +7,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+from reference_harness.formats.text import plural
+
 from .errors import OptionError
 from .files import read_bounded
 from .settings import Settings, tasks_to_run
-from .text import first_and_more, plural
+from .text import first_and_more
 
 BYTES_MAX = 1 << 30  # of a record; one of 100 tasks has about 10 MB
 

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .text import echo, plural
+from reference_harness.formats.text import plural
+
+from .text import echo
 
 if TYPE_CHECKING:
-    from .benchmark import Benchmark
+    from reference_harness.formats.benchmark import Benchmark
+
     from .data import Source
     from .further import FurtherFiles
 

@@ -4,7 +4,8 @@ import csv
 import io
 from pathlib import Path
 
-from .benchmark import Benchmark, Task
+from reference_harness.formats.benchmark import Benchmark, Task
+
 from .data import Folder
 from .errors import DataError
 from .files import write_bytes

@@ -9,13 +9,15 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.text import plural
+
 from . import benchmark as definitions
 from . import submission
-from .benchmark import Benchmark
 from .errors import OptionError
 from .files import read_bounded
 from .formats.run_record import RunRecord, first_error
-from .text import first_and_more, plural
+from .text import first_and_more
 
 LATEST: submission.FormatVersion = "1.2"
 SUBMISSION_BYTES_MAX = 1 << 25

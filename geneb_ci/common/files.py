@@ -21,9 +21,6 @@ from typing import Any, BinaryIO, TypeVar
 
 from geneb_ci.common.errors import unwritable
 
-SUBMISSION_BYTES_MAX = 1_000_000
-"""The largest file of a submission. 300 cells of two classes, with five seeds, digests, matrices
-and canonical scores, take 340,000 bytes in format 1.2."""
 _KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a named pipe",

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from reference_harness import environment
-from reference_harness.benchmark import Benchmark
 from reference_harness.data import Source
 from reference_harness.engine.local import Pool
 from reference_harness.errors import OptionError
 from reference_harness.files import read_bounded
+from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.run_record import BenchmarkRef, DatasetRef, LibraryRef, ReceiptTask
 from reference_harness.progress import Listener
 from reference_harness.receipt.scoring import tasks_said

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from reference_harness.files import dumps
-from reference_harness.text import plural
+from reference_harness.formats.text import plural
 
 from .report import Agreement, Probes
 

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from reference_harness import environment, metrics, probe
-from reference_harness.benchmark import Benchmark
 from reference_harness.canonical import solve
 from reference_harness.data import Source
 from reference_harness.engine.local import Pool
@@ -19,6 +18,7 @@ from reference_harness.engine.threads import Library, libraries
 from reference_harness.errors import DataError, EmbeddingError, ProbeError
 from reference_harness.files import write_bytes
 from reference_harness.formats.base import Scores
+from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.receipt_cells import EqualRows, ReceiptCells, TaskCells
 from reference_harness.formats.run_record import (
     BenchmarkRef,
@@ -27,10 +27,11 @@ from reference_harness.formats.run_record import (
     LibraryRef,
     ReceiptTask,
 )
+from reference_harness.formats.text import plural
 from reference_harness.job import columns
 from reference_harness.rescore import Lend, load
 from reference_harness.tasks import DIGEST_BYTES, Labels, TaskData, sequence_digests
-from reference_harness.text import first_and_more, plural
+from reference_harness.text import first_and_more
 
 from .rounding import Widened
 from .strata import FittedRegime, write_strata
