@@ -28,6 +28,7 @@ from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.submission.models import SubmissionV10
 from tests.board.board import entries, entry, found_diagnostics, found_intervals
 from tests.board.test_board import drop
+from tests.examples import examples
 from tests.paths import ROOT
 from tests.small import BENCHMARK, small
 
@@ -114,7 +115,7 @@ def test_tau_by_hand():
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 40) | st.integers(60, 700))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50))
 def test_tau_and_rho_are_those_of_scipy(seed, models):
     rng = np.random.default_rng(seed)
     columns = [rng.integers(4, size=models) / 4, rng.random(models), rng.normal(size=models)]

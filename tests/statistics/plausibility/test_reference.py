@@ -90,10 +90,16 @@ def test_profiles_without_a_row_are_those_of_the_others(table: ScoreTable) -> No
         assert found.residuals[number] == pytest.approx(expected, abs=1e-12)
 
 
-def test_leaving_out_is_honest(table: ScoreTable, fit: Reference) -> None:
+FLAGGED = {"BioFM-265M", "evo-1-131k-base"}
+
+
+@pytest.mark.parametrize("step", [8, pytest.param(1, marks=pytest.mark.nightly)])
+def test_leaving_out_is_honest(table: ScoreTable, fit: Reference, step: int) -> None:
     """A fit that never saw the row gives nearly the same distances, and the same warnings."""
     apart, flagged = [], set()
-    for number, row in enumerate(table.vectors):
+    numbers = {*range(0, len(table.names), step), *map(table.names.index, FLAGGED)}
+    for number in numbers:
+        row = table.vectors[number]
         shared = leave_one_out_of(row, fit, number)
         reference = reference_of(without(table, number))
         assert reference is not None
@@ -107,7 +113,7 @@ def test_leaving_out_is_honest(table: ScoreTable, fit: Reference) -> None:
     ordered = sorted(apart)
     assert ordered[len(ordered) // 2] < 0.1
     assert ordered[int(0.99 * len(ordered))] < 0.5
-    assert flagged == {"BioFM-265M", "evo-1-131k-base"}, "as in the shared fit"
+    assert flagged == FLAGGED, "as in the shared fit"
 
 
 def test_too_few_rows(table: ScoreTable) -> None:
