@@ -148,8 +148,8 @@ def protect_environment(name: str) -> Writer:
             return
         reply = seen.get(f"/environments/{name}", "Actions: read") or {}
         if not (reply.get("deployment_branch_policy") or {}).get("custom_branch_policies"):
-            policy = {"protected_branches": False, "custom_branch_policies": True}
-            body = {"deployment_branch_policy": policy} | _protection(reply)
+            branches = {"protected_branches": False, "custom_branch_policies": True}
+            body = {"deployment_branch_policy": branches} | _protection(reply)
             seen.send("PUT", f"/environments/{name}", body)
         address = policies_of(name)
         policies = (seen.get(address, "Actions: read") or {}).get("branch_policies", ())
