@@ -17,10 +17,11 @@ from benchmarks.forge import Board, Forgery, attacks
 from geneb_ci.check.registry import FAMILIES as ALL_FAMILIES
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.rule import Context, Policy
-from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
+from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.finding import Severity
 from geneb_ci.submission.document import Document
 from geneb_ci.submission.peers import Peers, peers_of
+from reference_harness.formats.benchmark import Benchmark
 from tests.paths import ROOT, SUBMISSIONS
 
 TRIALS = 1000

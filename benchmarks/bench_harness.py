@@ -59,7 +59,7 @@ def timed(call: Callable[[], object], repeats: int = REPEATS) -> float:
 def real() -> list[TaskData]:
     bench = benchmark.geneb()
     source = data.Folder(TASKS, bench)
-    return [source.load(bench.task(task_id)) for task_id in sorted(source.available())]
+    return [source.load(bench.by_id[task_id]) for task_id in sorted(source.available())]
 
 
 def letter_by_letter(sequence: str) -> np.ndarray:

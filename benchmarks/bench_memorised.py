@@ -99,7 +99,7 @@ def mini_cases(seed: int) -> list[Case]:
 def real_cases() -> list[Case]:
     bench = benchmark.geneb()
     source = Folder(REAL_TASKS, bench)
-    loaded = (source.load(bench.task(name)) for name in REAL)
+    loaded = (source.load(bench.by_id[name]) for name in REAL)
     return [
         Case(TaskData(one.id, one.train.head(REAL_TRAIN_MAX), one.test), None) for one in loaded
     ]

@@ -20,15 +20,12 @@ from benchmarks.bench_row_power import Kept, Table, power, published, ruled, sim
 from benchmarks.whole_audits import whole_audits
 from geneb_ci.audit.row_files import TaskRead, read_task
 from geneb_ci.audit.row_outcome import verdict_by
-from geneb_ci.common.benchmark import Benchmark as ToolkitBenchmark
-from geneb_ci.common.benchmark import shipped_benchmark
-from geneb_ci.common.config import PRACTICE_BENCHMARK
 from geneb_ci.receipt.draw import RowSample, TaskShare, drawn_rows, shares
 from geneb_ci.receipt.embeddings import LEVEL
 from geneb_ci.receipt.row_rule import needed_hit
 from reference_harness import benchmark as harness_benchmark
-from reference_harness.benchmark import Benchmark
 from reference_harness.data import Folder, MiniSource, Source
+from reference_harness.formats.benchmark import Benchmark
 from reference_harness.probe import few_shot_rows
 from reference_harness.receipt.task_file import file_of
 from reference_harness.rescore import load
@@ -224,7 +221,7 @@ def found_attack(
         for task in of.rows:
             one = _scored(of, folder, task, attack(of, task))
             values = np.fromfile(file_of(folder, task), dtype="<f2").reshape(-1, one.receipt.dim)
-            changed[task] = Changed(one, read_task(folder / "strata", task, _known(of)), values)
+            changed[task] = Changed(one, read_task(folder / "strata", task, of.definition), values)
     classes = {task: len(np.unique(one.test.labels)) for task, one in of.data.items()}
     share = shares(sample_of(of), classes, [[task] for task in classes])
     by_rows = by_direction = either = 0
@@ -254,13 +251,8 @@ def sample_of(of: Embedded) -> RowSample:
 
 def _scored(of: Embedded, folder: Path, task: str, rows: Rows) -> Scored:
     return scored(
-        folder, task, rows, sample_of(of), source=of.source, definition=of.definition,
-        benchmark=_known(of),
+        folder, task, rows, sample_of(of), source=of.source, benchmark=of.definition,
     )  # fmt: skip
-
-
-def _known(of: Embedded) -> ToolkitBenchmark:
-    return shipped_benchmark(*([PRACTICE_BENCHMARK] if isinstance(of.source, MiniSource) else []))
 
 
 def tables(kept: Kept, *, audits: int, draws: int) -> dict[str, Callable[[], Table]]:

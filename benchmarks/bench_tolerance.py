@@ -24,8 +24,9 @@ from geneb_ci.audit.joint import Difference, joint_test
 from geneb_ci.audit.outcome import AuditedTask, compared_cells, difference, mean_biases
 from geneb_ci.audit.plan import Chosen
 from geneb_ci.audit.scoring import read_rescored
-from geneb_ci.common.benchmark import Benchmark, load_benchmark
+from geneb_ci.common.benchmark import load_benchmark
 from reference_harness.engine.local import Pool
+from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.rescored import Rescored
 from reference_harness.job import Scored
 from reference_harness.metrics import Confusion, scores

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from geneb_ci.check.claims import fits_of, two_classes
-from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.statistics.binary import Classes, runs, scores
 from geneb_ci.statistics.metrics import EXACT, Reading, Triple
+from reference_harness.formats.benchmark import Benchmark
 
 METRICS = ("MCC", "Acc", "F1")
 LEAST = {"MCC": -1.0, "Acc": 0.0, "F1": 0.0}

@@ -21,9 +21,9 @@ from geneb_ci.board.decisions import (
     rounded_up,
 )
 from geneb_ci.board.variance import OVERLAP, near_mean, variance_of_two
-from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.statistics.metrics import Triple
 from geneb_ci.submission.models import Submission
+from reference_harness.formats.benchmark import Benchmark
 
 Floats = npt.NDArray[np.float64]
 MARGINS = (0.01, 0.02)

@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .files import dumps
-from .text import echo, plural
+from reference_harness.formats.files import dumps
+from reference_harness.formats.text import plural
+
+from .text import echo
 
 if TYPE_CHECKING:
     from .audit_data import TaskAudit

@@ -8,8 +8,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.files import dumps_tables, write_bytes, write_json
+from reference_harness.formats.text import plural
+
 from . import benchmark, data, probe, progress, submission
-from .benchmark import Benchmark
 from .cache import default_cache
 from .description import DTYPES, KINDS, TRUNCATIONS
 from .embed import FILE_ROWS, Batching
@@ -20,14 +23,13 @@ from .engine.machine import LocalEngine
 from .errors import OptionError, known_name, unknown_name
 from .extractors_cli import budget_of
 from .facts import ExtractorFacts
-from .files import dumps_tables, write_bytes, write_json
 from .formats.run_record import RunRecord
 from .keywords import is_compiled, keywords, texts
 from .replace import refuse_loss
 from .run import run
 from .settings import Settings, missing, task_names
 from .state import State
-from .text import first_and_more, plural
+from .text import first_and_more
 
 if TYPE_CHECKING:  # Ray need not be installed
     from .engine.cluster import Cluster

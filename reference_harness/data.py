@@ -15,8 +15,9 @@ from typing import Protocol
 
 import numpy as np
 
+from reference_harness.formats.benchmark import Benchmark, Task
+
 from . import mini
-from .benchmark import Benchmark, Task
 from .errors import DataError
 from .manifest import Manifest
 from .tasks import SPLITS, Split, TaskData

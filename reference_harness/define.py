@@ -7,11 +7,12 @@ a commit names a tree, so that a run on other data is noticed.
 import re
 from pathlib import Path
 
+from reference_harness.formats.benchmark import TASK_ID, Benchmark
+from reference_harness.formats.files import dumps, sha256, write_json
+
 from . import benchmark
-from .benchmark import TASK_ID, Benchmark
 from .data import layout, read_task
 from .errors import DataError, OptionError
-from .files import dumps, sha256, write_json
 from .manifest import NAME as MANIFEST
 from .manifest import FileFacts, Manifest, TaskFacts
 from .tasks import REVISION, TaskData, revision, task_facts

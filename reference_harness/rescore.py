@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.files import sha256
+
 from . import environment, noise
-from .benchmark import Benchmark
 from .data import Source
 from .engine.local import Pool, default_workers
 from .errors import DataError
-from .files import sha256
 from .formats.rescored import Dtype, JitteredCopy, NoiseRef, Rescored, RescoredRegime, RescoredTask
 from .formats.run_record import BenchmarkRef, DatasetRef, LibraryRef
 from .further import FurtherFiles
@@ -72,7 +73,7 @@ def load(benchmark: Benchmark, source: Source, task_id: str) -> TaskData:
         raise unknown_task(task_id, benchmark)
     if task_id not in source.available():
         raise DataError([f"task {task_id}: the data folder has no file of it"])
-    return source.load(benchmark.task(task_id))
+    return source.load(benchmark.by_id[task_id])
 
 
 Lend = Callable[[int], AbstractContextManager[Pool[Any]]]

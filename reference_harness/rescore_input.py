@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from reference_harness.formats.benchmark import Benchmark
+
 from . import probe
-from .benchmark import Benchmark
 from .errors import DataError, EmbeddingError
 from .rescore_job import TaskPart
 from .tasks import TaskData, sequence_digests

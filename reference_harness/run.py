@@ -5,8 +5,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from reference_harness.formats.benchmark import Task
+from reference_harness.formats.text import plural
+
 from . import environment
-from .benchmark import Task
 from .cache import Cache
 from .claims import Claim, Digests, claims, distinct, packed
 from .embedder import EmbedDone, EmbedJob
@@ -20,7 +22,6 @@ from .receipt.task_file import is_written
 from .settings import Settings, key_parts, record_of, tasks_to_run
 from .state import Finished, State
 from .tasks import TaskData, sequence_digests
-from .text import plural
 
 
 class _Checked(NamedTuple):
@@ -159,7 +160,7 @@ class _Run:
         elif isinstance(found, Probed):
             self._finish(found)
         elif found.lost and self._another_round(found.task_id):
-            self.todo.appendleft(self.settings.benchmark.task(found.task_id))
+            self.todo.appendleft(self.settings.benchmark.by_id[found.task_id])
         else:
             self._fail(found.task_id, ProbeError(found.why))
 

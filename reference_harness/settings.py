@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from reference_harness.formats.benchmark import Benchmark, Task
+
 from . import environment, probe
-from .benchmark import Benchmark, Task
 from .data import Source
 from .embed import BATCHING, Batching
 from .engine.local import default_workers

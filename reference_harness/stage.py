@@ -4,10 +4,11 @@ import csv
 import io
 from pathlib import Path
 
-from .benchmark import Benchmark, Task
+from reference_harness.formats.benchmark import Benchmark, Task
+from reference_harness.formats.files import write_bytes
+
 from .data import Folder
 from .errors import DataError
-from .files import write_bytes
 from .tasks import SPLITS, Split, TaskData
 
 CARD = "README.md"

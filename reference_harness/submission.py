@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from .benchmark import Benchmark
+from reference_harness.formats.benchmark import Benchmark
+
 from .errors import OptionError
 from .formats.run_record import Regime, RunRecord, TaskRecord
 from .receipt.summary import receipt_of

@@ -8,20 +8,24 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import settings
 
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.submission.models import SubmissionV11
-from tests import forked
+from tests import examples, forked
 from tests.paths import SUBMISSIONS
 
-# A busy machine is no fault of the code: what is slow, `benchmarks` says. What gates a change tries
-# the same examples each time; a developer's machine tries new ones.
-settings.register_profile("geneb-ci", deadline=None, derandomize=bool(os.environ.get("CI")))
-settings.load_profile("geneb-ci")
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose how many examples properties are tried with, and set up a worker of pytest-xdist.
+
+    What gates a change tries the same examples each time; a developer's machine tries new ones.
+    """
+    gate = "not nightly" in config.option.markexpr
+    examples.choose(derandomize=bool(os.environ.get("CI")), gate=gate)
+    set_up_worker()
 
 
-def pytest_configure() -> None:
+def set_up_worker() -> None:
     """Give each worker of pytest-xdist a processor, and let Python keep what it compiled.
 
     A pool of processes or of BLAS threads that a test starts has one for each processor it may use.

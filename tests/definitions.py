@@ -64,15 +64,15 @@ REFUSED: dict[str, tuple[Values, str]] = {
     ),
     "no regime of all data": (
         {"regimes": ["10shot", "1shot"]},
-        'regimes ["10shot", "1shot"]; expected "full" first, and each once',
+        'regimes: found ["10shot", "1shot"]; expected "full" first, and each once',
     ),
     "full not first": (
         {"regimes": ["1shot", "full"]},
-        'regimes ["1shot", "full"]; expected "full" first, and each once',
+        'regimes: found ["1shot", "full"]; expected "full" first, and each once',
     ),
     "a regime twice": (
         {"regimes": ["full", "full"]},
-        'regimes ["full", "full"]; expected "full" first, and each once',
+        'regimes: found ["full", "full"]; expected "full" first, and each once',
     ),
     "an unknown regime": (
         {"regimes": ["full", "half"]},
@@ -84,7 +84,7 @@ REFUSED: dict[str, tuple[Values, str]] = {
     ),
     "a regime that draws nothing": (
         {"regimes": ["full", "7shot"]},
-        'regimes has "7shot", and protocol.few_shot_k draws only ["1shot", "10shot"]',
+        'regimes: found "7shot"; expected "full" or one that protocol.few_shot_k draws: ["1sh',
     ),
     "a regime of another number": (
         {"protocol": {"few_shot_k": {"1shot": 1, "10shot": 5}}},
@@ -99,7 +99,10 @@ REFUSED: dict[str, tuple[Values, str]] = {
         {"protocol": {"seeds": []}},
         "protocol/seeds: found []; List should have at least",
     ),
-    "a seed twice": ({"protocol": {"seeds": [3, 3]}}, "seeds [3, 3] has one twice"),
+    "a seed twice": (
+        {"protocol": {"seeds": [3, 3]}},
+        "protocol/seeds: found [3, 3]; expected each once",
+    ),
     "a seed below 0": ({"protocol": {"seeds": [-1]}}, "protocol/seeds/0: found -1; Input should"),
     "a seed of 33 bits": (
         {"protocol": {"seeds": [1 << 32]}},
@@ -142,11 +145,11 @@ REFUSED: dict[str, tuple[Values, str]] = {
     ),
     "a category without tasks": (
         {"category_order": [*CATEGORIES, "Enhancers"]},
-        'category_order ["Promoters", "Splice Sites", "Enhancers"] differs from the tasks\' ["Pr',
+        'category_order: found ["Promoters", "Splice Sites", "Enhancers"]; expected those of the',
     ),
     "a category named as a mean": (
         {"tasks": tasks(2, ("Macro", "b")), "category_order": ["Macro", "b"]},
-        'categories ["Macro"] have names of means; use other names',
+        'category_order: found ["Macro"], the name of a mean; expected other names',
     ),
     "no tasks": ({"tasks": []}, "tasks: found []; List should have at least 1 item"),
     "an empty test split": (
@@ -175,9 +178,12 @@ REFUSED: dict[str, tuple[Values, str]] = {
     ),
     "a branch as revision": (
         {"dataset": DATASET | {"revision": "main"}},
-        'dataset/revision: found "main"; String should match pattern',
+        'dataset/revision: found "main"; expected a commit: 40 digits of 0-9 and a-f',
     ),
-    "a key that nobody knows": ({"comment": 1}, "comment: found 1; Extra inputs are not permitted"),
+    "a key that nobody knows": (
+        {"comment": 1},
+        "comment: found 1; expected no such key: delete it",
+    ),
     "a number as text": (one_task(n_test="500"), 'tasks/1/n_test: found "500"; Input should be a'),
 }
 """Changes of a definition that no part of the product may accept, and what `init` says of each."""

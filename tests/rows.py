@@ -15,7 +15,8 @@ import numpy as np
 
 from benchmarks import simulate
 from geneb_ci.check.claims import triple_of, two_classes
-from geneb_ci.common.benchmark import Task, shipped_benchmark
+from geneb_ci.common.benchmark import shipped_benchmark
+from reference_harness.formats.benchmark import Task
 from tests.paths import SUBMISSIONS
 
 DOUBTED = {"BioFM-265M", "evo-1-131k-base"}

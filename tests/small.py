@@ -6,8 +6,9 @@ import operator
 from pathlib import Path
 from typing import Any
 
-from geneb_ci.common.benchmark import Benchmark, Task, load_benchmark
+from geneb_ci.common.benchmark import load_benchmark
 from geneb_ci.statistics.metrics import scores_of_matrix
+from reference_harness.formats.benchmark import Benchmark, Task
 
 BENCHMARK_FILE = Path(__file__).with_name("benchmark-small.json")
 BENCHMARK = load_benchmark(BENCHMARK_FILE)

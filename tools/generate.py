@@ -1,7 +1,6 @@
 """Writes each generated file: schemas, RULES.md, shipped rows. With --check it only compares."""
 
 import ast
-import hashlib
 import inspect
 import json
 import sys
@@ -9,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import TypeAdapter
 
 from geneb_ci.audit import commitment, envelope, events, keys, log, outcome, plan, row_outcome
 from geneb_ci.board import advice, columns, marks
@@ -17,7 +16,7 @@ from geneb_ci.board import rows as board_files
 from geneb_ci.board.diagnostics import shape as diagnostics_shape
 from geneb_ci.check import place
 from geneb_ci.common import shipped, types
-from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
+from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK
 from geneb_ci.github import diagnosis, verdict
 from geneb_ci.models.entry import parse_entry
@@ -29,6 +28,8 @@ from geneb_ci.submission import models
 from geneb_ci.submission.names import ENTRY_MEMBER
 from reference_harness import generate as harness
 from reference_harness.formats import base, receipt_cells, rescored, run_record
+from reference_harness.formats import benchmark as benchmark_format
+from reference_harness.formats.benchmark import Benchmark, BenchmarkFile, parse
 from tools.generated_pages import (
     BOARD_FILES,
     MODELS,
@@ -68,10 +69,10 @@ def attribute_docs(*modules: ModuleType) -> dict[str, dict[str, str]]:
 
 
 def model_schema(
-    model: type[BaseModel], modules: ModuleType | tuple[ModuleType, ...], name: str, title: str
+    model: type[Any], modules: ModuleType | tuple[ModuleType, ...], name: str, title: str
 ) -> dict[str, Any]:
     """Return the schema of a model, with the text under its attributes as descriptions."""
-    schema = model.model_json_schema(by_alias=True)
+    schema = TypeAdapter(model).json_schema(by_alias=True)
     docs = attribute_docs(*FORMATS, *(modules if isinstance(modules, tuple) else (modules,)))
     owners = [parent.__name__ for parent in model.__mro__]
     for owner, part in [*schema.get("$defs", {}).items(), *((owner, schema) for owner in owners)]:
@@ -156,8 +157,8 @@ def generated() -> dict[str, str]:
     benchmark = shipped_benchmark()
     schemas = {
         "benchmark": model_schema(
-            types.BenchmarkFile,
-            types,
+            BenchmarkFile,
+            benchmark_format,
             "benchmark.schema.json",
             "Benchmark definition",
         ),
@@ -292,8 +293,7 @@ def known_files() -> str:
     benchmarks = []
     for name in names:
         raw = (ROOT / "schemas" / name).read_bytes()
-        types.validated(raw, name)
-        benchmarks.append(hashlib.sha256(raw).hexdigest())
+        benchmarks.append(parse(raw).sha256)
     entries = {}
     for path in sorted((ROOT / "leaderboard/policy/models").glob("*.toml")):
         read = parse_entry(path.read_bytes(), path.name)

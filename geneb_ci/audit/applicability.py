@@ -12,13 +12,14 @@ from geneb_ci.audit.plan import Plan, RowPlan
 from geneb_ci.audit.row_outcome import AnyOutcome, RowOutcome
 from geneb_ci.audit.sampling import AuditPolicy, drawable, strata_of
 from geneb_ci.audit.tolerance import tolerance_digest
-from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.errors import NothingChecked
-from geneb_ci.common.finding import first_and_more, plural, quoted
+from geneb_ci.common.finding import first_and_more
 from geneb_ci.receipt.seen import SeenReceipts
 from geneb_ci.submission.document import read_document
 from geneb_ci.submission.models import Submission, SubmissionByEntry, SubmissionV11
 from geneb_ci.submission.structure import check_structure
+from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.text import plural, quoted
 
 
 class NotHere(StepMismatch):

@@ -29,10 +29,9 @@ from geneb_ci.check.registry import RULES
 from geneb_ci.check.row_facts import Proposed, is_built_in
 from geneb_ci.check.rule import Context
 from geneb_ci.check.runner import Checker
-from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.config import Layout, benchmark_of, find_layout
 from geneb_ci.common.errors import NothingChecked
-from geneb_ci.common.finding import Fault, Finding, Severity, first_and_more, plural
+from geneb_ci.common.finding import Fault, Finding, Severity, first_and_more
 from geneb_ci.common.types import first_error
 from geneb_ci.models.entry import Environment, ModelEntry, ReadEntry
 from geneb_ci.models.registry import ModelRegistry
@@ -40,6 +39,8 @@ from geneb_ci.submission.document import Document, parse_document
 from geneb_ci.submission.models import MODELS, SubmissionV10
 from geneb_ci.submission.reading import FileKind, located, other_kind, read_bytes, require_file
 from geneb_ci.submission.structure import model_key_of
+from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.text import plural
 
 
 class CheckedSubmission(NamedTuple):

@@ -26,9 +26,9 @@ from geneb_ci.audit.ready import Ready, Say
 from geneb_ci.audit.sampling import allocation, parts_of
 from geneb_ci.audit.scoring import sequences_of
 from geneb_ci.common.errors import LimitExceeded, NothingChecked
-from geneb_ci.common.finding import plural
 from geneb_ci.sandbox.limits import MIB, advice
 from reference_harness.formats.base import Count, Positive, StrictModel
+from reference_harness.formats.text import plural
 
 if TYPE_CHECKING:
     import numpy as np

@@ -30,9 +30,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from geneb_ci.common.finding import plural
 from reference_harness.formats.base import Count, Hex64, Name, Positive, StrictModel
 from reference_harness.formats.rescored import ChangedDecisions, Decisions, LabelledDecisions
+from reference_harness.formats.text import plural
 
 if TYPE_CHECKING:
     import numpy as np

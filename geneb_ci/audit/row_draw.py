@@ -8,10 +8,10 @@ from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.draw import beacon_value, of_method, recompute, recompute_seed
 from geneb_ci.audit.plan import TEST_ROWS_MAX, Beacon, EarlierRows, Plan, RowPlan, RowsWanted
 from geneb_ci.audit.sampling import seed_of
-from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.receipt.draw import STANDARD_TEST, STANDARD_TRAINING, RowSample, TaskShare, shares
 from geneb_ci.submission.models import EmbeddingReceipt, Submission, SubmissionV12, receipt_root
+from reference_harness.formats.benchmark import Benchmark
 
 ROW_PROTOCOL = "geneb-receipt-v1"
 """Begins what the seed is the hash of: no seed of a draw of tasks is one of rows."""

@@ -32,15 +32,15 @@ from geneb_ci.audit.row_draw import task_shares
 from geneb_ci.audit.scoring import variants_of
 from geneb_ci.audit.weights import file_sha256
 from geneb_ci.audit.work import EmbeddedTask
-from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.errors import ExtractorFailed, ResultRefused
-from geneb_ci.common.finding import plural
 from geneb_ci.harness.process import HarnessProcess, TaskSource
 from geneb_ci.receipt.cells import ReceiptCost, duration_text
 from geneb_ci.receipt.draw import SMALL_TASK, TaskStrata
 from geneb_ci.receipt.source import size_text
 from geneb_ci.submission.models import EmbeddingReceipt
+from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.rescored import ChangedDecisions
+from reference_harness.formats.text import plural
 
 if TYPE_CHECKING:
     import numpy as np

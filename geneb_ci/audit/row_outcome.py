@@ -18,10 +18,11 @@ from geneb_ci.audit.outcome import (
     Verdict,
 )
 from geneb_ci.audit.plan import RowPlan
-from geneb_ci.common.finding import first_and_more, plural
+from geneb_ci.common.finding import first_and_more
 from geneb_ci.receipt.embeddings import LEVEL, TAU, allowed, is_within
 from geneb_ci.sandbox.launch import SandboxFacts
 from reference_harness.formats.base import Count, Hex40, Hex64, Moment, Name, Positive, StrictModel
+from reference_harness.formats.text import plural
 
 ROW_PREDICATE = "urn:geneb-ci:row-audit:1.0"
 NOT_PROVED = (

@@ -17,15 +17,16 @@ from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.commitment import PROTOCOL, Commitment
 from geneb_ci.audit.plan import Ticket
 from geneb_ci.audit.trust import Demands, Versions
-from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.config import Layout, benchmark_of, naming
 from geneb_ci.common.errors import BadConfiguration, UsageProblem
-from geneb_ci.common.files import NotReadable, lies_there, read_regular
-from geneb_ci.common.finding import first_and_more, percent, plural
+from geneb_ci.common.finding import first_and_more, percent
 from geneb_ci.common.shipped import shipped
 from geneb_ci.common.types import first_error
 from geneb_ci.submission.models import Submission
 from reference_harness.formats.base import Hex64, Name, Positive, StrictModel
+from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.files import NotReadable, lies_there, read_regular
+from reference_harness.formats.text import plural
 
 POLICY_FILE = "policy.toml"
 # The shipped one has 700 bytes. Parsing is never slow at this size, whatever it holds.

@@ -9,10 +9,10 @@ from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.commitment import ExtractorCode, Weights
 from geneb_ci.audit.extractors import BUILTIN, ExtractorFolder, built_in, extractor_code
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.common.finding import quoted
 from geneb_ci.common.hosts import PUBLIC_ADDRESS
 from geneb_ci.models.entry import ReadEntry, WeightsSource, addresses
 from geneb_ci.submission.models import Run, Submission, SubmissionByEntry, SubmissionV11
+from reference_harness.formats.text import quoted
 
 
 @dataclass(frozen=True)

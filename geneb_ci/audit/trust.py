@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from geneb_ci.audit.joint import largest_room
-from geneb_ci.common.finding import first_and_more, plural
+from geneb_ci.common.finding import first_and_more
 from geneb_ci.common.types import Authorship, Evidence, TrustLevel, has_evidence
 from geneb_ci.submission.names import skeleton
+from reference_harness.formats.text import plural
 
 SIGNERS = 2
 """Different people whose audits a reproduced row needs: with one, a single key that invents numbers

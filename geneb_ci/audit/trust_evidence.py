@@ -33,11 +33,12 @@ from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker
 from geneb_ci.common.config import Layout, official_files
 from geneb_ci.common.errors import Exit, GenebError
-from geneb_ci.common.finding import Severity, plural
+from geneb_ci.common.finding import Severity
 from geneb_ci.common.types import Evidence
 from geneb_ci.receipt.seen import gone_since
 from geneb_ci.submission.document import Document
 from geneb_ci.submission.names import MODEL_ID_PATTERN
+from reference_harness.formats.text import plural
 
 
 class BrokenRecordError(GenebError):

@@ -26,9 +26,9 @@ from geneb_ci.board.texts import (
     script_of,
 )
 from geneb_ci.check.claims import results_of
-from geneb_ci.common.benchmark import Benchmark
-from geneb_ci.common.files import json_text, object_text
+from geneb_ci.common.json_text import json_text, object_text
 from geneb_ci.statistics.metrics import Standings
+from reference_harness.formats.benchmark import Benchmark
 
 
 def matrices(entries: Iterable[Entry], benchmark: Benchmark) -> dict[str, Any]:

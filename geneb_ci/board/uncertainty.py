@@ -28,10 +28,10 @@ from geneb_ci.board.decisions import (
 from geneb_ci.board.numbers import ranked_regimes, sums
 from geneb_ci.board.variance import cells_of
 from geneb_ci.check.claims import Results
-from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.receipt.seen import SharedErrors, Triangle
 from geneb_ci.statistics.metrics import PackedNumbers, RowNumbers, Standings
 from geneb_ci.submission.models import Submission
+from reference_harness.formats.benchmark import Benchmark
 
 SUMMARIES = ("macro", "micro")
 SHARED_DIGITS = 6

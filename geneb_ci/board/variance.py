@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from geneb_ci.check.claims import Results, fits_of, readings, results_of
-from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.statistics.binary import ROUNDING, SIZE_ERROR, BinaryTable, Classes, runs, table
 from geneb_ci.statistics.metrics import Reading, Triple
 from geneb_ci.submission.models import Submission, SubmissionV11
+from reference_harness.formats.benchmark import Benchmark
 
 Floats = npt.NDArray[np.float64]
 Places = npt.NDArray[np.intp]

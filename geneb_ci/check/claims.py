@@ -3,10 +3,10 @@
 from collections.abc import Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from geneb_ci.common.benchmark import Benchmark, Task
 from geneb_ci.common.finding import KeyPath
 from geneb_ci.statistics.binary import Classes, acc_limits
 from geneb_ci.statistics.metrics import Matrix, Reading, Triple, half_widths, is_mixed
+from reference_harness.formats.benchmark import Benchmark, Task
 
 if TYPE_CHECKING:
     from geneb_ci.submission.models import Submission

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from geneb_ci.check.rule import Policy
-from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
+from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK, Finder, Layout, benchmark_of, official_files
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import near
@@ -22,6 +22,7 @@ from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.statistics.reference import cell_names
 from geneb_ci.submission.peers import Known, Peers, cell_name, peers_of, results_digest
 from geneb_ci.submission.reading import files_in, is_folder, located
+from reference_harness.formats.benchmark import Benchmark
 
 FILE = "shipped-rows.json"
 BYTES_MAX = 1_000_000  # 41 rows take 140 kB

@@ -15,13 +15,13 @@ from geneb_ci.check.claims import (
     matrix_claims_of,
     seed_claims_of,
 )
-from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.finding import ROWS_MIN, Fault, KeyPath, Need, Severity
 from geneb_ci.statistics.reference import Vector, vector
 from geneb_ci.statistics.view import RowView, view_of
 from geneb_ci.submission.document import Document
 from geneb_ci.submission.names import Card
 from geneb_ci.submission.peers import Peers, results_digest
+from reference_harness.formats.benchmark import Benchmark
 
 if TYPE_CHECKING:
     from geneb_ci.check.change import Change, ChangeFault

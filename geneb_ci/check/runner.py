@@ -13,14 +13,15 @@ from geneb_ci.check.row_facts import NOTHING, Proposed, card_of, extractor_diges
 from geneb_ci.check.rule import AnyRule, Context, Rule
 from geneb_ci.common.config import Finder, LayoutKind, find_layout
 from geneb_ci.common.errors import BadConfiguration, NothingChecked
-from geneb_ci.common.files import in_processes, jobs_for
-from geneb_ci.common.finding import Fault, Finding, Need, Position, pointer, quoted
+from geneb_ci.common.finding import Fault, Finding, Need, Position, pointer
+from geneb_ci.common.parallel import in_processes, jobs_for
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.submission.document import Document, parse_document, read_document
 from geneb_ci.submission.names import ENTRY_MEMBER
 from geneb_ci.submission.peers import peers_of
 from geneb_ci.submission.reading import located
 from geneb_ci.submission.structure import Engine, check_structure
+from reference_harness.formats.text import quoted
 
 __all__ = ["Checker", "FileResult", "Report", "crash_message", "files_of", "named_files"]
 

@@ -35,8 +35,8 @@ from geneb_ci.cli.main import echo
 from geneb_ci.cli.shared import STDOUT, Output, write
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.common.finding import plural
 from geneb_ci.render.audits import plan_text
+from reference_harness.formats.text import plural
 
 
 def earlier_option(function: Any) -> Any:

@@ -29,7 +29,6 @@ from geneb_ci.audit.row_run import RowsDone, rerun_rows
 from geneb_ci.audit.signing import sign_start
 from geneb_ci.cli.main import echo
 from geneb_ci.cli.shared import STDOUT, Output, machine_of, write
-from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.config import Layout, benchmark_of
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.files import write_files
@@ -39,6 +38,7 @@ from geneb_ci.receipt.source import receipt_files
 from geneb_ci.render.receipts import power_lines, row_outcome_text, row_plan_text
 from geneb_ci.submission.models import SubmissionV12
 from geneb_ci.submission.structure import check_structure
+from reference_harness.formats.benchmark import Benchmark
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

@@ -27,8 +27,8 @@ from geneb_ci.cli.shared import (
     write,
 )
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
-from geneb_ci.common.files import MANY_FILES
-from geneb_ci.common.finding import Severity, exact_name, first_and_more, plural
+from geneb_ci.common.finding import Severity, exact_name, first_and_more
+from geneb_ci.common.parallel import MANY_FILES
 from geneb_ci.render.rows import (
     MATRICES_WRITERS,
     LabelRow,
@@ -40,6 +40,7 @@ from geneb_ci.render.rows import (
 from geneb_ci.render.text import fitted
 from geneb_ci.submission.document import Document
 from geneb_ci.submission.reading import FileKind, other_kind, require_file
+from reference_harness.formats.text import plural
 
 if TYPE_CHECKING:
     from http.server import ThreadingHTTPServer

@@ -12,7 +12,6 @@ from geneb_ci.cli.main import echo, is_plain
 from geneb_ci.cli.shared import STDOUT, Output, write
 from geneb_ci.common.config import cache_folder, find_layout
 from geneb_ci.common.errors import Exit, UsageProblem
-from geneb_ci.common.finding import plural, quoted
 from geneb_ci.github import report
 from geneb_ci.github.api import ACTIONS_BOT, connect
 from geneb_ci.github.envelope import decode, encode
@@ -24,6 +23,7 @@ from geneb_ci.github.report import tell_health
 from geneb_ci.github.verdict import SUCCESS
 from geneb_ci.github.wire import Etags
 from geneb_ci.render.plain import visible
+from reference_harness.formats.text import plural, quoted
 
 _SHA = re.compile(r"[0-9a-f]{40}")
 

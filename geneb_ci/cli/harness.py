@@ -10,7 +10,8 @@ from click.shell_completion import CompletionItem
 from geneb_ci.cli.main import HARNESS, HELP, echo, hand_over
 from geneb_ci.common.benchmark import load_benchmark, shipped_benchmark
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
-from geneb_ci.common.finding import first_and_more, plural
+from geneb_ci.common.finding import first_and_more
+from reference_harness.formats.text import plural
 
 
 def _completed(words: dict[str, str], incomplete: str) -> list[CompletionItem]:

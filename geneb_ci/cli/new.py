@@ -18,7 +18,6 @@ from geneb_ci.cli.shared import row_width
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import MachineFault, NothingChecked, UsageProblem
 from geneb_ci.common.files import write_files
-from geneb_ci.common.finding import quoted
 from geneb_ci.models.entry import Dtype, parse_entry
 from geneb_ci.models.registry import FOLDER
 from geneb_ci.models.scaffold import (
@@ -39,6 +38,7 @@ from geneb_ci.models.scaffold import (
 )
 from geneb_ci.render.text import fitted
 from geneb_ci.submission.names import LINE_MAX, PARAMS_MAX
+from reference_harness.formats.text import quoted
 
 FILES_MAX = 200
 """Files beside the weights; a repository of checkpoints has more, and is then not one model."""

@@ -18,14 +18,15 @@ import click
 
 from geneb_ci.check.rules.identity import refuse_bad_id
 from geneb_ci.cli.main import echo
-from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.config import benchmark_of, find_layout
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
 from geneb_ci.common.files import write_files
-from geneb_ci.common.finding import first_and_more, quoted
+from geneb_ci.common.finding import first_and_more
 from geneb_ci.submission.document import read_document
 from geneb_ci.submission.names import MODEL_ID_PATTERN
 from geneb_ci.submission.structure import LOG_METRICS
+from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.text import quoted
 
 MTEB_METRICS = {"mcc": "MCC", "accuracy": "Acc", "f1": "F1"}
 """Scores of a classification task of MTEB; its f1 is the mean over the classes, as ours is."""

@@ -30,7 +30,7 @@ from geneb_ci.cli.repository import (
 from geneb_ci.cli.shared import FOLDER, STDOUT, Output, format_option, row_width, write
 from geneb_ci.common.config import Layout, benchmark_of
 from geneb_ci.common.errors import Exit, UsageProblem
-from geneb_ci.common.finding import exact_name, plural, quoted
+from geneb_ci.common.finding import exact_name
 from geneb_ci.publish.comparison import replay
 from geneb_ci.publish.difference import BOARD, file_changes, look, models_of, row_changes
 from geneb_ci.publish.faults import HubRefused
@@ -62,6 +62,7 @@ from geneb_ci.render.rows import (
     table,
 )
 from geneb_ci.render.text import fitted
+from reference_harness.formats.text import plural, quoted
 
 
 def show_health(space: Space, made: Generation, repository: GitRepository) -> Exit:

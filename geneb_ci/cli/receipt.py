@@ -11,7 +11,6 @@ from geneb_ci.cli.main import LazyGroup, echo
 from geneb_ci.cli.shared import Mebibytes, Seconds, format_option
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import Exit, UsageProblem
-from geneb_ci.common.finding import plural
 from geneb_ci.harness.process import ScoringOptions
 from geneb_ci.receipt.cells import network_text
 from geneb_ci.receipt.seen import (
@@ -33,6 +32,7 @@ from geneb_ci.render.plain import visible
 from geneb_ci.render.receipts import receipt_json, receipt_text
 from geneb_ci.submission.document import read_document
 from geneb_ci.submission.structure import check_structure
+from reference_harness.formats.text import plural
 
 _FILE = click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 _FOLDER = click.Path(path_type=Path, file_okay=False)

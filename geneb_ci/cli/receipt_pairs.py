@@ -8,10 +8,8 @@ import click
 from geneb_ci.check.runner import files_of
 from geneb_ci.cli.main import echo
 from geneb_ci.cli.shared import format_option
-from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.config import benchmark_of, find_layout
 from geneb_ci.common.errors import Exit, GenebError, NothingChecked, UsageProblem
-from geneb_ci.common.finding import plural
 from geneb_ci.receipt.near import Sample, near, sample_of
 from geneb_ci.receipt.predicted import contradictions, errors_shared, paired_regimes
 from geneb_ci.receipt.predictions import CANONICAL, FILE, OF_RECORD, Predictions, read_predictions
@@ -22,6 +20,8 @@ from geneb_ci.render.receipts import nearness_json, nearness_text, paired_json, 
 from geneb_ci.submission.document import read_document
 from geneb_ci.submission.models import EmbeddingReceipt, SubmissionV12
 from geneb_ci.submission.structure import check_structure
+from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.text import plural
 
 _WORD = "FILE|DIR"
 TWO = 2

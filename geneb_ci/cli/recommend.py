@@ -17,9 +17,10 @@ from geneb_ci.board.advice import (
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS
 from geneb_ci.cli.shared import FOLDER, STDOUT, Output, format_option, watch_checks, width, write
 from geneb_ci.common.errors import Exit, GenebError, UsageProblem
-from geneb_ci.common.finding import exact_name, quoted
+from geneb_ci.common.finding import exact_name
 from geneb_ci.common.types import EVIDENCE_ORDER
 from geneb_ci.render.advice import ADVICE_WRITERS, FIGURE_WRITERS
+from reference_harness.formats.text import quoted
 
 if TYPE_CHECKING:
     from geneb_ci.board.diagnostics.findings import FigureKind, Value

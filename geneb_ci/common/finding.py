@@ -4,7 +4,6 @@ A finding says where a fault is, how severe it is and how to fix it.
 """
 
 import enum
-import json
 import math
 import re
 from collections.abc import Iterable, Sequence
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from geneb_ci.common.errors import UsageProblem
+from reference_harness.formats.text import quoted
 
 KeyPath = tuple[str | int, ...]
 """Keys and indices from the root of a document."""
@@ -43,9 +43,6 @@ class Fault:
 def pointer(path: KeyPath) -> str:
     """Return a path as a JSON Pointer (RFC 6901)."""
     return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in path)
-
-
-SHOWN_MAX = 80  # characters of contributor text in one message
 
 
 class Severity(enum.StrEnum):
@@ -102,14 +99,6 @@ HIDING = re.compile(
 """Characters that hide or reorder text: refused in a submission, escaped in what is printed."""
 
 
-def quoted(value: object) -> str:
-    """Return untrusted data as one line of JSON in ASCII, cut to SHOWN_MAX characters."""
-    text = json.dumps(value, ensure_ascii=True, default=str).replace("\x7f", "\\u007f")
-    if len(text) <= SHOWN_MAX:
-        return text
-    return f"{text[: SHOWN_MAX - 3]}..."
-
-
 def first_and_more(items: list[str], limit: int = 5) -> str:
     """Return the first items and the number of the others: "a, b and 3 more"."""
     if len(items) <= limit:
@@ -125,11 +114,6 @@ def percent(share: float) -> str:
     if shown == "0" and share > 0:
         return f"{math.ceil(1000 * share) / 10} %"
     return f"{shown} %"
-
-
-def plural(number: int, noun: str) -> str:
-    """Return a number with its noun: "1 cell", "2,000 cells"."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 NEAR = 0.6

@@ -14,7 +14,7 @@ from typing import Annotated
 from pydantic import Field, ValidationError
 
 from geneb_ci.check.registry import BY_ID
-from geneb_ci.common.finding import Finding, Severity, plural
+from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.github.api import GitHub
 from geneb_ci.github.replies import Comment, Pull
 from geneb_ci.github.verdict import (
@@ -43,6 +43,7 @@ from geneb_ci.render.formats import by_rule
 from geneb_ci.render.markdown import CHARACTERS_MAX, cell, code, fill, finding_blocks
 from geneb_ci.render.text import Table
 from reference_harness.formats.base import Hex40, Hex64, StrictModel
+from reference_harness.formats.text import plural
 
 AUDIT_RECORD, UNRANKED = "audit record", "not ranked"
 MARKER = "<!-- geneb-ci:verdict:1 "

@@ -11,10 +11,9 @@ from geneb_ci.board.parts import unknown_sizes
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.check.rule import Context
 from geneb_ci.check.runner import Checker
-from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.config import Layout, benchmark_of
 from geneb_ci.common.errors import NothingChecked
-from geneb_ci.common.finding import Finding, Severity, quoted
+from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.common.types import TrustLevel
 from geneb_ci.github.envelope import hold_together
 from geneb_ci.github.judge import Judged
@@ -42,6 +41,8 @@ from geneb_ci.render.plain import visible
 from geneb_ci.statistics.neighbours import needed, resemblances
 from geneb_ci.submission.models import Submission, SubmissionV11
 from geneb_ci.submission.reading import files_in
+from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.text import quoted
 
 Decided = Callable[[str], DecidedStanding]
 """Returns what is significant of a row in a regime that ranks it."""

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from geneb_ci.common.errors import Exit, GenebError
-from geneb_ci.common.finding import first_and_more, plural
+from geneb_ci.common.finding import first_and_more
 from geneb_ci.github.errors import RateLimited
 from geneb_ci.github.replies import Unread
 from geneb_ci.render.plain import visible
+from reference_harness.formats.text import plural
 
 AGAIN = "run `geneb-ci reconcile`"
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.common.errors import GenebError, UsageProblem
-from geneb_ci.common.finding import Severity, first_and_more, plural
+from geneb_ci.common.finding import Severity, first_and_more
 from geneb_ci.github.api import GitHub, Talk, repository_address
 from geneb_ci.github.batch import prefetch_talks
 from geneb_ci.github.comment import comment, found_line, own_comment, read_receipt
@@ -37,6 +37,7 @@ from geneb_ci.github.verdict import (
 )
 from geneb_ci.github.waits import REASON_MAX, read_waits, save_waits, waits_after
 from geneb_ci.render.plain import visible
+from reference_harness.formats.text import plural
 
 HEALTH_TITLE = "geneb-ci: the Space is not what main says"
 HEALTH_MARK = "<!-- geneb-ci:health:1 -->"

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from geneb_ci.check.change import REGULAR, Blob, Change, FileChange, Places, Rival, RivalKind
-from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.finding import Fault
 from geneb_ci.github.errors import Tampered, UnexpectedReply
 from geneb_ci.github.replies import BlobReply, Commit, CommitComparison, RecursiveTree
@@ -28,6 +27,7 @@ from geneb_ci.submission.models import Submission
 from geneb_ci.submission.names import skeletons
 from geneb_ci.submission.peers import normal_form
 from geneb_ci.submission.reading import BYTES_MAX, too_large
+from reference_harness.formats.benchmark import Benchmark
 
 _AGAIN = "run the command again; if it fails again, the connection to GitHub may be tampered with"
 

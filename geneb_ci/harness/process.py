@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NamedTuple, Self
 
-from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
+from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK
 from geneb_ci.common.errors import (
     ExtractorRefused,
@@ -31,9 +31,10 @@ from geneb_ci.common.errors import (
     ResultRefused,
     UsageProblem,
 )
-from geneb_ci.common.files import read_json
 from geneb_ci.sandbox import processes
 from geneb_ci.sandbox.limits import MIB, advice
+from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.files import read_json
 
 
 @dataclass(frozen=True)

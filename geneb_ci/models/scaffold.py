@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from geneb_ci.common.errors import NothingChecked
-from geneb_ci.common.files import read_json
-from geneb_ci.common.finding import quoted
 from geneb_ci.models.entry import Dtype
+from reference_harness.formats.files import read_json
+from reference_harness.formats.text import quoted
 
 Pooling = Literal["mean", "cls", "last", "max"]
 """How the states of the tokens become one vector, as both the harness and a module offer it."""

@@ -11,7 +11,6 @@ from typing import NamedTuple, Protocol
 from geneb_ci.audit.log import CHECKPOINT, LOG, LogBroken, check_extends
 from geneb_ci.audit.note import NOTE_BYTES_MAX
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.common.finding import plural
 from geneb_ci.publish.faults import HubRefused, NotFastForward, Unknown, Unverified
 from geneb_ci.publish.generation import PUBLISHED_LOG, Generation
 from geneb_ci.publish.git import GitRepository
@@ -19,6 +18,7 @@ from geneb_ci.publish.manifest import NAME, Manifest, Rollback
 from geneb_ci.publish.session import Clock, attempt
 from geneb_ci.publish.space import Space, SpaceState
 from geneb_ci.receipt.cells import network_text
+from reference_harness.formats.text import plural
 
 SAID_BYTES = 25_000_000
 """Bytes of an upload whose time is said before: less takes under two seconds at 100 Mbit/s."""

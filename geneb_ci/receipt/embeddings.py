@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from geneb_ci.common.errors import Exit, GenebError
-from geneb_ci.common.finding import plural
 from geneb_ci.submission.models import ITEM, ReceiptTask
 from reference_harness.formats.merkle import leaf_hash, root_of
+from reference_harness.formats.text import plural
 
 SUFFIX = ".f16"
 BLOCK_BYTES = 16 << 20

@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.receipt.predictions import CANONICAL, Predictions
 from geneb_ci.receipt.source import ReceiptFiles
 from geneb_ci.submission.models import EmbeddingReceipt
+from reference_harness.formats.benchmark import Benchmark
 
 ROWS = 1000
 """Rows of a whole receipt that are compared, the same number of every task."""

@@ -8,9 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.errors import NothingChecked
-from geneb_ci.common.finding import quoted
 from geneb_ci.receipt.predictions import (
     CANONICAL,
     OF_RECORD,
@@ -28,7 +26,9 @@ from geneb_ci.statistics.paired import (
     paired_matrix,
 )
 from geneb_ci.submission.models import CellEvidenceV12, SubmissionV12
+from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.receipt_cells import ReceiptCells
+from reference_harness.formats.text import quoted
 
 
 def matrix_of(truth: Codes, predicted: Codes, classes: int) -> list[list[int]]:

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from geneb_ci.check.registry import select
 from geneb_ci.check.runner import Checker
-from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.config import Finder, Layout, find_layout
 from geneb_ci.common.errors import NothingChecked, ResultRefused, UsageProblem
-from geneb_ci.common.finding import Finding, Severity, first_and_more, known_name, near, plural
+from geneb_ci.common.finding import Finding, Severity, first_and_more, known_name, near
 from geneb_ci.harness.process import (
     DERIVED,
     HarnessProcess,
@@ -36,7 +35,9 @@ from geneb_ci.receipt.embeddings import FILES, TREE, VALUES, RowsRefused
 from geneb_ci.receipt.predictions import PredictionsRefused, read_predictions
 from geneb_ci.receipt.source import ReceiptFiles, Say, receipt_files
 from geneb_ci.submission.models import EmbeddingReceipt, SubmissionV12
+from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.receipt_cells import ReceiptCells
+from reference_harness.formats.text import plural
 
 if TYPE_CHECKING:
     import numpy as np

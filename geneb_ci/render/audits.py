@@ -37,10 +37,10 @@ from geneb_ci.audit.sampling import (
 )
 from geneb_ci.audit.trust import SIGNERS, RatedSubmission
 from geneb_ci.audit.verify import StepState, Verification, VerificationStep
-from geneb_ci.common.finding import plural
 from geneb_ci.common.types import Evidence
 from geneb_ci.render.plain import visible
 from geneb_ci.render.text import escape, fitted
+from reference_harness.formats.text import plural
 
 _STEP_MARKS = {StepState.HOLDS: "✓", StepState.DIFFERS: "✗", StepState.UNKNOWN: "?"}
 _HELD = {

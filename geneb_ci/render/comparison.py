@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from geneb_ci.board.diff import BoardDiff, Changed, Present, RegimePlace, Shift
-from geneb_ci.common.finding import first_and_more, plural, quoted
+from geneb_ci.common.finding import first_and_more
 from geneb_ci.publish.comparison import Comparison, Effect, Replay
 from geneb_ci.render.markdown import cell, code, prose
 from geneb_ci.render.plain import dumps
 from geneb_ci.render.text import Table, escape
+from reference_harness.formats.text import plural, quoted
 
 FORMAT_VERSION = "1.0"
 NAMED_MAX = 2  # rows named in one cell: ids have up to 128 characters

@@ -9,7 +9,8 @@ from geneb_ci.check.report import Report
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.common.finding import Finding, Need, Severity, plural
+from geneb_ci.common.finding import Finding, Need, Severity
+from reference_harness.formats.text import plural
 
 _CRASHED = "check-crashed"
 _RANK = {severity: rank for rank, severity in enumerate(Severity)}

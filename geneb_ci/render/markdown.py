@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from geneb_ci.check.report import Report
-from geneb_ci.common.finding import Finding, plural
+from geneb_ci.common.finding import Finding
 from geneb_ci.render.formats import (
     WIDTH,
     Verdict,
@@ -21,6 +21,7 @@ from geneb_ci.render.formats import (
     verdict,
 )
 from geneb_ci.render.plain import visible
+from reference_harness.formats.text import plural
 
 CHARACTERS_MAX = 60_000  # GitHub's limit is 65,536
 SPAN_MAX = 600  # characters of one code span: six lines of a comment

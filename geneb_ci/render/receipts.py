@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from geneb_ci.common.finding import plural
 from geneb_ci.receipt.cells import CellDifference
 from geneb_ci.receipt.embeddings import FILES, TREE, VALUES
 from geneb_ci.receipt.source import size_text
@@ -18,6 +17,7 @@ from geneb_ci.receipt.verify import (
 )
 from geneb_ci.render.plain import dumps, visible
 from geneb_ci.render.text import Table, escape, fitted
+from reference_harness.formats.text import plural
 
 if TYPE_CHECKING:
     from geneb_ci.audit.plan import RowPlan

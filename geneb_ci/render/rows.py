@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from geneb_ci.audit.trust import Decision
 from geneb_ci.audit.trust_evidence import OFFICIAL_REASON, RepositoryEvidence, reasons, shown_audit
-from geneb_ci.common.finding import plural
 from geneb_ci.common.types import Authorship, Evidence
 from geneb_ci.publish.difference import (
     SCORE,
@@ -33,6 +32,7 @@ from geneb_ci.render.plain import visible
 from geneb_ci.render.text import Table, escape
 from geneb_ci.statistics.binary import Recovered
 from geneb_ci.submission.document import Document
+from reference_harness.formats.text import plural
 
 
 class LabelRow(NamedTuple):

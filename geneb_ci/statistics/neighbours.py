@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 from operator import add, eq, sub
 from typing import NamedTuple
 
-from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.statistics.reference import ScoreTable, Vector, dot, median_sorted
 from geneb_ci.statistics.view import RowView
+from reference_harness.formats.benchmark import Benchmark
 
 # Two scores are near if they differ by less. A rerun of the same model moves a few-shot score by
 # less, because a change of 1e-6 in an embedding flips almost no prediction.

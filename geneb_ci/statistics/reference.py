@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from geneb_ci.common import shipped
-from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.finding import ROWS_MIN
 from geneb_ci.submission.peers import Known, PeerRow, cell_name
+from reference_harness.formats.benchmark import Benchmark
 
 Vector = tuple[float, ...]
 """The primary metric of each cell, regime by regime; NaN where there is none."""

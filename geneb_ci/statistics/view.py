@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.finding import ROWS_MIN
 from geneb_ci.statistics.reference import (
     Reference,
@@ -29,6 +28,7 @@ from geneb_ci.statistics.reference import (
     table_of,
 )
 from geneb_ci.submission.peers import Peers
+from reference_harness.formats.benchmark import Benchmark
 
 # Share of present cells below which a row is not predicted.
 PRESENT_MIN = 0.9

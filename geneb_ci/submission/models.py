@@ -13,7 +13,6 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, FailFast, Field
 
-from geneb_ci.common.types import CLASSES_MAX, SEEDS_MAX
 from geneb_ci.submission.names import (
     BY_ENTRY,
     DISPLAY_MAX,
@@ -24,6 +23,7 @@ from geneb_ci.submission.names import (
     TEXT_MAX,
 )
 from reference_harness.formats.base import Count, Hex40, Hex64, Scores, Signed, StrictModel, Unit
+from reference_harness.formats.benchmark import CLASSES_MAX, SEEDS_MAX
 from reference_harness.formats.merkle import root_of, task_leaf
 
 # Scales at which a float16 value times 2^scale is a normal float32.

@@ -7,8 +7,9 @@ limit depends on the Python version. This parser reports each of them with its p
 import re
 from typing import Any, NamedTuple, cast
 
-from geneb_ci.common.finding import Fault, KeyPath, quoted
+from geneb_ci.common.finding import Fault, KeyPath
 from geneb_ci.submission.tokens import UNUSABLE, Matcher, Scalars, Stop, Strings, always
+from reference_harness.formats.text import quoted
 
 # A submission has four levels (results, regime, task, metric), with per-seed lists six.
 DEPTH_MAX = 16

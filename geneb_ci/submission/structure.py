@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from geneb_ci.common.finding import Fault, KeyPath, first_and_more, near, quoted
+from geneb_ci.common.finding import Fault, KeyPath, first_and_more, near
 from geneb_ci.submission.names import (
     BY_ENTRY,
     DISPLAY_MAX,
@@ -22,6 +22,7 @@ from geneb_ci.submission.names import (
 )
 from geneb_ci.submission.reading import FileKind, other_kind
 from geneb_ci.submission.tokens import UNUSABLE
+from reference_harness.formats.text import quoted
 
 if TYPE_CHECKING:
     from pydantic import ValidationError

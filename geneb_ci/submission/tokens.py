@@ -5,7 +5,8 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, cast
 
-from geneb_ci.common.finding import HIDING, Fault, KeyPath, quoted
+from geneb_ci.common.finding import HIDING, Fault, KeyPath
+from reference_harness.formats.text import quoted
 
 # A file with NaN in all 4,500 per-seed values (3 regimes, 100 tasks, 3 metrics, 5 seeds) is still
 # read to its end. The limit bounds the memory.

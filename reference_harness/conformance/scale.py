@@ -16,8 +16,8 @@ import numpy as np
 
 from reference_harness.batching import TOKEN_BUDGET
 from reference_harness.embed import FILE_ROWS, measured, plan, sizes_of
+from reference_harness.formats.text import plural
 from reference_harness.memory import MemoryLimit, room_of
-from reference_harness.text import plural
 
 from .length import SPECIALS_MAX, UNLIMITED_LETTERS, counter
 from .probes import SEED, dna

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from reference_harness.errors import OptionError
-from reference_harness.text import plural
+from reference_harness.formats.text import plural
 
 from .local import default_workers
 

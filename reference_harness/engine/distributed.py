@@ -16,8 +16,8 @@ from typing import Any, Self
 from reference_harness.embedder import EmbedderSpec, EmbedDone, EmbedJob
 from reference_harness.errors import EmbeddingError, OptionError, WorkerDiedError
 from reference_harness.facts import ExtractorFacts
+from reference_harness.formats.text import plural
 from reference_harness.job import Failed, Job, Probed
-from reference_harness.text import plural
 
 from . import Notice
 from .cluster import Cluster, Size

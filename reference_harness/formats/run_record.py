@@ -1,6 +1,5 @@
 """The run record; `schemas/run-record.schema.json` is generated from it."""
 
-from collections.abc import Callable
 from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
@@ -10,24 +9,9 @@ from .base import Count, Hex40, Hex64, Moment, Scores, Seconds, Signed, StrictMo
 
 def first_error(error: ValidationError) -> str:
     """Return "place: message; found value" of the first validation error, on one line."""
-    return every_error(error)[0]
-
-
-def every_error(
-    error: ValidationError, example: Callable[[tuple[int | str, ...]], str] | None = None
-) -> list[str]:
-    """Return "place: message; found value" of each validation error, on one line each.
-
-    A key that is missing comes with what `example` returns for its place.
-    """
-    lines = []
-    for one in error.errors(include_url=False):
-        place = "/".join(map(str, one["loc"])) or "the document"
-        if example and one["type"] == "missing":
-            lines.append(f"{place}: missing, expected for example {example(one['loc'])}")
-        else:
-            lines.append(f"{place}: {one['msg']}; found {one['input']!r:.80}")
-    return lines
+    first = error.errors(include_url=False)[0]
+    place = "/".join(map(str, first["loc"])) or "the document"
+    return f"{place}: {first['msg']}; found {first['input']!r:.80}"
 
 
 class PerSeed(StrictModel):

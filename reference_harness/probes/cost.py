@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from reference_harness.benchmark import Benchmark
+from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.run_record import ReceiptTask
-from reference_harness.text import plural
+from reference_harness.formats.text import plural
 
 from .kinds import HIDDEN, epochs, is_seeded
 
@@ -65,7 +65,7 @@ def _steps(kind: str, one: TaskOfReceipt, benchmark: Benchmark) -> int:
         return rows * one.said.test * dim
     if kind == "mlp":
         return epochs(rows) * rows * dim * HIDDEN
-    counts = benchmark.task(one.task_id).test_class_counts or []
+    counts = benchmark.by_id[one.task_id].test_class_counts or []
     classes = len(counts) if len(counts) > 2 else 1  # noqa: PLR2004 - one column stands for two
     return rows * dim * min(rows, dim) * (classes if kind == "logistic" else 1)
 

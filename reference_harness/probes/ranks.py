@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from reference_harness.benchmark import Benchmark
+from reference_harness.formats.benchmark import Benchmark
 
 from .report import Agreement, ProbeScores, Standing
 

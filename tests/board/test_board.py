@@ -5,6 +5,7 @@ import functools
 import hashlib
 import json
 import math
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -21,7 +22,8 @@ from geneb_ci.board.page import NAMES
 from geneb_ci.board.rows import EXTRA, InvalidBoard, encode, extra_at_hand, leaderboards
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.errors import MachineFault, UsageProblem
-from geneb_ci.common.files import LARGE, SMALL, is_simple, numbers_text, write_files
+from geneb_ci.common.files import write_files
+from geneb_ci.common.json_text import LARGE, SMALL, is_simple, numbers_text
 from geneb_ci.statistics.metrics import PackedNumbers
 from geneb_ci.submission.models import SubmissionV10
 from tests import forked
@@ -194,9 +196,20 @@ def test_build_writes_four_files_and_says_so(tmp_path: Path):
 
 
 def test_build_needs_no_extra_without_diagnostics(tmp_path: Path):
+    rows = tmp_path / "rows"
+    rows.mkdir()
+    shutil.copy(SUBMISSIONS / "splicebert-1024nt.json", rows)
     blocked = "import sys; sys.modules |= dict.fromkeys(('numpy', 'scipy'));"
     call = "from geneb_ci.cli.main import main; sys.exit(main(sys.argv[1:]))"
-    command = [sys.executable, "-c", blocked + call, "build", "--out", str(tmp_path)]
+    command = [
+        sys.executable,
+        "-c",
+        blocked + call,
+        "build",
+        str(rows),
+        "--out",
+        str(tmp_path / "out"),
+    ]
     done = subprocess.run(command, cwd=PUBLIC, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == (
@@ -209,6 +222,7 @@ def test_build_needs_no_extra_without_diagnostics(tmp_path: Path):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.nightly
 def test_build_of_everything_needs_numpy_alone_of_all_extras(tmp_path: Path):
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert [one.partition(">")[0] for one in declared["optional-dependencies"]["build"]] == sorted(
@@ -222,23 +236,16 @@ def test_build_of_everything_needs_numpy_alone_of_all_extras(tmp_path: Path):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_build_writes_upstreams_two_files_alone_when_told_to(tmp_path: Path):
-    done = geneb_ci("build", "--no-diagnostics", "--out", str(tmp_path / "board"))
-    assert (done.returncode, done.stderr) == (0, "")
-    assert (
-        done.stdout
-        == f"built {tmp_path}/board/leaderboard.json and leaderboard_tasks.json: 41 models\n"
-    )
-    written = {
-        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in (tmp_path / "board").glob("*.json")
-    }
-    assert written == BYTES
-
-
-def test_build_puts_the_page_beside_the_data(tmp_path: Path):
+def test_build_writes_upstreams_two_files_and_the_page_when_told_to(tmp_path: Path):
     done = geneb_ci("build", "--no-diagnostics", "--out", str(tmp_path))
     assert (done.returncode, done.stderr) == (0, "")
+    assert (
+        done.stdout == f"built {tmp_path}/leaderboard.json and leaderboard_tasks.json: 41 models\n"
+    )
+    digests = {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in tmp_path.glob("*.json")
+    }
+    assert digests == BYTES
     written = {
         path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()
     }

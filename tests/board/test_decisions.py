@@ -32,6 +32,7 @@ from geneb_ci.board.decisions import (
 )
 from geneb_ci.board.uncertainty import RegimeScores
 from tests.board.board import found_intervals
+from tests.examples import examples
 
 REFERENCE = json.loads((Path(__file__).parent / "reference" / "decisions.json").read_bytes())
 NEEDS = [dict(zip(REFERENCE["keys"], need, strict=True)) for need in REFERENCE["needs"]]
@@ -209,7 +210,7 @@ def test_another_order_or_another_row_changes_no_pair(pairs, random):
     assert (grown[:-1, :-1] == above).all()
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(boards_of)
 def test_laws_of_losses(pairs):
     scores, c = made(*pairs), critical(10)
@@ -235,7 +236,7 @@ def test_seeds_widen_what_they_are_part_of():
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 90), st.booleans(), st.booleans())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25))
 def test_groups_and_few_pairs_decide_as_all_pairs_do(seed, count, seeds, alike):
     rng = np.random.default_rng(seed)
     values = np.round(rng.normal(0.5, 0.05, count), int(rng.integers(2, 9)))

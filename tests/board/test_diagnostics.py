@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,17 +24,15 @@ from geneb_ci.board.diagnostics.whole import (
 )
 from geneb_ci.board.rows import encode
 from geneb_ci.board.uncertainty import intervals
-from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
+from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.submission.models import SubmissionV10
 from tests.board.board import entries, entry, found_diagnostics, found_intervals
 from tests.board.test_board import drop
+from tests.examples import examples
 from tests.paths import ROOT
 from tests.small import BENCHMARK, small
 
-SIZED = Benchmark.model_validate(
-    BENCHMARK.model_dump(by_alias=True)
-    | {"tasks": [task.model_dump() | {"n_test": 500} for task in BENCHMARK.tasks]}
-)
+SIZED = replace(BENCHMARK, tasks=[replace(task, n_test=500) for task in BENCHMARK.tasks])
 REGIMES = ["full", "10shot", "1shot"]
 
 
@@ -116,7 +115,7 @@ def test_tau_by_hand():
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 40) | st.integers(60, 700))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50))
 def test_tau_and_rho_are_those_of_scipy(seed, models):
     rng = np.random.default_rng(seed)
     columns = [rng.integers(4, size=models) / 4, rng.random(models), rng.normal(size=models)]

@@ -20,7 +20,7 @@ from geneb_ci.board.page_data import page_scripts
 from geneb_ci.board.recommend import known_of_built
 from geneb_ci.board.rows import LEADERBOARD, leaderboards
 from geneb_ci.board.uncertainty import intervals
-from geneb_ci.common.benchmark import Task, shipped_benchmark
+from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import benchmark_of, find_layout
 from geneb_ci.common.errors import BadConfiguration, NothingChecked
 from geneb_ci.publish.comparison import _side
@@ -29,6 +29,7 @@ from geneb_ci.receipt.predictions import OF_RECORD, Predictions, TaskPredictions
 from geneb_ci.receipt.seen import SharedErrors, shared_errors, write_seen
 from geneb_ci.statistics.metrics import scores_of_matrix
 from geneb_ci.submission.models import SubmissionV12
+from reference_harness.formats.benchmark import Task
 from tests.audit.recorded import repository
 from tests.board.board import entry
 from tests.page.boards import name_of, value_in

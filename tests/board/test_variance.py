@@ -1,6 +1,7 @@
 """Variances of cells: known cases by hand, laws, and 20,000 draws of every cell beside them."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from geneb_ci.board.variance import (
 )
 from geneb_ci.check.claims import readings
 from geneb_ci.check.runner import Checker
-from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
+from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.statistics.binary import BinaryTable, Classes, counts_of, scores_of
 from geneb_ci.statistics.metrics import Reading, Triple
@@ -96,9 +97,7 @@ def test_few_shot_variance_is_that_of_five_fits_that_err_alike():
     whole = cells_of(SPACE, "10shot", BENCHMARK)
     assert not whole.seeds.any()
     assert not whole.has_seeds
-    one = BENCHMARK.model_copy(
-        update={"protocol": BENCHMARK.protocol.model_copy(update={"seeds": [13]})}
-    )
+    one = replace(BENCHMARK, protocol=replace(BENCHMARK.protocol, seeds=[13]))
     more = [k for k, task in enumerate(BENCHMARK.tasks) if not task.test_class_counts]
     shares = whole.variance[more] / cells_of(SPACE, "10shot", one).variance[more]
     assert shares == pytest.approx((1 + 4 * OVERLAP) / 5)
@@ -135,12 +134,8 @@ def test_mcc_is_that_of_scikit_learn(pairs):
 
 
 def test_a_task_of_unknown_size_is_refused():
-    tasks = [
-        t.model_copy(update={"n_test": None, "test_class_counts": None}) for t in BENCHMARK.tasks
-    ]
-    unknown = Benchmark.model_validate(
-        BENCHMARK.model_copy(update={"tasks": tasks}).model_dump(by_alias=True)
-    )
+    tasks = [replace(t, n_test=None, test_class_counts=None) for t in BENCHMARK.tasks]
+    unknown = replace(BENCHMARK, tasks=tasks)
     with pytest.raises(BadConfiguration) as refusal:
         cells_of(SPACE, "full", unknown)
     assert refusal.value.message == (

@@ -7,6 +7,7 @@ board says may change unseen. `pytest --update-golden` writes the file anew: rea
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from geneb_ci.board.diagnostics.whole import diagnostics
 from geneb_ci.board.recommend import recommendations
 from geneb_ci.board.rows import encode, leaderboards
 from geneb_ci.board.uncertainty import intervals, row_scores
-from geneb_ci.common.benchmark import Benchmark
+from geneb_ci.common.benchmark import parse_benchmark
 from geneb_ci.common.types import TrustLevel
 from geneb_ci.submission.models import SubmissionV10, SubmissionV11
 from tests.board.board import entry
@@ -27,14 +28,12 @@ from tests.small import BENCHMARK, small, small_v11
 GOLDEN = Path(__file__).with_name("golden") / "whole.json"
 # Two classes of other sizes, two of one size, and more classes of sizes that nobody wrote down.
 SIZES = ([180, 320], [250, 250], None)
-SIZED = Benchmark.model_validate(
-    BENCHMARK.model_dump(by_alias=True)
-    | {
-        "tasks": [
-            task.model_dump() | {"n_test": 500, "test_class_counts": sizes}
-            for task, sizes in zip(BENCHMARK.tasks, SIZES, strict=True)
-        ]
-    }
+_TASKS = [
+    replace(task, n_test=500, test_class_counts=sizes)
+    for task, sizes in zip(BENCHMARK.tasks, SIZES, strict=True)
+]
+SIZED = parse_benchmark(
+    json.dumps(replace(BENCHMARK, tasks=_TASKS).document()).encode(), "the sized benchmark"
 )
 KINDS = ("architecture", "tokenization", "pretraining", "pooling")
 ATTRIBUTES: dict[str, dict[str, Any]] = {

@@ -76,8 +76,9 @@ def test_the_shipped_rows_are_the_numbers_of_their_submissions():
     assert (ROOT / "schemas" / FILE).stat().st_size < place.BYTES_MAX
 
 
+@pytest.mark.parametrize("step", [8, pytest.param(1, marks=pytest.mark.nightly)])
 def test_each_shipped_row_alone_has_the_findings_that_it_has_in_the_repository(
-    tmp_path, monkeypatch
+    tmp_path, monkeypatch, step
 ):
     models = unchanged()
     root = tmp_path / "repository"
@@ -95,7 +96,8 @@ def test_each_shipped_row_alone_has_the_findings_that_it_has_in_the_repository(
     }
     assert len(inside) == len(models)
     (tmp_path / "alone").mkdir()
-    for model in models:
+    spoken_of = [model for model in models if inside[model]]
+    for model in {*models[::step], *spoken_of[:2]}:
         path = Path(shutil.copy(SUBMISSIONS / f"{model}.json", tmp_path / "alone/any-name.json"))
         assert said(check(path, SHIPPED, PEER_RULES)) == inside[model], model
 

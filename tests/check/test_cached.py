@@ -30,20 +30,21 @@ from geneb_ci.common.config import cache_folder, find_layout
 from geneb_ci.common.errors import BadConfiguration, NothingChecked, UsageProblem
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.render.formats import render
+from tests.examples import examples
 from tests.paths import ROOT, SUBMISSIONS
 
 ROWS = tuple(f"{SUBMISSIONS}/{path.name}" for path in sorted(SUBMISSIONS.glob("*.json"))[:10])
 RULE_IDS = chosen((), ())
 
 
-def repository(root: Path) -> list[Path]:
+def repository(root: Path, rows: tuple[str, ...] = ROWS) -> list[Path]:
     """Write a small repository of public rows and return its rows."""
     for folder in ("submissions/cards", "submissions/extractors", "schemas", "leaderboard/policy"):
         (root / folder).mkdir(parents=True)
     shutil.copy(ROOT / "schemas/benchmark.json", root / "schemas")
     shutil.copy(ROOT / "leaderboard/policy/official.json", root / "leaderboard/policy")
     (root / "leaderboard/policy/models").mkdir()
-    for row in map(Path, ROWS):
+    for row in map(Path, rows):
         shutil.copy(row, root / "submissions")
         card = SUBMISSIONS / f"cards/{row.stem}.md"
         if card.is_file():
@@ -177,9 +178,7 @@ def damaged(folder: Path, drawn: random.Random) -> None:
                 path.unlink()
 
 
-@settings(
-    max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=examples(7), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 10**6), steps=st.integers(1, 4), harm=st.booleans())
 def test_a_warm_check_is_a_cold_one(tmp_path_factory, seed, steps, harm):
     drawn = random.Random(seed)
@@ -219,7 +218,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("what", CHANGES)
 def test_a_changed_byte_is_another_check(tmp_path, computed, what):
-    files, folder = repository(tmp_path)[:3], tmp_path / "cache"
+    files, folder = repository(tmp_path, ROWS[:3]), tmp_path / "cache"
     warm(files, folder)
     computed.clear()
     path = tmp_path / CHANGES[what]
@@ -266,7 +265,7 @@ UNUSUAL: dict[str, tuple[Step, Step]] = {
 
 @pytest.mark.parametrize("what", UNUSUAL)
 def test_what_is_no_plain_file_is_another_check(tmp_path, what):
-    files, folder = repository(tmp_path)[:3], tmp_path / "cache"
+    files, folder = repository(tmp_path, ROWS[:3]), tmp_path / "cache"
     before, after = UNUSUAL[what]
     before(tmp_path)
     former = warm(files, folder)
@@ -330,8 +329,8 @@ def test_processes_say_what_one_says(tmp_path):
 
 
 def test_processes_report_settings_that_cannot_be_used(tmp_path):
-    files = repository(tmp_path)
-    other = repository(tmp_path / "other")
+    files = repository(tmp_path, ROWS[:3])
+    other = repository(tmp_path / "other", ROWS[:2])
     (tmp_path / "other/schemas/benchmark.json").write_text("{}", encoding="utf-8")
     expected = cold([*files, *other])
     assert "benchmark.json" in expected
@@ -341,7 +340,7 @@ def test_processes_report_settings_that_cannot_be_used(tmp_path):
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_report_names_the_benchmark_although_other_settings_cannot_be_used(tmp_path, jobs):
-    files, other = repository(tmp_path), repository(tmp_path / "other")
+    files, other = (repository(root, ROWS[:2]) for root in (tmp_path, tmp_path / "other"))
     (tmp_path / "other/schemas/benchmark.json").write_text("{}", encoding="utf-8")
     report = api.check(*files, *other, jobs=jobs)
     assert (len(report.files), len(report.unreadable)) == (len(files), 1)
@@ -349,7 +348,7 @@ def test_a_report_names_the_benchmark_although_other_settings_cannot_be_used(tmp
 
 
 def test_a_process_that_is_killed_is_done_without(tmp_path, monkeypatch):
-    files, here, check = repository(tmp_path), os.getpid(), Checker.check
+    files, here, check = repository(tmp_path, ROWS[:4]), os.getpid(), Checker.check
 
     def killed(self: Checker, path: Path) -> FileResult:
         if os.getpid() != here:
@@ -362,7 +361,7 @@ def test_a_process_that_is_killed_is_done_without(tmp_path, monkeypatch):
 
 def test_a_crash_of_a_rule_is_not_kept(tmp_path, monkeypatch):
     """The next run, which has the memory that was missing, says the rest."""
-    files, folder = repository(tmp_path)[:2], tmp_path / "cache"
+    files, folder = repository(tmp_path, ROWS[:2]), tmp_path / "cache"
     crashed = [Outcome(str(path), "", (CRASH,), {}, ()) for path in files]
     with monkeypatch.context() as patch:
         patch.setattr("geneb_ci.check.runner.outcomes", lambda *_: iter(crashed))
@@ -374,7 +373,7 @@ CRASH = Finding("check-crashed", Severity.ERROR, "x", "x", "", 1, 1, "x", "a ver
 
 
 def test_a_file_that_cannot_be_read_is_not_kept(tmp_path):
-    files, folder = repository(tmp_path)[:2], tmp_path / "cache"
+    files, folder = repository(tmp_path, ROWS[:2]), tmp_path / "cache"
     raw = files[0].read_bytes()
     files[0].unlink()
     files[0].mkdir()
@@ -385,7 +384,7 @@ def test_a_file_that_cannot_be_read_is_not_kept(tmp_path):
 
 
 def test_a_row_that_changes_while_it_is_checked_is_not_kept(tmp_path, monkeypatch):
-    files, folder = repository(tmp_path)[:2], tmp_path / "cache"
+    files, folder = repository(tmp_path, ROWS[:2]), tmp_path / "cache"
     check, former = Checker.check, files[0].read_bytes()
 
     def late(self: Checker, path: Path) -> FileResult:
@@ -401,7 +400,7 @@ def test_a_row_that_changes_while_it_is_checked_is_not_kept(tmp_path, monkeypatc
 
 def test_a_full_disk_keeps_nothing_and_says_the_same(tmp_path):
     """RLIMIT_FSIZE stands for a full disk: every write beyond a few bytes fails with an OSError."""
-    files, folder = repository(tmp_path)[:3], tmp_path / "cache"
+    files, folder = repository(tmp_path, ROWS[:3]), tmp_path / "cache"
     expected = cold(files)
     child = os.fork()
     if child == 0:
@@ -416,7 +415,7 @@ def test_a_full_disk_keeps_nothing_and_says_the_same(tmp_path):
 
 
 def test_a_folder_that_cannot_be_written_keeps_nothing(tmp_path):
-    files = repository(tmp_path)[:2]
+    files = repository(tmp_path, ROWS[:2])
     (tmp_path / "file").write_bytes(b"")
     for folder in (tmp_path / "file", tmp_path / "file/below", Path("/proc/none")):
         assert warm(files, folder) == cold(files)
@@ -465,7 +464,7 @@ def test_nothing_is_kept_where_it_does_not_pay_or_is_not_safe(tmp_path, monkeypa
 
 
 def test_a_user_without_a_home_has_checks_all_the_same(tmp_path, monkeypatch):
-    files = repository(tmp_path)[:2]
+    files = repository(tmp_path, ROWS[:2])
     for name in ("HOME", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(pwd, "getpwuid", {}.__getitem__)

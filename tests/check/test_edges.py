@@ -10,11 +10,11 @@ import pytest
 
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult, files_of
-from geneb_ci.common.finding import plural
 from geneb_ci.submission import names
 from geneb_ci.submission.peers import normal_form, results_digest
 from geneb_ci.submission.schema_engine import check_by_schema
 from geneb_ci.submission.structure import Engine, check_structure
+from reference_harness.formats.text import plural
 from tests.small import BENCHMARK_FILE, small, small_v11, small_v12
 
 NOTE = "no-run-details"

@@ -7,12 +7,13 @@ import sys
 
 import pytest
 
-from geneb_ci.common import shipped, types
-from geneb_ci.common.benchmark import Benchmark, load_benchmark, parse_benchmark, shipped_benchmark
+from geneb_ci.common import shipped
+from geneb_ci.common.benchmark import load_benchmark, parse_benchmark, shipped_benchmark
 from geneb_ci.common.config import Layout, LayoutKind
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.models.entry import parse_entry
 from geneb_ci.models.registry import ModelRegistry
+from reference_harness.formats.benchmark import parse
 from tests.paths import PUBLIC, ROOT
 
 NAMES = ("benchmark.json", "benchmark-mini.json")
@@ -24,23 +25,9 @@ def test_a_shipped_benchmark_is_what_the_typed_model_gives(name):
     raw = (ROOT / "schemas" / name).read_bytes()
     found = shipped_benchmark(name)
     assert found.sha256 in shipped.known().benchmarks
-    assert found == Benchmark.of(types.validated(raw, name), found.sha256)
-    typed = types.BenchmarkFile.model_validate_json(raw)
-    assert found.model_dump(by_alias=True) == typed.model_dump(by_alias=True)
-    assert list(found.model_dump()) == list(typed.model_dump())
-    assert Benchmark.model_validate(found.model_dump(by_alias=True)).tasks == found.tasks
-
-
-def test_plain_values_have_the_members_of_the_typed_model():
-    from geneb_ci.common import benchmark
-
-    for plain, typed in (
-        (Benchmark, types.BenchmarkFile),
-        (benchmark.Task, types.TaskEntry),
-        (benchmark.Dataset, types.DatasetEntry),
-        (benchmark.Protocol, types.ProtocolEntry),
-    ):
-        assert [one.name for one in dataclasses.fields(plain)] == list(typed.model_fields)
+    assert found == parse(raw)
+    assert parse(json.dumps(found.document()).encode()).tasks == found.tasks
+    assert list(json.loads(raw).keys() - found.document()) == []
 
 
 @pytest.mark.parametrize(
@@ -48,7 +35,7 @@ def test_plain_values_have_the_members_of_the_typed_model():
     [
         ('"schema_version"', '"schema_versio"', "schema_versio"),
         ('"primary_metric": "MCC"', '"primary_metric": "AUC"', "primary_metric"),
-        ('"Splice Sites"', '"macro"', "names of means"),
+        ('"Splice Sites"', '"macro"', "the name of a mean"),
     ],
 )
 def test_a_definition_of_other_bytes_is_validated(tmp_path, old, new, key):
@@ -64,7 +51,7 @@ def test_a_definition_of_other_spacing_is_the_same_but_for_its_digest():
     raw = (ROOT / "schemas/benchmark.json").read_bytes()
     other = parse_benchmark(raw + b"\n", "x")
     assert other.sha256 not in shipped.known().benchmarks
-    assert other.model_copy({"sha256": shipped_benchmark().sha256}) == shipped_benchmark()
+    assert dataclasses.replace(other, sha256=shipped_benchmark().sha256) == shipped_benchmark()
 
 
 def test_facts_of_each_entry_are_those_of_the_file():

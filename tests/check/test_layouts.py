@@ -153,7 +153,7 @@ def put(spec: Any, *keys: Any) -> None:
         (
             put,
             ("dataset", "revision", "main"),
-            "dataset/revision: found \"main\"; String should match pattern '^[0-9a-f]{40}$'",
+            'dataset/revision: found "main"; expected a commit: 40 digits of 0-9 and a-f',
         ),
     ],
 )
@@ -163,7 +163,7 @@ def test_a_broken_upstream_benchmark_names_the_key(tmp_path, change, arguments, 
     path = write(tmp_path / "benchmark/benchmark_spec.json", spec)
     with pytest.raises(BadConfiguration) as caught:
         benchmark_of(find_layout(tmp_path))
-    assert caught.value.message == f"{path}: {message}"
+    assert caught.value.message.startswith(f"{path}: {message}")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "[" * 100_000, "NaN", '"x"'])
@@ -193,11 +193,11 @@ def repository(root: Path, table: str = "") -> Path:
         ("name", "", 'name: found ""; String should have at least 1 character'),
         ("primary_metric", "R2", 'primary_metric: found "R2"; expected "MCC": intervals, ranks'),
         ("tasks", [], "tasks: found []; List should have at least 1 item after validation, not 0"),
-        ("comment", 1, "comment: found 1; Extra inputs are not permitted"),
+        ("comment", 1, "comment: found 1; expected no such key: delete it"),
         (
             "category_order",
             ["Promoters"],
-            'the document: category_order ["Promoters"] differs',
+            'category_order: found ["Promoters"]; expected those of the tasks',
         ),
     ],
 )

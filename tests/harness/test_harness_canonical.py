@@ -79,7 +79,7 @@ def test_both_solvers_agree_on_real_tasks(real_tasks: Path) -> None:
     bench = benchmark.geneb()
     source = data.Folder(real_tasks, bench)
     for task_id in ("leannmlindsey_GUE_mouse_3", "leannmlindsey_GUE_prom_core_tata"):
-        task = source.load(bench.task(task_id))
+        task = source.load(bench.by_id[task_id])
         train, test = features(task)
         found = [
             canonical.solve(train, task.train.labels, solver).predict(test)
@@ -111,7 +111,7 @@ def test_a_torch_device_gives_each_label_of_real_tasks(real_tasks: Path) -> None
     bench = benchmark.geneb()
     source = data.Folder(real_tasks, bench)
     for task_id in ("leannmlindsey_GUE_mouse_3", "leannmlindsey_GUE_prom_300_tata"):
-        assert_a_torch_device_gives_each_label(source.load(bench.task(task_id)))
+        assert_a_torch_device_gives_each_label(source.load(bench.by_id[task_id]))
 
 
 def test_solving_in_the_span_of_the_rows_is_exact() -> None:

@@ -13,7 +13,7 @@ from reference_harness.errors import DataError, OptionError
 from tests.harness.support import Harness, write_flat, write_remote
 from tests.paths import ROOT
 
-WRITES_ONE = "geneb-harness data define DIR writes a definition for the task files in DIR"
+HOW_TO_DEFINE = "geneb-harness data define DIR writes a definition for the task files in DIR"
 
 
 def test_two_commands_lead_to_a_verified_run(harness: Harness) -> None:
@@ -83,7 +83,9 @@ def test_every_error_of_a_folder_is_said_at_once(tmp_path: Path) -> None:
 def test_tasks_that_no_board_can_use_leave_no_definition(tmp_path: Path) -> None:
     write_flat(mini.load("mini_tf"), tmp_path)
     (tmp_path / "MINI_tf.csv").write_text((tmp_path / "mini_tf.csv").read_text())
-    with pytest.raises(OptionError, match="tasks: the id 'mini_tf' reads like 'MINI_tf'"):
+    with pytest.raises(
+        OptionError, match='tasks have ids that read alike: "MINI_tf" and "mini_tf"'
+    ):
         define(tmp_path)
     assert not (tmp_path / "benchmark.json").exists()
     assert not (tmp_path / "manifest.json").exists()
@@ -118,7 +120,7 @@ def load_error(path: Path, told: Any) -> list[str]:
 def test_an_empty_definition_names_every_key_and_what_belongs_there(tmp_path: Path) -> None:
     """What is said is enough: taken as it stands, it is a definition."""
     *lines, last = load_error(tmp_path / "own.json", {})
-    assert last == WRITES_ONE
+    assert last == HOW_TO_DEFINE
     said = [line.partition(": missing, expected for example ") for line in lines]
     told = {place: json.loads(example) for place, _, example in said}
     assert list(told) == [
@@ -139,25 +141,28 @@ def test_missing_wrong_and_contradictory_keys_are_said_at_once(tmp_path: Path) -
     told["tasks"][3]["id"] = told["tasks"][2]["id"]
     assert load_error(tmp_path / "own.json", told) == [
         'name: missing, expected for example "GENEB"',
-        "dataset/revision: String should match pattern '^[0-9a-f]{40}$'; found 'main'",
+        (
+            'protocol/logreg: found {"C": 2.0, "max_iter": 1000, "solver": "lbfgs"}; expected '
+            '{"C": 1.0, "max_iter": 1000, "solver": "lbfgs"}: the harness fits with these settings'
+        ),
+        (
+            'protocol/feature_scaling: found "standard"; expected null: features are fitted as '
+            "they are"
+        ),
+        'dataset/revision: found "main"; expected a commit: 40 digits of 0-9 and a-f',
         'tasks/1/label: missing, expected for example "NT H3"',
         (
-            "protocol/logreg: found {'C': 2.0, 'max_iter': 1000, 'solver': 'lbfgs'}, this harness "
-            "fits {'C': 1.0, 'max_iter': 1000, 'solver': 'lbfgs'}, unscaled"
+            'regimes: found "3shot"; expected "full" or one that protocol.few_shot_k draws: '
+            '["1shot", "10shot"]'
         ),
         (
-            "protocol/feature_scaling: found 'standard', this harness fits unscaled features: "
-            "expected null"
+            'tasks have ids that read alike: "mini_enhancer" and "mini_enhancer"; expected names '
+            "that differ by more than letter case"
         ),
-        (
-            "regimes: found '3shot', which protocol.few_shot_k does not define: expected 'full' "
-            "or one of ['1shot', '10shot']"
-        ),
-        "tasks: the id 'mini_enhancer' occurs more than once",
-        WRITES_ONE,
+        HOW_TO_DEFINE,
     ]
 
 
 @pytest.mark.parametrize("told", [[], {"tasks": 3}, {"protocol": []}, {"tasks": [[]]}, "GENEB"])
 def test_a_definition_of_another_shape_is_a_sentence(tmp_path: Path, told: Any) -> None:
-    assert load_error(tmp_path / "own.json", told)[-1] == WRITES_ONE
+    assert load_error(tmp_path / "own.json", told)[-1] == HOW_TO_DEFINE

@@ -5,6 +5,7 @@ import json
 import logging
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -19,9 +20,7 @@ from tests.publish.hub_repo import git_name
 
 MINI = benchmark.mini()
 # The generated dataset has no name a Hub would take.
-BENCH = MINI.model_copy(
-    update={"dataset": MINI.dataset.model_copy(update={"repo_id": "builtin/geneb-mini"})}
-)
+BENCH = replace(MINI, dataset=replace(MINI.dataset, repo_id="builtin/geneb-mini"))
 COMMIT = BENCH.dataset.revision
 IDS = ("mini_tf", "mini_splice")
 
@@ -104,7 +103,7 @@ def test_pull_verifies_and_writes_a_manifest(hub: Hub, tmp_path: Path) -> None:
     assert not (here / "README.md").exists()
     source = data.Folder(here, BENCH)
     assert source.verified
-    assert source.load(BENCH.task("mini_tf")).sha256 == mini.load("mini_tf").sha256
+    assert source.load(BENCH.by_id["mini_tf"]).sha256 == mini.load("mini_tf").sha256
     assert download.verify(BENCH, here) == made
 
 
@@ -128,7 +127,7 @@ def test_a_changed_file_is_found(hub: Hub, tmp_path: Path) -> None:
     text = file.read_text()
     file.write_text(text.replace("A", "C", 1))
     with pytest.raises(DataError, match=r"train\.csv: sha256 [0-9a-f]{64}, manifest\.json says"):
-        data.Folder(here, BENCH).load(BENCH.task("mini_tf"))
+        data.Folder(here, BENCH).load(BENCH.by_id["mini_tf"])
     file.write_text(text + "A,0\n")
     with pytest.raises(DataError, match=r"train\.csv: \d+ bytes, manifest\.json says"):
         download.verify(BENCH, here)

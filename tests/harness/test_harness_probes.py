@@ -131,7 +131,7 @@ def test_what_cannot_be_probed_is_refused_by_name(made: Harness, tmp_path: Path)
     other.write_text(json.dumps(submission | {"run": run}))
     cases: dict[str, tuple[tuple[object, ...], int]] = {
         f"{bare}: no submission with a receipt": ((f"{bare}={place}",), 2),
-        f"{tmp_path / 'no.json'}: No such file": ((tmp_path / "no",), 2),
+        f"{tmp_path / 'no.json'}: no such file": ((tmp_path / "no",), 2),
         f"{tmp_path / 'no'}: no such folder": ((f"{place}.json={tmp_path / 'no'}",), 2),
         "two receipts have the model_id '3-mer'": ((place, made.folder / "3-mer"), 2),
         f"3-mer: its benchmark definition has the sha256 {'0' * 64}": ((f"{other}={place}",), 2),

@@ -104,7 +104,7 @@ def test_the_real_tasks_come_from_a_hub_as_pinned(hub, real_tasks, tmp_path):
     bench = benchmark.geneb()
     source = data.Folder(real_tasks, bench)
     for one in PINNED:
-        write_remote(source.load(bench.task(one)), tmp_path / "there")
+        write_remote(source.load(bench.by_id[one]), tmp_path / "there")
     pinned = served(hub, tmp_path / "there", "benchmark.json", tmp_path)
     code, lines, _ = run(hub, tmp_path, pinned, ROOT / "tests/real_tasks.json")
     assert (code, lines[-1]) == (0, "real tasks: 6 in real, as pinned")

@@ -18,22 +18,15 @@ import pytest
 
 from geneb_ci.audit import scoring, trust
 from geneb_ci.check.rules.identity_facts import PLACEHOLDER
-from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.errors import NothingChecked
-from geneb_ci.common.types import (
-    EVIDENCE_MEANING,
-    EVIDENCE_ORDER,
-    BenchmarkFile,
-    Evidence,
-    TrustLevel,
-)
+from geneb_ci.common.types import EVIDENCE_MEANING, EVIDENCE_ORDER, Evidence, TrustLevel
 from geneb_ci.harness.process import HarnessProcess, TaskSource
 from geneb_ci.sandbox import run, supervise
 from geneb_ci.sandbox.limits import TOKEN_BUDGET, Limits
 from geneb_ci.sandbox.run import ExtractorSpec
 from geneb_ci.submission.models import Run
 from geneb_ci.submission.names import VERSIONS
-from reference_harness import batching, benchmark, embed, submission, worker
+from reference_harness import batching, embed, submission, worker
 from reference_harness.cli import cli
 from reference_harness.formats import run_record
 from reference_harness.worker_options import WorkerOptions, read_options
@@ -47,14 +40,6 @@ SPECS = [
     ExtractorSpec("Model", module=Path("extractors/model.py"), weights=Path("weights")),
     ExtractorSpec("Model", module=Path("extractors/model.py"), name_model="org/model", rows=1),
 ]
-
-
-def facts(node: Any) -> Any:
-    """Return a schema without what is written for people."""
-    if isinstance(node, dict):
-        kept = node.keys() - {"title", "description", "default"}
-        return {key: facts(value) for key, value in node.items() if key in kept}
-    return [facts(value) for value in node] if isinstance(node, list) else node
 
 
 def test_every_schema_is_generated():
@@ -84,31 +69,6 @@ def test_sandbox_and_worker_agree_on_defaults_and_on_the_header_of_embeddings():
     assert supervise.HEADER.format == worker.HEADER.format
     assert struct.calcsize(supervise.HEADER.format) == 32
     assert {f"float{8 * size}" for size in supervise.DTYPES} == set(embed._FLOATS)
-
-
-def test_the_harness_reads_a_benchmark_definition_as_the_toolkit_does():
-    """Limits of both are held by tests/definitions.py."""
-    toolkit, harness = (
-        facts(json.loads(json.dumps(BenchmarkFile.model_json_schema()).replace('Entry"', '"'))),
-        facts(benchmark.Benchmark.model_json_schema()),
-    )
-    for ours, theirs in (
-        (toolkit, harness),
-        *((toolkit["$defs"][n], d) for n, d in harness["$defs"].items()),
-    ):
-        kinds = {name: _kind(one) for name, one in ours["properties"].items()}
-        assert kinds == {name: _kind(one) for name, one in theirs["properties"].items()}
-    mine, theirs = shipped_benchmark(), benchmark.geneb()
-    assert mine.sha256 == theirs.sha256
-    assert mine.task_ids == tuple(task.id for task in theirs.tasks)
-
-
-def _kind(schema: dict[str, Any]) -> Any:
-    """Return the JSON type alone: the toolkit's limits may be narrower than the harness's."""
-    if "anyOf" in schema:
-        return [_kind(one) for one in schema["anyOf"]]
-    inner = schema.get("items", {})
-    return schema.get("$ref") or schema["type"], _kind(inner) if inner else None
 
 
 def test_a_submission_is_a_projection_of_a_run_record():
@@ -155,6 +115,7 @@ def test_the_first_error_of_a_value_is_read_in_one_place():
     assert places == {
         "geneb_ci/common/types.py",
         "geneb_ci/submission/structure.py",
+        "reference_harness/formats/benchmark.py",
         "reference_harness/formats/run_record.py",
     }
 

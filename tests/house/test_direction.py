@@ -10,6 +10,8 @@ import pytest
 from tests.house.tracked import python_files
 from tests.paths import ROOT
 
+pytestmark = pytest.mark.nightly  # and in `make lint`
+
 LAYERS = (
     "common",
     "submission",
@@ -106,8 +108,14 @@ def test_the_harness_never_imports_the_toolkit_which_imports_its_formats_alone()
     assert wrong == []
 
 
-def test_formats_need_pydantic_alone():
-    allowed = (*sys.stdlib_module_names, "pydantic", "reference_harness")
+def test_formats_need_pydantic_and_what_it_needs():
+    allowed = (
+        *sys.stdlib_module_names,
+        "pydantic",
+        "pydantic_core",
+        "annotated_types",
+        "reference_harness",
+    )
     wrong = [
         f"{path} imports {module}"
         for path in FILES

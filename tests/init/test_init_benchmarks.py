@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,13 @@ import pytest
 from geneb_ci.audit.plan import read_commitment, read_plan
 from geneb_ci.audit.sampling import load_policy, policy_text
 from geneb_ci.cli.main import main
-from geneb_ci.common.benchmark import Benchmark, load_benchmark, shipped_benchmark
+from geneb_ci.common.benchmark import load_benchmark, shipped_benchmark
 from geneb_ci.common.config import find_layout
 from reference_harness import benchmark as harness_benchmark
 from reference_harness import mini
 from reference_harness.define import define
 from reference_harness.errors import OptionError
+from reference_harness.formats.benchmark import Benchmark
 from tests import forked
 from tests.audit.examples import COMMITTED_AT, ROUND, ROUNDS
 from tests.audit.place import MODULE
@@ -91,12 +93,12 @@ def board(tmp_path, monkeypatch, identity):
 def with_classes(benchmark: Benchmark) -> Benchmark:
     """Return a benchmark that knows two classes of each task of which it knows the size alone."""
     halves = [
-        one.model_copy({"test_class_counts": [one.n_test // 2, one.n_test - one.n_test // 2]})
+        replace(one, test_class_counts=[one.n_test // 2, one.n_test - one.n_test // 2])
         if one.n_test is not None and one.test_class_counts is None
         else one
         for one in benchmark.tasks
     ]
-    return benchmark.model_copy({"tasks": halves})
+    return replace(benchmark, tasks=halves)
 
 
 def of_own_code(document: dict[str, Any]) -> dict[str, Any]:

@@ -157,7 +157,7 @@ def test_what_is_missing_is_said_before_anything_is_written(
 def test_a_benchmark_of_ones_own_needs_rows_of_its_own(tmp_path, monkeypatch, capsys, identity):
     root = tmp_path / "board"
     own = tmp_path / "own.json"
-    found = shipped_benchmark().model_dump(by_alias=True) | {"name": "OWN"}
+    found = shipped_benchmark().document() | {"name": "OWN"}
     own.write_text(json.dumps(found), encoding="utf-8")
     monkeypatch.setenv("HOME", str(identity))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(identity))

@@ -1,6 +1,7 @@
 """Faults of the Hub's storage at each step, with its real client: named, bounded, tried again."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -178,9 +179,7 @@ def test_answers_that_hang_are_not_waited_for_six_times(monkeypatch, hub, newest
 
 TASK = "mini_tf"
 MINI = benchmark.mini()
-BENCH = MINI.model_copy(
-    update={"dataset": MINI.dataset.model_copy(update={"repo_id": "geneb/task-data"})}
-)
+BENCH = replace(MINI, dataset=replace(MINI.dataset, repo_id="geneb/task-data"))
 
 
 @pytest.fixture

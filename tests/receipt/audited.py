@@ -14,14 +14,13 @@ from geneb_ci.audit.outcome import Decoys
 from geneb_ci.audit.plan import RowsWanted
 from geneb_ci.audit.row_files import DrawnTask, directions, drawn_task, read_task, row_task
 from geneb_ci.audit.row_outcome import Direction, RowAgain, RowCells, RowTask, reasons_of
-from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
+from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK
 from geneb_ci.receipt.draw import RowSample, TaskStrata, drawn_rows, shares
 from geneb_ci.receipt.row_rule import directed, judge
 from geneb_ci.submission.models import EmbeddingReceipt
-from reference_harness import benchmark as harness_benchmark
-from reference_harness.benchmark import Benchmark as HarnessBenchmark
 from reference_harness.data import MiniSource, Source
+from reference_harness.formats.benchmark import Benchmark
 from reference_harness.receipt.rounding import rounded
 from reference_harness.receipt.scoring import CellsJob
 from reference_harness.receipt.task_file import file_of, write_task
@@ -75,19 +74,17 @@ def scored(
     *,
     seed: str = SEED,
     source: Source | None = None,
-    definition: HarnessBenchmark | None = None,
     benchmark: Benchmark = MINI,
 ) -> Scored:
     """Write rows as the receipt of a task, score them, and draw from them by a seed.
 
     `rows` has the training rows and then the test rows.
     """
-    definition = definition or harness_benchmark.mini()
     source = source or MiniSource()
-    data = load(definition, source, task)
+    data = load(benchmark, source, task)
     said = write_task(folder, task, rounded([rows]), len(data.train.labels))
     job = CellsJob(
-        task, file_of(folder, task), said, definition, source, tuple(definition.regimes),
+        task, file_of(folder, task), said, benchmark, source, tuple(benchmark.regimes),
         strata=folder / "strata",
     )  # fmt: skip
     done = job.execute()

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -166,7 +167,7 @@ def test_the_rows_are_fixed_by_benchmark_and_data_alone() -> None:
     assert sorted(row for _, row in whole[:40]) == list(range(40))
     assert len(set(of_task)) == len(of_task) == 77  # 1,000 / 13, rounded up
     assert of_task == [row for _, row in places_of(receipt(mini_tf=500), MINI)]
-    other = MINI.model_copy(update={"sha256": "0" * 64})
+    other = replace(MINI, sha256="0" * 64)
     assert of_task != [row for _, row in places_of(receipt(mini_tf=500), other)]
     drawn = [
         hashlib.sha256(bytes.fromhex(MINI.sha256) + b"mini_tf\x00" + j.to_bytes(8, "big")).digest()

@@ -5,6 +5,7 @@ import json
 import shutil
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geneb_ci.common.benchmark import Benchmark, parse_benchmark, shipped_benchmark
+from geneb_ci.common.benchmark import parse_benchmark, shipped_benchmark
 from geneb_ci.receipt import predictions as toolkit
 from geneb_ci.receipt.predicted import contradictions, each_seed
 from geneb_ci.receipt.predictions import (
@@ -27,7 +28,7 @@ from geneb_ci.receipt.predictions import (
     read_predictions,
 )
 from geneb_ci.submission.models import PredictionsFile, SubmissionV12
-from reference_harness import benchmark as harness_benchmark
+from reference_harness.formats.benchmark import Benchmark
 from reference_harness.receipt import predictions as harness
 from tests import forked
 from tests.harness.support import Harness
@@ -50,7 +51,7 @@ def test_both_programs_have_the_same_constants() -> None:
 
 def open_benchmark(sizes: list[int]) -> Benchmark:
     """Return mini's first tasks, without what is known of their test splits."""
-    told = MINI.model_dump(by_alias=True)
+    told = MINI.document()
     told["tasks"] = [
         one | {"n_test": None, "test_class_counts": None} for one in told["tasks"][: len(sizes)]
     ]
@@ -70,9 +71,7 @@ def test_what_is_written_is_read(
 ) -> None:
     rng = np.random.default_rng(seed)
     bench = open_benchmark([n for _, n in sizes])
-    theirs = harness_benchmark.mini().model_copy(
-        update={"sha256": bench.sha256, "tasks": harness_benchmark.mini().tasks[: len(sizes)]}
-    )
+    theirs = replace(MINI, sha256=bench.sha256, tasks=MINI.tasks[: len(sizes)])
     fits = [name for name in FITS if name in regimes for _ in range(FITS[name])]
     written, sections = {}, {}
     for task, (classes, rows) in zip(bench.tasks, sizes, strict=True):

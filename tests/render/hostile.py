@@ -7,6 +7,7 @@ from geneb_ci.check.registry import BY_ID
 from geneb_ci.check.runner import Report
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import Finding, Severity
+from tests.examples import examples
 from tests.render.examples import HOSTILE_FILE, HOSTILE_TEXT
 
 FRAGMENTS = (
@@ -41,7 +42,7 @@ findings = st.builds(
 )
 
 
-FORTY = settings(max_examples=40)
+BRIEF = settings(max_examples=examples(40))
 """Examples of a test of reports, each of which has up to fifty texts."""
 
 

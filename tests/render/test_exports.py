@@ -22,7 +22,7 @@ from geneb_ci.board.columns import Entry
 from geneb_ci.board.page import write_page
 from geneb_ci.board.rows import leaderboards
 from geneb_ci.board.site.inputs import Built, Site, site_of
-from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
+from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import Layout, LayoutKind
 from geneb_ci.render.export_entries import eval_results, every_eval_ever
 from geneb_ci.render.export_tables import (
@@ -36,6 +36,7 @@ from geneb_ci.render.export_tables import (
     tables,
 )
 from geneb_ci.submission.models import MODELS
+from reference_harness.formats.benchmark import Benchmark
 from tests import small
 from tests.board.board import entry as board_entry
 from tests.paths import SUBMISSIONS
@@ -66,7 +67,7 @@ def narrow(public: Site) -> Site:
     """Return all public rows with one task of each category: a seventh of the cells."""
     whole = public.benchmark
     first = {tasks[0] for tasks in whole.categories.values()}
-    benchmark = whole.model_copy({"tasks": [task for task in whole.tasks if task.id in first]})
+    benchmark = replace(whole, tasks=[task for task in whole.tasks if task.id in first])
     kept = [
         {
             regime: {task: cells[task] for task in benchmark.task_ids}

@@ -299,6 +299,7 @@ def test_an_entry_has_the_records_that_its_evidence_rests_on() -> None:
     assert entry_of(submission, decision, {}).records == ("0a1b",)
 
 
+@pytest.mark.nightly
 def test_parquet_of_a_build_has_the_scores_of_its_json(tmp_path: Path) -> None:
     place = validated(SITE_PACKAGES)
     code = (

@@ -10,7 +10,7 @@ from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.render.formats import ordered, render, sentence, why_nothing
 from geneb_ci.render.plain import visible
 from tests.render.examples import score
-from tests.render.hostile import FORTY, reports
+from tests.render.hostile import BRIEF, reports
 
 Command = tuple[str, dict[str, str], str]
 COMMAND = re.compile(r"::(?P<name>error|warning|notice) (?P<properties>[^:]*)::(?P<data>.*)")
@@ -43,7 +43,7 @@ def command(finding: Finding) -> Command:
     return names[finding.severity], properties, visible(sentence(finding)) + fix
 
 
-@FORTY
+@BRIEF
 @given(report=reports())
 def test_one_command_a_finding_which_reads_back(report):
     found = list(parse(render("github", report)))

@@ -10,7 +10,7 @@ from geneb_ci.common.finding import HIDING
 from geneb_ci.render.formats import FORMATS, render
 from geneb_ci.render.plain import pieces, visible
 from geneb_ci.render.text import WIDTH_MAX, WIDTH_MIN, escape
-from tests.render.hostile import FORTY, reports, texts
+from tests.render.hostile import BRIEF, reports, texts
 
 CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 SGR = re.compile(r"\x1b\[[0-9;]*m")
@@ -21,7 +21,7 @@ def commands(output: str) -> list[str]:
     return [line for line in output.split("\n") if line.lstrip().startswith("::") or "##[" in line]
 
 
-@FORTY
+@BRIEF
 @given(report=reports())
 def test_no_control_character_and_no_command(report):
     outputs = {name: render(name, report) for name in FORMATS}
@@ -31,7 +31,7 @@ def test_no_control_character_and_no_command(report):
     assert [n for n, output in outputs.items() if n != "github" and commands(output)] == []
 
 
-@FORTY
+@BRIEF
 @given(report=reports())
 def test_colour_adds_nothing_but_colour(report):
     coloured = render("text", report, color=True)
@@ -54,7 +54,7 @@ def test_no_character_of_unicode_hides_in_what_is_visible():
     assert HIDING.search(shown) is None
 
 
-@FORTY
+@BRIEF
 @given(report=reports(), width=st.sampled_from([0, 40, 60, 120, 500]))
 def test_no_line_is_wider_than_asked(report, width):
     # A file name and a rule are never wrapped: they are to be copied.

@@ -14,7 +14,7 @@ from geneb_ci.render.formats import counts, ordered, render, verdict
 from geneb_ci.render.plain import well_formed
 from tests.paths import ROOT
 from tests.render import examples
-from tests.render.hostile import FORTY, reports
+from tests.render.hostile import BRIEF, reports
 
 SCHEMA_FILE = ROOT / "schemas" / "findings-1.0.schema.json"
 VALIDATOR = Draft202012Validator(findings_schema())
@@ -46,7 +46,7 @@ def plain(value: Any) -> Any:
     return well_formed(value) if isinstance(value, str) else value
 
 
-@FORTY
+@BRIEF
 @given(report=reports())
 def test_it_reads_back_and_validates(report):
     output = render("json", report)

@@ -8,7 +8,7 @@ from geneb_ci.check.runner import Report
 from geneb_ci.common.finding import Severity
 from geneb_ci.render.formats import ordered, render, sentence, why_nothing
 from geneb_ci.render.plain import visible
-from tests.render.hostile import FORTY, reports
+from tests.render.hostile import BRIEF, reports
 
 
 def parse(report: Report) -> ET.Element:
@@ -26,7 +26,7 @@ def counted(element: ET.Element) -> dict[str, int]:
     return {name: len(list(element.iter(tag))) for name, tag in names.items()}
 
 
-@FORTY
+@BRIEF
 @given(report=reports())
 def test_it_parses_and_counts(report):
     root = parse(report)
@@ -39,7 +39,7 @@ def test_it_parses_and_counts(report):
     assert totals(root)["tests"] == len(report.findings) + len(clean) + unchecked
 
 
-@FORTY
+@BRIEF
 @given(report=reports())
 def test_every_finding_says_what_it_is(report):
     root = parse(report)

@@ -12,7 +12,7 @@ from geneb_ci.render.formats import render
 from geneb_ci.render.markdown import CHARACTERS_MAX, SPAN_MAX, code, prose
 from geneb_ci.render.plain import visible
 from tests.render.examples import score
-from tests.render.hostile import FORTY, reports, texts
+from tests.render.hostile import BRIEF, reports, texts
 
 LIVE = {
     "mention": r"@\w",
@@ -37,14 +37,14 @@ def inline(markdown: str) -> list[tuple[str, str]]:
     return [(token.type, token.content.replace("\u200b", "")) for token in tokens]
 
 
-@FORTY
+@BRIEF
 @given(report=reports())
 def test_nothing_pings_links_or_embeds(report):
     output = render("markdown", report)
     assert [name for name, pattern in LIVE.items() if re.search(pattern, output)] == []
 
 
-@FORTY
+@BRIEF
 @given(report=reports())
 def test_only_our_own_structure(report):
     tokens = MarkdownIt("commonmark").parse(render("markdown", report))

@@ -16,7 +16,7 @@ from geneb_ci.render.formats import is_complete, ordered, render, sentence
 from geneb_ci.render.plain import visible, well_formed
 from geneb_ci.render.sarif import escape
 from tests.render.examples import finding, score
-from tests.render.hostile import FORTY, reports, texts
+from tests.render.hostile import BRIEF, reports, texts
 
 PARTS = json.loads((Path(__file__).parent / "sarif-parts.schema.json").read_text("utf-8"))
 VALIDATOR = Draft202012Validator(PARTS)
@@ -33,7 +33,7 @@ def uri(file: str) -> str:
     return f"file:///{name.lstrip('/')}" if name.startswith("/") else name
 
 
-@FORTY
+@BRIEF
 @given(report=reports())
 def test_it_validates_and_names_every_place(report):
     run = run_of(report)

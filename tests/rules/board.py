@@ -8,7 +8,8 @@ import hashlib
 import json
 from typing import Any
 
-from geneb_ci.common.benchmark import Benchmark, parse_benchmark
+from geneb_ci.common.benchmark import parse_benchmark
+from reference_harness.formats.benchmark import Benchmark
 from tests.small import BENCHMARK_FILE, small
 
 ON_BOARD = "board"

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from geneb_ci.check.rules.card import parameter_count
 from geneb_ci.submission.names import CARD_BYTES_MAX, Card, read_card
+from tests.examples import examples
 from tests.small import CARD
 
 
@@ -83,7 +84,7 @@ def test_a_card_that_is_no_file_is_a_fault_and_none_is_none(tmp_path):
     assert read_card(tmp_path / "absent.md", "absent.md") is None
 
 
-@settings(deadline=None, max_examples=200, derandomize=True)
+@settings(max_examples=examples(200), derandomize=True)
 @given(
     st.lists(
         st.sampled_from([*CARD.split("\n"), "- **", "##", "\r", "\x0b", "1e5", "T" * 50])

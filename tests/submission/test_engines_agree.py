@@ -15,6 +15,7 @@ from geneb_ci.submission.schema_engine import check_by_schema
 from geneb_ci.submission.structure import check_structure
 from geneb_ci.submission.tokens import UNUSABLE
 from tests.conftest import document_v11
+from tests.examples import examples
 from tests.hostile import corpus
 from tests.paths import ROOT, SUBMISSIONS
 
@@ -116,7 +117,7 @@ def said(result: Any) -> set[tuple[Any, ...]]:
     return {(fault.rule, fault.path, fault.found, fault.expected) for fault in result[1]}
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(300), suppress_health_check=[HealthCheck.too_slow])
 @given(document=mutated())
 def test_models_and_schemas_find_the_same_faults(document):
     by_models, by_schema = check_structure(document), check_by_schema(document)

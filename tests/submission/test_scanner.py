@@ -17,9 +17,10 @@ from geneb_ci.submission.document import Document, parse_document
 from geneb_ci.submission.scanner import DEPTH_MAX, Scan, scan
 from geneb_ci.submission.structure import check_structure
 from geneb_ci.submission.tokens import UNUSABLE
+from tests.examples import examples
 from tests.small import small, small_v11
 
-SETTINGS = settings(deadline=None, max_examples=300, derandomize=True)
+SETTINGS = settings(max_examples=examples(300), derandomize=True)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20).filter(
     lambda text: HIDING.search(text) is None
 )

@@ -11,7 +11,8 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from geneb_ci.common.benchmark import Benchmark, load_benchmark
+from geneb_ci.common.benchmark import load_benchmark
+from reference_harness.formats.benchmark import Benchmark
 from tests.small import CARD, small_v11
 
 MODEL = "rehearsed-row"

@@ -19,8 +19,8 @@ from geneb_ci.board.numbers import mean
 from geneb_ci.board.rows import figure_values, params_in_paper
 from geneb_ci.board.uncertainty import Intervals, RegimeIntervals, RegimeScores
 from geneb_ci.board.variance import OVERLAP
-from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.statistics.metrics import Standings
+from reference_harness.formats.benchmark import Benchmark
 
 METRIC: Final = "MCC"
 DECIMALS = 4

@@ -14,11 +14,11 @@ from markupsafe import Markup
 
 from geneb_ci.board import reasons
 from geneb_ci.board.columns import Entry
-from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.config import Layout
 from geneb_ci.models.entry import ModelEntry
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.statistics.metrics import Standings
+from reference_harness.formats.benchmark import Benchmark
 
 # What neither HTML nor XML may contain, halves of surrogate pairs among them.
 _UNWRITABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")

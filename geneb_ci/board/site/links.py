@@ -8,10 +8,10 @@ from urllib.parse import quote, urlsplit
 
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.site.inputs import Site, tex
-from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.config import Layout
-from geneb_ci.common.finding import plural
 from geneb_ci.models.entry import DEFAULT_HOSTS, ModelEntry, WeightsSource, addresses
+from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.text import plural
 
 HUB = "https://huggingface.co"
 HUB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)

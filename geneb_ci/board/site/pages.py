@@ -29,8 +29,8 @@ from geneb_ci.board.site.model import (
     snippet_of,
 )
 from geneb_ci.check.registry import BY_ID
-from geneb_ci.common.benchmark import Task
 from geneb_ci.models.entry import task_notes
+from reference_harness.formats.benchmark import Task
 
 BOARD = "GENEB leaderboard"
 LISTED_MAX = 500

@@ -4,12 +4,13 @@ from collections.abc import Iterator
 
 from geneb_ci.check.claims import Claim, two_classes
 from geneb_ci.check.rule import Context, Rule
-from geneb_ci.common.benchmark import Task
-from geneb_ci.common.finding import Fault, Need, Severity, quoted
+from geneb_ci.common.finding import Fault, Need, Severity
 from geneb_ci.statistics import metrics
 from geneb_ci.statistics.binary import Classes, acc_limits, fits, nearest, runs, scores
 from geneb_ci.statistics.mean_triples import Outside, hull_of, outside
 from geneb_ci.statistics.metrics import Reading, Triple, distinct_text
+from reference_harness.formats.benchmark import Task
+from reference_harness.formats.text import quoted
 
 
 def accuracy_off_grid(context: Context) -> Iterator[Fault]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from geneb_ci.check.claims import Claim, MatrixClaims, fits_of
 from geneb_ci.check.rule import Context, Rule
-from geneb_ci.common.finding import Fault, Need, Severity, quoted
+from geneb_ci.common.finding import Fault, Need, Severity
 from geneb_ci.statistics.binary import count
 from geneb_ci.statistics.metrics import (
     EXACT,
@@ -17,6 +17,7 @@ from geneb_ci.statistics.metrics import (
     scores_of_matrix,
     truths,
 )
+from reference_harness.formats.text import quoted
 
 SEED_METRICS = {"mcc": "MCC", "acc": "Acc", "f1": "F1"}
 

@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterator
 
 from geneb_ci.check.rule import Context, Rule, reported
-from geneb_ci.common.finding import Fault, Need, Severity, quoted
+from geneb_ci.common.finding import Fault, Need, Severity
 from geneb_ci.submission.names import Card, CardField
+from reference_harness.formats.text import quoted
 
 
 def missing_card(context: Context) -> Iterator[Fault]:

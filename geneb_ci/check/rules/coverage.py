@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from geneb_ci.check.rule import Context, Rule, reported
-from geneb_ci.common.finding import Fault, Severity, first_and_more, near, plural, quoted
+from geneb_ci.common.finding import Fault, Severity, first_and_more, near
 from geneb_ci.submission.structure import version_of
+from reference_harness.formats.text import plural, quoted
 
 
 def missing_regime(context: Context) -> Iterator[Fault]:

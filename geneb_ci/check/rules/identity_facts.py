@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from geneb_ci.check.rule import Context, Rule, reported
-from geneb_ci.common.finding import Fault, Need, Severity, quoted
+from geneb_ci.common.finding import Fault, Need, Severity
 from geneb_ci.common.hosts import PUBLIC_ADDRESS
+from reference_harness.formats.text import quoted
 
 # Host names only: 10.0.0.1, 0x7f.1 and [::1] are machines in the reader's own network.
 _HOST = re.compile(r"([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}")

@@ -6,11 +6,12 @@ import math
 from collections.abc import Iterator
 
 from geneb_ci.check.rule import Context, Rule
-from geneb_ci.common.finding import ROWS_MIN, Fault, Need, Severity, percent, plural
+from geneb_ci.common.finding import ROWS_MIN, Fault, Need, Severity, percent
 from geneb_ci.statistics.metrics import is_long
 from geneb_ci.statistics.neighbours import laws_of, usual_gap
 from geneb_ci.statistics.reference import ScoreTable
 from geneb_ci.statistics.view import score_of, shots_of
+from reference_harness.formats.text import plural
 
 # In standard deviations of the difference over the other rows. The largest of the 41 public rows,
 # over all task relations, is 5.4 (JanusDNA without attention, H4).

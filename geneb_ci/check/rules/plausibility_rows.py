@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 
 from geneb_ci.check.rule import Context, Rule
-from geneb_ci.common.finding import Fault, Need, Severity, first_and_more, percent, quoted
+from geneb_ci.common.finding import Fault, Need, Severity, first_and_more, percent
 from geneb_ci.statistics.neighbours import (
     NEAR,
     SHARE,
@@ -16,6 +16,7 @@ from geneb_ci.statistics.neighbours import (
     lead,
 )
 from geneb_ci.statistics.view import RowView, crowns, score_of
+from reference_harness.formats.text import quoted
 
 # In standard deviations above the prediction, for the full regime, with or without the nearest
 # other row. Leave-one-out on the 39 public rows without this warning: the maximum of 3,900 cells is

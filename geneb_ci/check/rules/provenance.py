@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from geneb_ci.check.rule import Context, Rule
-from geneb_ci.common.finding import Fault, Severity, quoted
+from geneb_ci.common.finding import Fault, Severity
 from geneb_ci.submission.names import ENTRY_MEMBER
+from reference_harness.formats.text import quoted
 
 
 def self_claimed_level(context: Context) -> Iterator[Fault]:

@@ -5,7 +5,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, cast
 
 from geneb_ci.check.rule import Context, Rule
-from geneb_ci.common.finding import Fault, KeyPath, Need, Severity, quoted
+from geneb_ci.common.finding import Fault, KeyPath, Need, Severity
+from reference_harness.formats.text import quoted
 
 if TYPE_CHECKING:
     from geneb_ci.submission.models import EmbeddingReceipt, SubmissionV11, SubmissionV12

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator
 
 from geneb_ci.check.change import EXECUTABLE, REGULAR, SUBMODULE, SYMLINK, Change, ChangeFault
 from geneb_ci.check.rule import ChangeRule
-from geneb_ci.common.finding import Severity, quoted
+from geneb_ci.common.finding import Severity
+from reference_harness.formats.text import quoted
 
 
 def truncated_tree(change: Change) -> Iterator[ChangeFault]:

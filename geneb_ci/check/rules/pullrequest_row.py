@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from geneb_ci.check.change import Change, ChangeFault, RivalKind
 from geneb_ci.check.rule import ChangeRule
-from geneb_ci.common.finding import Severity, quoted
+from geneb_ci.common.finding import Severity
+from reference_harness.formats.text import quoted
 
 
 def several_models(change: Change) -> Iterator[ChangeFault]:

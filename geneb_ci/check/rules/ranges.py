@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from geneb_ci.check.rule import Context, Rule
-from geneb_ci.common.finding import Fault, Severity, quoted
+from geneb_ci.common.finding import Fault, Severity
+from reference_harness.formats.text import quoted
 
 # Share of accuracies and F1 above 1. Below half, single wrong scores are reported one by one.
 SHARE_MIN = 0.5

@@ -24,6 +24,7 @@ from geneb_ci.statistics.binary import (
 )
 from geneb_ci.statistics.metrics import EXACT, LONG, NOISE, Reading, Triple, half_width, is_long
 from reference_harness import metrics
+from tests.examples import examples
 from tests.statistics.arithmetic.draw import Drawn, read, tables
 
 PRECISIONS = [None, 15, 12, 9, 7, 6, 5, 4, 3]
@@ -67,7 +68,7 @@ def test_tables_on_both_sides_of_the_turning_point_of_mcc_are_found(classes, val
 
 
 @given(drawn=tables())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 def test_the_formulas_are_the_definitions_of_scikit_learn(drawn):
     one = drawn.table
     # Rows of a matrix as weights: 70,000 labels a draw would take minutes.
@@ -87,7 +88,7 @@ def test_the_formulas_are_the_definitions_of_scikit_learn(drawn):
 @pytest.mark.parametrize("decimals", PRECISIONS)
 @given(drawn=tables())
 @example(drawn=Drawn(Classes(1, 34_401), BinaryTable(1, 0, 34_401, 0)))  # accuracy and F1 both 1
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 def test_the_recovered_set_always_holds_the_true_table(decimals, drawn: Drawn):
     classes, one = drawn
     right, rho = place(one)
@@ -113,7 +114,7 @@ def test_the_recovered_set_is_that_of_a_search_through_all_tables(classes, decim
 
 
 @given(st.integers(1, 30), st.integers(0, 30), st.floats(-1, 1), st.floats(0, 1), st.floats(0, 1))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 def test_any_three_numbers_give_the_tables_they_may_be(small, more, mcc, acc, f1):
     classes = Classes(small, small + more)
     reading = Reading(Triple(mcc, acc, f1), Triple(0.05, 0.02, 0.03))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from geneb_ci.statistics.binary import BinaryTable, Classes, scores_of
 from geneb_ci.statistics.mean_triples import Hull, Plane, hull_of, outside
 from geneb_ci.statistics.metrics import Triple
+from tests.examples import examples
 from tests.statistics.arithmetic.draw import classes, part, read
 
 SMALL = [Classes(1, 1), Classes(1, 7), Classes(4, 4), Classes(3, 8)]
@@ -43,7 +44,7 @@ def means(draw: st.DrawFn) -> tuple[Classes, Triple]:
 
 @pytest.mark.parametrize("decimals", [None, 9, 4, 3])
 @given(drawn=means())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 def test_the_mean_of_any_five_tables_is_let_through(decimals, drawn):
     sizes, triple = drawn
     assert outside(Hull(sizes), read(triple, decimals)) is None

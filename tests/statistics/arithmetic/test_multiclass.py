@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import f1_score, matthews_corrcoef
 
 from geneb_ci.statistics.metrics import Bounds, mean, single
+from tests.examples import examples
 from tests.statistics.arithmetic.draw import matrices
 
 SLACK = 1e-12
@@ -32,14 +33,14 @@ def held(bounds: Bounds, mcc: float, f1: float) -> bool:
 
 
 @given(matrices())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400))
 def test_one_matrix_keeps_the_bounds(matrix):
     n, right, mcc, f1 = measured(matrix)
     assert held(single(n, right), mcc, f1)
 
 
 @given(st.lists(matrices(), min_size=5, max_size=5))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100))
 def test_a_mean_keeps_the_bounds(several):
     """Matrices of one task have one size: each is filled up with right predictions of a class."""
     n = max(sum(map(sum, matrix)) for matrix in several)

@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 
 from geneb_ci.statistics.binary import BinaryTable, Classes, _at, nearest, scores_of
 from geneb_ci.statistics.metrics import Triple
+from tests.examples import examples
 from tests.statistics.arithmetic.draw import Drawn, tables
 
 
 @given(tables(), st.tuples(*[st.floats(-0.2, 0.2)] * 3))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 def test_no_table_is_nearer(drawn: Drawn, shift):
     classes = drawn.classes
     wanted = Triple(*(value + by for value, by in zip(scores_of(drawn.table), shift, strict=True)))

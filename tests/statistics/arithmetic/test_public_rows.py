@@ -63,7 +63,7 @@ def test_every_cell_of_the_public_rows_is_read_and_fits_one_matrix():
 
 
 DECIMALS = range(2, 13)
-STRIDE = 3
+STRIDE = 6
 """In the gate, as many rows share the decimals they are printed with; by night each has all."""
 
 

@@ -11,10 +11,11 @@ import pytest
 
 from geneb_ci.check.registry import select
 from geneb_ci.check.runner import Checker, FileResult
-from geneb_ci.common.benchmark import Benchmark, shipped_benchmark
+from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.finding import Finding
 from geneb_ci.statistics.reference import ScoreTable, table_of
 from geneb_ci.submission.peers import peers_of
+from reference_harness.formats.benchmark import Benchmark
 from tests.paths import ROOT, SUBMISSIONS
 
 Document = dict[str, Any]

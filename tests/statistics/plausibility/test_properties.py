@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geneb_ci.check.rule import own_vector
-from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.finding import ROWS_MIN
 from geneb_ci.statistics.reference import ScoreTable, reference_of
 from geneb_ci.statistics.view import RowView, leave_one_out_of, score_of, view_of
 from geneb_ci.submission.peers import ROWS_MAX, Peers, peers_of
+from reference_harness.formats.benchmark import Benchmark
+from tests.examples import examples
 from tests.paths import SUBMISSIONS
 from tests.statistics.plausibility.conftest import Document, Judge, changed, check, public, said
 
@@ -46,7 +47,7 @@ def test_adding_nothing_changes_nothing(judge: Judge) -> None:
     assert judge(changed(public("BioFM-265M"), lambda _r, _t, x: x + 0.0)) == before
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(
     number=st.integers(0, 40),
     cell=st.integers(0, 299),
@@ -68,7 +69,7 @@ def test_a_cell_is_no_witness_in_its_own_case(
         assert after.predicted[cell] == pytest.approx(before.predicted[cell], abs=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(size=st.floats(0, 1e300), limit=st.floats(1e-9, 1e300))
 def test_scores_lie_between_one_and_ten(size: float, limit: float) -> None:
     assert 1 <= score_of(size, limit) <= 10

@@ -3,7 +3,6 @@
 import pytest
 
 from geneb_ci.check.rules import plausibility, plausibility_rows
-from geneb_ci.common.benchmark import Benchmark
 from geneb_ci.common.finding import Severity
 from geneb_ci.statistics.neighbours import (
     SHARE,
@@ -15,6 +14,7 @@ from geneb_ci.statistics.neighbours import (
 )
 from geneb_ci.statistics.reference import ScoreTable
 from geneb_ci.statistics.view import RowView
+from reference_harness.formats.benchmark import Benchmark
 from tests.paths import SUBMISSIONS
 from tests.statistics.plausibility.conftest import check
 

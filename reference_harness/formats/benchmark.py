@@ -1,0 +1,440 @@
+"""The benchmark definition: tasks, categories, regimes, metrics, protocol, pinned data.
+
+Its parts are dataclasses, so that a check of one file does not wait for pydantic: `parse` validates
+with it, unless the bytes are those of a definition that is known to be valid.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import hashlib
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Container, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from annotated_types import Ge, Le, MaxLen, MinLen
+
+from reference_harness.formats.text import plural, quoted
+
+# Rules iterate over regimes x tasks x metrics (3 x 100 x 3 in GENEB). The limits allow ten times as
+# many tasks and keep a hostile definition from taking minutes. A file of predictions has a bit for
+# each of eight regimes.
+REGIMES_MAX, TASKS_MAX, SEEDS_MAX, CLASSES_MAX = 8, 1_000, 100, 1_000
+SIZE_MAX = 10_000_000
+"""Sequences of a test split: real ones have up to 10^5."""
+TITLE_MAX = 100
+"""Characters of the name of a benchmark, a category or a task; those of GENEB have 35 at most."""
+SEED_MAX = (1 << 32) - 1
+"""The largest seed of NumPy's generator, by which training examples are drawn."""
+BYTES_MAX = 1_000_000
+"""Bytes of a definition; GENEB's has 21 kB."""
+SUBMISSION_BYTES_MAX = 1_000_000
+"""The largest file of a submission. 300 cells of two classes, with five seeds, digests, matrices
+and canonical scores, take 340,000 bytes in format 1.2."""
+FAULTS_MAX = 20
+"""Faults that are listed: all keys of an empty definition, and some."""
+EXAMPLE_MAX = 400
+"""Characters of an example in a message: a whole protocol, or one task."""
+FULL = "full"
+"""The regime that trains on all examples, which every benchmark has."""
+METRICS = ["MCC", "Acc", "F1"]
+"""Scores of each cell: Matthews correlation, accuracy, macro-averaged F1."""
+TASK_ID = "[A-Za-z0-9][A-Za-z0-9._-]*"
+"""Pattern of the id of a task, which names its file."""
+_SHOTS = "([1-9][0-9]{0,6})shot"
+_MEANS = frozenset({"macro", "micro"})
+_BARE = r"\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069"
+"""Characters that move or hide text: control characters, ends of lines, directions."""
+
+
+class UnusableBenchmarkError(ValueError):
+    """A definition that no program can use; `faults` are its lines, "key: what is wrong"."""
+
+    def __init__(self, faults: list[str]) -> None:
+        """Take the faults, in the order of the file."""
+        super().__init__("\n".join(faults))
+        self.faults = faults
+
+
+@dataclass(frozen=True)
+class Only:
+    """The one value that a member may have, and why it may have no other."""
+
+    value: Any
+    why: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        """Return the schema of the type, followed by the comparison."""
+        return _compared(handler(source), self._compare)
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+        """Return the JSON Schema of the type with the value."""
+        return {**handler(schema), "const": self.value}
+
+    def _compare(self, value: Any) -> str | None:
+        expected = f"expected {json.dumps(self.value)}: {self.why}"
+        return None if value == self.value else expected
+
+
+@dataclass(frozen=True)
+class Written:
+    """How a text is written: a pattern of the whole text, and the same in words."""
+
+    pattern: str
+    words: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        """Return the schema of the type, followed by the comparison."""
+        return _compared(handler(source), self._compare)
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+        """Return the JSON Schema of the type with the pattern."""
+        return {**handler(schema), "pattern": f"^({self.pattern})$"}
+
+    def _compare(self, value: str) -> str | None:
+        return None if re.fullmatch(self.pattern, value) else f"expected {self.words}"
+
+
+def _compared(schema: Any, compare: Callable[[Any], str | None]) -> Any:
+    """Return a schema that refuses a value for which `compare` returns a message."""
+    from pydantic_core import PydanticCustomError, core_schema
+
+    def validate(value: Any) -> Any:
+        if (message := compare(value)) is not None:
+            raise PydanticCustomError("unusable", "{message}", {"message": message})
+        return value
+
+    return core_schema.no_info_after_validator_function(validate, schema)
+
+
+@dataclass(frozen=True)
+class _Schema:
+    """Members of a JSON Schema that no type says; `_contradictions` checks the same."""
+
+    members: dict[str, Any]
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+        return {**handler(schema), **self.members}
+
+
+Title = Annotated[
+    str,
+    MinLen(1),
+    MaxLen(TITLE_MAX),
+    Written(
+        rf"[^\s{_BARE}]([^{_BARE}]*[^\s{_BARE}])?",
+        "one line without control characters, and without blanks at its ends",
+    ),
+]
+TaskId = Annotated[
+    str,
+    MaxLen(TITLE_MAX),
+    Written(
+        TASK_ID,
+        "letters, digits, '.', '_' and '-', of which the first is a letter or a digit: files are "
+        "named after it",
+    ),
+]
+Regime = Annotated[
+    str, Written(f"{FULL}|{_SHOTS}", f'"{FULL}", or a number of examples and "shot": "10shot"')
+]
+Revision = Annotated[str, Written("[0-9a-f]{40}", "a commit: 40 digits of 0-9 and a-f")]
+Size = Annotated[int, Ge(1), Le(SIZE_MAX)]
+Seed = Annotated[int, Ge(0), Le(SEED_MAX)]
+
+
+class _Part:
+    """Base of the parts of a definition: no unknown keys, no conversion of types, no NaN."""
+
+    __pydantic_config__ = {  # noqa: RUF012 (pydantic reads it from the class)
+        "extra": "forbid",
+        "strict": True,
+        "alias_generator": lambda name: "$schema" if name == "schema_" else name,
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task(_Part):
+    """One classification task."""
+
+    id: TaskId
+    label: Title
+    category: Title
+    n_test: Size | None = None
+    """Number of sequences in the test split, if known."""
+    test_class_counts: Annotated[list[Size], MinLen(2), MaxLen(CLASSES_MAX)] | None = None
+    """Number of test sequences of each class that the split has, ascending, without names."""
+
+    @property
+    def two_sizes(self) -> tuple[int, int] | None:
+        """Numbers of test sequences of two classes; None where there are more."""
+        counts = self.test_class_counts
+        return (counts[0], counts[1]) if counts and len(counts) == 2 else None  # noqa: PLR2004
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dataset(_Part):
+    """Repository, commit and file layout of the task data."""
+
+    repo_id: Title
+    former_repo_id: Title | None = None
+    revision: Revision
+    remote_layout: str
+    local_layout: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Protocol(_Part):
+    """How frozen embeddings are scored: probe, scaling, seeds, shots per class."""
+
+    probe: Annotated[str, Only("logistic_regression", "no other probe is fitted")]
+    logreg: Annotated[
+        dict[str, Any],
+        Only(
+            {"C": 1.0, "max_iter": 1000, "solver": "lbfgs"}, "the harness fits with these settings"
+        ),
+    ]
+    feature_scaling: Annotated[str | None, Only(None, "features are fitted as they are")] = None
+    seeds: Annotated[list[Seed], MinLen(1), MaxLen(SEEDS_MAX), _Schema({"uniqueItems": True})]
+    few_shot_k: dict[Regime, Size]
+    pooling: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchmarkFile(_Part):
+    """A benchmark definition. Tasks and categories are in the order of the board."""
+
+    # Members are in the order of the file: the digest of what upstream's is completed to needs it.
+    schema_: str | None = None
+    schema_version: Annotated[str, Only("1.0", "this version reads no other format")]
+    name: Title
+    harness_version: Title
+    regimes: Annotated[
+        list[Regime],
+        MinLen(1),
+        MaxLen(REGIMES_MAX),
+        _Schema({"prefixItems": [{"const": FULL}], "uniqueItems": True}),
+    ]
+    metrics: Annotated[list[str], Only(METRICS, "a submission has these scores of each cell")]
+    primary_metric: Annotated[
+        str, Only("MCC", "intervals, ranks and advice are computed of no other metric")
+    ]
+    protocol: Protocol
+    dataset: Dataset
+    category_order: Annotated[list[Title], MinLen(1), MaxLen(TASKS_MAX)]
+    sources: dict[str, str] = field(default_factory=dict)
+    tasks: Annotated[list[Task], MinLen(1), MaxLen(TASKS_MAX)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Benchmark(BenchmarkFile):
+    """A valid definition, the digest of the bytes it was read from, and what follows from it."""
+
+    sha256: str = "0" * 64
+
+    @classmethod
+    def of(cls, members: Mapping[str, Any], sha256: str) -> "Benchmark":
+        """Return the definition with these members of a file, which are valid."""
+        given = {("schema_" if key == "$schema" else key): members[key] for key in members}
+        parts = {
+            "protocol": Protocol(**given["protocol"]),
+            "dataset": Dataset(**given["dataset"]),
+            "tasks": [Task(**task) for task in given["tasks"]],
+        }
+        return cls(**given | parts | {"sha256": sha256})
+
+    def document(self) -> dict[str, Any]:
+        """Return the members of the file by their keys, as JSON values."""
+        members = dataclasses.asdict(self)
+        del members["sha256"]
+        return {("$schema" if name == "schema_" else name): members[name] for name in members}
+
+    @functools.cached_property
+    def task_ids(self) -> tuple[str, ...]:
+        """Task ids in board order."""
+        return tuple(task.id for task in self.tasks)
+
+    @functools.cached_property
+    def by_id(self) -> dict[str, Task]:
+        """Tasks by id."""
+        return {task.id: task for task in self.tasks}
+
+    @functools.cached_property
+    def categories(self) -> dict[str, tuple[str, ...]]:
+        """Task ids of each category, both in board order."""
+        return {c: tuple(t.id for t in self.tasks if t.category == c) for c in self.category_order}
+
+    @functools.cached_property
+    def category_places(self) -> tuple[tuple[int, ...], ...]:
+        """Places in board order of the tasks of each category."""
+        places = {task: place for place, task in enumerate(self.task_ids)}
+        return tuple(tuple(places[task] for task in own) for own in self.categories.values())
+
+    @functools.cached_property
+    def test_sizes(self) -> tuple[tuple[str, int | None, tuple[int, int] | None], ...]:
+        """Of each task, its id, number of test sequences, and those of its two classes."""
+        return tuple((task.id, task.n_test, task.two_sizes) for task in self.tasks)
+
+
+def parse(
+    raw: bytes, *, valid: Container[str] = (), example: Callable[[], bytes] | None = None
+) -> Benchmark:
+    """Return the benchmark definition in `raw`.
+
+    `valid` has the digests of definitions that need no validation. `example` returns a definition
+    whose members are shown where a key is missing. Raises UnusableBenchmarkError with every fault.
+    """
+    sha256 = hashlib.sha256(raw).hexdigest()
+    if sha256 in valid:
+        return Benchmark.of(json.loads(raw), sha256)
+    members, faults = _validated(raw, example)
+    # Where a type is wrong, the check of what contradicts it has nothing to say.
+    for check in _CHECKS:
+        with contextlib.suppress(TypeError, ValueError, LookupError, AttributeError):
+            faults.extend(check(members))
+    if len(faults) > FAULTS_MAX:
+        faults[FAULTS_MAX:] = [f"and {len(faults) - FAULTS_MAX} more"]
+    if faults:
+        raise UnusableBenchmarkError(faults)
+    return Benchmark.of(members, sha256)
+
+
+def _validated(raw: bytes, example: Callable[[], bytes] | None) -> tuple[Any, list[str]]:
+    """Return the JSON value, None where it is none, and what is wrong with its types."""
+    from pydantic import TypeAdapter, ValidationError
+    from pydantic_core import from_json
+
+    try:
+        members = from_json(raw, allow_inf_nan=False)
+    except ValueError as error:
+        return None, [f"the document: {error}"]
+    try:
+        TypeAdapter(BenchmarkFile).validate_json(raw)
+    except ValidationError as error:
+        shown = json.loads(example()) if example is not None else None
+        return members, [_fault(one, shown) for one in error.errors(include_url=False)]
+    return members, []
+
+
+def _fault(error: Mapping[str, Any], example: Any) -> str:
+    """Return "place: what is wrong" of one error of pydantic, on one line."""
+    place = quoted("/".join(map(str, error["loc"])))[1:-1] or "the document"
+    if error["type"] == "missing":
+        shown = _example(example, error["loc"])
+        return f"{place}: missing{shown and f', expected for example {shown}'}"
+    if error["type"] == "unexpected_keyword_argument":
+        return f"{place}: found {quoted(error['input'])}; expected no such key: delete it"
+    return f"{place}: found {quoted(error['input'])}; {error['msg']}"
+
+
+def _example(example: Any, place: tuple[int | str, ...]) -> str:
+    """Return what an example has at a place as JSON on one line, "" where there is none."""
+    if example is None:
+        return ""
+    value = example
+    for key in place:
+        value = value[0] if isinstance(key, int) else value.get(key)
+    if place in {("tasks",), ("category_order",)}:  # the first task is in the first category
+        value = value[:1]
+    return quoted(value, EXAMPLE_MAX)
+
+
+def _regimes(members: Any) -> Iterator[str]:
+    regimes, shots = members["regimes"], members["protocol"]["few_shot_k"]
+    if regimes[:1] != [FULL] or len(set(regimes)) < len(regimes):
+        yield f"regimes: found {quoted(regimes)}; expected {quoted(FULL)} first, and each once"
+    for name in dict.fromkeys(regimes):
+        if name not in {FULL, *shots}:
+            yield (
+                f"regimes: found {quoted(name)}; expected {quoted(FULL)} or one that "
+                f"protocol.few_shot_k draws: {quoted(list(shots))}"
+            )
+    for name, k in shots.items():
+        if name != f"{k}shot":
+            yield (
+                f"protocol/few_shot_k: {quoted(name)} draws {k} of each class; expected the name "
+                f"{quoted(f'{k}shot')}, which pages and logs read the number from"
+            )
+
+
+def _seeds(members: Any) -> Iterator[str]:
+    seeds = members["protocol"]["seeds"]
+    if len(set(seeds)) < len(seeds):
+        yield (
+            f"protocol/seeds: found {quoted(seeds)}; expected each once: the draw of a seed would "
+            "count twice"
+        )
+
+
+def _names(members: Any) -> Iterator[str]:
+    yield from _alike("tasks have ids", [task["id"] for task in members["tasks"]])
+    yield from _alike("tasks have labels", [task["label"] for task in members["tasks"]])
+
+
+def _categories(members: Any) -> Iterator[str]:
+    order = members["category_order"]
+    listed = list(dict.fromkeys(task["category"] for task in members["tasks"]))
+    yield from _alike("category_order has names", order)
+    if set(listed) != set(order):
+        expected = f"expected those of the tasks: {quoted(listed)}"
+        yield f"category_order: found {quoted(order)}; {expected}"
+    if taken := [name for name in listed if _read_alike(name) in _MEANS]:
+        yield f"category_order: found {quoted(taken)}, the name of a mean; expected other names"
+
+
+def _alike(what: str, names: list[str]) -> Iterator[str]:
+    known: dict[str, str] = {}
+    for name in names:
+        read = _read_alike(name)
+        if read in known:
+            yield (
+                f"{what} that read alike: {quoted(known[read])} and {quoted(name)}; expected names "
+                "that differ by more than letter case"
+            )
+        known.setdefault(read, name)
+
+
+def _read_alike(name: str) -> str:
+    """Return the form in which names that readers take for the same one are equal."""
+    return unicodedata.normalize("NFKC", " ".join(name.split())).casefold()
+
+
+def _sizes(members: Any) -> Iterator[str]:
+    for place, task in enumerate(members["tasks"]):
+        counts, size = task.get("test_class_counts"), task.get("n_test")
+        if counts is not None and (counts != sorted(counts) or sum(counts) != size):
+            yield (
+                f"tasks/{place}: test_class_counts {quoted(counts)} must ascend and add up to "
+                f"n_test {quoted(size)}"
+            )
+
+
+def _submissions(members: Any) -> Iterator[str]:
+    tasks, regimes = members["tasks"], len(members["regimes"])
+    seeds = len(members["protocol"]["seeds"])
+    size = regimes * sum(_cell_bytes(task, seeds) for task in tasks)
+    if size > SUBMISSION_BYTES_MAX:
+        yield (
+            f"the document: a submission of {plural(len(tasks), 'task')}, "
+            f"{plural(regimes, 'regime')} and {plural(seeds, 'seed')} with its confusion matrices "
+            f"has some {size:,} bytes; expected at most {SUBMISSION_BYTES_MAX:,}: use fewer tasks, "
+            "regimes, seeds or classes"
+        )
+
+
+def _cell_bytes(task: Mapping[str, Any], seeds: int) -> int:
+    """Return about how many bytes a cell of format 1.2 has, with its canonical scores.
+
+    Twice its name, its digests and means; three scores a seed; and two matrices a seed, of numbers
+    of one digit.
+    """
+    classes = len(task.get("test_class_counts") or (0, 0))
+    return 2 * len(task["id"]) + 400 + seeds * (60 + 4 * classes * classes)
+
+
+_CHECKS: tuple[Callable[[Any], Iterator[str]], ...] = (
+    *(_regimes, _seeds, _names, _categories, _sizes, _submissions),
+)
