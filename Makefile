@@ -76,7 +76,8 @@ expected: $(READY) $(VALIDATORS)/.ready  ## rewrites every expected output and g
 QUICK := $(addprefix tests/,rules submission statistics render check)
 
 quick: $(READY)  ## in a minute: rules, submissions, statistics, reports, and the rules of the house
-	$(BIN)/python -m pytest -q -n auto --dist worksteal $(QUICK) $(STRUCTURE)
+	$(BIN)/python -m pytest -q -n auto --dist worksteal $(QUICK)
+	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "" $(STRUCTURE)
 
 site: $(SITE)/.ready  ## the pages as a site in build/site/public, every link checked
 	$(SITE)/bin/python tools/site.py
@@ -102,7 +103,7 @@ flakes: $(READY)  ## the property tests with SEEDS seeds: what fails with one is
 	$(BIN)/python -m tests.flakes $(SEEDS)
 
 # What reads the code and the pages and runs no command; the rest of tests/house is part of `make test`.
-STRUCTURE := $(addprefix tests/house/test_,architecture.py direction.py docs.py glossary.py names.py no_leaks.py)
+STRUCTURE := $(addsuffix .py,$(addprefix tests/house/test_,architecture dependencies direction docs glossary names no_leaks wording))
 
 lint: $(READY)  ## ruff, mypy, codespell, zizmor, generated files, locks, import directions
 	$(BIN)/ruff check .

@@ -192,9 +192,10 @@ def stopped(stopped_run: Path, harness: Harness) -> Harness:
     ("option", "said"),
     [
         ("--model-id other", "model_id 'Slow', this one has 'other'"),
-        (
+        pytest.param(
             "--probe-device torch-cpu",
             "probe_device 'cpu', this one has 'cpu, torch from 4194304 numbers'",
+            marks=pytest.mark.nightly,  # it imports torch, to compare one more member
         ),
     ],
 )
