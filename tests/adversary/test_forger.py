@@ -54,6 +54,7 @@ def test_a_raise_is_divided_within_the_tolerances(weight):
         assert held == pytest.approx(min(mean, sum(room) / len(POOL)), rel=1e-6)
 
 
+@pytest.mark.nightly
 def test_a_larger_sample_leaves_less_room():
     within = [largest_within(POOL, drawn, UNDETECTED)[0] for drawn in (4, 13, 100)]
     assert within == sorted(within, reverse=True)
@@ -88,6 +89,7 @@ def test_what_an_audit_says_could_be_hidden_bounds_the_forger(centre, monkeypatc
     assert 0.75 * room < best_forgery(pool, TASKS).raised <= 1.15 * room
 
 
+@pytest.mark.nightly
 def test_a_draw_for_each_name_is_worth_more():
     one, sixteen = best_forgery(POOL, 13), best_forgery(POOL, 13, identities=16)
     assert sixteen.elsewhere > one.elsewhere

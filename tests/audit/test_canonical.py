@@ -15,7 +15,7 @@ VALUES = st.recursive(
     lambda inner: (
         st.lists(inner) | st.dictionaries(st.text(st.characters(max_codepoint=127)), inner)
     ),
-    max_leaves=20,
+    max_leaves=8,
 )
 
 

@@ -86,56 +86,14 @@ class WritesPickle(Writes):
         yield pickle.dumps(Opened()) + bytes(64)
 
 
-class WritesNpy(Writes):
-    def pieces(self, n: int) -> Iterator[bytes]:
-        yield b"\x93NUMPY\x01\x00v\x00{'descr': '|O', 'fortran_order': False, 'shape': (3, 1)}"
-
-
 class WritesNothing(Writes):
     def pieces(self, n: int) -> Iterator[bytes]:
         return iter(())
 
 
-class WritesNan(Writes):
-    def pieces(self, n: int) -> Iterator[bytes]:
-        yield header(n, 1) + np.full(n, np.inf, dtype="<f4").tobytes()
-
-
-class WritesWrongRows(Writes):
-    def pieces(self, n: int) -> Iterator[bytes]:
-        yield header(n + 1, 1)
-
-
-class WritesWide(Writes):
-    def pieces(self, n: int) -> Iterator[bytes]:
-        yield header(n, 1 << 40)
-
-
-class WritesNoWidth(Writes):
-    def pieces(self, n: int) -> Iterator[bytes]:
-        yield header(n, 0)
-
-
-class WritesOtherSize(Writes):
-    def pieces(self, n: int) -> Iterator[bytes]:
-        yield header(n, 1, size=16)
-
-
-class WritesLarge(Writes):
-    """A shape that is allowed in each number, and too much as a whole."""
-
-    def pieces(self, n: int) -> Iterator[bytes]:
-        yield header(n, 60_000, size=8)
-
-
 class WritesTooLittle(Writes):
     def pieces(self, n: int) -> Iterator[bytes]:
         yield header(n, 2) + bytes(8 * n - 1)
-
-
-class WritesTooMuch(Writes):
-    def pieces(self, n: int) -> Iterator[bytes]:
-        yield header(n, 2) + bytes(8 * n + 1)
 
 
 class WritesForEver(Writes):
