@@ -51,10 +51,14 @@ def check_settings(repo: str, space: str, *, as_json: bool) -> Exit:
     from geneb_ci.github.observed import Observed
 
     with connect(repo) as github:
-        found = diagnosis.diagnosed(Observed(github.wire, space))
-    text = diagnosis.as_json(repo, found) if as_json else diagnosis.as_text(repo, found, width())
+        diagnoses = diagnosis.diagnosed(Observed(github.wire, space))
+    text = (
+        diagnosis.as_json(repo, diagnoses)
+        if as_json
+        else diagnosis.as_text(repo, diagnoses, width())
+    )
     write(Output("text", STDOUT), text)
-    return diagnosis.exit_of(found)
+    return diagnosis.exit_of(diagnoses)
 
 
 def show_machine(*, network: bool) -> None:

@@ -11,7 +11,7 @@ from geneb_ci.common.download import StorageFailure, storage_failure
 from geneb_ci.common.errors import WeightsRefused
 from geneb_ci.publish import faults
 from geneb_ci.publish.git import GitRepository
-from geneb_ci.publish.push import Newest, PublishOutcome, push
+from geneb_ci.publish.push import PublishIntent, PublishOutcome, push
 from geneb_ci.publish.space import Space
 from reference_harness import benchmark, download, mini
 from reference_harness.errors import DataError
@@ -43,7 +43,7 @@ def repo(hub):
 
 @pytest.fixture
 def newest(clone):
-    return Newest(made(clone), GitRepository(clone.root))
+    return PublishIntent(made(clone), GitRepository(clone.root))
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_a_fault_that_passes_costs_a_retry(
     done = push(space, newest, clock=clock)
     assert (done.outcome, clock.waits) == (PublishOutcome.PUBLISHED, waits)
     assert step in hub.calls
-    assert_settled(repo, newest.made)
+    assert_settled(repo, newest.built)
 
 
 HUB, STORAGE = "the Hub (HOST)", "the Hub's storage (HOST)"
@@ -139,14 +139,14 @@ def test_a_token_that_has_expired_is_asked_for_anew(hub, repo, space, newest, cl
     assert push(space, newest, clock=clock).outcome is PublishOutcome.PUBLISHED
     assert hub.calls.count("xet-write-token") > 1
     assert clock.waits == []
-    assert_settled(repo, newest.made)
+    assert_settled(repo, newest.built)
 
 
 def test_somebody_elses_commit_after_the_upload(hub, repo, space, newest, clock):
     hub.faults = [Fault("commit", 412)]
     assert push(space, newest, clock=clock).outcome is PublishOutcome.PUBLISHED
     assert (clock.waits, hub.calls.count("cas-shard")) == ([], 2)
-    assert_settled(repo, newest.made)
+    assert_settled(repo, newest.built)
 
 
 def test_a_storage_that_nobody_listens_for(hub, repo, space, newest, clock):
@@ -162,7 +162,7 @@ def test_a_large_file_that_cannot_be_read_back_at_once(hub, repo, space, newest,
     hub.faults = [Fault("cas-bridge", kind)]
     assert push(space, newest, clock=clock).outcome is PublishOutcome.PUBLISHED
     assert clock.waits == [2]
-    assert_settled(repo, newest.made)
+    assert_settled(repo, newest.built)
 
 
 def test_answers_that_hang_are_not_waited_for_six_times(monkeypatch, hub, newest, clock):
