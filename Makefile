@@ -9,7 +9,7 @@ SYSTEM := bwrap=bubblewrap chromium-headless-shell,chromium=chromium-headless-sh
 # A thousand processes of the tests would otherwise compile the same modules, each for itself.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all quick site tutorials doors real-tasks test-rows flakes lint rehearse rehearse-proof bench-harness \
+.PHONY: demo test test-all expected quick site tutorials doors real-tasks test-rows flakes lint rehearse rehearse-proof bench-harness \
   bench-adversary bench-forgery bench-crowns bench-sampling bench-audit bench-sandbox bench-tolerance bench-uncertainty \
   bench-page bench-receipts bench-scale bench-atlas \
   pictures page-shots vendor mutants generate lock clean
@@ -67,10 +67,17 @@ test: $(READY) $(VALIDATORS)/.ready  ## what gates a change; AREA=github for one
 test-all: $(READY) $(VALIDATORS)/.ready  ## every test, with those marked `nightly`
 	$(BIN)/python -m pytest -n auto --dist worksteal -m ""
 
+expected: $(READY) $(VALIDATORS)/.ready  ## rewrites every expected output and generated file; read git diff afterwards
+	$(BIN)/python -m tests.rules.update --all
+	$(BIN)/python -m pytest -q -n auto --dist worksteal --update-golden \
+	  $$(git grep -lE 'update_golden|golden\(' -- 'tests/*/test_*.py' 'tests/statistics/*/test_*.py')
+	$(BIN)/python tools/generate.py
+
 QUICK := $(addprefix tests/,rules submission statistics render check)
 
 quick: $(READY)  ## in a minute: rules, submissions, statistics, reports, and the rules of the house
-	$(BIN)/python -m pytest -q -n auto --dist worksteal $(QUICK) $(STRUCTURE)
+	$(BIN)/python -m pytest -q -n auto --dist worksteal $(QUICK)
+	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "" $(STRUCTURE)
 
 site: $(SITE)/.ready  ## the pages as a site in build/site/public, every link checked
 	$(SITE)/bin/python tools/site.py
@@ -96,7 +103,7 @@ flakes: $(READY)  ## the property tests with SEEDS seeds: what fails with one is
 	$(BIN)/python -m tests.flakes $(SEEDS)
 
 # What reads the code and the pages and runs no command; the rest of tests/house is part of `make test`.
-STRUCTURE := $(addprefix tests/house/test_,architecture.py direction.py docs.py glossary.py names.py no_leaks.py)
+STRUCTURE := $(addsuffix .py,$(addprefix tests/house/test_,architecture dependencies direction docs glossary names no_leaks wording))
 
 lint: $(READY)  ## ruff, mypy, codespell, zizmor, generated files, locks, import directions
 	$(BIN)/ruff check .

@@ -22,8 +22,8 @@ from geneb_ci.audit.scoring import read_rescored
 from geneb_ci.statistics.metrics import Triple
 from reference_harness import benchmark, data
 from reference_harness.extractors.kmer import KmerExtractor
-from reference_harness.files import write_bytes, write_json
 from reference_harness.formats.benchmark import Benchmark, Task
+from reference_harness.formats.files import write_bytes, write_json
 from reference_harness.formats.rescored import Dtype, Rescored
 from reference_harness.noise import Noise, jitter
 from reference_harness.rescore import RescoreRequest, distinct, rescore

@@ -13,7 +13,6 @@ import numpy.typing as npt
 from geneb_ci.board.numbers import recovered
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker
-from geneb_ci.common.files import write_whole
 from geneb_ci.receipt.draw import STANDARD_TEST
 from geneb_ci.receipt.row_rule import (
     MEASURED_GAIN,
@@ -26,6 +25,7 @@ from geneb_ci.receipt.row_rule import (
     needed_hit,
 )
 from geneb_ci.render.receipts import chance_text
+from reference_harness.formats.files import write_whole
 from tests.paths import SUBMISSIONS
 
 SIMULATED = 4000

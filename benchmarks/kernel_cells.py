@@ -12,13 +12,13 @@ from threadpoolctl import threadpool_limits
 
 from reference_harness import benchmark
 from reference_harness.data import Folder
-from reference_harness.receipt.scoring import CellsJob, tasks_said
+from reference_harness.receipt.scoring import CellsJob, receipt_in
 from reference_harness.receipt.task_file import file_of
 
 
 def main(threads: int, output: Path) -> None:
     """Compute the cells of the receipt in this folder, and write what they are."""
-    said = tasks_said(json.loads(Path("row.json").read_text(encoding="utf-8"))["receipt"])
+    _, said = receipt_in(Path("row.json"))
     definition = benchmark.load(Path("data/benchmark.json"))
     source = Folder(Path("data"), definition)
     cells, used = {}, set()

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from geneb_ci.common.files import write_whole
 from geneb_ci.sandbox import processes
+from reference_harness.formats.files import write_whole
 from tests.paths import IMPORTABLE
 
 TICK = 0.2

@@ -10,8 +10,8 @@ import numpy as np
 from reference_harness import benchmark, data, noise
 from reference_harness.data import Source
 from reference_harness.engine.local import Pool
-from reference_harness.files import write_bytes, write_json
 from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.files import write_bytes, write_json
 from reference_harness.formats.rescored import Dtype
 from reference_harness.job import Scored
 from reference_harness.loading import load

@@ -4,8 +4,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from reference_harness.formats.files import NotReadable, read_regular
+
 from .errors import OptionError
-from .files import read_bounded
 from .formats.benchmark import BYTES_MAX, Benchmark, UnusableBenchmarkError, parse
 from .shipped import schema
 
@@ -19,9 +20,9 @@ def load(path: Path) -> Benchmark:
     expected there.
     """
     try:
-        raw = read_bounded(path, BYTES_MAX)
-    except OSError as error:
-        msg = f"{path}: cannot be read: {error.strerror}; {HOW_TO_DEFINE}"
+        raw = read_regular(path, BYTES_MAX)
+    except NotReadable as error:
+        msg = f"{path}: {error.reason}; {HOW_TO_DEFINE}"
         raise OptionError(msg) from error
     return parsed(raw, str(path))
 

@@ -21,8 +21,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from reference_harness.formats.files import write_bytes, write_json
+
 from .errors import LostEmbeddingsError, OptionError, StateError
-from .files import write_bytes, write_json
 from .mirror import SCHEME, Mirror
 from .shard import (
     ASIDE,

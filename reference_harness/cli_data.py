@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from reference_harness.formats.files import dumps
 from reference_harness.formats.text import plural
 
-from .files import dumps
 from .text import echo
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.files import dumps_tables, write_bytes, write_json
 from reference_harness.formats.text import plural
 
 from . import benchmark, data, probe, progress, submission
@@ -22,7 +23,6 @@ from .engine.machine import LocalEngine
 from .errors import OptionError, known_name, unknown_name
 from .extractors_cli import budget_of
 from .facts import ExtractorFacts
-from .files import dumps_tables, write_bytes, write_json
 from .formats.run_record import RunRecord
 from .keywords import is_compiled, keywords, texts
 from .replace import refuse_loss

@@ -8,11 +8,11 @@ import re
 from pathlib import Path
 
 from reference_harness.formats.benchmark import TASK_ID, Benchmark
+from reference_harness.formats.files import dumps, sha256, write_json
 
 from . import benchmark
 from .data import layout, read_task
 from .errors import DataError, OptionError
-from .files import dumps, sha256, write_json
 from .manifest import NAME as MANIFEST
 from .manifest import FileFacts, Manifest, TaskFacts
 from .tasks import REVISION, TaskData, revision, task_facts

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.files import git_blob, sha256
 
 from . import storage
 from .data import Folder
 from .errors import DataError, OptionError
-from .files import git_blob, sha256
 from .manifest import NAME, FileFacts, Manifest, TaskFacts
 from .settings import task_names
 

@@ -6,12 +6,12 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 from pydantic import Field, ValidationError
 
+from reference_harness.formats.files import write_bytes
 from reference_harness.formats.text import plural
 
 from . import probe
 from .decisions import FRESH, FurtherRows
 from .errors import DataError, EmbeddingError
-from .files import write_bytes
 from .formats.base import StrictModel
 from .formats.run_record import first_error
 from .matrix import open_matrix

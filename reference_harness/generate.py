@@ -3,8 +3,9 @@
 import sys
 from pathlib import Path
 
+from reference_harness.formats.files import dumps, write_bytes
+
 from . import mini, worker_options
-from .files import dumps, write_bytes
 from .formats import receipt_cells, rescored, run_record
 from .probes import report
 from .shipped import schema

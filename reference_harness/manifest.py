@@ -5,9 +5,9 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from reference_harness.formats.benchmark import Dataset
+from reference_harness.formats.files import NotReadable, read_regular, sha256, write_json
 
 from .errors import DataError
-from .files import read_bounded, sha256, write_json
 from .formats.base import Count, Hex40, Hex64, StrictModel
 from .formats.run_record import first_error
 
@@ -49,11 +49,11 @@ class Manifest(StrictModel):
         if not path.exists():
             return None
         try:
-            return cls.model_validate_json(read_bounded(path, BYTES_MAX))
+            return cls.model_validate_json(read_regular(path, BYTES_MAX))
         except ValidationError as error:
             raise DataError([f"{path}: not a manifest: {first_error(error)}"]) from error
-        except OSError as error:
-            raise DataError([f"{path}: not a manifest: {error.strerror}"]) from error
+        except NotReadable as error:
+            raise DataError([f"{path}: not a manifest: it {error.reason}"]) from error
 
     def names(self, dataset: Dataset) -> bool:
         """Whether the data came from the dataset and revision the benchmark pins."""

@@ -51,9 +51,10 @@ def probe(**options: Any) -> None:
     X.json or X is the submission X.json with the files of its receipt in the folder X; write
     FILE=DIR where they are elsewhere. What it costs is printed first.
     """
+    from reference_harness.formats.files import write_bytes
+
     from . import progress  # NumPy: see cli.py
     from .engine.local import default_workers
-    from .files import write_bytes
     from .probes.run import ProbeRequest, common_tasks, probe_receipts, read_receipt
     from .probes.table import WRITERS
     from .rescore_cli import place_of

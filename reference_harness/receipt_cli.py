@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from .formats.run_record import ReceiptTask
 
-_SUBMISSION_BYTES_MAX = 1 << 25  # as `geneb-ci check` reads
-
 
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 _SUBMISSION = click.option(
@@ -57,9 +55,10 @@ def receipt_cells(**options: Any) -> None:
 
     The files are taken as they are; compare their digests with the submission's first.
     """
+    from reference_harness.formats.files import write_json
+
     from .batch import Workers  # NumPy: see cli.py
     from .engine.local import default_workers
-    from .files import write_json
     from .receipt.scoring import CellsRequest, cells
 
     bench, source = place_of(options)
@@ -101,7 +100,8 @@ def receipt_equal(**options: Any) -> None:
 
     A model gives a sequence one embedding, whatever task it stands in.
     """
-    from .files import write_json  # NumPy: see cli.py
+    from reference_harness.formats.files import write_json
+
     from .receipt.scoring import compared
 
     _, said = _read(options["submission"], names_of(options["tasks"]))
@@ -114,19 +114,10 @@ def receipt_equal(**options: Any) -> None:
 
 def _read(path: Path, names: tuple[str, ...]) -> "tuple[dict[str, Any], Mapping[str, ReceiptTask]]":
     """Return a submission, and what its receipt says of these tasks. Raises OptionError."""
-    import json  # see cli.py
+    from .errors import known_name  # see cli.py
+    from .receipt.scoring import receipt_in
 
-    from .errors import OptionError, known_name
-    from .files import read_bounded
-    from .receipt.scoring import tasks_said
-
-    try:
-        document = json.loads(read_bounded(path, _SUBMISSION_BYTES_MAX))
-        said = tasks_said(document["receipt"])
-        document["results"].keys()
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        msg = f"{path}: no submission with a receipt: {error}"
-        raise OptionError(msg) from error
+    document, tasks = receipt_in(path)
     lead = "--tasks {}: the receipt has no such task"
-    known = [known_name(lead.format(name), name, tuple(said)) for name in names]
-    return document, {name: said[name] for name in known}
+    known = [known_name(lead.format(name), name, tuple(tasks)) for name in names]
+    return document, {name: tasks[name] for name in known}

@@ -3,14 +3,13 @@
 A run with `--tasks` and the `--output` of a complete run would otherwise delete hours of work.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
+from reference_harness.formats.files import NotReadable, read_json, read_regular
 from reference_harness.formats.text import plural
 
 from .errors import OptionError
-from .files import read_bounded
 from .settings import Settings, tasks_to_run
 from .text import first_and_more
 
@@ -48,8 +47,8 @@ def _left_out(noun: str, names: list[str]) -> str:
 def _read(path: Path) -> dict[str, Any]:
     """Return the JSON object in a file; an empty one if there is none."""
     try:
-        value = json.loads(read_bounded(path, BYTES_MAX))
-    except (OSError, ValueError, RecursionError):
+        value = read_json(read_regular(path, BYTES_MAX))
+    except (NotReadable, ValueError):
         return {}
     return value if isinstance(value, dict) else {}
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.files import sha256
 
 from . import environment, noise
 from .data import Source
 from .engine.local import Pool, default_workers
 from .errors import DataError
-from .files import sha256
 from .formats.rescored import Dtype, JitteredCopy, NoiseRef, Rescored, RescoredRegime, RescoredTask
 from .formats.run_record import BenchmarkRef, DatasetRef, LibraryRef
 from .further import FurtherFiles

@@ -75,7 +75,8 @@ def sequences(**options: Any) -> None:
     One per line; train and test of all tasks together, sorted by digest, so that neither order
     nor content tells split or label.
     """
-    from .files import write_bytes  # NumPy: see cli.py
+    from reference_harness.formats.files import write_bytes
+
     from .rescore import distinct
 
     bench, source = place_of(options)
@@ -132,10 +133,11 @@ def rescore(**options: Any) -> None:
 
     An audit compares the claims with these scores.
     """
+    from reference_harness.formats.files import write_json
+
     from . import progress  # NumPy: see cli.py
     from .batch import Workers
     from .engine.local import default_workers
-    from .files import write_json
     from .rescore import RescoreRequest
     from .rescore import rescore as run
 
@@ -218,9 +220,10 @@ def fresh(**options: Any) -> None:
 
     A CSV file with the columns task, label and sequence, as `geneb-ci audit fresh` reads it.
     """
+    from reference_harness.formats.files import write_bytes
+
     from . import mini  # NumPy: see cli.py
     from .errors import OptionError, known_name
-    from .files import write_bytes
 
     by_id = {task.id: task for task in mini.TASKS}
     asked = names_of(options["tasks"]) if options["tasks"] else tuple(by_id)

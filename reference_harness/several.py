@@ -9,10 +9,11 @@ from typing import Any
 
 import click
 
+from reference_harness.formats.files import NotReadable, read_regular
+
 from . import progress
 from .command import Place, run_command
 from .errors import FailedRunsError, FailedTasksError, HarnessError, OptionError
-from .files import read_bounded
 
 TOML_MAX = 1_000_000
 """Bytes of a list: 1,000 models have 200 kB."""
@@ -28,9 +29,9 @@ def listed(path: Path, context: click.Context, common: dict[str, Any]) -> list[d
     Raises OptionError for anything that is not such a list.
     """
     try:
-        document = tomllib.loads(read_bounded(path, TOML_MAX).decode())
-    except OSError as error:
-        raise OptionError(f"{path}: {error.strerror}") from error
+        document = tomllib.loads(read_regular(path, TOML_MAX).decode())
+    except NotReadable as error:
+        raise OptionError(f"{path}: {error.reason}") from error
     except ValueError as error:
         raise OptionError(f"{path}: not a TOML file: {error}: {FORM}") from error
     tables = document.get("run")

@@ -5,10 +5,10 @@ import io
 from pathlib import Path
 
 from reference_harness.formats.benchmark import Benchmark, Task
+from reference_harness.formats.files import write_bytes
 
 from .data import Folder
 from .errors import DataError
-from .files import write_bytes
 from .tasks import SPLITS, Split, TaskData
 
 CARD = "README.md"

@@ -1,15 +1,15 @@
 """The state of a stopped run, next to its output, for `--resume`."""
 
 import base64
-import json
 import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
+from reference_harness.formats.files import read_json, write_json
+
 from .errors import StateError
-from .files import write_json
 from .formats.run_record import LibraryRef, TaskRecord
 
 SUFFIX = ".partial"
@@ -88,7 +88,7 @@ class State:
 
     def _json(self, path: Path) -> dict[str, Any]:
         try:
-            value = json.loads(path.read_bytes())
+            value = read_json(path.read_bytes(), own=True)
         except (OSError, ValueError) as error:
             msg = f"{path}: cannot be read: {error}"
             raise StateError(msg) from error

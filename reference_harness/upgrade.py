@@ -3,24 +3,22 @@
 Nothing is made up: a confusion matrix that no record has does not follow from scores.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.benchmark import SUBMISSION_BYTES_MAX, Benchmark
+from reference_harness.formats.files import NotReadable, read_json, read_regular
 from reference_harness.formats.text import plural
 
 from . import benchmark as definitions
 from . import submission
 from .errors import OptionError
-from .files import read_bounded
 from .formats.run_record import RunRecord, first_error
 from .text import first_and_more
 
 LATEST: submission.FormatVersion = "1.2"
-SUBMISSION_BYTES_MAX = 1 << 25
 """As `geneb-ci check` reads."""
 RECORD_BYTES_MAX = 1 << 28
 """A record of GENEB has 3 MB; a thousand classes would have a hundred times as much."""
@@ -43,15 +41,15 @@ def read_submission(path: Path) -> dict[str, Any]:
     Raises OptionError for anything else, also for one of format 1.2.
     """
     try:
-        found = json.loads(read_bounded(path, SUBMISSION_BYTES_MAX))
+        found = read_json(read_regular(path, SUBMISSION_BYTES_MAX))
         if found.pop(ENTRY_MEMBER, None) is not None:  # what 1.0 has, beside an entry
             found["schema_version"] = "1.0"
         version = found["schema_version"]
         cells = sum(len(tasks) for tasks in found["results"].values())
-    except OSError as error:
-        msg = f"{path}: {error.strerror or error}"
+    except NotReadable as error:
+        msg = f"{path}: {error.reason}"
         raise OptionError(msg) from error
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         msg = f"{path}: no submission: run `geneb-ci check {path}`"
         raise OptionError(msg) from error
     if version == LATEST:
@@ -83,9 +81,9 @@ def refuse_without_record(document: dict[str, Any], path: Path) -> None:
 def read_record(path: Path) -> RunRecord:
     """Return a run record. Raises OptionError for anything else."""
     try:
-        return RunRecord.model_validate_json(read_bounded(path, RECORD_BYTES_MAX))
-    except OSError as error:
-        msg = f"{path}: {error.strerror or error}"
+        return RunRecord.model_validate_json(read_regular(path, RECORD_BYTES_MAX))
+    except NotReadable as error:
+        msg = f"{path}: {error.reason}"
         raise OptionError(msg) from error
     except ValidationError as error:
         msg = f"{path}: no run record of this version: {first_error(error)}; {AGAIN}"

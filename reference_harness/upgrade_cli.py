@@ -24,7 +24,8 @@ def upgrade(**options: Any) -> None:
     scores and predictions. Without a record nothing is written, and what is missing is listed. An
     audit is of the bytes of a file: those of FILE do not count for the new one.
     """
-    from .files import dumps_tables, write_bytes  # see cli.py
+    from reference_harness.formats.files import dumps_tables, write_bytes
+
     from .upgrade import (
         LATEST,
         benchmark_of,

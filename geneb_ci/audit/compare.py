@@ -20,12 +20,12 @@ from geneb_ci.audit.outcome import (
 from geneb_ci.audit.plan import Chosen
 from geneb_ci.check.claims import claims_of
 from geneb_ci.common.errors import BrokenInstallation, NothingChecked
-from geneb_ci.common.files import NotReadable, read_json, read_regular
 from geneb_ci.common.shipped import shipped
 from geneb_ci.statistics.metrics import Reading
 from geneb_ci.statistics.metrics import Triple as Values
 from reference_harness.formats.base import Scores
 from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.files import NotReadable, read_json, read_regular
 from reference_harness.formats.rescored import Rescored, RescoredRegime
 
 Cell = tuple[str, str]

@@ -19,7 +19,6 @@ from geneb_ci.audit.repository import AuditRepository
 from geneb_ci.audit.row_outcome import FailedRow, RowAgain, RowCells, RowOutcome, RowTask
 from geneb_ci.audit.row_verify import RERUN_BYTES_MAX, read_rerun
 from geneb_ci.common.errors import GenebError, NothingChecked
-from geneb_ci.common.files import NotReadable, read_regular
 from geneb_ci.receipt.cells import differences
 from geneb_ci.receipt.draw import Drawn, TaskStrata
 from geneb_ci.receipt.predictions import Predictions, read_predictions
@@ -27,6 +26,7 @@ from geneb_ci.receipt.row_rule import Probe, RowsJudged, Stratum, directions_of,
 from geneb_ci.receipt.source import ReceiptFiles, Say, receipt_files, size_text
 from geneb_ci.submission.models import EmbeddingReceipt, ReceiptTask, SubmissionV12
 from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.files import NotReadable, read_regular
 from reference_harness.formats.merkle import RowTree, row_leaf
 from reference_harness.formats.receipt_cells import ReceiptCells
 

@@ -37,7 +37,6 @@ from geneb_ci.audit.row_verify import (
 )
 from geneb_ci.audit.verify import StepState, Verification, VerificationStep, message_of
 from geneb_ci.common.config import Layout, benchmark_of
-from geneb_ci.common.files import NotReadable, read_regular
 from geneb_ci.harness.process import HarnessProcess, TaskSource, task_source
 from geneb_ci.receipt.cells import recompute
 from geneb_ci.receipt.draw import drawn_rows
@@ -45,6 +44,7 @@ from geneb_ci.receipt.embeddings import LEVEL
 from geneb_ci.receipt.row_rule import directed
 from geneb_ci.receipt.source import ReceiptFiles, Say, receipt_files
 from geneb_ci.submission.models import EmbeddingReceipt, SubmissionV12
+from reference_harness.formats.files import NotReadable, read_regular
 
 FURTHER = (RERUN, PROOFS, ROWS)
 STATISTIC_SLACK = 0.01

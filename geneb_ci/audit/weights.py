@@ -18,9 +18,9 @@ from geneb_ci.audit import fetching
 from geneb_ci.audit.commitment import Weights
 from geneb_ci.common import download
 from geneb_ci.common.errors import UsageProblem, WeightsRefused
-from geneb_ci.common.files import NotReadable, read_json, read_regular
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.models.entry import FILE_NAME
+from reference_harness.formats.files import NotReadable, read_json, read_regular
 from reference_harness.formats.text import quoted
 
 Say = Callable[[str], None]

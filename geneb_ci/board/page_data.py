@@ -26,7 +26,7 @@ from geneb_ci.board.texts import (
     script_of,
 )
 from geneb_ci.check.claims import results_of
-from geneb_ci.common.files import json_text, object_text
+from geneb_ci.common.json_text import json_text, object_text
 from geneb_ci.statistics.metrics import Standings
 from reference_harness.formats.benchmark import Benchmark
 

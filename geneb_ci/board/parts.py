@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from geneb_ci.board.numbers import numbers_of, row_matrices
 from geneb_ci.check.claims import Results
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.common.files import in_processes, jobs_for
+from geneb_ci.common.parallel import in_processes, jobs_for
 from geneb_ci.statistics.metrics import RowNumbers
 from geneb_ci.submission.document import Document, read_document
 from geneb_ci.submission.models import Submission, SubmissionV10

@@ -46,7 +46,7 @@ from geneb_ci.board.diagnostics.shape import DiagnosedScore, Ranks, Shared
 from geneb_ci.board.reasons import reasons_of
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD
 from geneb_ci.board.uncertainty import Intervals, RegimeScores, intervals, is_drawn
-from geneb_ci.common.files import json_text
+from geneb_ci.common.json_text import json_text
 from geneb_ci.common.types import Evidence, has_evidence
 from reference_harness.formats.benchmark import Benchmark
 

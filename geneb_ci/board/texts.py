@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from geneb_ci.common.errors import unwritable
-from geneb_ci.common.files import MODE, in_processes, numbers_text
+from geneb_ci.common.files import MODE
+from geneb_ci.common.json_text import numbers_text
+from geneb_ci.common.parallel import in_processes
 
 Text = Callable[[], Iterable[bytes]]
 """Makes the chunks of a text, in order."""

@@ -19,13 +19,13 @@ from geneb_ci.check.report import CRASHED, Outcome
 from geneb_ci.common.cache import NO_CACHE, user_cache
 from geneb_ci.common.config import OFFICIAL, Finder, Layout, find_layout
 from geneb_ci.common.errors import BadConfiguration, NothingChecked
-from geneb_ci.common.files import NotReadable, read_json, read_regular
 from geneb_ci.common.finding import Finding, Need, Severity
 from geneb_ci.common.shipped import KNOWN_FILE, shipped
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.submission.reading import files_in
 from geneb_ci.submission.structure import check_quickly
 from reference_harness.formats.benchmark import SUBMISSION_BYTES_MAX
+from reference_harness.formats.files import NotReadable, read_json, read_regular
 
 FILES_MIN = 20
 """Files, checked or compared with, from which on results are kept: reading them takes less than

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from geneb_ci.common.config import Finder, find_layout
 from geneb_ci.common.errors import BadConfiguration, NothingChecked, UsageProblem
-from geneb_ci.common.files import NotReadable, read_json, read_regular
 from geneb_ci.common.finding import Finding, Need
 from geneb_ci.submission.reading import is_folder, submission_files
 from geneb_ci.submission.tokens import UNUSABLE
+from reference_harness.formats.files import NotReadable, read_json, read_regular
 
 if TYPE_CHECKING:
     from geneb_ci.submission.document import Document

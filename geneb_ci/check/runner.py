@@ -13,8 +13,8 @@ from geneb_ci.check.row_facts import NOTHING, Proposed, card_of, extractor_diges
 from geneb_ci.check.rule import AnyRule, Context, Rule
 from geneb_ci.common.config import Finder, LayoutKind, find_layout
 from geneb_ci.common.errors import BadConfiguration, NothingChecked
-from geneb_ci.common.files import in_processes, jobs_for
 from geneb_ci.common.finding import Fault, Finding, Need, Position, pointer
+from geneb_ci.common.parallel import in_processes, jobs_for
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.submission.document import Document, parse_document, read_document
 from geneb_ci.submission.names import ENTRY_MEMBER

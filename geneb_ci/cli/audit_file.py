@@ -63,11 +63,11 @@ from geneb_ci.cli.main import echo
 from geneb_ci.cli.shared import Output, machine_of, machine_options, width, write
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import Exit, ExtractorRefused, UsageProblem, unwritable
-from geneb_ci.common.files import NotReadable, read_regular
 from geneb_ci.receipt.source import ReceiptFiles, receipt_files
 from geneb_ci.render.audits import WIDTH as OUTCOME_WIDTH
 from geneb_ci.render.results import AuditResult
 from geneb_ci.submission.models import EmbeddingReceipt
+from reference_harness.formats.files import NotReadable, read_regular
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

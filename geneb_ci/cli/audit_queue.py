@@ -27,8 +27,8 @@ from geneb_ci.cli.main import echo
 from geneb_ci.cli.shared import machine_options
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
-from geneb_ci.common.files import NotReadable, read_regular
 from geneb_ci.render.plain import visible
+from reference_harness.formats.files import NotReadable, read_regular
 from reference_harness.formats.text import plural
 
 TOML_MAX = 1_000_000

@@ -27,8 +27,8 @@ from geneb_ci.cli.shared import (
     write,
 )
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
-from geneb_ci.common.files import MANY_FILES
 from geneb_ci.common.finding import Severity, exact_name, first_and_more
+from geneb_ci.common.parallel import MANY_FILES
 from geneb_ci.render.rows import (
     MATRICES_WRITERS,
     LabelRow,

@@ -27,7 +27,7 @@ from geneb_ci.cli.shared import (
     write,
 )
 from geneb_ci.common.errors import BadConfiguration, Exit, UsageProblem
-from geneb_ci.common.files import MANY_FILES
+from geneb_ci.common.parallel import MANY_FILES
 from geneb_ci.render.formats import render
 from geneb_ci.render.text import Table, escape, fitted
 from geneb_ci.submission.reading import BYTES_MAX

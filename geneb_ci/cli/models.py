@@ -24,7 +24,6 @@ from geneb_ci.common.errors import (
     UsageProblem,
     unwritable,
 )
-from geneb_ci.common.files import write_whole
 from geneb_ci.common.finding import known_name, near
 from geneb_ci.models.entry import ModelEntry, ReadEntry, addresses
 from geneb_ci.models.registry import TERMS, ModelRegistry, in_words
@@ -34,6 +33,7 @@ from geneb_ci.submission.document import Document, downgraded, parse_document, u
 from geneb_ci.submission.names import BY_ENTRY, ENTRY_MEMBER
 from geneb_ci.submission.reading import BYTES_MAX, FileKind, located, read_bytes, require_file
 from geneb_ci.submission.structure import check_structure, model_key_of, version_of
+from reference_harness.formats.files import write_whole
 from reference_harness.formats.text import plural, quoted
 
 FORMATS = ("text", "json")

@@ -19,7 +19,7 @@ from geneb_ci.github.main_branch import Clone, further_places, lay_out_main, lay
 from geneb_ci.github.sides import main_at, read_blob
 from geneb_ci.github.verdict import PullHead, PullOutcome, PullVerdict
 from geneb_ci.publish.comparison import Comparison, compare_layouts
-from geneb_ci.publish.git import repository_of
+from geneb_ci.publish.git import repository_at
 from reference_harness.formats.base import Hex40
 
 if TYPE_CHECKING:
@@ -49,12 +49,13 @@ def of_branch(base: str) -> Proposal:
     """
     layout = find_layout(Path.cwd())
     places_of(layout)
-    repository, _ = repository_of(layout, base)
+    repository = repository_at(layout)
     clone = Clone(repository)
+    of_base = clone.commit(base)
     head = clone.commit(HEAD).sha
     if repository.run("status", "--porcelain", "--untracked-files=no").strip():
         _say("note: changes that are not committed are not checked")
-    main = main_at(clone, clone.commit(base), further_places(layout))
+    main = main_at(clone, of_base, further_places(layout))
     with layout_of_main(clone, layout, main, _note) as own:
         known = BaseBranch(own)
         judged = Judge(clone, own, known.modules, main).judge(head)

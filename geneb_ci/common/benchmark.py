@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from geneb_ci.common.errors import BadConfiguration
-from geneb_ci.common.files import NotReadable, read_json, read_regular
 from geneb_ci.common.shipped import known, shipped
 from reference_harness.formats.benchmark import BYTES_MAX, Benchmark, UnusableBenchmarkError, parse
+from reference_harness.formats.files import NotReadable, read_json, read_regular
 
 
 def parse_benchmark(raw: bytes, name: str) -> Benchmark:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from geneb_ci.common.config import cache_folder
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.common.files import NotReadable, read_regular, write_whole
+from reference_harness.formats.files import NotReadable, read_regular, write_whole
 
 BYTES_MAX = 64_000_000
 """Of all entries together; the findings of 10,000 submissions take 15 MB."""

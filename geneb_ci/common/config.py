@@ -14,9 +14,9 @@ from typing import Any
 
 from geneb_ci.common.benchmark import load_benchmark, shipped_benchmark, upstream_benchmark
 from geneb_ci.common.errors import BadConfiguration, NothingChecked, UsageProblem
-from geneb_ci.common.files import NotReadable, read_json, read_regular
 from geneb_ci.common.shipped import shipped
 from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.files import NotReadable, read_json, read_regular
 from reference_harness.formats.text import quoted
 
 FILE = "pyproject.toml"

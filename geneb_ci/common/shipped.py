@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from geneb_ci.common.errors import BrokenInstallation
-from geneb_ci.common.files import NotReadable, read_json, read_regular
+from reference_harness.formats.files import NotReadable, read_json, read_regular
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _PLACES = {

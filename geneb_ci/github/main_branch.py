@@ -25,12 +25,17 @@ class Clone:
     def __init__(self, repository: GitRepository) -> None:
         self.repository = repository
         self._trees: dict[str, RecursiveTree] = {}
+        self._commits: dict[str, Commit] = {}
+        """By their ids, which always mean the same."""
 
     def commit(self, name: str) -> Commit:
         """Return a commit by its name. Raises WrongRepository if there is none."""
-        sha = self.repository.resolve(name)
-        tree = self.repository.run("rev-parse", "--verify", f"{sha}^{{tree}}")
-        return Commit.model_validate({"sha": sha, "commit": {"tree": {"sha": _line(tree)}}})
+        if name not in self._commits:
+            sha, tree = self.repository.commit_and_tree(name)
+            found = Commit.model_validate({"sha": sha, "commit": {"tree": {"sha": tree}}})
+            self._commits[sha] = found
+            return found
+        return self._commits[name]
 
     def comparison(self, base: str, head: str) -> CommitComparison:
         """Return the merge base of two commits. Raises UnexpectedReply if there is none."""

@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 from geneb_ci.audit.keys import KEY_BYTES_MAX
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.common.files import read_regular
 from geneb_ci.github import probes
 from geneb_ci.github.api import STATUS_CONTEXT
 from geneb_ci.github.observed import MAIN, Observed
@@ -25,6 +24,7 @@ from geneb_ci.github.probes import (
     environment_branches,
     policies_of,
 )
+from reference_harness.formats.files import read_regular
 
 Writer = Callable[[Observed], None]
 """Writes what is expected. Raises MissingScope without the right."""

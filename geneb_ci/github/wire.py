@@ -20,7 +20,6 @@ from urllib3.exceptions import MaxRetryError
 
 from geneb_ci import __version__
 from geneb_ci.common.errors import GenebError
-from geneb_ci.common.files import read_json
 from geneb_ci.github.errors import (
     AGAIN,
     PATIENCE,
@@ -34,6 +33,7 @@ from geneb_ci.github.errors import (
     UnexpectedReply,
 )
 from geneb_ci.render.plain import visible
+from reference_harness.formats.files import read_json
 
 FORBIDDEN, TOO_MANY = 403, 429
 _LIMITED = frozenset({FORBIDDEN, TOO_MANY})

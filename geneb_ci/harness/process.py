@@ -31,10 +31,10 @@ from geneb_ci.common.errors import (
     ResultRefused,
     UsageProblem,
 )
-from geneb_ci.common.files import read_json
 from geneb_ci.sandbox import processes
 from geneb_ci.sandbox.limits import MIB, advice
 from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.files import read_json
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from geneb_ci.common.errors import NothingChecked
-from geneb_ci.common.files import read_json
 from geneb_ci.models.entry import Dtype
+from reference_harness.formats.files import read_json
 from reference_harness.formats.text import quoted
 
 Pooling = Literal["mean", "cls", "last", "max"]

@@ -23,10 +23,10 @@ from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult, files_of
 from geneb_ci.common.config import Layout, benchmark_of, find_layout
 from geneb_ci.common.errors import GenebError, NothingChecked, UsageProblem
-from geneb_ci.common.files import read_json
 from geneb_ci.common.finding import Severity
 from geneb_ci.publish.git import CODE, INPUTS, lay_out, named_places, repository_of
 from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.files import read_json
 
 if TYPE_CHECKING:
     from geneb_ci.board.decisions import ScoreColumn

@@ -9,7 +9,6 @@ from typing import NamedTuple, TypeVar
 from pydantic import ValidationError
 
 from geneb_ci.common.errors import NothingChecked
-from geneb_ci.common.files import NotReadable, read_regular
 from geneb_ci.common.types import first_error
 from geneb_ci.harness.process import (
     CLASSES_UNKNOWN,
@@ -25,6 +24,7 @@ from geneb_ci.receipt.source import ReceiptFiles, Say, size_text
 from geneb_ci.submission.models import CanonicalEvidence, EmbeddingReceipt, SubmissionV12
 from reference_harness.formats.base import StrictModel
 from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.files import NotReadable, read_regular
 from reference_harness.formats.receipt_cells import EqualRows, ReceiptCells
 from reference_harness.formats.run_record import Canonical
 from reference_harness.formats.text import plural

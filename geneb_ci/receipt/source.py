@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
 from geneb_ci.common.errors import NothingChecked, UsageProblem, unwritable
-from geneb_ci.common.files import write_whole
 from geneb_ci.common.hosts import LOOPBACK, PUBLIC_ADDRESS
 from geneb_ci.receipt.embeddings import FILES, SUFFIX, RowsRefused, file_of, read_rows
 from geneb_ci.receipt.predictions import BYTES_MAX, PredictionsRefused, bytes_of
@@ -25,6 +24,7 @@ from geneb_ci.submission.models import (
     ReceiptLocation,
     ReceiptTask,
 )
+from reference_harness.formats.files import write_whole
 from reference_harness.formats.text import quoted
 
 if TYPE_CHECKING:

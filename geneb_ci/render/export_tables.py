@@ -17,7 +17,6 @@ from geneb_ci.board.site.inputs import Built, Site, site_of
 from geneb_ci.board.site.links import HARNESS, HUB, LICENCE, PAPER
 from geneb_ci.common.config import Layout, benchmark_of
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.common.files import NotReadable, read_regular
 from geneb_ci.common.types import first_error
 from geneb_ci.render.export_entries import (
     cells_of,
@@ -26,6 +25,7 @@ from geneb_ci.render.export_entries import (
     require_hub_data,
 )
 from reference_harness.formats.base import Count, Hex40, Hex64, StrictModel
+from reference_harness.formats.files import NotReadable, read_regular
 
 FORMULA = re.compile(r"['=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 """First letters with which a spreadsheet reads a cell as a formula, also in wide forms."""

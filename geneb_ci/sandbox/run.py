@@ -17,7 +17,6 @@ from geneb_ci.common.errors import (
     SandboxLeaks,
     UsageProblem,
 )
-from geneb_ci.common.files import read_json
 from geneb_ci.sandbox import attempts, mounts
 from geneb_ci.sandbox.launch import NONE, RUN_FLAGS, Escape, Sandbox, python_of
 from geneb_ci.sandbox.limits import MIB, TOKEN_BUDGET, Limits, advice
@@ -29,6 +28,7 @@ from geneb_ci.sandbox.supervise import (
     token_budget,
     visible_log,
 )
+from reference_harness.formats.files import read_json
 
 if TYPE_CHECKING:
     import numpy as np

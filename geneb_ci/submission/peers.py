@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from geneb_ci.common.errors import NothingChecked
-from geneb_ci.common.files import read_json
 from geneb_ci.common.finding import Fault
 from geneb_ci.submission.names import skeletons
 from geneb_ci.submission.reading import BY_PARTS, read_bytes
+from reference_harness.formats.files import read_json
 
 # Limit of the rows kept for comparison: 900 doubles each, 4 MB in all.
 ROWS_MAX = 500

@@ -10,9 +10,16 @@ from enum import Enum
 from pathlib import Path
 
 from geneb_ci.common.errors import NothingChecked
-from geneb_ci.common.files import LINK, Irregular, NotReadable, TooLarge, read_json, read_regular
 from geneb_ci.common.finding import Fault
 from reference_harness.formats.benchmark import SUBMISSION_BYTES_MAX
+from reference_harness.formats.files import (
+    LINK,
+    Irregular,
+    NotReadable,
+    TooLarge,
+    read_json,
+    read_regular,
+)
 
 _NAME_ONE = "pass a submission, or a folder with *.json files"
 _GLOB_CHARACTERS = frozenset("*?[")

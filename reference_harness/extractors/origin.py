@@ -17,6 +17,8 @@ import transformers
 from transformers.dynamic_module_utils import get_class_from_dynamic_module
 from transformers.utils.hub import cached_file
 
+from reference_harness.formats.files import read_json
+
 from .base import ExtractorError
 from .gated_bert import GatedBert
 from .janus import Janus
@@ -167,7 +169,7 @@ def loadable(origin: Origin) -> Iterator[Origin]:
         for path in Path(origin.name).resolve().iterdir():
             Path(shadow, path.name).symlink_to(path)
         for file in {file for file, _ in _references(origin)}:
-            read = json.loads(Path(shadow, file).read_bytes())
+            read = read_json(Path(shadow, file).read_bytes())
             read["auto_map"] = _unmarked(read["auto_map"])
             Path(shadow, file).unlink()
             Path(shadow, file).write_text(json.dumps(read), encoding="utf-8")
@@ -187,7 +189,7 @@ def _mapped(origin: Origin) -> list[tuple[str, str, str]]:
     found = []
     for file in _MAPPED:
         path = origin.file(file)
-        entries = {} if path is None else json.loads(path.read_bytes()).get("auto_map")
+        entries = {} if path is None else read_json(path.read_bytes()).get("auto_map")
         named = entries if isinstance(entries, dict) else {_AUTO_TOKENIZER: entries}
         found += [(file, key, one) for key, value in named.items() for one in _strings(value)]
     return found

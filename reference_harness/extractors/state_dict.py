@@ -1,7 +1,6 @@
 """Loads a file of tensors into a class, by a mapping of names that is declared."""
 
 import dataclasses
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +8,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
+
+from reference_harness.formats.files import read_json
 
 from .base import ExtractorError
 from .options import Options
@@ -106,7 +107,7 @@ def _built(cls: Any, origin: Origin, options: Options) -> Any:
         )
         raise ExtractorError(msg)
     path = origin.file("config.json")
-    said = {} if path is None else json.loads(path.read_bytes())
+    said = {} if path is None else read_json(path.read_bytes())
     if dataclasses.is_dataclass(cls.config_class):
         # One of ours: it knows its own settings, and a file may say more.
         names = {one.name for one in dataclasses.fields(cls.config_class)}

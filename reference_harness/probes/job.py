@@ -12,9 +12,9 @@ from reference_harness import metrics, probe
 from reference_harness.data import Source
 from reference_harness.engine.threads import Library, libraries
 from reference_harness.errors import DataError, ProbeError
-from reference_harness.files import sha256
 from reference_harness.formats.base import Scores
 from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.files import sha256
 from reference_harness.formats.run_record import ReceiptTask
 from reference_harness.job import columns as per_seed
 from reference_harness.memory import is_out_of_memory

@@ -1,21 +1,19 @@
 """Probes receipts task by task: each file is read once, and dropped when its task is scored."""
 
-import json
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from reference_harness import environment
 from reference_harness.data import Source
 from reference_harness.engine.local import Pool
 from reference_harness.errors import OptionError
-from reference_harness.files import read_bounded
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.run_record import BenchmarkRef, DatasetRef, LibraryRef, ReceiptTask
 from reference_harness.progress import Listener
-from reference_harness.receipt.scoring import tasks_said
+from reference_harness.receipt.scoring import receipt_in
 from reference_harness.receipt.task_file import file_of
 from reference_harness.text import first_and_more
 
@@ -24,8 +22,6 @@ from .job import ProbedTask, ProbeJob
 from .ranks import agreement, standings
 from .report import ProbedReceipt, Probes, ProbeScores
 
-SUBMISSION_BYTES_MAX = 1 << 25
-"""As `geneb-ci check` reads."""
 BETWEEN = "="
 """Between a submission and the folder of its receipt, where that has another name."""
 
@@ -68,28 +64,25 @@ def read_receipt(word: str) -> Receipt:
     if not place:
         stem = path.with_suffix("") if path.suffix == ".json" else path
         file, folder = stem.with_name(f"{stem.name}.json"), stem
+    if not file.exists():
+        msg = f"{file}: no such file: pass SUBMISSION=FOLDER, or keep both side by side as X.json "
+        msg += "and X"
+        raise OptionError(msg)
+    document, tasks = receipt_in(file)
     try:
-        document: Any = json.loads(read_bounded(file, SUBMISSION_BYTES_MAX))
-        receipt = document["receipt"]
-        found = Receipt(
+        receipt = Receipt(
             str(document["model_id"]),
             str(document["run"]["benchmark"]["sha256"]),
-            str(receipt["root"]),
-            tasks_said(receipt),
+            str(document["receipt"]["root"]),
+            tasks,
             folder,
         )
-    except OSError as error:
-        msg = f"{file}: {error.strerror or error}: pass SUBMISSION=FOLDER, or keep both side by "
-        msg += "side as X.json and X"
-        raise OptionError(msg) from error
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        msg = f"{file}: no submission with a receipt, which `geneb-harness run --receipt DIR` "
-        msg += "writes"
-        raise OptionError(msg) from error
+    except (KeyError, TypeError) as error:
+        raise OptionError(f"{file}: no submission: run `geneb-ci check {file}`") from error
     if not folder.is_dir():
         msg = f"{folder}: no such folder: pass SUBMISSION=FOLDER to name that of the receipt"
         raise OptionError(msg)
-    return found
+    return receipt
 
 
 def common_tasks(receipts: tuple[Receipt, ...], benchmark: Benchmark) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from reference_harness.files import dumps
+from reference_harness.formats.files import dumps
 from reference_harness.formats.text import plural
 
 from .report import Agreement, Probes

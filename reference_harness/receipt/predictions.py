@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reference_harness.errors import StateError
-from reference_harness.files import write_bytes
 from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.files import write_bytes
 from reference_harness.formats.run_record import PredictionsRef
 from reference_harness.tasks import Labels
 

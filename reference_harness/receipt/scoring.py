@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +15,10 @@ from reference_harness.canonical import solve
 from reference_harness.data import Source
 from reference_harness.engine.local import Pool
 from reference_harness.engine.threads import Library, libraries
-from reference_harness.errors import DataError, EmbeddingError, ProbeError
-from reference_harness.files import write_bytes
+from reference_harness.errors import DataError, EmbeddingError, OptionError, ProbeError
 from reference_harness.formats.base import Scores
-from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.benchmark import SUBMISSION_BYTES_MAX, Benchmark
+from reference_harness.formats.files import NotReadable, read_json, read_regular, write_bytes
 from reference_harness.formats.receipt_cells import EqualRows, ReceiptCells, TaskCells
 from reference_harness.formats.run_record import (
     BenchmarkRef,
@@ -263,11 +263,19 @@ def cells(asked: CellsRequest, lent: Lend | None = None) -> ReceiptCells:
     )
 
 
-def tasks_said(receipt: object) -> dict[str, ReceiptTask]:
-    """Return the tasks of a submission's `receipt`. Raises DataError for anything else."""
+def receipt_in(path: Path) -> tuple[dict[str, Any], dict[str, ReceiptTask]]:
+    """Return a submission, and what its receipt says of each task.
+
+    Raises OptionError, which names the file, for one without scores or without a receipt.
+    """
     try:
-        dim = receipt["dim"]  # type: ignore[index]
-        tasks = receipt["tasks"]  # type: ignore[index]
-        return {name: ReceiptTask(**one, dim=dim) for name, one in tasks.items()}
+        document = read_json(read_regular(path, SUBMISSION_BYTES_MAX))
+        document["results"].keys()
+        dim, tasks = document["receipt"]["dim"], document["receipt"]["tasks"]
+        return document, {name: ReceiptTask(**task, dim=dim) for name, task in tasks.items()}
+    except NotReadable as error:
+        raise OptionError(f"{path}: {error.reason}") from error
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise DataError([f"the receipt cannot be read: {error}"]) from error
+        msg = f"{path}: no submission with a receipt, which `geneb-harness run --receipt DIR` "
+        msg += "writes"
+        raise OptionError(msg) from error

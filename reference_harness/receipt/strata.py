@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reference_harness.canonical import Solved
-from reference_harness.files import write_bytes
+from reference_harness.formats.files import write_bytes
 from reference_harness.tasks import Labels, TaskData
 
 ARRAYS, SEQUENCES = ".npz", ".txt"

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from reference_harness.errors import StateError
-from reference_harness.files import sha256, write_bytes
+from reference_harness.formats.files import sha256, write_bytes
 from reference_harness.formats.merkle import Tree, row_leaf
 from reference_harness.formats.run_record import ReceiptTask
 

@@ -22,7 +22,8 @@ from geneb_ci.board.page import NAMES
 from geneb_ci.board.rows import EXTRA, InvalidBoard, encode, extra_at_hand, leaderboards
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.errors import MachineFault, UsageProblem
-from geneb_ci.common.files import LARGE, SMALL, is_simple, numbers_text, write_files
+from geneb_ci.common.files import write_files
+from geneb_ci.common.json_text import LARGE, SMALL, is_simple, numbers_text
 from geneb_ci.statistics.metrics import PackedNumbers
 from geneb_ci.submission.models import SubmissionV10
 from tests import forked

@@ -26,7 +26,7 @@ END_SECONDS = 15.0  # the watch looks once a second; a busy machine takes a few
 def test_processes_end_with_the_one_that_started_them():
     """Who reads what a killed command prints sees the end: no process of it holds the pipe open."""
     script = (
-        "import os, time; from geneb_ci.common.files import in_processes\n"
+        "import os, time; from geneb_ci.common.parallel import in_processes\n"
         "def work(item):\n"
         "    os.write(1, b'%d\\n' % item); time.sleep(600)\n"
         "list(in_processes(work, range(2), 2, 1))"

@@ -10,7 +10,6 @@ import pytest
 from tests.harness.support import REPOSITORY, Harness
 
 PACKAGE = REPOSITORY / "reference_harness"
-LINES_MAX = 400
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 
@@ -25,9 +24,8 @@ def imported(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
-def test_stands_alone_and_stays_short(path: Path) -> None:
+def test_stands_alone(path: Path) -> None:
     assert "geneb_ci" not in imported(path)
-    assert len(path.read_text().splitlines()) <= LINES_MAX
 
 
 def test_there_are_files_to_look_at() -> None:

@@ -17,8 +17,8 @@ from geneb_ci.submission.models import MODELS, SubmissionV12
 from geneb_ci.submission.reading import BYTES_MAX
 from reference_harness import benchmark, metrics, submission
 from reference_harness.errors import OptionError
-from reference_harness.files import dumps, dumps_tables
 from reference_harness.formats import run_record
+from reference_harness.formats.files import dumps, dumps_tables
 from tests.harness.support import REPOSITORY, TEN_LINES, Harness
 from tests.paths import SUBMISSIONS
 from tests.small import DIGEST, small_v12
@@ -31,7 +31,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.returncode == 0, done.stderr
     done = harness(
         "run", "--output", "r.json", "--submission", "old.json", "--format-version", "1.0",
-        "--quiet", "--display", "Words of four", "--submitted-by", "someone", "--no-zero-shot",
+        "--no-canonical", "--quiet", "--display", "Words of four", "--submitted-by", "someone",
+        "--no-zero-shot",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return harness.folder

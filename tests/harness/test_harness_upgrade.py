@@ -144,9 +144,17 @@ def test_the_record_of_another_run_is_refused(made: Path, change: Any, message: 
         (("none.json",), 3, "none.json: cannot be read: No such file or directory"),
         (("1.0.json",), 3, 'the model registry has no entry for "4-mer-frequency"'),
         (("record.json", "--record", "record.json"), 2, "no submission: run `geneb-ci check rec"),
-        (("none.json", "--record", "record.json"), 2, "none.json: No such file or directory"),
+        (
+            ("none.json", "--record", "record.json"),
+            2,
+            "none.json: cannot be read: No such file or directory",
+        ),
         (("1.0.json", "--record", "1.0.json"), 2, "1.0.json: no run record of this version: "),
-        (("1.0.json", "--record", "none.json"), 2, "none.json: No such file or directory"),
+        (
+            ("1.0.json", "--record", "none.json"),
+            2,
+            "none.json: cannot be read: No such file or directory",
+        ),
     ],
 )
 def test_what_cannot_be_upgraded_is_refused(

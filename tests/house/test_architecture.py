@@ -10,6 +10,8 @@ from tests.house.test_direction import LAYERS
 from tests.paths import ROOT
 from tools.generated_pages import architecture
 
+pytestmark = pytest.mark.nightly  # and in `make lint`
+
 TEXT = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 PLACES = sorted(
     set(re.findall(r"`((?:geneb_ci|reference_harness|tests|schemas|docs)/[^`<>]*)`", TEXT))

@@ -11,6 +11,8 @@ import pytest
 from tests.house.tracked import python_files
 from tests.paths import ROOT
 
+pytestmark = pytest.mark.nightly  # and in `make lint`
+
 OURS = {"geneb_ci", "reference_harness"}
 
 

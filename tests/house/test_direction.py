@@ -10,6 +10,8 @@ import pytest
 from tests.house.tracked import python_files
 from tests.paths import ROOT
 
+pytestmark = pytest.mark.nightly  # and in `make lint`
+
 LAYERS = (
     "common",
     "submission",

@@ -16,6 +16,8 @@ from tests.house import pages
 from tests.house.pages import INDEX
 from tests.paths import ROOT
 
+pytestmark = pytest.mark.nightly  # and in `make lint`
+
 PAGES = pages.pages()
 
 

@@ -120,7 +120,9 @@ def test_a_python_that_is_too_old_is_named(tmp_path):
     assert not (tmp_path / "venv").exists()
 
 
+@pytest.mark.nightly
 def test_what_was_in_the_folder_is_gone(tmp_path):
+    """An environment with its own pip takes three seconds."""
     (tmp_path / "venv/bin").mkdir(parents=True)
     (tmp_path / "venv/bin/old").touch()
     done = new_venv(sys.executable, tmp_path / "venv")

@@ -7,6 +7,8 @@ from tests.house.glossary import GLOSSARY
 from tests.house.pages import pages
 from tests.paths import ROOT
 
+pytestmark = pytest.mark.nightly  # and in `make lint`
+
 TEXT = (ROOT / GLOSSARY).read_text(encoding="utf-8")
 PAGES = [name for name in pages() if name != GLOSSARY.as_posix()]
 

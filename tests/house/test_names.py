@@ -13,6 +13,8 @@ from tests.house.test_direction import imported, imports_of, tree
 from tests.house.tracked import python_files
 from tests.paths import ROOT
 
+pytestmark = pytest.mark.nightly  # and in `make lint`
+
 TOOLKIT = python_files("geneb_ci")
 NAME = re.compile(r"`(?:[\w.]+\.)?(\w+)\.([A-Z]\w*)(?:\(\))?`")
 """A constant or class of a module, or of a class, as docstrings and comments name it."""

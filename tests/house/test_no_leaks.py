@@ -7,6 +7,8 @@ import pytest
 from tests.house.tracked import ours
 from tests.paths import ROOT
 
+pytestmark = pytest.mark.nightly  # and in `make lint`
+
 # Written in pieces: this file is tracked, too.
 FOLDERS = [
     rf"/{'home'}/[a-z_][\w.-]*/",

@@ -4,6 +4,7 @@ import gzip
 
 import pytest
 
+from tests.gate import gated
 from tests.page.boards import name_of
 from tests.page.tab import opened
 
@@ -37,6 +38,7 @@ def test_the_table_comes_in_pages(tab):
     assert len(tab.names()) == 41
 
 
+@pytest.mark.nightly
 def test_every_row_is_on_one_page(tab):
     page = tab.go("#/table")
     seen: list[str] = []
@@ -50,9 +52,10 @@ def test_every_row_is_on_one_page(tab):
     assert len(seen) == len(set(seen)) == MODELS
 
 
-@pytest.mark.parametrize(
-    "place", ["overview", "plots", "compare?m=space-3&m=GROVER-20", "model/space-24"]
-)
+PLACES = ("overview", "plots", "compare?m=space-3&m=GROVER-20", "model/space-24")
+
+
+@pytest.mark.parametrize("place", gated(PLACES, "overview", "plots"))
 def test_every_other_view_draws(tab, place):
     page = tab.go(f"#/{place}")
     assert page.locator(".fault").count() == 0

@@ -10,6 +10,7 @@ import pypdfium2
 import pytest
 
 from geneb_ci.common.benchmark import shipped_benchmark
+from tests.gate import gated
 from tests.page.boards import name_of, script, value_in
 from tests.page.tab import Tab, opened
 
@@ -34,7 +35,7 @@ CUT = """
 """
 
 
-@pytest.mark.parametrize("intervals", ["sorted", "all"])
+@pytest.mark.parametrize("intervals", gated(["sorted", "all"], "all"))
 def test_every_category_is_on_the_screen(tab, intervals):
     page = tab.go(f"#/table?intervals={intervals}")
     for width in (1280, 1440, 1920, 2560):
@@ -124,7 +125,10 @@ def test_a_sheet_has_whole_columns_and_says_what_it_leaves_out(tab):
         assert page.evaluate("document.documentElement.scrollWidth") <= letter
 
 
-@pytest.mark.parametrize(("first", "printed"), [(34, [33]), (10, [10, 23]), (100, [33])])
+CUTS = ((34, [33]), (10, [10, 23]), (100, [33]))
+
+
+@pytest.mark.parametrize(("first", "printed"), gated(CUTS, CUTS[1]))
 def test_a_category_that_is_cut_spans_what_is_printed(browser, board, tmp_path, first, printed):
     shutil.copytree(board, tmp_path / "board")
     data = tmp_path / "board" / name_of("data", board)
@@ -216,13 +220,24 @@ def reported(tab: Tab, name: str) -> None:
     tab.faults.clear()  # the browser's own, of the file
 
 
-def test_a_part_that_cannot_be_read_is_reported_with_what_to_do(browser, copied):
+FAULTY = dict(zip(PLACES, ("broken", "empty", "missing", "missing"), strict=True))
+"""One fault of each part, and each fault of one part or more."""
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        pytest.param({part: (fault,) for part, fault in FAULTY.items()}, id="one each"),
+        pytest.param(dict.fromkeys(PLACES, CONTENTS), id="all", marks=pytest.mark.nightly),
+    ],
+)
+def test_a_part_that_cannot_be_read_is_reported_with_what_to_do(browser, copied, faults):
     with opened(browser, f"{copied.as_uri()}/index.html") as tab:
         for part, place in PLACES.items():
             tab.load("#/about")
             name = part if "/" in part else name_of(part, copied)
             sound = (copied / name).read_bytes()
-            for content in CONTENTS.values():
+            for content in map(CONTENTS.get, faults[part]):
                 put(copied / name, content)
                 tab.go(place)
                 reported(tab, name)
@@ -230,18 +245,18 @@ def test_a_part_that_cannot_be_read_is_reported_with_what_to_do(browser, copied)
             put(copied / name, sound)
 
 
-@pytest.mark.parametrize("content", CONTENTS.values(), ids=CONTENTS)
-def test_data_that_cannot_be_read_are_reported_with_what_to_do(browser, copied, content):
+@pytest.mark.parametrize("fault", gated(CONTENTS, "broken"))
+def test_data_that_cannot_be_read_are_reported_with_what_to_do(browser, copied, fault):
     name = name_of("data", copied)
-    put(copied / name, content)
+    put(copied / name, CONTENTS[fault])
     with opened(browser, f"{copied.as_uri()}/index.html") as tab:
         tab.load("#/table")
         reported(tab, name)
 
 
-@pytest.mark.parametrize("content", CONTENTS.values(), ids=CONTENTS)
-def test_without_its_own_script_the_page_says_where_the_scores_are(browser, copied, content):
-    put(copied / "board.js", content)
+@pytest.mark.parametrize("fault", gated(CONTENTS, "missing"))
+def test_without_its_own_script_the_page_says_where_the_scores_are(browser, copied, fault):
+    put(copied / "board.js", CONTENTS[fault])
     with opened(browser, f"{copied.as_uri()}/index.html") as tab:
         page = tab.page
         page.goto(tab.home)

@@ -14,6 +14,7 @@ from geneb_ci.board.rows import leaderboards
 from geneb_ci.board.texts import part_of
 from geneb_ci.common.benchmark import shipped_benchmark
 from tests.board.board import entries
+from tests.gate import gated
 from tests.page.boards import EVENT, name_of, tables
 from tests.page.rows import FULL, shown
 from tests.page.tab import Tab, answering, opened, serving
@@ -93,7 +94,7 @@ def caching(folder: Path) -> Iterator[str]:
         yield address
 
 
-@pytest.mark.parametrize("where", ["disk", "server"])
+@pytest.mark.parametrize("where", gated(["disk", "server"], "server"))
 def test_a_row_published_meanwhile_is_told_and_a_reload_shows_it(browser, place, where):
     with serving(place) as server:
         home = server if where == "server" else f"{place.as_uri()}/index.html"

@@ -13,6 +13,7 @@ from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.submission.models import SubmissionV10, SubmissionV11
 from reference_harness.formats.benchmark import Benchmark
 from tests.board.board import entries, entry
+from tests.gate import gated
 from tests.page.site import layout
 from tests.page.tab import opened
 from tests.small import BENCHMARK, small, small_v11
@@ -68,7 +69,11 @@ VIEWS = ("overview", "table", "table?columns=tasks", "plots", "compare", "findin
 WIDTHS = (390, 1440)
 
 
-@pytest.mark.parametrize("name", BOARDS)
+IN_THE_GATE = ("one row", "long and foreign names", "only rows of one regime")
+"""One of the shipped benchmark and without a second row, one without room, one with gaps."""
+
+
+@pytest.mark.parametrize("name", gated(BOARDS, *IN_THE_GATE))
 def test_every_view_of_another_board_is_drawn_and_fits(browser, tmp_path, monkeypatch, name):
     rows, benchmark = BOARDS[name]()
     monkeypatch.setattr("geneb_ci.board.board.benchmark_of", lambda _: benchmark)

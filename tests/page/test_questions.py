@@ -5,6 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Page
 
+from tests.gate import gated
 from tests.page.tab import opened
 from tests.paths import ROOT
 
@@ -42,8 +43,12 @@ def test_there_are_ten_of_each():
     assert len(questions("biologist")) == len(questions("author")) == 10
 
 
-@pytest.mark.parametrize(("asked", "steps", "answer"), QUESTIONS, ids=[q[0] for q in QUESTIONS])
-def test_a_question_is_answered(browser, folder, asked, steps, answer):
+ASKED = {asked: (steps, answer) for asked, steps, answer in QUESTIONS}
+
+
+@pytest.mark.parametrize("asked", gated(ASKED, *list(ASKED)[::3]))
+def test_a_question_is_answered(browser, folder, asked):
+    steps, answer = ASKED[asked]
     assert len(steps) <= STEPS_MAX, asked
     with opened(browser, f"{folder.as_uri()}/index.html") as tab:
         page = tab.go("")

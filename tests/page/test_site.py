@@ -20,6 +20,7 @@ from geneb_ci.models.entry import (
 from reference_harness.extractors.options import parse
 from reference_harness.keywords import values as harness_values
 from tests.board.board import attributes, entries
+from tests.gate import gated
 from tests.page.axe import violations
 from tests.page.boards import EVENT, values
 from tests.page.rows import FULL, MINUS
@@ -271,11 +272,12 @@ def test_only_plain_https_addresses_are_links():
         assert safe_address(text) == ""
 
 
-PLACES = ("models/space.html", "tasks/leannmlindsey_GUE_mouse_0.html", "scores/full-MCC.html")
-MORE = ("marks.html", "categories/splice-sites.html", f"v/{GENERATION}/index.html")
+PLACES = ("models/space.html", "tasks/leannmlindsey_GUE_mouse_0.html", "marks.html")
+MORE = ("categories/splice-sites.html", "scores/full-MCC.html", f"v/{GENERATION}/index.html")
+"""Tables that are built as that of a task is."""
 
 
-@pytest.mark.parametrize("place", [*PLACES, *MORE])
+@pytest.mark.parametrize("place", gated([*PLACES, *MORE], *PLACES))
 def test_axe_finds_nothing_at_any_width(browser, folder, place):
     with opened(browser, f"{folder.as_uri()}/") as tab:
         page = tab.page

@@ -22,10 +22,10 @@ from pathlib import Path
 import sklearn.linear_model
 from threadpoolctl import threadpool_limits
 from reference_harness import benchmark, data
-from reference_harness.receipt.scoring import CellsJob, tasks_said
+from reference_harness.receipt.scoring import CellsJob, receipt_in
 
 file, folder, task = sys.argv[1:]
-said = tasks_said(json.loads(Path(file).read_text())["receipt"])
+_, said = receipt_in(Path(file))
 job = CellsJob(
     task, Path(folder) / f"{task}.f16", said[task], benchmark.mini(), data.MiniSource(),
     ("full", "10shot", "1shot"),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from geneb_ci.common.files import DEPTH_MAX, read_json
+from reference_harness.formats.files import DEPTH_MAX, read_json
 from tests.hostile import corpus
 from tests.submission.test_quick import PIECES
 from tests.submission.test_scanner import SETTINGS, VALUES

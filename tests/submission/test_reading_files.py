@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from geneb_ci.common import files
-from geneb_ci.common.files import TooLarge, read_regular
+from reference_harness.formats import files
+from reference_harness.formats.files import TooLarge, read_regular
 
 
 @pytest.mark.parametrize("size", [0, 1, 9, 10, 100_000])

@@ -24,7 +24,7 @@ from geneb_ci.board.site.pages import (
     scores_path,
     scores_table,
 )
-from geneb_ci.common.files import in_processes, jobs_for
+from geneb_ci.common.parallel import in_processes, jobs_for
 
 FEED, STYLE = "feed.xml", "pages.css"
 MARKER = b"<!-- scores for readers without scripts -->"

@@ -1,0 +1,250 @@
+"""Files: bounded reads that never block, whole writes, sound JSON, digests."""
+
+import errno
+import hashlib
+import io
+import json
+import os
+import stat
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+class NotReadable(Exception):  # noqa: N818 (named after what is wrong with the file)
+    """The file cannot be read.
+
+    `reason` is the predicate of a sentence about the file; `missing` is true if it does not exist.
+    """
+
+    def __init__(self, reason: str, *, missing: bool = False) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.missing = missing
+
+
+class Irregular(NotReadable):
+    """It is not a regular file; `kind` says what it is, such as "a folder"."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(f"is {kind}, not a regular file")
+        self.kind = kind
+
+
+LINK = "a symbolic link"
+
+
+class TooLarge(NotReadable):
+    """The file is larger than the limit; `size` is a lower bound of its size in bytes."""
+
+    def __init__(self, size: int, limit: int) -> None:
+        super().__init__(f"has {size:,} bytes; the limit is {limit:,}")
+        self.size = size
+
+
+# O_NONBLOCK: do not wait for the writer of a FIFO. O_NOCTTY: do not acquire a terminal.
+_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+def read_regular(path: Path, limit: int, *, links: bool = True) -> bytes:
+    """Return the bytes of a regular file of at most `limit` bytes, without blocking.
+
+    Links are followed unless `links` is false. Raises NotReadable.
+    """
+    try:
+        handle = os.open(path, _FLAGS if links else _FLAGS | os.O_NOFOLLOW)
+    except (OSError, ValueError) as error:
+        raise _refusal(path, error, links=links) from error
+    try:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            raise Irregular(_kind(status.st_mode))
+        raw = _content(handle, status.st_size, limit)
+    except OSError as error:
+        raise NotReadable(f"cannot be read: {error.strerror}") from error
+    finally:
+        os.close(handle)
+    if len(raw) > limit:
+        raise TooLarge(max(status.st_size, len(raw)), limit)
+    return raw
+
+
+def _content(handle: int, size: int, limit: int) -> bytes:
+    """Return what a descriptor has, at most a byte more than `limit`.
+
+    `size` is what the system says, which may be wrong. A buffer for `limit` would take twice as
+    long to make as a submission takes to read.
+    """
+    found, want = [], min(size, limit) + 1
+    while want and (part := os.read(handle, want)):
+        found.append(part)
+        want = min(max(size, io.DEFAULT_BUFFER_SIZE), limit + 1 - sum(map(len, found)))
+    return found[0] if len(found) == 1 else b"".join(found)
+
+
+def lies_there(path: Path | str) -> bool:
+    """Whether anything exists at a path, including a broken link."""
+    return os.path.lexists(path)
+
+
+def _refusal(path: Path, error: OSError | ValueError, *, links: bool) -> NotReadable:
+    if isinstance(error, ValueError):  # a NUL in the name
+        return NotReadable("cannot be read: the name contains a NUL character")
+    if error.errno == errno.ELOOP:
+        return Irregular("a link to itself" if links else LINK)
+    if error.errno == errno.ENXIO:  # sockets cannot be opened at all
+        return Irregular("a socket")
+    if error.errno in {errno.ENOENT, errno.ENOTDIR}:
+        if os.path.islink(path):  # noqa: PTH114 (never raises, whatever the path)
+            return Irregular("a broken link")
+        return NotReadable(f"cannot be read: {error.strerror}", missing=True)
+    return NotReadable(f"cannot be read: {error.strerror}")
+
+
+def _kind(mode: int) -> str:
+    return _KINDS.get(stat.S_IFMT(mode), "a special file")
+
+
+def write_whole(path: Path, write: Callable[[BinaryIO], object], *, private: bool = True) -> None:
+    """Write a file, whole or not at all: under a temporary name, flushed to disk, then renamed.
+
+    `write` gets the open file. A file that is not private has the rights that the umask leaves.
+    Raises OSError.
+    """
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:64]}.")
+    try:
+        with open(handle, "wb") as stream:  # noqa: PTH123 (a descriptor has no Path)
+            write(stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+        if not private:
+            umask = os.umask(0)
+            os.umask(umask)
+            Path(name).chmod(0o666 & ~umask)
+        Path(name).replace(path)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def write_bytes(path: Path, *pieces: bytes | memoryview) -> None:
+    """Write a file, whole or not at all, of pieces that follow each other; none is copied.
+
+    Its folder is made. Raises OSError.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, lambda stream: stream.writelines(pieces), private=False)
+
+
+DEPTH_MAX = 50
+"""Deeper values are left to the stricter parser, which has a limit of its own; ours have six."""
+RECURSION_MAX = 1000
+"""The interpreter's own limit. Where a library has raised it, the standard library's parser has no
+limit of depth, and ends the process of Python 3.11."""
+
+
+def read_json(raw: bytes, *, values_max: int | None = None, own: bool = False) -> Any:
+    """Return the value of a JSON text, as `pydantic_core.from_json` does.
+
+    That parser, which takes 20 ms to import, reads what the standard library refuses, and what the
+    two read differently: escapes, which can be lone surrogates, and deep values. Where this program
+    wrote the text, `own`, escapes are read by either.
+    Raises ValueError, for a text of more than `values_max` values before it is parsed.
+    """
+    # Each value but the first follows a comma, or is the first of a list or an object.
+    if values_max is not None and sum(map(raw.count, (b",", b"[", b"{"))) >= values_max:
+        raise ValueError(f"it may have more than {values_max:,} values")
+    if (own or b"\\" not in raw) and sys.getrecursionlimit() <= RECURSION_MAX:
+        try:
+            value = json.loads(raw.decode("utf-8"))
+        except (ValueError, RecursionError):
+            pass
+        else:
+            if _is_flat(value):
+                return value
+    import pydantic_core
+
+    return pydantic_core.from_json(raw)
+
+
+_NESTING = frozenset({dict, list})
+
+
+def _is_flat(value: Any) -> bool:
+    """Whether a value of `json.loads`, which has no subclasses, is less deep than `DEPTH_MAX`."""
+    level = [value] if type(value) in _NESTING else []
+    for _ in range(DEPTH_MAX):
+        inner: list[Any] = []
+        for one in level:
+            members = one.values() if type(one) is dict else one
+            inner += [each for each in members if type(each) in _NESTING]
+        if not inner:
+            return True
+        level = inner
+    return False
+
+
+def dumps(value: Any) -> bytes:
+    """Return the bytes of a JSON document: sorted by nothing, indented by one, no NaN."""
+    return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+
+
+def dumps_tables(value: Any) -> bytes:
+    """Return the bytes of a JSON document as `dumps` does, with each list of numbers on one line.
+
+    So are lists of such lists, as confusion matrices are: a submission with all of them is a third
+    as large, and stays within what `geneb-ci check` reads.
+    """
+    return f"{_with_tables(value, 0)}\n".encode()
+
+
+def _with_tables(value: Any, depth: int) -> str:
+    if _is_table(value) or not value or not isinstance(value, dict | list):
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    if isinstance(value, dict):
+        start, end = "{", "}"
+        lines = [
+            f"{json.dumps(key, ensure_ascii=False)}: {_with_tables(one, depth + 1)}"
+            for key, one in value.items()
+        ]
+    else:
+        start, end = "[", "]"
+        lines = [_with_tables(one, depth + 1) for one in value]
+    inner = "\n" + " " * (depth + 1)
+    return f"{start}{inner}{f',{inner}'.join(lines)}\n{' ' * depth}{end}"
+
+
+def _is_table(value: Any) -> bool:
+    """Whether a value is a list of numbers, or of such lists."""
+    return isinstance(value, list) and all(
+        type(one) in {int, float} or _is_table(one) for one in value
+    )
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a JSON document in one step."""
+    write_bytes(path, dumps(value))
+
+
+def sha256(path: Path) -> str:
+    """Return the sha256 of a file, read piece by piece."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def git_blob(path: Path) -> str:
+    """Return git's name of a file's bytes, read piece by piece."""
+    named = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
+    with path.open("rb") as stream:
+        while piece := stream.read(1 << 20):
+            named.update(piece)
+    return named.hexdigest()
