@@ -65,11 +65,11 @@ def of_branch(base: str) -> Proposal:
 def of_pull(number: int, repo: str | None) -> Proposal:
     """Check an open pull request as the next sweep would. Raises UsageProblem and ForgeProblem."""
     from geneb_ci.github.api import connect  # of the extra
-    from geneb_ci.github.reconcile import OpenPulls, base_of, one_pull, read_board
+    from geneb_ci.github.reconcile import OpenPulls, base_of, open_pull_at, read_board
 
     layout = find_layout(Path.cwd())
     with connect(repo) as github:
-        pull = one_pull(github, number, None)
+        pull = open_pull_at(github, number, None)
         with base_of(github, layout, _note) as (main, own):
             listed = github.open_pulls()
             others = [one for one in listed.pulls if one.head.sha != pull.head.sha]
@@ -124,13 +124,13 @@ def merged_comparison(github: "GitHub", layout: Layout, numbers: Sequence[int]) 
     Of each, only the row, the card and the extractor are taken; nothing of it is checked out or
     run. Raises UsageProblem if one changes no row.
     """
-    from geneb_ci.github.reconcile import base_of, one_pull  # of the extra
+    from geneb_ci.github.reconcile import base_of, open_pull_at  # of the extra
 
     with base_of(github, layout, note=lambda _text: None) as (main, own):
         judge = Judge(github, own, {}, main)
         raws: dict[str, bytes] = {}
         for number in dict.fromkeys(numbers):
-            pull = one_pull(github, number, None)
+            pull = open_pull_at(github, number, None)
             change = judge.judge(pull.head.sha).change
             if change.row is None or change.row.after is None:
                 raise UsageProblem(
