@@ -224,7 +224,7 @@ def _table(spec: str, results: list["PropertyResult"]) -> None:
     (first, what), *others = ((n, what) for what, n in numbers.items() if n)
     said = f"all {count} {what}" if first == len(results) else f"{first} of {count} {what}"
     said = "; ".join([said, *(f"{n} {what}" for n, what in others)])
-    console.print(Text(f"{_printable(spec)}: {said}"), soft_wrap=True)
+    console.print(Text(f"{_printable(spec)}:\n{said}"), soft_wrap=True)
 
 
 def _printable(text: str) -> str:
