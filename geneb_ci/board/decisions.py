@@ -115,13 +115,13 @@ def pair_errors(scores: ScoreColumn, first: Places, second: Places) -> tuple[Flo
 
 def _pair_errors(scores: ScoreColumn, first: Places, second: Places) -> tuple[Floats, Floats]:
     """Return the same for places of any shapes that go together, as numpy has it."""
-    one, other = scores.variance[first], scores.variance[second]
-    total = one + other
+    left, right = scores.variance[first], scores.variance[second]
+    total = left + right
     if scores.shared is not None:
         total = np.maximum(total - 2 * scores.shared[first, second], 0.0)
     if np.isinf(scores.freedom).all():
         return np.sqrt(total), np.broadcast_to(np.inf, total.shape)
-    uncertain = one * one / scores.freedom[first] + other * other / scores.freedom[second]
+    uncertain = left * left / scores.freedom[first] + right * right / scores.freedom[second]
     known = uncertain > 0
     freedom = np.where(known, total * total / np.where(known, uncertain, 1.0), np.inf)
     return np.sqrt(total), freedom
@@ -210,9 +210,9 @@ def beaten(scores: ScoreColumn, c: float) -> tuple[Places, Places]:
         won = _better(scores, first, second, c)
         below += np.bincount(first[won], minlength=count)
         above += np.bincount(second[won], minlength=count)
-    found = np.empty((2, count), dtype=np.intp)
-    found[:, by_value] = above, below
-    return found[0], found[1]
+    counts = np.empty((2, count), dtype=np.intp)
+    counts[:, by_value] = above, below
+    return counts[0], counts[1]
 
 
 def could_be_best(scores: ScoreColumn, among: Places, c: float) -> Places:
@@ -289,10 +289,10 @@ def losses(scores: ScoreColumn, among: Places, c: float, accepted: float = math.
     best = could_be_best(scores, among, c)
     below = scores.values[among].max() - scores.values[among]
     expected = np.maximum(expected_maximum(scores, among) - scores.values[among], 0.0)
-    asked = below <= accepted + NEARLY
+    accepted_models = below <= accepted + NEARLY
     bound = np.full(len(among), np.inf)
-    furthest = _furthest(scores, among[asked], best, len(among))
-    bound[asked] = np.maximum(furthest, expected[asked])
+    furthest = _furthest(scores, among[accepted_models], best, len(among))
+    bound[accepted_models] = np.maximum(furthest, expected[accepted_models])
     alone = (among == best[0]) & (len(best) == 1)
     # Only where nothing can be lost is a bound 0.
     least = 10.0**-DIGITS
@@ -327,10 +327,10 @@ def expected_maximum(scores: ScoreColumn, among: Places) -> float:
         return certain
     low = max(float(np.max(values - REACH * errors)), certain)
     own, spread = values[uncertain], errors[uncertain]
-    kept = own + REACH * spread > low
-    if not kept.any():
+    reaching = own + REACH * spread > low
+    if not reaching.any():
         return low
-    own, spread = own[kept], spread[kept]
+    own, spread = own[reaching], spread[reaching]
     ends = own + REACH * spread
     # Beyond its end, and from CERTAIN standard errors on, the factor of a model is 1.
     order = np.argsort(-ends, kind="stable")

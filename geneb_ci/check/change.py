@@ -170,14 +170,14 @@ class Change:
         An existing extractor belongs to the model only if its published row, and no other row,
         names it. Otherwise a row could name another model's extractor and rewrite it.
         """
-        found = [f for f in self.files if self._is_module(f.path)]
+        modules = [f for f in self.files if self._is_module(f.path)]
         named = [
             f
-            for f in found
+            for f in modules
             if (name := f.path.rsplit("/", 1)[-1]) == self.module
             and (f.before is None or name == self.published_module)
         ]
-        added = [f for f in found if f.before is None]
+        added = [f for f in modules if f.before is None]
         chosen = named or (added if len(added) == 1 and not self.module else [])
         return chosen[0] if chosen and self.row is not None else None
 

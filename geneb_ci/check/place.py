@@ -62,8 +62,8 @@ def rows_known_to(benchmark: Benchmark) -> Mapping[str, Known]:
 
     There is none where the scores that the benchmark compares are others than those that ship.
     """
-    wanted = tuple(cell_names(benchmark))
-    return {name: one for name, one in _shipped().items() if one.names == wanted}
+    names = tuple(cell_names(benchmark))
+    return {name: row for name, row in _shipped().items() if row.names == names}
 
 
 def rows_in(value: Any) -> tuple[Known, ...]:
@@ -110,8 +110,8 @@ def population_text(former: str, submissions: Path, benchmark: Benchmark) -> str
         "tasks": benchmark.task_ids,
     }
     lines = [f" {json.dumps(key)}: {json.dumps(value)}" for key, value in head.items()]
-    kept = ",\n".join(f"  {json.dumps(model)}: {_dense(row)}" for model, row in rows.items())
-    return "{\n" + ",\n".join([*lines, f' "rows": {{\n{kept}\n }}']) + "\n}\n"
+    rows_text = ",\n".join(f"  {json.dumps(model)}: {_dense(row)}" for model, row in rows.items())
+    return "{\n" + ",\n".join([*lines, f' "rows": {{\n{rows_text}\n }}']) + "\n}\n"
 
 
 def row_of(raw: bytes, benchmark: Benchmark) -> _Row:
@@ -134,7 +134,7 @@ def _dense(row: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True)
-class Place:
+class FolderContext:
     """What all files of one folder are checked against."""
 
     layout: Layout
@@ -199,7 +199,9 @@ def compared_folder(folder: Path, find: Finder, against: Against | None) -> Path
     return None if against is None else against.folder_for(layout)
 
 
-def place_of(folder: Path, find: Finder, given: Iterable[Path], against: Against | None) -> Place:
+def folder_context(
+    folder: Path, find: Finder, given: Iterable[Path], against: Against | None
+) -> FolderContext:
     """Return what the files of a folder are checked against.
 
     `given` are the files being checked; they are also compared with each other.
@@ -215,7 +217,7 @@ def place_of(folder: Path, find: Finder, given: Iterable[Path], against: Against
         population = against.rows(layout, benchmark) if against is not None else ()
         peers = peers_of(given, map(_located, population))
     peers = replace(peers, known=rows_known_to(benchmark))
-    return Place(layout, benchmark, policy, ModelRegistry(layout), peers)
+    return FolderContext(layout, benchmark, policy, ModelRegistry(layout), peers)
 
 
 def _located(row: Path | Known) -> Path | Known:
