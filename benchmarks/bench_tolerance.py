@@ -30,7 +30,7 @@ from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.rescored import Rescored
 from reference_harness.job import Scored
 from reference_harness.metrics import Confusion, scores
-from reference_harness.rescore_job import Based
+from reference_harness.rescore_job import BaseResult
 from tests.paths import ROOT
 
 PAGE = ROOT / "docs/tolerance.md"
@@ -61,7 +61,7 @@ class Audits(NamedTuple):
 def gather(work: Work) -> Audits:
     """Embed, score and rescore; what the folder has already is taken from there."""
     claimed, rescored, matrices = {}, {}, {}
-    with Pool[Based](2) as pool:
+    with Pool[BaseResult](2) as pool:
         for number, (name, path) in enumerate(work.embeddings()):
             claimed[name] = work.claims(path, pool)
             matrices[name] = path

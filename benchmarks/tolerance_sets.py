@@ -18,7 +18,7 @@ from reference_harness.loading import load
 from reference_harness.rescore import RescoreRequest, distinct, rescore
 from reference_harness.rescore import load as load_task
 from reference_harness.rescore_input import given_by, part_of
-from reference_harness.rescore_job import Based, BaseJob
+from reference_harness.rescore_job import BaseJob, BaseResult
 from tests.harness.extractors.models import save
 from tests.paths import REAL_TASKS
 
@@ -154,7 +154,7 @@ class Work:
             write_json(output, found.model_dump())
         return output
 
-    def claims(self, path: Path, pool: Pool[Based]) -> dict[str, dict[str, Scored]]:
+    def claims(self, path: Path, pool: Pool[BaseResult]) -> dict[str, dict[str, Scored]]:
         """Score what a contributor with these embeddings claims: task, then regime."""
         given = given_by(self.lines, path, len(self.sequences))
         for task_id in self.group.tasks:

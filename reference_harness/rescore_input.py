@@ -58,16 +58,16 @@ def part_of(data: TaskData, benchmark: Benchmark, given: Given, *, canonical: bo
     ]
     first = np.unique(np.concatenate([line[count:], *(line[:count][rows] for rows in drawn)]))
     rows = np.concatenate([first, np.setdiff1d(line, first)])
-    place = np.empty(int(rows.max()) + 1, dtype=np.int64)
-    place[rows] = np.arange(len(rows))
+    position = np.empty(int(rows.max()) + 1, dtype=np.int64)
+    position[rows] = np.arange(len(rows))
     return TaskPart(
         task_id=data.id,
         embeddings=given.embeddings,
         rows=rows,
         few=len(first),
-        train=place[line[:count]],
+        train=position[line[:count]],
         train_labels=data.train.labels,
-        test=place[line[count:]],
+        test=position[line[count:]],
         test_labels=data.test.labels,
         regimes=tuple(benchmark.regimes),
         seeds=tuple(protocol.seeds),
