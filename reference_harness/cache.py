@@ -63,7 +63,7 @@ def default_cache() -> Path:
     return folder / "geneb-harness"
 
 
-class Places(NamedTuple):
+class RowPositions(NamedTuple):
     """Location of n embeddings: (n,) index of the shard, -1 for none, and (n,) row in it."""
 
     shards: list[Path]
@@ -105,14 +105,14 @@ class Cache:
         shard = self._locate(names).shard
         return {name for name, at in zip(names, shard.tolist(), strict=True) if at >= 0}
 
-    def _locate(self, names: Sequence[bytes]) -> Places:
+    def _locate(self, names: Sequence[bytes]) -> RowPositions:
         """Return what `_search` does, once shards of other machines are here that are needed."""
         places = self._search(names)
         if self._mirror is not None and (places.shard < 0).any() and self._mirror.pull():
             return self._search(names)
         return places
 
-    def _search(self, names: Sequence[bytes]) -> Places:
+    def _search(self, names: Sequence[bytes]) -> RowPositions:
         """Return for each name the shard that contains it, -1 for none, and the row in it.
 
         Vectorised, since a cache of the benchmark has millions of digests. The newest shard comes
@@ -121,11 +121,11 @@ class Cache:
         count as missing, which is an error, never a wrong row.
         """
         if not names:
-            return Places([], np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+            return RowPositions([], np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
         keys = np.frombuffer(b"".join(names), dtype=_KEY)
         unique, inverse = np.unique(keys, return_inverse=True)
         heads = _heads(unique)  # sorted like the keys
-        places = Places(
+        places = RowPositions(
             sorted(self.folder.glob(f"*{SUFFIX}"), reverse=True),
             np.full(len(unique), -1, dtype=np.int64),
             np.zeros(len(unique), dtype=np.int64),
@@ -139,7 +139,7 @@ class Cache:
                 rows = np.flatnonzero(unique[at] == digests)
                 places.shard[at[rows]] = number
                 places.row[at[rows]] = rows
-        return Places(places.shards, places.shard[inverse], places.row[inverse])
+        return RowPositions(places.shards, places.shard[inverse], places.row[inverse])
 
     def _digests(self, shard: Path) -> npt.NDArray[np.bytes_]:
         """Return the digests in a shard: none if it is damaged, unreadable or of another format."""

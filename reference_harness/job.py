@@ -50,7 +50,7 @@ class ProbeSettings(Protocol):
         """Where the probe runs."""
 
 
-class Scored(NamedTuple):
+class ScoredRegime(NamedTuple):
     """One regime, with its fits, and the predictions behind its digests: (m,) labels a seed."""
 
     regime: Regime
@@ -177,7 +177,7 @@ def _cut(joined: bytes) -> list[bytes]:
     return [joined[i : i + DIGEST_BYTES] for i in range(0, len(joined), DIGEST_BYTES)]
 
 
-def regime(problem: probe.Problem, name: str, settings: ProbeSettings) -> Scored:
+def regime(problem: probe.Problem, name: str, settings: ProbeSettings) -> ScoredRegime:
     """Probe one task in one regime, with the score of record and, if asked, the canonical one.
 
     Raises ProbeError when a probe cannot be fitted.
@@ -204,7 +204,7 @@ def regime(problem: probe.Problem, name: str, settings: ProbeSettings) -> Scored
         canonical=solved,
         no_canonical=why,
     )
-    return Scored(result, fits, predictions, labels)
+    return ScoredRegime(result, fits, predictions, labels)
 
 
 def rows_of(

@@ -15,7 +15,7 @@ from .tasks import TaskData, sequence_digests
 SHOWN = 60  # letters of a sequence shown in an error
 
 
-class Given(NamedTuple):
+class EmbeddingFile(NamedTuple):
     """Where the embedding of each sequence is."""
 
     sequences: Path
@@ -24,7 +24,7 @@ class Given(NamedTuple):
     """Digest of a sequence to its row."""
 
 
-def given_by(sequences: Path, embeddings: Path, rows: int) -> Given:
+def given_by(sequences: Path, embeddings: Path, rows: int) -> EmbeddingFile:
     """Read the sequences, one per line. Raises EmbeddingError unless there is one for each row."""
     lines = sequences.read_text(encoding="utf-8").splitlines()
     if len(lines) != rows:
@@ -33,12 +33,14 @@ def given_by(sequences: Path, embeddings: Path, rows: int) -> Given:
             "one row a line is expected"
         )
         raise EmbeddingError(msg)
-    return Given(
+    return EmbeddingFile(
         sequences, embeddings, {digest: i for i, digest in enumerate(sequence_digests(lines))}
     )
 
 
-def part_of(data: TaskData, benchmark: Benchmark, given: Given, *, canonical: bool) -> TaskPart:
+def part_of(
+    data: TaskData, benchmark: Benchmark, given: EmbeddingFile, *, canonical: bool
+) -> TaskPart:
     """Find the rows of a task's sequences. Raises DataError, which names the first that lacks."""
     protocol = benchmark.protocol
     both = [*data.train.sequences, *data.test.sequences]

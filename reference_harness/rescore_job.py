@@ -15,11 +15,11 @@ from .errors import OutOfMemoryError, ProbeError
 from .formats.base import Scores
 from .formats.rescored import Decisions, Dtype, JitteredCopy
 from .further import FurtherFiles, further_rows
-from .job import Scored, columns, each_seed, regime, rows_of, score, solve
+from .job import ScoredRegime, columns, each_seed, regime, rows_of, score, solve
 from .memory import is_out_of_memory
 from .tasks import Labels
 
-Places = npt.NDArray[np.int64]
+Positions = npt.NDArray[np.int64]
 Chosen = npt.NDArray[np.int64] | None
 
 
@@ -30,14 +30,14 @@ class TaskPart:
     task_id: str
     embeddings: Path
     """`.npy` of an (n, d) matrix."""
-    rows: Places
+    rows: Positions
     """Rows of the matrix that the task uses, each once: first those that few-shot regimes need."""
     few: int
     """How many those are."""
-    train: Places
+    train: Positions
     """(n,) indices into `rows`, one per training row."""
     train_labels: Labels
-    test: Places
+    test: Positions
     test_labels: Labels
     regimes: tuple[str, ...]
     seeds: tuple[int, ...]
@@ -76,7 +76,7 @@ class BaseResult(NamedTuple):
     """The scores of the embeddings as they came."""
 
     task_id: str
-    regimes: dict[str, Scored]
+    regimes: dict[str, ScoredRegime]
     halts: dict[str, list[list[Scores]]]
     """Regime to the scores at every possible stopping point, one list per fit."""
     libraries: list[Library]

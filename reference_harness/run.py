@@ -20,11 +20,11 @@ from .progress import Listener, Silent
 from .receipt.predictions import write_predictions
 from .receipt.task_file import is_written
 from .settings import Settings, key_parts, record_of, tasks_to_run
-from .state import Finished, State
+from .state import FinishedTask, State
 from .tasks import TaskData, sequence_digests
 
 
-class _Checked(NamedTuple):
+class _CheckedTask(NamedTuple):
     """What is kept of a task's data while the run lasts."""
 
     sha256: str
@@ -37,7 +37,7 @@ class _Checked(NamedTuple):
 
 
 @dataclass
-class _Open:
+class _OpenTask:
     """A task between its embedding and its scores."""
 
     data: dict[str, Any]
@@ -71,7 +71,7 @@ class _Run:
         self.finished: dict[str, TaskRecord] = {}
         self.predictions: dict[str, bytes] = {}
         self.libraries: dict[tuple[str, str, str, int], LibraryRef] = {}
-        self.checked: dict[str, _Checked] = {}
+        self.checked: dict[str, _CheckedTask] = {}
         self.claims: dict[str, Claim] = {}
         """What each task embeds; a task is taken out when it does, and embeds what is lost then."""
         self.lenders: dict[str, frozenset[str]] = {}
@@ -79,7 +79,7 @@ class _Run:
         self.embedding: set[str] = set()
         self.embedded: set[str] = set()
         """Tasks whose own part is in the cache, and whose probe has not begun."""
-        self.open: dict[str, _Open] = {}
+        self.open: dict[str, _OpenTask] = {}
         self.failed: dict[str, str] = {}
         self.rounds: Counter[str] = Counter()
         self.todo: deque[Task] = deque()
@@ -222,7 +222,7 @@ class _Run:
             named = distinct(data)
             letters = sum(map(len, named.values()))
             rows = len(data.train.labels) + len(data.test.labels)
-            self.checked[task.id] = _Checked(data.sha256, packed(named), letters, rows)
+            self.checked[task.id] = _CheckedTask(data.sha256, packed(named), letters, rows)
         if faults:
             raise DataError(faults)
 
@@ -248,7 +248,7 @@ class _Run:
         self.listener.finish(task.id, "taken from the stopped run")
         return True
 
-    def _has_receipt(self, task_id: str, finished: Finished) -> bool:
+    def _has_receipt(self, task_id: str, finished: FinishedTask) -> bool:
         """Return whether the receipt of a finished task is there, or none is asked for."""
         folder, receipt = self.settings.receipt, finished.task.receipt
         if folder is None:
@@ -276,7 +276,7 @@ class _Run:
             "train": data.train.class_counts,
             "test": data.test.class_counts,
         }
-        self.open[task.id] = _Open(
+        self.open[task.id] = _OpenTask(
             facts,
             self._job(data),
             len(sequences) + (before.embedded_now if before else 0),
@@ -305,7 +305,7 @@ class _Run:
     def _finish(self, probed: ProbeResult) -> None:
         record = self._task_record(probed)
         libraries = [LibraryRef(**library) for library in probed.libraries]
-        finished = Finished(record, libraries, probed.predictions)
+        finished = FinishedTask(record, libraries, probed.predictions)
         self.state.save(probed.task_id, finished)
         is_first = not self.finished
         self._keep(probed.task_id, finished)
@@ -313,7 +313,7 @@ class _Run:
         if is_first:
             self._say_receipt()
 
-    def _keep(self, task_id: str, finished: Finished) -> None:
+    def _keep(self, task_id: str, finished: FinishedTask) -> None:
         self.finished[task_id] = finished.task
         if finished.predictions is not None:
             self.predictions[task_id] = finished.predictions

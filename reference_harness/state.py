@@ -15,7 +15,7 @@ from .formats.run_record import LibraryRef, TaskRecord
 SUFFIX = ".partial"
 
 
-class Finished(NamedTuple):
+class FinishedTask(NamedTuple):
     """A finished task of a stopped run."""
 
     task: TaskRecord
@@ -54,7 +54,7 @@ class State:
         write_json(path, identity)
         return False
 
-    def save(self, task_id: str, finished: Finished) -> None:
+    def save(self, task_id: str, finished: FinishedTask) -> None:
         """Keep a finished task."""
         predictions = finished.predictions
         value = {
@@ -64,7 +64,7 @@ class State:
         }
         write_json(self._file(task_id), value)
 
-    def load(self, task_id: str) -> Finished | None:
+    def load(self, task_id: str) -> FinishedTask | None:
         """Return a finished task, or None. Raises StateError when its file is damaged."""
         path = self._file(task_id)
         if not path.exists():
@@ -72,7 +72,7 @@ class State:
         stored = self._json(path)
         try:
             predictions = stored.get("predictions")
-            return Finished(
+            return FinishedTask(
                 TaskRecord.model_validate(stored["task"]),
                 [LibraryRef.model_validate(library) for library in stored["libraries"]],
                 None if predictions is None else base64.b64decode(predictions, validate=True),

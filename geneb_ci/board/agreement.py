@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from geneb_ci.board.variance import Floats
 
-Places = npt.NDArray[np.intp]
+Positions = npt.NDArray[np.intp]
 
 
 def taus(columns: Sequence[Floats]) -> Floats:
@@ -37,7 +37,7 @@ def taus(columns: Sequence[Floats]) -> Floats:
     return np.where(defined_, np.clip(agree / left / right, -1.0, 1.0), np.nan)
 
 
-def _tied_pairs(ordered: Places) -> int:
+def _tied_pairs(ordered: Positions) -> int:
     """Return how many pairs of sorted values are equal."""
     last = np.flatnonzero(np.diff(ordered, append=-1))
     counts = np.diff(last, prepend=-1)
@@ -48,7 +48,7 @@ COMPARED = 64
 """Neighbours of which each pair is compared; at most 256, since they are counted in a byte."""
 
 
-def _inversions(columns: Places) -> Places:
+def _inversions(columns: Positions) -> Positions:
     """Return how many pairs of each of K columns (K, M) fall, of values from 0 to M.
 
     Pairs of which neither places nor values are near are counted by blocks of both.
@@ -70,7 +70,7 @@ def _inversions(columns: Places) -> Places:
     return falling
 
 
-def _near_inversions(columns: npt.NDArray[np.unsignedinteger[Any]]) -> Places:
+def _near_inversions(columns: npt.NDArray[np.unsignedinteger[Any]]) -> Positions:
     """Return how many pairs of each column fall of those in the same block of `COMPARED` places."""
     count, length = columns.shape
     padded = np.full((count, -(-length // COMPARED) * COMPARED), length, dtype=columns.dtype)

@@ -65,7 +65,7 @@ def entry_maker(layout: Layout) -> EntryMaker:
     seen, days = seen_receipts(layout), audit_policy(layout).receipt_days
     shared = shared_errors(layout)
 
-    def made(row: BoardRow, findings: Iterable[Finding]) -> Entry:
+    def make_entry(row: BoardRow, findings: Iterable[Finding]) -> Entry:
         submission = row.submission
         decision = decided(row.sha256, row.origin)
         official = decision.is_official
@@ -74,7 +74,7 @@ def entry_maker(layout: Layout) -> EntryMaker:
         entry = entry_of(submission, decision, registry, marks, receipt)
         return dataclasses.replace(entry, shared=shared, sha256=row.sha256, numbers=row.numbers)
 
-    return made
+    return make_entry
 
 
 class RejectedSubmission(NamedTuple):
@@ -85,14 +85,14 @@ class RejectedSubmission(NamedTuple):
     """Findings that are errors; 0 where the file could not be read as a submission at all."""
 
 
-class Read(NamedTuple):
+class CheckedEntries(NamedTuple):
     """What a folder holds."""
 
     entries: tuple[Entry, ...]
     refused: tuple[RejectedSubmission, ...]
 
 
-def read_entries(root: Path, rules: tuple[Rule, ...]) -> Read:
+def read_entries(root: Path, rules: tuple[Rule, ...]) -> CheckedEntries:
     """Read every submission of a repository, each checked by the rules.
 
     Raises NothingChecked when there is none, BadConfiguration when the repository's benchmark or
@@ -101,7 +101,7 @@ def read_entries(root: Path, rules: tuple[Rule, ...]) -> Read:
     entries: list[Entry] = []
     refused: list[RejectedSubmission] = []
     files = files_of([root])
-    entry_of = entry_maker(find_layout(root))
+    make_entry = entry_maker(find_layout(root))
     for path, result in zip(files, Checker(rules).run(files), strict=True):
         findings = result.findings if isinstance(result, FileResult) else ()
         errors = sum(finding.severity is Severity.ERROR for finding in findings)
@@ -110,8 +110,8 @@ def read_entries(root: Path, rules: tuple[Rule, ...]) -> Read:
         else:
             document = result.document
             row = BoardRow(document.sha256, document.origin, result.submission)
-            entries.append(entry_of(row, findings))
-    return Read(tuple(entries), tuple(refused))
+            entries.append(make_entry(row, findings))
+    return CheckedEntries(tuple(entries), tuple(refused))
 
 
 def analysed(
@@ -195,7 +195,7 @@ def rows_of(
     if numbers is Numbers.ERRORS:
         with _analyses():
             from geneb_ci.board.uncertainty import row_errors as errors  # numpy: 0.2 s
-    entry_of = entry_maker(layout)
+    make_entry = entry_maker(layout)
     names = chosen((), ())
     checker = CachedChecker(names, jobs=jobs, cache=cache)
     report = Report(rules=len(names))
@@ -218,7 +218,7 @@ def rows_of(
         else read_numbers(checked, benchmark_of(layout), errors=errors, jobs=jobs)
     )
     pairs = zip(rows, findings, strict=True)
-    return report, [entry_of(row, own) for row, own in pairs if row is not None]
+    return report, [make_entry(row, own) for row, own in pairs if row is not None]
 
 
 class SubmissionsRefused(GenebError):  # noqa: N818 (named after what is wrong)

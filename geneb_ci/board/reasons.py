@@ -8,7 +8,7 @@ from geneb_ci.board.advice import Advice, AdviceFacts, Choice, ModelRequest
 from geneb_ci.common.types import Evidence
 
 if TYPE_CHECKING:
-    from geneb_ci.board.decisions import Places
+    from geneb_ci.board.decisions import Positions
 
 UNIT = Decimal("0.001")
 """Scores, losses and probabilities are shown with three decimals."""
@@ -64,7 +64,7 @@ _EVIDENCE = {
 }
 
 
-def reasons_of(advice: Advice, known: AdviceFacts, places: "Places") -> list[str]:
+def reasons_of(advice: Advice, known: AdviceFacts, places: "Positions") -> list[str]:
     """Return why a model is recommended; ids of models are all of a contributor's text in it.
 
     They stand in backticks, ids of rules and published defects in brackets: the page writes them
@@ -163,7 +163,7 @@ def _loss(choice: Choice) -> str:
     return sentence
 
 
-def _elsewhere(advice: Advice, best: Choice, known: AdviceFacts, places: "Places") -> list[str]:
+def _elsewhere(advice: Advice, best: Choice, known: AdviceFacts, places: "Positions") -> list[str]:
     """Return a sentence on the best of these over all categories, if it is another model."""
     if advice.need.category is None:
         return []

@@ -36,7 +36,7 @@ from geneb_ci.board.columns import Entry
 from geneb_ci.board.decisions import (
     Bools,
     Floats,
-    Places,
+    Positions,
     ScoreColumn,
     compared,
     intervals_of,
@@ -147,7 +147,7 @@ def advise(need: ModelRequest, known: AdviceFacts, margin: float = MARGIN) -> Ad
 class _Chosen(NamedTuple):
     """What is chosen among some models of a regime by one score."""
 
-    places: Places
+    places: Positions
     """The models, best first."""
     margin: float
     recommended: str | None = None
@@ -173,7 +173,7 @@ def _advised(need: ModelRequest, known: AdviceFacts, chosen: _Chosen) -> Advice:
     return advice.model_copy(update={"why": reasons_of(advice, known, chosen.places)})
 
 
-def _chosen(known: AdviceFacts, name: str, places: Places, margin: float) -> _Chosen:
+def _chosen(known: AdviceFacts, name: str, places: Positions, margin: float) -> _Chosen:
     """Choose among some models by one score; `places` has the best first."""
     if not len(places):
         return _Chosen(places, margin)
@@ -233,7 +233,7 @@ class _Chooser:
     Losses are known of models that lose at most the margin.
     """
 
-    def __init__(self, known: AdviceFacts, name: str, places: Places, margin: float) -> None:
+    def __init__(self, known: AdviceFacts, name: str, places: Positions, margin: float) -> None:
         self.known, self.places = known, places.tolist()
         self.scores = known.board.scores[name]
         self.losses = losses(self.scores, places, known.board.critical, margin)

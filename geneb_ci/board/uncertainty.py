@@ -17,7 +17,7 @@ import numpy as np
 
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.decisions import (
-    Places,
+    Positions,
     RankRanges,
     ScoreColumn,
     critical,
@@ -69,7 +69,7 @@ class RegimeScores(NamedTuple):
     draws_covered: tuple[str, ...]
     """Models whose errors cover other training draws, too, since they give scores by seed."""
 
-    def best_first(self, name: str) -> Places:
+    def best_first(self, name: str) -> Positions:
         """Return the places of the models by one score; the smaller of equals first, then by id."""
         smallest = _smallest_first(self.models, self.params)
         order = np.argsort(-self.scores[name].values[smallest], kind="stable")
@@ -77,7 +77,7 @@ class RegimeScores(NamedTuple):
 
 
 @functools.lru_cache(maxsize=4)
-def _smallest_first(models: tuple[str, ...], params: tuple[int, ...]) -> Places:
+def _smallest_first(models: tuple[str, ...], params: tuple[int, ...]) -> Positions:
     """Return the places of models by their parameters, of equals by id."""
     by_id = np.array(sorted(range(len(models)), key=models.__getitem__), dtype=np.intp)
     return np.asarray(by_id[np.argsort(np.array(params, dtype=float)[by_id], kind="stable")])

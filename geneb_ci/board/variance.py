@@ -23,7 +23,7 @@ from geneb_ci.submission.models import Submission, SubmissionV11
 from reference_harness.formats.benchmark import Benchmark
 
 Floats = npt.NDArray[np.float64]
-Places = npt.NDArray[np.intp]
+Positions = npt.NDArray[np.intp]
 FloatOrMore = Floats | np.float64
 Counts = npt.NDArray[np.int64]
 
@@ -58,12 +58,12 @@ class _Sizes(NamedTuple):
     """Test sets of a benchmark as arrays."""
 
     two: npt.NDArray[np.intp]
-    """Places of the tasks of two classes whose sizes are known."""
+    """Positions of the tasks of two classes whose sizes are known."""
     small: Floats
     large: Floats
     """Their class sizes."""
     more: npt.NDArray[np.intp]
-    """Places of the others."""
+    """Positions of the others."""
     total: Floats
     """Their numbers of sequences."""
 

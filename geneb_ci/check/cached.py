@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from geneb_ci.check.place import Against, compared_folder
+from geneb_ci.check.place import ComparisonRows, compared_folder
 from geneb_ci.check.report import CRASHED, Outcome
 from geneb_ci.common.cache import NO_CACHE, user_cache
 from geneb_ci.common.config import OFFICIAL, Finder, Layout, find_layout
@@ -46,7 +46,7 @@ class CachedChecker:
         self,
         rules: tuple[str, ...],
         find: Finder = find_layout,
-        against: Against | None = None,
+        against: ComparisonRows | None = None,
         *,
         cache: bool = False,
         jobs: int | None = 1,

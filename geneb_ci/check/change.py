@@ -38,7 +38,7 @@ class FileChange:
 
 
 @dataclass(frozen=True)
-class Places:
+class RepositoryFolders:
     """Folders of a repository, relative to its root, with slashes."""
 
     submissions: str = "submissions"
@@ -85,7 +85,7 @@ class Change:
     """In the order of their paths."""
     truncated: bool = False
     """Whether GitHub left entries out of one of the two trees."""
-    places: Places = field(default_factory=Places)
+    places: RepositoryFolders = field(default_factory=RepositoryFolders)
     module: str = ""
     """File name of the extractor that the changed row names, or ""."""
     is_there: bool = False

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from geneb_ci.check.place import Against, FolderContext, folder_context, practice_benchmark
+from geneb_ci.check.place import ComparisonRows, FolderContext, folder_context, practice_benchmark
 from geneb_ci.check.registry import rule_of
 from geneb_ci.check.report import FileResult, Outcome, Report, files_of, named_files, outcome_of
-from geneb_ci.check.row_facts import NOTHING, Proposed, card_of, extractor_digest, names_module
+from geneb_ci.check.row_facts import NOTHING, ProposedRow, card_of, extractor_digest, names_module
 from geneb_ci.check.rule import AnyRule, Context, Rule
 from geneb_ci.common.config import Finder, LayoutKind, find_layout
 from geneb_ci.common.errors import BadConfiguration, NothingChecked
@@ -39,7 +39,7 @@ class Checker:
         rules: tuple[Rule, ...],
         engine: Engine = check_structure,
         find: Finder = find_layout,
-        against: Against | None = None,
+        against: ComparisonRows | None = None,
     ) -> None:
         self.rules = rules
         self.engine = engine
@@ -91,7 +91,7 @@ class Checker:
         """
         return self.result(self.context(path))
 
-    def proposed(self, path: Path, name: str, proposed: Proposed) -> Context:
+    def proposed(self, path: Path, name: str, proposed: ProposedRow) -> Context:
         """Return the context of a row as if it were at `path`; findings use the file name `name`.
 
         Raises BadConfiguration if settings, benchmark or policy are invalid.
@@ -110,7 +110,7 @@ class Checker:
         )
         return self.result(self.context_in(parse_document(raw, path, name), context))
 
-    def context_of(self, document: Document, proposed: Proposed = NOTHING) -> Context:
+    def context_of(self, document: Document, proposed: ProposedRow = NOTHING) -> Context:
         """Return the context of a document that was read already. Raises BadConfiguration."""
         return self.context_in(document, self._folder(document.path.parent), proposed)
 
@@ -144,7 +144,7 @@ class Checker:
         return self._folders[folder]
 
     def context_in(
-        self, document: Document, context: FolderContext, proposed: Proposed = NOTHING
+        self, document: Document, context: FolderContext, proposed: ProposedRow = NOTHING
     ) -> Context:
         """Return the context of a document among the files of a folder."""
         submission, faults = self.engine(document.value)

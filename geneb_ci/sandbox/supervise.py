@@ -177,7 +177,7 @@ class Sink(Protocol):
         """Take some bytes."""
 
 
-class Ended(NamedTuple):
+class EndedProcess(NamedTuple):
     """End of a run that was not stopped."""
 
     code: int
@@ -189,7 +189,7 @@ class Ended(NamedTuple):
 
 def supervise(
     sandbox: Sandbox, view: SandboxView, limits: Limits, inner: Sequence[str], sink: Sink
-) -> Ended:
+) -> EndedProcess:
     """Run a command to its end or to its first limit, and end all of its processes.
 
     Raises LimitExceeded, or what the sink raised, with what was printed as `log`; StillRunning
@@ -204,7 +204,7 @@ def supervise(
             raise
         finally:
             watch.kill()
-    return Ended(process.returncode, bytes(watch.log), watch.peak)
+    return EndedProcess(process.returncode, bytes(watch.log), watch.peak)
 
 
 class _Watch:

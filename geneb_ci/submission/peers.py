@@ -118,7 +118,7 @@ class PeerRow(NamedTuple):
     values: "array.array[float]"
 
 
-class Known(NamedTuple):
+class KnownRow(NamedTuple):
     """A row without a file here, such as a shipped one."""
 
     model_id: str
@@ -151,7 +151,7 @@ class ReadRow(NamedTuple):
     row: PeerRow | None
 
 
-class _Read(NamedTuple):
+class _ReadRows(NamedTuple):
     paths: tuple[Path, ...]
     names: dict[str, list[tuple[Path, str]]]
     digests: dict[str, list[Path]]
@@ -163,13 +163,13 @@ class Peers:
     """The other rows."""
 
     paths: tuple[Path, ...] = ()
-    population: tuple[Path | Known, ...] = ()
+    population: tuple[Path | KnownRow, ...] = ()
     """Further rows to compare with; a file of `paths` replaces the row of the same model."""
     derived: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
     """What later stages computed from these rows, once for all files of a folder."""
     contents: Mapping[Path, bytes] = field(default_factory=dict, compare=False, repr=False)
     """Files that the caller has read, with their bytes: they are not opened again."""
-    known: Mapping[str, Known] = field(default_factory=dict, compare=False, repr=False)
+    known: Mapping[str, KnownRow] = field(default_factory=dict, compare=False, repr=False)
     """SHA-256 of a file to what it says, for files that need not be parsed."""
 
     @functools.cached_property
@@ -209,7 +209,7 @@ class Peers:
         return self._read.rows
 
     @functools.cached_property
-    def _read(self) -> _Read:
+    def _read(self) -> _ReadRows:
         """Read each row once."""
         candidates = set(self._candidates)
         if len(candidates) > ROWS_MAX:
@@ -218,7 +218,7 @@ class Peers:
         rows_read = [self._row(path, shapes, keep=path in candidates) for path in self.paths]
         replaced = {scores.model_id for scores in rows_read if scores.model_id}
         for other in self.population:
-            if isinstance(other, Known):
+            if isinstance(other, KnownRow):
                 row = (
                     PeerRow(other.path, other.names, other.values)
                     if other.path in candidates
@@ -240,7 +240,7 @@ class Peers:
             if scores.digest:
                 digests.setdefault(scores.digest, []).append(scores.path)
         rows = tuple(scores.row for scores in rows_read if scores.row is not None)
-        return _Read(
+        return _ReadRows(
             tuple(scores.path for scores in rows_read), _by_skeleton(rows_read), digests, rows
         )
 
@@ -256,7 +256,7 @@ class Peers:
 
     @property
     def _candidates(self) -> list[Path]:
-        others = (row.path if isinstance(row, Known) else row for row in self.population)
+        others = (row.path if isinstance(row, KnownRow) else row for row in self.population)
         return [*self.paths, *others]
 
 
@@ -308,6 +308,6 @@ def read_row(
     return ReadRow(path, model_id, _digest(names, values) if values else "", forms, row)
 
 
-def peers_of(paths: Iterable[Path], population: Iterable[Path | Known] = ()) -> Peers:
+def peers_of(paths: Iterable[Path], population: Iterable[Path | KnownRow] = ()) -> Peers:
     """Return the other rows, without duplicate files, sorted by path."""
     return Peers(tuple(sorted(set(paths), key=BY_PARTS)), tuple(population))

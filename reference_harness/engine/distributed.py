@@ -35,7 +35,7 @@ WAIT_SECONDS = 60.0
 
 Say = Callable[[str], None]
 Progress = Callable[[int, int], None]
-Found = EmbedResult | ProbeResult | ProbeFailure | Notice
+RunEvent = EmbedResult | ProbeResult | ProbeFailure | Notice
 
 
 @dataclass
@@ -159,7 +159,7 @@ class RayEngine:
         job = replace(job, cache=_absolute(job.cache), receipt=receipt)
         heapq.heappush(self._waiting, (-rows, next(self._number), job))
 
-    def results(self, *, block: bool) -> Iterator[Found]:
+    def results(self, *, block: bool) -> Iterator[RunEvent]:
         """Yield results; whatever died with its process or machine is repeated elsewhere."""
         while True:
             if self._cluster.stopped.is_set():
@@ -202,7 +202,7 @@ class RayEngine:
         task.actor = actor
         self._streams[actor.embed.options(num_returns="streaming").remote(task.job)] = task
 
-    def _poll(self, timeout: float) -> Found | None:
+    def _poll(self, timeout: float) -> RunEvent | None:
         """Wait for one thing that happens, and return what it gives to the run."""
         running = [*self._streams, *self._probing]
         if running:
@@ -235,7 +235,7 @@ class RayEngine:
         why = ready.failed or _difference(self.facts, ready.facts)
         self._notices.append(Notice(f"an embedder on {ready.machine} is not used: {why}"))
 
-    def _step(self, stream: Any) -> Found | None:  # Ray's own type
+    def _step(self, stream: Any) -> RunEvent | None:  # Ray's own type
         task = self._streams[stream]
         try:
             result = self._ray.get(next(stream))
@@ -250,7 +250,7 @@ class RayEngine:
         self._idle.append(task.actor)
         return result
 
-    def _probed(self, ref: Any) -> Found | None:  # Ray's own type
+    def _probed(self, ref: Any) -> RunEvent | None:  # Ray's own type
         job = self._probing.pop(ref)
         try:
             result: ProbeResult | ProbeFailure = self._ray.get(ref)

@@ -15,7 +15,7 @@ from .base import ExtractorError
 from .checkpoint_keys import allowed_keys, unexplained, untied
 from .options import Options
 from .origin import Origin, check_class, class_of
-from .state_dict import kept, load_state
+from .state_dict import float32_weights, load_state
 from .tensors import read_tensors
 from .weights import PICKLED, SAFE, digests
 
@@ -224,7 +224,7 @@ def _owner(model: Any, name: str) -> tuple[Any, str]:
 
 def _keep_float32(model: Any, files: list[Path], pattern: str) -> None:
     """Read the weights that stay float32 again, since `dtype` has rounded them."""
-    weights = kept(model, pattern)
+    weights = float32_weights(model, pattern)
     for file in files:
         for name, tensor in read_tensors(file, only=pattern).items():
             if name in weights:

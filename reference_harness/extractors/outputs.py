@@ -46,13 +46,13 @@ class Output:
             and len(states) == len(ids)
         ):
             msg = (
-                f"output {self._said()} of {self._name} is {shape}, expected numbers of shape "
-                f"({len(ids)}, tokens, width): declare another output"
+                f"output {self._declared_output()} of {self._name} is {shape}, expected numbers of "
+                f"shape ({len(ids)}, tokens, width): declare another output"
             )
             raise ExtractorError(msg)
         return states
 
-    def _said(self) -> str:
+    def _declared_output(self) -> str:
         return f"{self._kind}:{self._place}" if self._place else self._kind
 
     def _find(self, arguments: dict[str, Any]) -> Any:

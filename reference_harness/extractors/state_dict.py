@@ -34,7 +34,7 @@ def load_state(
     model = _built(cls, origin, options)
     tensors = laid_out(read_tensors(path, options.weights_at), options)
     info = _filled(model, tensors, options.zeros)
-    exact = kept(model, options.keep_float32)
+    exact = float32_weights(model, options.keep_float32)
     stored = {name: weight.data for name, weight in exact.items()}
     model.to(getattr(torch, options.dtype))
     for name, weight in exact.items():
@@ -42,7 +42,7 @@ def load_state(
     return model, info, path
 
 
-def kept(model: Any, pattern: str) -> dict[str, torch.nn.Parameter]:
+def float32_weights(model: Any, pattern: str) -> dict[str, torch.nn.Parameter]:
     """Return name to weight of those that stay float32.
 
     Raises ExtractorError for a pattern that matches none.

@@ -17,7 +17,7 @@ from reference_harness.formats.run_record import PredictionsRef
 from reference_harness.tasks import Labels
 
 if TYPE_CHECKING:
-    from reference_harness.job import Job, Scored
+    from reference_harness.job import Job, ScoredRegime
     from reference_harness.probe import Problem
     from reference_harness.settings import Settings
 
@@ -45,7 +45,7 @@ def section(classes: Labels, truth: Labels, fits: Sequence[Labels]) -> bytes:
     return head + labels + np.packbits(bits.astype(np.uint8)).tobytes()
 
 
-def task_section(problem: "Problem", scored: Mapping[str, "Scored"], job: "Job") -> bytes:
+def task_section(problem: "Problem", scored: Mapping[str, "ScoredRegime"], job: "Job") -> bytes:
     """Return the part of a task that was scored: its fits of record, then the canonical ones."""
     of_record = [
         labels for name, part in scored.items() for labels in part.predictions[: job.fits(name)]
