@@ -224,7 +224,7 @@ def _table(spec: str, results: list["PropertyResult"]) -> None:
     (first, what), *others = ((n, what) for what, n in numbers.items() if n)
     sentence = f"all {count} {what}" if first == len(results) else f"{first} of {count} {what}"
     sentence = "; ".join([sentence, *(f"{n} {what}" for n, what in others)])
-    console.print(Text(f"{_printable(spec)}: {sentence}"), soft_wrap=True)
+    console.print(Text(f"{_printable(spec)}:\n{sentence}"), soft_wrap=True)
 
 
 def _printable(text: str) -> str:

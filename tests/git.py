@@ -20,6 +20,7 @@ def git(root: Path, *arguments: str, stdin: str = "", when: str = MOMENT) -> str
         for what, value in (("NAME", NAME), ("EMAIL", "m@example.org"), ("DATE", when))
     }
     nobody = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+    nobody["GIT_TEMPLATE_DIR"] = ""  # no sample hooks, which each copy would have to copy
     done = subprocess.run(
         ["git", "-C", str(root), *arguments],
         env=clean | nobody | identity,

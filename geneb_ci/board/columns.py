@@ -310,7 +310,7 @@ COLUMNS: tuple[Column, ...] = (
         label="Receipt",
         is_required=False,
     ),
-    # Columns from the model registry stand here: CONTRIBUTING.md, "A column of the board".
+    # Columns from the model registry stand here: docs/developing.md, "A column of the board".
     _registered("architecture", "Architecture, in the paper's words.", "Architecture"),
     _registered("tokenization", "What a token is, in the paper's words.", "Tokenizer"),
     _registered("pretraining", "What it was pretrained on, in the paper's words.", "Pretraining"),

@@ -102,7 +102,7 @@ def open_command(pr: int | None, repo: str | None, author_id: int, relay: tuple[
     """
     layout = find_layout(Path.cwd())
     with connect(repo, author=author_id) as github:
-        pull = audits.asked_for(github, pr)
+        pull = audits.pull_to_audit(github, pr)
         if pull is None:
             _say(f"no open pull request has the label {report.ASKED}")
             return Exit.CLEAN
@@ -110,7 +110,7 @@ def open_command(pr: int | None, repo: str | None, author_id: int, relay: tuple[
             report.refuse_locked(pull)
             order = _opened(github, layout, pull.number, pull.head.sha, relay)
             earlier = audits.earlier_orders(github, pull.number)
-            audits.say(github, pull.number, [*earlier, order], audits.begun_text(order))
+            audits.write_comment(github, pull.number, [*earlier, order], audits.begun_text(order))
         except GenebError as error:
             audits.mark(github, pull.number, report.FAILED)
             raise error from None
@@ -307,7 +307,7 @@ def deliver_command(key: Path | None, repo: str | None, author_id: int) -> int:
 
         def end(state: str, text: str) -> None:
             audits.mark(github, order.number, state)
-            audits.say(github, order.number, known, text)
+            audits.write_comment(github, order.number, known, text)
 
         try:
             _deliver(github, layout, order, key, end)
@@ -366,7 +366,7 @@ def _deliver(
         else f"#{number} has the record alone: merge it, so that this draw counts."
     )
     state = report.AGREES if outcome.verdict == "agrees" else report.DIFFERS
-    end(state, audits.done_text(order, found, outcome.verdict, step))
+    end(state, audits.record_text(order, found, outcome.verdict, step))
     audits.mark(github, number, state)
     if is_whole and pull.state == "open":
         github.close_pull(order.number)

@@ -18,7 +18,7 @@ from geneb_ci.github.envelope import decode, encode
 from geneb_ci.github.main_branch import further_places
 from geneb_ci.github.queue import read_queue
 from geneb_ci.github.queue_text import as_json, markdown, terminal
-from geneb_ci.github.reconcile import Found, group_verdict, one_pull, pull_of, sweep
+from geneb_ci.github.reconcile import SweepResult, group_verdict, open_pull_at, pull_of, sweep
 from geneb_ci.github.report import tell_health
 from geneb_ci.github.verdict import SUCCESS
 from geneb_ci.github.wire import Etags
@@ -65,7 +65,7 @@ def reconcile_command(
         if group is not None:
             found = group_verdict(github, layout, group)
         elif pr is not None:
-            found = sweep(github, layout, one_pull(github, pr, head_sha))
+            found = sweep(github, layout, open_pull_at(github, pr, head_sha))
         elif head_sha is not None:
             found = sweep(github, layout, pull_of(github.open_pulls(), head_sha))
         else:
@@ -83,7 +83,7 @@ def reconcile_command(
     return Exit.CLEAN
 
 
-def _say_done(found: Found, *, is_single: bool) -> None:
+def _say_done(found: SweepResult, *, is_single: bool) -> None:
     """Print what was done, and what went wrong."""
     for problem in found.problems:
         _say(f"geneb-ci: {visible(problem.message)}")
@@ -155,7 +155,7 @@ def _told(result: report.Result) -> report.Result:
     if result.written is not None:
         done = [name for name, is_new in result.written._asdict().items() if is_new]
         what = f"wrote {', '.join(done)}" if done else "nothing to write, already up to date"
-        _say(f"{result.what}: {result.said}; {what}")
+        _say(f"{result.what}: {result.outcome}; {what}")
     return result
 
 

@@ -19,7 +19,7 @@ from geneb_ci.cli.shared import STDOUT, Output, width, write
 from geneb_ci.common.errors import Exit, UsageProblem
 from geneb_ci.github import diagnosis
 from geneb_ci.github.api import connect
-from geneb_ci.github.diagnosis import Applied, SettingState
+from geneb_ci.github.diagnosis import AppliedSettings, SettingState
 from geneb_ci.github.errors import Unseen
 from geneb_ci.github.new_repository import (
     PRACTICE_ROW,
@@ -134,7 +134,7 @@ def _apply(seen: Observed, settings: list[Setting]) -> None:
         click.echo(fitted(_line(seen, done), width()), nl=False)
 
 
-def _line(seen: Observed, done: Applied) -> str:
+def _line(seen: Observed, done: AppliedSettings) -> str:
     names = ", ".join(done.ids)
     if done.error:
         return f"not set: {names}: {done.error}"

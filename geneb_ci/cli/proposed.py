@@ -19,7 +19,7 @@ from geneb_ci.github.main_branch import Clone, further_places, lay_out_main, lay
 from geneb_ci.github.sides import main_at, read_blob
 from geneb_ci.github.verdict import PullHead, PullOutcome, PullVerdict
 from geneb_ci.publish.comparison import Comparison, compare_layouts
-from geneb_ci.publish.git import repository_of
+from geneb_ci.publish.git import repository_at
 from reference_harness.formats.base import Hex40
 
 if TYPE_CHECKING:
@@ -49,12 +49,13 @@ def of_branch(base: str) -> Proposal:
     """
     layout = find_layout(Path.cwd())
     places_of(layout)
-    repository, _ = repository_of(layout, base)
+    repository = repository_at(layout)
     clone = Clone(repository)
+    of_base = clone.commit(base)
     head = clone.commit(HEAD).sha
     if repository.run("status", "--porcelain", "--untracked-files=no").strip():
         _say("note: changes that are not committed are not checked")
-    main = main_at(clone, clone.commit(base), further_places(layout))
+    main = main_at(clone, of_base, further_places(layout))
     with layout_of_main(clone, layout, main, _note) as own:
         known = BaseBranch(own)
         judged = Judge(clone, own, known.modules, main).judge(head)
@@ -64,11 +65,11 @@ def of_branch(base: str) -> Proposal:
 def of_pull(number: int, repo: str | None) -> Proposal:
     """Check an open pull request as the next sweep would. Raises UsageProblem and ForgeProblem."""
     from geneb_ci.github.api import connect  # of the extra
-    from geneb_ci.github.reconcile import OpenPulls, base_of, one_pull, read_board
+    from geneb_ci.github.reconcile import OpenPulls, base_of, open_pull_at, read_board
 
     layout = find_layout(Path.cwd())
     with connect(repo) as github:
-        pull = one_pull(github, number, None)
+        pull = open_pull_at(github, number, None)
         with base_of(github, layout, _note) as (main, own):
             listed = github.open_pulls()
             others = [one for one in listed.pulls if one.head.sha != pull.head.sha]
@@ -123,13 +124,13 @@ def merged_comparison(github: "GitHub", layout: Layout, numbers: Sequence[int]) 
     Of each, only the row, the card and the extractor are taken; nothing of it is checked out or
     run. Raises UsageProblem if one changes no row.
     """
-    from geneb_ci.github.reconcile import base_of, one_pull  # of the extra
+    from geneb_ci.github.reconcile import base_of, open_pull_at  # of the extra
 
     with base_of(github, layout, note=lambda _text: None) as (main, own):
         judge = Judge(github, own, {}, main)
         raws: dict[str, bytes] = {}
         for number in dict.fromkeys(numbers):
-            pull = one_pull(github, number, None)
+            pull = open_pull_at(github, number, None)
             change = judge.judge(pull.head.sha).change
             if change.row is None or change.row.after is None:
                 raise UsageProblem(

@@ -77,8 +77,8 @@ class OpenList(NamedTuple):
     def require_all(self, what: str) -> None:
         """Raise UnexpectedReply where some cannot be read, so that `what` cannot be said."""
         if self.unread:
-            one = self.unread[0]
-            raise UnexpectedReply(f"{what}: pull request {one.name}: {one.reason}", REPORT_IT)
+            first = self.unread[0]
+            raise UnexpectedReply(f"{what}: pull request {first.name}: {first.reason}", REPORT_IT)
 
 
 class GitHub:
@@ -119,11 +119,11 @@ class GitHub:
         unread: dict[int | str, Unread] = {}
         parameters = {"state": "open", "sort": "updated", "direction": "desc"}
         for page in self.wire.pages("/pulls", PULLS_PAGES_MAX, **parameters):
-            found, lost = each(Pull, page, "the list of pull requests")
-            for pull in found:
+            readable, unreadable = each(Pull, page, "the list of pull requests")
+            for pull in readable:
                 pulls.setdefault(self._known(pull).number, pull)
-            for one in lost:
-                unread.setdefault(one.number or f"one of {len(unread)} without a number", one)
+            for entry in unreadable:
+                unread.setdefault(entry.number or f"one of {len(unread)} without a number", entry)
         return OpenList(list(pulls.values()), list(unread.values()))
 
     def main(self) -> Commit:
@@ -203,7 +203,7 @@ class GitHub:
         """
         order = {"state": "all", "sort": "created", "direction": "desc"}
         for page in self.wire.pages("/issues", ISSUES_PAGES_MAX, labels=label, **order):
-            yield from (one.number for one in parsed(list[Numbered], page, "the issues"))
+            yield from (issue.number for issue in parsed(list[Numbered], page, "the issues"))
 
     def open_issue(self, title: str, text: str) -> None:
         """Open an issue; one write."""
@@ -222,8 +222,8 @@ class GitHub:
 
         The description is cut to what GitHub takes: 140 characters, none of four bytes in UTF-8.
         """
-        told = "".join(c if c <= BMP_LAST else "\ufffd" for c in description)[:DESCRIPTION_MAX]
-        body = {"state": state, "description": told, "context": context}
+        text = "".join(c if c <= BMP_LAST else "\ufffd" for c in description)[:DESCRIPTION_MAX]
+        body = {"state": state, "description": text, "context": context}
         return parsed(Status, self.wire.send("POST", f"/statuses/{sha}", body), "the status")
 
     def statuses(self, sha: str) -> Iterator[Status]:
@@ -242,7 +242,7 @@ class GitHub:
         self.wire.send("POST", f"/issues/{number}/labels", {"labels": [name]})
 
     def replace_labels(
-        self, number: int, names: Sequence[str], ours: Collection[str], label: str
+        self, number: int, names: Sequence[str], own: Collection[str], label: str
     ) -> None:
         """Replace our labels of a pull request by one, and keep the others, of which these are all.
 
@@ -250,11 +250,11 @@ class GitHub:
         read, one write for each of ours, since the others could not be set again.
         """
         if UNREADABLE not in names:
-            others = [name for name in names if name not in ours]
+            others = [name for name in names if name not in own]
             self.wire.send("PUT", f"/issues/{number}/labels", {"labels": [*others, label]})
             return
         self.add_label(number, label)
-        for name in sorted(set(ours) - {label}):
+        for name in sorted(set(own) - {label}):
             with contextlib.suppress(NotFound):
                 self.wire.send("DELETE", f"/issues/{number}/labels/{quote(name)}", None)
 
@@ -266,7 +266,7 @@ class GitHub:
         """Whether there is a branch of this name; one request."""
         body = self.wire.get(f"/git/matching-refs/heads/{name}").body
         refs = parsed(list[Ref], body, "the branches")
-        return any(one.ref == f"refs/heads/{name}" for one in refs)
+        return any(ref.ref == f"refs/heads/{name}" for ref in refs)
 
     def make_branch(self, name: str, base: Commit, files: Mapping[str, bytes], text: str) -> str:
         """Make a branch: one commit on `base` that adds files; return it.
@@ -281,8 +281,8 @@ class GitHub:
                 raise Tampered(f"{path}: GitHub stored other bytes", "run this again")
             entries.append({"path": path, "mode": REGULAR, "type": "blob", "sha": sha})
         tree = {"base_tree": base.commit.tree.sha, "tree": entries}
-        made = parsed(Tree, self.wire.send("POST", "/git/trees", tree), "the tree").sha
-        commit = {"message": text, "tree": made, "parents": [base.sha]}
+        tree_sha = parsed(Tree, self.wire.send("POST", "/git/trees", tree), "the tree").sha
+        commit = {"message": text, "tree": tree_sha, "parents": [base.sha]}
         sha = parsed(Tree, self.wire.send("POST", "/git/commits", commit), "the commit").sha
         self.wire.send("POST", "/git/refs", {"ref": f"refs/heads/{name}", "sha": sha})
         return sha
@@ -315,10 +315,10 @@ def numbers_by_head(pulls: Iterable[Pull]) -> dict[str, list[int]]:
     A commit has one status: that of its first pull request. Otherwise each of two would replace the
     other's in every sweep, and take the places of others in it.
     """
-    found: dict[str, list[int]] = {}
+    numbers: dict[str, list[int]] = {}
     for pull in sorted(pulls, key=lambda pull: pull.number):
-        found.setdefault(pull.head.sha, []).append(pull.number)
-    return found
+        numbers.setdefault(pull.head.sha, []).append(pull.number)
+    return numbers
 
 
 def repository_address(name: str, environment: Mapping[str, str] = os.environ) -> str:

@@ -100,7 +100,7 @@ def decode(line: str, model: type[_M], what: str) -> _M:
         raise Tampered(f"{what} does not fit its schema at {first_error(error)}", _AGAIN) from error
 
 
-def asked_for(github: GitHub, number: int | None) -> Pull | None:
+def pull_to_audit(github: GitHub, number: int | None) -> Pull | None:
     """Return the open pull request that is to be audited: this one, or the oldest with the label.
 
     One whose conversation is locked, and which cannot be audited, comes after all others.
@@ -113,14 +113,14 @@ def asked_for(github: GitHub, number: int | None) -> Pull | None:
             raise HeadMoved(f"pull request {number} is not open to main", "name an open one")
         return pull
     listed = github.open_pulls()
-    found = [pull for pull in listed.pulls if ASKED in pull.label_names]
-    if not found:
+    labelled = [pull for pull in listed.pulls if ASKED in pull.label_names]
+    if not labelled:
         listed.require_all(f"whether one has the label {ASKED} is not known")
         unread = [str(pull.number) for pull in listed.pulls if UNREADABLE in pull.label_names]
         if unread:
             what = f"the labels of {first_and_more(unread)} cannot be read"
             raise UnexpectedReply(what, REPORT_IT)
-    return min(found, key=lambda pull: (pull.locked, pull.number), default=None)
+    return min(labelled, key=lambda pull: (pull.locked, pull.number), default=None)
 
 
 def publish(
@@ -131,22 +131,28 @@ def publish(
     The first one counts, also on the head of an earlier order, which is returned with it: the time
     of a commitment never moves, so it has one round and one draw.
     """
-    known: list[tuple[str, str | None]] = [
-        (one.plan.committed_at, one.published_on or one.head_sha)
-        for one in earlier
-        if one.plan.commitment_sha256 == digest
+    publications: list[tuple[str, str | None]] = [
+        (order.plan.committed_at, order.published_on or order.head_sha)
+        for order in earlier
+        if order.plan.commitment_sha256 == digest
     ]
     if at := _published_at(github, sha, digest):
-        known.append((at, None))
-    if known:
-        return min(known, key=lambda one: one[0])  # ISO 8601 in UTC sorts as it is
+        publications.append((at, None))
+    if publications:
+        return min(
+            publications, key=lambda publication: publication[0]
+        )  # ISO 8601 in UTC sorts as it is
     return github.set_status(sha, "success", digest, STATUS).moment, None
 
 
 def _published_at(github: GitHub, sha: str, digest: str) -> str:
     """Return when a commitment became a status of a commit; "" if it is none."""
-    found = github.statuses(sha)
-    times = [one.moment for one in found if (one.context, one.description) == (STATUS, digest)]
+    statuses = github.statuses(sha)
+    times = [
+        status.moment
+        for status in statuses
+        if (status.context, status.description) == (STATUS, digest)
+    ]
     return min(times, default="")
 
 
@@ -161,21 +167,21 @@ def files_at_head(source: Source, files: Iterable[FileDigest]) -> dict[str, byte
 
     One request a file. Raises Tampered.
     """
-    found = {}
+    contents = {}
     for file in files:
         raw = read_blob(source, Blob(REGULAR, file.blob))
         if isinstance(raw, Fault):
             raise Tampered(f"{file.path}: {raw.message}", _AGAIN)
-        found[file.path] = raw
-    return found
+        contents[file.path] = raw
+    return contents
 
 
 def mark(github: GitHub, number: int, state: str) -> None:
     """Replace the labels of an audit by one; labels set by people meanwhile are kept."""
-    ours = {ASKED, *AUDIT_STATES}
+    own = {ASKED, *AUDIT_STATES}
     names = github.pull(number).label_names
-    if ours & set(names) != {state} or UNREADABLE in names:
-        github.replace_labels(number, names, ours, state)
+    if own & set(names) != {state} or UNREADABLE in names:
+        github.replace_labels(number, names, own, state)
 
 
 def earlier_orders(github: GitHub, number: int) -> list[AuditOrder]:
@@ -183,7 +189,7 @@ def earlier_orders(github: GitHub, number: int) -> list[AuditOrder]:
 
     Raises Tampered where they cannot be read: a draw that is passed over could be made again.
     """
-    known = _own(github, number)
+    known = _audit_comment(github, number)
     if known is None:
         return []
     what = f"the draws in the comment on #{number}"
@@ -204,18 +210,18 @@ def draws_of(
     Others are found by the labels of an audit, open or closed, the newest 500 of them: what is
     older is left out, with a note. Raises what `earlier_orders` does.
     """
-    found: set[int] = set()
+    audited: set[int] = set()
     for label in AUDIT_STATES:
-        found.update(islice(github.labelled(label), AUDITED_MAX + 1))
-    others = sorted(found - {number}, reverse=True)
+        audited.update(islice(github.labelled(label), AUDITED_MAX + 1))
+    others = sorted(audited - {number}, reverse=True)
     if len(others) > AUDITED_MAX:
         note(f"draws are read of the newest {AUDITED_MAX} audited pull requests, not of older ones")
     read = others[:AUDITED_MAX]
     prefetch_talks(github, read)
     own = identity_of(commitment)
-    orders = [one for place in (number, *read) for one in earlier_orders(github, place)]
+    orders = [order for each in (number, *read) for order in earlier_orders(github, each)]
     github.talks.clear()  # nothing that is written later may rest on them
-    return [one for one in orders if why_same(identity_of(one.plan.commitment), own)]
+    return [order for order in orders if why_same(identity_of(order.plan.commitment), own)]
 
 
 def write_plans(
@@ -225,38 +231,42 @@ def write_plans(
 
     Of this commitment itself, only those as of `at`: by its first status, or by the log.
     """
-    found = []
+    paths = []
     for number, order in enumerate(orders):
         plan = order.plan
         if plan.commitment_sha256 != digest or plan.committed_at == at:
-            found.append(folder / f"{number}.json")
-            found[-1].write_text(encoded(plan), encoding="utf-8")
-    return tuple(found)
+            paths.append(folder / f"{number}.json")
+            paths[-1].write_text(encoded(plan), encoding="utf-8")
+    return tuple(paths)
 
 
-def _own(github: GitHub, number: int) -> Comment | None:
+def _audit_comment(github: GitHub, number: int) -> Comment | None:
     talk = github.talks.get(number)
-    known = _ours(github, talk.comments) if talk is not None else None
+    comment = _marked_comment(github, talk.comments) if talk is not None else None
     # What is read of many together may end before our comment.
-    return known if known is not None else _ours(github, github.comments(number))
+    return comment if comment is not None else _marked_comment(github, github.comments(number))
 
 
-def _ours(github: GitHub, comments: Iterable[Comment]) -> Comment | None:
-    for one in comments:
-        if one.user is not None and one.user.id == github.author and one.body.startswith(MARKER):
-            return one
+def _marked_comment(github: GitHub, comments: Iterable[Comment]) -> Comment | None:
+    for comment in comments:
+        if (
+            comment.user is not None
+            and comment.user.id == github.author
+            and comment.body.startswith(MARKER)
+        ):
+            return comment
     return None
 
 
-def say(github: GitHub, number: int, orders: Iterable[AuditOrder], text: str) -> None:
+def write_comment(github: GitHub, number: int, orders: Iterable[AuditOrder], text: str) -> None:
     """Write the one comment on the audits of a pull request; it keeps their draws, hidden."""
-    kept = {one.plan.commitment_sha256: encode(one) for one in orders}
-    body = f"{MARKER}{' '.join(list(kept.values())[-ORDERS_MAX:])} -->\n{text}"
-    known = _own(github, number)
-    if known is None:
+    encoded = {order.plan.commitment_sha256: encode(order) for order in orders}
+    body = f"{MARKER}{' '.join(list(encoded.values())[-ORDERS_MAX:])} -->\n{text}"
+    comment = _audit_comment(github, number)
+    if comment is None:
         github.add_comment(number, body)
-    elif known.body.strip() != body.strip():
-        github.edit_comment(known.id, body)
+    elif comment.body.strip() != body.strip():
+        github.edit_comment(comment.id, body)
 
 
 def begun_text(order: AuditOrder) -> str:
@@ -284,11 +294,11 @@ def failed_text(order: AuditOrder, reason: str, run: str) -> str:
     )
 
 
-def done_text(order: AuditOrder, found: Verification, verdict: str, next_step: str) -> str:
+def record_text(order: AuditOrder, verification: Verification, verdict: str, next_step: str) -> str:
     """Return the comment on an audit with a record: every step of its verification."""
     rows = "".join(
-        f"| {code(step.name)} | {step.state.value} | {_said(step.message)} |\n"
-        for step in found.steps
+        f"| {code(step.name)} | {step.state.value} | {_message_cell(step.message)} |\n"
+        for step in verification.steps
     )
     return (
         f"### Audit of {code(order.row)}: {verdict}\n\nOf commit {order.head_sha}, "
@@ -297,16 +307,16 @@ def done_text(order: AuditOrder, found: Verification, verdict: str, next_step: s
     )
 
 
-def _said(message: str) -> str:
+def _message_cell(message: str) -> str:
     return code(visible(message, _REASON_MAX)) if message else ""
 
 
-def does_not_hold(found: Verification, *, logged: bool) -> str:
+def does_not_hold(verification: Verification, *, logged: bool) -> str:
     """Return the first step of a record that does not hold; "" if all do.
 
     Where a log is kept, the record is not in it before the merge.
     """
-    for step in found.steps:
+    for step in verification.steps:
         is_due = logged and step.name == "log" and step.state is StepState.UNKNOWN
         if step.state is not StepState.HOLDS and not is_due:
             return f"{step.name}: {step.message or step.state.value}"
@@ -363,15 +373,15 @@ def refuse_tokens(environment: Mapping[str, str] = os.environ) -> None:
     A runner of GitHub Actions keeps its own beside its settings; those of one that takes a single
     job are worth nothing after it, and are accepted.
     """
-    found = [*variables_of(environment), *_files(environment)]
-    if found:
+    credentials = [*variables_of(environment), *_files(environment)]
+    if credentials:
         raise UsageProblem(
-            f"a token is within reach of the contributor's code: {', '.join(found)}",
+            f"a token is within reach of the contributor's code: {', '.join(credentials)}",
             "run the audit as a user without tokens, on a machine that is used for nothing else",
         )
-    if place := _lasting_runner(environment):
+    if runner := _lasting_runner(environment):
         raise UsageProblem(
-            f"the runner in {place} takes more than one job, and its credentials are there",
+            f"the runner in {runner} takes more than one job, and its credentials are there",
             "register it again: config.sh --ephemeral --labels geneb-audit",
         )
 
@@ -386,23 +396,23 @@ def _files(environment: Mapping[str, str]) -> Iterator[str]:
     cache = Path(environment.get("XDG_CACHE_HOME") or home / ".cache")
     usual = {"HOME": home, "XDG_CONFIG_HOME": home / ".config", "HF_HOME": cache / "huggingface"}
     folders = {name: Path(environment.get(name) or usual[name]) for name in usual}
-    places = [folders[name] / file for name, files in _FILES.items() for file in files]
-    places += sorted((home / ".ssh").glob("*"))
-    for place in places:
-        is_public = place.parent.name == ".ssh" and _SSH_PUBLIC.fullmatch(place.name)
-        if os.access(place, os.R_OK) and not is_public:
-            yield f"~/{place.relative_to(home)}" if place.is_relative_to(home) else str(place)
+    paths = [folders[name] / file for name, files in _FILES.items() for file in files]
+    paths += sorted((home / ".ssh").glob("*"))
+    for path in paths:
+        is_public = path.parent.name == ".ssh" and _SSH_PUBLIC.fullmatch(path.name)
+        if os.access(path, os.R_OK) and not is_public:
+            yield f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
 
 
 def _lasting_runner(environment: Mapping[str, str]) -> Path | None:
     """Return the folder of the runner whose job this is, if its credentials outlast the job."""
     work = environment.get("RUNNER_TEMP")
-    for place in Path(work).parents if work else ():
-        if os.access(place / ".credentials", os.R_OK):
+    for folder in Path(work).parents if work else ():
+        if os.access(folder / ".credentials", os.R_OK):
             try:  # JSON, with names in either letter case
-                known = json.loads((place / ".runner").read_text(encoding="utf-8-sig"))
-                words = {name.casefold(): str(value).casefold() for name, value in known.items()}
+                settings = json.loads((folder / ".runner").read_text(encoding="utf-8-sig"))
+                words = {name.casefold(): str(value).casefold() for name, value in settings.items()}
             except (OSError, ValueError, AttributeError):
-                return place
-            return None if words.get("ephemeral") == "true" else place
+                return folder
+            return None if words.get("ephemeral") == "true" else folder
     return None

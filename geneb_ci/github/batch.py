@@ -40,9 +40,9 @@ from geneb_ci.github.sides import git_sha
 from geneb_ci.github.verdict import (
     REASON_MAX,
     SUCCESS,
-    Asked,
     Command,
     CommandName,
+    CommandState,
     PullHead,
 )
 from geneb_ci.render.plain import visible
@@ -180,39 +180,45 @@ def prefetch_talks(github: GitHub, numbers: Iterable[int]) -> None:
     """Read comments, labels, head and status of pull requests, 25 in each request."""
     for part in _parts(numbers, TALKS):
         fields = [f"p{number}: pullRequest(number: {number}) {{ ...Talk }}" for number in part]
-        for one in _answers(github, fields, _TALK, _Talk).values():
-            if one.comments.totalCount <= len(one.comments.nodes) or _has_ours(github, one):
-                github.talks[one.number] = _talk(one)
+        for talk in _answers(github, fields, _TALK, _Talk).values():
+            if talk.comments.totalCount <= len(talk.comments.nodes) or _has_own_comment(
+                github, talk
+            ):
+                github.talks[talk.number] = _talk(talk)
 
 
-def _has_ours(github: GitHub, one: _Talk) -> bool:
-    authors = (said.author.databaseId for said in one.comments.nodes if said.author is not None)
+def _has_own_comment(github: GitHub, talk: _Talk) -> bool:
+    authors = (
+        comment.author.databaseId for comment in talk.comments.nodes if comment.author is not None
+    )
     return github.author in authors
 
 
-def _talk(one: _Talk) -> Talk:
-    comments = list(map(_comment, one.comments.nodes))
+def _talk(talk: _Talk) -> Talk:
+    comments = list(map(_comment, talk.comments.nodes))
     return Talk(
         comments=comments,
-        head_sha=one.headRefOid,
-        is_open=one.state == "OPEN",
-        locked=one.locked,
-        labels=[label.name for label in one.labels.nodes],
-        state=one.status,
-        latest=tuple(map(_comment, one.latest.nodes)),
-        number_of_comments=one.comments.totalCount,
+        head_sha=talk.headRefOid,
+        is_open=talk.state == "OPEN",
+        locked=talk.locked,
+        labels=[label.name for label in talk.labels.nodes],
+        state=talk.status,
+        latest=tuple(map(_comment, talk.latest.nodes)),
+        number_of_comments=talk.comments.totalCount,
     )
 
 
-def _comment(said: _Comment) -> Comment:
-    author = said.author
+def _comment(comment: _Comment) -> Comment:
+    author = comment.author
     user = None
     if author is not None and author.databaseId is not None:
         user = User(id=author.databaseId, login=author.login)
-    return Comment(id=said.databaseId, user=user, body=said.body)
+    return Comment(id=comment.databaseId, user=user, body=comment.body)
 
 
-def aside(github: GitHub, listed: Iterable[Pull], heads: Collection[str]) -> Iterator[PullHead]:
+def passing_elsewhere(
+    github: GitHub, listed: Iterable[Pull], heads: Collection[str]
+) -> Iterator[PullHead]:
     """Yield what is closed, or `listed` and to another branch, and has a status that passes.
 
     A status stays on its commit: open to main again, it would pass at once. One query, and one for
@@ -220,9 +226,9 @@ def aside(github: GitHub, listed: Iterable[Pull], heads: Collection[str]) -> Ite
     not among them. None where GitHub does not answer. `heads` are those of the pull requests to
     main, whose status counts.
     """
-    elsewhere = [one for one in listed if not one.is_to_main]
+    elsewhere = [pull for pull in listed if not pull.is_to_main]
     prefetch_talks(github, [pull.number for pull in elsewhere])
-    found = [
+    heads_read = [
         (pull.number, pull.head.sha, github.talks[pull.number].state)
         for pull in elsewhere
         if pull.number in github.talks
@@ -233,8 +239,8 @@ def aside(github: GitHub, listed: Iterable[Pull], heads: Collection[str]) -> Ite
     )
     for gone in _answers(github, [field], _GONE, _Gone).values():
         closed, _ = each(_Headed, gone.nodes, "the closed pull requests")
-        found += [(one.number, one.headRefOid, one.status) for one in closed]
-    for number, head, state in found:
+        heads_read += [(pull.number, pull.headRefOid, pull.status) for pull in closed]
+    for number, head, state in heads_read:
         if state == SUCCESS and head not in heads:
             yield PullHead(number=number, head_sha=head)
 
@@ -247,48 +253,48 @@ def prefetch_bases(github: GitHub, main: str, heads: Sequence[str]) -> None:
     line: dict[str, int] = {}
     for part in _parts(heads, BASES):
         if not line:
-            found = _answers(github, [f'm: object(oid: "{main}") {{ ...Line }}'], _LINE, _History)
-            line = _line(found.get("m"))
+            replies = _answers(github, [f'm: object(oid: "{main}") {{ ...Line }}'], _LINE, _History)
+            line = _line(replies.get("m"))
             if not line:
                 return
         fields = [f'h{n}: object(oid: "{sha}") {{ ...History }}' for n, sha in enumerate(part)]
-        for name, one in _answers(github, fields, _HISTORY, _History).items():
-            common = [node for node in one.history.nodes if node.oid in line and node.tree]
+        for name, history in _answers(github, fields, _HISTORY, _History).items():
+            common = [node for node in history.history.nodes if node.oid in line and node.tree]
             if common:
                 base = min(common, key=lambda node: line[node.oid])
                 commit = {"sha": base.oid, "commit": {"tree": {"sha": base.tree.oid}}}  # type: ignore[union-attr]
                 github.bases[main, part[int(name[1:])]] = Commit.model_validate(commit)
 
 
-def _line(found: _History | None) -> dict[str, int]:
+def _line(history: _History | None) -> dict[str, int]:
     """Return the place of each commit of main, newest first; empty if main has merge commits."""
-    nodes = found.history.nodes if found is not None else []
+    nodes = history.history.nodes if history is not None else []
     if any(node.parents is None or node.parents.totalCount > 1 for node in nodes):
         return {}
-    return {node.oid: place for place, node in enumerate(nodes)}
+    return {node.oid: position for position, node in enumerate(nodes)}
 
 
 def prefetch_blobs(github: GitHub, blobs: Iterable[Blob]) -> None:
     """Read files, up to 40 and 1.5 MB in each request; large ones are left out."""
-    wanted = {blob.sha: blob.size for blob in blobs if blob.size <= FILE_BYTES_MAX}
-    for part in _by_size(wanted):
+    sizes = {blob.sha: blob.size for blob in blobs if blob.size <= FILE_BYTES_MAX}
+    for part in _by_size(sizes):
         fields = [f'b{n}: object(oid: "{sha}") {{ ...File }}' for n, sha in enumerate(part)]
-        for one in _answers(github, fields, _FILE, _File).values():
-            raw = (one.text or "").encode("utf-8", "surrogatepass")
-            if git_sha(raw) == one.oid:  # no text is read of a binary or truncated file
+        for file in _answers(github, fields, _FILE, _File).values():
+            raw = (file.text or "").encode("utf-8", "surrogatepass")
+            if git_sha(raw) == file.oid:  # no text is read of a binary or truncated file
                 content = base64.b64encode(raw).decode()
-                github.blobs[one.oid] = BlobReply(sha=one.oid, encoding="base64", content=content)
+                github.blobs[file.oid] = BlobReply(sha=file.oid, encoding="base64", content=content)
 
 
-def _by_size(wanted: Mapping[str, int]) -> Iterator[list[str]]:
+def _by_size(sizes: Mapping[str, int]) -> Iterator[list[str]]:
     part: list[str] = []
     size = 0
-    for sha, one in wanted.items():
-        if part and (len(part) == FILES or size + one > FILES_BYTES):
+    for sha, file_size in sizes.items():
+        if part and (len(part) == FILES or size + file_size > FILES_BYTES):
             yield part
             part, size = [], 0
         part.append(sha)
-        size += one
+        size += file_size
     if len(part) > 1:  # a single file is read as well on its own
         yield part
 
@@ -305,12 +311,12 @@ def _answers(
     """Return the answers by alias; those that are missing or malformed are left out."""
     owner, name = github.wire.repository.split("/")
     body = " ".join(fields)
-    found = github.wire.graphql(
+    values = github.wire.graphql(
         f'query {{ repository(owner: "{owner}", name: "{name}") {{ {body} }} }} {fragment}'
     )
     read = adapter(kind).validate_python
     answers = {}
-    for alias, value in found.items():
+    for alias, value in values.items():
         try:
             answers[alias] = read(value)
         except ValidationError:
@@ -324,9 +330,9 @@ _RIGHTS = frozenset({"admin", "write"})
 REFUSED_MAX = 5
 
 
-def asked_on(
-    github: GitHub, numbers: Sequence[int], known: Asked, rights: dict[str, bool]
-) -> tuple[Asked, bool]:
+def read_commands(
+    github: GitHub, numbers: Sequence[int], known: CommandState, rights: dict[str, bool]
+) -> tuple[CommandState, bool]:
     """Return what is asked for on pull requests of one head, with the commands since its verdict.
 
     And whether so much was read for it that a verdict should note how far. One request for each new
@@ -335,7 +341,7 @@ def asked_on(
     memberships from the token. `rights` keeps who may write, for the next pull request. Raises
     UnexpectedReply where there are more comments than can be read.
     """
-    found = known
+    state = known
     after = max(known.seen, known.command.comment if known.command is not None else 0)
     comments: list[Comment] = []
     is_far = False
@@ -345,23 +351,23 @@ def asked_on(
         is_far |= are_many
         comments += github.comments(number) if talk is None or are_many else talk.latest
     refused = 0
-    for comment in sorted(comments, key=lambda one: one.id):
+    for comment in sorted(comments, key=lambda comment: comment.id):
         if comment.id <= after or (comment.user is not None and comment.user.id == github.author):
             continue
         command = _command_in(comment)
         if command is not None and _may_write(github, command.login, rights):
-            found = found.after(command)
+            state = state.after(command)
         elif command is not None:
             refused += 1
         after = comment.id
-    return found._replace(seen=after), is_far or refused > REFUSED_MAX
+    return state._replace(seen=after), is_far or refused > REFUSED_MAX
 
 
 def _are_many(talk: Talk, after: int) -> bool:
     """Whether there can be comments between the last verdict and the last comments."""
     if talk.number_of_comments <= len(talk.latest):
         return False
-    return not talk.latest or min(one.id for one in talk.latest) > after
+    return not talk.latest or min(comment.id for comment in talk.latest) > after
 
 
 def _command_in(comment: Comment) -> Command | None:

@@ -20,10 +20,10 @@ from geneb_ci.github.replies import Comment, Pull
 from geneb_ci.github.verdict import (
     FOR_MAINTAINERS,
     PASSING,
-    Asked,
     AuditEstimate,
     Command,
     CommandName,
+    CommandState,
     Count,
     Fingerprint,
     Model,
@@ -84,14 +84,14 @@ class Receipt(StrictModel):
         return self.state == "success"
 
     @property
-    def asked(self) -> Asked:
+    def command_state(self) -> CommandState:
         """What maintainers asked for."""
-        return Asked(self.command, self.dispute, self.seen)
+        return CommandState(self.command, self.dispute, self.seen)
 
     @property
     def state(self) -> str:
         """The status that belongs to it."""
-        return state_of(self.outcome, self.asked)
+        return state_of(self.outcome, self.command_state)
 
 
 def receipt_of(pull: PullVerdict) -> Receipt:
@@ -112,10 +112,12 @@ def receipt_of(pull: PullVerdict) -> Receipt:
         main_digest=pull.main_digest,
         fingerprint=pull.fingerprint,
         rivals=pull.rivals,
-        **pull.asked._asdict(),
+        **pull.command_state._asdict(),
         effect=_effect(pull),
         decide=sorted(FOR_MAINTAINERS & set(pull.places)),
-        foreign=next((one.file for one in pull.findings if one.rule == "foreign-file"), ""),
+        foreign=next(
+            (finding.file for finding in pull.findings if finding.rule == "foreign-file"), ""
+        ),
     )
 
 
@@ -173,7 +175,7 @@ def own_comment(comments: Iterable[Comment], author: int) -> Comment | None:
 _NEAREST = 2
 
 
-def place(pull: PullVerdict) -> str:
+def rank_section(pull: PullVerdict) -> str:
     """Return the section on rank and neighbours of a row without errors; "" if there is none."""
     parts = []
     if pull.comparison is not None:
@@ -197,8 +199,8 @@ def _column(number: int, name: str, best: str) -> str:
     if number == 0:
         return "this row, the best" if name == best else "this row"
     near = "near" if number <= _NEAREST else ""
-    said = ", ".join(word for word in (near, "best" if name == best else "") if word)
-    return f"{said}: {cell(name)}"
+    words = ", ".join(word for word in (near, "best" if name == best else "") if word)
+    return f"{words}: {cell(name)}"
 
 
 def _regimes(standings: Sequence[RowStanding]) -> str:
@@ -210,8 +212,14 @@ def _regimes(standings: Sequence[RowStanding]) -> str:
     ]
     if any(standing.decided is not None for standing in standings):
         columns += [
-            ["significantly better than", *(_count(one, "better_than") for one in standings)],
-            ["significantly worse than", *(_count(one, "worse_than") for one in standings)],
+            [
+                "significantly better than",
+                *(_count(standing, "better_than") for standing in standings),
+            ],
+            [
+                "significantly worse than",
+                *(_count(standing, "worse_than") for standing in standings),
+            ],
             ["could be best in", *map(_best_in, standings)],
         ]
     head, *rows = zip(*columns, strict=True)
@@ -219,8 +227,8 @@ def _regimes(standings: Sequence[RowStanding]) -> str:
 
 
 def _rank(standing: RowStanding) -> str:
-    found = standing.decided
-    held = f" (range {found.rank_low} to {found.rank_high})" if found is not None else ""
+    decided = standing.decided
+    held = f" (range {decided.rank_low} to {decided.rank_high})" if decided is not None else ""
     return f"{standing.rank}{held} of {standing.rows}"
 
 
@@ -229,8 +237,8 @@ def _count(standing: RowStanding, name: str) -> str:
 
 
 def _best_in(standing: RowStanding) -> str:
-    found = standing.decided
-    return "unknown" if found is None else f"{found.best_in} of {found.categories} categories"
+    decided = standing.decided
+    return "unknown" if decided is None else f"{decided.best_in} of {decided.categories} categories"
 
 
 def _before(standing: RowStanding) -> str:
@@ -307,12 +315,12 @@ def comment(pull: PullVerdict, repository: str) -> str:
     `repository` is the address of the repository, for git: a contributor's `origin` is a fork. It
     lists errors and warnings, then the row's rank, then notes.
     """
-    findings = [_finding(found) for found in pull.findings]
+    findings = [_finding(finding) for finding in pull.findings]
     notes = [finding for finding in findings if finding.severity is Severity.NOTE]
     urgent = [finding for finding in findings if finding.severity is not Severity.NOTE]
     head, middle, foot = (
         marker_line(receipt_of(pull)) + _head(pull, repository),
-        place(pull),
+        rank_section(pull),
         _foot(pull),
     )
     room = CHARACTERS_MAX - len(head) - len(middle) - len(foot) - _CUT_MAX
@@ -327,13 +335,13 @@ def comment(pull: PullVerdict, repository: str) -> str:
     return f"{head}{first}{middle}{last}{cut}{foot}"
 
 
-def found_line(pull: PullVerdict) -> str:
+def findings_line(pull: PullVerdict) -> str:
     """Return the numbers of findings: "2 errors, 1 warning"."""
     counts = counts_of(pull.places)
     nouns = {"crashed": "failed rule"}
     pairs = counts._asdict().items()
-    said = [plural(number, nouns.get(name, name)) for name, number in pairs if number]
-    return ", ".join(said) or "nothing to fix"
+    parts = [plural(number, nouns.get(name, name)) for name, number in pairs if number]
+    return ", ".join(parts) or "nothing to fix"
 
 
 def next_step(pull: PullVerdict) -> str:
@@ -351,25 +359,28 @@ def _head(pull: PullVerdict, repository: str) -> str:
         step += f" `git fetch {repository} main && geneb-ci check --base FETCH_HEAD`"
     return (
         f"## geneb-ci: {TITLES[pull.outcome]}\n\n"
-        f"{name} at commit {sha}: {found_line(pull)}.\n\n**Next step.** {step}\n{_asked(pull)}"
+        f"{name} at commit {sha}: {findings_line(pull)}.\n\n**Next step.** {step}\n"
+        f"{_command_text(pull)}"
     )
 
 
-_ASKED = {
+_COMMAND_TEXTS = {
     CommandName.RECHECK: "Checked again, as {} asked.",
     CommandName.AUDIT: "{} asked for an audit, which begins within 15 minutes.",
     CommandName.DISPUTE: "Disputed by {}: {}. It does not pass until a maintainer comments {}.",
 }
 
 
-def _asked(pull: PullVerdict) -> str:
+def _command_text(pull: PullVerdict) -> str:
     """Return what maintainers asked for in comments; "" if there is none."""
-    lines = [one for one in (pull.dispute, pull.command) if one is not None]
-    said = [
-        _ASKED[one.name].format(code(one.login), code(one.reason), code("/recheck"))
-        for one in lines
+    commands = [command for command in (pull.dispute, pull.command) if command is not None]
+    texts = [
+        _COMMAND_TEXTS[command.name].format(
+            code(command.login), code(command.reason), code("/recheck")
+        )
+        for command in commands
     ]
-    return f"\n{' '.join(said)}\n" if said else ""
+    return f"\n{' '.join(texts)}\n" if texts else ""
 
 
 def _rules(pull: PullVerdict) -> str:
@@ -379,8 +390,8 @@ def _rules(pull: PullVerdict) -> str:
     return f"`geneb-ci explain RULE`{': ' if links else ''}{links}"
 
 
-def _finding(found: VerdictFinding) -> Finding:
-    values = found.model_dump()
+def _finding(finding: VerdictFinding) -> Finding:
+    values = finding.model_dump()
     values["severity"] = Severity(values["severity"])
     values["fix"] = values["fix"] or BY_ID[values["rule"]].fix
     values["file"] = values["file"] or "this pull request"

@@ -30,73 +30,75 @@ class Diagnosis(NamedTuple):
 
     setting: Setting
     state: SettingState
-    found: str = ""
+    actual: str = ""
     fix: str = ""
 
 
 def diagnosed(seen: Observed, settings: Iterable[Setting] = SETTINGS) -> list[Diagnosis]:
     """Read every setting. Raises NotFound if there is no repository, or ForgeProblem."""
     _ = seen.repository  # a token or a name that is wrong is one error, not forty
-    return [_diagnosis(seen, one) for one in settings]
+    return [_diagnosis(seen, setting) for setting in settings]
 
 
 def _diagnosis(seen: Observed, setting: Setting) -> Diagnosis:
     try:
-        found = setting.probe(seen)
+        problem = setting.probe(seen)
     except (Unseen, UnexpectedReply) as error:  # one odd answer does not end the report
         return Diagnosis(setting, SettingState.UNSEEN, visible(error.message), error.fix)
-    if found is None:
+    if problem is None:
         return Diagnosis(setting, SettingState.FINE)
-    return Diagnosis(setting, SettingState.WRONG, visible(found), setting.hand)
+    return Diagnosis(setting, SettingState.WRONG, visible(problem), setting.hand)
 
 
-def exit_of(found: Iterable[Diagnosis]) -> Exit:
+def exit_of(diagnoses: Iterable[Diagnosis]) -> Exit:
     """Return 11 if a setting is wrong, 3 if one could not be read, else 0."""
-    states = {one.state for one in found}
+    states = {diagnosis.state for diagnosis in diagnoses}
     if SettingState.WRONG in states:
         return Exit.ERRORS
     return Exit.NOT_CHECKED if SettingState.UNSEEN in states else Exit.CLEAN
 
 
-def as_text(repository: str, found: Sequence[Diagnosis], width: int) -> str:
+def as_text(repository: str, diagnoses: Sequence[Diagnosis], width: int) -> str:
     """Return the report for a terminal; settings that are fine are only counted."""
     lines: list[str] = []
-    for one in found:
-        if one.state is not SettingState.FINE:
+    for diagnosis in diagnoses:
+        if diagnosis.state is not SettingState.FINE:
             lines += [
-                f"{one.state}: {one.setting.id}: {one.setting.expected}",
-                f"  found: {one.found}",
-                f"  without it: {one.setting.against}",
-                f"  fix: {one.fix}",
+                f"{diagnosis.state}: {diagnosis.setting.id}: {diagnosis.setting.expected}",
+                f"  found: {diagnosis.actual}",
+                f"  without it: {diagnosis.setting.against}",
+                f"  fix: {diagnosis.fix}",
             ]
-    counts = {state: sum(one.state is state for one in found) for state in SettingState}
+    counts = {
+        state: sum(diagnosis.state is state for diagnosis in diagnoses) for state in SettingState
+    }
     lines.append(
-        f"{repository}: {len(found)} settings: {counts[SettingState.FINE]} fine, "
+        f"{repository}: {len(diagnoses)} settings: {counts[SettingState.FINE]} fine, "
         f"{counts[SettingState.WRONG]} wrong, {counts[SettingState.UNSEEN]} not seen"
     )
     return fitted("\n".join(lines), width)
 
 
-def as_json(repository: str, found: Sequence[Diagnosis]) -> str:
+def as_json(repository: str, diagnoses: Sequence[Diagnosis]) -> str:
     """Return the report as JSON."""
     settings = [
         {
-            "id": one.setting.id,
-            "state": one.state.value,
-            "expected": one.setting.expected,
-            "against": one.setting.against,
-            "found": one.found,
-            "fix": one.fix,
-            "read": one.setting.read,
-            "needs": one.setting.needs,
+            "id": diagnosis.setting.id,
+            "state": diagnosis.state.value,
+            "expected": diagnosis.setting.expected,
+            "against": diagnosis.setting.against,
+            "found": diagnosis.actual,
+            "fix": diagnosis.fix,
+            "read": diagnosis.setting.read,
+            "needs": diagnosis.setting.needs,
         }
-        for one in found
+        for diagnosis in diagnoses
     ]
     report = {"format": FORMAT, "repository": repository, "settings": settings}
     return json.dumps(report, indent=2) + "\n"
 
 
-class Applied(NamedTuple):
+class AppliedSettings(NamedTuple):
     """What was done about one writer's settings."""
 
     ids: tuple[str, ...]
@@ -105,25 +107,25 @@ class Applied(NamedTuple):
     error: str = ""
 
 
-def apply(seen: Observed, found: Iterable[Diagnosis]) -> list[Applied]:
+def apply(seen: Observed, diagnoses: Iterable[Diagnosis]) -> list[AppliedSettings]:
     """Set what is wrong and can be set by the token, each writer once; return what was done.
 
     A write without the right is noted, and the others go on.
     """
     by_writer: dict[Writer, list[str]] = {}
-    for one in found:
-        if one.state is SettingState.WRONG and one.setting.writer is not None:
-            by_writer.setdefault(one.setting.writer, []).append(one.setting.id)
+    for diagnosis in diagnoses:
+        if diagnosis.state is SettingState.WRONG and diagnosis.setting.writer is not None:
+            by_writer.setdefault(diagnosis.setting.writer, []).append(diagnosis.setting.id)
     return [_applied(seen, writer, ids) for writer, ids in by_writer.items()]
 
 
-def _applied(seen: Observed, writer: Writer, ids: list[str]) -> Applied:
+def _applied(seen: Observed, writer: Writer, ids: list[str]) -> AppliedSettings:
     before, error = len(seen.sent), ""
     try:
         writer(seen)
     except (UsageProblem, Unseen, UnexpectedReply) as refused:
         error = f"{refused.message}; {refused.fix}"
-    return Applied(tuple(ids), tuple(seen.sent[before:]), error)
+    return AppliedSettings(tuple(ids), tuple(seen.sent[before:]), error)
 
 
 def table() -> str:
@@ -132,9 +134,10 @@ def table() -> str:
         "| setting | expected | without it | read by | token | set by |",
         "|---|---|---|---|---|---|",
     ]
-    for one in SETTINGS:
-        how = f"`{one.written}`" if one.written else f"hand: {one.hand}"
+    for setting in SETTINGS:
+        how = f"`{setting.written}`" if setting.written else f"hand: {setting.hand}"
         rows.append(
-            f"| `{one.id}` | {one.expected} | {one.against} | `{one.read}` | {one.needs} | {how} |"
+            f"| `{setting.id}` | {setting.expected} | {setting.against} | "
+            f"`{setting.read}` | {setting.needs} | {how} |"
         )
     return "\n".join(rows)

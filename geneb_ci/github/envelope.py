@@ -136,8 +136,8 @@ def hold_together(pull: PullVerdict) -> None:
                 f"{finding.rule}",
                 _AGAIN,
             )
-    told = Counter(finding.rule for finding in pull.findings)
-    if any(number > pull.places[rule] for rule, number in told.items()):
+    listed = Counter(finding.rule for finding in pull.findings)
+    if any(number > pull.places[rule] for rule, number in listed.items()):
         raise Tampered(f"the verdict on {pull.number} lists more findings than it counts", _AGAIN)
     expected = outcome_of(pull.places, is_checked=bool(pull.files and pull.model))
     if pull.outcome is not expected:

@@ -35,7 +35,7 @@ def waiting_groups(github: GitHub, branch: str) -> tuple[list[str], list[GenebEr
         return [], [error]
     for sha in queued:
         try:
-            if not any(one.context == STATUS_CONTEXT for one in github.statuses(sha)):
+            if not any(status.context == STATUS_CONTEXT for status in github.statuses(sha)):
                 waiting.append(sha)
         except RateLimited:
             raise
@@ -50,16 +50,16 @@ def judge_groups(
     github: GitHub, judge: Judge, heads: Iterable[str]
 ) -> tuple[list[GroupVerdict], list[GenebError]]:
     """Return the verdicts on groups, and the errors; one that fails stops no other."""
-    found: list[GroupVerdict] = []
+    verdicts: list[GroupVerdict] = []
     problems: list[GenebError] = []
     for head in heads:
         try:
-            found.append(judge_group(github, judge, head))
+            verdicts.append(judge_group(github, judge, head))
         except GenebError as error:
             problems.append(error)
             if isinstance(error, RateLimited):  # would also hit the others
                 break
-    return found, problems
+    return verdicts, problems
 
 
 def judge_group(github: GitHub, judge: Judge, head: str) -> GroupVerdict:
@@ -78,8 +78,8 @@ def judge_group(github: GitHub, judge: Judge, head: str) -> GroupVerdict:
         judged[model] = judge.judged(_part(sides, paths))
         change = judged[model].change
         left -= {file.path for file in (*change.own, *change.records)}
-    for model, one in judged.items():
-        places.update(finding.rule for finding in one.findings)
+    for model, row in judged.items():
+        places.update(finding.rule for finding in row.findings)
         places.update(_together(model, judged))
     places.update(cut)
     if left and not cut:
@@ -95,7 +95,7 @@ def _parts(github: GitHub, change: Change, pulls: Sequence[Pull]) -> dict[str, s
     """
     prefetch_talks(github, [pull.number for pull in pulls])
     changed = {file.path for file in change.files}
-    found: dict[str, set[str]] = {}
+    parts: dict[str, set[str]] = {}
     for pull in pulls:
         try:
             receipt = receipt_on(github, pull)
@@ -110,8 +110,8 @@ def _parts(github: GitHub, change: Change, pulls: Sequence[Pull]) -> dict[str, s
         if model is not None:
             paths |= {file.path for file in change.records_of(model)}
         if model is not None and paths:
-            found.setdefault(model, set()).update(paths)
-    return dict(sorted(found.items()))
+            parts.setdefault(model, set()).update(paths)
+    return dict(sorted(parts.items()))
 
 
 def _part(sides: Sides, paths: set[str]) -> Sides:
@@ -121,7 +121,7 @@ def _part(sides: Sides, paths: set[str]) -> Sides:
 
 def _together(model: str, judged: dict[str, Judged]) -> list[str]:
     """Return the rules that a row breaks beside the others of the group."""
-    marks = {name: one.fingerprint for name, one in judged.items()}
+    marks = {name: row.fingerprint for name, row in judged.items()}
     own = marks[model]
     if own is None:
         return []

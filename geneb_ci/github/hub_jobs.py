@@ -80,32 +80,36 @@ def offer(client: Any, flavor: str, seconds: int) -> Offer:
 
     Raises UsageProblem for a machine that the Hub does not have, with those that it has.
     """
-    known = asked(client.list_jobs_hardware)
-    for one in known:
-        if one.name == flavor:
-            if one.unit_label not in UNITS_S:
+    machines = call_hub(client.list_jobs_hardware)
+    for machine in machines:
+        if machine.name == flavor:
+            if machine.unit_label not in UNITS_S:
                 raise NothingChecked(
-                    f"the Hub prices {flavor} by {visible(str(one.unit_label))}, an unknown unit",
+                    f"the Hub prices {flavor} by "
+                    f"{visible(str(machine.unit_label))}, an unknown unit",
                     "update geneb-ci",
                 )
-            units = math.ceil(seconds / UNITS_S[one.unit_label])
-            gpu = one.accelerator
+            units = math.ceil(seconds / UNITS_S[machine.unit_label])
+            gpu = machine.accelerator
             chip = f", {gpu.quantity} x {gpu.model} {gpu.vram}" if gpu is not None else ""
-            what = visible(f"{one.cpu}, {one.ram}{chip}")
-            return Offer(flavor, what, seconds, units * one.unit_cost_usd)
-    names = ", ".join(f"{one.name} (${one.unit_cost_usd:.4f} a {one.unit_label})" for one in known)
+            what = visible(f"{machine.cpu}, {machine.ram}{chip}")
+            return Offer(flavor, what, seconds, units * machine.unit_cost_usd)
+    names = ", ".join(
+        f"{machine.name} (${machine.unit_cost_usd:.4f} a {machine.unit_label})"
+        for machine in machines
+    )
     raise UsageProblem(f"the Hub has no machine {flavor!r}", f"pass --flavor with one of: {names}")
 
 
-def start(client: Any, order: AuditOrder, wanted: Offer, image: str, namespace: str | None) -> Any:
+def start(client: Any, order: AuditOrder, machine: Offer, image: str, namespace: str | None) -> Any:
     """Start a Job for an order: no secret, no volume, no open port; return what the Hub says."""
-    return asked(
+    return call_hub(
         client.run_job,
         image=image,
         command=["bash", "-c", SCRIPT],
         env=job_environment(order),
-        flavor=wanted.flavor,
-        timeout=wanted.seconds,
+        flavor=machine.flavor,
+        timeout=machine.seconds,
         name=f"geneb-audit-{order.number}",
         namespace=namespace,
     )
@@ -126,7 +130,7 @@ def collect(
     client: Any,
     job: Any,
     order: AuditOrder,
-    wanted: Offer,
+    machine: Offer,
     namespace: str | None,
     say: Callable[[str], None],
     poll: float = POLL_S,
@@ -136,21 +140,21 @@ def collect(
     Raises JobFailed with the end of its log where it has none; a Job that does not end is canceled.
     """
     where = {"job_id": job.id, "namespace": namespace or job.owner.name}
-    deadline = time.monotonic() + wanted.seconds + QUEUE_S
+    deadline = time.monotonic() + machine.seconds + QUEUE_S
     stage = ""
     while time.monotonic() < deadline:
         with contextlib.suppress(NothingChecked):  # one answer of hours may be lost
-            found = asked(client.inspect_job, **where).status.stage
-            stage = str(getattr(found, "value", found))
+            reply = call_hub(client.inspect_job, **where).status.stage
+            stage = str(getattr(reply, "value", reply))
         if stage not in {"RUNNING", "SCHEDULING", ""}:
             break
         time.sleep(poll)
     else:
-        asked(client.cancel_job, **where)
+        call_hub(client.cancel_job, **where)
         stage = "CANCELED: it did not end in time"
     line, lines = None, []
     for attempt in range(LOG_TRIES):
-        lines = asked(lambda: list(client.fetch_job_logs(**where)))
+        lines = call_hub(lambda: list(client.fetch_job_logs(**where)))
         line = outcome_in(lines, order.nonce)
         if line is not None or stage != "COMPLETED":
             break
@@ -177,14 +181,14 @@ def outcome_in(lines: Iterable[str], nonce: str) -> str | None:
     """Return the outcome that lines of a log pass on; None unless it is complete."""
     pattern = re.compile(rf"outcome {nonce} (\d+)/(\d+) ([A-Za-z0-9+/=:]+)")
     matches = (pattern.fullmatch(line.strip()) for line in lines)
-    found = {int(m[1]): (int(m[2]), m[3]) for m in matches if m is not None}
-    counts = {count for count, _ in found.values()}
-    if len(counts) != 1 or sorted(found) != list(range(1, counts.pop() + 1)):
+    parts = {int(m[1]): (int(m[2]), m[3]) for m in matches if m is not None}
+    counts = {count for count, _ in parts.values()}
+    if len(counts) != 1 or sorted(parts) != list(range(1, counts.pop() + 1)):
         return None
-    return "".join(part for _, (_, part) in sorted(found.items()))
+    return "".join(part for _, (_, part) in sorted(parts.items()))
 
 
-def asked(call: Callable[..., Any], *given: Any, **named: Any) -> Any:
+def call_hub(call: Callable[..., Any], *given: Any, **named: Any) -> Any:
     """Ask the Hub. Raises NothingChecked with what it said, UsageProblem for a refused token."""
     from huggingface_hub.errors import HfHubHTTPError
     from huggingface_hub.utils import httpx

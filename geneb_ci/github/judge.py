@@ -53,15 +53,15 @@ def unsound_records(
     with tempfile.TemporaryDirectory(prefix="geneb-ci-audits-") as name:
         folder = Path(os.path.realpath(name))
         repository = AuditRepository(lay_out_main(layout, main, folder, raws))
-        found = []
+        failures = []
         for path in sorted(raws):
             try:
                 reasons = list(_reasons(repository, folder / path))
             except GenebError as error:
                 reasons = [error.message]
             shown = (reason.replace(f"{folder}/", "")[:REASON_MAX] for reason in reasons)
-            found += [(path, reason) for reason in shown]
-    return tuple(found)
+            failures += [(path, reason) for reason in shown]
+    return tuple(failures)
 
 
 def _reasons(repository: AuditRepository, path: Path) -> Iterator[str]:
@@ -77,13 +77,15 @@ def _reasons(repository: AuditRepository, path: Path) -> Iterator[str]:
             yield message_of(withdrawn)
 
 
-def _steps(found: Verification) -> Iterator[str]:
+def _steps(verification: Verification) -> Iterator[str]:
     """Yield the steps of a record that differ, and those that cannot be computed here."""
-    for step in found.steps:
+    for step in verification.steps:
         if step.state is StepState.DIFFERS:
             yield f"{step.name}: {step.message}"
-    unknown = [s.name for s in found.steps if s.state is StepState.UNKNOWN and s.name not in LATER]
-    if unknown and not found.differs:
+    unknown = [
+        s.name for s in verification.steps if s.state is StepState.UNKNOWN and s.name not in LATER
+    ]
+    if unknown and not verification.differs:
         yield f"not computed: {', '.join(unknown)}"
 
 
@@ -198,7 +200,7 @@ class Judge:
     def own_blobs(self, head: str) -> list[Blob]:
         """Return the files of a head that will be read, as far as its tree shows."""
         sides = self.sides(head)
-        return [sides.head[path] for path in self._wanted(sides.change, sides.head)]
+        return [sides.head[path] for path in self._paths_to_read(sides.change, sides.head)]
 
     def judge(self, head: str, others: Mapping[int, Fingerprint] | None = None) -> Judged:
         """Read and check the head of a pull request, in at most six requests.
@@ -209,8 +211,8 @@ class Judge:
         judged = self.judged(self.sides(head))
         if judged.fingerprint is None:
             return judged
-        found = rivals(judged.fingerprint, others or {})
-        change = dataclasses.replace(judged.change, rivals=found)
+        alike = rivals(judged.fingerprint, others or {})
+        change = dataclasses.replace(judged.change, rivals=alike)
         further = [f for f in change_findings(change) if f.rule in RIVAL_RULES]
         findings = tuple(sorted((*judged.findings, *further), key=Finding.sort_key))
         return dataclasses.replace(judged, change=change, findings=findings)
@@ -223,7 +225,7 @@ class Judge:
         if sides.change.is_evidence:
             return self._evidence(sides)
         raws = self._read(sides.change, sides.head)
-        change = self._told(sides, raws)
+        change = self._with_named_files(sides, raws)
         if change.extractor is not None and change.extractor.path not in raws:
             raws |= self._read(change, sides.head)  # now known to belong to the row
         records, wrong = self._records(change, raws)
@@ -272,16 +274,18 @@ class Judge:
 
     def _read(self, change: Change, head: Mapping[str, Blob]) -> dict[str, bytes | Fault]:
         """Read the model's files, including the row if it is unchanged."""
-        return {path: read_blob(self.source, head[path]) for path in self._wanted(change, head)}
+        return {
+            path: read_blob(self.source, head[path]) for path in self._paths_to_read(change, head)
+        }
 
-    def _wanted(self, change: Change, head: Mapping[str, Blob]) -> list[str]:
+    def _paths_to_read(self, change: Change, head: Mapping[str, Blob]) -> list[str]:
         row = f"{self.places.submissions}/{change.model}.json"
-        wanted = [file.path for file in change.own if file.after is not None]
-        if change.model and row in head and row not in wanted:
-            wanted.append(row)
-        return [path for path in wanted if head[path].mode == REGULAR]
+        paths = [file.path for file in change.own if file.after is not None]
+        if change.model and row in head and row not in paths:
+            paths.append(row)
+        return [path for path in paths if head[path].mode == REGULAR]
 
-    def _told(self, sides: Sides, raws: Mapping[str, bytes | Fault]) -> Change:
+    def _with_named_files(self, sides: Sides, raws: Mapping[str, bytes | Fault]) -> Change:
         """Return the change with the extractor and the correction that its files name."""
         change = sides.change
         row = raws.get(f"{self.places.submissions}/{change.model}.json")
@@ -310,8 +314,8 @@ class Judge:
             _card(raws, card_path),
             {extractor.rsplit("/", 1)[-1]: code} if isinstance(code, bytes) else {},
         )
-        place = Path(str(self.layout.submissions)) / f"{change.model}.json"
-        return self.checker.proposed(place, row, proposed)
+        file = Path(str(self.layout.submissions)) / f"{change.model}.json"
+        return self.checker.proposed(file, row, proposed)
 
 
 def _digests(raws: Mapping[str, bytes | Fault]) -> tuple[FileDigest, ...]:

@@ -90,7 +90,7 @@ class BaseBranch:
                 rank_high=macro["rank_high"],
                 better_than=len(board.models) - macro["rank_high"],
                 worse_than=macro["rank_low"] - 1,
-                best_in=sum(one[own.model_id]["could_be_best"] for one in categories),
+                best_in=sum(category[own.model_id]["could_be_best"] for category in categories),
                 categories=len(categories),
             )
 
@@ -153,13 +153,13 @@ def standings(
 ) -> list[RowStanding]:
     """Return the rank in each regime, with the rank of the row that it replaces."""
     others = [row for row in board if row.model_id != own.model_id]
-    found = []
+    rows = []
     for regime in benchmark.regimes:
         after = ranked([*others, own], regime, benchmark)
         rank = rank_of(after, own.model_id)
         if rank is None:
             continue
-        found.append(
+        rows.append(
             RowStanding(
                 regime=regime,
                 score=next(row.score for row in after if row.model == own.model_id),
@@ -169,7 +169,7 @@ def standings(
                 decided=None if decided is None else decided(regime),
             )
         )
-    return found
+    return rows
 
 
 def comparison(
@@ -206,8 +206,8 @@ def comparison(
     )
 
 
-def _distance(one: Ranked, other: Ranked) -> float:
-    return math.sqrt(mean((x - other.categories[k]) ** 2 for k, x in one.categories.items()))
+def _distance(row: Ranked, other: Ranked) -> float:
+    return math.sqrt(mean((x - other.categories[k]) ** 2 for k, x in row.categories.items()))
 
 
 def neighbour(context: Context) -> Neighbour | None:

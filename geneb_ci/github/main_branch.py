@@ -25,22 +25,27 @@ class Clone:
     def __init__(self, repository: GitRepository) -> None:
         self.repository = repository
         self._trees: dict[str, RecursiveTree] = {}
+        self._commits: dict[str, Commit] = {}
+        """By their ids, which always mean the same."""
 
     def commit(self, name: str) -> Commit:
         """Return a commit by its name. Raises WrongRepository if there is none."""
-        sha = self.repository.resolve(name)
-        tree = self.repository.run("rev-parse", "--verify", f"{sha}^{{tree}}")
-        return Commit.model_validate({"sha": sha, "commit": {"tree": {"sha": _line(tree)}}})
+        if name not in self._commits:
+            sha, tree = self.repository.commit_and_tree(name)
+            found = Commit.model_validate({"sha": sha, "commit": {"tree": {"sha": tree}}})
+            self._commits[sha] = found
+            return found
+        return self._commits[name]
 
     def comparison(self, base: str, head: str) -> CommitComparison:
         """Return the merge base of two commits. Raises UnexpectedReply if there is none."""
-        found = self.repository.run("merge-base", "--end-of-options", base, head, ok=(0, 1))
-        if not found.strip():
+        merge_base = self.repository.run("merge-base", "--end-of-options", base, head, ok=(0, 1))
+        if not merge_base.strip():
             raise UnexpectedReply(
                 "this branch has no commit in common with the base branch",
                 "make the branch again from the base branch, or fetch the whole history",
             )
-        return CommitComparison(merge_base_commit=self.commit(_line(found)))
+        return CommitComparison(merge_base_commit=self.commit(_line(merge_base)))
 
     def tree(self, sha: str) -> RecursiveTree:
         """Return all paths of a commit or tree except folders; read once."""
@@ -124,18 +129,18 @@ def lay_out_main(layout: Layout, main: Main, folder: Path, changes: Mapping[str,
 
 
 def _write(folder: Path, path: str, raw: bytes) -> None:
-    place = folder.joinpath(*path.split("/"))
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_bytes(raw)
+    target = folder.joinpath(*path.split("/"))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(raw)
 
 
 def _local(root: Path, path: str, blob: Blob) -> bytes | None:
     """Return the bytes of a file of the checkout if they are those of main."""
-    place = root / path
-    if place.is_symlink():
+    file = root / path
+    if file.is_symlink():
         return None
     try:
-        raw = place.read_bytes()
+        raw = file.read_bytes()
     except OSError:
         return None
     return raw if git_sha(raw) == blob.sha else None
@@ -147,8 +152,8 @@ def _has_more(root: Path, main: Main) -> bool:
     for folder in sorted(folders):
         if folder == CODE or folder.startswith(_CODE):
             continue
-        for place in (root / folder).iterdir():
-            if place.is_file() and f"{folder}/{place.name}" not in main.files:
+        for file in (root / folder).iterdir():
+            if file.is_file() and f"{folder}/{file.name}" not in main.files:
                 return True
     return False
 
@@ -163,6 +168,6 @@ def _fetched(source: Source, blob: Blob) -> bytes | None:
 
 def further_places(layout: Layout) -> list[str]:
     """Return the folders that the settings name, relative to the root of the repository."""
-    places = layout.settings.places.values() if layout.settings is not None else ()
-    inside = (place for place in places if place.is_relative_to(layout.root))
-    return [place.relative_to(layout.root).as_posix() for place in inside]
+    folders = layout.settings.places.values() if layout.settings is not None else ()
+    inside = (folder for folder in folders if folder.is_relative_to(layout.root))
+    return [folder.relative_to(layout.root).as_posix() for folder in inside]

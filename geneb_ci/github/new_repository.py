@@ -73,38 +73,38 @@ def answers(
 
     Raises UsageProblem for a name that GitHub or the Hub would not take, and without a repository.
     """
-    kept = _kept(root)
-    name = repository or kept.get("repository", "")
+    earlier = _earlier_answers(root)
+    name = repository or earlier.get("repository", "")
     if not name:
         raise UsageProblem(
             "no repository is named", "pass --repo OWNER/NAME, its name on GitHub; it may be empty"
         )
     owner = name.partition("/")[0]
-    found = Answers(
+    completed = Answers(
         name,
-        space or kept.get("space", name),
-        maintainers or kept.get("maintainers", f"@{owner}"),
+        space or earlier.get("space", name),
+        maintainers or earlier.get("maintainers", f"@{owner}"),
     )
     if not _NAME.fullmatch(name):
         raise UsageProblem(f"--repo {name!r} is not a name", "write --repo OWNER/NAME")
-    require_space(found.space, "--space")
-    if not _OWNER.fullmatch(found.maintainers):
+    require_space(completed.space, "--space")
+    if not _OWNER.fullmatch(completed.maintainers):
         raise UsageProblem(
-            f"--maintainers {found.maintainers!r} is not a code owner",
+            f"--maintainers {completed.maintainers!r} is not a code owner",
             "write --maintainers @ORG/TEAM, or @ACCOUNT",
         )
-    return found
+    return completed
 
 
-def _kept(root: Path) -> dict[str, str]:
+def _earlier_answers(root: Path) -> dict[str, str]:
     path = root / ANSWERS_FILE
     if not path.is_file():
         return {}
     try:
-        found = tomllib.loads(path.read_text("utf-8"))
+        values = tomllib.loads(path.read_text("utf-8"))
     except ValueError as error:
         raise UsageProblem(f"{path}: {error}", "delete it, and pass the options again") from error
-    return {key: value for key, value in found.items() if isinstance(value, str)}
+    return {key: value for key, value in values.items() if isinstance(value, str)}
 
 
 def benchmark_bytes(path: Path | None) -> bytes:
@@ -135,22 +135,22 @@ def files_of(given: Answers, benchmark: bytes) -> dict[str, bytes]:
         "version": __version__,
         **given._asdict(),
     }
-    found = {path: shipped("repository", path).read_bytes() for path in copied_files()}
-    found |= {path: place.read_bytes() for path, place in toolkit_files().items()}
+    files = {path: shipped("repository", path).read_bytes() for path in copied_files()}
+    files |= {path: file.read_bytes() for path, file in toolkit_files().items()}
     for kind, folder, below in (
         ("schemas", "schemas", ""),
         ("page", "leaderboard", "src"),
         ("page", "leaderboard", "vendor"),
     ):
-        found |= {
+        files |= {
             f"{folder}/{path}": shipped(kind, path).read_bytes()
             for path in shipped_files(below, kind)
         }
-    if LICENSE not in found:  # a repository that this command wrote has it there
-        found[LICENSE] = shipped("repository", "LICENSE").read_bytes()
+    if LICENSE not in files:  # a repository that this command wrote has it there
+        files[LICENSE] = shipped("repository", "LICENSE").read_bytes()
     owners = shipped("repository", OWNERS).read_text("utf-8")
     contact = shipped("repository", f"{FORMS}/config.yml").read_text("utf-8")
-    return found | {
+    return files | {
         "schemas/benchmark.json": benchmark,
         "leaderboard/index.html": shipped("page", "index.html").read_bytes(),
         "leaderboard/policy/policy.toml": policy_text(definition).encode(),
@@ -215,16 +215,16 @@ def plan_of(root: Path, files: Mapping[str, bytes]) -> list[Planned]:
 
 
 def _placing(root: Path, path: str, content: bytes) -> Placing:
-    place = inside(root, path)
-    if not place.exists():
+    target = inside(root, path)
+    if not target.exists():
         return Placing.WRITE
     try:
-        found = place.read_bytes()
+        present = target.read_bytes()
     except OSError as error:
         raise UsageProblem(
-            f"{place}: cannot be read: {error.strerror}", "move it away, and run this again"
+            f"{target}: cannot be read: {error.strerror}", "move it away, and run this again"
         ) from error
-    if found == content:
+    if present == content:
         return Placing.SAME
     return Placing.YOURS if path in YOURS else Placing.DIFFERS
 
@@ -232,8 +232,8 @@ def _placing(root: Path, path: str, content: bytes) -> Placing:
 def left_over(root: Path, files: Iterable[str]) -> list[str]:
     """Return code of another version of the toolkit: modules that this version does not have."""
     known = set(files)
-    found = (path for name in TOOLKIT for path in sorted((root / name).rglob("*.py")))
-    return [name for path in found if (name := path.relative_to(root).as_posix()) not in known]
+    modules = (path for name in TOOLKIT for path in sorted((root / name).rglob("*.py")))
+    return [name for path in modules if (name := path.relative_to(root).as_posix()) not in known]
 
 
 def inside(root: Path, path: str) -> Path:
@@ -241,14 +241,14 @@ def inside(root: Path, path: str) -> Path:
 
     Raises UsageProblem where a link on the way would lead out of the folder, or is the file.
     """
-    place = root.joinpath(*path.split("/"))
-    real = Path(os.path.realpath(place))
+    target = root.joinpath(*path.split("/"))
+    real = Path(os.path.realpath(target))
     if real != Path(os.path.realpath(root)).joinpath(*path.split("/")):
         raise UsageProblem(
-            f"{place}: a symbolic link leads to {real}; nothing is written there",
+            f"{target}: a symbolic link leads to {real}; nothing is written there",
             "replace the link by an ordinary file or folder",
         )
-    return place
+    return target
 
 
 def write_planned(root: Path, plan: Iterable[Planned], *, force: bool) -> None:
@@ -256,22 +256,22 @@ def write_planned(root: Path, plan: Iterable[Planned], *, force: bool) -> None:
 
     Raises UsageProblem, or MachineFault where the disk is full.
     """
-    for one in plan:
-        if one.placing is Placing.WRITE or (force and one.placing is Placing.DIFFERS):
-            place = inside(root, one.path)
+    for planned in plan:
+        if planned.placing is Placing.WRITE or (force and planned.placing is Placing.DIFFERS):
+            target = inside(root, planned.path)
             try:
-                place.parent.mkdir(parents=True, exist_ok=True)
-                place.write_bytes(one.content)
-                if one.content.startswith(SHEBANG):
-                    place.chmod(0o755)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(planned.content)
+                if planned.content.startswith(SHEBANG):
+                    target.chmod(0o755)
             except OSError as error:
-                raise unwritable(str(place), error, "name another folder") from error
+                raise unwritable(str(target), error, "name another folder") from error
 
 
 def plan_lines(plan: Iterable[Planned], *, force: bool) -> list[str]:
     """Return the plan as text: each file that differs, and the others counted by folder."""
     plan = list(plan)
-    counted = Counter((one.placing, one.path.partition("/")[0]) for one in plan)
+    counted = Counter((planned.placing, planned.path.partition("/")[0]) for planned in plan)
     lines = [
         f"  write  {name}{'/' if any(p.path.startswith(f'{name}/') for p in plan) else ''}"
         f"{f'  {count} files' if count > 1 else ''}"
@@ -279,9 +279,13 @@ def plan_lines(plan: Iterable[Planned], *, force: bool) -> list[str]:
         if placing is Placing.WRITE
     ]
     what = "overwrite" if force else "keep, it differs"
-    lines += [f"  {what}  {one.path}" for one in plan if one.placing is Placing.DIFFERS]
-    lines += [f"  keep, it is yours  {one.path}" for one in plan if one.placing is Placing.YOURS]
-    same = sum(one.placing is Placing.SAME for one in plan)
+    lines += [f"  {what}  {planned.path}" for planned in plan if planned.placing is Placing.DIFFERS]
+    lines += [
+        f"  keep, it is yours  {planned.path}"
+        for planned in plan
+        if planned.placing is Placing.YOURS
+    ]
+    same = sum(planned.placing is Placing.SAME for planned in plan)
     return [*lines, f"  {same} files are there already"] if same else lines
 
 
@@ -309,7 +313,7 @@ def git(
     Raises UsageProblem with git's own words where it fails.
     """
     try:
-        done = subprocess.run(  # noqa: S603 (arguments are fixed or checked names)
+        process = subprocess.run(  # noqa: S603 (arguments are fixed or checked names)
             ["git", "-C", str(folder), *arguments],  # noqa: S607 (the user's git)
             capture_output=True,
             text=True,
@@ -321,16 +325,16 @@ def git(
         raise UsageProblem("git is not installed", "install git") from error
     except subprocess.TimeoutExpired as error:
         raise UsageProblem(f"git {arguments[0]} took more than {SECONDS_MAX} s") from error
-    if done.returncode not in ok:
-        said = " ".join(done.stderr.split())
+    if process.returncode not in ok:
+        message = " ".join(process.stderr.split())
         raise UsageProblem(
-            f"{folder}: git {arguments[0]} failed: {visible(said, _SAID_MAX)}", _fix(said)
+            f"{folder}: git {arguments[0]} failed: {visible(message, _SAID_MAX)}", _fix(message)
         )
-    return done.stdout.strip()
+    return process.stdout.strip()
 
 
-def _fix(said: str) -> str:
-    if any(words in said for words in _NO_NAME):
+def _fix(message: str) -> str:
+    if any(words in message for words in _NO_NAME):
         return (
             "git config --global user.name NAME; git config --global user.email ADDRESS; "
             "then run this again"

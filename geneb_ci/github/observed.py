@@ -48,35 +48,35 @@ class Observed:
                 self._known[key] = None
             except MissingScope as error:
                 self._known[key] = _unseen(path, needs, error.message)
-        found = self._known[key]
-        if isinstance(found, Unseen):
-            raise found
-        return found
+        reply = self._known[key]
+        if isinstance(reply, Unseen):
+            raise reply
+        return reply
 
     def page(self, path: str, needs: str = METADATA) -> list[dict[str, Any]]:
         """Return a whole list. Raises Unseen where the token may not read it."""
         if path not in self._known:
             try:
                 pages = list(self.wire.pages(path, PAGES_MAX))
-                self._known[path] = [one for page in pages for one in page]
+                self._known[path] = [item for page in pages for item in page]
             except NotFound:
                 self._known[path] = []
             except MissingScope as error:
                 self._known[path] = _unseen(path, needs, error.message)
-        found = self._known[path]
-        if isinstance(found, Unseen):
-            raise found
-        return list(found)
+        items = self._known[path]
+        if isinstance(items, Unseen):
+            raise items
+        return list(items)
 
     def settings(self, path: str) -> dict[str, Any]:
         """Return settings that every repository has. Raises Unseen where GitHub hides them.
 
         GitHub answers 404 instead of 403 to many tokens without administrative rights.
         """
-        found = self.get(path, ADMINISTRATION)
-        if not isinstance(found, dict):
+        values = self.get(path, ADMINISTRATION)
+        if not isinstance(values, dict):
             raise _unseen(path, ADMINISTRATION, "GitHub finds nothing there")
-        return found
+        return values
 
     def send(self, verb: str, path: str, body: Any = None) -> None:
         """Write once, and forget what was read before. Raises MissingScope without the right."""
@@ -90,14 +90,14 @@ class Observed:
     @property
     def repository(self) -> dict[str, Any]:
         """The repository itself. Raises NotFound if there is none."""
-        found = self.get("")
-        if not isinstance(found, dict):
+        reply = self.get("")
+        if not isinstance(reply, dict):
             raise NotFound(
                 f"{self.wire.repository}: GitHub finds no such repository",
                 "create it, empty: gh repo create OWNER/NAME --public; "
                 "a private one needs a token with read access",
             )
-        return found
+        return reply
 
     @property
     def has_main(self) -> bool:
@@ -113,7 +113,9 @@ class Observed:
             tree = self._github.tree(branch["commit"]["sha"])
             if tree.truncated:
                 raise UnexpectedReply("GitHub lists only a part of main", AGAIN)
-            self._known["tree"] = {one.path: one.sha for one in tree.tree if one.type == "blob"}
+            self._known["tree"] = {
+                entry.path: entry.sha for entry in tree.tree if entry.type == "blob"
+            }
         return dict(self._known["tree"])
 
     def content(self, path: str) -> bytes | None:

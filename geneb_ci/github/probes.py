@@ -32,12 +32,12 @@ REPORTS = "/private-vulnerability-reporting"
 RULES = f"/rules/branches/{MAIN}"
 
 
-def member(path: str, key: str, wanted: object) -> Probe:
+def member(path: str, key: str, expected: object) -> Probe:
     """Return a probe that compares one member of an object of settings."""
 
     def probe(seen: Observed) -> str | None:
-        found = seen.settings(path).get(key)
-        return None if found == wanted else f"{key} is {_shown(found)}"
+        actual = seen.settings(path).get(key)
+        return None if actual == expected else f"{key} is {_shown(actual)}"
 
     return probe
 
@@ -48,28 +48,28 @@ def _shown(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def of_repository(key: str, wanted: object) -> Probe:
+def of_repository(key: str, expected: object) -> Probe:
     """Return a probe of one member of the repository itself."""
 
     def probe(seen: Observed) -> str | None:
         if key not in seen.repository:
             raise Unseen(f"GitHub does not show {key}", "use a token that may push")
-        found = seen.repository[key]
-        return None if found == wanted else f"{key} is {_shown(found)}"
+        actual = seen.repository[key]
+        return None if actual == expected else f"{key} is {_shown(actual)}"
 
     return probe
 
 
 def allowed_actions(seen: Observed) -> str | None:
     """Compare which actions may run: those of GitHub and of the repository itself."""
-    found = seen.settings(PERMISSIONS).get("allowed_actions")
-    if found != "selected":
-        return f"allowed_actions is {_shown(found)}"
+    actual = seen.settings(PERMISSIONS).get("allowed_actions")
+    if actual != "selected":
+        return f"allowed_actions is {_shown(actual)}"
     selected = seen.settings(SELECTED)
     wrong = [
         f"{key} is {_shown(selected.get(key))}"
-        for key, wanted in (("github_owned_allowed", True), ("verified_allowed", False))
-        if selected.get(key) != wanted
+        for key, expected in (("github_owned_allowed", True), ("verified_allowed", False))
+        if selected.get(key) != expected
     ]
     if patterns := selected.get("patterns_allowed"):
         wrong.append(f"also allowed: {', '.join(map(str, patterns))}")
@@ -78,29 +78,29 @@ def allowed_actions(seen: Observed) -> str | None:
 
 def no_runners(seen: Observed) -> str | None:
     """Count the machines outside of GitHub that take jobs, but for those of one audit each."""
-    found = seen.settings("/actions/runners")
+    runners = seen.settings("/actions/runners")
     one_job = [
-        one
-        for one in found.get("runners", ())
-        if one.get("ephemeral") and AUDIT_RUNNER in {label["name"] for label in one["labels"]}
+        runner
+        for runner in runners.get("runners", ())
+        if runner.get("ephemeral") and AUDIT_RUNNER in {label["name"] for label in runner["labels"]}
     ]
-    count = found.get("total_count", 0) - len(one_job)
+    count = runners.get("total_count", 0) - len(one_job)
     return f"{count} self-hosted runners" if count else None
 
 
 def active_workflows(seen: Observed) -> str | None:
     """List the workflows that do not run."""
-    found = seen.get("/actions/workflows", "Actions: read", per_page=100) or {}
-    idle = [one for one in found.get("workflows", ()) if one["state"] != "active"]
-    return ", ".join(f"{one['path']} is {one['state']}" for one in idle) or None
+    reply = seen.get("/actions/workflows", "Actions: read", per_page=100) or {}
+    idle = [workflow for workflow in reply.get("workflows", ()) if workflow["state"] != "active"]
+    return ", ".join(f"{workflow['path']} is {workflow['state']}" for workflow in idle) or None
 
 
 def has_labels(names: Iterable[str]) -> Probe:
     """Return a probe for labels; GitHub ignores case in their names."""
 
     def probe(seen: Observed) -> str | None:
-        known = {str(one["name"]).casefold() for one in seen.page("/labels", ISSUES)}
-        lacking = [name for name in names if name.casefold() not in known]
+        present = {str(label["name"]).casefold() for label in seen.page("/labels", ISSUES)}
+        lacking = [name for name in names if name.casefold() not in present]
         return f"missing: {', '.join(lacking)}" if lacking else None
 
     return probe
@@ -111,7 +111,7 @@ def has_labels(names: Iterable[str]) -> Probe:
 
 def rules(seen: Observed, kind: str) -> list[dict[str, Any]]:
     """Return the active rules of one type that apply to main."""
-    return [one for one in seen.page(RULES) if one["type"] == kind]
+    return [rule for rule in seen.page(RULES) if rule["type"] == kind]
 
 
 def has_rule(kind: str) -> Probe:
@@ -127,7 +127,7 @@ def pull_request(key: str) -> Probe:
     """Return a probe for a parameter of the rule that requires pull requests."""
 
     def probe(seen: Observed) -> str | None:
-        values = [one.get("parameters", {}).get(key, 0) for one in rules(seen, "pull_request")]
+        values = [rule.get("parameters", {}).get(key, 0) for rule in rules(seen, "pull_request")]
         if not values:
             return "no rule pull_request applies to main"
         return None if max(values) else f"{key} is {_shown(max(values))}"
@@ -140,24 +140,24 @@ GUARDS = ("pull_request", "required_linear_history", "non_fast_forward", "deleti
 
 def bypassers(seen: Observed, ruleset: int) -> list[dict[str, Any]]:
     """Return who may bypass a ruleset. Raises Unseen without the right to change it."""
-    found = seen.get(f"/rulesets/{ruleset}") or {}
-    if "bypass_actors" not in found:
+    reply = seen.get(f"/rulesets/{ruleset}") or {}
+    if "bypass_actors" not in reply:
         raise Unseen(
             "GitHub shows who may bypass a ruleset only to those who may change it",
             "use a token of an administrator with Administration: write",
         )
-    return list(found["bypass_actors"] or ())
+    return list(reply["bypass_actors"] or ())
 
 
 def no_bypass(seen: Observed) -> str | None:
     """List the rules that apply to main and that somebody may bypass."""
-    applied = {kind: found for kind in GUARDS if (found := rules(seen, kind))}
+    applied = {kind: active for kind in GUARDS if (active := rules(seen, kind))}
     if not applied:
         return "none of these rules applies to main"
     loose = [
         kind
-        for kind, found in applied.items()
-        if all(bypassers(seen, rule["ruleset_id"]) for rule in found)
+        for kind, active in applied.items()
+        if all(bypassers(seen, rule["ruleset_id"]) for rule in active)
     ]
     return f"can be bypassed: {', '.join(loose)}" if loose else None
 
@@ -165,11 +165,11 @@ def no_bypass(seen: Observed) -> str | None:
 def required_verdict(seen: Observed) -> list[dict[str, Any]]:
     """Return the rules of main that require the status of the verdict."""
     return [
-        one
-        for one in rules(seen, "required_status_checks")
+        rule
+        for rule in rules(seen, "required_status_checks")
         if any(
             check["context"] == STATUS_CONTEXT
-            for check in one.get("parameters", {}).get("required_status_checks", ())
+            for check in rule.get("parameters", {}).get("required_status_checks", ())
         )
     ]
 
@@ -183,8 +183,8 @@ def verdict(seen: Observed) -> str | None:
 
 def verdict_bypass(seen: Observed) -> str | None:
     """Compare who may merge without a verdict: maintainers, and for pull requests only."""
-    for one in required_verdict(seen):
-        actors = bypassers(seen, one["ruleset_id"])
+    for rule in required_verdict(seen):
+        actors = bypassers(seen, rule["ruleset_id"])
         if not actors:
             return "nobody may merge a change that is not a submission, which has no verdict"
         if any(actor["bypass_mode"] != "pull_request" for actor in actors):
@@ -204,8 +204,8 @@ def environment(name: str) -> Probe:
     """Return a probe that an environment exists."""
 
     def probe(seen: Observed) -> str | None:
-        found = seen.get(f"/environments/{name}", "Actions: read")
-        return None if found else f"there is no environment {name}"
+        reply = seen.get(f"/environments/{name}", "Actions: read")
+        return None if reply else f"there is no environment {name}"
 
     return probe
 
@@ -214,13 +214,13 @@ def environment_branches(name: str) -> Probe:
     """Return a probe that main alone may use an environment."""
 
     def probe(seen: Observed) -> str | None:
-        found = seen.get(f"/environments/{name}", "Actions: read")
-        if not found:
+        reply = seen.get(f"/environments/{name}", "Actions: read")
+        if not reply:
             return f"there is no environment {name}"
-        if not (found.get("deployment_branch_policy") or {}).get("custom_branch_policies"):
+        if not (reply.get("deployment_branch_policy") or {}).get("custom_branch_policies"):
             return "jobs on any branch may use it"
         policies = (seen.get(policies_of(name), "Actions: read") or {}).get("branch_policies", ())
-        names = sorted(one["name"] for one in policies)
+        names = sorted(policy["name"] for policy in policies)
         return None if names == [MAIN] else f"deployments from: {', '.join(names) or 'nowhere'}"
 
     return probe
@@ -230,8 +230,8 @@ def has_secret(name: str, secret: str) -> Probe:
     """Return a probe that an environment has a secret, of which GitHub shows the name alone."""
 
     def probe(seen: Observed) -> str | None:
-        found = seen.get(f"/environments/{name}/secrets/{secret}", "Environments: read")
-        return None if found else f"{name} has no secret {secret}"
+        reply = seen.get(f"/environments/{name}/secrets/{secret}", "Environments: read")
+        return None if reply else f"{name} has no secret {secret}"
 
     return probe
 
@@ -242,8 +242,8 @@ _NEEDED = {REPOSITORY_VARIABLES: "Variables: read", ENVIRONMENT_VARIABLES: "Envi
 
 
 def _value(seen: Observed, path: str) -> str | None:
-    found = seen.get(f"{path}/{VARIABLE}", _NEEDED[path])
-    return None if found is None else str(found.get("value", ""))
+    reply = seen.get(f"{path}/{VARIABLE}", _NEEDED[path])
+    return None if reply is None else str(reply.get("value", ""))
 
 
 def _space_in(value: str | None) -> str | None:
@@ -270,9 +270,9 @@ def variable(path: str) -> Probe:
         value = _value(seen, path)
         if value is None:
             return f"there is no variable {VARIABLE}"
-        wanted = named_space(seen)
-        if _space_in(value) is None or _space_in(value) != wanted:
-            return f"{VARIABLE} is {value!r}, expected spaces/{wanted or 'OWNER/NAME'}"
+        expected = named_space(seen)
+        if _space_in(value) is None or _space_in(value) != expected:
+            return f"{VARIABLE} is {value!r}, expected spaces/{expected or 'OWNER/NAME'}"
         return None
 
     return probe
@@ -282,7 +282,7 @@ def no_secret(path: str, needs: str) -> Probe:
     """Return a probe for a stored token of the Hub."""
 
     def probe(seen: Observed) -> str | None:
-        found = seen.get(f"{path}/{SECRET}", needs)
-        return f"the secret {SECRET} is stored" if found else None
+        reply = seen.get(f"{path}/{SECRET}", needs)
+        return f"the secret {SECRET} is stored" if reply else None
 
     return probe

@@ -31,8 +31,8 @@ SHOWN_MAX = 5  # names of files in one message
 
 def board_workflows() -> list[str]:
     """Return the paths of the shipped workflows and actions that a board runs."""
-    found = [*shipped_files(WORKFLOWS), *shipped_files(ACTIONS)]
-    return [path for path in found if path.rpartition("/")[2] not in OWN_WORKFLOWS]
+    paths = [*shipped_files(WORKFLOWS), *shipped_files(ACTIONS)]
+    return [path for path in paths if path.rpartition("/")[2] not in OWN_WORKFLOWS]
 
 
 def _listed(names: list[str]) -> str:
@@ -49,13 +49,13 @@ def workflows(seen: Observed) -> str | None:
 
     Dependabot moves these to newer releases.
     """
-    there = seen.blobs()
-    ours = {path: shipped("repository", path).read_bytes() for path in board_workflows()}
-    missing = [path for path in ours if path not in there]
+    present = seen.blobs()
+    expected = {path: shipped("repository", path).read_bytes() for path in board_workflows()}
+    missing = [path for path in expected if path not in present]
     changed = [
         path
-        for path, raw in ours.items()
-        if there.get(path, blob_id(raw)) != blob_id(raw)
+        for path, raw in expected.items()
+        if present.get(path, blob_id(raw)) != blob_id(raw)
         and _PIN.sub(b"@", seen.content(path) or b"") != _PIN.sub(b"@", raw)
     ]
     parts = [f"missing: {_listed(missing)}"] if missing else []
@@ -90,8 +90,8 @@ def policy(seen: Observed) -> str | None:
         return missing
     try:
         benchmark = parse_benchmark(seen.content(BENCHMARK) or b"", BENCHMARK)
-        found = parse_policy(seen.content(POLICY) or b"", POLICY)
-        require_drawable(found, benchmark, POLICY)
+        audit_policy = parse_policy(seen.content(POLICY) or b"", POLICY)
+        require_drawable(audit_policy, benchmark, POLICY)
     except BadConfiguration as error:
         return visible(error.message)
     return None
@@ -123,26 +123,26 @@ def code_owners(seen: Observed) -> str | None:
 
 def code_owner_errors(seen: Observed) -> str | None:
     """Return the errors that GitHub finds in the list of code owners."""
-    found = (seen.get("/codeowners/errors", "Contents: read") or {}).get("errors", ())
-    return "; ".join(visible(f"line {one['line']}: {one['kind']}") for one in found) or None
+    errors = (seen.get("/codeowners/errors", "Contents: read") or {}).get("errors", ())
+    return "; ".join(visible(f"line {error['line']}: {error['kind']}") for error in errors) or None
 
 
 def placeholders(seen: Observed) -> str | None:
     """List the files of main in which no account was put in place of OWNER."""
-    found = []
+    problems = []
     for path in WITH_PLACEHOLDERS:
         raw = seen.content(path)
         if raw is None:
-            found.append(f"{path} is missing")
+            problems.append(f"{path} is missing")
         elif named := PLACEHOLDER.search(raw.decode("utf-8", "replace")):
-            found.append(f"{path} has {named[0]}")
-    return "; ".join(found) or None
+            problems.append(f"{path} has {named[0]}")
+    return "; ".join(problems) or None
 
 
 def private_keys(seen: Observed) -> str | None:
     """List files of main that are private keys by their names."""
-    found = [path for path in seen.blobs() if path.endswith(PRIVATE)]
-    return f"in the repository: {_listed(found)}" if found else None
+    paths = [path for path in seen.blobs() if path.endswith(PRIVATE)]
+    return f"in the repository: {_listed(paths)}" if paths else None
 
 
 def _keys(seen: Observed) -> KeyFile | str:
@@ -157,22 +157,22 @@ def _keys(seen: Observed) -> KeyFile | str:
 
 def audit_key(seen: Observed) -> str | None:
     """Compare whether a key may sign audits now."""
-    found = _keys(seen)
-    if isinstance(found, str):
-        return found
-    usable = [one for one in found.keys if one.valid_until is None and one.revoked_at is None]
+    key_file = _keys(seen)
+    if isinstance(key_file, str):
+        return key_file
+    usable = [key for key in key_file.keys if key.valid_until is None and key.revoked_at is None]
     return None if usable else f"{KEYS} has no key that may sign audits now"
 
 
 def log_key(seen: Observed) -> str | None:
     """Compare whether the log of audits has a key of its own."""
-    found = _keys(seen)
-    if isinstance(found, str):
-        return found
-    if found.log is None:
+    key_file = _keys(seen)
+    if isinstance(key_file, str):
+        return key_file
+    if key_file.log is None:
         return f"{KEYS} names no log"
-    signing = {one.raw for one in found.keys}
-    if any(one.raw in signing for one in found.log.signers):
+    signing = {key.raw for key in key_file.keys}
+    if any(signer.raw in signing for signer in key_file.log.signers):
         return "the key of the log also signs audits"
     return None
 
@@ -196,14 +196,14 @@ def space(seen: Observed) -> str | None:
     except ImportError:
         raise Unseen("the Hub's client is missing", "pip install 'geneb-ci[hub]'") from None
     try:
-        found = HfApi(endpoint=os.environ.get("HF_ENDPOINT")).space_info(name)
+        info = HfApi(endpoint=os.environ.get("HF_ENDPOINT")).space_info(name)
     except (HfHubHTTPError, httpx.HTTPError, ValueError) as error:
         if isinstance(error, HfHubHTTPError) and error.response.status_code in _NO_SPACE:
             return f"the Hub finds no Space {name}"
         raise Unseen(
             f"the Hub did not show {name}: {type(error).__name__}", "run this again later"
         ) from error
-    return None if found.sdk in {"static", None} else f"the Space {name} runs {found.sdk}"
+    return None if info.sdk in {"static", None} else f"the Space {name} runs {info.sdk}"
 
 
 PUBLISH_RUNS = "/actions/workflows/publish.yml/runs"
@@ -214,8 +214,8 @@ def trusted_publisher(seen: Observed) -> str | None:
 
     Raises Unseen where none has succeeded yet.
     """
-    found = seen.get(PUBLISH_RUNS, "Actions: read", branch="main", status="success", per_page=1)
-    if not (found or {}).get("total_count"):
+    reply = seen.get(PUBLISH_RUNS, "Actions: read", branch="main", status="success", per_page=1)
+    if not (reply or {}).get("total_count"):
         raise Unseen(
             "the Hub has no interface that shows it, and no run of publish.yml has succeeded",
             "set it by hand, then: gh workflow run publish.yml",

@@ -85,8 +85,8 @@ class SweepProgress:
         """What was done, for people."""
         if self.is_group:
             return []
-        done = ", ".join(f"{number}: {outcome}" for number, outcome in self.judged.items())
-        return [done, self._counts] if done else [self._counts]
+        outcomes = ", ".join(f"{number}: {outcome}" for number, outcome in self.judged.items())
+        return [outcomes, self._counts] if outcomes else [self._counts]
 
     @property
     def _counts(self) -> str:

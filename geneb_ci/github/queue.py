@@ -97,7 +97,7 @@ class Queue:
         return "waiting: " + "; ".join(parts) + late
 
 
-class Said(NamedTuple):
+class PullFacts(NamedTuple):
     """What is known of one pull request."""
 
     receipt: Receipt | ForgeProblem | None = None
@@ -117,13 +117,15 @@ def read_queue(github: GitHub) -> Queue:
     pulls, unread = github.open_pulls()
     prefetch_talks(github, [pull.number for pull in pulls])
     waits, heads = known_waits(github), numbers_by_head(pulls)
-    found = []
+    readings = []
     for pull in pulls:
         talk = github.talks.get(pull.number)
         state = talk.state if talk is not None else None
         first = heads[pull.head.sha][0]
-        found.append((pull, Said(_receipt(github, pull), state, waits.get(pull.number), first)))
-    return replace(queue(found, github.wire.now), unread=tuple(unread))
+        readings.append(
+            (pull, PullFacts(_receipt(github, pull), state, waits.get(pull.number), first))
+        )
+    return replace(queue(readings, github.wire.now), unread=tuple(unread))
 
 
 def _receipt(github: GitHub, pull: Pull) -> Receipt | ForgeProblem | None:
@@ -135,20 +137,20 @@ def _receipt(github: GitHub, pull: Pull) -> Receipt | ForgeProblem | None:
         return problem
 
 
-def queue(found: Iterable[tuple[Pull, Said]], now: dt.datetime) -> Queue:
+def queue(readings: Iterable[tuple[Pull, PullFacts]], now: dt.datetime) -> Queue:
     """Return the queue, sorted by who has to act, then the oldest first."""
-    rows = [_row(pull, said, now) for pull, said in found]
+    rows = [_row(pull, facts, now) for pull, facts in readings]
     turns = list(Turn)
     rows.sort(key=lambda row: (turns.index(row.turn), -_known(row.age_seconds), row.number))
     return Queue(tuple(rows))
 
 
-def _row(pull: Pull, said: Said, now: dt.datetime) -> QueueRow:
+def _row(pull: Pull, facts: PullFacts, now: dt.datetime) -> QueueRow:
     age = now - pull.created_at if pull.created_at is not None else None
-    receipt = said.receipt if isinstance(said.receipt, Receipt) else None
+    receipt = facts.receipt if isinstance(facts.receipt, Receipt) else None
     known = receipt if receipt is not None and receipt.head_sha == pull.head.sha else None
-    is_stale = known is not None and known.passes and said.state == PENDING
-    turn, action = _next(pull, said, None if is_stale else known, now)
+    is_stale = known is not None and known.passes and facts.state == PENDING
+    turn, action = _next(pull, facts, None if is_stale else known, now)
     author = visible(pull.user.login, _TITLE_MAX) if pull.user is not None else ""
     assignees = tuple(visible(user.login, _TITLE_MAX) for user in pull.assignees if user)
     return QueueRow(
@@ -181,17 +183,19 @@ def _who(turn: Turn, author: str, assignees: tuple[str, ...]) -> str:
     return ", ".join(assignees) or "a maintainer"
 
 
-def _next(pull: Pull, said: Said, receipt: Receipt | None, now: dt.datetime) -> tuple[Turn, str]:
+def _next(
+    pull: Pull, facts: PullFacts, receipt: Receipt | None, now: dt.datetime
+) -> tuple[Turn, str]:
     """Return who has to act, and the next action."""
     idle = now - pull.updated_at if pull.updated_at is not None else ABANDONED_AFTER
-    if isinstance(said.receipt, ForgeProblem):
+    if isinstance(facts.receipt, ForgeProblem):
         return Turn.MAINTAINER, "review it manually: its comments cannot be read"
     if pull.draft and idle <= ABANDONED_AFTER:
         return Turn.CONTRIBUTOR, "wait: it is a draft"
-    if said.first not in {None, pull.number}:
-        return Turn.MAINTAINER, f"close it: it has the commit of pull request {said.first}"
+    if facts.first not in {None, pull.number}:
+        return Turn.MAINTAINER, f"close it: it has the commit of pull request {facts.first}"
     if receipt is None:
-        return _unjudged(pull, said, idle)
+        return _unjudged(pull, facts, idle)
     if receipt.outcome is PullOutcome.CHANGES_NEEDED and idle <= ABANDONED_AFTER:
         return Turn.CONTRIBUTOR, "wait for new commits"
     return _audited(pull, receipt) or (
@@ -200,11 +204,11 @@ def _next(pull: Pull, said: Said, receipt: Receipt | None, now: dt.datetime) -> 
     )
 
 
-def _unjudged(pull: Pull, said: Said, idle: dt.timedelta) -> tuple[Turn, str]:
+def _unjudged(pull: Pull, facts: PullFacts, idle: dt.timedelta) -> tuple[Turn, str]:
     """Return who has to act where the head has no verdict, and the next action."""
-    if said.wait is not None and said.wait.head_sha == pull.head.sha:
-        return Turn.MAINTAINER, said.wait.reason
-    if idle < SWEPT_AFTER or said.state == PENDING:
+    if facts.wait is not None and facts.wait.head_sha == pull.head.sha:
+        return Turn.MAINTAINER, facts.wait.reason
+    if idle < SWEPT_AFTER or facts.state == PENDING:
         return Turn.PROGRAM, "wait for the next sweep"
     return Turn.MAINTAINER, f"gh workflow run pr-report.yml -f pr={pull.number}"
 
@@ -221,10 +225,10 @@ def _audited(pull: Pull, receipt: Receipt) -> tuple[Turn, str] | None:
     labels = set(pull.label_names)
     if labels & {ASKED, RUNNING}:
         return Turn.PROGRAM, "wait for its audit"
-    found = next((text for label, text in _AUDITED.items() if label in labels), None)
-    if found is None or receipt.outcome not in PASSING:
+    action = next((text for label, text in _AUDITED.items() if label in labels), None)
+    if action is None or receipt.outcome not in PASSING:
         return None
-    return Turn.MAINTAINER, found
+    return Turn.MAINTAINER, action
 
 
 _REVIEW = {
@@ -239,9 +243,9 @@ _REVIEW = {
 
 def _review(receipt: Receipt) -> str:
     """Return what a maintainer does with what is no submission, or more than one."""
-    found = next((text for rule, text in _REVIEW.items() if rule in receipt.decide), None)
-    if found is not None:
-        return found
+    action = next((text for rule, text in _REVIEW.items() if rule in receipt.decide), None)
+    if action is not None:
+        return action
     if receipt.foreign:
         return f"review {visible(receipt.foreign, _FILE_MAX)}: it belongs to no submission"
     if receipt.model is not None:
@@ -261,7 +265,7 @@ def _decision(receipt: Receipt, *, is_draft: bool) -> str:
         (needs_review, _review(receipt)),
         (receipt.effect == AUDIT_RECORD, "merge: its records verify"),
         (
-            receipt.asked.in_force is not None,
+            receipt.command_state.in_force is not None,
             "settle the dispute, then comment /recheck",
         ),
         (receipt.level == "disputed", "close it: an audit of these bytes failed"),

@@ -60,8 +60,8 @@ def terminal(queue: Queue, limit: int, *, color: bool, width: int) -> str:
 
 def _step(row: QueueRow, width: int) -> list[str]:
     """Return the lines below a row: who has to do what. None begins with contributor text."""
-    told = f"{escape(row.who)}: {escape(row.action)}"
-    return textwrap.wrap(told, width, initial_indent=_BELOW_IN, subsequent_indent=_BELOW_IN)
+    text = f"{escape(row.who)}: {escape(row.action)}"
+    return textwrap.wrap(text, width, initial_indent=_BELOW_IN, subsequent_indent=_BELOW_IN)
 
 
 def _console_of(stream: TextIO, width: int, *, color: bool) -> Console:
@@ -125,7 +125,7 @@ def as_json(queue: Queue, limit: int) -> str:
         "format_version": "1.2",
         "pulls": rows,
         "left_out": len(queue.rows) - len(rows),
-        "unread": [{"number": one.number, "reason": one.reason} for one in queue.unread],
+        "unread": [{"number": pull.number, "reason": pull.reason} for pull in queue.unread],
         "clock": queue.clock,
     }
     return json.dumps(value, indent=2).replace("##[", "\\u0023#[") + "\n"

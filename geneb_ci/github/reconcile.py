@@ -17,11 +17,11 @@ from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import GenebError
 from geneb_ci.github.api import GitHub, OpenList, numbers_by_head
 from geneb_ci.github.batch import (
-    aside,
-    asked_on,
+    passing_elsewhere,
     prefetch_bases,
     prefetch_blobs,
     prefetch_talks,
+    read_commands,
 )
 from geneb_ci.github.comment import Receipt, receipt_on
 from geneb_ci.github.envelope import fitting
@@ -46,7 +46,7 @@ from geneb_ci.github.verdict import (
     PASSING,
     PULLS_MAX,
     SUCCESS,
-    Asked,
+    CommandState,
     Fingerprint,
     GroupVerdict,
     PullHead,
@@ -79,7 +79,7 @@ _FIRST = dt.datetime.min.replace(tzinfo=dt.UTC)
 
 
 @dataclass
-class Found:
+class SweepResult:
     """The verdicts, errors, and what a sweep did with each open pull request."""
 
     verdict: Verdicts
@@ -87,7 +87,7 @@ class Found:
     progress: SweepProgress = field(default_factory=lambda: SweepProgress(is_group=True))
 
 
-def one_pull(github: GitHub, number: int, head_sha: str | None) -> Pull:
+def open_pull_at(github: GitHub, number: int, head_sha: str | None) -> Pull:
     """Return the pull request to check. Raises HeadMoved, or NotFound if it is not open to main."""
     pull = github.pull(number)
     if head_sha is not None and pull.head.sha != head_sha:
@@ -109,11 +109,11 @@ def pull_of(listed: OpenList, head_sha: str) -> Pull:
     The event's pull request number is not used: it is empty for forks, and could be forged. Raises
     UnexpectedReply if it may be one that cannot be read.
     """
-    found = [pull for pull in listed.pulls if pull.head.sha == head_sha]
-    if not found:
+    pulls = [pull for pull in listed.pulls if pull.head.sha == head_sha]
+    if not pulls:
         listed.require_all(f"whether a pull request has the head {head_sha} is not known")
         raise HeadMoved(f"no open pull request has the head {head_sha}", _QUEUED)
-    return min(found, key=lambda pull: pull.number)
+    return min(pulls, key=lambda pull: pull.number)
 
 
 @contextlib.contextmanager
@@ -138,14 +138,14 @@ class OpenPulls:
     pulls: list[Pull]
     receipts: dict[int, Receipt] = field(default_factory=dict)
     """Number to the receipt on its present head."""
-    wanted: list[Pull] = field(default_factory=list)
+    to_judge: list[Pull] = field(default_factory=list)
     stale: list[PullHead] = field(default_factory=list)
     troubles: list[Trouble] = field(default_factory=list)
     settled: list[int] = field(default_factory=list)
     problems: list[GenebError] = field(default_factory=list)
     failed: dict[int, GenebError] = field(default_factory=dict)
     """Number to why it could not be read."""
-    asked: dict[int, Asked] = field(default_factory=dict)
+    command_states: dict[int, CommandState] = field(default_factory=dict)
     """Number to what maintainers asked for in its comments; only those that were read are here."""
     rights: dict[str, bool] = field(default_factory=dict)
     """Who may write, of those who gave a command."""
@@ -195,7 +195,7 @@ class OpenPulls:
     def others(self, pull: Pull) -> dict[int, Fingerprint]:
         """Return the pull requests with which one is compared: not those with the same head."""
         same = {*self.heads.get(pull.head.sha, ()), pull.number}
-        return {one: mark for one, mark in self.passing.items() if one not in same}
+        return {number: mark for number, mark in self.passing.items() if number not in same}
 
     def fail(self, pull: Pull, problem: GenebError) -> None:
         """Note that a pull request could not be read."""
@@ -216,7 +216,7 @@ def trouble(number: int, head_sha: str, reason: str) -> Trouble:
     return Trouble(number=number, head_sha=head_sha, reason=visible(reason, REASON_MAX))
 
 
-def sweep(github: GitHub, layout: Layout, only: Pull | None = None) -> Found:
+def sweep(github: GitHub, layout: Layout, only: Pull | None = None) -> SweepResult:
     """Check the open pull requests without a verdict on their head and on the present main.
 
     The oldest come first. It stops at the size limit of a verdict and at the hourly rate limit; the
@@ -234,19 +234,19 @@ def sweep(github: GitHub, layout: Layout, only: Pull | None = None) -> Found:
             board.reserve = 0
             read_board(github, board)
             board.require_read(only)
-            board.wanted, board.troubles, board.problems, queued = [only], [], [], []
+            board.to_judge, board.troubles, board.problems, queued = [only], [], [], []
             board.progress = SweepProgress({only.number: PullState.LEFT})
         else:
             queued = _read_sweep(github, board, listed)
-        if not board.wanted and not queued:
-            return _found(github, board, [], [])
+        if not board.to_judge and not queued:
+            return _sweep_result(github, board, [], [])
         base = BaseBranch(own)
         judge = Judge(github, own, base.modules, main)
         groups, problems = judge_groups(github, judge, queued)
         board.problems += problems
-        done = _checked(github, judge, base, board)
-        board.settled += [verdict.number for verdict in done if verdict.number in board.waits]
-        return _found(github, board, done, groups)
+        verdicts = _checked(github, judge, base, board)
+        board.settled += [verdict.number for verdict in verdicts if verdict.number in board.waits]
+        return _sweep_result(github, board, verdicts, groups)
 
 
 def _read_sweep(github: GitHub, board: OpenPulls, listed: OpenList) -> list[str]:
@@ -255,7 +255,7 @@ def _read_sweep(github: GitHub, board: OpenPulls, listed: OpenList) -> list[str]
         board.waits = known_waits(github)
         _take_back_unread(github, board)
         read_board(github, board)
-        board.stale += aside(github, listed.pulls, board.heads)
+        board.stale += passing_elsewhere(github, listed.pulls, board.heads)
         if not board.pulls:
             return []
         queued, problems = waiting_groups(github, board.pulls[0].base.repo.default_branch)
@@ -271,43 +271,43 @@ def _take_back_unread(github: GitHub, board: OpenPulls) -> None:
 
     One without a number is only counted; so is one of which no head is known.
     """
-    numbered = {one.number: one for one in board.unread if one.number is not None}
+    numbered = {entry.number: entry for entry in board.unread if entry.number is not None}
     prefetch_talks(github, numbered)
-    for number, one in numbered.items():
+    for number, entry in numbered.items():
         talk = github.talks.get(number)
-        head = one.head_sha or (talk.head_sha if talk is not None else None)
+        head = entry.head_sha or (talk.head_sha if talk is not None else None)
         if head is not None and is_due(board.waits.get(number), head, github.wire.now):
-            board.wait(number, head, one.reason)
+            board.wait(number, head, entry.reason)
 
 
-def group_verdict(github: GitHub, layout: Layout, head: str) -> Found:
+def group_verdict(github: GitHub, layout: Layout, head: str) -> SweepResult:
     """Return the verdict on one group of a merge queue. Raises ForgeProblem."""
     with base_of(github, layout) as (main, own):
         judge = Judge(github, own, BaseBranch(own).modules, main)
-        return found_of(github, main, groups=[judge_group(github, judge, head)])
+        return result_of(github, main, groups=[judge_group(github, judge, head)])
 
 
-def _found(
-    github: GitHub, board: OpenPulls, done: list[PullVerdict], groups: list[GroupVerdict]
-) -> Found:
-    found = found_of(
+def _sweep_result(
+    github: GitHub, board: OpenPulls, verdicts: list[PullVerdict], groups: list[GroupVerdict]
+) -> SweepResult:
+    result = result_of(
         github,
         board.main,
-        pulls=done,
+        pulls=verdicts,
         groups=groups,
         waiting=board.progress.waiting,
         stale=board.stale[:OPEN_MAX],
         troubles=board.troubles,
         settled=sorted(set(board.settled)),
     )
-    verdict = fitting(found.verdict)
+    verdict = fitting(result.verdict)
     progress = board.progress
     progress.judged = {pull.number: pull.outcome.value for pull in verdict.pulls}
-    progress.note({pull.number for pull in done} - progress.judged.keys(), PullState.LEFT)
-    return Found(verdict, board.problems, progress)
+    progress.note({pull.number for pull in verdicts} - progress.judged.keys(), PullState.LEFT)
+    return SweepResult(verdict, board.problems, progress)
 
 
-def found_of(github: GitHub, main: Main, **found: Any) -> Found:  # fields of Verdicts
+def result_of(github: GitHub, main: Main, **fields: Any) -> SweepResult:  # fields of Verdicts
     """Return verdicts that were computed beside this state of main."""
     nothing: dict[str, Any] = {"pulls": [], "waiting": 0}
     verdict = Verdicts(
@@ -316,9 +316,9 @@ def found_of(github: GitHub, main: Main, **found: Any) -> Found:  # fields of Ve
         tool_version=__version__,
         main_sha=main.sha,
         main_digest=main.digest,
-        **nothing | found,
+        **nothing | fields,
     )
-    return Found(verdict)
+    return SweepResult(verdict)
 
 
 def read_board(github: GitHub, board: OpenPulls) -> None:
@@ -328,18 +328,20 @@ def read_board(github: GitHub, board: OpenPulls) -> None:
     """
     numbers, waits = {pull.number for pull in board.pulls}, board.waits
     firsts = [pull for pull in board.pulls if board.heads[pull.head.sha][0] == pull.number]
-    due = {p.number for p in firsts if is_due(waits.get(p.number), p.head.sha, github.wire.now)}
+    due_numbers = {
+        p.number for p in firsts if is_due(waits.get(p.number), p.head.sha, github.wire.now)
+    }
     board.progress.note(numbers - {pull.number for pull in firsts}, PullState.SHARED)
-    board.progress.note(numbers & waits.keys() - due, PullState.WAITING)
-    if all(one.number is not None for one in board.unread):
-        unread = {one.number for one in board.unread}
+    board.progress.note(numbers & waits.keys() - due_numbers, PullState.WAITING)
+    if all(entry.number is not None for entry in board.unread):
+        unread = {entry.number for entry in board.unread}
         board.settled = sorted(waits.keys() - {pull.number for pull in firsts} - unread)
     try:
         prefetch_talks(github, [pull.number for pull in board.pulls])
         for pull in firsts:
             if _ends_reading(github, board):
                 break
-            _read_one(github, board, pull, is_due=pull.number in due)
+            _read_one(github, board, pull, is_due=pull.number in due_numbers)
     except RateLimited as limit:
         board.progress.stop = of_limit(limit)
     for pull in firsts:
@@ -350,8 +352,8 @@ def read_board(github: GitHub, board: OpenPulls) -> None:
                 board.settled.append(pull.number)
     if board.progress.stop is None:
         left = set(board.progress.numbers(PullState.LEFT))
-        board.wanted = [pull for pull in firsts if pull.number in left]
-        board.wanted.sort(key=lambda pull: pull.number in waits)  # what failed before comes last
+        board.to_judge = [pull for pull in firsts if pull.number in left]
+        board.to_judge.sort(key=lambda pull: pull.number in waits)  # what failed before comes last
 
 
 def _ends_reading(github: GitHub, board: OpenPulls) -> bool:
@@ -372,17 +374,17 @@ def _read_one(github: GitHub, board: OpenPulls, pull: Pull, *, is_due: bool) -> 
     is_far = False
     try:
         receipt = receipt_on(github, pull)
-        known = asked = receipt.asked if receipt is not None else Asked()
+        earlier = current = receipt.command_state if receipt is not None else CommandState()
         if receipt is not None or is_due:
-            said = board.heads[pull.head.sha]
-            asked, is_far = asked_on(github, said, known, board.rights)
+            pull_numbers = board.heads[pull.head.sha]
+            current, is_far = read_commands(github, pull_numbers, earlier, board.rights)
     except RateLimited:
         raise
     except Exception as error:  # noqa: BLE001 (no exception may stop the queue)
         board.fail(pull, error if isinstance(error, GenebError) else our_mistake(error))
         return
-    board.asked[pull.number] = asked
-    is_new = is_far or asked.command != known.command
+    board.command_states[pull.number] = current
+    is_new = is_far or current.command != earlier.command
     if receipt is not None and receipt.head_sha == pull.head.sha:
         board.receipts[pull.number] = receipt
         if receipt.passes and receipt.fingerprint is not None:
@@ -408,22 +410,22 @@ def _holds(github: GitHub, board: OpenPulls, pull: Pull, receipt: Receipt) -> bo
         return False
     if receipt.fingerprint is None:
         return True
-    found = numbers(rivals(receipt.fingerprint, board.others(pull)))
-    return found == receipt.rivals
+    rival_numbers = numbers(rivals(receipt.fingerprint, board.others(pull)))
+    return rival_numbers == receipt.rivals
 
 
 def _checked(github: GitHub, judge: Judge, base: BaseBranch, board: OpenPulls) -> list[PullVerdict]:
     """Check pull requests until `PULLS_MAX` have a verdict, or too many have failed."""
-    done: list[PullVerdict] = []
+    verdicts: list[PullVerdict] = []
     failures = unreadable = 0
     try:
-        for start in range(0, len(board.wanted), CHUNK):
-            if _ends_judging(board, len(done), failures, unreadable) or board.is_low(github):
+        for start in range(0, len(board.to_judge), CHUNK):
+            if _ends_judging(board, len(verdicts), failures, unreadable) or board.is_low(github):
                 break
-            part = board.wanted[start : start + CHUNK]
+            part = board.to_judge[start : start + CHUNK]
             failed = _prefetch(github, judge, board, part)
             for pull in part:
-                if _ends_judging(board, len(done), failures, unreadable):
+                if _ends_judging(board, len(verdicts), failures, unreadable):
                     break
                 if board.is_low(github) and not judge.has_read(pull.head.sha):
                     break
@@ -435,21 +437,21 @@ def _checked(github: GitHub, judge: Judge, base: BaseBranch, board: OpenPulls) -
                     unreadable, failures = unreadable + is_own, 0 if is_own else failures + 1
                     continue
                 failures = 0
-                asked = board.asked[board.heads[pull.head.sha][0]]
-                done.append(verdict.model_copy(update=asked._asdict()))
+                command_state = board.command_states[board.heads[pull.head.sha][0]]
+                verdicts.append(verdict.model_copy(update=command_state._asdict()))
                 board.progress.note([pull.number], PullState.JUDGED)
                 if verdict.outcome in PASSING and verdict.fingerprint is not None:
                     board.passing[pull.number] = verdict.fingerprint
     except RateLimited as error:  # would also hit the others
         board.problems.append(error)
         board.progress.stop = of_limit(error)
-    return done
+    return verdicts
 
 
-def _ends_judging(board: OpenPulls, done: int, failures: int, unreadable: int) -> bool:
+def _ends_judging(board: OpenPulls, count: int, failures: int, unreadable: int) -> bool:
     """Whether a sweep did or failed enough to end before its next pull request; it is noted."""
-    is_over = done == PULLS_MAX or failures == FAILED_MAX or unreadable == UNREADABLE_MAX
-    if done == PULLS_MAX:
+    is_over = count == PULLS_MAX or failures == FAILED_MAX or unreadable == UNREADABLE_MAX
+    if count == PULLS_MAX:
         board.progress.stop = SweepStop(f"a run gives {PULLS_MAX} verdicts", is_full=True)
     elif failures == FAILED_MAX:
         reason = f"GitHub failed {failures} times in a row, the last time: "
@@ -484,7 +486,9 @@ def _prefetch(
     blobs: list[Blob] = []
     failed: dict[int, GenebError] = {}
     for pull in pulls:
-        is_down = sum(not isinstance(one, _UNREADABLE) for one in failed.values()) == FAILED_MAX
+        is_down = (
+            sum(not isinstance(failure, _UNREADABLE) for failure in failed.values()) == FAILED_MAX
+        )
         if is_down or (len(pulls) > 1 and board.is_low(github)):
             break
         try:

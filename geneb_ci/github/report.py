@@ -9,7 +9,7 @@ from geneb_ci.common.errors import GenebError, UsageProblem
 from geneb_ci.common.finding import Severity, first_and_more
 from geneb_ci.github.api import GitHub, Talk, repository_address
 from geneb_ci.github.batch import prefetch_talks
-from geneb_ci.github.comment import comment, found_line, own_comment, read_receipt
+from geneb_ci.github.comment import comment, findings_line, own_comment, read_receipt
 from geneb_ci.github.errors import (
     ConversationLocked,
     HeadMoved,
@@ -51,8 +51,8 @@ def tell_health(github: GitHub, *, is_good: bool, run: str) -> str:
     """
     known = None
     for issue in github.issues():
-        ours = issue.user is not None and issue.user.id == github.author
-        if ours and issue.body.startswith(HEALTH_MARK):
+        is_own = issue.user is not None and issue.user.id == github.author
+        if is_own and issue.body.startswith(HEALTH_MARK):
             known = issue
             break
     text = _text(github, run)
@@ -119,7 +119,7 @@ class Result(NamedTuple):
 
     what: str
     """Its number, or the commit of a group."""
-    said: str
+    outcome: str
     written: Written | None
     problem: GenebError | None
 
@@ -231,9 +231,9 @@ def _group(github: GitHub, group: GroupVerdict, *, is_fresh: bool) -> Result:
 def _keep(github: GitHub, settled: list[int], troubles: list[Trouble]) -> Iterator[Result]:
     """Write the list of the pull requests that wait."""
     try:
-        kept = read_waits(github)
-        waits = waits_after(kept.waits, troubles, settled, github.wire.now)
-        save_waits(github, kept, waits)
+        known = read_waits(github)
+        waits = waits_after(known.waits, troubles, settled, github.wire.now)
+        save_waits(github, known, waits)
     except GenebError as problem:
         yield Result("the list of those that wait", "", None, problem)
 
@@ -282,12 +282,12 @@ def publish(github: GitHub, verdict: PullVerdict) -> Written:
     return Written(status=not is_set, labels=is_labelled, comment=not is_said)
 
 
-def _asks_for_audit(verdict: PullVerdict, said: Comment | None) -> bool:
+def _asks_for_audit(verdict: PullVerdict, comment: Comment | None) -> bool:
     """Whether `/audit` is new: our comment does not know it yet."""
     command = verdict.command
     if command is None or command.name is not CommandName.AUDIT:
         return False
-    known = read_receipt(said.body) if said is not None else None
+    known = read_receipt(comment.body) if comment is not None else None
     return known is None or known.command != command
 
 
@@ -311,25 +311,25 @@ def _talk(github: GitHub, number: int) -> Talk:
     return Talk(comments, pull.head.sha, is_open, pull.locked, pull.label_names, "")
 
 
-def _label(github: GitHub, number: int, names: list[str], wanted: str) -> bool:
+def _label(github: GitHub, number: int, names: list[str], label: str) -> bool:
     """Set our label on a pull request, in at most one write; return whether one was needed.
 
     A first label is added, which keeps labels set meanwhile. To replace one in a single write, all
     labels are read again and set.
     """
-    ours = set(LABELS.values())
-    if ours & set(names) == {wanted}:
+    own = set(LABELS.values())
+    if own & set(names) == {label}:
         return False
     try:
-        if ours & set(names):
-            github.replace_labels(number, github.pull(number).label_names, ours, wanted)
+        if own & set(names):
+            github.replace_labels(number, github.pull(number).label_names, own, label)
         else:
-            github.add_label(number, wanted)
+            github.add_label(number, label)
     except MissingScope as problem:
         if "label" not in problem.message:
             raise
         raise NoSuchLabel(
-            f"the repository has no label {wanted!a}", _LABEL_FIX.format(wanted)
+            f"the repository has no label {label!a}", _LABEL_FIX.format(label)
         ) from problem
     return True
 
@@ -348,14 +348,14 @@ def _comment_once(github: GitHub, number: int, text: str) -> None:
 
 
 def _description(verdict: PullVerdict) -> str:
-    dispute = verdict.asked.in_force
+    dispute = verdict.command_state.in_force
     if dispute is not None and verdict.state != STATES[verdict.outcome]:
         return f"disputed by {dispute.login}: {dispute.reason}"
     if verdict.outcome is PullOutcome.NEEDS_MAINTAINER:
         return "a maintainer has to review this change"
-    return found_line(verdict)
+    return findings_line(verdict)
 
 
-def _same(one: str, other: str) -> bool:
+def _same(text: str, other: str) -> bool:
     """Whether two comments are equal, apart from line ends and trailing blanks."""
-    return one.replace("\r\n", "\n").strip() == other.strip()
+    return text.replace("\r\n", "\n").strip() == other.strip()

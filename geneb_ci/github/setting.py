@@ -59,19 +59,19 @@ def restrict_token(seen: Observed) -> None:
 
 def enable_workflows(seen: Observed) -> None:
     """Start the workflows again that GitHub or somebody stopped."""
-    found = seen.get("/actions/workflows", "Actions: read", per_page=100) or {}
-    for one in found.get("workflows", ()):
-        if one["state"] != "active":
-            seen.send("PUT", f"/actions/workflows/{one['id']}/enable")
+    reply = seen.get("/actions/workflows", "Actions: read", per_page=100) or {}
+    for workflow in reply.get("workflows", ()):
+        if workflow["state"] != "active":
+            seen.send("PUT", f"/actions/workflows/{workflow['id']}/enable")
 
 
 def create_labels(names: Iterable[str]) -> Writer:
     """Return a writer that creates the labels that are missing."""
 
     def write(seen: Observed) -> None:
-        known = {str(one["name"]).casefold() for one in seen.page("/labels", ISSUES)}
+        present = {str(label["name"]).casefold() for label in seen.page("/labels", ISSUES)}
         for name in names:
-            if name.casefold() not in known:
+            if name.casefold() not in present:
                 seen.send("POST", "/labels", {"name": name, "color": COLOUR})
 
     return write
@@ -102,9 +102,9 @@ def _ruleset(seen: Observed, name: str, actors: list[Any], rules: list[Any]) -> 
         "rules": rules,
     }
     own = [
-        one["id"]
-        for one in seen.page("/rulesets")
-        if one["name"] == name and one.get("source_type", _OF_REPOSITORY) == _OF_REPOSITORY
+        ruleset["id"]
+        for ruleset in seen.page("/rulesets")
+        if ruleset["name"] == name and ruleset.get("source_type", _OF_REPOSITORY) == _OF_REPOSITORY
     ]
     if own:
         seen.send("PUT", f"/rulesets/{own[0]}", body)
@@ -146,34 +146,35 @@ def protect_environment(name: str) -> Writer:
     def write(seen: Observed) -> None:
         if environment_branches(name)(seen) is None:
             return
-        found = seen.get(f"/environments/{name}", "Actions: read") or {}
-        if not (found.get("deployment_branch_policy") or {}).get("custom_branch_policies"):
-            policy = {"protected_branches": False, "custom_branch_policies": True}
-            body = {"deployment_branch_policy": policy} | _kept(found)
+        reply = seen.get(f"/environments/{name}", "Actions: read") or {}
+        if not (reply.get("deployment_branch_policy") or {}).get("custom_branch_policies"):
+            branches = {"protected_branches": False, "custom_branch_policies": True}
+            body = {"deployment_branch_policy": branches} | _protection(reply)
             seen.send("PUT", f"/environments/{name}", body)
-        place = policies_of(name)
-        policies = (seen.get(place, "Actions: read") or {}).get("branch_policies", ())
-        for one in policies:
-            if one["name"] != MAIN:
-                seen.send("DELETE", f"{place}/{one['id']}")
-        if all(one["name"] != MAIN for one in policies):
-            seen.send("POST", place, {"name": MAIN, "type": "branch"})
+        address = policies_of(name)
+        policies = (seen.get(address, "Actions: read") or {}).get("branch_policies", ())
+        for policy in policies:
+            if policy["name"] != MAIN:
+                seen.send("DELETE", f"{address}/{policy['id']}")
+        if all(policy["name"] != MAIN for policy in policies):
+            seen.send("POST", address, {"name": MAIN, "type": "branch"})
 
     return write
 
 
-def _kept(found: dict[str, Any]) -> dict[str, Any]:
+def _protection(environment: dict[str, Any]) -> dict[str, Any]:
     """Return waiting time and reviewers, which GitHub would otherwise remove."""
-    kept: dict[str, Any] = {}
-    for rule in found.get("protection_rules", ()):
+    protection: dict[str, Any] = {}
+    for rule in environment.get("protection_rules", ()):
         if rule["type"] == "wait_timer":
-            kept["wait_timer"] = rule["wait_timer"]
+            protection["wait_timer"] = rule["wait_timer"]
         if rule["type"] == "required_reviewers":
-            kept["prevent_self_review"] = bool(rule.get("prevent_self_review"))
-            kept["reviewers"] = [
-                {"type": one["type"], "id": one["reviewer"]["id"]} for one in rule["reviewers"]
+            protection["prevent_self_review"] = bool(rule.get("prevent_self_review"))
+            protection["reviewers"] = [
+                {"type": reviewer["type"], "id": reviewer["reviewer"]["id"]}
+                for reviewer in rule["reviewers"]
             ]
-    return kept
+    return protection
 
 
 def store_log_key(seen: Observed) -> None:
@@ -181,7 +182,7 @@ def store_log_key(seen: Observed) -> None:
 
     Raises UsageProblem where the key is not here.
     """
-    place = f"/environments/{LOG_ENVIRONMENT}/secrets"
+    address = f"/environments/{LOG_ENVIRONMENT}/secrets"
     if seen.log_key is None or not seen.log_key.is_file():
         raise UsageProblem("the private key of the log is not here", "store it where it is")
     text = read_regular(seen.log_key, KEY_BYTES_MAX).decode()
@@ -189,9 +190,9 @@ def store_log_key(seen: Observed) -> None:
     if not seen.dry:
         from github.PublicKey import encrypt  # slow to import, and only needed here
 
-        public = seen.get(f"{place}/public-key", "Environments: read") or {}
+        public = seen.get(f"{address}/public-key", "Environments: read") or {}
         body = {"encrypted_value": encrypt(public["key"], text), "key_id": public["key_id"]}
-    seen.send("PUT", f"{place}/{LOG_SECRET}", body)
+    seen.send("PUT", f"{address}/{LOG_SECRET}", body)
 
 
 def set_variable(path: str) -> Writer:
@@ -269,13 +270,13 @@ def of_main(name: str, expected: str, against: str, probe: Probe) -> Setting:
 
 def of_environment(name: str, environment: str, against: str) -> tuple[Setting, Setting]:
     """Return the settings that an environment exists, and that main alone deploys to it."""
-    place, writer = f"/environments/{environment}", protect_environment(environment)
+    address, writer = f"/environments/{environment}", protect_environment(environment)
     branches = probes.policies_of(environment)
     menu = "Settings > Environments"
     return (
         Setting(
-            *(name, f"the environment {environment} exists", against, f"GET {place}", ACTIONS),
-            *(probes.environment(environment), f"PUT {place}", writer),
+            *(name, f"the environment {environment} exists", against, f"GET {address}", ACTIONS),
+            *(probes.environment(environment), f"PUT {address}", writer),
             f"{menu} > New environment: {environment}",
         ),
         Setting(

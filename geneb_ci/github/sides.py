@@ -125,14 +125,14 @@ def read_sides(source: Source, head: str, places: RepositoryFolders, main: Main)
 
 def entries(tree: RecursiveTree) -> tuple[dict[str, Blob], bool]:
     """Return the files of a tree, and whether it is incomplete. Raises Tampered."""
-    found: dict[str, Blob] = {}
+    files: dict[str, Blob] = {}
     for entry in tree.tree:
         if entry.type == "tree":
             continue
-        if entry.path in found:
+        if entry.path in files:
             raise Tampered(f"a tree has a duplicate path: {ascii(entry.path)[:80]}", _AGAIN)
-        found[entry.path] = Blob(entry.mode, entry.sha, entry.size)
-    return found, tree.truncated
+        files[entry.path] = Blob(entry.mode, entry.sha, entry.size)
+    return files, tree.truncated
 
 
 def read_blob(source: Source, blob: Blob) -> bytes | Fault:
@@ -191,22 +191,24 @@ def rivals(own: Fingerprint, others: Mapping[int, Fingerprint]) -> tuple[Rival, 
 
     Each rule has its own limit: a warning about copies never takes the place of a collision.
     """
-    found = [rival for number in sorted(others) for rival in _shared(own, number, others[number])]
-    copies = [rival for rival in found if rival.kind is RivalKind.COPY]
-    collisions = [rival for rival in found if rival.kind is not RivalKind.COPY]
-    kept = (*collisions[:RIVALS_MAX], *copies[:RIVALS_MAX])
-    return tuple(sorted(kept, key=lambda rival: rival.number))
+    all_rivals = [
+        rival for number in sorted(others) for rival in _shared(own, number, others[number])
+    ]
+    copies = [rival for rival in all_rivals if rival.kind is RivalKind.COPY]
+    collisions = [rival for rival in all_rivals if rival.kind is not RivalKind.COPY]
+    shown = (*collisions[:RIVALS_MAX], *copies[:RIVALS_MAX])
+    return tuple(sorted(shown, key=lambda rival: rival.number))
 
 
-def numbers(found: Iterable[Rival]) -> list[int]:
+def numbers(rivals: Iterable[Rival]) -> list[int]:
     """Return the numbers of the pull requests, each once."""
-    return sorted({rival.number for rival in found})
+    return sorted({rival.number for rival in rivals})
 
 
 def _shared(own: Fingerprint, number: int, other: Fingerprint) -> Iterator[Rival]:
     """Yield what two rows share: a file, or else a name; and the scores."""
-    theirs = {path.casefold() for path in other.paths}
-    files = [path for path in own.paths if path.casefold() in theirs]
+    other_paths = {path.casefold() for path in other.paths}
+    files = [path for path in own.paths if path.casefold() in other_paths]
     if files:
         yield Rival(number, RivalKind.FILE, files[0])
     elif normal_form(own.model) == normal_form(other.model):
@@ -226,9 +228,9 @@ def _skeletons(name: str) -> frozenset[str]:
     return skeletons(name) if name.strip() else frozenset()
 
 
-def _is_copy(one: str, other: str) -> bool:
+def _is_copy(own: str, other: str) -> bool:
     """Whether so many cells are near as in no two real models, or all of them are."""
-    pairs = [(x, y) for x, y in zip(_cells(one), _cells(other), strict=False) if _both(x, y)]
+    pairs = [(x, y) for x, y in zip(_cells(own), _cells(other), strict=False) if _both(x, y)]
     near = sum(abs(x - y) < _NEAR_STEPS for x, y in pairs)
     return bool(pairs) and near >= min(len(pairs), math.ceil(needed(len(pairs))))
 

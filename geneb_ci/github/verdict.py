@@ -92,17 +92,17 @@ STATES = {
 """The status that an outcome gives."""
 
 
-class Asked(NamedTuple):
+class CommandState(NamedTuple):
     """What maintainers asked for in comments; also fields of a verdict."""
 
     command: Command | None = None
     dispute: Command | None = None
     seen: int = 0
 
-    def after(self, new: Command) -> "Asked":
+    def after(self, new: Command) -> "CommandState":
         """Return it with a newer command: an audit leaves a dispute in force, a recheck ends it."""
-        kept = self.in_force if new.name is CommandName.AUDIT else None
-        return Asked(new, kept, self.seen)
+        dispute = self.in_force if new.name is CommandName.AUDIT else None
+        return CommandState(new, dispute, self.seen)
 
     @property
     def in_force(self) -> Command | None:
@@ -111,9 +111,9 @@ class Asked(NamedTuple):
         return self.command if is_dispute else self.dispute
 
 
-def state_of(outcome: PullOutcome, asked: Asked) -> str:
+def state_of(outcome: PullOutcome, commands: CommandState) -> str:
     """Return the status of a verdict: a dispute takes a pass back."""
-    return PENDING if asked.in_force and outcome in PASSING else STATES[outcome]
+    return PENDING if commands.in_force and outcome in PASSING else STATES[outcome]
 
 
 class VerdictFinding(StrictModel):
@@ -262,14 +262,14 @@ class PullVerdict(StrictModel):
     """Id of the last comment of others that was read for commands."""
 
     @property
-    def asked(self) -> Asked:
+    def command_state(self) -> CommandState:
         """What maintainers asked for."""
-        return Asked(self.command, self.dispute, self.seen)
+        return CommandState(self.command, self.dispute, self.seen)
 
     @property
     def state(self) -> str:
         """The status that it gives."""
-        return state_of(self.outcome, self.asked)
+        return state_of(self.outcome, self.command_state)
 
 
 class PullHead(StrictModel):
@@ -346,10 +346,10 @@ class Counts(NamedTuple):
 
 def counts_of(places: Mapping[str, int]) -> Counts:
     """Return the numbers of findings by severity, from those by rule."""
-    found: Counter[str] = Counter()
+    numbers: Counter[str] = Counter()
     for rule, number in places.items():
-        found["crashed" if rule == CRASHED else BY_ID[rule].severity.value] += number
-    return Counts(**{name: found[name] for name in Counts._fields})
+        numbers["crashed" if rule == CRASHED else BY_ID[rule].severity.value] += number
+    return Counts(**{name: numbers[name] for name in Counts._fields})
 
 
 def outcome_of(places: Mapping[str, int], *, is_checked: bool) -> PullOutcome:

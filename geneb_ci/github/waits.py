@@ -93,18 +93,20 @@ def known_waits(github: GitHub) -> dict[int, Wait]:
 
 def _unpacked(text: str) -> dict[int, Wait]:
     try:
-        found = _Waits.model_validate_json(unpacked(text))
+        waits = _Waits.model_validate_json(unpacked(text))
     except (ValidationError, Tampered):
         return {}
-    return {wait.number: wait for wait in found.waits}
+    return {wait.number: wait for wait in waits.waits}
 
 
 def _packed(waits: dict[int, Wait]) -> str:
     """Return the list as one line; where it would be too long, the last ones have no reason."""
-    kept, said = list(waits.values()), len(waits)
-    while len(line := packed(_line(kept))) > PACKED_MAX and said:
-        said //= 2
-        kept[said:] = [wait.model_copy(update={"reason": ""}) for wait in kept[said:]]
+    shown, with_reason = list(waits.values()), len(waits)
+    while len(line := packed(_line(shown))) > PACKED_MAX and with_reason:
+        with_reason //= 2
+        shown[with_reason:] = [
+            wait.model_copy(update={"reason": ""}) for wait in shown[with_reason:]
+        ]
     return line
 
 
@@ -122,30 +124,30 @@ def waits_after(
 ) -> dict[int, Wait]:
     """Return the list after a run: without what is settled, each trouble with its next time."""
     gone = set(settled)
-    found = {number: wait for number, wait in known.items() if number not in gone}
+    waits = {number: wait for number, wait in known.items() if number not in gone}
     for trouble in troubles:
         old = known.get(trouble.number)
         tries = min(1000, old.tries + 1) if old and old.head_sha == trouble.head_sha else 1
         span = min(LONGEST, FIRST * 2 ** min(tries - 1, 10))
-        found[trouble.number] = Wait(
+        waits[trouble.number] = Wait(
             number=trouble.number,
             head_sha=trouble.head_sha,
             reason=visible(trouble.reason, REASON_MAX),
             tries=tries,
             until=f"{now + span:%Y-%m-%dT%H:%M:%SZ}",
         )
-    return dict(sorted(found.items())[:WAITS_MAX])
+    return dict(sorted(waits.items())[:WAITS_MAX])
 
 
-def save_waits(github: GitHub, kept: KeptWaits, waits: dict[int, Wait]) -> bool:
+def save_waits(github: GitHub, known: KeptWaits, waits: dict[int, Wait]) -> bool:
     """Write the list if it has changed, in at most one write; return whether it was written."""
-    if waits == kept.waits:
+    if waits == known.waits:
         return False
     text = issue_text(waits)
-    if kept.issue is None:
+    if known.issue is None:
         github.open_issue(TITLE, text)
     else:
-        github.edit_issue(kept.issue, text)
+        github.edit_issue(known.issue, text)
     return True
 
 
@@ -159,8 +161,8 @@ def issue_text(waits: dict[int, Wait]) -> str:
     if not waits:
         return "\n".join([*lines, "None waits.", ""])
     rows = [
-        f"| #{one.number} | {code(one.reason)} | {one.tries} | {one.until} |"
-        for one in itertools.islice(waits.values(), SHOWN)
+        f"| #{wait.number} | {code(wait.reason)} | {wait.tries} | {wait.until} |"
+        for wait in itertools.islice(waits.values(), SHOWN)
     ]
     head = ["| PR | reason | attempts | next attempt |", "|---:|---|---:|---|"]
     more = [f"\n{len(waits) - SHOWN} more are not listed here."] if len(waits) > SHOWN else []

@@ -47,7 +47,7 @@ class PoliteRetry(GithubRetry):
         response = kwargs.get("response")
         headers = lower(response.headers) if response is not None else {}
         status = response.status if response is not None else 0
-        wait = told_wait(headers) if status in _LIMITED else None
+        wait = seconds_to_wait(headers) if status in _LIMITED else None
         limited = RateLimitExceededException(status, {"message": "rate limit exceeded"}, headers)
         if response is not None and wait is not None and wait > (self.max_rate_limit_wait or 0):
             response.drain_conn()  # so that the connection is closed, not lost
@@ -60,14 +60,14 @@ class PoliteRetry(GithubRetry):
             raise
 
 
-def told_wait(headers: Mapping[str, str]) -> float | None:
+def seconds_to_wait(headers: Mapping[str, str]) -> float | None:
     """Return the seconds to wait according to GitHub's headers, or None.
 
     The reset time is compared with the Date header, because our clock may be wrong.
     """
-    asked = headers.get("retry-after", "")
-    if asked.isascii() and asked.isdigit():
-        return float(asked)
+    seconds = headers.get("retry-after", "")
+    if seconds.isascii() and seconds.isdigit():
+        return float(seconds)
     reset = headers.get("x-ratelimit-reset", "")
     if headers.get("x-ratelimit-remaining") == "0" and reset.isascii() and reset.isdigit():
         now = date_of(headers) or dt.datetime.now(dt.UTC)
@@ -109,8 +109,8 @@ class Refusal(NamedTuple):
         """GitHub's message and the first of its errors, made printable."""
         errors = self.body.get("errors") if isinstance(self.body, dict) else None
         parts = [self.body, *(errors if isinstance(errors, list) else ())][:2]
-        said = [part.get("message") for part in parts if isinstance(part, dict)]
-        return visible(": ".join(map(str, filter(None, said))) or "no reason given", _SAID_MAX)
+        messages = [part.get("message") for part in parts if isinstance(part, dict)]
+        return visible(": ".join(map(str, filter(None, messages))) or "no reason given", _SAID_MAX)
 
 
 def problem(refusal: Refusal, repository: str, now: dt.datetime, patience: Patience) -> GenebError:
@@ -152,7 +152,7 @@ def _forbidden(refusal: Refusal) -> GenebError:
 
 def _limit(refusal: Refusal, patience: Patience) -> float | None:
     """Return the seconds until a rate limit ends, or None if this is not a rate limit."""
-    wait = told_wait(refusal.headers)
+    wait = seconds_to_wait(refusal.headers)
     is_limit = refusal.status == TOO_MANY or (
         refusal.status == FORBIDDEN
         and (wait is not None or Requester.isRateLimitError(refusal.message))
@@ -167,7 +167,7 @@ FORMAT = 1
 BYTES_MAX = 20_000_000
 
 
-class Kept(NamedTuple):
+class CachedReply(NamedTuple):
     """A cached answer: ETag, JSON, URL of the next page."""
 
     etag: str
@@ -180,19 +180,19 @@ class Etags:
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
-        self._known: dict[str, Kept] = _read(path) if path is not None else {}
-        self._used: dict[str, Kept] = {}
+        self._known: dict[str, CachedReply] = _read(path) if path is not None else {}
+        self._used: dict[str, CachedReply] = {}
 
-    def find(self, key: str) -> Kept | None:
+    def find(self, key: str) -> CachedReply | None:
         """Return the cached answer for a URL, or None."""
-        kept = self._known.get(key)
-        if kept is not None:
-            self._used[key] = kept
-        return kept
+        reply = self._known.get(key)
+        if reply is not None:
+            self._used[key] = reply
+        return reply
 
-    def keep(self, key: str, kept: Kept) -> None:
+    def keep(self, key: str, reply: CachedReply) -> None:
         """Cache an answer."""
-        self._known[key] = self._used[key] = kept
+        self._known[key] = self._used[key] = reply
 
     def save(self) -> None:
         """Write the answers used in this run to the file; errors are ignored."""
@@ -209,7 +209,7 @@ class Etags:
             return
 
 
-def _read(path: Path) -> dict[str, Kept]:
+def _read(path: Path) -> dict[str, CachedReply]:
     """Return the answers of an earlier run; empty if the file is missing or invalid."""
     try:
         if path.stat().st_size > BYTES_MAX:
@@ -218,7 +218,9 @@ def _read(path: Path) -> dict[str, Kept]:
         if content["format"] != FORMAT:
             return {}
         return {
-            str(key): Kept(str(etag), body, following if isinstance(following, str) else None)
+            str(key): CachedReply(
+                str(etag), body, following if isinstance(following, str) else None
+            )
             for key, (etag, body, following) in content["answers"].items()
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -318,8 +320,8 @@ class Wire:
         except GenebError:
             return {}
         data = body.get("data") if isinstance(body, dict) else None
-        found = data.get("repository") if isinstance(data, dict) else None
-        return found if isinstance(found, dict) else {}
+        values = data.get("repository") if isinstance(data, dict) else None
+        return values if isinstance(values, dict) else {}
 
     def send(self, verb: str, path: str, body: Any) -> Any:
         """Write once; after a rate limit, which changes nothing, wait and write again.
@@ -337,16 +339,16 @@ class Wire:
 
     def _read(self, url: str, parameters: dict[str, Any]) -> Reply:
         key = Requester.add_parameters_to_url(url, dict(parameters))
-        kept = self.etags.find(key)
-        headers = {} if kept is None else {"If-None-Match": kept.etag}
+        cached = self.etags.find(key)
+        headers = {} if cached is None else {"If-None-Match": cached.etag}
         status, answer, body = self._ask("GET", url, parameters, headers, None)
         if status == _NOT_MODIFIED:
-            if kept is None:
+            if cached is None:
                 raise UnexpectedReply("GitHub sent 304 to an unconditional request", AGAIN)
-            return Reply(kept.body, kept.following)
+            return Reply(cached.body, cached.following)
         following = _following(answer.get("link", ""))
         if "etag" in answer:
-            self.etags.keep(key, Kept(answer["etag"], body, following))
+            self.etags.keep(key, CachedReply(answer["etag"], body, following))
         return Reply(body, following)
 
     def _ask(

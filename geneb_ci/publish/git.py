@@ -112,18 +112,32 @@ class GitRepository:
 
     def resolve(self, name: str) -> str:
         """Return the 40-hex id of a commit. Raises WrongRepository if there is none."""
-        done = self._run(
-            ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"),
-            b"",
-            (0, 1, 128),
+        found = self._ids(("rev-parse", "--verify", "--quiet"), name)
+        if len(found) != 1:
+            raise self._no_commit(name)
+        return found[0]
+
+    def commit_and_tree(self, name: str) -> tuple[str, str]:
+        """Return the 40-hex ids of a commit and its tree. Raises WrongRepository if there is none.
+
+        Asks git once.
+        """
+        found = self._ids(("show", "--no-patch", "--format=%H %T"), name)
+        if len(found) != 2:  # noqa: PLR2004 (the two that were asked for)
+            raise self._no_commit(name)
+        return found[0], found[1]
+
+    def _ids(self, command: tuple[str, ...], name: str) -> list[str]:
+        """Return the ids that a git command prints of a commit; none where it fails."""
+        done = self._run((*command, "--end-of-options", f"{name}^{{commit}}"), b"", (0, 1, 128))
+        ids = done.stdout.decode(errors="replace").split()
+        return ids if done.returncode == 0 and all(map(_FULL.fullmatch, ids)) else []
+
+    def _no_commit(self, name: str) -> WrongRepository:
+        return WrongRepository(
+            f"{self.root}: {name!r} is not a commit of this repository",
+            "pass a commit, branch or tag that `git log` shows; `git fetch` gets newer ones",
         )
-        found = done.stdout.decode().strip()
-        if done.returncode != 0 or not _FULL.fullmatch(found):
-            raise WrongRepository(
-                f"{self.root}: {name!r} is not a commit of this repository",
-                "pass a commit, branch or tag that `git log` shows; `git fetch` gets newer ones",
-            )
-        return found
 
     def require_whole(self) -> None:
         """Raise BadRepository if the clone is shallow."""

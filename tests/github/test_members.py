@@ -270,7 +270,7 @@ def test_labels_that_cannot_be_read_are_no_sign_that_no_audit_is_asked_for(three
     assert err.startswith("geneb-ci: the labels of 2 cannot be read\n")
     three.server.pulls[3]["labels"] = [{"name": "audit"}]
     with connect(None) as github:
-        pull = audits.asked_for(github, None)
+        pull = audits.pull_to_audit(github, None)
     assert pull is not None
     assert pull.number == 3
 

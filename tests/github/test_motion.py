@@ -7,7 +7,7 @@ import pytest
 
 from geneb_ci.github import report
 from geneb_ci.github.queue import read_queue
-from geneb_ci.github.reconcile import FAILED_MAX, LOCKED, Found, group_verdict, sweep
+from geneb_ci.github.reconcile import FAILED_MAX, LOCKED, SweepResult, group_verdict, sweep
 from geneb_ci.github.waits import LONGEST, read_waits
 from tests.github.conftest import REGULAR, encoded, sound
 from tests.github.history import Files
@@ -26,7 +26,7 @@ def world(tmp_path) -> World:
     return World(tmp_path / "board")
 
 
-def written_of(world: World, found: Found) -> list[report.Result]:
+def written_of(world: World, found: SweepResult) -> list[report.Result]:
     return list(report.write(world.github(), found.verdict))
 
 

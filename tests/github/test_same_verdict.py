@@ -148,7 +148,8 @@ def outcome_of(name: str) -> str:
     return next((kind for kind, names in kinds.items() if name in names), "needs-maintainer")
 
 
-CASES = of_rules() | of_changes()
+CHANGES = of_changes()
+CASES = of_rules() | CHANGES
 
 
 def fast_import(base: Files, cases: dict[str, Case]) -> bytes:
@@ -193,6 +194,12 @@ def board(tmp_path_factory) -> World:
         ["git", "-C", str(world.folder), "fast-import", "--quiet"], input=stream, check=True
     )
     return world
+
+
+def enter(board: World, name: str) -> None:
+    """Make the head of a case's pull request the commit HEAD, without checking it out."""
+    head = f"ref: refs/heads/pull-{name}\n"
+    Path(board.folder, ".git/HEAD").write_text(head, encoding="utf-8")
 
 
 def remote(world: World, case: Case) -> dict[str, object]:
@@ -240,13 +247,12 @@ def test_there_are_enough_of_them():
 @pytest.mark.parametrize("name", CASES)
 def test_the_verdict_on_this_machine_is_that_of_the_server(board, name, monkeypatch):
     monkeypatch.chdir(board.folder)
-    sha = git(board.folder, "rev-parse", f"refs/heads/pull-{name}")
-    Path(board.folder, ".git/HEAD").write_text(f"{sha}\n", encoding="utf-8")
+    enter(board, name)
     found = of_branch(f"main-{name}").verdict
     here = found.model_dump(exclude=OF_THE_PULL)
     there = remote(board, CASES[name])
     assert here == there
-    if name in of_changes():
+    if name in CHANGES:
         assert there["outcome"] == outcome_of(name), there["places"]
     monkeypatch.setattr(api, "connect", lambda _repo: board.github())
     over = of_pull(max(board.server.pulls), None).verdict
@@ -281,8 +287,7 @@ def test_the_command_prints_it_and_ends_with_its_exit_code(board, monkeypatch):
         ("no-card", 11, "changes-needed"),
         ("two-rows", 11, "needs-maintainer"),
     ):
-        sha = git(board.folder, "rev-parse", f"refs/heads/pull-{name}")
-        Path(board.folder, ".git/HEAD").write_text(f"{sha}\n", encoding="utf-8")
+        enter(board, name)
         arguments = ["--base", f"main-{name}", "--format", "json"]
         done = CliRunner().invoke(check_command, arguments, standalone_mode=False)
         assert done.return_value == code

@@ -240,7 +240,7 @@ def test_rules_that_do_not_apply_are_not_said_to_have_no_bypass(sound):
     sound.rulesets.clear()
     (setting,) = (one for one in SETTINGS if one.id == "main-no-bypass")
     (found,) = diagnosis.diagnosed(observed(sound), [setting])
-    assert (found.state, found.found) == (
+    assert (found.state, found.actual) == (
         SettingState.WRONG,
         "none of these rules applies to main",
     )
@@ -284,7 +284,7 @@ def test_a_hub_that_does_not_answer_is_not_a_missing_space(sound, monkeypatch):
     (setting,) = (one for one in SETTINGS if one.id == "space")
     (found,) = diagnosis.diagnosed(observed(sound), [setting])
     assert (found.state, found.fix) == (SettingState.UNSEEN, "run this again later")
-    assert found.found.startswith(f"the Hub did not show {SPACE}: ")
+    assert found.actual.startswith(f"the Hub did not show {SPACE}: ")
 
 
 def test_a_token_that_may_only_read_is_told_what_it_cannot_set(sound, files):

@@ -70,7 +70,7 @@ def test_a_verdict_that_contradicts_itself_costs_no_other(world, monkeypatch):
     assert (wait.number, "its findings give passed" in wait.reason) == (wrong, True)
 
 
-@pytest.mark.parametrize("where", [(reconcile, "asked_on"), (report, "comment")])
+@pytest.mark.parametrize("where", [(reconcile, "read_commands"), (report, "comment")])
 def test_a_mistake_of_ours_about_one_costs_no_other(world, monkeypatch, where):
     """An exception on one of them ended the job."""
     first, honest = world.open(sound("first")), world.open(sound("honest"))

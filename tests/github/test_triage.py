@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from geneb_ci.github.comment import Receipt
-from geneb_ci.github.queue import Said, Turn, duration, queue
+from geneb_ci.github.queue import PullFacts, Turn, duration, queue
 from geneb_ci.github.queue_text import as_json, markdown, terminal
 from geneb_ci.github.replies import Pull, parsed
 from geneb_ci.github.verdict import PullOutcome
@@ -70,24 +70,24 @@ def foreign(number: int, path: str, **said: Any) -> Receipt:
 UNKNOWN: dict[str, Any] = {"level": None, "drawn": 0, "sequences": 0}
 QUEUE = queue(
     [
-        (pull(1, 2), Said(receipt(1, PullOutcome.PASSED))),
-        (pull(2, 9), Said(receipt(2, PullOutcome.WARNINGS, warning=3, weight=14.5))),
-        (pull(3, 3), Said(receipt(3, PullOutcome.WARNINGS, warning=1, weight=1.2))),
+        (pull(1, 2), PullFacts(receipt(1, PullOutcome.PASSED))),
+        (pull(2, 9), PullFacts(receipt(2, PullOutcome.WARNINGS, warning=3, weight=14.5))),
+        (pull(3, 3), PullFacts(receipt(3, PullOutcome.WARNINGS, warning=1, weight=1.2))),
         (
             pull(4, 40),
-            Said(receipt(4, PullOutcome.CHANGES_NEEDED, error=2, **UNKNOWN)),
+            PullFacts(receipt(4, PullOutcome.CHANGES_NEEDED, error=2, **UNKNOWN)),
         ),
-        (pull(5, 4), Said(receipt(5, PullOutcome.CHANGES_NEEDED, error=2, **UNKNOWN))),
-        (pull(6, 5), Said(receipt(6, PullOutcome.PASSED, is_edit=True))),
-        (pull(7, 0.1), Said(receipt(7, PullOutcome.PASSED, level="official"))),
-        (pull(8, 1, title="##[error]x @everyone |"), Said()),
-        (pull(9, 0.01), Said(receipt(9, PullOutcome.PASSED, head_sha="c" * 40))),
-        (pull(10, 1), Said(foreign(10, "README.md", model=None))),
+        (pull(5, 4), PullFacts(receipt(5, PullOutcome.CHANGES_NEEDED, error=2, **UNKNOWN))),
+        (pull(6, 5), PullFacts(receipt(6, PullOutcome.PASSED, is_edit=True))),
+        (pull(7, 0.1), PullFacts(receipt(7, PullOutcome.PASSED, level="official"))),
+        (pull(8, 1, title="##[error]x @everyone |"), PullFacts()),
+        (pull(9, 0.01), PullFacts(receipt(9, PullOutcome.PASSED, head_sha="c" * 40))),
+        (pull(10, 1), PullFacts(foreign(10, "README.md", model=None))),
         (
             pull(11, 1),
-            Said(foreign(11, "tools/x.py", error=1, **UNKNOWN)),
+            PullFacts(foreign(11, "tools/x.py", error=1, **UNKNOWN)),
         ),
-        (pull(12, 1), Said(receipt(12, PullOutcome.NOT_CHECKED, **UNKNOWN))),
+        (pull(12, 1), PullFacts(receipt(12, PullOutcome.NOT_CHECKED, **UNKNOWN))),
     ],
     NOW,
 )
@@ -201,7 +201,7 @@ def test_no_submission_waits():
 
 @given(title=texts, width=st.integers(80, 200))
 def test_a_hostile_title_commands_nothing_and_pings_nobody(title, width):
-    found = queue([(pull(1, 1, title=title), Said())], NOW)
+    found = queue([(pull(1, 1, title=title), PullFacts())], NOW)
     for text in (
         terminal(found, 5, color=False, width=width),
         markdown(found, 5),
@@ -275,12 +275,12 @@ def test_after_a_limit_the_next_run_goes_on_where_this_one_ended(place, tmp_path
 
 def test_a_draft_is_its_authors():
     draft = pull(1, 8).model_copy(update={"draft": True})
-    (row,) = queue([(draft, Said(receipt(1, PullOutcome.PASSED)))], NOW).rows
+    (row,) = queue([(draft, PullFacts(receipt(1, PullOutcome.PASSED)))], NOW).rows
     assert (row.turn, row.action, row.is_overdue) == (
         Turn.CONTRIBUTOR,
         "wait: it is a draft",
         False,
     )
     old = pull(1, 31).model_copy(update={"draft": True})
-    (row,) = queue([(old, Said(receipt(1, PullOutcome.PASSED)))], NOW).rows
+    (row,) = queue([(old, PullFacts(receipt(1, PullOutcome.PASSED)))], NOW).rows
     assert (row.turn, row.action) == (Turn.MAINTAINER, "ask whether work continues, or close it")

@@ -22,7 +22,7 @@ from geneb_ci.github.comment import Receipt, own_comment, read_receipt
 from geneb_ci.github.envelope import decode, encode
 from geneb_ci.github.errors import Patience
 from geneb_ci.github.main_branch import further_places
-from geneb_ci.github.reconcile import Found, group_verdict, sweep
+from geneb_ci.github.reconcile import SweepResult, group_verdict, sweep
 from geneb_ci.github.replies import Comment
 from geneb_ci.github.sides import main_at
 from geneb_ci.github.wire import Refusal, Wire
@@ -131,14 +131,14 @@ class World:
         sha = self.server.pulls[number]["head"]["sha"]
         self.server.faults.append(Fault("GET", f"/compare/.*{sha}", 404, times=10**9))
 
-    def sweep(self, *, events: bool = False) -> Found:
+    def sweep(self, *, events: bool = False) -> SweepResult:
         """Run the two jobs; `events` leaves the clock where it is."""
         found = sweep(self.github(), self.layout)
         self.write(found)
         self.clock += dt.timedelta(0) if events else SWEEP
         return found
 
-    def write(self, found: Found) -> None:
+    def write(self, found: SweepResult) -> None:
         verdict = decode(encode(found.verdict), REPOSITORY)
         for _ in report.write(self.github(), verdict, tuple(further_places(self.layout))):
             pass

@@ -3,17 +3,19 @@
 import importlib
 import importlib.metadata
 import json
-import subprocess
-import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 from reference_harness import environment
+from reference_harness.embed import Batching
+from reference_harness.embedder import EmbedderSpec
 from reference_harness.extractors.kmer import KmerExtractor
+from tests.harness.extractors.models import save
 from tests.harness.support import Harness
-from tests.paths import ROOT
 
 CPU_SECONDS_MAX = 5.0  # measured: 0.4 on an idle machine, most of it reading metadata
 
@@ -81,66 +83,58 @@ def test_an_extractor_that_refuses_the_short_sequence_is_measured(
     assert environment.packages_of(extractor)["numpy"] == importlib.metadata.version("numpy")
 
 
-NUMERICS = """
-import json, sys
-from pathlib import Path
-import torch
-from reference_harness import environment
-from reference_harness.embed import Batching
-from reference_harness.embedder import EmbedderSpec
-from tests.harness.extractors.models import save
+PRODUCTS, CONVOLUTIONS = torch.backends.cuda.matmul, torch.backends.cudnn
+SETTINGS = (
+    (PRODUCTS, "allow_tf32"),
+    (PRODUCTS, "allow_bf16_reduced_precision_reduction"),
+    (PRODUCTS, "allow_fp16_reduced_precision_reduction"),
+    (CONVOLUTIONS, "allow_tf32"),
+    (CONVOLUTIONS, "benchmark"),
+)
 
-save("bert", Path(sys.argv[1]))
 
-def found(mode):
+@pytest.fixture
+def model(tmp_path, monkeypatch):
+    """Save a model; what is set of torch, which is global, is undone after the test."""
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", "")
+    before = [getattr(*one) for one in SETTINGS]
+    yield str(save("bert", tmp_path / "model"))
+    for (where, name), value in zip(SETTINGS, before, strict=True):
+        setattr(where, name, value)
+    torch.use_deterministic_algorithms(mode=False)
+
+
+def numerics_of(model: str, mode: Any) -> dict[str, Any]:
+    """Return what a record says of the kernels of a model that a run of one mode loads."""
     spec = EmbedderSpec(
-        extractor="huggingface", name_model=sys.argv[1], device="cpu", keywords={},
+        extractor="huggingface", name_model=model, device="cpu", keywords={},
         batching=Batching(mode), measured=False,
-    )
+    )  # fmt: skip
     return spec.load().facts.numerics
 
-before = found("budget")
-environment.set_exact()
-bare = environment.numerics(object())["attention"]
-print(json.dumps([before, found("exact"), torch.backends.cuda.matmul.allow_tf32, bare]))
 
-torch.use_deterministic_algorithms(False)
-devices = []
-for allowed in (True, False):
-    environment.set_tf32(allowed=allowed)
-    devices.append([environment.tf32(device) for device in ("cuda", "cuda:1", "cpu")])
-torch.backends.cudnn.allow_tf32 = True  # as torch has it for convolutions
-devices.append(environment.tf32("cuda"))
-environment.set_exact()
-devices += [environment.tf32("cuda"), torch.are_deterministic_algorithms_enabled()]
-print(json.dumps(devices))
-"""
-
-
-@pytest.fixture(scope="module")
-def settings(tmp_path_factory):
-    """Return what a process of its own says: torch's settings are global, and there without a GPU.
-
-    Of the kernels of a model, and of TF32.
-    """
-    done = subprocess.run(
-        [sys.executable, "-c", NUMERICS, str(tmp_path_factory.mktemp("settings") / "model")],
-        cwd=ROOT, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    return [json.loads(line) for line in done.stdout.splitlines()[-2:]]
-
-
-def test_kernels_are_recorded_and_exact_runs_ask_for_deterministic_ones(settings):
-    before, after, tf32, none = settings[0]
+def test_kernels_are_recorded_and_exact_runs_ask_for_deterministic_ones(model):
+    """Torch's settings are there without a GPU."""
+    before = numerics_of(model, "budget")
+    environment.set_exact()
+    assert environment.numerics(object())["attention"] == ""
     assert before["attention"] == "sdpa"
     assert set(before["attention_kernels"]) >= {"flash", "math"}
     assert (before["deterministic"], before["matmul_precision"]) == (False, "highest")
-    assert after == before | {"deterministic": True}
-    assert (tf32, none) == (False, "")
+    assert numerics_of(model, "exact") == before | {"deterministic": True}
+    assert torch.backends.cuda.matmul.allow_tf32 is False
 
 
-def test_tf32_is_set_and_recorded_for_products_and_convolutions(settings):
+@pytest.mark.usefixtures("model")
+def test_tf32_is_set_and_recorded_for_products_and_convolutions():
     """A processor has no TF32."""
-    allowed, forbidden, convolutions, exact, deterministic = settings[1]
-    assert (allowed, forbidden) == ([True, True, False], [False, False, False])
-    assert (convolutions, exact, deterministic) == (True, False, True)
+    devices = ("cuda", "cuda:1", "cpu")
+    environment.set_tf32(allowed=True)
+    assert [environment.tf32(device) for device in devices] == [True, True, False]
+    environment.set_tf32(allowed=False)
+    assert [environment.tf32(device) for device in devices] == [False, False, False]
+    torch.backends.cudnn.allow_tf32 = True  # as torch has it for convolutions
+    assert environment.tf32("cuda")
+    environment.set_exact()
+    assert not environment.tf32("cuda")
+    assert torch.are_deterministic_algorithms_enabled()

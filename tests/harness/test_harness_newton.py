@@ -177,7 +177,7 @@ threads.pin()
 import numpy as np, scipy.linalg, scipy.special
 from reference_harness import arithmetic, newton
 from reference_harness.receipt.rounding import Widened
-rows, dim = 12_000, 1024
+rows, dim = 12_000, 512
 rng = np.random.RandomState(0)
 half = np.memmap(sys.argv[1], dtype="<f2", mode="w+", shape=(rows, dim))
 for at in range(0, rows, 1000):
@@ -185,7 +185,7 @@ for at in range(0, rows, 1000):
 y = (np.asarray(half[:, 0], dtype=float) > 0).astype(np.int64)
 newton.minimise(Widened(half[:50], 0), y[:50], 2)
 before = peak_rss()
-arithmetic.HELD_BYTES, arithmetic.BLOCK_BYTES = 0, 1 << 22
+arithmetic.HELD_BYTES, arithmetic.BLOCK_BYTES = 0, 1 << 21
 newton.minimise(Widened(half, 0), y, 2)
 print(json.dumps([peak_rss() - before, rows * dim * 8]))
 """

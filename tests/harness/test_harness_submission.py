@@ -31,7 +31,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.returncode == 0, done.stderr
     done = harness(
         "run", "--output", "r.json", "--submission", "old.json", "--format-version", "1.0",
-        "--quiet", "--display", "Words of four", "--submitted-by", "someone", "--no-zero-shot",
+        "--no-canonical", "--quiet", "--display", "Words of four", "--submitted-by", "someone",
+        "--no-zero-shot",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return harness.folder

@@ -3,14 +3,13 @@
 import json
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from reference_harness import benchmark, data, mini
+from tests import forked
 from tests.harness.conftest import PINNED
 from tests.harness.support import write_remote
 from tests.paths import ROOT
@@ -19,6 +18,8 @@ from tests.publish.hub import Hub
 
 NAME = "geneb/task-data"
 IDS = [task.id for task in mini.TASKS][:2]
+PATIENCE = 120
+"""Seconds for one command of a busy machine."""
 
 
 @pytest.fixture
@@ -48,15 +49,10 @@ def run(hub: Hub, place: Path, pinned: Path, pins: Path, **more: str) -> tuple[i
     output = place / "output"
     output.touch()
     env = environment(hub, place / "home", HF_HUB_DISABLE_XET="1", GITHUB_OUTPUT=str(output))
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(pinned), str(pins)],
-        cwd=place,
-        env=env | more,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.returncode, done.stdout.splitlines(), output.read_text()
+    words = ("tools.real_tasks", str(pinned), str(pins))
+    process = forked.start(*words, cwd=place, env=env | more, code=code)
+    said, _ = process.communicate(PATIENCE)
+    return process.returncode, said.splitlines(), output.read_text()
 
 
 @pytest.fixture
@@ -122,18 +118,13 @@ def suite(nowhere: Path, **environment: str) -> tuple[int, str]:
     code = (
         "import sys, pytest, tests.paths; from pathlib import Path;"
         "tests.paths.REAL_TASKS = Path(sys.argv[1]);"
-        "sys.exit(pytest.main(['-p', 'no:cacheprovider', sys.argv[2]]))"
+        "sys.exit(pytest.main(['--assert=plain', '-p', 'no:cacheprovider', sys.argv[2]]))"
     )
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "GENEB_"))}
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(nowhere), ONE],
-        cwd=ROOT,
-        env=clean | environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.returncode, done.stdout
+    words = ("pytest", str(nowhere), ONE)
+    process = forked.start(*words, cwd=ROOT, env=clean | environment, code=code)
+    said, _ = process.communicate(PATIENCE)
+    return process.returncode, said
 
 
 def test_without_the_tasks_a_run_passes_and_says_how_many_did_not_run(tmp_path):

@@ -48,17 +48,28 @@ def written(tmp_path_factory, identity) -> Board:
         patch.chdir(root)
         patch.setenv("HOME", str(identity))
         patch.setenv("XDG_CONFIG_HOME", str(identity))
-        said = run(FIRST, root, identity)
+        said = run(FIRST, root, identity, err="")
     return Board(root, said)
 
 
-def run(words: tuple[str, ...], cwd: Path, home: Path, code: int = 0, **more: str) -> str:
-    """Run a command in a process of its own, and return what it prints."""
+def run(
+    words: tuple[str, ...],
+    cwd: Path,
+    home: Path,
+    code: int = 0,
+    err: str | None = None,
+    **more: str,
+) -> str:
+    """Run a command in a process of its own, and return what it prints.
+
+    Fails for another exit code, and for other errors than those given.
+    """
     env = {k: v for k, v in os.environ.items() if not k.startswith(("GIT_", "GITHUB_", "GH_"))}
     env |= {"HOME": str(home), "XDG_CONFIG_HOME": str(home), "COLUMNS": "80", **more}
     done = forked.run("geneb_ci", *words, cwd=cwd, env=env)
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
+    assert err in {None, done.stderr}
     return str(done.stdout)
 
 

@@ -16,15 +16,10 @@ from tests.publish.hub import READER
 
 
 def test_three_commands_lead_from_an_empty_folder_to_a_published_board(
-    tmp_path, identity, servers, monkeypatch, capsys
+    board, identity, servers, monkeypatch, capsys
 ):
-    root = tmp_path / "board"
-    root.mkdir()
-    env = servers.environment(identity)
-    code, _, err = geneb_ci(*FIRST, cwd=root, env=env)
-    assert (code, err) == (0, "")
-
-    monkeypatch.chdir(root)
+    """The first of them wrote the board."""
+    root, env = board.root, servers.environment(identity)
     monkeypatch.setattr(errors, "PATIENCE", IMPATIENT)  # no pause between two writes
     for name, value in env.items():
         monkeypatch.setenv(name, value)

@@ -13,12 +13,14 @@ from geneb_ci.audit.sampling import load_policy, policy_text
 from geneb_ci.cli.main import main
 from geneb_ci.common.benchmark import load_benchmark, shipped_benchmark
 from geneb_ci.common.config import find_layout
+from geneb_ci.harness.process import HarnessProcess
 from reference_harness import benchmark as harness_benchmark
 from reference_harness import mini
 from reference_harness.define import define
 from reference_harness.errors import OptionError
 from reference_harness.formats.benchmark import Benchmark
 from tests import forked
+from tests.audit import unboxed
 from tests.audit.examples import COMMITTED_AT, ROUND, ROUNDS
 from tests.audit.place import MODULE
 from tests.definitions import (
@@ -128,7 +130,17 @@ STEPS = (
 )
 
 
-@pytest.mark.parametrize("name", ACCEPTED)
+BY_DAY = (
+    *("one task", "fourteen tasks, one category", "eight regimes, one seed"),
+    *("sizes without classes", "hostile names"),
+)
+"""Of those accepted: one of each kind."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=() if n in BY_DAY else pytest.mark.nightly) for n in ACCEPTED],
+)
 def test_an_unusual_benchmark_works_from_init_to_the_plan_of_an_audit(board, capsys, name):
     root = board(ACCEPTED[name])
     Path("round.json").write_text(json.dumps({"round": ROUND, "signature": ROUNDS[ROUND]}))
@@ -165,6 +177,7 @@ def test_a_run_of_the_harness_is_verified_on_such_a_board(tmp_path, monkeypatch,
     done = forked.run("reference_harness", *words, cwd=tmp_path, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
     monkeypatch.chdir(root)
+    monkeypatch.setattr(HarnessProcess, "call", unboxed.called)  # a process of it loads all anew
     find_layout.cache_clear()
     capsys.readouterr()
     for step in (
@@ -203,32 +216,24 @@ def test_hostile_names_are_text_in_pages_and_data_elsewhere_has_no_link(board, c
     assert "no data set of the Hub" in " ".join(capsys.readouterr().err.split())
 
 
-@pytest.mark.parametrize(
-    ("step", "code", "message"),
-    [
-        (("check",), 0, ""),
-        (("build", "--out", "out"), 0, "the benchmark has no n_test for task_0, task_1, task_2"),
-        (("recommend",), 1, "the benchmark does not know how many test sequences task_0 has"),
-        (
-            ("recommend", "out"),
-            2,
-            "out: the board has no diagnostics.json, which figures and advice",
-        ),
-        (
-            ("findings", "out"),
-            2,
-            "out: the board has no diagnostics.json, which figures and advice",
-        ),
-        (("audit", "commit", "submissions/b.json", "--output", "c.json"), 0, ""),
-    ],
+NO_FIGURES = "out: the board has no diagnostics.json, which figures and advice"
+WITHOUT_SIZES = (
+    (("check",), 0, ""),
+    (("recommend",), 1, "the benchmark does not know how many test sequences task_0 has"),
+    (("build", "--out", "out"), 0, "the benchmark has no n_test for task_0, task_1, task_2"),
+    (("recommend", "out"), 2, NO_FIGURES),
+    (("findings", "out"), 2, NO_FIGURES),
+    (("audit", "commit", "submissions/b.json", "--output", "c.json"), 0, ""),
 )
-def test_without_sizes_only_what_needs_them_is_refused(board, capsys, step, code, message):
+"""Steps with the exit code and what is printed."""
+
+
+def test_without_sizes_only_what_needs_them_is_refused(board, capsys):
     board(UNSIZED)
-    if step[-1] == "out" and step[0] != "build":
-        assert main(["build", "--out", "out"]) == 0
-    capsys.readouterr()
-    assert main(list(step)) == code
-    assert message in " ".join("".join(capsys.readouterr()).split())
+    for step, code, message in WITHOUT_SIZES:
+        capsys.readouterr()
+        assert (step, main(list(step))) == (step, code)
+        assert message in " ".join("".join(capsys.readouterr()).split()), step
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,10 @@ class Folder:
         return self.write(f"submissions/{model}.json", document)
 
     def _note(self) -> str:
-        self.commits.append(self.git("rev-parse", "HEAD"))
+        place = self.root / ".git"
+        head = (place / "HEAD").read_text().strip()  # `git rev-parse` is a process more
+        branch = head.removeprefix("ref: ")
+        self.commits.append(head if branch == head else (place / branch).read_text().strip())
         return self.commits[-1]
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from geneb_ci.publish.generation import Generation
-from tests.publish.command import environment, geneb_ci
+from tests.publish.command import environment, within
 from tests.publish.conftest import NAME, RESOURCE, SCRIPTS, is_page, made, undated
 from tests.publish.hub import READER, WRITER
 from tests.publish.settled import assert_settled
@@ -17,7 +17,7 @@ def run(hub, repo, clone, tmp_path):  # noqa: ARG001 (the Space must be there)
 
     def run(*arguments, token=WRITER, **more):
         env = environment(hub, tmp_path, **({"HF_TOKEN": token} if token else {}), **more)
-        result = geneb_ci(*arguments, cwd=clone.root, env=env)
+        result = within(*arguments, cwd=clone.root, env=env)
         assert WRITER not in "".join(result[1:])
         assert READER not in "".join(result[1:])
         assert "Traceback" not in result[2]
@@ -280,7 +280,7 @@ def test_rollback_names_what_is_live_again(run, repo, clone):
 
 def test_outside_a_repository(hub, tmp_path):
     env = environment(hub, tmp_path, HF_TOKEN=WRITER)
-    code, _, errors = geneb_ci("publish", "--space", NAME, cwd=tmp_path, env=env)
+    code, _, errors = within("publish", "--space", NAME, cwd=tmp_path, env=env)
     assert (code, errors.splitlines()[0]) == (
         2,
         "geneb-ci: the current folder is not in a repository of submissions",

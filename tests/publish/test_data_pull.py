@@ -1,4 +1,7 @@
-"""`data pull`, `verify` and `manifest` as a user runs them, against the Hub of the tests."""
+"""`data pull`, `verify` and `manifest` as a user runs them, against the Hub of the tests.
+
+`geneb-ci` hands them to the harness, which tests/cli/test_harness.py tests.
+"""
 
 import json
 import re
@@ -12,7 +15,7 @@ from reference_harness import mini
 from tests import forked
 from tests.harness.support import write_flat, write_remote
 from tests.paths import ROOT
-from tests.publish.command import environment, geneb_ci
+from tests.publish.command import environment
 from tests.publish.hub import Fault, Hub
 
 NAME = "geneb/task-data"
@@ -44,7 +47,9 @@ def pinned(repo, tmp_path):
 def run(hub, pinned, tmp_path):
     def run(verb, *arguments, of=hub):
         env = environment(of, tmp_path / "home")
-        return geneb_ci("data", verb, *map(str, arguments), *pinned, cwd=tmp_path, env=env)
+        words = ("data", verb, *map(str, arguments), *pinned)
+        done = forked.run("reference_harness", *words, cwd=tmp_path, env=env)
+        return done.returncode, done.stdout, done.stderr
 
     return run
 

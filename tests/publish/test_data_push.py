@@ -45,7 +45,11 @@ def run(hub, tmp_path):
     ("way", "steps"),
     [
         ({}, {"xet-write-token", "cas-xorb", "cas-shard", "cas-reconstruction", "cas-fetch"}),
-        ({"HF_HUB_DISABLE_XET": "1"}, {"lfs-batch", "lfs-put", "cas-bridge"}),
+        pytest.param(
+            {"HF_HUB_DISABLE_XET": "1"},
+            {"lfs-batch", "lfs-put", "cas-bridge"},
+            marks=pytest.mark.nightly,
+        ),
     ],
 )
 def test_push_then_pull_gives_the_same_tasks(hub, run, folder, tmp_path, way, steps):
@@ -89,6 +93,7 @@ def test_push_then_pull_gives_the_same_tasks(hub, run, folder, tmp_path, way, st
     assert len(repo.commits) == 2
 
 
+@pytest.mark.nightly  # the board's commits are made alike: test_faults.py
 def test_a_lost_answer_makes_one_revision(hub, run, folder):
     repo = hub.create(RESOURCE)
     hub.faults = [Fault("commit", 500, after=True)]
@@ -127,7 +132,10 @@ def test_bad_content_is_refused_before_a_token_is_read_or_anything_is_sent(hub, 
 @pytest.mark.parametrize(
     ("name", "token", "message"),
     [
-        (NAME, READER, f"the token may not write to {RESOURCE} (403)"),
+        pytest.param(
+            *(NAME, READER, f"the token may not write to {RESOURCE} (403)"),
+            marks=pytest.mark.nightly,
+        ),
         ("geneb/none", WRITER, "datasets/geneb/none does not exist"),
     ],
 )

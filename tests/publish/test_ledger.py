@@ -14,8 +14,7 @@ from geneb_ci.publish.ledger import Levels, RowAtCommit, audited, ledger, level_
 from geneb_ci.publish.manifest import Event
 from tests.paths import SUBMISSIONS
 from tests.publish.clone import FIRST, Clone
-from tests.publish.command import environment
-from tests.publish.command import geneb_ci as run_command
+from tests.publish.command import environment, within
 
 
 def sha256(clone: Clone, name: str) -> str:
@@ -220,7 +219,7 @@ def test_hundreds_of_commits_take_few_processes(clone, monkeypatch):
 @pytest.fixture
 def geneb_ci(hub, public, tmp_path):
     env = environment(hub, tmp_path)
-    return lambda *arguments: run_command(*arguments, cwd=public.root, env=env)
+    return lambda *arguments: within(*arguments, cwd=public.root, env=env)
 
 
 def test_the_story_of_a_row(lively, monkeypatch):

@@ -242,7 +242,11 @@ XET = ("xet-write-token", "cas-grant", "cas-xorb", "cas-shard")
 
 
 @pytest.mark.parametrize(
-    ("way", "calls"), [({}, XET), ({"HF_HUB_DISABLE_XET": "1"}, LFS)], ids=["xet", "lfs"]
+    ("way", "calls"),
+    [
+        pytest.param({}, XET, id="xet"),
+        pytest.param({"HF_HUB_DISABLE_XET": "1"}, LFS, id="lfs", marks=pytest.mark.nightly),
+    ],
 )
 def test_large_files_go_to_the_storage_and_are_served_again(hub, clone, tmp_path, way, calls):
     """Somebody wants every script as a large file: it is one, and is found again by its sha256."""
@@ -265,6 +269,7 @@ def test_large_files_go_to_the_storage_and_are_served_again(hub, clone, tmp_path
     assert hub.calls.count("cas-bridge") == len(scripts)
 
 
+@pytest.mark.nightly
 def test_a_board_in_the_storage_is_rolled_back_to(hub, clone, tmp_path):
     repo = hub.create(RESOURCE)
     repo.lfs_over = 1

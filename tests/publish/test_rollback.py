@@ -25,7 +25,7 @@ from geneb_ci.publish.push import (
 )
 from geneb_ci.publish.space import Space
 from tests.publish.clone import Clone
-from tests.publish.command import environment, geneb_ci
+from tests.publish.command import environment, within
 from tests.publish.conftest import NAME, made
 from tests.publish.hub import WRITER, Fault
 from tests.publish.settled import Patience
@@ -183,14 +183,14 @@ def test_a_board_of_another_version_comes_back_as_published(hub, space, repo, cl
     newer = made(clone).manifest.generation
     env = environment(hub, tmp_path, HF_TOKEN=WRITER)
     words = ("rollback", other.manifest.generation[:12], "--space", NAME)
-    code, output, errors = geneb_ci(*words, cwd=clone.root, env=env)
+    code, output, errors = within(*words, cwd=clone.root, env=env)
     assert (code, output, len(repo.commits)) == (1, "", 3)
     assert errors == (
         f"geneb-ci: generation {other.manifest.generation[:12]} was built by geneb-ci 0.0.1; this "
         f"version, {__version__}, builds other bytes from commit {clone.commits[0]}\n"
         "  fix: pass --as-published to use the bytes that the Space had then\n"
     )
-    code, _, errors = geneb_ci(*words, "--as-published", cwd=clone.root, env=env)
+    code, _, errors = within(*words, "--as-published", cwd=clone.root, env=env)
     assert (code, errors, len(repo.commits)) == (0, "", 4)
     live = without_editions(repo.head.tree)
     del live["manifest.json"]

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from tests.publish.command import environment, geneb_ci
+from tests.publish.command import environment, within
 from tests.publish.conftest import NAME, RESOURCE, made
 from tests.publish.hub import WRITER, Fault
 from tests.publish.settled import assert_settled
@@ -59,7 +59,7 @@ def test_a_token_leaves_no_trace(hub, repo, clone, tmp_path, runner, way):
     said = ""
     for words in (["--dry-run"], [], ["--verify"], ["--expect", "0" * 64]):
         name = ["--space", NAME] if way == "stored" else []
-        _, output, errors = geneb_ci("publish", *name, *words, cwd=clone.root, env=env | given)
+        _, output, errors = within("publish", *name, *words, cwd=clone.root, env=env | given)
         said += output + errors
     assert_settled(repo, made(clone))
     assert "published generation" in said
@@ -74,7 +74,7 @@ def test_a_token_leaves_no_trace(hub, repo, clone, tmp_path, runner, way):
 def test_an_exchange_that_fails_for_a_moment_is_tried_again(hub, repo, clone, tmp_path, runner):
     hub.faults = [Fault("exchange", 503)]
     env = environment(hub, tmp_path, **runner)
-    code, output, errors = geneb_ci("publish", cwd=clone.root, env=env)
+    code, output, errors = within("publish", cwd=clone.root, env=env)
     assert (code, errors) == (0, "try 1 of 6 failed: the Hub failed (503); next try in 2 s\n")
     assert "read back and verified" in output
     assert hub.calls[:4] == ["identity", "exchange", "identity", "exchange"]
@@ -91,7 +91,7 @@ def test_an_exchange_that_fails_for_a_moment_is_tried_again(hub, repo, clone, tm
 )
 def test_what_is_no_token_is_not_sent(hub, repo, clone, tmp_path, token, message):
     env = environment(hub, tmp_path, HF_TOKEN=token)
-    code, output, errors = geneb_ci("publish", "--space", NAME, cwd=clone.root, env=env)
+    code, output, errors = within("publish", "--space", NAME, cwd=clone.root, env=env)
     assert (code, output) == (1, "")
     assert errors.startswith(f"geneb-ci: {message}\n  fix: ")
     assert "xfc" not in errors
@@ -104,7 +104,7 @@ def test_a_job_that_reads_names_the_space_and_shows_no_identity(hub, repo, clone
     """As the health check does: the Space by HF_OIDC_RESOURCE, and no `id-token: write`."""
     settings = {"GITHUB_ACTIONS": "true", "HF_OIDC_RESOURCE": RESOURCE}
     env = environment(hub, tmp_path, **settings)
-    code, output, errors = geneb_ci("publish", *words, cwd=clone.root, env=env)
+    code, output, errors = within("publish", *words, cwd=clone.root, env=env)
     assert (code, errors) == (11 if words == ["--verify"] else 0, "")
     assert output.startswith(RESOURCE)
     assert set(hub.calls) == {"info"}

@@ -88,11 +88,10 @@ def test_the_direction_alone_finds_what_no_row_shows(tmp_path: Path) -> None:
 
 
 def test_an_altered_test_row_differs_and_is_named(tmp_path: Path) -> None:
-    def change(task: str, rows: np.ndarray, labels: np.ndarray, train: int) -> np.ndarray:
-        places = [train + 5] if task == "mini_tf" else []
-        return attacks.altered(rows, labels, places, train)
+    def change(_task: str, rows: np.ndarray, labels: np.ndarray, train: int) -> np.ndarray:
+        return attacks.altered(rows, labels, [train + 5], train)
 
-    found = audited(tmp_path, change, ALL)
+    found = audited(tmp_path, change, ALL, ("mini_tf",))
     (reason,) = found.reasons
     assert reason.startswith("1 row of ")
     assert "is not what the extractor gives: test row 5 of mini_tf deviates by" in reason

@@ -15,12 +15,13 @@ from geneb_ci.common.errors import GenebError, NothingChecked, UsageProblem
 from geneb_ci.receipt.embeddings import RowsRefused
 from geneb_ci.receipt.source import hub_origin, mirror_at, published_at, receipt_files
 from geneb_ci.submission.models import EmbeddingReceipt, ReceiptLocation
+from tests import forked
 from tests.loopback import loopback
 from tests.models.publishers import Shelf
 from tests.publish.command import environment, geneb_ci
 from tests.publish.conftest import hub
 from tests.publish.hub import READER, WRITER, Hub
-from tests.receipt.written import SMALL, Written, changed
+from tests.receipt.written import SMALL, UNBOXED, Written, changed
 
 __all__ = ["hub"]  # a fixture: pytest finds it by its name here
 NAME = "geneb/rows"
@@ -54,7 +55,8 @@ def test_what_was_pushed_is_pulled_and_verified(
         env = environment(hub, tmp_path / "home", HF_TOKEN=token, **way)
         named = written.options[2:] if words[0] != "verify" else written.options
         arguments = ("receipt", words[0], written.file.name, *words[1:], *named)
-        return geneb_ci(*arguments, cwd=written.folder, env=env)
+        done = forked.run("geneb_ci", *arguments, cwd=written.folder, env=env, before=UNBOXED)
+        return done.returncode, done.stdout, done.stderr
 
     push = ("push", "--receipt", "receipt", "--repo", NAME)
     before = written.file.read_text()

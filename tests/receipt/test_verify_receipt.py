@@ -66,7 +66,7 @@ RESEALED: dict[str, tuple[Callable[[Rows], Rows], str, str]] = {
 
 
 def test_an_honest_receipt_holds(of_mini: Written) -> None:
-    done = of_mini.verify()
+    done = of_mini.verify(apart=True)
     assert done.returncode == 0, done.stderr
     text = re.sub(r"in \d+ s|root [0-9a-f]{16}", lambda m: m[0].split()[0] + " X", done.stdout)
     assert text.splitlines() == [
@@ -172,7 +172,7 @@ def test_rows_that_the_data_have_not(of_small: Written, tmp_path: Path) -> None:
     written = of_small.copied(tmp_path)
     changed(written, lambda document: document["receipt"]["tasks"]["first"].update(train=61))
     written.sealed("first", np.vstack([written.rows("first")[:1], written.rows("first")]))
-    step, found = written.refused()
+    step, found = written.refused(apart=True)
     assert step == "cells"
     assert "the receipt has 61 training and 41 test rows, the data have 60 and 41" in found
 
@@ -366,7 +366,8 @@ def test_a_mirror_with_another_file_is_refused(of_small: Written, tmp_path: Path
 
 
 def test_scoring_has_limits(of_small: Written) -> None:
-    done = of_small.verify("--quiet", "--tasks", SMALL[0], "--limit-scoring-memory", "32M")
+    words = ("--quiet", "--tasks", SMALL[0], "--limit-scoring-memory", "32M")
+    done = of_small.verify(*words, apart=True)
     assert (done.returncode, done.stdout) == (3, "")
     assert "task first: scoring its embeddings was stopped: it used more than 32 MiB" in done.stderr
 

@@ -18,8 +18,11 @@ from reference_harness.receipt.summary import root_of
 from reference_harness.receipt.task_file import write_task
 from reference_harness.tasks import Split, TaskData
 from tests import forked
+from tests.audit import unboxed
 from tests.harness.support import Harness, write_flat
 
+UNBOXED = Path(unboxed.__file__)
+"""Lets the harness run in the process of a command: it has no limits, and loads nothing anew."""
 MODEL = "four-mers"
 SMALL = ("first", "second", "third", "fourth")
 """Tasks of 60 training and 41 test rows; ten training rows stand in all of them, and one of these
@@ -83,17 +86,22 @@ class Written:
         document["receipt"]["rows"] = sum(one["train"] + one["test"] for one in said.values())
         self.says(document)
 
-    def verify(self, *more: str, here: bool = True) -> "subprocess.CompletedProcess[str]":
-        """Run `geneb-ci receipt verify` as a user does; `here`: with the folder of the files."""
+    def verify(
+        self, *more: str, here: bool = True, apart: bool = False
+    ) -> "subprocess.CompletedProcess[str]":
+        """Run `geneb-ci receipt verify`; `here`: with the folder of the files.
+
+        `apart`: with the harness in a process of its own, which has limits, as for a user.
+        """
         words = ("--receipt", str(self.receipt)) if here else ()
         return forked.run(
             *("geneb_ci", "receipt", "verify", self.file.name, *words),
-            *(*self.options, *more), cwd=self.folder,
+            *(*self.options, *more), cwd=self.folder, before=None if apart else UNBOXED,
         )  # fmt: skip
 
-    def refused(self, *more: str) -> tuple[str, str]:
+    def refused(self, *, apart: bool = False) -> tuple[str, str]:
         """Verify, and return the step that was refused and what was found."""
-        done = self.verify("--quiet", "--format", "json", *more)
+        done = self.verify("--quiet", "--format", "json", apart=apart)
         assert (done.returncode, done.stderr) == (11, ""), done.stdout + done.stderr
         found = json.loads(done.stdout)
         assert found["verified"] is False

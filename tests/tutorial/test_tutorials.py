@@ -13,10 +13,21 @@ import pytest
 
 from geneb_ci.cli.main import main
 from geneb_ci.github import errors
+from tests import forked
+from tests.audit import unboxed
 from tests.init.conftest import IMPATIENT, identity, servers
 from tests.packaging.wheel import installed
 from tests.paths import IMPORTABLE, ROOT, SUBMISSIONS, outside_rows
-from tests.tutorial.blocks import SHELL, Block, Session, blocks, in_fork, in_shell, is_shown
+from tests.tutorial.blocks import (
+    PROGRAMS,
+    SHELL,
+    Block,
+    Session,
+    blocks,
+    in_fork,
+    in_shell,
+    is_shown,
+)
 
 __all__ = ["identity", "servers"]
 COMMANDS_MAX = 10
@@ -87,8 +98,13 @@ def test_running_a_board(tmp_path, identity, servers, monkeypatch):
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
                 code = main(words[1:])
             return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
-        own = cwd if words[1] == "audit" else IMPORTABLE  # an audit wants code that git knows
-        return in_fork(words, cwd, {**env, "PYTHONPATH": str(own)})
+        if words[1] != "audit":
+            return in_fork(words, cwd, {**env, "PYTHONPATH": IMPORTABLE})
+        # It wants code that git knows. Whether one leaves the sandbox, tests/audit tries.
+        return forked.run(
+            PROGRAMS[words[0]], *words[1:], cwd=cwd, env={**env, "PYTHONPATH": str(cwd)},
+            before=Path(unboxed.__file__),
+        )  # fmt: skip
 
     play(Session(folder, environment, run), "tutorial-maintainer.md")
 

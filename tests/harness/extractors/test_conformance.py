@@ -45,10 +45,10 @@ def failed(results: Iterable[PropertyResult]) -> set[str]:
     return {r.property for r in results if r.outcome is Outcome.FAILS}
 
 
-def tried_here(module: str) -> dict[str, PropertyResult]:
+def tried_here(module: str, model: str = "") -> dict[str, PropertyResult]:
     """Return the quick properties of this process: others hold that each check has its own."""
     (static_one,) = check(module, select=["undefined-names"])
-    subject = Subject(module, "", "cpu")
+    subject = Subject(module, model, "cpu")
     found = {static_one.property: static_one}
     for one in QUICK:
         loads = found.get(LOADS)

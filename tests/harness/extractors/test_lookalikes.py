@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from reference_harness.conformance import PROPERTIES, Outcome, PropertyResult, check, scale
+from reference_harness.conformance import PROPERTIES, Outcome, PropertyResult, check
 from reference_harness.conformance.child import attempt
 from reference_harness.conformance.subject import Subject
 from reference_harness.extractors.huggingface import HuggingFaceExtractor
 from reference_harness.loading import load
 from tests.harness.extractors.families import FAMILIES
-from tests.harness.extractors.test_conformance_scale import FEWER_ROWS
+from tests.harness.extractors.test_conformance_scale import with_fewer_rows
 
 SEQUENCES = ["ACGTACGTTG", "ACT", "GGGCATTACGATTTAGCAGGC", "T" * 29, "CAGTCGATTGCAAGCTTTGCA"]
 LONG = "GATTACAGCATGTTGGCACTACGGTACATTGCAGCTTAACCGGATCCA"
@@ -40,7 +40,7 @@ def test_rows_are_those_computed_by_hand(written, family):
     [pytest.param(n, marks=() if n in BY_DAY else pytest.mark.nightly) for n in FAMILIES],
 )
 def test_every_property_holds(written, family, monkeypatch):
-    monkeypatch.setattr(scale, "ROWS", FEWER_ROWS)
+    with_fewer_rows(monkeypatch)
     options = {"batching": "file", **FAMILIES[family].options}
     subject = Subject("huggingface", str(written(family)[0]), "cpu", options=options, letters=512)
     results = [attempt(slug, subject) for slug in IN_PROCESS]
@@ -53,6 +53,7 @@ def not_verified(results: list[PropertyResult]) -> set[str]:
     return {r.property for r in results if r.outcome is Outcome.NOT_VERIFIED}
 
 
+@pytest.mark.nightly  # the gate has code of a folder in one process, and the template in several
 def test_code_of_a_folder_is_checked_in_processes_of_its_own(written):
     options = {"batching": "file", **FAMILIES["Caduceus"].options}
     results = check("huggingface", str(written("Caduceus")[0]), options=options)
