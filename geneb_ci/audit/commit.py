@@ -26,7 +26,7 @@ from geneb_ci.audit.sampling import audit_policy, drawable, strata_of
 from geneb_ci.audit.sources import DeclaredRun, sources_of
 from geneb_ci.audit.tolerance import tolerance_digest
 from geneb_ci.check.registry import RULES
-from geneb_ci.check.row_facts import Proposed, is_built_in
+from geneb_ci.check.row_facts import ProposedRow, is_built_in
 from geneb_ci.check.rule import Context
 from geneb_ci.check.runner import Checker
 from geneb_ci.common.config import Layout, benchmark_of, find_layout
@@ -71,7 +71,7 @@ def checked(read: SubmissionFile, modules: Mapping[str, bytes] | None = None) ->
     Raises BadConfiguration when the benchmark or policy of its place cannot be used.
     """
     checker, document = Checker(RULES), read.document
-    context = checker.context_of(document, Proposed(b"", extractors=modules or {}))
+    context = checker.context_of(document, ProposedRow(b"", extractors=modules or {}))
     if isinstance(read.raw, bytes):
         peers = dataclasses.replace(context.peers, contents={document.path: read.raw})
         context = dataclasses.replace(context, peers=peers)
