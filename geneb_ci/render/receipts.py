@@ -67,8 +67,8 @@ def _lines(verification: ReceiptVerification) -> Iterator[str]:
 def _step_text(step: ReceiptStep, verification: ReceiptVerification) -> str:
     if step.state == "unknown":
         return "not looked at"
-    if step.found:
-        return escape(step.found)
+    if step.reason:
+        return escape(step.reason)
     if step.name == CELLS and verification.filled:
         return "every claim is what the receipt gives; it fills gaps"
     return _HELD.get(step.name, "every claim is what the receipt gives")
@@ -77,7 +77,7 @@ def _step_text(step: ReceiptStep, verification: ReceiptVerification) -> str:
 def _short(difference: CellDifference) -> str:
     cut = difference._replace(
         claimed=difference.claimed[:VALUE_MAX] if difference.claimed is not None else None,
-        found=difference.found[:VALUE_MAX],
+        computed=difference.computed[:VALUE_MAX],
     )
     return cut.text
 
@@ -119,7 +119,7 @@ def receipt_json(verification: ReceiptVerification) -> str:
             "filled": verification.filled,
         },
         "steps": [
-            {"step": s.name, "state": s.state, "found": s.found, "fix": s.fix}
+            {"step": s.name, "state": s.state, "found": s.reason, "fix": s.fix}
             for s in verification.steps
         ],
         "differences": [
@@ -128,7 +128,7 @@ def receipt_json(verification: ReceiptVerification) -> str:
                 "task": each.task,
                 "what": each.what,
                 "claimed": each.claimed,
-                "found": each.found,
+                "found": each.computed,
             }
             for each in verification.differences
         ],

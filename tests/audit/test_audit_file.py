@@ -157,11 +157,13 @@ def test_a_queue_carries_what_it_can_and_continues(place: Installed) -> None:
     folder.mkdir(exist_ok=True)
     (folder / "slow.py").write_text(SLOW, encoding="utf-8")
     harnessed(place, "slow", f"{folder / 'slow.py'}:Slow")
-    (place.root / "list.toml").write_text(
+    first = (
         f'[[audit]]\nfile = "{FILE}"\ncommitted-at = "{GO[1]}"\nbeacon_file = "round.json"\n'
         'token-budget = "auto"\n'
-        f'[[audit]]\nfile = "submissions/missing.json"\n'
-        f'[[audit]]\nfile = "submissions/slow.json"\nlimit-task-time = "2s"\n',
+        '[[audit]]\nfile = "submissions/missing.json"\n'
+    )
+    (place.root / "list.toml").write_text(
+        f'{first}[[audit]]\nfile = "submissions/slow.json"\nlimit-task-time = "2s"\n',
         encoding="utf-8",
     )
     command = ("geneb_ci", "audit", "queue", "--from", "list.toml", "--unsigned")
@@ -181,8 +183,9 @@ def test_a_queue_carries_what_it_can_and_continues(place: Installed) -> None:
     assert {name: limits[name] for name in ("seconds", "total_seconds", "token_budget")} == {
         "seconds": 3600, "total_seconds": 86_400, "token_budget": 2048,
     }  # fmt: skip
+    (place.root / "list.toml").write_text(first, encoding="utf-8")
     again = place.run(*command, "--device", "cpu", "--device", "cpu", check=False)
-    assert again.stdout == done.stdout
+    assert again.stdout.splitlines()[:3] == lines[:3]
     assert ": embedding" not in again.stderr
 
 

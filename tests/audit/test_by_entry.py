@@ -5,20 +5,39 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from geneb_ci.audit.envelope import parse_envelope
 from geneb_ci.audit.record import record_files
 from tests.audit.installed import Installed
-from tests.harness.extractors.models import save
 from tests.loopback import loopback
 from tests.models.publishers import Shelf, tar_gz
 from tools.demo_audit import COMMITTED_AT
 
 FORMAT_1_0 = ("schema_version", "model_id", "harness_version", "meta", "results")
 BEACON = ("--committed-at", COMMITTED_AT, "--beacon-file", "round.json")
-NUMBERS = {"config.json": "11", "model.safetensors": "12", "tokenizer.json": "13",
-           "tokenizer_config.json": "14"}  # fmt: skip
+NUMBERS = {"config.json": "11", "words.npy": "12"}
+EXTRACTOR = "submissions/extractors/letters.py:Letters"
+MODULE = """
+from pathlib import Path
+
+import numpy as np
+from .base import BaseEmbeddingExtractor
+
+
+class Letters(BaseEmbeddingExtractor):
+    layer, pooling, max_length, truncation, dtype = "none", "mean", None, "none", "float32"
+    source = {"kind": "none", "location": "", "revision": None}
+
+    def __init__(self, name_model, device="cpu"):
+        super().__init__(name_model, device)
+        self.vectors = np.load(Path(name_model) / "words.npy")
+
+    def extract_embeddings(self, sequences, batch_size=1):
+        shares = [[s.count(x) / len(s) for x in "ACGT"] for s in sequences]
+        return np.array(shares, dtype=np.float32) @ self.vectors
+"""
 
 
 def table(name: str, values: dict[str, Any]) -> str:
@@ -28,19 +47,22 @@ def table(name: str, values: dict[str, Any]) -> str:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory, hub_settings: dict[str, str]) -> Installed:
-    """Lay out a repository with the row of a tiny BERT, as upstream's pipeline would write it."""
+def place(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """Lay out a repository with the row of a small model, as upstream's pipeline would write it."""
     made = Installed(tmp_path_factory.mktemp("audit"), drawn=1, boxed=False)
     made.allowed = frozenset({"127.0.0.1"})  # the server of the tests stands for a public one
-    made.environment |= {"TMPDIR": str(tmp_path_factory.mktemp("scratch")), **hub_settings}
-    made.torch = True
+    made.environment |= {"TMPDIR": str(tmp_path_factory.mktemp("scratch"))}
     policy = made.root / "leaderboard/policy/policy.toml"
     text = policy.read_text(encoding="utf-8")
     policy.write_text(text.replace('["full", "10shot", "1shot"]', '["1shot"]'), encoding="utf-8")
     (made.root / "leaderboard/policy/models").mkdir()
-    save("bert", made.root.parent / "tiny")
+    (made.root.parent / "tiny").mkdir()
+    np.save(made.root.parent / "tiny/words.npy", np.eye(4, dtype=np.float32))
+    (made.root.parent / "tiny/config.json").write_text("{}", encoding="utf-8")
+    (made.root / "submissions/extractors").mkdir()
+    (made.root / EXTRACTOR.partition(":")[0]).write_text(MODULE, encoding="utf-8")
     made.run(
-        *("reference_harness", "run", "--extractor", "huggingface", "--model", "../tiny"),
+        *("reference_harness", "run", "--extractor", EXTRACTOR, "--model", "../tiny"),
         *("--output", "record.json", "--model-id", "tiny", "--no-canonical"),
         *("--submission", "submissions/tiny.json", "--submitted-by", "a test", "--quiet"),
     )
@@ -57,7 +79,7 @@ def files(place: Installed) -> dict[str, bytes]:
 
 
 def entry(place: Installed, kind: str, location: str, *more: str, **source: str) -> Path:
-    """Write the entry of the model: published at this place, run by the general extractor."""
+    """Write the entry of the model: published at this place, run by its contributor's module."""
     path = place.root / "leaderboard/policy/models/tiny.toml"
     digests = {name: hashlib.sha256(raw).hexdigest() for name, raw in files(place).items()}
     parts = [
@@ -65,7 +87,7 @@ def entry(place: Installed, kind: str, location: str, *more: str, **source: str)
         table("weights", {"kind": kind, "location": location} | source),
         table("weights.files", digests),
         *more,
-        table("run", {"extractor": "builtin:huggingface"}),
+        table("run", {"extractor": EXTRACTOR}),
     ]
     path.write_text("".join(parts), encoding="utf-8")
     return path
@@ -140,7 +162,7 @@ def test_a_row_of_format_1_0_is_audited_by_its_entry_and_not_verified(place):
     assert commitment["entry"] == sha256
     assert (commitment["weights"]["kind"], commitment["extractor"]["path"]) == (
         kind,
-        "builtin:huggingface",
+        EXTRACTOR.partition(":")[0],
     )
     described = f"the run is described by the model registry (entry {sha256[:16]}...), not by the "
     assert described in done.stdout

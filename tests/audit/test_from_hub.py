@@ -54,7 +54,13 @@ def test_the_run_names_repository_and_commit(place, hub):
     assert list(model["weights"]) == ["model.safetensors"]
 
 
-@pytest.mark.parametrize("folder", [False, True], ids=["from the Hub", "from a folder"])
+@pytest.mark.parametrize(
+    "folder",
+    [
+        pytest.param(False, id="from the Hub"),
+        pytest.param(True, id="from a folder", marks=pytest.mark.nightly),
+    ],
+)
 def test_it_becomes_verified(place, hub, folder):
     for kept in Path(place.environment["HF_HOME"]).iterdir():
         shutil.rmtree(kept)  # the auditor has none of its files yet

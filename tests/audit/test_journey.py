@@ -2,18 +2,18 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
+from tests import forked
 from tests.audit import place as committed
+from tests.audit import unboxed
+from tests.audit.installed import Installed
 from tests.audit.recorded import outcome_of, plan_for, put, repository, submission_bytes, withdraw
-from tests.sandbox.conftest import sandbox_of
-from tools.demo_audit import COMMITTED_AT, Place
+from tools.demo_audit import COMMITTED_AT
 
 MODEL = "two-mers"
 TASKS = "mini_splice,mini_promoter"
@@ -30,9 +30,7 @@ class Traced(NamedTuple):
 @pytest.fixture(scope="module")
 def journey(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Traced]:
     """Run the commands of one audit, from its commitment to the label of its row."""
-    for _ in sandbox_of(2, tmp_path_factory.mktemp("trial") / "scratch"):
-        pass  # fails or skips where there is none
-    place = Place(tmp_path_factory.mktemp("audit"), drawn=1)
+    place = Installed(tmp_path_factory.mktemp("audit"), drawn=1)
     place.environment |= {"TMPDIR": str(tmp_path_factory.mktemp("scratch"))}
     policy = place.root / "leaderboard/policy/policy.toml"
     text = policy.read_text(encoding="utf-8")
@@ -60,11 +58,13 @@ def traced(root: Path, environment: Mapping[str, str], *arguments: str) -> Trace
     root = root.resolve()
     out = root.with_name("trace.json")
     script = Path(__file__).with_name("traced.py")
-    done = subprocess.run(
-        [sys.executable, "-P", str(script), str(out), *arguments],
-        cwd=root, env=environment, capture_output=True, text=True, check=False,
+    code = f"import runpy; runpy.run_path({str(script)!r}, run_name='__main__')"
+    done = forked.start(
+        *("traced", str(out), *arguments),
+        cwd=root, env=environment, before=Path(unboxed.__file__), code=code,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    errors = done.communicate()[1]
+    assert done.returncode == 0, errors
     found: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
     inside = {Path(path): count for path, count in found["opened"].items()}
     return Traced(

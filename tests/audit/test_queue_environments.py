@@ -4,6 +4,8 @@ import hashlib
 import json
 from pathlib import Path
 
+import pytest
+
 from geneb_ci.audit.envelope import parse_envelope
 from geneb_ci.audit.record import record_files
 from geneb_ci.models.entry import Environment
@@ -89,6 +91,7 @@ def entry(place: Installed, version: str) -> Environment:
     return wanted
 
 
+@pytest.mark.nightly
 def test_each_runs_with_its_own_version(tmp_path, monkeypatch):
     for _ in sandbox_of(2, tmp_path / "trial"):
         pass  # fails or skips where there is none

@@ -17,7 +17,7 @@ from tools.demo_audit import COMMITTED_AT, FORGED, HONEST, HONEST_K
 from tools.demo_forge import forge
 
 TASKS = 2  # drawn: enough for every path, and quick
-SOME = ("mini_splice", "mini_species", "mini_coding", "mini_tf")
+SOME = ("mini_splice", "mini_tf")
 MODULE = """
 import numpy as np
 from .base import BaseEmbeddingExtractor

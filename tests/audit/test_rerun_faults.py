@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,47 +11,41 @@ from geneb_ci.audit.keys import trusted_keys
 from geneb_ci.audit.plan import read_plan
 from geneb_ci.audit.record import event_files, record_files
 from geneb_ci.common.config import find_layout
+from tests import forked
+from tests.audit import unboxed
+from tests.audit.file_place import GO, MODEL, made
 from tests.audit.installed import Installed
 from tests.sandbox.conftest import sandbox_of
-from tools.demo_audit import COMMITTED_AT, HONEST, HONEST_K
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     for _ in sandbox_of(2, tmp_path_factory.mktemp("trial") / "scratch"):
         pass  # fails or skips where there is none
-    made = Installed(tmp_path_factory.mktemp("audit"), drawn=2)
-    made.environment |= {"TMPDIR": str(tmp_path_factory.mktemp("scratch"))}
-    policy = made.root / "leaderboard/policy/policy.toml"
-    text = policy.read_text(encoding="utf-8")
-    policy.write_text(text.replace('["full", "10shot", "1shot"]', '["10shot"]'), encoding="utf-8")
-    made.harness(HONEST, HONEST_K)
-    made.run("geneb_ci", "audit", "commit", f"submissions/{HONEST}.json", "--output", "c.json")
-    beacon = ("--committed-at", COMMITTED_AT, "--beacon-file", "round.json")
-    made.run("geneb_ci", "audit", "plan", "c.json", *beacon, "--output", "plan.json")
-    return made
+    folder, scratch = (tmp_path_factory.mktemp(name) for name in ("audit", "scratch"))
+    place = made(folder, scratch, boxed=True)
+    place.run("geneb_ci", "audit", "commit", f"submissions/{MODEL}.json", "--output", "c.json")
+    place.run("geneb_ci", "audit", "plan", "c.json", *GO, "--output", "plan.json")
+    return place
 
 
-def started(place: Installed, *arguments: str) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        [sys.executable, "-m", "geneb_ci", "audit", "run", "plan.json", *arguments],
-        cwd=place.root, env=place.environment, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+NOBODY_READS = """
+import os, runpy
+reading, writing = os.pipe()
+os.close(reading)
+os.dup2(writing, 1)
+runpy.run_module("geneb_ci", run_name="__main__", alter_sys=True)
+"""
 
 
 def test_a_record_outlives_the_reader_of_the_outcome_and_holds_under_a_narrow_policy(
     place: Installed,
 ) -> None:
     """Regimes that the policy leaves out are not compared: else no verifier takes the record."""
-    kept = place.environment["PYTHONPATH"]
-    place.unbox_processes()
-    with started(place, "--key", "key.pem") as process:
-        place.environment["PYTHONPATH"] = kept
-        assert process.stdout is not None
-        assert process.stderr is not None
-        process.stdout.close()
-        process.stderr.read()
+    forked.start(
+        *("geneb_ci", "audit", "run", "plan.json", "--key", "key.pem"),
+        cwd=place.root, env=place.environment, before=Path(unboxed.__file__), code=NOBODY_READS,
+    ).communicate()  # fmt: skip
     (record,) = record_files(place.root / "leaderboard" / "audits")
     done = place.run("geneb_ci", "audit", "verify", str(record), check=False)
     assert done.returncode == 0, done.stdout
@@ -83,7 +75,7 @@ def test_a_run_that_the_extractor_ends_is_signed_as_aborted(
     assert "this run is recorded as aborted: commit " in done.stderr, done.stderr
     (file,) = event_files(place.root / "leaderboard/audits")
     keys = trusted_keys(find_layout(place.root))
-    found = parse_event(file.read_bytes(), f"{HONEST}/{file.name}", keys).aborted
+    found = parse_event(file.read_bytes(), f"{MODEL}/{file.name}", keys).aborted
     assert found is not None
     plan = read_plan(place.root / "plan.json")
     file.unlink()

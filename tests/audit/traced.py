@@ -5,7 +5,6 @@ opened for reading, and `calls`, the calls between functions of geneb_ci as pair
 `<file>:<function>`, in order. Programs that the command starts are not followed.
 """
 
-import atexit
 import json
 import os
 import sys
@@ -59,15 +58,13 @@ def on_event(event: str, arguments: tuple[object, ...]) -> None:
 def main(out: str, arguments: list[str]) -> int:
     from geneb_ci.cli.main import main as command  # before anything is traced
 
-    atexit.register(
-        lambda: Path(out).write_text(json.dumps({"opened": _opened, "calls": _calls}), "utf-8")
-    )
     sys.addaudithook(on_event)
     sys.setprofile(on_call)
     try:
         return command(arguments)
     finally:
         sys.setprofile(None)
+        Path(out).write_text(json.dumps({"opened": _opened, "calls": _calls}), "utf-8")
 
 
 if __name__ == "__main__":

@@ -16,9 +16,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Generic, Self
-
-from threadpoolctl import threadpool_limits
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from geneb_ci.audit import runner
 from geneb_ci.common.errors import ExtractorFailed, LimitExceeded
@@ -28,10 +26,11 @@ from geneb_ci.sandbox.launch import NONE, Escape, Sandbox
 from geneb_ci.sandbox.limits import MIB, Limits, advice
 from geneb_ci.sandbox.run import NAMES, ExtractorSpec, SandboxRun, _weights, options
 from geneb_ci.sandbox.supervise import noted_attempts, token_budget
-from reference_harness import rescore_cli
-from reference_harness.batch import Workers, _answer
-from reference_harness.engine.local import Done, Work
 
+if TYPE_CHECKING:  # NumPy and scikit-learn are loaded where something is scored
+    from reference_harness.engine.local import Work
+
+Done = TypeVar("Done")
 SCORES = "GENEB_CI_TEST_SCORES"
 PEAK = 64 * MIB
 """Memory that an extractor is said to have used."""
@@ -66,7 +65,7 @@ class Queue(Generic[Done]):
     def waiting(self) -> int:
         return len(self._jobs)
 
-    def submit(self, work: Work[Done]) -> None:
+    def submit(self, work: "Work[Done]") -> None:
         self._jobs.append(work)
 
     def done(self, *, block: bool) -> Iterator[Done]:
@@ -74,15 +73,6 @@ class Queue(Generic[Done]):
         jobs, self._jobs = self._jobs, []
         for one in jobs:
             yield one.execute()
-
-
-class Here(Workers):
-    """Lends a queue."""
-
-    @contextlib.contextmanager
-    def lent(self, count: int) -> Iterator[Any]:
-        del count
-        yield Queue()
 
 
 def called(
@@ -95,10 +85,7 @@ def called(
     del task, limits
     kept = _kept(words)
     if kept is None or not kept.exists():
-        with threadpool_limits(1):  # as each worker of the harness has
-            error, message = _answer(list(words), rescore_cli.run_in_batch, Here())
-        if error is not None:
-            raise process._failed(words, message)
+        _score(words)
         if kept is not None:
             whole = kept.with_suffix(f".{os.getpid()}")
             whole.write_bytes(_file(words, "--output").read_bytes())
@@ -108,6 +95,26 @@ def called(
         found["noise"]["seed"] = int(_word(words, "--seed"))
         _file(words, "--output").write_text(json.dumps(found), encoding="utf-8")
     return process.ResourceUse(0.0, 0)
+
+
+def _score(words: Sequence[str]) -> None:
+    from threadpoolctl import threadpool_limits
+
+    from reference_harness import rescore_cli
+    from reference_harness.batch import Workers, _answer
+
+    class Here(Workers):
+        """Lends a queue."""
+
+        @contextlib.contextmanager
+        def lent(self, count: int) -> Iterator[Any]:
+            del count
+            yield Queue()
+
+    with threadpool_limits(1):  # as each worker of the harness has
+        error, message = _answer(list(words), rescore_cli.run_in_batch, Here())
+    if error is not None:
+        raise process._failed(words, message)
 
 
 def _word(words: Sequence[str], option: str) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from geneb_ci.cli.main import main
 from geneb_ci.common.errors import machine_fault
 from tests.paths import ROOT, SUBMISSIONS
 from tests.publish.clone import Clone
@@ -37,7 +38,12 @@ def run(
     env: dict[str, str] | None = None,
     **more: str,
 ):
-    """Run a command, whose output goes to a file if named; return its code, output and errors."""
+    """Run a command, whose output goes to a file if named; return its code, output and errors.
+
+    One that may write but small files compiles no module: Python would leave the beginning of one.
+    """
+    if limited:
+        more["PYTHONDONTWRITEBYTECODE"] = "1"
     with Path(out or os.devnull).open("w") as place:
         done = subprocess.run(
             [sys.executable, "-m", "geneb_ci", *words],
@@ -51,6 +57,12 @@ def run(
             preexec_fn=small_files if limited else None,
         )
     return done.returncode, done.stdout, done.stderr
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Clone:
+    """Make a board whose rows no test alters."""
+    return Clone(tmp_path_factory.mktemp("clone") / "clone")
 
 
 @pytest.fixture
@@ -68,8 +80,7 @@ def test_output_to_a_full_disk_is_a_sentence(tmp_path, row, words):
     assert (code, errors) == (1, f"geneb-ci: No space left on device\n  fix: {SPACE}\n")
 
 
-def test_a_report_and_a_board_on_a_full_disk(tmp_path, row):
-    clone = Clone(tmp_path / "clone")
+def test_a_report_and_a_board_on_a_full_disk(tmp_path, row, clone):
     code, _, errors = run(
         "check", str(row), "--format", "json", "--output", "x.json", cwd=tmp_path, limited=True
     )
@@ -77,12 +88,13 @@ def test_a_report_and_a_board_on_a_full_disk(tmp_path, row):
         1,
         f"geneb-ci: x.json: cannot be written: File too large\n  fix: {SIZES}\n",
     )
-    code, _, errors = run("build", "--out", "board", cwd=clone.root, limited=True)
+    board = tmp_path / "board"
+    code, _, errors = run("build", "--out", str(board), cwd=clone.root, limited=True)
     assert (code, errors.partition("geneb-ci: ")[2]) == (
         1,
-        f"board: cannot be written: File too large\n  fix: {SIZES}\n",
+        f"{board}: cannot be written: File too large\n  fix: {SIZES}\n",
     )
-    assert list((clone.root / "board").iterdir()) == [], "nothing is written by halves"
+    assert list(board.iterdir()) == [], "nothing is written by halves"
 
 
 @pytest.mark.parametrize(
@@ -94,26 +106,26 @@ def test_a_report_and_a_board_on_a_full_disk(tmp_path, row):
         ("x" * 300, "File name too long"),
     ],
 )
-def test_a_folder_that_cannot_be_written(tmp_path, place, reason):
-    clone = Clone(tmp_path / "clone")
-    code, _, errors = run("build", "--out", place, cwd=clone.root)
-    assert (code, errors.partition("geneb-ci: ")[2]) == (
+def test_a_folder_that_cannot_be_written(clone, place, reason, monkeypatch, capsys):
+    monkeypatch.chdir(clone.root)
+    code = main(["build", "--out", place])
+    assert (code, capsys.readouterr().err.partition("geneb-ci: ")[2]) == (
         2,
         f"{place}: cannot be written: {reason}\n  fix: name a folder that you may write to\n",
     )
 
 
-def test_no_place_for_temporary_files(tmp_path):
-    clone = Clone(tmp_path / "clone")
-    code, _, errors = run("build", "--at", "HEAD", "--out", "o", cwd=clone.root, limited=True)
+def test_no_place_for_temporary_files(tmp_path, clone):
+    out = str(tmp_path / "o")
+    code, _, errors = run("build", "--at", "HEAD", "--out", out, cwd=clone.root, limited=True)
     assert code == 1
     assert "File too large\n  fix: " in errors
     assert "fault is its own" not in errors
 
 
-def test_a_folder_that_the_hubs_client_cannot_use_is_named(tmp_path):
+def test_a_folder_that_the_hubs_client_cannot_use_is_named(tmp_path, clone):
     """The client of the Hub's storage, which is not Python, says so in words of its own."""
-    hub, clone = Hub(), Clone(tmp_path / "clone")
+    hub = Hub()
     repo = hub.create(RESOURCE, {".gitattributes": b"*.js filter=lfs -text\n"})
     home = tmp_path / "home"
     home.mkdir()

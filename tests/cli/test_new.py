@@ -141,7 +141,8 @@ def test_the_card_passes_every_rule_of_cards(place, capsys):
     assert json.loads(capsys.readouterr().out)["findings"] == []
 
 
-@pytest.mark.parametrize("way", [pytest.param("options", marks=pytest.mark.nightly), "module"])
+@pytest.mark.nightly
+@pytest.mark.parametrize("way", ["options", "module"])
 def test_the_properties_of_the_extractor_hold(place, hub, tmp_path, way):
     """The command of the test that `new` writes passes, with the weights of the Hub."""
     assert new(*(["--module"] if way == "module" else [])) == 0
@@ -158,7 +159,10 @@ def test_the_properties_of_the_extractor_hold(place, hub, tmp_path, way):
 
 
 def test_an_encoder_with_a_decoder_is_read_by_a_module(place, hub, tiny, tmp_path, capsys):
-    """A T5 with random weights: the states are those of its encoder."""
+    """A T5 with random weights: the states are those of its encoder.
+
+    Of what `new` writes, this is checked in the gate; to load torch takes most of its seconds.
+    """
     model = T5Model(T5Config(vocab_size=64, d_model=32, d_kv=8, d_ff=32, num_layers=2, num_heads=4))
     model.save_pretrained(tmp_path / "t5")
     files = {path.name: path.read_bytes() for path in (tmp_path / "t5").iterdir()}

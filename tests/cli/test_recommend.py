@@ -14,6 +14,7 @@ from geneb_ci.cli.main import main
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.files import write_files
 from tests.board.board import entries, found_diagnostics
+from tests.git import board_of_rows
 from tests.paths import PUBLIC
 
 
@@ -67,18 +68,20 @@ NOT_FOR_A_BOARD = ("ssl", "http.client", "requests", "urllib3", "huggingface_hub
 
 
 def test_advice_from_rows_waits_for_nothing_it_does_not_need(tmp_path):
+    (tmp_path / "board").mkdir()
+    board_of_rows(tmp_path / "board", "GROVER", "space")
     code = (
         "import sys; from geneb_ci.cli.main import main;"
         "code = main(['recommend', '.', '--category', 'Splice Sites']);"
         "print(sorted(set(sys.argv[1:]) & set(sys.modules)), code)"
     )
     env = {name: value for name, value in os.environ.items() if name != "GITHUB_ACTIONS"}
-    env["XDG_CACHE_HOME"] = str(tmp_path)
+    env["XDG_CACHE_HOME"] = str(tmp_path / "cache")
     said = []
     for _ in ("computed", "read from the cache"):
         done = subprocess.run(
             [sys.executable, "-c", code, *NOT_FOR_A_BOARD],
-            cwd=PUBLIC,
+            cwd=tmp_path / "board",
             env=env,
             capture_output=True,
             text=True,

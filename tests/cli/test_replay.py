@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -28,9 +29,15 @@ def edit(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
 
 
+@pytest.fixture(scope="module")
+def board(tmp_path_factory):
+    """Make the repository that each test alters a copy of."""
+    return real_repository(tmp_path_factory.mktemp("board"), *ROWS, code=True)
+
+
 @pytest.fixture
-def rows(tmp_path):
-    return real_repository(tmp_path, *ROWS, code=True)
+def rows(board, tmp_path):
+    return shutil.copytree(board, tmp_path / "board")
 
 
 def on_a_branch(root: Path, path: str, old: str, new: str) -> str:
@@ -101,6 +108,7 @@ def test_policy_and_benchmark_of_the_commit_count(rows, monkeypatch, capsys):
     assert fails >= {("space", "changed-official-file")}
 
 
+@pytest.mark.nightly
 def test_rules_that_crash_are_new_failures(rows, monkeypatch, capsys):
     on_a_branch(
         rows,
@@ -124,6 +132,7 @@ def test_a_checker_that_does_not_start(rows, monkeypatch, capsys):
     )
 
 
+@pytest.mark.nightly
 def test_a_checker_that_says_something_else(rows, monkeypatch, capsys):
     on_a_branch(rows, "geneb_ci/__main__.py", "import sys", "print('{}')\nraise SystemExit")
     code, _, err = run(rows, monkeypatch, capsys, "--rules", "rules")

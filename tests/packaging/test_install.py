@@ -4,8 +4,10 @@ import os
 import re
 import shutil
 import subprocess
+import sysconfig
 import tomllib
 import venv
+from pathlib import Path
 
 import pytest
 import yaml
@@ -93,7 +95,10 @@ def test_a_lock_installs_after_a_newer_release_of_what_another_needs_with_an_ext
     shutil.copy(ROOT / "tools/install-locked", tmp_path / "tools")
     locked = [lock(name, "1.0", wheels[f"{name}-1.0-{PLATFORM}.whl"]) for name in ("user", "base")]
     (tmp_path / "requirements/one.txt").write_text("".join(locked), encoding="utf-8")
-    venv.create(tmp_path / "venv", with_pip=True)
+    venv.create(tmp_path / "venv")
+    (packages,) = (tmp_path / "venv").glob("lib/python*/site-packages")
+    installed = Path(sysconfig.get_path("purelib"), "pip")
+    (packages / "pip").symlink_to(installed)  # what is installed beside it is not seen
     python = tmp_path / "venv/bin/python"
     with loopback(handler(wheels)) as server:
         plain = {k: v for k, v in os.environ.items() if not k.startswith("PIP_")}

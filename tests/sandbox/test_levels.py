@@ -49,6 +49,15 @@ def test_the_same_numbers_come_out_of_every_level(sandbox, tmp_path):
     assert abs(inside - ROWS).max() < 1e-6
 
 
+def test_packages_of_a_models_own_environment_come_first(bubblewrap_sandbox, tmp_path):
+    """The extractor's module returns the number of the package that it imports."""
+    (tmp_path / "packages").mkdir()
+    (tmp_path / "packages/tinyformers.py").write_text("WORDS = 3\n", encoding="utf-8")
+    spec = dataclasses.replace(hostile("imports", "OwnPackage"), packages=tmp_path / "packages")
+    values = embed_in_sandbox(SEQUENCES, spec, bubblewrap_sandbox, SMALL)
+    assert values.tolist() == [[3]] * 3
+
+
 def test_the_trial_imports_what_a_run_imports(sandbox, tmp_path, monkeypatch):
     """Python's own packages, which a machine may have or lack, decide nothing."""
     (tmp_path / "numpy.py").write_text('raise ImportError("the packages of the view")')
