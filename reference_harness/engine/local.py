@@ -99,7 +99,7 @@ class Pool(Generic[Done]):
         except BrokenProcessPool as error:
             raise _died(work.task_id) from error
 
-    def done(self, *, block: bool) -> Iterator[Done]:
+    def results(self, *, block: bool) -> Iterator[Done]:
         """Yield results as they arrive: those available or, with `block`, at least one.
 
         Raises WorkerDiedError when a worker died, and whatever the task itself raised.
