@@ -78,7 +78,7 @@ def impossible_scores(context: Context) -> Iterator[Fault]:
 
 
 def nearest_text(classes: Classes, reading: Reading) -> tuple[str, str, str]:
-    """Return the message, actual and expected values for a triple that no confusion matrix gives."""
+    """Return the message, and both triples as text, for one that no confusion matrix gives."""
     actual, expected = distinct_text(reading.value, nearest(classes, reading.value).scores)
     sizes = f"{classes.total} sequences ({classes.small}/{classes.large})"
     message = f"no confusion matrix on {sizes} gives {actual}; the nearest one gives {expected}"
