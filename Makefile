@@ -9,7 +9,7 @@ SYSTEM := bwrap=bubblewrap chromium-headless-shell,chromium=chromium-headless-sh
 # A thousand processes of the tests would otherwise compile the same modules, each for itself.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all expected quick site tutorials doors real-tasks test-rows flakes lint rehearse rehearse-proof bench-harness \
+.PHONY: demo test test-all expected compare quick site tutorials doors real-tasks test-rows flakes lint rehearse rehearse-proof bench-harness \
   bench-adversary bench-forgery bench-crowns bench-sampling bench-audit bench-sandbox bench-tolerance bench-uncertainty \
   bench-page bench-receipts bench-scale bench-atlas \
   pictures page-shots vendor mutants generate lock clean
@@ -72,6 +72,9 @@ expected: $(READY) $(VALIDATORS)/.ready  ## rewrites every expected output and g
 	$(BIN)/python -m pytest -q -n auto --dist worksteal --update-golden \
 	  $$(git grep -lE 'update_golden|golden\(' -- 'tests/*/test_*.py' 'tests/statistics/*/test_*.py')
 	$(BIN)/python tools/generate.py
+
+compare: $(READY)  ## what this checkout makes of public rows, fixtures, generated rows and audits, beside BASE=main
+	$(BIN)/python -m tools.compare_outputs $(or $(BASE),main)
 
 QUICK := $(addprefix tests/,rules submission statistics render check)
 

@@ -147,7 +147,7 @@ def probe_rows(sets: Sets, regimes: tuple[str, ...], repeats: int) -> None:
         todo = jobs(Path(folder) / "cache", sets, regimes)
         totals: dict[str, list[float]] = {k: [] for k in ("default", "one", "serial", "parallel")}
         cpu: dict[str, list[float]] = {k: [] for k in ("default", "one", "serial")}
-        with Pool[job.Probed | job.Failed](2) as pool:
+        with Pool[job.ProbeResult | job.ProbeFailure](2) as pool:
             warm(pool, todo[0])
             for _ in range(repeats):
                 found: dict[str, list[dict[str, Any]]] = {"default": [], "one": []}

@@ -11,7 +11,7 @@ from transformers import BertConfig, BertModel
 
 from benchmarks.bench_row_power import Kept, Table, ruled
 from geneb_ci.receipt.embeddings import LEVEL, allowed
-from geneb_ci.receipt.row_rule import Stratum, directed, judge
+from geneb_ci.receipt.row_rule import Stratum, direction_test, judge
 from reference_harness import mini
 from reference_harness.extractors.huggingface import HuggingFaceExtractor
 from reference_harness.receipt.rounding import rounded
@@ -116,7 +116,7 @@ def false_alarms(audits: int, kept: Kept) -> Table:
     def line(number: int, name: str, rate: float) -> str:
         draw = np.random.default_rng(number)
         alarms = sum(
-            directed(_honest_strata(draw, rate, alike=number == 2), f"{seed:064x}").p < LEVEL
+            direction_test(_honest_strata(draw, rate, alike=number == 2), f"{seed:064x}").p < LEVEL
             for seed in range(audits)
         )
         return f"| {name} | {audits:,} | {alarms} | {alarms / audits:.4f} |"

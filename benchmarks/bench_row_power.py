@@ -17,7 +17,7 @@ from geneb_ci.receipt.draw import STANDARD_TEST
 from geneb_ci.receipt.row_rule import (
     MEASURED_GAIN,
     RAISES,
-    Altered,
+    Alterations,
     found_test,
     found_training,
     grid,
@@ -68,15 +68,15 @@ class PublishedRow(NamedTuple):
     """A published row: its binary cells of the full regime, raised by altered test rows."""
 
     name: str
-    macro: list[Altered]
-    micro: list[Altered]
+    macro: list[Alterations]
+    micro: list[Alterations]
     """The same, if the mean over the tasks ranked, and the draws were divided equally by task."""
 
 
-def raised(matrix: Sequence[Sequence[int]], weight: float) -> Altered:
+def raised(matrix: Sequence[Sequence[int]], weight: float) -> Alterations:
     """Return what altering wrong rows to right ones gains of an honest matrix, and its hits.
 
-    `row_rule.altered` goes the other way, from a claim to what it may have been.
+    `row_rule.alterations_of` goes the other way, from a claim to what it may have been.
     """
     (tn, fp), (fn, tp) = matrix
     a, b = (one.reshape(-1) for one in np.meshgrid(grid(fp), grid(fn), indexing="ij"))
@@ -85,7 +85,7 @@ def raised(matrix: Sequence[Sequence[int]], weight: float) -> Altered:
     hit += 0.25 * (a / np.maximum(1, negative) + b / np.maximum(1, positive))
     one = np.ones_like(a)
     gain = mcc(negative, fp - a, fn - b, positive) - mcc(tn * one, fp * one, fn * one, tp * one)
-    return Altered(hit, gain, weight)
+    return Alterations(hit, gain, weight)
 
 
 def published() -> list[PublishedRow]:
@@ -153,7 +153,7 @@ def simulated(rows: Sequence[PublishedRow], draws: int = STANDARD_TEST) -> Table
     return lines
 
 
-def _cheapest(cells: Sequence[Altered], raise_: float) -> tuple[list[int], float]:
+def _cheapest(cells: Sequence[Alterations], raise_: float) -> tuple[list[int], float]:
     """Return the alteration of the smallest multiplier that raises the macro by so much."""
 
     def best(multiplier: float) -> tuple[list[int], float]:

@@ -28,9 +28,9 @@ from geneb_ci.common.benchmark import load_benchmark
 from reference_harness.engine.local import Pool
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.rescored import Rescored
-from reference_harness.job import Scored
+from reference_harness.job import ScoredRegime
 from reference_harness.metrics import Confusion, scores
-from reference_harness.rescore_job import Based
+from reference_harness.rescore_job import BaseResult
 from tests.paths import ROOT
 
 PAGE = ROOT / "docs/tolerance.md"
@@ -45,7 +45,7 @@ RESAMPLED = 500
 """Audits of each size."""
 RAISES = (0.005, 0.01, 0.02, 0.03, 0.05)
 Document = dict[str, Any]
-Row = dict[str, dict[str, Scored]]
+Row = dict[str, dict[str, ScoredRegime]]
 
 
 class Audits(NamedTuple):
@@ -61,7 +61,7 @@ class Audits(NamedTuple):
 def gather(work: Work) -> Audits:
     """Embed, score and rescore; what the folder has already is taken from there."""
     claimed, rescored, matrices = {}, {}, {}
-    with Pool[Based](2) as pool:
+    with Pool[BaseResult](2) as pool:
         for number, (name, path) in enumerate(work.embeddings()):
             claimed[name] = work.claims(path, pool)
             matrices[name] = path
@@ -90,7 +90,7 @@ def document(row: Row, version: str) -> Document:
     return made
 
 
-def _evidence(cell: Scored) -> Document:
+def _evidence(cell: ScoredRegime) -> Document:
     assert cell.regime.canonical is not None
     return {
         "per_seed": cell.regime.per_seed.model_dump(),

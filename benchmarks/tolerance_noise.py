@@ -10,7 +10,7 @@ from benchmarks.tolerance_sets import Group
 from geneb_ci.audit import tolerance as rule
 from reference_harness import noise
 from reference_harness.formats.rescored import Rescored
-from reference_harness.job import Scored
+from reference_harness.job import ScoredRegime
 
 RATES = (0.003, 0.03, 0.3, 1.0, 3.0, 10.0, 30.0)
 TRIALS = 20_000
@@ -20,7 +20,7 @@ REGIMES = ("full", "10shot", "1shot")
 def measured_noise(
     group: Group,
     matrices: dict[str, Path],
-    claimed: dict[str, dict[str, dict[str, Scored]]],
+    claimed: dict[str, dict[str, dict[str, ScoredRegime]]],
     rescored: dict[str, Rescored],
 ) -> str:
     """Return the row of a group whose embeddings were made in several batches."""
@@ -50,7 +50,10 @@ def measured_noise(
 
 
 def _pairs(
-    one: dict[str, dict[str, Scored]], other: dict[str, dict[str, Scored]], task: str, regime: str
+    one: dict[str, dict[str, ScoredRegime]],
+    other: dict[str, dict[str, ScoredRegime]],
+    task: str,
+    regime: str,
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     yield from zip(one[task][regime].predictions, other[task][regime].predictions, strict=True)
 

@@ -13,12 +13,12 @@ from reference_harness.engine.local import Pool
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import write_bytes, write_json
 from reference_harness.formats.rescored import Dtype
-from reference_harness.job import Scored
+from reference_harness.job import ScoredRegime
 from reference_harness.loading import load
 from reference_harness.rescore import RescoreRequest, distinct, rescore
 from reference_harness.rescore import load as load_task
 from reference_harness.rescore_input import given_by, part_of
-from reference_harness.rescore_job import Based, BaseJob
+from reference_harness.rescore_job import BaseJob, BaseResult
 from tests.harness.extractors.models import save
 from tests.paths import REAL_TASKS
 
@@ -154,7 +154,7 @@ class Work:
             write_json(output, found.model_dump())
         return output
 
-    def claims(self, path: Path, pool: Pool[Based]) -> dict[str, dict[str, Scored]]:
+    def claims(self, path: Path, pool: Pool[BaseResult]) -> dict[str, dict[str, ScoredRegime]]:
         """Score what a contributor with these embeddings claims: task, then regime."""
         given = given_by(self.lines, path, len(self.sequences))
         for task_id in self.group.tasks:
@@ -163,7 +163,7 @@ class Work:
                 self.benchmark, given, canonical=True,
             )  # fmt: skip
             pool.submit(BaseJob(part))
-        found: dict[str, dict[str, Scored]] = {}
+        found: dict[str, dict[str, ScoredRegime]] = {}
         while pool.waiting:
             for one in pool.done(block=True):
                 found[one.task_id] = one.regimes

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from geneb_ci.audit.ready import Machine
     from geneb_ci.check.cached import CachedChecker
     from geneb_ci.check.fixes import Fixed
-    from geneb_ci.check.place import Against
+    from geneb_ci.check.place import ComparisonRows
     from geneb_ci.check.runner import Checker
     from geneb_ci.render.results import AuditResult, BuiltBoard, Recommendation, Verifications
 
@@ -132,7 +132,7 @@ def _own(layout: Layout) -> list[Path]:
 def _runner(
     rules: tuple[str, ...],
     find: Finder,
-    against: "Against | None",
+    against: "ComparisonRows | None",
     engine: str,
     *,
     cache: bool,
@@ -147,7 +147,7 @@ def _runner(
 
 
 def _checker(
-    rules: tuple[str, ...], find: Finder, against: "Against | None", engine: str = "models"
+    rules: tuple[str, ...], find: Finder, against: "ComparisonRows | None", engine: str = "models"
 ) -> "Checker":
     from geneb_ci.check.registry import select as selected  # imports the rules
     from geneb_ci.check.runner import Checker
@@ -185,7 +185,7 @@ def _check_bytes(
     sources: Sequence[PathLike | bytes],
     rules: tuple[str, ...],
     find: Finder,
-    against: "Against | None",
+    against: "ComparisonRows | None",
     engine: str,
 ) -> CheckReport:
     """Check one submission that is no file, as if it were a file outside a folder of submissions.

@@ -86,15 +86,15 @@ class HostArithmetic:
 
     def softplus(self, z: Matrix) -> Matrix:
         """Return log(1 + exp(z))."""
-        found: Matrix = np.logaddexp(0.0, z)
-        return found
+        values: Matrix = np.logaddexp(0.0, z)
+        return values
 
     def logistic(self, z: Matrix) -> Matrix:
         """Return 1 / (1 + exp(-z))."""
         from scipy.special import expit  # slow to import, see `probe`
 
-        found: Matrix = expit(z)
-        return found
+        values: Matrix = expit(z)
+        return values
 
     def factor(self, matrix: Matrix) -> Any:
         """Return the Cholesky factor of a symmetric matrix, whose memory it may take.
@@ -112,8 +112,8 @@ class HostArithmetic:
         """Return the solution of a system of which `factor` gave the factor."""
         from scipy.linalg import cho_solve  # see `logistic`
 
-        found: Matrix = cho_solve(factor, right, check_finite=False)
-        return found
+        solution: Matrix = cho_solve(factor, right, check_finite=False)
+        return solution
 
     def copy(self, array: Matrix) -> Matrix:
         """Return a copy."""
@@ -151,14 +151,14 @@ class DeviceArithmetic(HostArithmetic):
         if isinstance(x, self.xp.Tensor):
             return x
         first = np.ascontiguousarray(x[:1])
-        found = self.xp.empty(
+        features = self.xp.empty(
             tuple(x.shape), dtype=self.xp.from_numpy(first).dtype, device=self._device
         )
         step = max(1, DEVICE_BYTES // (8 * x.shape[1]))
         for start in range(0, x.shape[0], step):
             block = np.require(x[start : start + step], requirements=["C", "W"])
-            found[start : start + step] = self.xp.from_numpy(block)
-        return found
+            features[start : start + step] = self.xp.from_numpy(block)
+        return features
 
     def span(self, x: AnyMatrix) -> tuple[Matrix, Matrix]:
         """Return an orthonormal basis (d, n) of n < d rows, and the rows (n, n) in it."""
@@ -168,64 +168,64 @@ class DeviceArithmetic(HostArithmetic):
     def wide(self, block: Any, room: Matrix | None = None) -> Matrix:
         """Return a block in float64: itself, or a copy, in `room` where that is given."""
         if room is None or block.dtype == self.xp.float64:
-            found: Matrix = block.to(self.xp.float64)
-            return found
+            widened: Matrix = block.to(self.xp.float64)
+            return widened
         converted = room[: len(block)]
         converted[:] = block
         return converted
 
     def targets(self, targets: Targets) -> Targets:
         """Return the (n,) targets where the features are."""
-        found: Targets = self.xp.asarray(targets, device=self._device)
-        return found
+        on_device: Targets = self.xp.asarray(targets, device=self._device)
+        return on_device
 
     def arange(self, count: int) -> npt.NDArray[np.int64]:
         """Return 0 to count - 1, to index with."""
-        found: npt.NDArray[np.int64] = self.xp.arange(count, device=self._device)
-        return found
+        indices: npt.NDArray[np.int64] = self.xp.arange(count, device=self._device)
+        return indices
 
     def empty(self, *shape: int) -> Matrix:
         """Return an array whose values are not set."""
-        found: Matrix = self.xp.empty(shape, dtype=self.xp.float64, device=self._device)
-        return found
+        array: Matrix = self.xp.empty(shape, dtype=self.xp.float64, device=self._device)
+        return array
 
     def zeros(self, *shape: int) -> Matrix:
         """Return zeros."""
-        found: Matrix = self.xp.zeros(shape, dtype=self.xp.float64, device=self._device)
-        return found
+        array: Matrix = self.xp.zeros(shape, dtype=self.xp.float64, device=self._device)
+        return array
 
     def softplus(self, z: Matrix) -> Matrix:
         """Return log(1 + exp(z))."""
-        found: Matrix = self.xp.logaddexp(self.xp.zeros_like(z), z)
-        return found
+        values: Matrix = self.xp.logaddexp(self.xp.zeros_like(z), z)
+        return values
 
     def logistic(self, z: Matrix) -> Matrix:
         """Return 1 / (1 + exp(-z))."""
-        found: Matrix = self.xp.sigmoid(z)
-        return found
+        values: Matrix = self.xp.sigmoid(z)
+        return values
 
     def factor(self, matrix: Matrix) -> Any:
         """Return the Cholesky factor of a symmetric matrix.
 
         Raises SingularError where it has none.
         """
-        found, info = self.xp.linalg.cholesky_ex(matrix)
+        triangle, info = self.xp.linalg.cholesky_ex(matrix)
         if int(info):
             msg = f"the leading minor of order {int(info)} is not positive definite"
             raise SingularError(msg)
-        return found
+        return triangle
 
     def eased(self, factor: Any, right: Matrix) -> Matrix:
         """Return the solution of a system of which `factor` gave the factor."""
-        found: Matrix = self.xp.cholesky_solve(right, factor)
-        return found
+        solution: Matrix = self.xp.cholesky_solve(right, factor)
+        return solution
 
     def copy(self, array: Any) -> Matrix:
         """Return a copy."""
-        found: Matrix = array.clone()
-        return found
+        copied: Matrix = array.clone()
+        return copied
 
     def numpy(self, array: Any) -> Matrix:
         """Return an array of NumPy."""
-        found: Matrix = array.cpu().numpy()
-        return found
+        on_host: Matrix = array.cpu().numpy()
+        return on_host

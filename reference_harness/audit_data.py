@@ -83,10 +83,10 @@ def audit(data: TaskData) -> TaskAudit:
 
 
 def _labels(sequences: Iterable[str], split: Split) -> dict[str, set[int]]:
-    found: dict[str, set[int]] = {}
+    labels_of: dict[str, set[int]] = {}
     for sequence, label in zip(sequences, split.labels.tolist(), strict=True):
-        found.setdefault(sequence, set()).add(label)
-    return found
+        labels_of.setdefault(sequence, set()).add(label)
+    return labels_of
 
 
 def _split(sequences: Sequence[str], split: Split) -> SplitAudit:

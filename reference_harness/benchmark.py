@@ -55,15 +55,15 @@ def document(
 
     `made_by` says where the data come from.
     """
-    ours = geneb()
+    original = geneb()
     return {
-        "schema_version": ours.schema_version,
+        "schema_version": original.schema_version,
         "name": name,
-        "harness_version": ours.harness_version,
-        "regimes": ours.regimes,
-        "metrics": ours.metrics,
-        "primary_metric": ours.primary_metric,
-        "protocol": asdict(ours.protocol) | {"pooling": "left to each extractor"},
+        "harness_version": original.harness_version,
+        "regimes": original.regimes,
+        "metrics": original.metrics,
+        "primary_metric": original.primary_metric,
+        "protocol": asdict(original.protocol) | {"pooling": "left to each extractor"},
         "dataset": {
             "repo_id": repo_id,
             "revision": revision,

@@ -63,7 +63,7 @@ def default_cache() -> Path:
     return folder / "geneb-harness"
 
 
-class Places(NamedTuple):
+class RowPositions(NamedTuple):
     """Location of n embeddings: (n,) index of the shard, -1 for none, and (n,) row in it."""
 
     shards: list[Path]
@@ -95,24 +95,24 @@ class Cache:
         self.token_budgets: set[int] = set()
         """Budgets under which the rows were computed that this object has read."""
 
-    def find(self, wanted: Iterable[bytes]) -> set[bytes]:
-        """Return those of the wanted sequences that are in the cache.
+    def find(self, digests: Iterable[bytes]) -> set[bytes]:
+        """Return those of the digests whose sequences are in the cache.
 
         Reads only headers and digests. A shard where these are damaged is set aside, so its rows
         are computed again.
         """
-        names = list(wanted)
+        names = list(digests)
         shard = self._locate(names).shard
         return {name for name, at in zip(names, shard.tolist(), strict=True) if at >= 0}
 
-    def _locate(self, names: Sequence[bytes]) -> Places:
+    def _locate(self, names: Sequence[bytes]) -> RowPositions:
         """Return what `_search` does, once shards of other machines are here that are needed."""
-        found = self._search(names)
-        if self._mirror is not None and (found.shard < 0).any() and self._mirror.pull():
+        places = self._search(names)
+        if self._mirror is not None and (places.shard < 0).any() and self._mirror.pull():
             return self._search(names)
-        return found
+        return places
 
-    def _search(self, names: Sequence[bytes]) -> Places:
+    def _search(self, names: Sequence[bytes]) -> RowPositions:
         """Return for each name the shard that contains it, -1 for none, and the row in it.
 
         Vectorised, since a cache of the benchmark has millions of digests. The newest shard comes
@@ -121,25 +121,25 @@ class Cache:
         count as missing, which is an error, never a wrong row.
         """
         if not names:
-            return Places([], np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+            return RowPositions([], np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
         keys = np.frombuffer(b"".join(names), dtype=_KEY)
         unique, inverse = np.unique(keys, return_inverse=True)
         heads = _heads(unique)  # sorted like the keys
-        found = Places(
+        places = RowPositions(
             sorted(self.folder.glob(f"*{SUFFIX}"), reverse=True),
             np.full(len(unique), -1, dtype=np.int64),
             np.zeros(len(unique), dtype=np.int64),
         )
-        for number, shard in enumerate(found.shards):
-            if not (found.shard < 0).any():
+        for number, shard in enumerate(places.shards):
+            if not (places.shard < 0).any():
                 break
             digests = self._digests(shard)
             if len(digests):
                 at = np.minimum(np.searchsorted(heads, _heads(digests)), len(unique) - 1)
                 rows = np.flatnonzero(unique[at] == digests)
-                found.shard[at[rows]] = number
-                found.row[at[rows]] = rows
-        return Places(found.shards, found.shard[inverse], found.row[inverse])
+                places.shard[at[rows]] = number
+                places.row[at[rows]] = rows
+        return RowPositions(places.shards, places.shard[inverse], places.row[inverse])
 
     def _digests(self, shard: Path) -> npt.NDArray[np.bytes_]:
         """Return the digests in a shard: none if it is damaged, unreadable or of another format."""
@@ -206,19 +206,19 @@ class Cache:
         out: Rows | None = None
         for number in np.unique(shard_of[shard_of >= 0]).tolist():
             rows = np.flatnonzero(shard_of == number)
-            found = self._matrix(shards[number])
-            if found is None:
+            matrix = self._matrix(shards[number])
+            if matrix is None:
                 lacking += len(rows)
                 continue
             if out is None:
-                out = np.empty((len(digests), found.shape[1]), dtype=found.dtype)
-            if (found.shape[1], found.dtype) != (out.shape[1], out.dtype):
+                out = np.empty((len(digests), matrix.shape[1]), dtype=matrix.dtype)
+            if (matrix.shape[1], matrix.dtype) != (out.shape[1], out.dtype):
                 msg = (
-                    f"{shards[number]}: rows of {found.shape[1]} {found.dtype}, others have "
+                    f"{shards[number]}: rows of {matrix.shape[1]} {matrix.dtype}, others have "
                     f"{out.shape[1]} {out.dtype}: delete the folder and run again"
                 )
                 raise StateError(msg)
-            out[rows] = found[row_of[rows]]
+            out[rows] = matrix[row_of[rows]]
         if lacking:
             msg = f"{self.folder}: {lacking} embeddings are missing or damaged: run again"
             raise LostEmbeddingsError(msg)

@@ -126,14 +126,14 @@ def _on_device(
     """Solve on a device; None where Newton does not get there, or memory runs out."""
     try:
         basis, held = _in_span(x, on)
-        found = newton.minimise(held, targets, classes, on=on)
+        optimum = newton.minimise(held, targets, classes, on=on)
     except newton.NotSolvedError:
         return None
     except Exception as error:
         if not is_out_of_memory(error):
             raise
         return None
-    fitted = _Fitted(found.weights, found.intercepts, ON_DEVICE, found.steps)
+    fitted = _Fitted(optimum.weights, optimum.intercepts, ON_DEVICE, optimum.steps)
     return None if basis is None else on.numpy(basis), fitted
 
 
@@ -166,8 +166,8 @@ def _fitted(
     for way, inner_max in ways:
         if way == "newton-cg":
             try:
-                found = newton.minimise(x, targets, classes, inner_max)
-                return _Fitted(found.weights, found.intercepts, way, found.steps)
+                optimum = newton.minimise(x, targets, classes, inner_max)
+                return _Fitted(optimum.weights, optimum.intercepts, way, optimum.steps)
             except newton.NotSolvedError as error:
                 why = str(error)
                 continue

@@ -36,21 +36,23 @@ def claims(named: Mapping[str, Digests], cache: Cache) -> dict[str, Claim]:
     tasks = list(named)
     lacking = {}
     for task_id, digests in named.items():
-        here = cache.find(one.tobytes() for one in digests)
-        absent = np.array([one.tobytes() not in here for one in digests], dtype=np.bool_)
+        here = cache.find(digest.tobytes() for digest in digests)
+        absent = np.array([digest.tobytes() not in here for digest in digests], dtype=np.bool_)
         lacking[task_id] = digests[absent]
     every = np.concatenate([*lacking.values()]) if tasks else packed(())
-    owner = np.repeat(np.arange(len(tasks)), [len(one) for one in lacking.values()])
+    owner = np.repeat(
+        np.arange(len(tasks)), [len(digests_of_task) for digests_of_task in lacking.values()]
+    )
     # Bytes compare as text of one length does; the first of equal ones is that of the first task.
     _, first, inverse = np.unique(
         every.view(f"S{DIGEST_BYTES}"), return_index=True, return_inverse=True
     )
     lender = owner[first][inverse]
-    mine = np.zeros(len(every), dtype=np.bool_)
-    mine[first] = True
-    found = {}
+    is_first = np.zeros(len(every), dtype=np.bool_)
+    is_first[first] = True
+    claim_of = {}
     for number, task_id in enumerate(tasks):
         rows = owner == number
-        others = np.unique(lender[rows & ~mine]).tolist()
-        found[task_id] = Claim(every[rows & mine], frozenset(tasks[i] for i in others))
-    return found
+        others = np.unique(lender[rows & ~is_first]).tolist()
+        claim_of[task_id] = Claim(every[rows & is_first], frozenset(tasks[i] for i in others))
+    return claim_of

@@ -211,7 +211,7 @@ def run(ctx: click.Context, /, **options: Any) -> None:
 
     file = options.pop("listed")
     if file is None and options["output"] is None:
-        named = next(one for one in ctx.command.params if one.name == "output")
+        named = next(param for param in ctx.command.params if param.name == "output")
         raise click.MissingParameter(ctx=ctx, param=named)
     run_all([options] if file is None else listed(file, ctx, options))
 
@@ -231,10 +231,10 @@ def tasks(definition: Path | None, *, mini: bool) -> None:
     """
     from . import benchmark  # see the module's docstring
 
-    found = benchmark.load(definition) if definition else (
+    bench = benchmark.load(definition) if definition else (
         benchmark.mini() if mini else benchmark.geneb()
     )  # fmt: skip
-    for task in found.tasks:
+    for task in bench.tasks:
         echo(f"{task.id}\t{task.category}\t{task.n_test or '-'}")
 
 

@@ -43,10 +43,10 @@ def pull(
     """Download the pinned task data into FOLDER and write a manifest."""
     from . import benchmark, download  # NumPy: see cli.py
 
-    found = benchmark.load(definition) if definition else benchmark.geneb()
-    made = download.pull(found, folder, revision=revision, tasks=tasks, endpoint=endpoint)
-    task_count, files = plural(len(made.tasks), "task"), plural(len(made.files), "file")
-    echo(f"{folder}: {task_count}, {files} at {made.revision}")
+    bench = benchmark.load(definition) if definition else benchmark.geneb()
+    pulled = download.pull(bench, folder, revision=revision, tasks=tasks, endpoint=endpoint)
+    task_count, files = plural(len(pulled.tasks), "task"), plural(len(pulled.files), "file")
+    echo(f"{folder}: {task_count}, {files} at {pulled.revision}")
 
 
 @data.command()
@@ -56,9 +56,9 @@ def verify(folder: Path, definition: Path | None) -> None:
     """Verify the files of FOLDER against its manifest."""
     from . import benchmark, download  # NumPy: see cli.py
 
-    found = benchmark.load(definition) if definition else benchmark.geneb()
-    said = download.verify(found, folder)
-    echo(f"{folder}: {plural(len(said.tasks), 'task')} as at {said.revision}")
+    bench = benchmark.load(definition) if definition else benchmark.geneb()
+    verified = download.verify(bench, folder)
+    echo(f"{folder}: {plural(len(verified.tasks), 'task')} as at {verified.revision}")
 
 
 @data.command()
@@ -71,9 +71,9 @@ def manifest(folder: Path, definition: Path | None) -> None:
     """
     from . import benchmark, download  # NumPy: see cli.py
 
-    found = benchmark.load(definition) if definition else benchmark.geneb()
-    made = download.describe(found, folder, found.dataset.revision)
-    click.echo(dumps(made.model_dump()).decode(), nl=False)
+    bench = benchmark.load(definition) if definition else benchmark.geneb()
+    described = download.describe(bench, folder, bench.dataset.revision)
+    click.echo(dumps(described.model_dump()).decode(), nl=False)
 
 
 @data.command()
@@ -88,8 +88,8 @@ def define(folder: Path, name: str | None) -> None:
     """
     from .define import define as write  # NumPy: see cli.py
 
-    path, made = write(folder, name)
-    echo(f"wrote {path}: {plural(len(made.tasks), 'task')}, revision {made.dataset.revision}")
+    path, bench = write(folder, name)
+    echo(f"wrote {path}: {plural(len(bench.tasks), 'task')}, revision {bench.dataset.revision}")
     echo(f"run it: geneb-harness run --data {folder} --benchmark {path} --output record.json")
 
 
@@ -105,8 +105,8 @@ def stage(folder: Path, out: Path, definition: Path | None) -> None:
     from . import benchmark  # NumPy: see cli.py
     from .stage import stage as write
 
-    found = benchmark.load(definition) if definition else benchmark.geneb()
-    staged = write(found, folder, out)
+    bench = benchmark.load(definition) if definition else benchmark.geneb()
+    staged = write(bench, folder, out)
     echo(f"{out}: {plural(len(staged), 'task')} in both layouts")
 
 
@@ -129,33 +129,33 @@ def audit(folder: Path | None, shape: str, definition: Path | None) -> None:
     from . import audit_data, benchmark  # NumPy: see cli.py
     from .data import Folder, MiniSource
 
-    found = benchmark.load(definition) if definition else (
+    bench = benchmark.load(definition) if definition else (
         benchmark.geneb() if folder else benchmark.mini()
     )  # fmt: skip
-    source = Folder(folder, found) if folder else MiniSource()
-    here = [task for task in found.tasks if task.id in source.available()]
+    source = Folder(folder, bench) if folder else MiniSource()
+    here = [task for task in bench.tasks if task.id in source.available()]
     audits = [audit_data.audit(source.load(task)) for task in here]
     if shape == "json":
-        click.echo(dumps([one.as_json() for one in audits]).decode(), nl=False)
+        click.echo(dumps([task_audit.as_json() for task_audit in audits]).decode(), nl=False)
         return
-    for one in audits:
-        echo(_line(one))
-    unclean = sum(not one.clean for one in audits)
+    for task_audit in audits:
+        echo(_line(task_audit))
+    unclean = sum(not task_audit.clean for task_audit in audits)
     verb = "has" if len(audits) == 1 else "have"
     echo(f"{unclean} of {plural(len(audits), 'task')} {verb} duplicate sequences")
 
 
-def _line(one: "TaskAudit") -> str:
-    both = (one.train, one.test)
+def _line(audit: "TaskAudit") -> str:
+    both = (audit.train, audit.test)
     lengths = f"{min(s.length_min for s in both)} to {max(s.length_max for s in both)} bp"
     return (
-        f"{one.task}\n"
-        f"  labels: train {_counts(one.train.classes)}, test {_counts(one.test.classes)}; "
-        f"majority accuracy: {one.test.majority:.3f}; {lengths}\n"
-        f"  duplicate rows: train {one.train.duplicates}, test {one.test.duplicates}; with "
-        f"contradictory labels: {one.train.contradictions}, {one.test.contradictions}\n"
-        f"  test rows also in training: {one.overlap}, {one.overlap_other_label} of them with "
-        f"another label; as reverse complement: {one.overlap_reverse}"
+        f"{audit.task}\n"
+        f"  labels: train {_counts(audit.train.classes)}, test {_counts(audit.test.classes)}; "
+        f"majority accuracy: {audit.test.majority:.3f}; {lengths}\n"
+        f"  duplicate rows: train {audit.train.duplicates}, test {audit.test.duplicates}; with "
+        f"contradictory labels: {audit.train.contradictions}, {audit.test.contradictions}\n"
+        f"  test rows also in training: {audit.overlap}, {audit.overlap_other_label} of them with "
+        f"another label; as reverse complement: {audit.overlap_reverse}"
     )
 
 

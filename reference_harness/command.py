@@ -40,7 +40,7 @@ _EMBEDDING = ("layer", "pooling", "max_length", "truncation", "dtype")
 _WORDS = {"truncation": TRUNCATIONS, "dtype": DTYPES, "source": KINDS}
 
 
-class Place(NamedTuple):
+class RunContext(NamedTuple):
     """Where a run is done and what tells of it; several runs of one call share it."""
 
     cluster: "Cluster | None"
@@ -50,7 +50,7 @@ class Place(NamedTuple):
     """What the lines of this run begin with, among several."""
 
 
-def run_command(options: dict[str, Any], place: Place) -> None:
+def run_command(options: dict[str, Any], context: RunContext) -> None:
     """Run with the options of the command line; write the record and the submission.
 
     Raises HarnessError for every error that a user can cause.
@@ -64,15 +64,15 @@ def run_command(options: dict[str, Any], place: Place) -> None:
         known_name(f"--regimes {name!r}", name, tuple(bench.regimes))
         for name in _names(options["regimes"])
     ]
-    tasks = task_names([name for one in options["tasks"] for name in _names(one)], bench)
+    tasks = task_names([name for words in options["tasks"] for name in _names(words)], bench)
     # 3. The extractor, which may take minutes to load.
-    given = texts(options["options"], "--option")
-    spec = _spec(options, given)
+    keywords = texts(options["options"], "--option")
+    spec = _spec(options, keywords)
     probe_device = _probe_device(options)
-    asked = set(tasks) or source.available()
-    planned = sum(task.id in asked & source.available() for task in bench.tasks)
-    listener = place.listeners(planned, place.label)
-    with _engine(options, spec, place.cluster, listener, probe_device) as engine:
+    requested = set(tasks) or source.available()
+    planned = sum(task.id in requested & source.available() for task in bench.tasks)
+    listener = context.listeners(planned, context.label)
+    with _engine(options, spec, context.cluster, listener, probe_device) as engine:
         facts = engine.facts
         _declare(facts, texts(options["declared"], "--declare"))
         # 4. Check that the submission can be written, before the work.
@@ -81,7 +81,7 @@ def run_command(options: dict[str, Any], place: Place) -> None:
             benchmark=bench,
             source=source,
             facts=facts,
-            model_id=model_id(options["model_id"], options, given),
+            model_id=model_id(options["model_id"], options, keywords),
             output=options["output"],
             cache=options["cache"] or default_cache(),
             tasks=tasks,
@@ -89,7 +89,7 @@ def run_command(options: dict[str, Any], place: Place) -> None:
             limit=options["limit"],
             name_model=options["name_model"],
             device=options["device"],
-            options=given,
+            options=keywords,
             batching=spec.batching,
             probe_device=probe_device,
             canonical=options["canonical"],
@@ -197,7 +197,7 @@ def _write(record: RunRecord, settings: Settings, options: dict[str, Any]) -> st
     """Write what was asked for, and return a line that says so."""
     write_json(settings.output, record.model_dump())
     tasks = plural(len(record.tasks), "task")
-    said = f"wrote {settings.output}: {tasks}, model_id {record.model_id}"
+    lines = f"wrote {settings.output}: {tasks}, model_id {record.model_id}"
     if options["submission"]:
         meta = submission.Meta(
             display=options["display"] or record.model_id,
@@ -209,9 +209,9 @@ def _write(record: RunRecord, settings: Settings, options: dict[str, Any]) -> st
         )
         document = submission.build(record, settings.benchmark, meta, options["format_version"])
         write_bytes(options["submission"], dumps_tables(document))
-        said += f"\nwrote {options['submission']}: format {options['format_version']}"
+        lines += f"\nwrote {options['submission']}: format {options['format_version']}"
     State(settings.output).finish()
-    return said
+    return lines
 
 
 def _benchmark(options: dict[str, Any]) -> Benchmark:
@@ -224,9 +224,9 @@ def _names(text: str | None) -> list[str]:
     return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
-def _declare(facts: ExtractorFacts, said: dict[str, str]) -> None:
+def _declare(facts: ExtractorFacts, declared: dict[str, str]) -> None:
     """Add what the user declares to the description; it cannot override the extractor."""
-    for key, value in said.items():
+    for key, value in declared.items():
         part, name = ("model", "kind") if key == "source" else ("embedding", key)
         if key not in (keys := (*_EMBEDDING, "source")):
             raise unknown_name(f"--declare {key}", key, keys)
@@ -243,21 +243,23 @@ def _declare(facts: ExtractorFacts, said: dict[str, str]) -> None:
         facts.description[part][name] = length if key == "max_length" else value
 
 
-def model_id(asked: str | None, options: dict[str, Any], given: dict[str, str]) -> str:
+def model_id(requested: str | None, options: dict[str, Any], given: dict[str, str]) -> str:
     """Return the requested id, or one derived from the model or the extractor.
 
     Raises OptionError for an id that is not a valid file name.
     """
-    if asked is not None:
-        if not MODEL_ID.fullmatch(asked) or len(asked) > MODEL_ID_MAX:
-            msg = f"--model-id {asked!r}: expected letters, digits, '.', '_' and '-', at most 128"
+    if requested is not None:
+        if not MODEL_ID.fullmatch(requested) or len(requested) > MODEL_ID_MAX:
+            msg = (
+                f"--model-id {requested!r}: expected letters, digits, '.', '_' and '-', at most 128"
+            )
             raise OptionError(msg)
-        return asked
+        return requested
     if options["extractor"].removeprefix("builtin:") == "kmer":
         return f"{given.get('k', 4)}-mer-frequency"
     name = Path(options["name_model"]).name or options["extractor"].rpartition(":")[2]
-    made = re.sub(r"[^A-Za-z0-9._-]+", "-", name).lstrip("._-")[:MODEL_ID_MAX]
-    return made or "model"
+    derived = re.sub(r"[^A-Za-z0-9._-]+", "-", name).lstrip("._-")[:MODEL_ID_MAX]
+    return derived or "model"
 
 
 def _probe_device(options: dict[str, Any]) -> probe.Device:
@@ -272,14 +274,14 @@ def _probe_device(options: dict[str, Any]) -> probe.Device:
     if wrong:
         msg = f"--probe-device {name}: {wrong}: name a device that torch has, or leave it out"
         raise OptionError(msg)
-    found = probe.Device(device, torch=True)
-    if found.accelerator and (options["workers"] or 1) > 1:
+    probe_device = probe.Device(device, torch=True)
+    if probe_device.accelerator and (options["workers"] or 1) > 1:
         msg = f"--workers {options['workers']}: one process fits probes on {name}: leave it out"
         raise OptionError(msg)
-    if found.accelerator and options["engine"] == "ray":
+    if probe_device.accelerator and options["engine"] == "ray":
         msg = f"--probe-device {name}: probes on a cluster take CPUs: leave it out"
         raise OptionError(msg)
-    return found
+    return probe_device
 
 
 def _named_by_torch(name: str) -> tuple[str, str]:
@@ -291,13 +293,15 @@ def _named_by_torch(name: str) -> tuple[str, str]:
     if importlib.util.find_spec("torch") is None:
         msg = "No module named 'torch'"
         raise ModuleNotFoundError(msg, name="torch")
-    done = subprocess.run(  # noqa: S603 - our own program
+    process = subprocess.run(  # noqa: S603 - our own program
         [sys.executable, "-P", "-c", _ASK_TORCH, name],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    if done.returncode:
-        return "", done.stderr.strip().rpartition("\n")[2] or f"torch ended with {done.returncode}"
-    device, wrong = json.loads(done.stdout)
+    if process.returncode:
+        return "", process.stderr.strip().rpartition("\n")[
+            2
+        ] or f"torch ended with {process.returncode}"
+    device, wrong = json.loads(process.stdout)
     return device, wrong
 
 
@@ -314,7 +318,7 @@ print(json.dumps([str(device), wrong]))
 
 
 def _say_what_is_left_out(settings: Settings, listener: progress.Listener) -> None:
-    lacking = [one.task for one in missing(settings) if one.reason == "not in the data"]
+    lacking = [cell.task for cell in missing(settings) if cell.reason == "not in the data"]
     if lacking:
         listener.say(
             f"the data folder lacks {plural(len(lacking), 'task')}: {first_and_more(lacking)}"

@@ -138,8 +138,8 @@ def layout(path: Path, faults: list[str]) -> Iterator[tuple[str, tuple[Path, ...
             continue
         for split, either in zip(SPLITS, here, strict=True):
             if len(either) != 1:
-                found = " and ".join(file.name for file in either) or "neither"
-                faults.append(f"{folder}: expected {split}.csv or {split}.csv.gz, found {found}")
+                names = " and ".join(file.name for file in either) or "neither"
+                faults.append(f"{folder}: expected {split}.csv or {split}.csv.gz, found {names}")
         if all(len(either) == 1 for either in here):
             yield folder.name, (here[0][0], here[1][0])
 
@@ -178,9 +178,9 @@ def _rows(file: Path, split: str | None, faults: list[str]) -> Iterator[tuple[st
     try:
         with opener(file, "rt", encoding="utf-8", newline="") as stream:
             reader = csv.reader(stream, strict=True)
-            found = next(reader, [])
-            if found != header:
-                shown = ",".join(found)[:VALUE_SHOWN]
+            columns = next(reader, [])
+            if columns != header:
+                shown = ",".join(columns)[:VALUE_SHOWN]
                 mark = shown.startswith("\ufeff")
                 cure = ": save it without a byte order mark, as plain UTF-8" if mark else ""
                 faults.append(
@@ -220,5 +220,5 @@ def _against_benchmark(data: TaskData, task: Task, file: Path) -> None:
     if task.n_test is not None and size != task.n_test:
         raise DataError([f"{file}: {size} test rows, the benchmark has {task.n_test}"])
     if task.test_class_counts is not None and counts != task.test_class_counts:
-        said = task.test_class_counts
-        raise DataError([f"{file}: test classes of {counts} rows, the benchmark has {said}"])
+        expected = task.test_class_counts
+        raise DataError([f"{file}: test classes of {counts} rows, the benchmark has {expected}"])

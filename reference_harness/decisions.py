@@ -45,8 +45,8 @@ class FurtherRows:
         return np.array(
             [
                 i
-                for i, (one, other) in enumerate(zip(self.splits, kinds, strict=True))
-                if one == split and kind in {None, other}
+                for i, (row_split, row_kind) in enumerate(zip(self.splits, kinds, strict=True))
+                if row_split == split and kind in {None, row_kind}
             ],
             dtype=np.int64,
         )
@@ -113,8 +113,8 @@ def decide(
     """
     both = np.concatenate([problem.test, further.values])
     main = solver(*problem.train.shape)
-    found = predictions(problem.train, problem.train_labels, both)
-    whole = _decided(problem, further, [found])
+    labels = predictions(problem.train, problem.train_labels, both)
+    whole = _decided(problem, further, [labels])
     return Decisions(
         public=whole.public,
         kinds=whole.kinds,
@@ -138,7 +138,7 @@ def _fitted(predict: Predict, problem: probe.Problem, rows: Drawn, both: Feature
 
 
 def _decided(
-    problem: probe.Problem, further: FurtherRows, found: Sequence[Labels]
+    problem: probe.Problem, further: FurtherRows, fits: Sequence[Labels]
 ) -> ProbeDecisions:
     """Count what fits predict, test rows first and then the further rows."""
     truth, tests = problem.test_labels, len(problem.test_labels)
@@ -147,21 +147,23 @@ def _decided(
         places = further.of("test", kind)
         rows = further.rows[places]
         parts = [
-            changed((one[:tests] == truth)[rows], one[tests:][places] == truth[rows])
-            for one in found
+            changed(
+                (labels_of_fit[:tests] == truth)[rows], labels_of_fit[tests:][places] == truth[rows]
+            )
+            for labels_of_fit in fits
         ]
         kinds[kind] = ChangedDecisions(
-            rows=sum(one.rows for one in parts),
-            worse=sum(one.worse for one in parts),
-            better=sum(one.better for one in parts),
+            rows=sum(part.rows for part in parts),
+            worse=sum(part.worse for part in parts),
+            better=sum(part.better for part in parts),
         )
     fresh = further.of(FRESH)
     labels = further.labels[fresh]
     return ProbeDecisions(
-        fits=len(found),
-        public=_summed([tested(truth, one[:tests]) for one in found]),
+        fits=len(fits),
+        public=_summed([tested(truth, labels_of_fit[:tests]) for labels_of_fit in fits]),
         kinds=kinds,
-        fresh=_summed([tested(labels, one[tests:][fresh]) for one in found])
+        fresh=_summed([tested(labels, labels_of_fit[tests:][fresh]) for labels_of_fit in fits])
         if len(fresh)
         else None,
     )
@@ -169,9 +171,9 @@ def _decided(
 
 def _summed(parts: Sequence[LabelledDecisions]) -> LabelledDecisions:
     return LabelledDecisions(
-        rows=sum(one.rows for one in parts),
-        right=sum(one.right for one in parts),
-        MCC=float(np.mean([one.MCC for one in parts])),
+        rows=sum(part.rows for part in parts),
+        right=sum(part.right for part in parts),
+        MCC=float(np.mean([part.MCC for part in parts])),
     )
 
 

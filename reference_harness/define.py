@@ -36,9 +36,9 @@ def define(folder: Path, name: str | None = None) -> tuple[Path, Benchmark]:
         first = here[0]
         msg = f"{first}: not replaced: delete it to define the benchmark again, or use it"
         raise OptionError(msg)
-    found = _read(folder)
+    read = _read(folder)
     title = name or folder.resolve().name
-    tasks = [data for data, _ in found]
+    tasks = [data for data, _ in read]
     document = benchmark.document(
         name=title,
         repo_id=f"local:{title}",
@@ -48,50 +48,50 @@ def define(folder: Path, name: str | None = None) -> tuple[Path, Benchmark]:
         sources={"revision": REVISION},
         tasks=[task_facts(data, data.id, CATEGORY) for data in tasks],
     )
-    made = benchmark.parsed(dumps(document), str(target))
+    bench = benchmark.parsed(dumps(document), str(target))
     write_json(target, document)
     files = {
         file.relative_to(folder).as_posix(): FileFacts(
             sha256=sha256(file), bytes=file.stat().st_size
         )
-        for _, paths in found
+        for _, paths in read
         for file in paths
     }
     facts = {
         data.id: TaskFacts(
             sha256=data.sha256, train=data.train.class_counts, test=data.test.class_counts
         )
-        for data, _ in found
+        for data, _ in read
     }
-    pin = made.dataset
+    pin = bench.dataset
     Manifest(repo_id=pin.repo_id, revision=pin.revision, files=files, tasks=facts).write(folder)
-    return target, made
+    return target, bench
 
 
 def _read(folder: Path) -> list[tuple[TaskData, tuple[Path, ...]]]:
     """Return every task of a folder and its files. Raises DataError with all that is wrong."""
     faults: list[str] = []
-    found: dict[str, tuple[TaskData, tuple[Path, ...]]] = {}
+    tasks: dict[str, tuple[TaskData, tuple[Path, ...]]] = {}
     for task_id, files in layout(folder, faults):
         if not re.fullmatch(TASK_ID, task_id):
             faults.append(
                 f"{files[0]}: the name is the task's id, and {task_id!r} has other characters than "
                 "letters, digits, '.', '_' and '-': rename it"
             )
-        elif task_id in found:
-            first = found[task_id][1][0]
+        elif task_id in tasks:
+            first = tasks[task_id][1][0]
             faults.append(f"{files[0]}: task {task_id} is already in {first}: keep one")
         else:
             try:
-                found[task_id] = read_task(task_id, files), files
+                tasks[task_id] = read_task(task_id, files), files
             except DataError as error:
                 faults.extend(error.faults)
     if faults:
         raise DataError(faults)
-    if not found:
+    if not tasks:
         msg = (
             f"{folder}: has no task: expected <task_id>.csv with the columns text,label,split, or "
             "tasks/<task_id>/train.csv and test.csv with text,label"
         )
         raise DataError([msg])
-    return list(found.values())
+    return list(tasks.values())

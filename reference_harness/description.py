@@ -63,20 +63,20 @@ def _one_of(value: object, allowed: tuple[str, ...]) -> str:
 
 
 def _model(source: object, name_model: str) -> dict[str, Any]:
-    said = source if isinstance(source, Mapping) else {}
-    kind = _one_of(said.get("kind"), KINDS)
+    declared = source if isinstance(source, Mapping) else {}
+    kind = _one_of(declared.get("kind"), KINDS)
     folder = Path(name_model)
     local = bool(name_model) and folder.exists()
     # The name alone: the rest of the path is the contributor's own business.
-    location = str(said.get("location", folder.resolve().name if local else name_model))
+    location = str(declared.get("location", folder.resolve().name if local else name_model))
     if kind == UNDECLARED and local:
         kind = "local"
-    weights = said.get("weights")
+    weights = declared.get("weights")
     if weights is None:
         weights = digests(folder) if local else {}
     return {
         "kind": kind,
         "location": location,
-        "revision": said.get("revision"),
+        "revision": declared.get("revision"),
         "weights": dict(weights),
     }

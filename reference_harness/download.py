@@ -41,13 +41,13 @@ def pull(
     if not COMMIT.fullmatch(commit):
         msg = f"revision {commit!r}: expected the 40 hex digits of a commit"
         raise OptionError(msg)
-    patterns = [f"tasks/{one}/*" for one in task_names(tasks, benchmark)] or ["tasks/*"]
+    patterns = [f"tasks/{task_id}/*" for task_id in task_names(tasks, benchmark)] or ["tasks/*"]
     _fetch(benchmark.dataset.repo_id, commit, folder, patterns, endpoint)
     # Delete an older manifest, which does not describe the new files.
     (folder / NAME).unlink(missing_ok=True)
-    made = describe(benchmark, folder, commit)
-    made.write(folder)
-    return made
+    manifest = describe(benchmark, folder, commit)
+    manifest.write(folder)
+    return manifest
 
 
 def _fetch(
@@ -60,19 +60,19 @@ def _fetch(
     storage.limit()
     where = f"{endpoint or constants.ENDPOINT}/datasets/{repo_id} at {commit}"
     api = HfApi(endpoint=endpoint)
-    wanted: list[RepoFile] = []
+    files: list[RepoFile] = []
     try:
         listed = api.list_repo_tree(repo_id, repo_type="dataset", revision=commit, recursive=True)
-        wanted = [
-            one
-            for one in listed
-            if isinstance(one, RepoFile) and any(fnmatch(one.path, each) for each in patterns)
+        files = [
+            file
+            for file in listed
+            if isinstance(file, RepoFile) and any(fnmatch(file.path, each) for each in patterns)
         ]
         # One large file alone comes first: eight at once would wait for a token that is not to be
         # had one after the other, each for half a minute.
-        for one in [one for one in wanted if one.xet_hash is not None][:1]:
+        for file in [file for file in files if file.xet_hash is not None][:1]:
             api.hf_hub_download(
-                repo_id, one.path, repo_type="dataset", revision=commit, local_dir=folder
+                repo_id, file.path, repo_type="dataset", revision=commit, local_dir=folder
             )
         api.snapshot_download(
             repo_id,
@@ -82,10 +82,10 @@ def _fetch(
             allow_patterns=patterns,
         )
     except (OSError, RuntimeError, ValueError, httpx.HTTPError) as error:
-        missing = [one.path for one in wanted if not (folder / one.path).is_file()]
-        more = f" ({len(missing)} of {len(wanted)} files are missing)" if missing else ""
+        missing = [file.path for file in files if not (folder / file.path).is_file()]
+        more = f" ({len(missing)} of {len(files)} files are missing)" if missing else ""
         raise DataError([f"{where}: {storage.reason(error)}{more}"]) from error
-    altered = [one.path for one in wanted if not _is_as_listed(folder / one.path, one)]
+    altered = [file.path for file in files if not _is_as_listed(folder / file.path, file)]
     for name in altered:
         (folder / name).unlink()  # else the client takes it for whole the next time
     if altered:
@@ -141,13 +141,13 @@ def verify(benchmark: Benchmark, folder: Path) -> Manifest:
     if not folder.is_dir():
         fix = f"download the task data with geneb-harness data pull {folder}"
         raise DataError([f"{folder}: no such folder: {fix}"])
-    said = Manifest.of_folder(folder)
-    if said is None:
+    manifest = Manifest.of_folder(folder)
+    if manifest is None:
         raise DataError([f"{folder}: no {NAME}: make one with geneb-harness data pull {folder}"])
     source = Folder(folder, benchmark)
     faults = [
         f"{folder / name}: missing, {NAME} lists it"
-        for name in said.files
+        for name in manifest.files
         if not (folder / name).is_file()
     ]
     for task in benchmark.tasks:
@@ -158,9 +158,9 @@ def verify(benchmark: Benchmark, folder: Path) -> Manifest:
         except DataError as error:
             faults.extend(error.faults)
             continue
-        facts = said.tasks.get(task.id)
+        facts = manifest.tasks.get(task.id)
         if facts is None or facts.sha256 != data.sha256:
             faults.append(f"{folder}: task {task.id}: content differs from {NAME}")
     if faults:
         raise DataError(faults)
-    return said
+    return manifest

@@ -35,11 +35,11 @@ def elsewhere(words: tuple[str, ...], *, gpu: bool) -> None:
         code = NOTHING
         try:
             for ref in remote.remote(words, os.getcwd(), variables):  # noqa: PTH109 - it is a word
-                found = ray.get(ref)
-                if isinstance(found, int):
-                    code = found
+                output = ray.get(ref)
+                if isinstance(output, int):
+                    code = output
                 else:
-                    echo(found, err=True)
+                    echo(output, err=True)
         except ray.exceptions.RayError:
             echo("geneb-ci: its process was killed, or its machine left", err=True)
     sys.exit(code)

@@ -56,15 +56,15 @@ BATCHING = Batching()
 def budget_now(loaded: LoadedExtractor, batching: Batching, limit: MemoryLimit) -> int:
     """Return the padded tokens that memory and settings allow a batch; 0 where nothing does."""
     planned = 0 if batching.mode == "file" else limit.budget or batching.token_budget
-    found = cut_to(loaded, limit)
-    return min(found or planned, planned or found)
+    measured_budget = cut_to(loaded, limit)
+    return min(measured_budget or planned, planned or measured_budget)
 
 
 def cut_to(loaded: LoadedExtractor, limit: MemoryLimit) -> int:
     """Return the padded tokens to which batches were cut when memory ran out; 0 until it did."""
     limits = (limit, getattr(loaded.extractor, "memory", None))
-    found = [one.tokens for one in limits if isinstance(one, MemoryLimit) and one.tokens]
-    return min(found, default=0)
+    cuts = [each.tokens for each in limits if isinstance(each, MemoryLimit) and each.tokens]
+    return min(cuts, default=0)
 
 
 def plan(
@@ -104,15 +104,15 @@ def sizes_of(loaded: LoadedExtractor, sequences: Sequence[str]) -> list[int]:
     if loaded.path.startswith("builtin:") or counter is None:
         return [len(s) for s in sequences]
     try:
-        found = [int(count) for count in counter(sequences)]
+        sizes = [int(count) for count in counter(sequences)]
     except Exception as error:
         msg = f"{loaded.class_name}.count_tokens failed: {type(error).__name__}: {error}"
         raise EmbeddingError(msg) from error
-    if len(found) != len(sequences):
-        msg = f"{loaded.class_name}.count_tokens gave {len(found)} numbers for {len(sequences)}"
+    if len(sizes) != len(sequences):
+        msg = f"{loaded.class_name}.count_tokens gave {len(sizes)} numbers for {len(sequences)}"
         msg += " sequences, expected one for each"
         raise EmbeddingError(msg)
-    return found
+    return sizes
 
 
 def calls(
@@ -150,8 +150,8 @@ def calls(
     following |= {int(rows[0]): after for rows, after in itertools.pairwise(planned)}
     if ahead is not None and planned:
         ahead([sequences[i] for i in planned[0]])
-    made = limit.fitting(planned, sizes, call)
-    for rows, values in _named(made, label, sequences):
+    results = limit.fitting(planned, sizes, call)
+    for rows, values in _named(results, label, sequences):
         batch = [sequences[i] for i in rows]
         first = _first(label, batch)
         if values.ndim != 2 or len(values) != len(batch) or not values.shape[1]:  # noqa: PLR2004
@@ -191,17 +191,17 @@ def measured(
         return extractor.extract_embeddings([sequences[longest]] * rows, batch_size=rows)
 
     def fits(rows: int) -> bool:
-        _, said = attempt(batch, rows)
-        if said is not None:
+        _, message = attempt(batch, rows)
+        if message is not None:
             release()
-        return said is None
+        return message is None
 
-    found = None
+    most = None
     with contextlib.suppress(Exception):
         trial = extractor.trial(sequences[longest]) if plans else (int(sizes[longest]), call)
         row, batch = trial
-        found = limit.measure(max(1, row), fits)
-    budget = found or batching.token_budget
+        most = limit.measure(max(1, row), fits)
+    budget = most or batching.token_budget
     if plans:
         extractor.token_budget = budget
     return replace(batching, token_budget=budget)
@@ -217,17 +217,17 @@ def _call(loaded: LoadedExtractor, batching: Batching, label: str, batch: list[s
     except Exception as error:
         if is_out_of_memory(error):
             raise
-        said = f"{type(error).__name__}: {error}"
-        msg = f"{_first(label, batch)}: the extractor {loaded.class_name} failed: {said}"
+        cause = f"{type(error).__name__}: {error}"
+        msg = f"{_first(label, batch)}: the extractor {loaded.class_name} failed: {cause}"
         raise EmbeddingError(msg) from error
 
 
 def _named(
-    made: Iterator[tuple[npt.NDArray[np.int64], Rows]], label: str, sequences: Sequence[str]
+    results: Iterator[tuple[npt.NDArray[np.int64], Rows]], label: str, sequences: Sequence[str]
 ) -> Iterator[tuple[npt.NDArray[np.int64], Rows]]:
     """Yield what is made; a sequence that does not fit is an EmbeddingError with its name."""
     try:
-        yield from made
+        yield from results
     except DoesNotFitError as error:
         raise _too_large(label, sequences[error.row], error) from error
 
@@ -267,19 +267,19 @@ def embed_rows(
     return out
 
 
-def to_numpy(found: Any) -> Rows:  # NumPy or torch, as upstream allows
+def to_numpy(output: Any) -> Rows:  # NumPy or torch, as upstream allows
     """Return an extractor's output as a NumPy array of the same floating type.
 
     bfloat16, which NumPy lacks, becomes float32, which holds each of its values exactly. Raises
     TypeError for anything that is not an array of floating numbers.
     """
-    if hasattr(found, "detach"):
-        found = found.detach().cpu()
-        if str(found.dtype) == "torch.bfloat16":
-            found = found.float()
-        found = found.numpy()
-    if not isinstance(found, np.ndarray) or found.dtype.name not in _FLOATS:
-        kind = getattr(found, "dtype", type(found).__name__)
+    if hasattr(output, "detach"):
+        output = output.detach().cpu()
+        if str(output.dtype) == "torch.bfloat16":
+            output = output.float()
+        output = output.numpy()
+    if not isinstance(output, np.ndarray) or output.dtype.name not in _FLOATS:
+        kind = getattr(output, "dtype", type(output).__name__)
         msg = f"gave {kind}, expected a NumPy or torch array of {', '.join(_FLOATS)}"
         raise TypeError(msg)
-    return found
+    return output

@@ -38,7 +38,7 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True)
-class EmbedDone:
+class EmbedResult:
     """How it went; an error is a value, so that the other tasks go their way."""
 
     task_id: str
@@ -49,7 +49,7 @@ class EmbedDone:
     """Most bytes that the accelerator, or this process, has held; 0 where that is unknown."""
     budget: int | None = None
     """Padded tokens a batch may have, where that was measured."""
-    said: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     """Sentences for the user: damaged shards, and what memory allows."""
     failed: str = ""
     """Why some of it could not be embedded."""
@@ -96,7 +96,7 @@ class Embedder:
     """What memory has been found to allow, for every task of the run."""
     device: str = "cpu"
 
-    def embed(self, job: EmbedJob) -> Generator[Step | EmbedDone]:
+    def embed(self, job: EmbedJob) -> Generator[Step | EmbedResult]:
         """Embed what the cache lacks of a job: yields a step after each call, then how it went.
 
         Rows already computed are saved when an error or Ctrl-C ends this. Calls are planned over
@@ -105,10 +105,10 @@ class Embedder:
         started = time.perf_counter()
         measured, cut = self.limit.budget, cut_to(self.loaded, self.limit)
         failed = ""
-        letters, said = 0, list[str]()
+        letters, notes = 0, list[str]()
         try:
             cache = Cache(job.cache, job.key_parts)
-            said = cache.set_aside
+            notes = cache.set_aside
             for step in self._fill(cache, job):
                 letters += step.letters
                 yield step
@@ -116,14 +116,14 @@ class Embedder:
             failed = str(error)
         budget = self.limit.budget
         if budget is not None and budget != measured:
-            said.append(f"{job.task_id}: memory has room for batches of {budget:,} padded tokens")
+            notes.append(f"{job.task_id}: memory has room for batches of {budget:,} padded tokens")
         if (now := cut_to(self.loaded, self.limit)) != cut:
-            said.append(
+            notes.append(
                 f"{job.task_id}: memory ran out; batches have at most {now:,} padded tokens from "
                 "now on"
             )
         seconds, peak = time.perf_counter() - started, peak_memory(self.device)
-        yield EmbedDone(job.task_id, seconds, letters, peak, budget, tuple(said), failed)
+        yield EmbedResult(job.task_id, seconds, letters, peak, budget, tuple(notes), failed)
 
     def _fill(self, cache: Cache, job: EmbedJob) -> Iterator[Step]:
         digests, sequences = sequence_digests(job.sequences), job.sequences
@@ -132,8 +132,8 @@ class Embedder:
         if not lacking.any():
             return
         with Writer(cache) as writer:
-            made = calls(self.loaded, self.batching, job.task_id, sequences, self.limit, lacking)
-            for rows, values in made:
+            results = calls(self.loaded, self.batching, job.task_id, sequences, self.limit, lacking)
+            for rows, values in results:
                 budget = budget_now(self.loaded, self.batching, self.limit)
                 writer.add([digests[i] for i in rows], values, budget)
                 yield Step(len(rows), sum(len(sequences[i]) for i in rows))

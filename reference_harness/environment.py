@@ -33,13 +33,13 @@ GIT_SECONDS = 10  # a status of this repository takes well under one
 
 def packages() -> dict[str, str]:
     """Return Python's version and that of each of `PACKAGES` that is installed."""
-    found = {"python": platform.python_version()}
+    versions = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
-            found[name] = importlib.metadata.version(name)
+            versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 def packages_of(extractor: BaseEmbeddingExtractor) -> dict[str, str]:
@@ -54,28 +54,28 @@ def packages_of(extractor: BaseEmbeddingExtractor) -> dict[str, str]:
     owners = importlib.metadata.packages_distributions()
     modules = {name.partition(".")[0] for name in sys.modules}
     used = {_canonical(owner) for module in modules for owner in owners.get(module, ())}
-    found = packages()
-    for name in sorted(used - _required(PLUMBING) - found.keys()):
+    versions = packages()
+    for name in sorted(used - _required(PLUMBING) - versions.keys()):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[name] = importlib.metadata.version(name)
-    return found
+            versions[name] = importlib.metadata.version(name)
+    return versions
 
 
 def _required(names: Iterable[str]) -> set[str]:
     """Return distributions with all that they require, extras aside."""
-    found: set[str] = set()
+    required: set[str] = set()
     left = list(names)
     while left:
         name = left.pop()
-        if name in found:
+        if name in required:
             continue
-        found.add(name)
+        required.add(name)
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             for line in importlib.metadata.requires(name) or ():
                 requirement, _, condition = line.partition(";")
                 if "extra" not in condition and (match := _NAME.match(requirement)):
                     left.append(_canonical(match.group()))
-    return found
+    return required
 
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -105,13 +105,13 @@ def _tracked(folder: Path) -> bool:
 
 def _git(folder: Path, *words: str) -> str | None:
     try:
-        done = subprocess.run(  # noqa: S603 - fixed words, no shell
+        process = subprocess.run(  # noqa: S603 - fixed words, no shell
             ["git", "-C", str(folder), *words],  # noqa: S607 - git is where the user has it
             capture_output=True, text=True, timeout=GIT_SECONDS, check=True,
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout.strip()
+    return process.stdout.strip()
 
 
 def hardware(device: str) -> str:

@@ -25,10 +25,10 @@ def known_name(lead: str, name: str, known: Sequence[str]) -> str:
     """
     if name in known:
         return name
-    found = [one for one in known if one.casefold() == name.casefold()]
-    if len(found) != 1:
+    matches = [each for each in known if each.casefold() == name.casefold()]
+    if len(matches) != 1:
         raise unknown_name(lead, name, known)
-    return found[0]
+    return matches[0]
 
 
 def unknown_name(lead: str, name: str, known: Sequence[str]) -> OptionError:
@@ -38,7 +38,7 @@ def unknown_name(lead: str, name: str, known: Sequence[str]) -> OptionError:
     """
     import difflib  # for an error alone
 
-    folded = {one.casefold(): one for one in known}
+    folded = {original.casefold(): original for original in known}
     close = difflib.get_close_matches(name.casefold(), folded, n=1)
     some = known if len(known) <= NAMES_SHOWN else known[:NAMES_OF_MANY]
     shown = ", ".join(some)
@@ -89,15 +89,15 @@ class WorkerDiedError(ProbeError):
 class FailedTasksError(HarnessError):
     """Some tasks of a run failed; those that finished are kept for `--resume`."""
 
-    def __init__(self, failed: dict[str, str], finished: int, kept: str) -> None:
+    def __init__(self, failed: dict[str, str], finished: int, folder: str) -> None:
         """Take task to message, the number of finished tasks and the folder that keeps them."""
         self.finished = finished
         total = len(failed) + finished
         lines = [f"{len(failed)} of {total} task{'' if total == 1 else 's'} failed:"]
-        lines += [f"  {task_id}: {said}" for task_id, said in failed.items()]
+        lines += [f"  {task_id}: {message}" for task_id, message in failed.items()]
         lines.append(
-            f"no record and no submission is written; {finished} finished, kept in {kept}: repeat "
-            "the command with --resume to run only those that failed"
+            f"no record and no submission is written; {finished} finished, kept in {folder}: "
+            "repeat the command with --resume to run only those that failed"
         )
         super().__init__("\n".join(lines))
 
@@ -110,5 +110,5 @@ class FailedRunsError(HarnessError):
         self.finished = finished + some
         total = len(failed) + finished
         lines = [f"{len(failed)} of {total} runs failed:"]
-        lines += [f"  {output}: {said}" for output, said in failed.items()]
+        lines += [f"  {output}: {message}" for output, message in failed.items()]
         super().__init__("\n".join(lines))

@@ -32,8 +32,8 @@ class TokenBudget(click.ParamType[int | str]):
         if value == AUTO:
             return AUTO
         if re.fullmatch(r"[1-9][0-9]{0,8}", str(value)) is None:
-            said = "pass a number such as 2048, or auto"
-            self.fail(f"{value!r} is not a token budget: {said}", param, ctx)
+            fix = "pass a number such as 2048, or auto"
+            self.fail(f"{value!r} is not a token budget: {fix}", param, ctx)
         return int(str(value))
 
 
@@ -57,8 +57,8 @@ def list_() -> None:
 
     click.echo("built in")
     width = max(map(len, BUILTINS))
-    for name, one in BUILTINS.items():
-        click.echo(f"  {name:<{width}}  {one.what}")
+    for name, builtin in BUILTINS.items():
+        click.echo(f"  {name:<{width}}  {builtin.what}")
     click.echo("yours\n  MODULE:CLASS, for example submissions/extractors/mine.py:MyExtractor")
     click.echo("properties")
     width = max(len(p.slug) for p in PROPERTIES)
@@ -72,9 +72,9 @@ def digest(name: str) -> None:
     """Print path, class and digest of the built-in extractor NAME, as submissions have them."""
     from .loading import built_in  # numpy, after worker threads are set
 
-    asked = name.removeprefix("builtin:")
+    plain = name.removeprefix("builtin:")
     try:
-        known = known_name(f"no built-in extractor {name!r}", asked, tuple(BUILTINS))
+        known = known_name(f"no built-in extractor {name!r}", plain, tuple(BUILTINS))
     except OptionError as error:
         raise click.UsageError(str(error)) from error
     click.echo(json.dumps(built_in(known)._asdict()))
@@ -155,15 +155,15 @@ def check(
         locate(spec, folder)
         budget, measured = budget_of(token_budget, device)
         plan = Batching(mode=batching, token_budget=budget)  # type: ignore[arg-type]
-        given = keywords(spec, texts(options, "--option"), plan)
-        wanted = conformance.QUICK if quick else conformance.PROPERTIES
-        with listener(len(select or wanted), quiet=quick) as progress:
+        arguments = keywords(spec, texts(options, "--option"), plan)
+        properties = conformance.QUICK if quick else conformance.PROPERTIES
+        with listener(len(select or properties), quiet=quick) as progress:
             results = conformance.check(
                 spec,
                 name_model,
                 device,
                 folder=folder,
-                options=given,
+                options=arguments,
                 seconds=conformance.SECONDS if seconds is None else seconds,
                 letters=conformance.LETTERS if letters is None else letters,
                 select=select,
@@ -175,7 +175,7 @@ def check(
     except (ExtractorError, OptionError, conformance.UnknownPropertyError) as error:
         raise click.UsageError(str(error)) from error
     if as_json:
-        counts = {str(one): _count(results, one) for one in conformance.Outcome}
+        counts = {str(outcome): _count(results, outcome) for outcome in conformance.Outcome}
         listed = [r.as_dict() for r in results]
         shape = {"version": 2, "extractor": spec, "counts": counts, "results": listed}
         click.echo(json.dumps(shape, indent=2))
@@ -222,9 +222,9 @@ def _table(spec: str, results: list["PropertyResult"]) -> None:
     }
     count = f"{len(results)} properties"
     (first, what), *others = ((n, what) for what, n in numbers.items() if n)
-    said = f"all {count} {what}" if first == len(results) else f"{first} of {count} {what}"
-    said = "; ".join([said, *(f"{n} {what}" for n, what in others)])
-    console.print(Text(f"{_printable(spec)}:\n{said}"), soft_wrap=True)
+    sentence = f"all {count} {what}" if first == len(results) else f"{first} of {count} {what}"
+    sentence = "; ".join([sentence, *(f"{n} {what}" for n, what in others)])
+    console.print(Text(f"{_printable(spec)}:\n{sentence}"), soft_wrap=True)
 
 
 def _printable(text: str) -> str:

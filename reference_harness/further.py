@@ -46,9 +46,9 @@ class FurtherFiles(NamedTuple):
     """`.npy` of an (n, d) matrix, row i for row i."""
 
 
-def write_variants(path: Path, found: list[VariantRow]) -> None:
+def write_variants(path: Path, variants: list[VariantRow]) -> None:
     """Write variants as further rows."""
-    rows = [FurtherRow(**vars(one)) for one in found]
+    rows = [FurtherRow(**vars(variant)) for variant in variants]
     write_bytes(path, FurtherList(rows=rows).model_dump_json(indent=1).encode(), b"\n")
 
 
@@ -75,16 +75,16 @@ def further_rows(files: FurtherFiles, problem: probe.Problem) -> FurtherRows:
         raise EmbeddingError(msg)
     sizes = {"train": len(problem.train_labels), "test": len(problem.test_labels)}
     known = set(problem.train_labels.tolist())
-    for number, one in enumerate(rows):
-        if one.split == FRESH and one.label not in known:
-            raise DataError([f"{files.rows}: row {number}: label {one.label} is not of the task"])
-        if one.split != FRESH and one.row >= sizes[one.split]:
-            what = f"row {one.row} of {one.split}, which has {sizes[one.split]} rows"
+    for number, row in enumerate(rows):
+        if row.split == FRESH and row.label not in known:
+            raise DataError([f"{files.rows}: row {number}: label {row.label} is not of the task"])
+        if row.split != FRESH and row.row >= sizes[row.split]:
+            what = f"row {row.row} of {row.split}, which has {sizes[row.split]} rows"
             raise DataError([f"{files.rows}: row {number}: is of {what}"])
     return FurtherRows(
-        [one.split for one in rows],
-        [one.kind for one in rows],
-        np.array([one.row for one in rows], dtype=np.int64),
-        np.array([one.label or 0 for one in rows], dtype=np.int64),
+        [row.split for row in rows],
+        [row.kind for row in rows],
+        np.array([row.row for row in rows], dtype=np.int64),
+        np.array([row.label or 0 for row in rows], dtype=np.int64),
         np.asarray(values, dtype=problem.train.dtype),
     )

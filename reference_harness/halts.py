@@ -60,20 +60,20 @@ class _Path:
         stop = self._fit(max_iter=MAX_ITER)
         at, loss = int(np.max(stop.n_iter_)), self._loss(stop)
         near = UNITS * self.unit * loss
-        found = [self._labels(stop)]
+        labels = [self._labels(stop)]
         for steps in range(min(at, STEPS_MAX) - 1, 0, -1):
             earlier = self._fit(max_iter=steps, tol=LBFGS_TOL)
             if self._loss(earlier) - loss > near:
                 break
-            found.append(self._labels(earlier))
+            labels.append(self._labels(earlier))
         for steps in range(at + 1, at + 1 + BEYOND_MAX):
             later = self._fit(max_iter=steps, tol=LBFGS_TOL)
             if loss - self._loss(later) > near:
                 break
-            found.append(self._labels(later))
+            labels.append(self._labels(later))
             if int(np.max(later.n_iter_)) < steps:
                 break
-        return found
+        return labels
 
     def _fit(self, **settings: float) -> Any:  # scikit-learn has no types
         import sklearn  # see `probe`
@@ -92,8 +92,8 @@ class _Path:
         """Return what lbfgs minimises at C = 1: mean log-loss plus half the squared weights / n."""
         from sklearn.metrics import log_loss  # see `probe`
 
-        said = fitted.predict_proba(self.x)
-        mean = float(log_loss(self.y, said, labels=fitted.classes_))
+        chances = fitted.predict_proba(self.x)
+        mean = float(log_loss(self.y, chances, labels=fitted.classes_))
         return mean + 0.5 * float(np.sum(fitted.coef_**2)) / len(self.y)
 
     def _labels(self, fitted: Any) -> Labels:

@@ -26,7 +26,7 @@ One = TypeVar("One")
 NO_CANONICAL = "asked for with --no-canonical"
 
 
-class Asked(Protocol):
+class ProbeSettings(Protocol):
     """Settings of the probes."""
 
     @property
@@ -50,7 +50,7 @@ class Asked(Protocol):
         """Where the probe runs."""
 
 
-class Scored(NamedTuple):
+class ScoredRegime(NamedTuple):
     """One regime, with its fits, and the predictions behind its digests: (m,) labels a seed."""
 
     regime: Regime
@@ -88,28 +88,28 @@ class Job:
         """Return the fits of a regime: one a seed where rows are drawn, else one for all."""
         return len(self.seeds) if regime in self.few_shot_k else 1
 
-    def execute(self) -> "Probed | Failed":
+    def execute(self) -> "ProbeResult | ProbeFailure":
         """Probe the task; an error is a value, so that the other tasks go their way."""
-        said: list[str] = []
+        set_aside: list[str] = []
         try:
             cache = Cache(self.cache, self.key_parts)
-            said = cache.set_aside
+            set_aside = cache.set_aside
             return execute(self, cache)
         except (OptionError, ProbeError, StateError) as error:
             lost = isinstance(error, LostEmbeddingsError)
-            return Failed(self.task_id, str(error), lost=lost, said=tuple(said))
+            return ProbeFailure(self.task_id, str(error), lost=lost, notes=tuple(set_aside))
         except Exception as error:  # noqa: BLE001 - a library of the probe raises what it likes
             why = " ".join(f"{type(error).__name__}: {error}".split())
             cure = "leave out --probe-device" if self.device.accelerator else "take fewer --workers"
             fix = f"; {cure}" if is_out_of_memory(error) else ""
-            return Failed(self.task_id, f"{self.task_id}: the probe failed: {why}{fix}")
+            return ProbeFailure(self.task_id, f"{self.task_id}: the probe failed: {why}{fix}")
         finally:
             if self.device.accelerator:
                 release()  # for the embedder, which has the device, too
 
 
 @dataclass(frozen=True)
-class Probed:
+class ProbeResult:
     """Result of a worker."""
 
     task_id: str
@@ -119,7 +119,7 @@ class Probed:
     seconds: float
     libraries: list[Library]
     token_budgets: tuple[int, ...] = ()
-    said: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     """A sentence for each damaged shard that was set aside."""
     receipt: ReceiptTask | None = None
     predictions: bytes | None = None
@@ -127,7 +127,7 @@ class Probed:
 
 
 @dataclass(frozen=True)
-class Failed:
+class ProbeFailure:
     """A task that a worker could not probe."""
 
     task_id: str
@@ -135,10 +135,10 @@ class Failed:
     """A sentence that begins with the task, or with a file."""
     lost: bool = False
     """Whether embeddings are missing from the cache, so that computing them again helps."""
-    said: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
-def execute(job: Job, cache: Cache | None = None) -> Probed:
+def execute(job: Job, cache: Cache | None = None) -> ProbeResult:
     """Probe one task.
 
     Each split's embeddings are held once, in the type the extractor gave. Raises ProbeError or
@@ -159,11 +159,11 @@ def execute(job: Job, cache: Cache | None = None) -> Probed:
     except ProbeError as error:
         msg = f"{job.task_id}: {error}"
         raise ProbeError(msg) from error
-    return Probed(
+    return ProbeResult(
         job.task_id,
         problem.train.shape[1],
         dtype,
-        {name: one.regime for name, one in scored.items()},
+        {name: each.regime for name, each in scored.items()},
         time.perf_counter() - started,
         libraries(),
         tuple(sorted(cache.token_budgets)),
@@ -177,21 +177,21 @@ def _cut(joined: bytes) -> list[bytes]:
     return [joined[i : i + DIGEST_BYTES] for i in range(0, len(joined), DIGEST_BYTES)]
 
 
-def regime(problem: probe.Problem, name: str, asked: Asked) -> Scored:
+def regime(problem: probe.Problem, name: str, settings: ProbeSettings) -> ScoredRegime:
     """Probe one task in one regime, with the score of record and, if asked, the canonical one.
 
     Raises ProbeError when a probe cannot be fitted.
     """
     started = time.perf_counter()
-    rows = rows_of(problem, name, asked)
-    fits = probe.run(problem, rows, asked.device)
-    warned = _warnings(problem, fits, asked, name)
-    each = each_seed(fits, asked)
+    rows = rows_of(problem, name, settings)
+    fits = probe.run(problem, rows, settings.device)
+    warned = _warnings(problem, fits, settings, name)
+    each = each_seed(fits, settings)
     predictions = [fit.predictions for fit in each]
     triples, matrices, classes = score(problem, predictions)
     seconds = time.perf_counter() - started
-    solved, labels, why = _canonical(problem, rows, asked)
-    found = Regime(
+    solved, labels, why = _canonical(problem, rows, settings)
+    result = Regime(
         scores=Scores(**metrics.mean(triples)._asdict()),
         per_seed=columns(triples),
         classes=classes.tolist(),
@@ -204,17 +204,21 @@ def regime(problem: probe.Problem, name: str, asked: Asked) -> Scored:
         canonical=solved,
         no_canonical=why,
     )
-    return Scored(found, fits, predictions, labels)
+    return ScoredRegime(result, fits, predictions, labels)
 
 
-def rows_of(problem: probe.Problem, name: str, asked: Asked) -> list[npt.NDArray[np.int64] | None]:
+def rows_of(
+    problem: probe.Problem, name: str, settings: ProbeSettings
+) -> list[npt.NDArray[np.int64] | None]:
     """Return the training rows of each fit of a regime; see `probe.rows_of_regime`."""
-    return probe.rows_of_regime(problem.train_labels, name, list(asked.seeds), asked.few_shot_k)
+    return probe.rows_of_regime(
+        problem.train_labels, name, list(settings.seeds), settings.few_shot_k
+    )
 
 
-def each_seed(found: list[One], asked: Asked) -> list[One]:
+def each_seed(results: list[One], settings: ProbeSettings) -> list[One]:
     """Return one result per seed; without sampling, that of the single fit for every seed."""
-    return found * len(asked.seeds) if len(found) == 1 else found
+    return results * len(settings.seeds) if len(results) == 1 else results
 
 
 def score(
@@ -233,28 +237,28 @@ def columns(triples: list[metrics.Scores]) -> PerSeed:
 
 
 def _canonical(
-    problem: probe.Problem, rows: list[npt.NDArray[np.int64] | None], asked: Asked
+    problem: probe.Problem, rows: list[npt.NDArray[np.int64] | None], settings: ProbeSettings
 ) -> tuple[Canonical | None, list[Labels] | None, str | None]:
     """Return the canonical score of one regime and its predictions, or the reason for none."""
-    if not asked.canonical:
+    if not settings.canonical:
         return None, None, NO_CANONICAL
     count, dim = problem.train.shape
-    if rows[0] is None and not asked.every_cell and not canonical.affordable(count, dim):
+    if rows[0] is None and not settings.every_cell and not canonical.affordable(count, dim):
         limit = canonical.AFFORDABLE_BYTES >> 20
         return None, None, f"{count} x {dim} features in float64 take more than {limit} MiB"
     started = time.perf_counter()
-    solved = solve(problem, rows, asked.device)
-    predictions = each_seed([one.predict(problem.test) for one in solved], asked)
+    solved = solve(problem, rows, settings.device)
+    predictions = each_seed([fit.predict(problem.test) for fit in solved], settings)
     triples, matrices, _ = score(problem, predictions)
-    found = Canonical(
+    result = Canonical(
         scores=Scores(**metrics.mean(triples)._asdict()),
         per_seed=columns(triples),
         confusion=[matrix.tolist() for matrix in matrices],
         predictions_sha256=metrics.predictions_sha256(predictions),
-        solvers=sorted({one.solver for one in solved}),
+        solvers=sorted({fit.solver for fit in solved}),
         seconds=round(time.perf_counter() - started, 6),
     )
-    return found, predictions, None
+    return result, predictions, None
 
 
 def solve(
@@ -263,24 +267,24 @@ def solve(
     device: probe.Device = probe.CPU,
 ) -> list[canonical.Solved]:
     """Solve the probe of each fit to its optimum. Raises ProbeError where that fails."""
-    found = []
+    solutions = []
     for chosen in rows:
         train, labels = problem.training(chosen)
-        found.append(canonical.solve(train, labels, on=device.arithmetic(train)))
-    return found
+        solutions.append(canonical.solve(train, labels, on=device.arithmetic(train)))
+    return solutions
 
 
 def _warnings(
-    problem: probe.Problem, fits: list[probe.Fit], asked: Asked, regime: str
+    problem: probe.Problem, fits: list[probe.Fit], settings: ProbeSettings, regime: str
 ) -> list[Warned]:
     """Return what a reader of the score should know, each kind once, with its seeds."""
-    seeds = list(asked.seeds)
-    found = []
+    seeds = list(settings.seeds)
+    warned = []
 
     def warn(kind: Kind, message: str, hit: list[bool]) -> None:
         if any(hit):
             which = seeds if len(hit) == 1 else [s for s, h in zip(seeds, hit, strict=True) if h]
-            found.append(Warned(kind=kind, message=message, seeds=which))
+            warned.append(Warned(kind=kind, message=message, seeds=which))
 
     warn(
         "not-converged",
@@ -294,10 +298,10 @@ def _warnings(
     )
     unseen = sorted(set(problem.test_labels.tolist()) - set(problem.train_labels.tolist()))
     warn("untrained-class", f"test labels that no training row has: {unseen}", [bool(unseen)])
-    if k := asked.few_shot_k.get(regime):
+    if k := settings.few_shot_k.get(regime):
         counts = np.unique(problem.train_labels, return_counts=True)[1]
         short = int((counts < k).sum())
         warn("small-class", f"{short} classes have fewer than {k} training rows", [bool(short)])
     for note in sorted({note for fit in fits for note in fit.notes}):
         warn("scikit-learn", note, [note in fit.notes for fit in fits])
-    return found
+    return warned

@@ -14,14 +14,14 @@ def texts(words: Sequence[str], option: str) -> dict[str, str]:
 
     Raises OptionError for a word without "=", or with a key that Python could not take.
     """
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for word in words:
         key, equals, value = word.partition("=")
         if not equals or not key.isidentifier():
             msg = f"{option} {word!r}: expected KEY=VALUE"
             raise OptionError(msg)
-        found[key] = value
-    return found
+        values[key] = value
+    return values
 
 
 def values(given: Mapping[str, str]) -> dict[str, Any]:

@@ -52,8 +52,10 @@ class LoadedExtractor:
             if name.startswith(f"{package}.") and module.__file__
         }
         own = {Path(str(sys.modules[type(self.extractor).__module__].__file__))}
-        ours = self.path.startswith("builtin:") or not package
-        return {} if ours else {f.name: _sha256(f) for f in sorted(files - own) if f != _BASE}
+        is_excluded = self.path.startswith("builtin:") or not package
+        return (
+            {} if is_excluded else {f.name: _sha256(f) for f in sorted(files - own) if f != _BASE}
+        )
 
 
 _BASE = Path(str(base.__file__))
@@ -181,14 +183,14 @@ def _import_class(file: Path, class_name: str) -> tuple[type, str]:
         raise ExtractorError(msg) from error
     cls = getattr(module, class_name, None)
     if not isinstance(cls, type) or not callable(getattr(cls, "extract_embeddings", None)):
-        found = sorted(
+        classes = sorted(
             key
             for key, value in vars(module).items()
             if isinstance(value, type) and value.__module__ == name
         )
         msg = (
             f"{file.name} has no class {class_name} with a method extract_embeddings; "
-            f"its classes are: {', '.join(found) or 'none'}"
+            f"its classes are: {', '.join(classes) or 'none'}"
         )
         raise ExtractorError(msg)
     return cls, hashlib.sha256(data).hexdigest()

@@ -66,13 +66,13 @@ class Manifest(StrictModel):
         """
         faults = []
         for file in files:
-            said = self.files.get(file.relative_to(folder).as_posix())
-            if said is None:
+            listed = self.files.get(file.relative_to(folder).as_posix())
+            if listed is None:
                 faults.append(f"{file}: not in {NAME}: download the data again")
-            elif (size := file.stat().st_size) != said.bytes:
-                faults.append(f"{file}: {size} bytes, {NAME} says {said.bytes}")
-            elif (digest := sha256(file)) != said.sha256:
-                faults.append(f"{file}: sha256 {digest}, {NAME} says {said.sha256}")
+            elif (size := file.stat().st_size) != listed.bytes:
+                faults.append(f"{file}: {size} bytes, {NAME} says {listed.bytes}")
+            elif (digest := sha256(file)) != listed.sha256:
+                faults.append(f"{file}: sha256 {digest}, {NAME} says {listed.sha256}")
         if faults:
             raise DataError(faults)
 

@@ -48,21 +48,21 @@ def open_matrix(path: Path) -> noise.Rows:
     Raises EmbeddingError, which says what the file is instead.
     """
     try:
-        found = np.load(path, mmap_mode="r", allow_pickle=False)
+        matrix = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError) as error:
         msg = f"{path}: not a .npy file of numbers: {error}"
         raise EmbeddingError(msg) from error
-    if not isinstance(found, np.ndarray) or found.ndim != 2 or not found.size:  # noqa: PLR2004
-        msg = f"{path}: shape {getattr(found, 'shape', None)}, expected (sequences, columns)"
+    if not isinstance(matrix, np.ndarray) or matrix.ndim != 2 or not matrix.size:  # noqa: PLR2004
+        msg = f"{path}: shape {getattr(matrix, 'shape', None)}, expected (sequences, columns)"
         raise EmbeddingError(msg)
-    if found.dtype.name not in _FLOATS or not found.dtype.isnative:
-        msg = f"{path}: numbers of type {found.dtype.str}, expected {', '.join(_FLOATS)}"
+    if matrix.dtype.name not in _FLOATS or not matrix.dtype.isnative:
+        msg = f"{path}: numbers of type {matrix.dtype.str}, expected {', '.join(_FLOATS)}"
         raise EmbeddingError(msg)
-    if found.shape[1] > WIDTH_MAX:
-        msg = f"{path}: rows of {found.shape[1]:,} columns, expected at most {WIDTH_MAX:,}"
+    if matrix.shape[1] > WIDTH_MAX:
+        msg = f"{path}: rows of {matrix.shape[1]:,} columns, expected at most {WIDTH_MAX:,}"
         raise EmbeddingError(msg)
-    for start in range(0, len(found), FINITE_ROWS):
-        part = found[start : start + FINITE_ROWS]
+    for start in range(0, len(matrix), FINITE_ROWS):
+        part = matrix[start : start + FINITE_ROWS]
         for wrong, what in (
             (~np.isfinite(part), "a number that is not finite"),
             (np.abs(part) > MAGNITUDE_MAX, f"a number beyond {MAGNITUDE_MAX:.3g}"),
@@ -71,4 +71,4 @@ def open_matrix(path: Path) -> noise.Rows:
                 row = start + int(np.argmax(wrong.any(axis=1)))
                 msg = f"{path}: row {row} holds {what}"
                 raise EmbeddingError(msg)
-    return found
+    return matrix

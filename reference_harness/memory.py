@@ -53,8 +53,8 @@ beyond what 2,048 sequences of 128 tokens fill, as many as a built-in gets at on
 class DoesNotFitError(Exception):
     """One row alone takes more memory than there is."""
 
-    def __init__(self, row: int, said: str) -> None:
-        super().__init__(f"one sequence alone does not fit into memory: {said}")
+    def __init__(self, row: int, cause: str) -> None:
+        super().__init__(f"one sequence alone does not fit into memory: {cause}")
         self.row = row
         """Its number among the rows that were to be computed."""
 
@@ -102,9 +102,9 @@ class MemoryLimit:
         """
         if self.room is not None and row > self._longest:
             self._longest = row
-            found = fitting_budget(self.room, row, run)
-            if found is not None:
-                self.budget = min(found, self.budget or found)
+            budget = fitting_budget(self.room, row, run)
+            if budget is not None:
+                self.budget = min(budget, self.budget or budget)
         return self.budget
 
     def fitting(
@@ -129,8 +129,8 @@ class MemoryLimit:
             rows = self._allowed(planned, sizes)
             if len(rows) < len(planned):
                 left.appendleft(planned[len(rows) :])
-            value, said = attempt(compute, rows)
-            if said is None:
+            value, cause = attempt(compute, rows)
+            if cause is None:
                 # A list of none or one: None may be a result.
                 yield rows, value[0]
                 continue
@@ -138,7 +138,7 @@ class MemoryLimit:
             release()
             if len(rows) == 1:
                 row = int(rows[0])
-                raise DoesNotFitError(row if owners is None else int(owners[row]), said)
+                raise DoesNotFitError(row if owners is None else int(owners[row]), cause)
             self.tokens = max(1, int(sizes[rows].max()) * len(rows) // 2)
             left.appendleft(rows)
 
@@ -160,8 +160,8 @@ def attempt(compute: Callable[[Given], Value], rows: Given) -> tuple[list[Value]
     except Exception as error:
         if not is_out_of_memory(error):
             raise
-        said = " ".join(f"{type(error).__name__}: {error}".split())
-        return [], said[:SAID_MAX]
+        cause = " ".join(f"{type(error).__name__}: {error}".split())
+        return [], cause[:SAID_MAX]
 
 
 class Room(Protocol):
@@ -244,7 +244,9 @@ class Host:
             Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
         try:
             now = self._status()
-            free = [one - now[name] for name, one in _limits() if one != resource.RLIM_INFINITY]
+            free = [
+                limit - now[name] for name, limit in _limits() if limit != resource.RLIM_INFINITY
+            ]
             free += [_kib("/proc/meminfo")["MemAvailable"], *group_room()]
         except (OSError, KeyError, ValueError):
             return None
@@ -281,8 +283,8 @@ class _Cuda:
         cuda.synchronize(self._device)
         cuda.reset_peak_memory_stats(self._device)
         self._before = cuda.memory_allocated(self._device)
-        kept = cuda.memory_reserved(self._device) - self._before
-        return int(cuda.mem_get_info(self._device)[0] + kept)
+        reserved = cuda.memory_reserved(self._device) - self._before
+        return int(cuda.mem_get_info(self._device)[0] + reserved)
 
     def used(self) -> int:
         cuda: Any = self._cuda()
@@ -303,7 +305,7 @@ def _limits() -> Iterator[tuple[str, int]]:
 def _kib(file: str) -> dict[str, int]:
     """Return the bytes in the lines `Name: number kB` of a file of /proc."""
     lines = (line.split() for line in Path(file).read_text(encoding="ascii").splitlines())
-    return {one[0][:-1]: int(one[1]) << 10 for one in lines if one[2:] == ["kB"]}
+    return {words[0][:-1]: int(words[1]) << 10 for words in lines if words[2:] == ["kB"]}
 
 
 def group_room(
@@ -314,7 +316,7 @@ def group_room(
     Both versions are read. A page of a file that was read once is free again when it is needed, so
     it does not count as used. Empty where no group is visible.
     """
-    found = []
+    free_bytes = []
     with contextlib.suppress(OSError):
         for line in groups.read_text(encoding="utf-8").splitlines():
             _, controllers, path = line.split(":", 2)
@@ -328,21 +330,21 @@ def group_room(
                 )
             else:
                 continue
-            place = top / path.lstrip("/")
-            for group in (place, *place.parents):
+            folder = top / path.lstrip("/")
+            for group in (folder, *folder.parents):
                 if not group.is_relative_to(top):
                     break
                 with contextlib.suppress(OSError, ValueError):  # "max", or a group out of sight
                     free = int((group / limit).read_text(encoding="ascii"))
                     free -= int((group / usage).read_text(encoding="ascii"))
-                    found.append(free + _reclaimable(group / "memory.stat"))
-    return found
+                    free_bytes.append(free + _reclaimable(group / "memory.stat"))
+    return free_bytes
 
 
 def _reclaimable(file: Path) -> int:
     """Return the bytes of files that a group holds and has not used of late."""
     with contextlib.suppress(OSError, ValueError):
         lines = (line.split() for line in file.read_text(encoding="ascii").splitlines())
-        found = {one[0]: int(one[1]) for one in lines}
-        return found.get("total_inactive_file", found.get("inactive_file", 0))
+        values = {words[0]: int(words[1]) for words in lines}
+        return values.get("total_inactive_file", values.get("inactive_file", 0))
     return 0

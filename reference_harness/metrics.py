@@ -70,6 +70,6 @@ def predictions_sha256(predictions: Sequence[Labels]) -> str:
     seeds in the benchmark's order, within a seed the test rows in file order.
     """
     digest = hashlib.sha256()
-    for one in predictions:
-        digest.update(np.ascontiguousarray(one, dtype="<i8").tobytes())
+    for labels in predictions:
+        digest.update(np.ascontiguousarray(labels, dtype="<i8").tobytes())
     return digest.hexdigest()

@@ -103,8 +103,8 @@ def no_cpg(chance: float) -> Plant:
     """Class 1 loses each CG, to TG, with probability `chance`, as methylated DNA does."""
 
     def plant(rng: np.random.RandomState, letters: Letters, label: int) -> None:
-        found = np.flatnonzero((letters[:-1] == ord("C")) & (letters[1:] == ord("G")))
-        lost = found[rng.random_sample(len(found)) < chance]
+        sites = np.flatnonzero((letters[:-1] == ord("C")) & (letters[1:] == ord("G")))
+        lost = sites[rng.random_sample(len(sites)) < chance]
         if label:
             letters[lost] = ord("T")
 
@@ -115,8 +115,8 @@ def both(*plants: Plant) -> Plant:
     """Plant several signals, one after the other."""
 
     def plant(rng: np.random.RandomState, letters: Letters, label: int) -> None:
-        for one in plants:
-            one(rng, letters, label)
+        for each in plants:
+            each(rng, letters, label)
 
     return plant
 
@@ -178,7 +178,7 @@ def load(task_id: str) -> TaskData:
 def definition() -> dict[str, Any]:
     """Return the content of `schemas/benchmark-mini.json`, the protocol being GENEB's."""
     data = [generate(task) for task in TASKS]
-    made = document(
+    content = document(
         name="GENEB-mini",
         repo_id=REPO_ID,
         revision=revision(data),
@@ -189,8 +189,8 @@ def definition() -> dict[str, Any]:
             "revision": REVISION,
         },
         tasks=[
-            task_facts(one, task.label, task.category)
-            for task, one in zip(TASKS, data, strict=True)
+            task_facts(task_data, task.label, task.category)
+            for task, task_data in zip(TASKS, data, strict=True)
         ],
     )
-    return {"$schema": "./benchmark.schema.json"} | made
+    return {"$schema": "./benchmark.schema.json"} | content

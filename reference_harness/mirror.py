@@ -40,20 +40,20 @@ class Mirror:
 
         One that was damaged here is left out: its rows are computed again.
         """
-        found = False
-        with self._told():
+        is_new = False
+        with self._explained():
             for name in sorted(self._names() - self._here):
-                kept = (self._folder / name, self._folder / f"{name}{ASIDE}")
-                if not any(path.exists() for path in kept):
+                paths = (self._folder / name, self._folder / f"{name}{ASIDE}")
+                if not any(path.exists() for path in paths):
                     self._fetch(name)
-                    found = True
+                    is_new = True
                 self._here.add(name)
-        return found
+        return is_new
 
     def push(self, name: str) -> None:
         """Share a shard of the folder. Raises StateError."""
         part = f"{self._root}/.{name}.part"  # not every store shows a file only when it is whole
-        with self._told():
+        with self._explained():
             self._files.makedirs(self._root, exist_ok=True)
             self._files.put_file(str(self._folder / name), part)
             self._files.mv(part, f"{self._root}/{name}")
@@ -77,11 +77,11 @@ class Mirror:
             Path(part).unlink(missing_ok=True)
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _explained(self) -> Iterator[None]:
         """Turn what a store's client raises, which is of any kind, into a sentence."""
         try:
             yield
         except Exception as error:
-            said = " ".join(f"{type(error).__name__}: {error}".split())
-            msg = f"{self._address}: {said}: check the address and what may be read and written"
+            message = " ".join(f"{type(error).__name__}: {error}".split())
+            msg = f"{self._address}: {message}: check the address and what may be read and written"
             raise StateError(msg) from error

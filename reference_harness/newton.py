@@ -93,30 +93,30 @@ class _Problem:
 
     def values(self, solution: Matrix) -> Matrix:
         """Return X W + b, (n, c); the last row of `solution` is b."""
-        found = self.on.empty(self.rows, self.columns)
+        products = self.on.empty(self.rows, self.columns)
         for part, block in self.blocks():
-            self.on.xp.matmul(block, solution[:-1], out=found[part])
-        found += solution[-1]
-        return found
+            self.on.xp.matmul(block, solution[:-1], out=products[part])
+        products += solution[-1]
+        return products
 
     def pulled(self, values: Matrix) -> Matrix:
         """Return [X 1]^T values, (d + 1, c)."""
-        found = self.on.zeros(self.width + 1, self.columns)
+        sums = self.on.zeros(self.width + 1, self.columns)
         for part, block in self.blocks():
-            found[:-1] += block.T @ values[part]
-        found[-1] = values.sum(axis=0)
-        return found
+            sums[:-1] += block.T @ values[part]
+        sums[-1] = values.sum(axis=0)
+        return sums
 
     def curved(self, direction: Matrix, curvature: "_Curvature") -> Matrix:
         """Return the Hessian's product with a direction, in one pass over the features."""
-        found = self.on.zeros(*direction.shape)
+        product = self.on.zeros(*direction.shape)
         for part, block in self.blocks():
             moved = block @ direction[:-1] + direction[-1]
             bent = curvature.product(part, moved)
-            found[:-1] += block.T @ bent
-            found[-1] += bent.sum(axis=0)
-        found[:-1] += direction[:-1]
-        return found
+            product[:-1] += block.T @ bent
+            product[-1] += bent.sum(axis=0)
+        product[:-1] += direction[:-1]
+        return product
 
     def loss(self, values: Matrix) -> float:
         """Return the sum of the losses, without the penalty."""
@@ -132,18 +132,18 @@ class _Problem:
         if self.binary:
             return self.on.logistic(values)
         xp = self.on.xp
-        found: Matrix = xp.exp(values - xp.amax(values, axis=1, keepdims=True))
-        found /= found.sum(axis=1, keepdims=True)
-        return found
+        chances: Matrix = xp.exp(values - xp.amax(values, axis=1, keepdims=True))
+        chances /= chances.sum(axis=1, keepdims=True)
+        return chances
 
     def residuals(self, probabilities: Matrix) -> Matrix:
         """Return probability minus target, (n, c)."""
-        found = self.on.copy(probabilities)
+        differences = self.on.copy(probabilities)
         if self.binary:
-            found[:, 0] -= self.targets
+            differences[:, 0] -= self.targets
         else:
-            found[self.each, self.targets] -= 1.0
-        return found
+            differences[self.each, self.targets] -= 1.0
+        return differences
 
     def solved(self, inner_max: int | None) -> Optimum:
         solution = self.on.zeros(self.width + 1, self.columns)
@@ -187,8 +187,8 @@ class _Problem:
         raise NotSolvedError(msg)
 
     def _optimum(self, solution: Matrix, steps: int) -> Optimum:
-        found = self.on.numpy(solution)
-        return Optimum(found[:-1], found[-1], steps)
+        host = self.on.numpy(solution)
+        return Optimum(host[:-1], host[-1], steps)
 
     def _along(
         self,
@@ -233,27 +233,27 @@ class _Problem:
         self, gradient: Matrix, curvature: "_Curvature", factor: Any, most: int
     ) -> tuple[Matrix, int]:
         """Solve the Newton system by preconditioned conjugate gradients; return the inner steps."""
-        found = self.on.zeros(*gradient.shape)
+        solution = self.on.zeros(*gradient.shape)
         residual = -gradient
         eased = self.on.eased(factor, residual)
         direction = self.on.copy(eased)
         energy = first = float((residual * eased).sum())
         size = np.sqrt(max(first, 0.0)) / self.rows
-        wanted = min(FORCING, max(FORCING_LEAST, size)) ** 2 * first
+        target_energy = min(FORCING, max(FORCING_LEAST, size)) ** 2 * first
         inner = 0
-        while inner < most and energy > wanted:
+        while inner < most and energy > target_energy:
             inner += 1
             bent = self.curved(direction, curvature)
             stiffness = float((direction * bent).sum())
             if not stiffness > 0.0:
                 break
             length = energy / stiffness
-            found += length * direction
+            solution += length * direction
             residual -= length * bent
             eased = self.on.eased(factor, residual)
             energy, before = float((residual * eased).sum()), energy
             direction = eased + (energy / before) * direction
-        return found, inner
+        return solution, inner
 
     def _preconditioner(self, curvature: "_Curvature") -> Any:
         """Return the Cholesky factor of the sample's Hessian, (d + 1, d + 1)."""
@@ -296,5 +296,5 @@ class _Curvature:
         if self.binary:
             return self.variance[part] * moved
         chances = self.probabilities[part]
-        found: Matrix = chances * (moved - (chances * moved).sum(axis=1, keepdims=True))
-        return found
+        change: Matrix = chances * (moved - (chances * moved).sum(axis=1, keepdims=True))
+        return change

@@ -141,13 +141,13 @@ def fit(
             msg = f"the probe cannot be fitted: {type(error).__name__}: {error}"
             raise ProbeError(msg) from error
     stopped = [w for w in caught if issubclass(w.category, ConvergenceWarning)]
-    said = {f"{w.category.__name__}: {w.message}" for w in caught if w not in stopped}
+    notes = {f"{w.category.__name__}: {w.message}" for w in caught if w not in stopped}
     return Fit(
         predictions=_labels(predicted),
         iterations=int(_labels(probe.n_iter_).max()),
         rows=len(labels),
         converged=not stopped,
-        notes=tuple(sorted(said)),
+        notes=tuple(sorted(notes)),
     )
 
 
@@ -209,9 +209,9 @@ def run(
     device: Device = CPU,
 ) -> list[Fit]:
     """Fit once for each entry of `rows` and predict the whole test split each time."""
-    found = []
+    fits = []
     for chosen in rows:
         train, labels = problem.training(chosen)
         where = device if device.takes(train) else CPU
-        found.append(fit(where.put(train), labels, where.put(problem.test), where))
-    return found
+        fits.append(fit(where.put(train), labels, where.put(problem.test), where))
+    return fits

@@ -62,7 +62,7 @@ def probe(**options: Any) -> None:
     bench, source = place_of(options)
     receipts = tuple(read_receipt(word) for word in options["receipts"])
     tasks = common_tasks(receipts, bench)
-    asked = ProbeRequest(
+    request = ProbeRequest(
         benchmark=bench,
         source=source,
         receipts=receipts,
@@ -72,10 +72,10 @@ def probe(**options: Any) -> None:
         seeds=_seeds(options["seeds"]) or tuple(bench.protocol.seeds),
         workers=options["workers"] or default_workers(),
     )
-    total = len(asked.receipts) * len(asked.tasks)
+    total = len(request.receipts) * len(request.tasks)
     with progress.listener(total, quiet=options["quiet"]) as listener:
-        found = probe_receipts(asked, listener)
-    text = WRITERS[options["format_"]](found)
+        report = probe_receipts(request, listener)
+    text = WRITERS[options["format_"]](report)
     if options["output"] is None:
         click.echo(text, nl=False)
         return
@@ -89,18 +89,18 @@ def _chosen(words: str, known: tuple[str, ...], option: str) -> tuple[str, ...]:
     from .errors import known_name
 
     given = [name.strip() for name in words.split(",") if name.strip()]
-    asked = {known_name(f"{option} {name!r}", name, known) for name in given}
-    return tuple(name for name in known if not asked or name in asked)
+    chosen = {known_name(f"{option} {name!r}", name, known) for name in given}
+    return tuple(name for name in known if not chosen or name in chosen)
 
 
 def _seeds(words: str | None) -> tuple[int, ...]:
     """Return the seeds. Raises OptionError for what NumPy takes as none."""
     from .errors import OptionError  # NumPy: see cli.py
 
-    found = [word.strip() for word in (words or "").split(",") if word.strip()]
+    numbers = [word.strip() for word in (words or "").split(",") if word.strip()]
     if wrong := [
-        word for word in found if not (word.isascii() and word.isdigit()) or int(word) >> 32
+        word for word in numbers if not (word.isascii() and word.isdigit()) or int(word) >> 32
     ]:
         msg = f"--seeds {wrong[0]!r}: expected whole numbers from 0 to 4294967295, and commas"
         raise OptionError(msg)
-    return tuple(dict.fromkeys(map(int, found)))
+    return tuple(dict.fromkeys(map(int, numbers)))

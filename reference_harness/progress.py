@@ -84,8 +84,8 @@ class Talking:
 
     def say(self, line: str) -> None:
         """Write lines above the bars; in a pipe or a file each stays one line."""
-        for one in line.splitlines():
-            text = wrapped(f"{self._label}{one}")
+        for part in line.splitlines():
+            text = wrapped(f"{self._label}{part}")
             self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -113,5 +113,5 @@ def listeners(*, quiet: bool) -> Iterator[Listeners]:
 @contextmanager
 def listener(tasks: int, *, quiet: bool) -> Iterator[Listener]:
     """Return the listener of one run, which needs no label."""
-    with listeners(quiet=quiet) as made:
-        yield made(tasks, "")
+    with listeners(quiet=quiet) as new:
+        yield new(tasks, "")

@@ -62,26 +62,26 @@ def receipt_cells(**options: Any) -> None:
     from .receipt.scoring import CellsRequest, cells
 
     bench, source = place_of(options)
-    document, said = _read(options["submission"], names_of(options["tasks"]))
-    told = {*document["results"], *document.get("gaps", {})}
+    document, receipts = _read(options["submission"], names_of(options["tasks"]))
+    regimes = {*document["results"], *document.get("gaps", {})}
     shared = click.get_current_context().obj
-    found = cells(
+    result = cells(
         CellsRequest(
             benchmark=bench,
             source=source,
             folder=options["folder"],
-            tasks=said,
-            regimes=tuple(name for name in bench.regimes if name in told),
+            tasks=receipts,
+            regimes=tuple(name for name in bench.regimes if name in regimes),
             workers=options["workers"] or default_workers(),
             strata=options["strata"],
             digests=options["digests"],
         ),
         shared.lent if isinstance(shared, Workers) else None,
     )
-    write_json(options["output"], found.model_dump())
+    write_json(options["output"], result.model_dump())
     if not options["quiet"]:
-        tasks = plural(len(found.tasks), "task")
-        echo(f"wrote {options['output']}: {tasks} in {found.seconds:.1f} s", err=True)
+        tasks = plural(len(result.tasks), "task")
+        echo(f"wrote {options['output']}: {tasks} in {result.seconds:.1f} s", err=True)
 
 
 @click.command("receipt-equal")
@@ -104,11 +104,11 @@ def receipt_equal(**options: Any) -> None:
 
     from .receipt.scoring import compared
 
-    _, said = _read(options["submission"], names_of(options["tasks"]))
-    found = compared(options["digests"], said)
-    write_json(options["output"], found.model_dump())
+    _, receipts = _read(options["submission"], names_of(options["tasks"]))
+    result = compared(options["digests"], receipts)
+    write_json(options["output"], result.model_dump())
     if not options["quiet"]:
-        rows = plural(found.rows, "row")
+        rows = plural(result.rows, "row")
         echo(f"wrote {options['output']}: {rows} compared", err=True)
 
 

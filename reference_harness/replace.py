@@ -23,7 +23,7 @@ def refuse_loss(option: str, path: Path, settings: Settings) -> None:
     """
     held = _read(path)
     regimes = _regimes(held)
-    tasks = list(dict.fromkeys(task for found in regimes.values() for task in found))
+    tasks = list(dict.fromkeys(task for task_ids in regimes.values() for task in task_ids))
     running = {task.id for task in tasks_to_run(settings)}
     other_tasks = [task for task in tasks if task not in running]
     other_regimes = [name for name in regimes if name not in settings.regimes_to_run]
@@ -55,13 +55,13 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _regimes(document: dict[str, Any]) -> dict[str, list[str]]:
     """Return regime to tasks of a run record or a submission."""
-    found: dict[str, list[str]] = {}
+    tasks_of: dict[str, list[str]] = {}
     results, tasks = document.get("results"), document.get("tasks")
     if isinstance(results, dict):
-        found = {name: list(cells) for name, cells in results.items() if isinstance(cells, dict)}
+        tasks_of = {name: list(cells) for name, cells in results.items() if isinstance(cells, dict)}
     elif isinstance(tasks, dict):
         for task, record in tasks.items():
             regimes = record.get("regimes") if isinstance(record, dict) else None
             for name in regimes if isinstance(regimes, dict) else ():
-                found.setdefault(name, []).append(task)
-    return found
+                tasks_of.setdefault(name, []).append(task)
+    return tasks_of

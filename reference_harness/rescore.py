@@ -21,7 +21,7 @@ from .further import FurtherFiles
 from .matrix import open_matrix
 from .progress import Listener, Silent
 from .rescore_input import given_by, part_of
-from .rescore_job import Based, BaseJob, Copied, CopyJob, TaskPart
+from .rescore_job import BaseJob, BaseResult, CopyJob, CopyResult, TaskPart
 from .settings import unknown_task
 from .tasks import Labels, TaskData, sequence_digests
 
@@ -60,11 +60,11 @@ def distinct(benchmark: Benchmark, source: Source, tasks: tuple[str, ...]) -> li
     That order tells nothing of task, split or label. Raises OptionError for a task that is not in
     the benchmark, DataError for one whose data cannot be used.
     """
-    found: set[str] = set()
+    sequences: set[str] = set()
     for task_id in tasks:
         data = load(benchmark, source, task_id)
-        found.update(data.train.sequences, data.test.sequences)
-    return sorted(found, key=lambda sequence: sequence_digests([sequence])[0])
+        sequences.update(data.train.sequences, data.test.sequences)
+    return sorted(sequences, key=lambda sequence: sequence_digests([sequence])[0])
 
 
 def load(benchmark: Benchmark, source: Source, task_id: str) -> TaskData:
@@ -81,65 +81,65 @@ Lend = Callable[[int], AbstractContextManager[Pool[Any]]]
 
 
 def rescore(
-    asked: RescoreRequest, listener: Listener | None = None, lent: Lend | None = None
+    request: RescoreRequest, listener: Listener | None = None, lent: Lend | None = None
 ) -> Rescored:
     """Score the embeddings and their copies, with the workers `lent`, else with new ones.
 
     Raises a HarnessError for what a user can cause.
     """
-    return _Rescoring(asked, listener or Silent()).go(lent or Pool)
+    return _Rescoring(request, listener or Silent()).go(lent or Pool)
 
 
 class _Rescoring:
-    def __init__(self, asked: RescoreRequest, listener: Listener) -> None:
-        self.asked = asked
+    def __init__(self, request: RescoreRequest, listener: Listener) -> None:
+        self.request = request
         self.listener = listener
         self.started = time.perf_counter()
-        self.base: dict[str, Based] = {}
-        self.copies: defaultdict[tuple[str, str, bool], list[Copied]] = defaultdict(list)
+        self.base: dict[str, BaseResult] = {}
+        self.copies: defaultdict[tuple[str, str, bool], list[CopyResult]] = defaultdict(list)
         self.parts: dict[str, TaskPart] = {}
         self.open: defaultdict[tuple[str, str, bool], int] = defaultdict(int)
 
     def go(self, lent: Lend) -> Rescored:
-        asked = self.asked
-        matrix = open_matrix(asked.embeddings)
-        given = given_by(asked.sequences, asked.embeddings, len(matrix))
-        data = {t: load(asked.benchmark, asked.source, t) for t in asked.tasks}
+        request = self.request
+        matrix = open_matrix(request.embeddings)
+        given = given_by(request.sequences, request.embeddings, len(matrix))
+        data = {t: load(request.benchmark, request.source, t) for t in request.tasks}
         self.parts = {
-            task_id: part_of(one, asked.benchmark, given, canonical=asked.canonical)
-            for task_id, one in data.items()
+            task_id: part_of(task_data, request.benchmark, given, canonical=request.canonical)
+            for task_id, task_data in data.items()
         }
-        with lent(self.asked.workers) as pool:
+        with lent(self.request.workers) as pool:
             for part in self.parts.values():
-                pool.submit(BaseJob(part, asked.further))
+                pool.submit(BaseJob(part, request.further))
             while pool.waiting:
-                for found in pool.done(block=True):
-                    if isinstance(found, Based):
-                        self._based(found, pool)
+                for result in pool.done(block=True):
+                    if isinstance(result, BaseResult):
+                        self._based(result, pool)
                     else:
-                        self._copied(found, pool)
+                        self._copied(result, pool)
         return self._rescored(matrix, data)
 
-    def _based(self, found: Based, pool: Pool[Based | Copied]) -> None:
-        self.base[found.task_id] = found
-        for name in found.regimes:
-            self._submit(pool, found.task_id, name, stressed=False)
-            if name in self.asked.benchmark.protocol.few_shot_k:
-                self._submit(pool, found.task_id, name, stressed=True)
+    def _based(self, result: BaseResult, pool: Pool[BaseResult | CopyResult]) -> None:
+        self.base[result.task_id] = result
+        for name in result.regimes:
+            self._submit(pool, result.task_id, name, stressed=False)
+            if name in self.request.benchmark.protocol.few_shot_k:
+                self._submit(pool, result.task_id, name, stressed=True)
 
-    def _copied(self, found: Copied, pool: Pool[Based | Copied]) -> None:
-        key = (found.task_id, found.regime, found.stressed)
-        self.copies[key].append(found)
+    def _copied(self, result: CopyResult, pool: Pool[BaseResult | CopyResult]) -> None:
+        key = (result.task_id, result.regime, result.stressed)
+        self.copies[key].append(result)
         self.open[key] -= 1
         if self.open[key]:
             return
-        if found.regime not in self.asked.benchmark.protocol.few_shot_k and not found.stressed:
-            self._submit(pool, found.task_id, found.regime, stressed=True)
-        if not any(count for (task, _, _), count in self.open.items() if task == found.task_id):
-            self.listener.finish(found.task_id, "rescored")
+        if result.regime not in self.request.benchmark.protocol.few_shot_k and not result.stressed:
+            self._submit(pool, result.task_id, result.regime, stressed=True)
+        if not any(count for (task, _, _), count in self.open.items() if task == result.task_id):
+            self.listener.finish(result.task_id, "rescored")
 
     def _submit(
-        self, pool: Pool[Based | Copied], task_id: str, name: str, *, stressed: bool
+        self, pool: Pool[BaseResult | CopyResult], task_id: str, name: str, *, stressed: bool
     ) -> None:
         """Queue copies of one regime.
 
@@ -149,7 +149,7 @@ class _Rescoring:
         it gets stressed copies alone.
         """
         base = self.base[task_id].regimes[name]
-        few = name in self.asked.benchmark.protocol.few_shot_k
+        few = name in self.request.benchmark.protocol.few_shot_k
         record: list[Labels] | None = base.predictions
         if (
             stressed
@@ -160,15 +160,15 @@ class _Rescoring:
         canonical = base.canonical if stressed else None
         if record is None and canonical is None:
             return
-        count = self.asked.copies * (FEW_SHOT_TIMES if few else 1)
+        count = self.request.copies * (FEW_SHOT_TIMES if few else 1)
         for first in range(0, count, CHUNK):
             last = min(first + CHUNK, count) - 1
             pool.submit(
                 CopyJob(
                     part=self.parts[task_id],
                     regime=name,
-                    dtype=self.asked.dtype,
-                    seed=self.asked.seed,
+                    dtype=self.request.dtype,
+                    seed=self.request.seed,
                     stressed=stressed,
                     first=first,
                     last=last,
@@ -181,37 +181,43 @@ class _Rescoring:
     def _gathered(
         self, task_id: str, name: str, *, stressed: bool, canonical: bool = False
     ) -> list[JitteredCopy]:
-        found = sorted(self.copies[task_id, name, stressed], key=lambda one: one.first)
-        return [copy for one in found for copy in (one.canonical if canonical else one.record)]
+        results = sorted(self.copies[task_id, name, stressed], key=lambda result: result.first)
+        return [
+            copy
+            for result in results
+            for copy in (result.canonical if canonical else result.record)
+        ]
 
     def _rescored(self, matrix: noise.Rows, data: dict[str, TaskData]) -> Rescored:
-        asked, protocol = self.asked, self.asked.benchmark.protocol
-        pin = asked.benchmark.dataset
-        loaded = {tuple(one.values()): one for b in self.base.values() for one in b.libraries}
+        request, protocol = self.request, self.request.benchmark.protocol
+        pin = request.benchmark.dataset
+        loaded = {
+            tuple(library.values()): library for b in self.base.values() for library in b.libraries
+        }
         return Rescored(
             schema_version="1.0",
-            benchmark=BenchmarkRef(name=asked.benchmark.name, sha256=asked.benchmark.sha256),
+            benchmark=BenchmarkRef(name=request.benchmark.name, sha256=request.benchmark.sha256),
             dataset=DatasetRef(
-                repo_id=pin.repo_id, revision=pin.revision, verified=asked.source.verified
+                repo_id=pin.repo_id, revision=pin.revision, verified=request.source.verified
             ),
             harness=environment.harness(),
-            embeddings_sha256=sha256(asked.embeddings),
-            sequences_sha256=sha256(asked.sequences),
+            embeddings_sha256=sha256(request.embeddings),
+            sequences_sha256=sha256(request.sequences),
             dim=matrix.shape[1],
             feature_dtype=matrix.dtype.name,  # type: ignore[arg-type]  # open_matrix held it to these
             noise=NoiseRef(
-                dtype=asked.dtype,
-                units=noise.UNITS[asked.dtype],
+                dtype=request.dtype,
+                units=noise.UNITS[request.dtype],
                 stress=noise.STRESS,
-                seed=asked.seed,
-                copies=asked.copies,
+                seed=request.seed,
+                copies=request.copies,
             ),
             seeds=protocol.seeds,
             few_shot_k=protocol.few_shot_k,
             libraries=[LibraryRef(**loaded[key]) for key in sorted(loaded)],
             packages=environment.packages(),
             seconds=round(time.perf_counter() - self.started, 3),
-            tasks={task_id: self._task(one) for task_id, one in data.items()},
+            tasks={task_id: self._task(task_data) for task_id, task_data in data.items()},
         )
 
     def _task(self, data: TaskData) -> RescoredTask:

@@ -80,10 +80,10 @@ def sequences(**options: Any) -> None:
     from .rescore import distinct
 
     bench, source = place_of(options)
-    found = distinct(bench, source, names_of(options["tasks"]))
-    write_bytes(options["output"], *(f"{sequence}\n".encode() for sequence in found))
+    lines = distinct(bench, source, names_of(options["tasks"]))
+    write_bytes(options["output"], *(f"{sequence}\n".encode() for sequence in lines))
     if not options["quiet"]:
-        echo(f"wrote {options['output']}: {plural(len(found), 'sequence')}", err=True)
+        echo(f"wrote {options['output']}: {plural(len(lines), 'sequence')}", err=True)
 
 
 @click.command()
@@ -142,7 +142,7 @@ def rescore(**options: Any) -> None:
     from .rescore import rescore as run
 
     bench, source = place_of(options)
-    asked = RescoreRequest(
+    request = RescoreRequest(
         benchmark=bench,
         source=source,
         tasks=names_of(options["tasks"]),
@@ -157,13 +157,13 @@ def rescore(**options: Any) -> None:
     )
     shared = click.get_current_context().obj
     lent = shared.lent if isinstance(shared, Workers) else None
-    with progress.listener(len(asked.tasks), quiet=options["quiet"]) as listener:
-        found = run(asked, listener, lent)
-    write_json(options["output"], found.model_dump())
+    with progress.listener(len(request.tasks), quiet=options["quiet"]) as listener:
+        result = run(request, listener, lent)
+    write_json(options["output"], result.model_dump())
     if not options["quiet"]:
-        tasks = plural(len(found.tasks), "task")
-        said = f"wrote {options['output']}: {tasks} in {found.seconds:.1f} s"
-        echo(said, err=True)
+        tasks = plural(len(result.tasks), "task")
+        sentence = f"wrote {options['output']}: {tasks} in {result.seconds:.1f} s"
+        echo(sentence, err=True)
 
 
 def _further(options: dict[str, Any]) -> "FurtherFiles | None":
@@ -204,10 +204,10 @@ def variants(**options: Any) -> None:
 
     bench, source = place_of(options)
     data = load(bench, source, options["task"])
-    made = variants_of(data, options["seed"], options["rows"], reverse=options["reverse"])
-    write_variants(options["output"], made)
+    rows = variants_of(data, options["seed"], options["rows"], reverse=options["reverse"])
+    write_variants(options["output"], rows)
     if not options["quiet"]:
-        echo(f"wrote {options['output']}: {plural(len(made), 'variant')}", err=True)
+        echo(f"wrote {options['output']}: {plural(len(rows), 'variant')}", err=True)
 
 
 @click.command()
@@ -226,18 +226,18 @@ def fresh(**options: Any) -> None:
     from .errors import OptionError, known_name
 
     by_id = {task.id: task for task in mini.TASKS}
-    asked = names_of(options["tasks"]) if options["tasks"] else tuple(by_id)
+    task_ids = names_of(options["tasks"]) if options["tasks"] else tuple(by_id)
     lead = "task {!r}: GENEB-mini has no such task"
-    names = [known_name(lead.format(name), name, tuple(by_id)) for name in asked]
+    names = [known_name(lead.format(name), name, tuple(by_id)) for name in task_ids]
     if options["seed"] == mini.SEED:
         msg = f"--seed {mini.SEED} makes the public sequences: pass another one"
         raise OptionError(msg)
     lines = ["task,label,sequence"]
     for name in names:
-        made = mini.generate(by_id[name], options["seed"])
+        task_data = mini.generate(by_id[name], options["seed"])
         lines += [
             f"{name},{label},{sequence}"
-            for split in (made.train, made.test)
+            for split in (task_data.train, task_data.test)
             for sequence, label in zip(split.sequences, split.labels.tolist(), strict=True)
         ]
     write_bytes(options["output"], "\n".join([*lines, ""]).encode())
@@ -267,8 +267,8 @@ def names_of(words: tuple[str, ...]) -> tuple[str, ...]:
     """Return the ids, each once, in the order given. Raises OptionError when there is none."""
     from .errors import OptionError
 
-    found = tuple(dict.fromkeys(n for word in words for n in word.split(",") if n.strip()))
-    if not found:
+    ids = tuple(dict.fromkeys(n for word in words for n in word.split(",") if n.strip()))
+    if not ids:
         msg = "--tasks names no task"
         raise OptionError(msg)
-    return tuple(name.strip() for name in found)
+    return tuple(name.strip() for name in ids)

@@ -15,7 +15,7 @@ from .tasks import TaskData, sequence_digests
 SHOWN = 60  # letters of a sequence shown in an error
 
 
-class Given(NamedTuple):
+class EmbeddingFile(NamedTuple):
     """Where the embedding of each sequence is."""
 
     sequences: Path
@@ -24,7 +24,7 @@ class Given(NamedTuple):
     """Digest of a sequence to its row."""
 
 
-def given_by(sequences: Path, embeddings: Path, rows: int) -> Given:
+def given_by(sequences: Path, embeddings: Path, rows: int) -> EmbeddingFile:
     """Read the sequences, one per line. Raises EmbeddingError unless there is one for each row."""
     lines = sequences.read_text(encoding="utf-8").splitlines()
     if len(lines) != rows:
@@ -33,12 +33,14 @@ def given_by(sequences: Path, embeddings: Path, rows: int) -> Given:
             "one row a line is expected"
         )
         raise EmbeddingError(msg)
-    return Given(
+    return EmbeddingFile(
         sequences, embeddings, {digest: i for i, digest in enumerate(sequence_digests(lines))}
     )
 
 
-def part_of(data: TaskData, benchmark: Benchmark, given: Given, *, canonical: bool) -> TaskPart:
+def part_of(
+    data: TaskData, benchmark: Benchmark, given: EmbeddingFile, *, canonical: bool
+) -> TaskPart:
     """Find the rows of a task's sequences. Raises DataError, which names the first that lacks."""
     protocol = benchmark.protocol
     both = [*data.train.sequences, *data.test.sequences]
@@ -58,16 +60,16 @@ def part_of(data: TaskData, benchmark: Benchmark, given: Given, *, canonical: bo
     ]
     first = np.unique(np.concatenate([line[count:], *(line[:count][rows] for rows in drawn)]))
     rows = np.concatenate([first, np.setdiff1d(line, first)])
-    place = np.empty(int(rows.max()) + 1, dtype=np.int64)
-    place[rows] = np.arange(len(rows))
+    position = np.empty(int(rows.max()) + 1, dtype=np.int64)
+    position[rows] = np.arange(len(rows))
     return TaskPart(
         task_id=data.id,
         embeddings=given.embeddings,
         rows=rows,
         few=len(first),
-        train=place[line[:count]],
+        train=position[line[:count]],
         train_labels=data.train.labels,
-        test=place[line[count:]],
+        test=position[line[count:]],
         test_labels=data.test.labels,
         regimes=tuple(benchmark.regimes),
         seeds=tuple(protocol.seeds),

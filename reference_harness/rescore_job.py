@@ -15,11 +15,11 @@ from .errors import OutOfMemoryError, ProbeError
 from .formats.base import Scores
 from .formats.rescored import Decisions, Dtype, JitteredCopy
 from .further import FurtherFiles, further_rows
-from .job import Scored, columns, each_seed, regime, rows_of, score, solve
+from .job import ScoredRegime, columns, each_seed, regime, rows_of, score, solve
 from .memory import is_out_of_memory
 from .tasks import Labels
 
-Places = npt.NDArray[np.int64]
+Positions = npt.NDArray[np.int64]
 Chosen = npt.NDArray[np.int64] | None
 
 
@@ -30,14 +30,14 @@ class TaskPart:
     task_id: str
     embeddings: Path
     """`.npy` of an (n, d) matrix."""
-    rows: Places
+    rows: Positions
     """Rows of the matrix that the task uses, each once: first those that few-shot regimes need."""
     few: int
     """How many those are."""
-    train: Places
+    train: Positions
     """(n,) indices into `rows`, one per training row."""
     train_labels: Labels
-    test: Places
+    test: Positions
     test_labels: Labels
     regimes: tuple[str, ...]
     seeds: tuple[int, ...]
@@ -49,8 +49,8 @@ class TaskPart:
     def matrix(self, *, few: bool = False) -> noise.Rows:
         """Return the rows of the matrix, in the order of `rows`; the first `few` alone if asked."""
         whole = np.load(self.embeddings, mmap_mode="r", allow_pickle=False)
-        wanted = self.rows[: self.few] if few else self.rows
-        return np.ascontiguousarray(whole[wanted])
+        numbers = self.rows[: self.few] if few else self.rows
+        return np.ascontiguousarray(whole[numbers])
 
     def problem(self, values: noise.Rows) -> probe.Problem:
         """Return the probe's problem; `values` are all rows."""
@@ -72,11 +72,11 @@ class TaskPart:
         return cut, [None if chosen is None else np.searchsorted(used, chosen) for chosen in drawn]
 
 
-class Based(NamedTuple):
+class BaseResult(NamedTuple):
     """The scores of the embeddings as they came."""
 
     task_id: str
-    regimes: dict[str, Scored]
+    regimes: dict[str, ScoredRegime]
     halts: dict[str, list[list[Scores]]]
     """Regime to the scores at every possible stopping point, one list per fit."""
     libraries: list[Library]
@@ -96,15 +96,15 @@ class BaseJob:
         """The task."""
         return self.part.task_id
 
-    def execute(self) -> Based:
+    def execute(self) -> BaseResult:
         """Probe every regime. Raises ProbeError, which names the task."""
         part = self.part
         with _refusing(part.task_id):
             problem = part.problem(part.matrix())
-            found = {name: regime(problem, name, part) for name in part.regimes}
+            scored_regimes = {name: regime(problem, name, part) for name in part.regimes}
             stops = {
                 name: halts.outcomes(problem, rows_of(problem, name, part), scored.fits)
-                for name, scored in found.items()
+                for name, scored in scored_regimes.items()
             }
             decided = None
             if self.further is not None:
@@ -113,15 +113,15 @@ class BaseJob:
                 decided = decisions.decide(problem, beside, drawn)
         halted = {
             name: [
-                [Scores(**one._asdict()) for one in score(problem, fit)[0]] if fit else []
+                [Scores(**scores._asdict()) for scores in score(problem, fit)[0]] if fit else []
                 for fit in fits
             ]
             for name, fits in stops.items()
         }
-        return Based(part.task_id, found, halted, libraries(), decided)
+        return BaseResult(part.task_id, scored_regimes, halted, libraries(), decided)
 
 
-class Copied(NamedTuple):
+class CopyResult(NamedTuple):
     """Some copies of one task in one regime."""
 
     task_id: str
@@ -153,7 +153,7 @@ class CopyJob:
         """The task."""
         return self.part.task_id
 
-    def execute(self) -> Copied:
+    def execute(self) -> CopyResult:
         """Refit on each copy. Raises ProbeError, which names the task."""
         record, canonical = [], []
         with _refusing(f"{self.task_id}: {self.regime}: a jittered copy"):
@@ -162,10 +162,10 @@ class CopyJob:
                     fits = each_seed(probe.run(problem, rows, self.part.device), self.part)
                     record.append(copy_of(problem, [fit.predictions for fit in fits], self.record))
                 if self.canonical is not None:
-                    solved = [one.predict(problem.test) for one in solve(problem, rows)]
-                    found = each_seed(solved, self.part)
-                    canonical.append(copy_of(problem, found, self.canonical))
-        return Copied(self.task_id, self.regime, self.stressed, self.first, record, canonical)
+                    solved = [each.predict(problem.test) for each in solve(problem, rows)]
+                    labels = each_seed(solved, self.part)
+                    canonical.append(copy_of(problem, labels, self.canonical))
+        return CopyResult(self.task_id, self.regime, self.stressed, self.first, record, canonical)
 
     def _copies(self) -> Iterator[tuple[probe.Problem, list[Chosen]]]:
         part = self.part
@@ -175,8 +175,8 @@ class CopyJob:
         drawn = probe.rows_of_regime(part.train_labels, self.regime, seeds, part.few_shot_k)
         for number in range(self.first, self.last + 1):
             times = noise.STRESS if self.stressed else 1.0
-            told = noise.Noise(self.dtype, self.seed, number, times)
-            moved = noise.jitter(values, told, part.task_id)
+            spec = noise.Noise(self.dtype, self.seed, number, times)
+            moved = noise.jitter(values, spec, part.task_id)
             if few:
                 yield part.few_shot_problem(moved, drawn)
             else:
@@ -193,14 +193,14 @@ def _refusing(what: str) -> Iterator[None]:
         msg = f"{what}: {error}"
         raise (OutOfMemoryError if is_out_of_memory(error) else ProbeError)(msg) from error
     except Exception as error:  # untrusted numbers make a library raise what it likes
-        said = " ".join(f"{type(error).__name__}: {error}".split())
+        cause = " ".join(f"{type(error).__name__}: {error}".split())
         kind = OutOfMemoryError if is_out_of_memory(error) else ProbeError
-        msg = f"{what}: the probe failed: {said}"
+        msg = f"{what}: the probe failed: {cause}"
         raise kind(msg) from error
 
 
-def copy_of(problem: probe.Problem, found: list[Labels], base: list[Labels]) -> JitteredCopy:
+def copy_of(problem: probe.Problem, predictions: list[Labels], base: list[Labels]) -> JitteredCopy:
     """Return scores and flips of one copy's predictions, one (m,) array a seed."""
-    triples, _, _ = score(problem, found)
-    flips = [int((one != was).sum()) for one, was in zip(found, base, strict=True)]
+    triples, _, _ = score(problem, predictions)
+    flips = [int((labels != was).sum()) for labels, was in zip(predictions, base, strict=True)]
     return JitteredCopy(per_seed=columns(triples), flips=flips)

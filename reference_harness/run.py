@@ -11,20 +11,20 @@ from reference_harness.formats.text import plural
 from . import environment
 from .cache import Cache
 from .claims import Claim, Digests, claims, distinct, packed
-from .embedder import EmbedDone, EmbedJob
+from .embedder import EmbedJob, EmbedResult
 from .engine import ROUNDS, Engine, Notice
 from .errors import DataError, EmbeddingError, FailedTasksError, HarnessError, ProbeError
 from .formats.run_record import LibraryRef, RunRecord, TaskRecord
-from .job import Failed, Job, Probed
+from .job import Job, ProbeFailure, ProbeResult
 from .progress import Listener, Silent
 from .receipt.predictions import write_predictions
 from .receipt.task_file import is_written
 from .settings import Settings, key_parts, record_of, tasks_to_run
-from .state import Finished, State
+from .state import FinishedTask, State
 from .tasks import TaskData, sequence_digests
 
 
-class _Checked(NamedTuple):
+class _CheckedTask(NamedTuple):
     """What is kept of a task's data while the run lasts."""
 
     sha256: str
@@ -37,7 +37,7 @@ class _Checked(NamedTuple):
 
 
 @dataclass
-class _Open:
+class _OpenTask:
     """A task between its embedding and its scores."""
 
     data: dict[str, Any]
@@ -71,7 +71,7 @@ class _Run:
         self.finished: dict[str, TaskRecord] = {}
         self.predictions: dict[str, bytes] = {}
         self.libraries: dict[tuple[str, str, str, int], LibraryRef] = {}
-        self.checked: dict[str, _Checked] = {}
+        self.checked: dict[str, _CheckedTask] = {}
         self.claims: dict[str, Claim] = {}
         """What each task embeds; a task is taken out when it does, and embeds what is lost then."""
         self.lenders: dict[str, frozenset[str]] = {}
@@ -79,7 +79,7 @@ class _Run:
         self.embedding: set[str] = set()
         self.embedded: set[str] = set()
         """Tasks whose own part is in the cache, and whose probe has not begun."""
-        self.open: dict[str, _Open] = {}
+        self.open: dict[str, _OpenTask] = {}
         self.failed: dict[str, str] = {}
         self.rounds: Counter[str] = Counter()
         self.todo: deque[Task] = deque()
@@ -101,8 +101,8 @@ class _Run:
         while self.todo or self.embedded or self.engine.open:
             while self.todo and self.engine.has_room:
                 self._begin(self.todo.popleft())
-            for found in self.engine.results(block=True):
-                self._take(found)
+            for result in self.engine.results(block=True):
+                self._take(result)
             self._probe()
         if self.failed:
             failed = {task.id: self.failed[task.id] for task in tasks if task.id in self.failed}
@@ -125,15 +125,15 @@ class _Run:
         """
         if self.settings.receipt is None or not (self.todo or self.open):
             return
-        whole = sum(one.rows for one in self.checked.values())
+        whole = sum(task.rows for task in self.checked.values())
         rows = f"receipt: {plural(whole, 'row')} of {plural(len(self.checked), 'task')}"
         if not self.finished:
             self._say([f"{rows}, 2 bytes a number"])
             return
         name, first = next(iter(self.finished.items()))
         size = 2 * first.dim * whole / 1e6
-        done = sum(self.checked[one].letters for one in self.finished)
-        left = sum(one.letters for one in self.checked.values()) - done
+        embedded = sum(self.checked[task_id].letters for task_id in self.finished)
+        left = sum(task.letters for task in self.checked.values()) - embedded
         seconds = (first.embed_seconds + first.probe_seconds) / max(1, self.checked[name].letters)
         pace = f"about {max(1, round(seconds * left / 60))} min left at the pace of {name}"
         self._say([f"{rows}, {plural(first.dim, 'number')} each: {size:,.1f} MB; {pace}"])
@@ -150,32 +150,32 @@ class _Run:
         self.embedding.add(task.id)
         self.engine.embed(job, self.listener.step)
 
-    def _take(self, found: EmbedDone | Probed | Failed | Notice) -> None:
-        if isinstance(found, Notice):
-            self.listener.say(found.line)
+    def _take(self, result: EmbedResult | ProbeResult | ProbeFailure | Notice) -> None:
+        if isinstance(result, Notice):
+            self.listener.say(result.line)
             return
-        self._say(found.said)
-        if isinstance(found, EmbedDone):
-            self._embedded(found)
-        elif isinstance(found, Probed):
-            self._finish(found)
-        elif found.lost and self._another_round(found.task_id):
-            self.todo.appendleft(self.settings.benchmark.by_id[found.task_id])
+        self._say(result.notes)
+        if isinstance(result, EmbedResult):
+            self._embedded(result)
+        elif isinstance(result, ProbeResult):
+            self._finish(result)
+        elif result.lost and self._another_round(result.task_id):
+            self.todo.appendleft(self.settings.benchmark.by_id[result.task_id])
         else:
-            self._fail(found.task_id, ProbeError(found.why))
+            self._fail(result.task_id, ProbeError(result.why))
 
-    def _embedded(self, done: EmbedDone) -> None:
-        self.embedding.discard(done.task_id)
-        if done.budget is not None:
-            self.budgets.add(done.budget)
-        if done.failed:
-            self._fail(done.task_id, EmbeddingError(done.failed))
+    def _embedded(self, result: EmbedResult) -> None:
+        self.embedding.discard(result.task_id)
+        if result.budget is not None:
+            self.budgets.add(result.budget)
+        if result.failed:
+            self._fail(result.task_id, EmbeddingError(result.failed))
         else:
-            known = self.open[done.task_id]
-            known.seconds += done.seconds
-            known.letters += done.letters
-            known.peak_memory = max(known.peak_memory, done.peak_memory)
-            self.embedded.add(done.task_id)
+            known = self.open[result.task_id]
+            known.seconds += result.seconds
+            known.letters += result.letters
+            known.peak_memory = max(known.peak_memory, result.peak_memory)
+            self.embedded.add(result.task_id)
             self._probe()
 
     def _probe(self) -> None:
@@ -184,7 +184,7 @@ class _Run:
         Where a part failed that another task needs, its probe misses them, and it begins again.
         """
         busy = self.embedding | {task.id for task in self.todo}
-        ready = [one for one in self.embedded if not self.lenders.get(one, frozenset()) & busy]
+        ready = [each for each in self.embedded if not self.lenders.get(each, frozenset()) & busy]
         for task_id in sorted(ready):
             self.embedded.discard(task_id)
             self.engine.probe(self.open[task_id].job)
@@ -222,7 +222,7 @@ class _Run:
             named = distinct(data)
             letters = sum(map(len, named.values()))
             rows = len(data.train.labels) + len(data.test.labels)
-            self.checked[task.id] = _Checked(data.sha256, packed(named), letters, rows)
+            self.checked[task.id] = _CheckedTask(data.sha256, packed(named), letters, rows)
         if faults:
             raise DataError(faults)
 
@@ -232,7 +232,7 @@ class _Run:
         return {
             "model_id": chosen.model_id,
             "benchmark": chosen.benchmark.sha256,
-            "data": {task_id: one.sha256 for task_id, one in self.checked.items()},
+            "data": {task_id: checked.sha256 for task_id, checked in self.checked.items()},
             "regimes": list(self.settings.regimes_to_run),
             "canonical": chosen.canonical,
             "probe_device": str(chosen.probe_device),
@@ -241,19 +241,19 @@ class _Run:
         }
 
     def _restored(self, task: Task, *, resumed: bool) -> bool:
-        found = self.state.load(task.id) if resumed else None
-        if found is None or not self._has_receipt(task.id, found):
+        finished = self.state.load(task.id) if resumed else None
+        if finished is None or not self._has_receipt(task.id, finished):
             return False
-        self._keep(task.id, found)
+        self._keep(task.id, finished)
         self.listener.finish(task.id, "taken from the stopped run")
         return True
 
-    def _has_receipt(self, task_id: str, found: Finished) -> bool:
+    def _has_receipt(self, task_id: str, finished: FinishedTask) -> bool:
         """Return whether the receipt of a finished task is there, or none is asked for."""
-        folder, receipt = self.settings.receipt, found.task.receipt
+        folder, receipt = self.settings.receipt, finished.task.receipt
         if folder is None:
             return True
-        if receipt is None or found.predictions is None:
+        if receipt is None or finished.predictions is None:
             return False
         return is_written(folder, task_id, receipt)
 
@@ -263,12 +263,12 @@ class _Run:
         named = distinct(data)
         claim = self.claims.pop(task.id, None)
         if claim is not None:
-            wanted = {one.tobytes() for one in claim.lacking}
+            lacking = {key.tobytes() for key in claim.lacking}
             self.lenders[task.id] = claim.lenders
         else:  # its embeddings were lost
             self.lenders.pop(task.id, None)
-            wanted = named.keys() - self.cache.find(named)
-        sequences = [sequence for digest, sequence in named.items() if digest in wanted]
+            lacking = named.keys() - self.cache.find(named)
+        sequences = [sequence for digest, sequence in named.items() if digest in lacking]
         self.listener.begin(task.id, len(sequences))
         before = self.open.get(task.id)
         facts = {
@@ -276,7 +276,7 @@ class _Run:
             "train": data.train.class_counts,
             "test": data.test.class_counts,
         }
-        self.open[task.id] = _Open(
+        self.open[task.id] = _OpenTask(
             facts,
             self._job(data),
             len(sequences) + (before.embedded_now if before else 0),
@@ -302,10 +302,10 @@ class _Run:
             receipt=self.settings.receipt,
         )
 
-    def _finish(self, probed: Probed) -> None:
+    def _finish(self, probed: ProbeResult) -> None:
         record = self._task_record(probed)
-        libraries = [LibraryRef(**one) for one in probed.libraries]
-        finished = Finished(record, libraries, probed.predictions)
+        libraries = [LibraryRef(**library) for library in probed.libraries]
+        finished = FinishedTask(record, libraries, probed.predictions)
         self.state.save(probed.task_id, finished)
         is_first = not self.finished
         self._keep(probed.task_id, finished)
@@ -313,13 +313,13 @@ class _Run:
         if is_first:
             self._say_receipt()
 
-    def _keep(self, task_id: str, finished: Finished) -> None:
+    def _keep(self, task_id: str, finished: FinishedTask) -> None:
         self.finished[task_id] = finished.task
         if finished.predictions is not None:
             self.predictions[task_id] = finished.predictions
         self._note(finished.libraries)
 
-    def _task_record(self, probed: Probed) -> TaskRecord:
+    def _task_record(self, probed: ProbeResult) -> TaskRecord:
         known = self.open.pop(probed.task_id)
         return TaskRecord(
             **known.data,
@@ -337,8 +337,10 @@ class _Run:
         )
 
     def _note(self, libraries: list[LibraryRef]) -> None:
-        for one in libraries:
-            self.libraries[(one.library, one.version, one.kernel, one.threads)] = one
+        for library in libraries:
+            self.libraries[(library.library, library.version, library.kernel, library.threads)] = (
+                library
+            )
 
 
 def summary(record: TaskRecord) -> str:

@@ -69,11 +69,11 @@ class Settings:
 def missing(settings: Settings) -> list[Missing]:
     """Return the benchmark's tasks that this run leaves out, in its order, with the reason."""
     here = settings.source.available()
-    wanted = set(settings.tasks)
+    requested = set(settings.tasks)
     return [
         Missing(task=t.id, reason="not in the data" if t.id not in here else "not asked for")
         for t in settings.benchmark.tasks
-        if t.id not in here or (wanted and t.id not in wanted)
+        if t.id not in here or (requested and t.id not in requested)
     ]
 
 
@@ -108,8 +108,8 @@ def tasks_to_run(settings: Settings) -> list[Task]:
             raise unknown_task(task_id, settings.benchmark)
         if task_id not in here:
             raise DataError([f"task {task_id}: the data folder has no file of it"])
-    wanted = set(settings.tasks) or here
-    return [task for task in settings.benchmark.tasks if task.id in wanted & here]
+    requested = set(settings.tasks) or here
+    return [task for task in settings.benchmark.tasks if task.id in requested & here]
 
 
 def key_parts(settings: Settings) -> dict[str, Any]:

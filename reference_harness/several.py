@@ -12,7 +12,7 @@ import click
 from reference_harness.formats.files import NotReadable, read_regular
 
 from . import progress
-from .command import Place, run_command
+from .command import RunContext, run_command
 from .errors import FailedRunsError, FailedTasksError, HarnessError, OptionError
 
 TOML_MAX = 1_000_000
@@ -41,7 +41,7 @@ def listed(path: Path, context: click.Context, common: dict[str, Any]) -> list[d
         common | _options(table, context, f"{path}: run {number}")
         for number, table in enumerate(tables, 1)
     ]
-    outputs = [one["output"] and one["output"].absolute() for one in runs]
+    outputs = [run["output"] and run["output"].absolute() for run in runs]
     for number, output in enumerate(outputs, 1):
         if output is None or outputs.count(output) > 1:
             why = "no output is named" if output is None else f"{output.name} is named twice"
@@ -49,7 +49,7 @@ def listed(path: Path, context: click.Context, common: dict[str, Any]) -> list[d
     return runs
 
 
-def _options(table: Any, context: click.Context, place: str) -> dict[str, Any]:
+def _options(table: Any, context: click.Context, label: str) -> dict[str, Any]:
     """Return a table as options, converted as click does. Raises OptionError."""
     known = {
         name.removeprefix("--"): option
@@ -57,21 +57,21 @@ def _options(table: Any, context: click.Context, place: str) -> dict[str, Any]:
         if option.name not in OF_THE_CALL
         for name in option.opts
     }
-    found = {}
+    options = {}
     for key, value in table.items() if isinstance(table, dict) else ():
         option = known.get(key.replace("_", "-"))
         if not isinstance(option, click.Option):
-            raise OptionError(f"{place}: {key!r} is no option of a run: see `geneb-harness run -h`")
+            raise OptionError(f"{label}: {key!r} is no option of a run: see `geneb-harness run -h`")
         try:
             given = value if option.is_flag else _texts(value) if option.multiple else str(value)
-            found[str(option.name)] = option.type_cast_value(context, given)
+            options[str(option.name)] = option.type_cast_value(context, given)
         except click.UsageError as error:
-            raise OptionError(f"{place}: {key}: {error.message}") from error
-    return found
+            raise OptionError(f"{label}: {key}: {error.message}") from error
+    return options
 
 
 def _texts(value: Any) -> list[str]:  # of a TOML file
-    return [str(one) for one in (value if isinstance(value, list) else [value])]
+    return [str(item) for item in (value if isinstance(value, list) else [value])]
 
 
 def run_all(runs: Sequence[dict[str, Any]]) -> None:
@@ -85,35 +85,37 @@ def run_all(runs: Sequence[dict[str, Any]]) -> None:
             from .engine.cluster import connected  # Ray need not be installed
 
             cluster = stack.enter_context(connected())
-        place = Place(cluster, stack.enter_context(progress.listeners(quiet=runs[0]["quiet"])))
+        context = RunContext(
+            cluster, stack.enter_context(progress.listeners(quiet=runs[0]["quiet"]))
+        )
         if len(runs) == 1:
-            run_command(runs[0], place)
+            run_command(runs[0], context)
             return
-        ended = _failures(runs, place)
-    said = {str(run["output"]): str(e) for run, e in zip(runs, ended, strict=True) if e}
-    if said:
+        ended = _failures(runs, context)
+    errors = {str(run["output"]): str(e) for run, e in zip(runs, ended, strict=True) if e}
+    if errors:
         some = any(isinstance(e, FailedTasksError) and e.finished for e in ended)
-        raise FailedRunsError(said, len(runs) - len(said), some=some)
+        raise FailedRunsError(errors, len(runs) - len(errors), some=some)
 
 
-def _failures(runs: Sequence[dict[str, Any]], place: Place) -> list[HarnessError | None]:
+def _failures(runs: Sequence[dict[str, Any]], context: RunContext) -> list[HarnessError | None]:
     """Run each, and return what it failed with."""
-    if place.cluster is None:
-        return [_failure(one, place) for one in runs]
+    if context.cluster is None:
+        return [_failure(run, context) for run in runs]
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        waiting = [pool.submit(_failure, one, place) for one in runs]
+        waiting = [pool.submit(_failure, run, context) for run in runs]
         try:
-            return [done.result() for done in waiting]
+            return [future.result() for future in waiting]
         except BaseException:
-            place.cluster.stopped.set()
+            context.cluster.stopped.set()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 
 
-def _failure(options: dict[str, Any], place: Place) -> HarnessError | None:
+def _failure(options: dict[str, Any], context: RunContext) -> HarnessError | None:
     label = options["model_id"] or options["output"].stem
     try:
-        run_command(options, place._replace(label=label))
+        run_command(options, context._replace(label=label))
     except HarnessError as error:
         return error
     except OSError as error:

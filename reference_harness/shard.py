@@ -55,8 +55,8 @@ def shape_of(shard: Path) -> Shape:
     """Return what a shard's header says. Raises DamagedShardError unless bytes and size agree."""
     with shard.open("rb") as stream:
         line = stream.readline(_HEADER_MAX)
-    given, _, text = line.removesuffix(b"\n").partition(b" ")
-    if given != checksum(text) or not line.endswith(b"\n"):
+    stated, _, text = line.removesuffix(b"\n").partition(b" ")
+    if stated != checksum(text) or not line.endswith(b"\n"):
         raise DamagedShardError("the header is damaged")
     header = json.loads(text)
     if header["format"] != FORMAT:
@@ -72,8 +72,8 @@ def shape_of(shard: Path) -> Shape:
     )
     item = np.dtype(shape.dtype).itemsize
     size = shape.start + shape.rows * (DIGEST_BYTES + shape.dim * item)
-    if (found := shard.stat().st_size) != size:
-        raise DamagedShardError(f"{found} bytes, expected {size}")
+    if (actual_size := shard.stat().st_size) != size:
+        raise DamagedShardError(f"{actual_size} bytes, expected {size}")
     return shape
 
 

@@ -13,8 +13,8 @@ def schema(name: str) -> Path:
 
     Raises StateError when the installation lacks it.
     """
-    for place in PLACES:
-        if (place / name).is_file():
-            return place / name
+    for folder in PLACES:
+        if (folder / name).is_file():
+            return folder / name
     msg = f"the installation lacks schemas/{name}: install geneb-ci again"
     raise StateError(msg)

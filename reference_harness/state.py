@@ -15,7 +15,7 @@ from .formats.run_record import LibraryRef, TaskRecord
 SUFFIX = ".partial"
 
 
-class Finished(NamedTuple):
+class FinishedTask(NamedTuple):
     """A finished task of a stopped run."""
 
     task: TaskRecord
@@ -38,10 +38,12 @@ class State:
         """
         path = self.folder / "run.json"
         if resume and path.exists():
-            found = self._json(path)
-            if changed := sorted(k for k in {*found, *identity} if found.get(k) != identity.get(k)):
+            stored = self._json(path)
+            if changed := sorted(
+                k for k in {*stored, *identity} if stored.get(k) != identity.get(k)
+            ):
                 key = changed[0]
-                before, now = _where_they_differ(found.get(key), identity.get(key))
+                before, now = _where_they_differ(stored.get(key), identity.get(key))
                 msg = (
                     f"{path}: the stopped run had {key} {before!r}, this one has {now!r}: run "
                     "without --resume to start over"
@@ -52,28 +54,28 @@ class State:
         write_json(path, identity)
         return False
 
-    def save(self, task_id: str, finished: Finished) -> None:
+    def save(self, task_id: str, finished: FinishedTask) -> None:
         """Keep a finished task."""
         predictions = finished.predictions
         value = {
             "task": finished.task.model_dump(),
-            "libraries": [one.model_dump() for one in finished.libraries],
+            "libraries": [library.model_dump() for library in finished.libraries],
             "predictions": predictions and base64.b64encode(predictions).decode(),
         }
         write_json(self._file(task_id), value)
 
-    def load(self, task_id: str) -> Finished | None:
+    def load(self, task_id: str) -> FinishedTask | None:
         """Return a finished task, or None. Raises StateError when its file is damaged."""
         path = self._file(task_id)
         if not path.exists():
             return None
-        found = self._json(path)
+        stored = self._json(path)
         try:
-            kept = found.get("predictions")
-            return Finished(
-                TaskRecord.model_validate(found["task"]),
-                [LibraryRef.model_validate(one) for one in found["libraries"]],
-                None if kept is None else base64.b64decode(kept, validate=True),
+            predictions = stored.get("predictions")
+            return FinishedTask(
+                TaskRecord.model_validate(stored["task"]),
+                [LibraryRef.model_validate(library) for library in stored["libraries"]],
+                None if predictions is None else base64.b64decode(predictions, validate=True),
             )
         except (ValidationError, KeyError, TypeError, ValueError) as error:
             msg = f"{path}: not a finished task: delete it and resume again"
@@ -103,5 +105,5 @@ def _where_they_differ(before: object, now: object) -> tuple[object, object]:
     if not isinstance(before, dict) or not isinstance(now, dict):
         return before, now
     keys = [key for key in before | now if before.get(key) != now.get(key)]
-    first, second = ({k: one[k] for k in keys if k in one} for one in (before, now))
+    first, second = ({k: mapping[k] for k in keys if k in mapping} for mapping in (before, now))
     return first, second

@@ -49,14 +49,14 @@ def limit() -> None:
 class _Once(logging.Filter):
     """Replaces two lines a try, with an address of 80 letters each, by one for all."""
 
-    said = False
+    was_printed = False
 
     def filter(self, record: logging.LogRecord) -> bool:
         if not _TRIES.search(record.getMessage()):
             return True
-        if self.said:
+        if self.was_printed:
             return False
-        self.said = True
+        self.was_printed = True
         record.msg, record.args = "the Hub does not answer; trying again, for half a minute", ()
         return True
 
@@ -97,9 +97,9 @@ def reason(error: BaseException) -> str:
     status = _STATUS.search(line)
     url = urlsplit(address[0])
     answer = f"({url.netloc}) answers {status[1]}" if status else f"({url.netloc}) does not answer"
-    steps = [said for part, said in _STEPS.items() if part in url.path]
-    said = steps[0] if steps else "the Hub's storage {answer} when asked for the bytes"
-    return f"{said.format(answer=answer)}; {_AGAIN}"
+    steps = [sentence for part, sentence in _STEPS.items() if part in url.path]
+    answer_text = steps[0] if steps else "the Hub's storage {answer} when asked for the bytes"
+    return f"{answer_text.format(answer=answer)}; {_AGAIN}"
 
 
 def _host(address: re.Match[str]) -> str:

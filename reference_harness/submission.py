@@ -150,7 +150,7 @@ def _cell(task: TaskRecord, regime: Regime, version: FormatVersion) -> dict[str,
 
 def _gaps(record: RunRecord, benchmark: Benchmark) -> dict[str, dict[str, str]]:
     """Return why cells are missing; a regime without gaps has no entry."""
-    reasons = {one.task: one.reason for one in record.missing}
+    reasons = {cell.task: cell.reason for cell in record.missing}
     left_out = {task.id: reasons.get(task.id, "regime not asked for") for task in benchmark.tasks}
     cells = {r: reasons if r in record.regimes else left_out for r in benchmark.regimes}
     return {regime: tasks for regime, tasks in cells.items() if tasks}

@@ -41,11 +41,11 @@ def read_submission(path: Path) -> dict[str, Any]:
     Raises OptionError for anything else, also for one of format 1.2.
     """
     try:
-        found = read_json(read_regular(path, SUBMISSION_BYTES_MAX))
-        if found.pop(ENTRY_MEMBER, None) is not None:  # what 1.0 has, beside an entry
-            found["schema_version"] = "1.0"
-        version = found["schema_version"]
-        cells = sum(len(tasks) for tasks in found["results"].values())
+        value = read_json(read_regular(path, SUBMISSION_BYTES_MAX))
+        if value.pop(ENTRY_MEMBER, None) is not None:  # what 1.0 has, beside an entry
+            value["schema_version"] = "1.0"
+        version = value["schema_version"]
+        cells = sum(len(tasks) for tasks in value["results"].values())
     except NotReadable as error:
         msg = f"{path}: {error.reason}"
         raise OptionError(msg) from error
@@ -59,7 +59,7 @@ def read_submission(path: Path) -> dict[str, Any]:
         msg = f"{path}: format {version!r} with {plural(cells, 'cell')}, expected 1.0 or 1.1 with "
         msg += f"scores: run `geneb-ci check {path}`"
         raise OptionError(msg)
-    document: dict[str, Any] = found
+    document: dict[str, Any] = value
     return document
 
 
@@ -98,9 +98,9 @@ def benchmark_of(record: RunRecord, definition: Path | None) -> Benchmark:
     known = (
         [definitions.load(definition)] if definition else [definitions.geneb(), definitions.mini()]
     )
-    for one in known:
-        if one.sha256 == record.benchmark.sha256:
-            return one
+    for candidate in known:
+        if candidate.sha256 == record.benchmark.sha256:
+            return candidate
     msg = (
         f"the run was of {record.benchmark.name}, {record.benchmark.sha256}: pass that definition "
     )
@@ -120,59 +120,64 @@ def upgraded(document: dict[str, Any], record: RunRecord, bench: Benchmark) -> d
         raise OptionError(msg)
     try:
         meta = {key: value for key, value in document["meta"].items() if key != "provenance"}
-        made = submission.build(record, bench, submission.Meta(**meta), LATEST)
+        new = submission.build(record, bench, submission.Meta(**meta), LATEST)
     except (KeyError, TypeError, AttributeError) as error:
         msg = f"the metadata cannot be read ({error}): run `geneb-ci check` first"
         raise OptionError(msg) from error
-    wrong = _other_cells(document["results"], made["results"])
+    wrong = _other_cells(document["results"], new["results"])
     if document["schema_version"] == "1.1":
-        wrong = wrong or _other_evidence(document, made)
-        made["gaps"] = document.get("gaps", {})
+        wrong = wrong or _other_evidence(document, new)
+        new["gaps"] = document.get("gaps", {})
     if wrong:
         msg = f"the record is not that of this submission: {first_and_more(wrong)}; pass the "
         msg += f"record of its own run, or {AGAIN}"
         raise OptionError(msg)
-    return made
+    return new
 
 
-def _other_cells(said: dict[str, Any], found: dict[str, Any]) -> list[str]:
+def _other_cells(claimed: dict[str, Any], recorded: dict[str, Any]) -> list[str]:
     """Return each cell whose scores are not the record's, or that one of both alone has."""
-    pairs = {(regime, task) for one in (said, found) for regime in one for task in one[regime]}
+    pairs = {
+        (regime, task)
+        for results in (claimed, recorded)
+        for regime in results
+        for task in results[regime]
+    }
     return [
         f"{task} in {regime} has other scores"
         for regime, task in sorted(pairs)
-        if not _same(said.get(regime, {}).get(task), found.get(regime, {}).get(task))
+        if not _same(claimed.get(regime, {}).get(task), recorded.get(regime, {}).get(task))
     ]
 
 
-def _same(said: Any, found: dict[str, float] | None) -> bool:
-    if not isinstance(said, dict) or found is None or said.keys() != found.keys():
+def _same(claimed: Any, recorded: dict[str, float] | None) -> bool:
+    if not isinstance(claimed, dict) or recorded is None or claimed.keys() != recorded.keys():
         return False
-    return all(_rounds(said[key], value) for key, value in found.items())
+    return all(_rounds(claimed[key], value) for key, value in recorded.items())
 
 
-def _rounds(said: Any, value: float) -> bool:
+def _rounds(claimed: Any, value: float) -> bool:
     """Whether a number is another one, or that one rounded to the digits it is printed with."""
-    if isinstance(said, bool) or not isinstance(said, int | float):
+    if isinstance(claimed, bool) or not isinstance(claimed, int | float):
         return False
-    decimals = len(repr(said).partition(".")[2])
-    return said == value or ("e" not in repr(said) and _is_rounding(said, value, decimals))
+    decimals = len(repr(claimed).partition(".")[2])
+    return claimed == value or ("e" not in repr(claimed) and _is_rounding(claimed, value, decimals))
 
 
-def _is_rounding(said: float, value: float, decimals: int) -> bool:
-    return decimals >= DECIMALS_MIN and round(value, decimals) == said
+def _is_rounding(claimed: float, value: float, decimals: int) -> bool:
+    return decimals >= DECIMALS_MIN and round(value, decimals) == claimed
 
 
-def _other_evidence(document: dict[str, Any], made: dict[str, Any]) -> list[str]:
+def _other_evidence(document: dict[str, Any], new: dict[str, Any]) -> list[str]:
     """Return what format 1.1 says of the run and its predictions otherwise than the record."""
     run = document.get("run")
     wrong = [
         f"run.{key} differs"
-        for key, value in made["run"].items()
+        for key, value in new["run"].items()
         if not isinstance(run, dict) or run.get(key) != value
     ]
     evidence = document.get("evidence", {})
-    for regime, tasks in made["evidence"].items():
+    for regime, tasks in new["evidence"].items():
         for task, cell in tasks.items():
             here = evidence.get(regime, {}).get(task, {})
             if here.get("predictions_sha256") != cell["predictions_sha256"]:

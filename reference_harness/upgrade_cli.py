@@ -39,8 +39,8 @@ def upgrade(**options: Any) -> None:
     if options["record"] is None:
         refuse_without_record(document, options["file"])
     record = read_record(options["record"])
-    made = upgraded(document, record, benchmark_of(record, options["definition"]))
-    write_bytes(options["output"], dumps_tables(made))
+    new = upgraded(document, record, benchmark_of(record, options["definition"]))
+    write_bytes(options["output"], dumps_tables(new))
     if not options["quiet"]:
-        has = "with its receipt" if "receipt" in made else "without a receipt"
+        has = "with its receipt" if "receipt" in new else "without a receipt"
         echo(f"wrote {options['output']}: format {LATEST}, {has}", err=True)

@@ -55,18 +55,18 @@ def variants_of(data: TaskData, seed: str, rows: int, *, reverse: bool = False) 
     known = {*data.train.sequences, *data.test.sequences}
     kinds = (*KINDS, REVERSED) if reverse else KINDS
     uniform = _stream(f"{seed}\n{data.id}")
-    found = []
+    variants = []
     for row in _sample(len(data.test.sequences), rows, uniform):
         for kind in kinds:
-            made = _variant(data.test.sequences[row], kind, known, uniform)
-            if made is not None:
-                found.append(VariantRow("test", row, kind, made))
+            sequence = _variant(data.test.sequences[row], kind, known, uniform)
+            if sequence is not None:
+                variants.append(VariantRow("test", row, kind, sequence))
     for row in _sample(len(data.train.sequences), rows, uniform):
         kind = kinds[int(uniform() * len(kinds))]
-        made = _variant(data.train.sequences[row], kind, known, uniform)
-        if made is not None:
-            found.append(VariantRow("train", row, kind, made))
-    return found
+        sequence = _variant(data.train.sequences[row], kind, known, uniform)
+        if sequence is not None:
+            variants.append(VariantRow("train", row, kind, sequence))
+    return variants
 
 
 def _stream(words: str) -> Uniform:
@@ -75,20 +75,20 @@ def _stream(words: str) -> Uniform:
     return lambda: float(generator.random_sample())
 
 
-def _sample(count: int, wanted: int, uniform: Uniform) -> list[int]:
-    """Return at most `wanted` of `count` numbers, ascending."""
+def _sample(count: int, most: int, uniform: Uniform) -> list[int]:
+    """Return at most `most` of `count` numbers, ascending."""
     left = list(range(count))
-    for place in range(min(wanted, count)):
-        other = place + int(uniform() * (count - place))
-        left[place], left[other] = left[other], left[place]
-    return sorted(left[: min(wanted, count)])
+    for index in range(min(most, count)):
+        other = index + int(uniform() * (count - index))
+        left[index], left[other] = left[other], left[index]
+    return sorted(left[: min(most, count)])
 
 
 def _variant(sequence: str, kind: str, known: set[str], uniform: Uniform) -> str | None:
     for _ in range(TRIES):
-        made = MAKERS[kind](sequence, uniform)
-        if made and made not in known:
-            return made
+        changed = MAKERS[kind](sequence, uniform)
+        if changed and changed not in known:
+            return changed
     return None
 
 
@@ -97,11 +97,11 @@ def substituted(sequence: str, uniform: Uniform) -> str:
     letters = list(sequence)
     places = [i for i, letter in enumerate(letters) if letter.upper() in _LETTERS]
     most = max(1, min(SUBSTITUTIONS, round(SUBSTITUTED_SHARE * len(letters))))
-    for place in (places[i] for i in _sample(len(places), most, uniform)):
-        old = letters[place]
+    for index in (places[i] for i in _sample(len(places), most, uniform)):
+        old = letters[index]
         others = [letter for letter in _LETTERS if letter != old.upper()]
         new = others[int(uniform() * len(others))]
-        letters[place] = new.lower() if old.islower() else new
+        letters[index] = new.lower() if old.islower() else new
     return "".join(letters)
 
 

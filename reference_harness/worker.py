@@ -90,8 +90,10 @@ def limit(options: WorkerOptions) -> None:
     inside it alone.
     """
     _, most = resource.getrlimit(resource.RLIMIT_NPROC)
-    wanted = options.processes if most == resource.RLIM_INFINITY else min(options.processes, most)
-    resource.setrlimit(resource.RLIMIT_NPROC, (wanted, wanted))
+    processes = (
+        options.processes if most == resource.RLIM_INFINITY else min(options.processes, most)
+    )
+    resource.setrlimit(resource.RLIMIT_NPROC, (processes, processes))
 
 
 def note_attempts() -> None:
@@ -134,9 +136,9 @@ def write(stream: int, values: np.ndarray) -> None:
     """Write header and matrix to a file descriptor."""
     header = HEADER.pack(MAGIC, VERSION, values.dtype.itemsize, 0, *values.shape)
     for part in (memoryview(header), values.data.cast("B")):
-        done = 0
-        while done < len(part):
-            done += os.write(stream, part[done : done + PIECE])
+        written = 0
+        while written < len(part):
+            written += os.write(stream, part[written : written + PIECE])
     os.close(stream)
 
 

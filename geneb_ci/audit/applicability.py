@@ -198,13 +198,13 @@ def submission_of(outcome: AnyOutcome, inputs: TrustInputs) -> SubmissionNow:
 def check_benchmark(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     """Compare the benchmark of the commitment with the current one. Raises StepMismatch."""
     benchmark, pin = inputs.benchmark, outcome.plan.commitment.benchmark
-    due = (
+    pairs = (
         ("definition", benchmark.sha256, pin.sha256),
         ("name", benchmark.name, pin.name),
         ("dataset", benchmark.dataset.repo_id, pin.dataset),
         ("dataset revision", benchmark.dataset.revision, pin.revision),
     )
-    for what, here, there in due:
+    for what, here, there in pairs:
         if here != there:
             raise StepMismatch(
                 BENCHMARK,
@@ -274,9 +274,9 @@ def _check_row_policy(outcome: RowOutcome, inputs: TrustInputs) -> None:
 
 def missing_cells(outcome: RowOutcome, inputs: TrustInputs) -> list[str]:
     """Return the tasks of the benchmark that a receipt lacks, and the regimes without cells."""
-    have = {one.task for one in outcome.tasks}
+    have = {audited.task for audited in outcome.tasks}
     tasks = [task for task in inputs.benchmark.task_ids if task not in have]
-    parts = {part for one in outcome.tasks for part in one.rows}
+    parts = {part for audited in outcome.tasks for part in audited.rows}
     regimes = [name for name in inputs.policy.regimes if f"test {name}" not in parts]
     return [*tasks, *regimes]
 
@@ -294,11 +294,11 @@ def left_out(outcome: AnyOutcome, inputs: TrustInputs) -> list[str]:
 
 def check_harness(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     """Compare the harness that scored with the current version. Raises StepMismatch."""
-    harness, due = outcome.harness, inputs.benchmark.harness_version
-    if harness.version != due:
+    harness, current = outcome.harness, inputs.benchmark.harness_version
+    if harness.version != current:
         raise StepMismatch(
             HARNESS,
-            f"{quoted(harness.version)} scored, the current version is {quoted(due)}",
+            f"{quoted(harness.version)} scored, the current version is {quoted(current)}",
             "the evidence is stale: audit again",
         )
     if harness.dirty:

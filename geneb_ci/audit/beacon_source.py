@@ -111,7 +111,7 @@ def fetch_round(
             raise UsageProblem(
                 f"--relay {relay!r} is not an https address", f"pass one such as {RELAYS[0]}"
             )
-    said: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for attempt in range(ATTEMPTS):
         if attempt:
             pause(PAUSE)
@@ -120,11 +120,12 @@ def fetch_round(
             try:
                 return parse_round(_get(address, timeout), number)
             except (OSError, http.client.HTTPException, ValueError) as error:
-                said[relay] = _reason(error)
+                reasons[relay] = _reason(error)
             except StepMismatch as error:
-                said[relay] = error.message
+                reasons[relay] = error.message
     raise BeaconUnavailable(
-        f"no relay gave round {number}: " + "; ".join(f"{r}: {why}" for r, why in said.items()),
+        f"no relay gave round {number}: "
+        + "; ".join(f"{r}: {reason}" for r, reason in reasons.items()),
         "try again later, or pass the round as a file by --beacon-file; after an hour without it, "
         "draw by --fallback-key-file with --why",
     )
@@ -137,10 +138,10 @@ def wait_for(
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
     """Wait until a round is due, and say so first; returns at once when it is."""
-    due = time_of(number)
-    left = due - now()
+    time_due = time_of(number)
+    left = time_due - now()
     if left > 0:
-        say(f"round {number} is due at {moment_of(due)}, in {left:.0f} s: waiting")
+        say(f"round {number} is due at {moment_of(time_due)}, in {left:.0f} s: waiting")
         sleep(left)
 
 
@@ -232,7 +233,7 @@ def _fallback(
     raw = read_bytes(key_file)
     if isinstance(raw, Fault):
         raise NothingChecked(f"{key_file}: {raw.message}", "pass a file with 64 hex digits")
-    found = fallback(
+    substitute = fallback(
         commitment.sha256,
         raw.decode("ascii", "replace").strip(),
         policy.fallback_keys,
@@ -245,4 +246,4 @@ def _fallback(
             f"the beacon's round has not been missing for an hour: that ends {moment_of(until)}",
             "draw by the beacon, or wait until then",
         )
-    return found
+    return substitute

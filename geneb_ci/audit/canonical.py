@@ -81,15 +81,15 @@ def seconds_of(moment: str) -> int:
     Raises UsageProblem for any other text.
     """
     try:
-        found = datetime.strptime(moment, FORMAT).replace(tzinfo=UTC)
+        time = datetime.strptime(moment, FORMAT).replace(tzinfo=UTC)
     except ValueError:
-        found = None
+        time = None
     # strptime also takes digits of other scripts and missing zeros; one way to write it is valid.
-    if found is None or not moment.isascii() or found.strftime(FORMAT) != moment:
+    if time is None or not moment.isascii() or time.strftime(FORMAT) != moment:
         raise UsageProblem(
             f"{moment!r} is not a time", "write it in UTC, to the second: 2026-11-20T08:30:00Z"
         )
-    return int(found.timestamp())
+    return int(time.timestamp())
 
 
 def checked_moment(moment: str) -> str:

@@ -26,7 +26,7 @@ from geneb_ci.audit.sampling import audit_policy, drawable, strata_of
 from geneb_ci.audit.sources import DeclaredRun, sources_of
 from geneb_ci.audit.tolerance import tolerance_digest
 from geneb_ci.check.registry import RULES
-from geneb_ci.check.row_facts import Proposed, is_built_in
+from geneb_ci.check.row_facts import ProposedRow, is_built_in
 from geneb_ci.check.rule import Context
 from geneb_ci.check.runner import Checker
 from geneb_ci.common.config import Layout, benchmark_of, find_layout
@@ -71,7 +71,7 @@ def checked(read: SubmissionFile, modules: Mapping[str, bytes] | None = None) ->
     Raises BadConfiguration when the benchmark or policy of its place cannot be used.
     """
     checker, document = Checker(RULES), read.document
-    context = checker.context_of(document, Proposed(b"", extractors=modules or {}))
+    context = checker.context_of(document, ProposedRow(b"", extractors=modules or {}))
     if isinstance(read.raw, bytes):
         peers = dataclasses.replace(context.peers, contents={document.path: read.raw})
         context = dataclasses.replace(context, peers=peers)
@@ -93,7 +93,7 @@ def commit(file: Path, tolerance: str, declared: DeclaredRun | None = None) -> C
     layout = find_layout(read.document.path.parent)
     extractors = None if is_built_in(read.document.value) else read_extractors(layout)
     context, findings = checked(read, extractors.files if extractors is not None else None)
-    errors = [one.rule for one in findings if one.severity is Severity.ERROR]
+    errors = [finding.rule for finding in findings if finding.severity is Severity.ERROR]
     if errors or context.submission is None:
         raise AuditRefused(
             f"{file}: {plural(len(errors), 'error')}: {first_and_more(sorted(set(errors)))}",
@@ -105,7 +105,7 @@ def commit(file: Path, tolerance: str, declared: DeclaredRun | None = None) -> C
     try:
         entry = ModelRegistry(layout).entry(submission.model_id)
         extractor, weights, described = sources_of(submission, declared, extractors, entry)
-        found = Commitment(
+        commitment = Commitment(
             protocol=PROTOCOL,
             model_id=submission.model_id,
             submission_sha256=read.document.sha256,
@@ -133,7 +133,7 @@ def commit(file: Path, tolerance: str, declared: DeclaredRun | None = None) -> C
             f"{file}: cannot be committed to: {error.title}/{first_error(error)}",
             "ask for a submission whose run is corrected",
         ) from error
-    return found
+    return commitment
 
 
 _AGAIN = "check out the commit that was committed to, or commit and draw again"
@@ -163,8 +163,8 @@ class AuditSubject:
     def device(self) -> str | None:
         """The kind of device that the run declares, such as "cuda"; None where it declares none."""
         hardware = self.document.get("run", {}).get("hardware", {})
-        found = hardware.get("device") if isinstance(hardware, dict) else None
-        return found.partition(":")[0] if isinstance(found, str) and found else None
+        device = hardware.get("device") if isinstance(hardware, dict) else None
+        return device.partition(":")[0] if isinstance(device, str) and device else None
 
     @property
     def environment(self) -> Environment | None:
@@ -204,16 +204,16 @@ def subject_of(commitment: Commitment, layout: Layout) -> AuditSubject:
     entry = ModelRegistry(layout).entry(commitment.model_id)
     if commitment.entry is not None:
         _same("registry entry", entry.sha256 if entry else "absent", commitment.entry)
-    found = None
+    folder = None
     if not code.path.startswith(BUILTIN):
-        found = read_extractors(layout)
-        here = extractor_code(found, code.path, code.class_name, code.sha256, code.options)
+        folder = read_extractors(layout)
+        here = extractor_code(folder, code.path, code.class_name, code.sha256, code.options)
         _same("extractors' folder", here.tree, code.tree)
-    _check_sources(commitment, document.value, found, entry)
+    _check_sources(commitment, document.value, folder, entry)
     return AuditSubject(
         document.value,
         benchmark,
-        found.files if found is not None else {},
+        folder.files if folder is not None else {},
         entry.entry if entry is not None and commitment.entry is not None else None,
     )
 
@@ -221,7 +221,7 @@ def subject_of(commitment: Commitment, layout: Layout) -> AuditSubject:
 def _check_sources(
     commitment: Commitment,
     value: Any,
-    found: ExtractorFolder | None,
+    folder: ExtractorFolder | None,
     entry: ReadEntry | None,
 ) -> None:
     """Refuse a commitment to other code or weights than follow from submission and entry.
@@ -231,15 +231,15 @@ def _check_sources(
     submission = MODELS[model_key_of(value) or ""].model_validate(value)
     if commitment.entry is None and type(submission) is SubmissionV10:
         return
-    due = sources_of(submission, None, found, entry)
-    _same("registry entry", due.entry or "absent", commitment.entry or "absent")
+    sources = sources_of(submission, None, folder, entry)
+    _same("registry entry", sources.entry or "absent", commitment.entry or "absent")
     if not commitment.weights.addresses:  # as in commitments before there were addresses
-        due = due._replace(weights=due.weights.model_copy(update={"addresses": {}}))
+        sources = sources._replace(weights=sources.weights.model_copy(update={"addresses": {}}))
     if commitment.extractor.shape is None:  # as in commitments before there were shapes
-        due = due._replace(extractor=due.extractor.model_copy(update={"shape": None}))
+        sources = sources._replace(extractor=sources.extractor.model_copy(update={"shape": None}))
     for what, here, committed in (
-        ("extractor", due.extractor, commitment.extractor),
-        ("weights", due.weights, commitment.weights),
+        ("extractor", sources.extractor, commitment.extractor),
+        ("weights", sources.weights, commitment.weights),
     ):
         if here != committed:
             raise AuditRefused(

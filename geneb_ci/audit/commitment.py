@@ -199,27 +199,27 @@ def identity_of(commitment: Commitment) -> Identity:
 
 def identity_digest(commitment: Commitment) -> str:
     """Return one digest of code, options and weights, as an entry of the log shows it."""
-    code, found = commitment.extractor, identity_of(commitment)
+    code, identity = commitment.extractor, identity_of(commitment)
     value = {"code": code.shape or code.sha256, "options": code.options}
-    return digest(value | {"weights": sorted(found.weights)})
+    return digest(value | {"weights": sorted(identity.weights)})
 
 
-def why_same(one: Identity, other: Identity) -> str:
+def why_same(first: Identity, second: Identity) -> str:
     """Return why two commitments are about the same method, as a clause; "" if they are not."""
-    if one.model_id == other.model_id:
+    if first.model_id == second.model_id:
         return "of the same model id"
-    if one.weights & other.weights:
+    if first.weights & second.weights:
         return "with a file of weights in common"
-    if one.code is not None and one.code == other.code:
+    if first.code is not None and first.code == second.code:
         return "of the same code, without weights"
-    if one.benchmark == other.benchmark and _near(one, other):
+    if first.benchmark == second.benchmark and _near(first, second):
         return "with nearly the same claims"
     return ""
 
 
-def _near(one: Identity, other: Identity) -> bool:
+def _near(first: Identity, second: Identity) -> bool:
     """Whether the claims agree in more cells than those of two models do."""
-    both = _common(one, other)
+    both = _common(first, second)
     if len(both) < COUNT_MIN:
         return False
     is_coarse = any(
@@ -230,25 +230,25 @@ def _near(one: Identity, other: Identity) -> bool:
     apart = [abs(a - b) for a, b in both]
     close = max(COUNT_MIN, CLOSE_SHARE * len(both))
     return (
-        sum(one < NEAR * SCALE for one in apart) >= needed(len(both))
-        or sum(one < CLOSE for one in apart) >= close
+        sum(distance < NEAR * SCALE for distance in apart) >= needed(len(both))
+        or sum(distance < CLOSE for distance in apart) >= close
     )
 
 
-def _common(one: Identity, other: Identity) -> list[tuple[int, int]]:
+def _common(first: Identity, second: Identity) -> list[tuple[int, int]]:
     """Return both scores of each cell that both claim."""
-    places = {task: number for number, task in enumerate(other.tasks)}
-    same = list(one.tasks) == list(other.tasks)
-    found = []
-    for regime in one.claims.keys() & other.claims.keys():
-        mine, theirs = one.claims[regime], other.claims[regime]
+    places = {task: number for number, task in enumerate(second.tasks)}
+    same = list(first.tasks) == list(second.tasks)
+    pairs_claimed = []
+    for regime in first.claims.keys() & second.claims.keys():
+        first_scores, second_scores = first.claims[regime], second.claims[regime]
         if not same:
-            kept = [number for number, task in enumerate(one.tasks) if task in places]
-            theirs = [theirs[places[one.tasks[number]]] for number in kept]
-            mine = [mine[number] for number in kept]
-        pairs = zip(mine, theirs, strict=True)
-        found += [(a, b) for a, b in pairs if a is not None and b is not None]
-    return found
+            shared = [number for number, task in enumerate(first.tasks) if task in places]
+            second_scores = [second_scores[places[first.tasks[number]]] for number in shared]
+            first_scores = [first_scores[number] for number in shared]
+        pairs = zip(first_scores, second_scores, strict=True)
+        pairs_claimed += [(a, b) for a, b in pairs if a is not None and b is not None]
+    return pairs_claimed
 
 
 def claims_of(submission: Submission, regimes: Sequence[str], tasks: Sequence[str]) -> Claims:

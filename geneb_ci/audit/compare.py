@@ -60,7 +60,7 @@ def atlas() -> tuple[Mapping[str, Any], ...]:
     path = shipped("schemas", ATLAS)
     try:
         entries = read_json(read_regular(path, ATLAS_BYTES_MAX))["entries"]
-        return tuple(one for one in entries if one["row_max"] is not None)
+        return tuple(entry for entry in entries if entry["row_max"] is not None)
     except (NotReadable, ValueError, KeyError, TypeError) as error:
         raise BrokenInstallation(
             f"the shipped file {path} cannot be read: {error}",
@@ -74,21 +74,23 @@ def apart(claimed: str | None, rerun: str, dtype: str) -> Apart:
     Raises BrokenInstallation where the shipped table cannot be read.
     """
     pair = {claimed, rerun}
-    same = [one for one in atlas() if one["dtype"] == dtype]
-    found = [one for one in same if {one["claimed"], one["rerun"]} == pair]
-    factor = 1.0 if found else UNMEASURED
+    same = [entry for entry in atlas() if entry["dtype"] == dtype]
+    matches = [entry for entry in same if {entry["claimed"], entry["rerun"]} == pair]
+    factor = 1.0 if matches else UNMEASURED
     rows, scores = zip(
-        *((one["row_max"], one["record_mcc"]) for one in found or same or atlas()), strict=True
+        *((entry["row_max"], entry["record_mcc"]) for entry in matches or same or atlas()),
+        strict=True,
     )
-    return Apart(factor * max(rows), min(factor * max(scores), 2.0), bool(found))
+    return Apart(factor * max(rows), min(factor * max(scores), 2.0), bool(matches))
 
 
 def atlas_note(claimed: str | None, rerun: str, dtype: str) -> str:
     """Return what a reader of the record should know of devices, in one sentence."""
-    found = apart(claimed, rerun, dtype)
-    sizes = f"rows by up to {found.row:.1e} of their length and a task's MCC by {found.mcc:.4f}"
+    difference = apart(claimed, rerun, dtype)
+    sizes = f"rows by up to {difference.row:.1e} of their length and a task's MCC by "
+    sizes += f"{difference.mcc:.4f}"
     pair = f"{claimed or 'an unknown device'} and {rerun} in {dtype}"
-    if found.is_measured:
+    if difference.is_measured:
         return f"devices: between {pair}, other kernels and batches were measured to move {sizes}"
     return (
         f"devices: {pair} were never compared; {UNMEASURED:g} times the farthest that was measured "
@@ -111,17 +113,17 @@ def claims(document: Mapping[str, Any], benchmark: Benchmark, regimes: Collectio
     `document` is a submission of any format that passed every check.
     """
     results, evidence = document.get("results", {}), document.get("evidence", {})
-    found: tuple[dict[Cell, Reading], dict[Cell, Reading]] = ({}, {})
+    readings: tuple[dict[Cell, Reading], dict[Cell, Reading]] = ({}, {})
     for claim in claims_of(results, evidence, benchmark):
         if claim.regime in regimes:
-            found[claim.path[-1] == "canonical"][claim.regime, claim.task.id] = claim.reading
+            readings[claim.path[-1] == "canonical"][claim.regime, claim.task.id] = claim.reading
     digests = {
         (regime, task): cell["predictions_sha256"]
         for regime, tasks in evidence.items()
         for task, cell in tasks.items()
         if "predictions_sha256" in cell
     }
-    return Claims(*found, digests)
+    return Claims(*readings, digests)
 
 
 def compare(
@@ -133,7 +135,9 @@ def compare(
     benchmark, has other noise or lacks a task, or where a task has no claim.
     """
     _fits(rescored, benchmark)
-    cells = {one.task: list(_cells(one.task, claimed, rescored, benchmark)) for one in chosen}
+    cells = {
+        choice.task: list(_cells(choice.task, claimed, rescored, benchmark)) for choice in chosen
+    }
     if not cells or (empty := [task for task, regimes in cells.items() if not regimes]):
         what = f"task {empty[0]}: the submission" if cells else "the plan"
         raise NothingChecked(
@@ -143,33 +147,36 @@ def compare(
         cell in claimed.canonical for task, names in cells.items() for cell in _keys(task, names)
     ]
     alarm = rule.level(len(METRICS) * (len(both) + sum(both)))
-    found = []
-    for one in chosen:
+    tasks = []
+    for choice in chosen:
         regimes = {
-            name: _compared(rescored, one.task, name, claimed, alarm) for name in cells[one.task]
+            name: _compared(rescored, choice.task, name, claimed, alarm)
+            for name in cells[choice.task]
         }
         verdict = task_verdict(regimes.values())
-        found.append(
-            AuditedTask(task=one.task, reason=one.reason, verdict=verdict, regimes=regimes)
+        tasks.append(
+            AuditedTask(task=choice.task, reason=choice.reason, verdict=verdict, regimes=regimes)
         )
-    return found
+    return tasks
 
 
 def notes(tasks: Sequence[AuditedTask], rescored: Rescored) -> list[str]:
     """Return what a reader of the record should know of the tolerances, one sentence each."""
-    said = [
+    lines = [
         (
             f"tolerances: {rescored.noise.copies} copies or more at the noise of "
             f"{rescored.noise.dtype}, as many at {rescored.noise.stress:g} times it, false alarm "
             f"{rule.FALSE_ALARM:.1%} for the whole audit"
         ),
     ]
-    said.append(
+    lines.append(
         f"informative cells (tolerance of MCC at most {INFORMATIVE_TOLERANCE:g}): "
         f"{informative_text(informative_cells(tasks))}; the others are not evidence"
     )
-    said += [
-        f"{regime}: {one.text}" for regime, one in mean_biases(tasks).items() if one.is_significant
+    lines += [
+        f"{regime}: {bias.text}"
+        for regime, bias in mean_biases(tasks).items()
+        if bias.is_significant
     ]
     full = [
         compared.tolerance.MCC
@@ -178,7 +185,7 @@ def notes(tasks: Sequence[AuditedTask], rescored: Rescored) -> list[str]:
         if name not in rescored.few_shot_k
     ]
     if full:
-        said.append(
+        lines.append(
             "the probe on all training rows stops before its optimum, and the last bit decides "
             f"where: that alone changed MCC by up to {STOPPING_MCC} in measurements. Tolerances of "
             f"MCC there: {min(full):.4f} to {max(full):.4f}; the few-shot regimes are the stronger "
@@ -191,8 +198,8 @@ def notes(tasks: Sequence[AuditedTask], rescored: Rescored) -> list[str]:
         if compared.verdict == "differs" and compared.claimed.MCC < compared.rescored.MCC
     ]
     if below:
-        said.append(f"claimed lower than rescored: {', '.join(below)}")
-    return said
+        lines.append(f"claimed lower than rescored: {', '.join(below)}")
+    return lines
 
 
 def _fits(rescored: Rescored, benchmark: Benchmark) -> None:
@@ -226,44 +233,44 @@ def _keys(task: str, names: Sequence[str]) -> Iterator[Cell]:
 
 
 def _compared(rescored: Rescored, task: str, name: str, claimed: Claims, alarm: float) -> Compared:
-    found = rescored.tasks[task].regimes[name]
+    regime = rescored.tasks[task].regimes[name]
     one_fit = name not in rescored.few_shot_k
     reading = claimed.record[name, task]
     measured = rule.Measured(
-        found.base.per_seed,
-        found.base.confusion,
-        found.plain,
-        found.stressed,
-        found.halts,
+        regime.base.per_seed,
+        regime.base.confusion,
+        regime.plain,
+        regime.stressed,
+        regime.halts,
         one_fit,
     )
     allowed = rule.tolerance(measured, alarm, reading.width)
-    canonical = _canonical(found, claimed.canonical.get((name, task)), one_fit=one_fit)
+    canonical = _canonical(regime, claimed.canonical.get((name, task)), one_fit=one_fit)
     digest = claimed.digests.get((name, task))
-    scores, rerun = _triple(reading.value), _triple(_values(found.base.scores))
+    scores, rerun = _triple(reading.value), _triple(_values(regime.base.scores))
     return Compared(
         claimed=scores,
         rescored=rerun,
         tolerance=allowed,
-        predictions_equal=None if digest is None else digest == found.base.predictions_sha256,
+        predictions_equal=None if digest is None else digest == regime.base.predictions_sha256,
         canonical=canonical,
         verdict=cell_verdict(scores, rerun, allowed, canonical),
     )
 
 
 def _canonical(
-    found: RescoredRegime, reading: Reading | None, *, one_fit: bool
+    regime: RescoredRegime, reading: Reading | None, *, one_fit: bool
 ) -> CanonicalCompared | None:
-    solved = found.base.canonical
+    solved = regime.base.canonical
     if reading is None:
         return None
     if solved is None:
         raise NothingChecked(
-            f"the claim has a canonical score, the rescoring none: {found.base.no_canonical}",
+            f"the claim has a canonical score, the rescoring none: {regime.base.no_canonical}",
             "run `geneb-harness rescore` without --no-canonical; if it still has none, ask the "
             "contributor where that score is from",
         )
-    measured = rule.Measured(solved.per_seed, solved.confusion, (), found.canonical, (), one_fit)
+    measured = rule.Measured(solved.per_seed, solved.confusion, (), regime.canonical, (), one_fit)
     allowed = rule.canonical_tolerance(measured, reading.width)
     scores, rerun = _triple(reading.value), _triple(_values(solved.scores))
     return CanonicalCompared(

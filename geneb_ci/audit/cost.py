@@ -122,9 +122,9 @@ def measured(here: Ready, weights: Mapping[str, float], say: Say) -> Sampled:
     their data are read, so that what is missing is found before a draw is spent. Raises
     NothingChecked for missing data, and what the sandbox raises for an extractor that fails.
     """
-    kept = here.work.read_as(SAMPLED, Sampled)
-    if kept is not None and weights.keys() <= kept.sizes.keys():
-        return kept
+    earlier = here.work.read_as(SAMPLED, Sampled)
+    if earlier is not None and weights.keys() <= earlier.sizes.keys():
+        return earlier
     say(f"reading the data of {len(weights)} tasks")
     started = time.monotonic()
     sizes, samples = {}, {}
@@ -137,7 +137,7 @@ def measured(here: Ready, weights: Mapping[str, float], say: Say) -> Sampled:
     values = timed.values
     smallest = min(sizes, key=lambda task: (sizes[task].sequences, task))
     say(f"timing the scoring on {smallest}")
-    found = Sampled(
+    measurements = Sampled(
         sizes=sizes,
         start=timed.start,
         per_letter=timed.per_letter,
@@ -147,8 +147,8 @@ def measured(here: Ready, weights: Mapping[str, float], say: Say) -> Sampled:
         scored=sizes[smallest].sequences,
         scoring=_scoring(here, smallest, values),
     )
-    here.work.keep(SAMPLED, found.model_dump_json(indent=1) + "\n")
-    return found
+    here.work.keep(SAMPLED, measurements.model_dump_json(indent=1) + "\n")
+    return measurements
 
 
 def _read(here: Ready, task: str) -> tuple[TaskSize, list[str]]:
@@ -167,7 +167,7 @@ def _chosen(sizes: Mapping[str, TaskSize], samples: Mapping[str, list[str]]) -> 
     """Return up to `SAMPLE` sequences, of each task in proportion to its size, one at least."""
     total = sum(size.sequences for size in sizes.values())
     shares = {t: max(1, round(SAMPLE * size.sequences / total)) for t, size in sizes.items()}
-    return [one for task, share in shares.items() for one in samples[task][:share]]
+    return [sequence for task, share in shares.items() for sequence in samples[task][:share]]
 
 
 class Timed(NamedTuple):
@@ -211,9 +211,9 @@ def _ahead(sizes: Mapping[str, TaskSize], weights: Mapping[str, float]) -> Ahead
 def _timed(here: Ready, sequences: list[str], ahead: Ahead) -> Rate:
     """Time the extractor in the sandbox. Raises what the sandbox does."""
 
-    def run(given: list[str]) -> Timed:
+    def run(sequences: list[str]) -> Timed:
         started = time.monotonic()
-        ran = here.runner.embed(given, here.spec, here.machine.limits)
+        ran = here.runner.embed(sequences, here.spec, here.machine.limits)
         return Timed(time.monotonic() - started, ran.values, ran.peak)
 
     return rate_of(run, sequences, ahead, here.machine.limits.seconds / 2)
@@ -337,7 +337,7 @@ def expected(commitment: Commitment) -> dict[str, float]:
 
 def left_of(plan: Plan, here: Ready) -> dict[str, float]:
     """Return the tasks of a plan that are not embedded yet, each with weight 1."""
-    return {one.task: 1.0 for one in plan.chosen if here.work.embedded(one.task) is None}
+    return {choice.task: 1.0 for choice in plan.chosen if here.work.embedded(choice.task) is None}
 
 
 def refuse_too_large(here: Ready, sampled: Sampled, tasks: Sequence[str], drawn: int) -> None:

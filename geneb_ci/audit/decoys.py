@@ -88,7 +88,7 @@ class SequencesWithDecoys:
     @property
     def apart(self) -> list[str]:
         """Sequences for the second run, to be embedded in file order."""
-        return [self.sequences[place] for place, _ in self.again]
+        return [self.sequences[position] for position, _ in self.again]
 
 
 def with_decoys(
@@ -106,7 +106,7 @@ def with_decoys(
         raise ValueError(msg)
     # The stream need not be the same on another machine: nothing recomputes this order.
     draw = random.Random(seed)  # noqa: S311 (the seed is secret and long; nothing else is drawn)
-    known = set(sequences)
+    taken = set(sequences)
     listed = list(sequences)
     count = len(sequences)
     first = count if published is None else published
@@ -117,18 +117,18 @@ def with_decoys(
     for row in draw.sample(range(first), first):
         if len(triangles) == TRIANGLES:
             break
-        mutants = _mutants(sequences[row], known, draw)
+        mutants = _mutants(sequences[row], taken, draw)
         if mutants:
             triangles.append((row, len(listed), len(listed) + 1))
             listed += mutants
     listed += [_fresh(draw.choice(sequences), draw) for _ in range(min(FRESH, count))]
     order = draw.sample(range(len(listed)), len(listed))
-    place = {old: new for new, old in enumerate(order)}
+    position = {old: new for new, old in enumerate(order)}
     return SequencesWithDecoys(
         [listed[old] for old in order],
-        [place[row] for row in range(count)],
-        [(place[one], place[other]) for one, other in again],
-        [(place[x], place[y], place[z]) for x, y, z in triangles],
+        [position[row] for row in range(count)],
+        [(position[first_place], position[second_place]) for first_place, second_place in again],
+        [(position[x], position[y], position[z]) for x, y, z in triangles],
         first,
     )
 
@@ -206,26 +206,26 @@ def judge(
 def _jump(values: "np.ndarray", triangle: tuple[int, int, int], noise: float) -> float:
     x, y, z = triangle
     # One triangle at a time: a copy of the whole matrix in float64 may not fit into memory.
-    one, two, three = (_wide(values[place]) for place in (x, y, z))
-    floor = FLOOR * noise * max(map(_length, (one, two, three)))
-    near = max(_length(two - three), floor)
-    far = min(_length(one - two), _length(one - three))
+    first, second, third = (_wide(values[row]) for row in (x, y, z))
+    floor = FLOOR * noise * max(map(_length, (first, second, third)))
+    near = max(_length(second - third), floor)
+    far = min(_length(first - second), _length(first - third))
     return far / near if near > 0 else 0.0
 
 
 def _answers(decoyed: SequencesWithDecoys, values: "np.ndarray") -> int:
     """Return the number of distinct real embeddings when there are suspiciously few, else 0."""
     published = decoyed.real[: decoyed.published]
-    texts = {decoyed.sequences[place] for place in published}
+    texts = {decoyed.sequences[row] for row in published}
     if len(texts) < APART_MIN or _alike(texts):
         return 0
-    found: set[bytes] = set()
-    for place in published:
-        found.add((values[place] + 0).tobytes())  # -0 + 0 is 0: one number, one way to write it
-        if len(found) > ANSWERS_MAX:
+    answers: set[bytes] = set()
+    for row in published:
+        answers.add((values[row] + 0).tobytes())  # -0 + 0 is 0: one number, one way to write it
+        if len(answers) > ANSWERS_MAX:
             return 0
     # One embedding for all is not a table of labels, only useless.
-    return len(found) if len(found) > 1 else 0
+    return len(answers) if len(answers) > 1 else 0
 
 
 def _alike(texts: set[str]) -> bool:
@@ -239,7 +239,7 @@ def _alike(texts: set[str]) -> bool:
     return 2 * same > len(ordered)
 
 
-def _mutants(sequence: str, known: set[str], draw: random.Random) -> list[str]:
+def _mutants(sequence: str, taken: set[str], draw: random.Random) -> list[str]:
     """Return two mutants at one inner place, neither of them known; none where there are none."""
     upper = sequence.upper()
     places = [i for i in range(len(upper) // 4, 3 * len(upper) // 4) if upper[i] in _LETTERS]
@@ -248,11 +248,11 @@ def _mutants(sequence: str, known: set[str], draw: random.Random) -> list[str]:
     at = draw.choice(places)
     lower = sequence[at].islower()
     others = draw.sample([letter for letter in _LETTERS if letter != upper[at]], 2)
-    made = [
+    mutants = [
         sequence[:at] + (letter.lower() if lower else letter) + sequence[at + 1 :]
         for letter in others
     ]
-    return [] if known & set(made) else made
+    return [] if taken & set(mutants) else mutants
 
 
 def _fresh(sequence: str, draw: random.Random) -> str:
@@ -260,14 +260,14 @@ def _fresh(sequence: str, draw: random.Random) -> str:
     return "".join(draw.sample(sequence, len(sequence)))
 
 
-def _drift(one: "np.ndarray", other: "np.ndarray") -> float:
+def _drift(first: "np.ndarray", second: "np.ndarray") -> float:
     """Return the length of the difference of two rows, relative to the first.
 
     It is infinite for rows of different widths, and for rows too long to measure.
     """
-    if one.shape != other.shape:
+    if first.shape != second.shape:
         return math.inf
-    share = _length(_wide(one) - _wide(other)) / (_length(_wide(one)) or 1.0)
+    share = _length(_wide(first) - _wide(second)) / (_length(_wide(first)) or 1.0)
     return math.inf if math.isnan(share) else share
 
 

@@ -50,9 +50,9 @@ def require_one_draw(
 
     A draw of rows keeps nobody from drawing tasks, which confirm what it does not.
     """
-    mine = commitment.sha256
-    for plan in sorted((one for one in plans if isinstance(one, kind)), key=_by_time):
-        if plan.commitment_sha256 == mine and plan.committed_at != committed_at:
+    digest = commitment.sha256
+    for plan in sorted((plan for plan in plans if isinstance(plan, kind)), key=_by_time):
+        if plan.commitment_sha256 == digest and plan.committed_at != committed_at:
             raise AuditRefused(
                 f"this commitment was drawn for already, as of {plan.committed_at}",
                 "run that plan: a commitment has one draw",
@@ -94,20 +94,22 @@ def earlier_draws(plans: Iterable[Plan | RowPlan], commitment: Commitment) -> li
 
     One entry a commitment, with every task ever drawn for it, in order of time.
     """
-    found: dict[str, dict[str, None]] = {}
-    mine = commitment.sha256
+    by_commitment: dict[str, dict[str, None]] = {}
+    own = commitment.sha256
     for plan in of_method(Plan, plans, commitment):
-        draws = [(one.commitment, one.drawn) for one in plan.earlier]
+        draws = [(draw.commitment, draw.drawn) for draw in plan.earlier]
         for name, drawn in (*draws, (plan.commitment_sha256, plan.drawn)):
-            if name != mine:
-                found.setdefault(name, {}).update(dict.fromkeys(drawn))
-    return [EarlierDraw(commitment=name, drawn=list(drawn)) for name, drawn in found.items()]
+            if name != own:
+                by_commitment.setdefault(name, {}).update(dict.fromkeys(drawn))
+    return [
+        EarlierDraw(commitment=name, drawn=list(drawn)) for name, drawn in by_commitment.items()
+    ]
 
 
 def drawn_before(plans: Iterable[Plan], commitment: Commitment) -> int:
     """Return the largest sample drawn for this very commitment; 0 when there was none."""
-    mine = commitment.sha256
-    return max((len(plan.drawn) for plan in plans if plan.commitment_sha256 == mine), default=0)
+    own = commitment.sha256
+    return max((len(plan.drawn) for plan in plans if plan.commitment_sha256 == own), default=0)
 
 
 def draw(
@@ -127,17 +129,17 @@ def draw(
     recomputes by `recompute` if commitment and beacon are genuine, which is for their readers.
     Raises UsageProblem when k is lowered, or larger than the number of tasks.
     """
-    wanted = commitment.policy.drawn if drawn is None else drawn
-    if not commitment.policy.drawn <= wanted <= len(commitment.tasks):
+    count = commitment.policy.drawn if drawn is None else drawn
+    if not commitment.policy.drawn <= count <= len(commitment.tasks):
         raise UsageProblem(
-            f"{wanted} tasks cannot be drawn: {commitment.policy.drawn} are committed, of "
+            f"{count} tasks cannot be drawn: {commitment.policy.drawn} are committed, of "
             f"{len(commitment.tasks)}",
             f"draw {commitment.policy.drawn} to {len(commitment.tasks)} tasks",
         )
     seed = seed_of(commitment.sha256, beacon_value(beacon))
     tickets = tickets_of(seed, commitment.tasks)
-    ranked = [one.task for one in tickets]
-    chosen = sample(ranked, wanted, commitment.policy.strata)
+    ranked = [ticket.task for ticket in tickets]
+    chosen = sample(ranked, count, commitment.policy.strata)
     again = earlier_tasks(ranked, chosen, earlier)
     left = set(commitment.tasks) - {*chosen, *again}
     aimed = [task for task in dict.fromkeys(targeted) if task in left][:targeted_max]
@@ -168,7 +170,7 @@ def earlier_tasks(
 
     A task that the benchmark no longer has cannot be rerun, and is left out.
     """
-    again = {task for one in earlier for task in one.drawn} - set(drawn)
+    again = {task for draw in earlier for task in draw.drawn} - set(drawn)
     return [task for task in ranked if task in again]
 
 
@@ -188,10 +190,12 @@ def recompute(plan: Plan) -> None:
     tickets = tickets_of(plan.seed, plan.commitment.tasks)
     if plan.tickets != tickets:
         pairs = zip(plan.tickets, tickets, strict=False)
-        wrong = next((given.task for given, due in pairs if given != due), "the number of them")
+        wrong = next(
+            (listed.task for listed, expected in pairs if listed != expected), "the number of them"
+        )
         _refuse(TICKETS, f"they do not follow from the seed, from {wrong!r} on")
     # 6. Sample.
-    _sample(plan, [one.task for one in tickets])
+    _sample(plan, [ticket.task for ticket in tickets])
 
 
 def recompute_seed(plan: AnyPlan, protocol: str = PROTOCOL) -> None:
@@ -215,9 +219,11 @@ def recompute_seed(plan: AnyPlan, protocol: str = PROTOCOL) -> None:
 def _round(given: DrandBeacon, committed_at: str) -> None:
     if given.chain != beacon.QUICKNET.hash:
         _refuse(ROUND, f"the chain {given.chain} is not that of drand quicknet")
-    due = _due(committed_at)
-    if given.round != due:
-        _refuse(ROUND, f"it is {given.round}, expected {due} for a commitment at {committed_at}")
+    expected = _due(committed_at)
+    if given.round != expected:
+        _refuse(
+            ROUND, f"it is {given.round}, expected {expected} for a commitment at {committed_at}"
+        )
 
 
 def _due(committed_at: str) -> int:
@@ -235,23 +241,23 @@ def _sample(plan: Plan, ranked: list[str]) -> None:
             f"{len(given)} tasks are drawn, expected the {committed.drawn} committed or more",
         )
     try:
-        due = sample(ranked, len(given), committed.strata)
+        expected = sample(ranked, len(given), committed.strata)
     except UsageProblem as error:
         _refuse(SAMPLE, error.message)
-    if given != due:
-        wrong = next((task for task in given if task not in due), "their order")
+    if given != expected:
+        wrong = next((task for task in given if task not in expected), "their order")
         _refuse(SAMPLE, f"the drawn tasks are not those of the smallest tickets: {wrong!r}")
-    again = earlier_tasks(ranked, due, plan.earlier)
-    given_again = [one.task for one in plan.chosen if one.reason == "earlier"]
+    again = earlier_tasks(ranked, expected, plan.earlier)
+    given_again = [choice.task for choice in plan.chosen if choice.reason == "earlier"]
     if given_again != again:
         _refuse(SAMPLE, f"earlier draws add {again}, the plan has {given_again}")
-    tasks = [one.task for one in plan.chosen]
-    targeted = [one.task for one in plan.chosen if one.reason == "targeted"]
-    if tasks != [*due, *again, *targeted]:
+    tasks = [choice.task for choice in plan.chosen]
+    targeted = [choice.task for choice in plan.chosen if choice.reason == "targeted"]
+    if tasks != [*expected, *again, *targeted]:
         _refuse(SAMPLE, "wrong order: expected drawn tasks, then earlier ones, then targeted ones")
     if len(set(tasks)) != len(tasks) or not set(tasks) <= set(ranked):
         _refuse(SAMPLE, "a task is listed twice, or is not in the commitment")
-    if any(one.commitment == plan.commitment_sha256 for one in plan.earlier):
+    if any(draw.commitment == plan.commitment_sha256 for draw in plan.earlier):
         _refuse(SAMPLE, "the plan's own draw is listed among the earlier ones")
 
 
@@ -322,7 +328,7 @@ def targets(
     """
     scores = suspicion(findings)
     gain = gains(context.view)
-    board = {task: place for place, task in enumerate(context.benchmark.task_ids)}
+    board = {task: position for position, task in enumerate(context.benchmark.task_ids)}
     left = [task for task in board if task in candidates]
     named = [task for task in left if scores.get(task, 0.0) > 0]
     named.sort(key=lambda task: (-scores[task], board[task]))
@@ -334,34 +340,34 @@ def targets(
 
 def crowned(view: RowView, candidates: Collection[str]) -> list[str]:
     """Return the most surprising candidate of each category that a row leads, the oddest first."""
-    found = []
+    tasks_named = []
     for crown in crowns(view):
         tasks = [view.cell(cell)[1] for cell in crown.cells]
-        found += [task for task in tasks if task in candidates][:1]
-    return found
+        tasks_named += [task for task in tasks if task in candidates][:1]
+    return tasks_named
 
 
 def suspicion(findings: Iterable[Finding]) -> dict[str, float]:
     """Return the sum of scores of each task that a finding points at."""
-    found: dict[str, list[float]] = {}
+    by_task: dict[str, list[float]] = {}
     for finding in findings:
         parts = finding.pointer.split("/")[1:]
         if BY_ID[finding.rule].family != FAMILY or finding.score <= 0:
             continue
         if len(parts) >= _DEPTH and parts[0] == "results":
-            found.setdefault(parts[2], []).append(finding.score)
-    return {task: math.fsum(scores) for task, scores in found.items()}
+            by_task.setdefault(parts[2], []).append(finding.score)
+    return {task: math.fsum(scores) for task, scores in by_task.items()}
 
 
 def gains(view: RowView) -> dict[str, float]:
     """Return the largest gain of each task over its neighbours; none where nobody has the cell."""
     standing = view.standing
     sizes = standing.distance if standing is not None else _above_median(view)
-    found: dict[str, float] = {}
+    largest: dict[str, float] = {}
     for number, size in enumerate(sizes):
         _, task = view.cell(number)
-        found[task] = max(size, found.get(task, 0.0))
-    return found
+        largest[task] = max(size, largest.get(task, 0.0))
+    return largest
 
 
 def _above_median(view: RowView) -> list[float]:

@@ -86,17 +86,17 @@ def further_of(
     """
     path = folder / FURTHER
     variants_of(task, source, harness, seed, rows, path, reverse=reverse)
-    found = read_further(path)
+    sequences = read_further(path)
     if fresh is not None:
-        own = [one for one in fresh.rows if one.task == task]
-        found.rows.extend(
+        own = [row for row in fresh.rows if row.task == task]
+        sequences.rows.extend(
             FurtherSequence(
-                split="fresh", row=number, kind="fresh", sequence=one.sequence, label=one.label
+                split="fresh", row=number, kind="fresh", sequence=row.sequence, label=row.label
             )
-            for number, one in enumerate(own)
+            for number, row in enumerate(own)
         )
-        path.write_text(json.dumps(found.model_dump()) + "\n", encoding="ascii")
-    return found
+        path.write_text(json.dumps(sequences.model_dump()) + "\n", encoding="ascii")
+    return sequences
 
 
 def read_further(path: Path) -> FurtherSequences:
@@ -104,9 +104,9 @@ def read_further(path: Path) -> FurtherSequences:
     try:
         return FurtherSequences.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
-        said = first_error(error) if isinstance(error, ValidationError) else error.strerror
+        reason = first_error(error) if isinstance(error, ValidationError) else error.strerror
         raise NothingChecked(
-            f"{path}: {said}", "remove the folder of this task, and run the command again"
+            f"{path}: {reason}", "remove the folder of this task, and run the command again"
         ) from error
 
 
@@ -135,8 +135,8 @@ def matrix_of(
         return values
     # In the order in which the tasks ran, so that a refusal names the same one each time.
     tasks = dict.fromkeys(known[sequence].task for sequence in sequences if sequence in known)
-    kept = {one: np.load(work.task(one) / EMBEDDINGS, mmap_mode="r") for one in tasks}
-    parts = kept if values is None else kept | {task: values}
+    stored = {name: np.load(work.task(name) / EMBEDDINGS, mmap_mode="r") for name in tasks}
+    parts = stored if values is None else stored | {task: values}
     begun, first = next(iter(parts.items()))
     for name, part in parts.items():
         if (part.shape[1], part.dtype) != (first.shape[1], first.dtype):
@@ -146,13 +146,13 @@ def matrix_of(
                 "sequences",
                 "an extractor has to return rows of one width and one dtype for every task",
             )
-    found = np.empty((len(sequences), first.shape[1]), dtype=first.dtype)
+    matrix = np.empty((len(sequences), first.shape[1]), dtype=first.dtype)
     if values is not None:
-        found[[row for row, one in enumerate(sequences) if one not in known]] = values
+        matrix[[row for row, sequence in enumerate(sequences) if sequence not in known]] = values
     for row, sequence in enumerate(sequences):
         if sequence in known:
-            found[row] = kept[known[sequence].task][known[sequence].row]
-    return found
+            matrix[row] = stored[known[sequence].task][known[sequence].row]
+    return matrix
 
 
 class TaskRuns:
@@ -160,7 +160,7 @@ class TaskRuns:
 
     def __init__(self, plan: Plan, here: Ready, say: Say) -> None:
         self.plan = plan
-        self.names = [one.task for one in plan.chosen]
+        self.names = [choice.task for choice in plan.chosen]
         self.here = here
         self.say = say
         self.embedded: dict[str, EmbeddedTask] = {}
@@ -174,39 +174,39 @@ class TaskRuns:
         All are embedded before the first is scored: the noise of the scores follows from how far
         the embeddings of all tasks are reproducible.
         """
-        places = {
+        labels = {
             task: f"task {number} of {len(self.names)}, {task}"
             for number, task in enumerate(self.names, 1)
         }
-        for task, place in places.items():
+        for task, label in labels.items():
             self.running = ("embedding", task)
-            kept = self.here.work.embedded(task)
-            self.embedded[task] = kept or self._embed(task, place)
+            embedded = self.here.work.embedded(task)
+            self.embedded[task] = embedded or self._embed(task, label)
             for row, sequence in enumerate(self._sequences(task)):
                 self.known.setdefault(sequence, KnownRow(task, row))
-        found = []
-        for task, place in places.items():
+        scores = []
+        for task, label in labels.items():
             self.running = ("scoring", task)
-            found.append(self._score(task, place))
-        return merged(found), self.embedded
+            scores.append(self._score(task, label))
+        return merged(scores), self.embedded
 
     @property
     def repeated(self) -> list[Repeated]:
         """How far embeddings in other batches differ, of each task that has some."""
-        return [one.repeated for one in self.embedded.values() if one.repeated is not None]
+        return [task.repeated for task in self.embedded.values() if task.repeated is not None]
 
     @property
     def noise(self) -> str:
         """The dtype whose noise the scores have."""
         declared = self.here.settings.noise
-        found = precision_of(declared, self.repeated)
-        return declared if found is None else found.noise
+        precision = precision_of(declared, self.repeated)
+        return declared if precision is None else precision.noise
 
     def _sequences(self, task: str) -> list[str]:
         file = self.here.work.task(task) / SEQUENCES
         return file.read_text(encoding="ascii").splitlines()
 
-    def _embed(self, task: str, place: str) -> EmbeddedTask:
+    def _embed(self, task: str, label: str) -> EmbeddedTask:
         """Embed the sequences of a task that no earlier task has, and keep its matrix."""
         import numpy as np  # slow to import, and only needed here
 
@@ -215,44 +215,46 @@ class TaskRuns:
         sequences = self._sequences(task)
         new = [row for row, sequence in enumerate(sequences) if sequence not in self.known]
         beside = self._further(task)
-        runs = SandboxRuns(self.here, sum(one.seconds for one in self.embedded.values()))
-        found, values = None, None
+        runs = SandboxRuns(
+            self.here, sum(task_embedded.seconds for task_embedded in self.embedded.values())
+        )
+        embeddings, values = None, None
         if new or beside:
             hidden = [*(sequences[row] for row in new), *beside]
             decoyed = with_decoys(hidden, secrets.token_bytes(32), len(new))
             self.say(
-                f"{place}: embedding {plural(len(new), 'sequence')}, {len(beside)} variants and "
+                f"{label}: embedding {plural(len(new), 'sequence')}, {len(beside)} variants and "
                 f"fresh ones, and {len(decoyed.sequences) - len(hidden)} decoys"
             )
-            found = runs.embed(decoyed)
-            values = found.values[: len(new)] if new else None
+            embeddings = runs.embed(decoyed)
+            values = embeddings.values[: len(new)] if new else None
         matrix = matrix_of(task, sequences, values, self.known, work)
         # Kept before it is named: a matrix without its entry is embedded again.
         work.keep_binary(
             folder / EMBEDDINGS,
             lambda stream: np.lib.format.write_array(stream, matrix, allow_pickle=False),
         )
-        if found is not None and beside:
-            rows = np.ascontiguousarray(found.values[len(new) :])
+        if embeddings is not None and beside:
+            rows = np.ascontiguousarray(embeddings.values[len(new) :])
             work.keep_binary(
                 folder / FURTHER_EMBEDDINGS,
                 lambda stream: np.lib.format.write_array(stream, rows, allow_pickle=False),
             )
-        done = EmbeddedTask(
+        entry = EmbeddedTask(
             sequences_sha256=file_sha256(file),
             embeddings_sha256=file_sha256(folder / EMBEDDINGS),
             computed=len(new),
-            decoys=None if found is None else found.decoys,
+            decoys=None if embeddings is None else embeddings.decoys,
             attempts=runs.attempts,
             seconds=runs.seconds,
             peak=runs.peak,
             token_budget=runs.token_budget,
             further=len(beside),
             further_sha256=file_sha256(folder / FURTHER_EMBEDDINGS) if beside else None,
-            repeated=None if found is None else found.repeated,
+            repeated=None if embeddings is None else embeddings.repeated,
         )
-        work.keep_result(folder / EMBEDDED, done.model_dump_json(indent=1) + "\n")
-        return done
+        work.keep_result(folder / EMBEDDED, entry.model_dump_json(indent=1) + "\n")
+        return entry
 
     def _further(self, task: str) -> list[str]:
         """Return the sequences to embed beside those of a task."""
@@ -260,28 +262,28 @@ class TaskRuns:
         seed = variant_seed(self.plan.seed, here.settings.nonce)
         rows = rows_varied(len(self.names))
         reverse = here.subject.reverse_complement
-        found = further_of(
+        sequences = further_of(
             task, here.source, here.runner.harness, folder, seed, rows, here.fresh, reverse=reverse
         )
-        return [one.sequence for one in found.rows]
+        return [sequence.sequence for sequence in sequences.rows]
 
-    def _score(self, task: str, place: str) -> Rescored:
+    def _score(self, task: str, label: str) -> Rescored:
         """Return the scores of a task, which are computed unless they are kept."""
         folder, settings = self.here.work.task(task), self.here.settings
         expected = self.embedded[task]
         work = self.here.work
         if work.has_result(folder / RESCORED):
-            kept = read_rescored(folder / RESCORED)
-            same = kept.embeddings_sha256 == expected.embeddings_sha256
-            if same and kept.noise.dtype == self.noise:
-                return kept
-        self.say(f"{place}: scoring the embeddings and {settings.copies} jittered copies")
+            scores = read_rescored(folder / RESCORED)
+            same = scores.embeddings_sha256 == expected.embeddings_sha256
+            if same and scores.noise.dtype == self.noise:
+                return scores
+        self.say(f"{label}: scoring the embeddings and {settings.copies} jittered copies")
         further = (folder / FURTHER, folder / FURTHER_EMBEDDINGS) if expected.further else None
-        found = self.here.rescored(
+        computed = self.here.rescored(
             task, folder / SEQUENCES, folder / EMBEDDINGS, self.noise, further
         )
         work.note_result(folder / RESCORED)
-        return found
+        return computed
 
 
 class SandboxRuns:
@@ -330,9 +332,9 @@ class SandboxRuns:
             raise
         self.seconds += time.monotonic() - started
         self.peak = max(self.peak, ran.peak)
-        known = [one for one in (self.token_budget, ran.token_budget) if one]
-        self.token_budget = min(known, default=0)
-        self.attempts += [one for one in ran.attempts if one not in self.attempts]
+        budgets = [budget for budget in (self.token_budget, ran.token_budget) if budget]
+        self.token_budget = min(budgets, default=0)
+        self.attempts += [attempt for attempt in ran.attempts if attempt not in self.attempts]
         return ran.values
 
 

@@ -20,9 +20,9 @@ from geneb_ci.audit.row_outcome import FailedRow, RowAgain, RowCells, RowOutcome
 from geneb_ci.audit.row_verify import RERUN_BYTES_MAX, read_rerun
 from geneb_ci.common.errors import GenebError, NothingChecked
 from geneb_ci.receipt.cells import differences
-from geneb_ci.receipt.draw import Drawn, TaskStrata
+from geneb_ci.receipt.draw import DrawnRows, TaskStrata
 from geneb_ci.receipt.predictions import Predictions, read_predictions
-from geneb_ci.receipt.row_rule import Probe, RowsJudged, Stratum, directions_of, rounding
+from geneb_ci.receipt.row_rule import Probe, RowComparison, Stratum, directions_of, rounding
 from geneb_ci.receipt.source import ReceiptFiles, Say, receipt_files, size_text
 from geneb_ci.submission.models import EmbeddingReceipt, ReceiptTask, SubmissionV12
 from reference_harness.formats.benchmark import Benchmark
@@ -97,7 +97,7 @@ class DrawnTask(NamedTuple):
 
     task: str
     said: ReceiptTask
-    drawn: Drawn
+    drawn: DrawnRows
     rows: list[int]
     sequences: list[str]
     committed: "npt.NDArray[np.float16]"
@@ -113,7 +113,7 @@ class DrawnTask(NamedTuple):
 
 
 def drawn_task(
-    task: str, receipt: EmbeddingReceipt, file: Path, read: TaskRead, drawn: Drawn
+    task: str, receipt: EmbeddingReceipt, file: Path, read: TaskRead, drawn: DrawnRows
 ) -> DrawnTask:
     """Take the drawn rows from the file of a task, which was verified, with their proofs.
 
@@ -308,7 +308,7 @@ def directions(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> list[Stratu
 
 
 def row_task(
-    task: DrawnTask, judged: RowsJudged, again: Mapping[int, RowAgain], width: int
+    task: DrawnTask, judged: RowComparison, again: Mapping[int, RowAgain], width: int
 ) -> RowTask:
     """Return the comparison of a task, as a record has it; `again` by row of the file."""
     failed = [task.rows[place] for place in judged.failed(width).nonzero()[0].tolist()]

@@ -41,7 +41,7 @@ from geneb_ci.harness.process import HarnessProcess, TaskSource, task_source
 from geneb_ci.receipt.cells import recompute
 from geneb_ci.receipt.draw import drawn_rows
 from geneb_ci.receipt.embeddings import LEVEL
-from geneb_ci.receipt.row_rule import directed
+from geneb_ci.receipt.row_rule import direction_test
 from geneb_ci.receipt.source import ReceiptFiles, Say, receipt_files
 from geneb_ci.submission.models import EmbeddingReceipt, SubmissionV12
 from reference_harness.formats.files import NotReadable, read_regular
@@ -192,7 +192,7 @@ def _direction(outcome: RowOutcome, rows: RerunRows, drawn: dict[str, DrawnTask]
         for number, task in enumerate(outcome.tasks)
         for one in directions(drawn[task.task], rows.rerun[rows.task == number])
     ]
-    found = directed(strata, outcome.plan.seed)
+    found = direction_test(strata, outcome.plan.seed)
     return Direction(rows=found.rows, statistic=found.statistic, p=found.p)
 
 

@@ -49,7 +49,7 @@ from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import ExtractorRefused
 from geneb_ci.receipt.cells import recompute
 from geneb_ci.receipt.draw import drawn_rows
-from geneb_ci.receipt.row_rule import RowsJudged, Stratum, directed, is_same, judge
+from geneb_ci.receipt.row_rule import RowComparison, Stratum, direction_test, is_same, judge
 from geneb_ci.receipt.source import ReceiptFiles
 from geneb_ci.sandbox.limits import MIB
 from geneb_ci.submission.models import MODELS, EmbeddingReceipt, SubmissionV12
@@ -257,7 +257,7 @@ class _RowRun:
         return found
 
     def _again(
-        self, drawn: Sequence[DrawnTask], judged: Sequence[RowsJudged]
+        self, drawn: Sequence[DrawnTask], judged: Sequence[RowComparison]
     ) -> dict[str, dict[int, RowAgain]]:
         """Embed rows that fail again, the worst first, until one fails again or none is left.
 
@@ -300,7 +300,7 @@ class _RowRun:
     ) -> RowOutcome:
         here, receipt = self.here, self.receipt
         cells = compared_cells(self.submission, self.cells)
-        found = directed(strata, self.plan.seed)
+        found = direction_test(strata, self.plan.seed)
         direction = Direction(rows=found.rows, statistic=found.statistic, p=found.p)
         decoys = self.embedder.decoys
         reasons = reasons_of(cells, tasks, direction, decoys, receipt.dim, variants)

@@ -201,12 +201,12 @@ def stored_advice(folder: Path, need: ModelRequest, margin: float) -> Advice | N
     path = folder / RECOMMENDATIONS
     if margin != MARGIN or not lies_there(path):
         return None
-    wanted = _folded(need.model_dump())
+    request = _folded(need.model_dump())
     try:
         value = read_json(read_regular(path, BYTES_MAX))
-        for one in value["advice"]:
-            if _folded(one["need"]) == wanted and one["margin"] == MARGIN:
-                return Advice.model_validate(one)
+        for advice in value["advice"]:
+            if _folded(advice["need"]) == request and advice["margin"] == MARGIN:
+                return Advice.model_validate(advice)
     except NotReadable as error:
         raise _unusable(path, error.reason) from error
     except ValidationError as error:
@@ -218,7 +218,9 @@ def stored_advice(folder: Path, need: ModelRequest, margin: float) -> Advice | N
 
 def _folded(need: dict[str, Any]) -> dict[str, Any]:
     """Return a need with names in one letter case."""
-    return {key: one.casefold() if isinstance(one, str) else one for key, one in need.items()}
+    return {
+        key: value.casefold() if isinstance(value, str) else value for key, value in need.items()
+    }
 
 
 def read_built(folder: Path, *names: str) -> dict[str, dict[str, Any]]:

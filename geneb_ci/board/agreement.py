@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from geneb_ci.board.variance import Floats
 
-Places = npt.NDArray[np.intp]
+Positions = npt.NDArray[np.intp]
 
 
 def taus(columns: Sequence[Floats]) -> Floats:
@@ -21,23 +21,23 @@ def taus(columns: Sequence[Floats]) -> Floats:
     """
     models = len(columns[0])
     ranks = np.array([np.unique(column, return_inverse=True)[1].reshape(-1) for column in columns])
-    tied = np.array([_tied_pairs(np.sort(one)) for one in ranks])
+    tied = np.array([_tied_pairs(np.sort(column)) for column in ranks])
     agree = np.diag(models * (models - 1) // 2 - tied).astype(float)
     for k, base in enumerate(ranks[:-1]):
         # After Knight (1966): of the pairs that differ in both columns, those that one orders
         # against the other are its inversions where the rows stand in the order of the other.
         others = slice(k + 1, None)
         ordered = np.sort(base * np.intp(models) + ranks[others], axis=1)
-        both = np.array([_tied_pairs(one) for one in ordered])
+        both = np.array([_tied_pairs(column) for column in ordered])
         differing = models * (models - 1) // 2 - tied[k] - tied[others] + both
         agree[k, others] = agree[others, k] = differing - 2 * _inversions(ordered % max(models, 1))
     untied = np.sqrt(np.diag(agree))
     defined_ = (untied[:, None] > 0) & (untied[None, :] > 0)
-    one, other = (np.where(defined_, side, 1.0) for side in (untied[:, None], untied[None, :]))
-    return np.where(defined_, np.clip(agree / one / other, -1.0, 1.0), np.nan)
+    left, right = (np.where(defined_, side, 1.0) for side in (untied[:, None], untied[None, :]))
+    return np.where(defined_, np.clip(agree / left / right, -1.0, 1.0), np.nan)
 
 
-def _tied_pairs(ordered: Places) -> int:
+def _tied_pairs(ordered: Positions) -> int:
     """Return how many pairs of sorted values are equal."""
     last = np.flatnonzero(np.diff(ordered, append=-1))
     counts = np.diff(last, prepend=-1)
@@ -48,7 +48,7 @@ COMPARED = 64
 """Neighbours of which each pair is compared; at most 256, since they are counted in a byte."""
 
 
-def _inversions(columns: Places) -> Places:
+def _inversions(columns: Positions) -> Positions:
     """Return how many pairs of each of K columns (K, M) fall, of values from 0 to M.
 
     Pairs of which neither places nor values are near are counted by blocks of both.
@@ -59,18 +59,18 @@ def _inversions(columns: Places) -> Places:
     # Equal values ascend, so that none of their pairs falls.
     value, places = np.empty((count, length), dtype=small), np.arange(length)
     np.put_along_axis(value, by_value, places.astype(small)[None, :], axis=1)
-    found = _near_inversions(value) + _near_inversions((by_value // COMPARED).astype(small))
+    falling = _near_inversions(value) + _near_inversions((by_value // COMPARED).astype(small))
     blocks = -(-length // COMPARED)
     at = places // COMPARED * blocks
     for k, own in enumerate(value // COMPARED):
         inside = np.bincount(at + own, minlength=blocks * blocks).reshape(blocks, blocks)
         # Of the blocks of places before, how many have a value of a block after.
         above = np.cumsum(np.cumsum(inside[:-1], axis=0)[:, :0:-1], axis=1)[:, ::-1]
-        found[k] += (inside[1:, :-1] * above).sum()
-    return found
+        falling[k] += (inside[1:, :-1] * above).sum()
+    return falling
 
 
-def _near_inversions(columns: npt.NDArray[np.unsignedinteger[Any]]) -> Places:
+def _near_inversions(columns: npt.NDArray[np.unsignedinteger[Any]]) -> Positions:
     """Return how many pairs of each column fall of those in the same block of `COMPARED` places."""
     count, length = columns.shape
     padded = np.full((count, -(-length // COMPARED) * COMPARED), length, dtype=columns.dtype)
@@ -118,8 +118,8 @@ def normal_near(values: Floats) -> Floats:
     t *= STEPS_A_UNIT
     step = t.astype(np.intp)
     t -= step
-    *lower, found = (one.take(step, mode="clip") for one in _normal_table())
-    for one in reversed(lower):
-        found *= t
-        found += one
-    return found
+    *lower, result = (coefficient.take(step, mode="clip") for coefficient in _normal_table())
+    for coefficient in reversed(lower):
+        result *= t
+        result += coefficient
+    return result

@@ -65,7 +65,7 @@ def entry_maker(layout: Layout) -> EntryMaker:
     seen, days = seen_receipts(layout), audit_policy(layout).receipt_days
     shared = shared_errors(layout)
 
-    def made(row: BoardRow, findings: Iterable[Finding]) -> Entry:
+    def make_entry(row: BoardRow, findings: Iterable[Finding]) -> Entry:
         submission = row.submission
         decision = decided(row.sha256, row.origin)
         official = decision.is_official
@@ -74,7 +74,7 @@ def entry_maker(layout: Layout) -> EntryMaker:
         entry = entry_of(submission, decision, registry, marks, receipt)
         return dataclasses.replace(entry, shared=shared, sha256=row.sha256, numbers=row.numbers)
 
-    return made
+    return make_entry
 
 
 class RejectedSubmission(NamedTuple):
@@ -85,14 +85,14 @@ class RejectedSubmission(NamedTuple):
     """Findings that are errors; 0 where the file could not be read as a submission at all."""
 
 
-class Read(NamedTuple):
+class CheckedEntries(NamedTuple):
     """What a folder holds."""
 
     entries: tuple[Entry, ...]
     refused: tuple[RejectedSubmission, ...]
 
 
-def read_entries(root: Path, rules: tuple[Rule, ...]) -> Read:
+def read_entries(root: Path, rules: tuple[Rule, ...]) -> CheckedEntries:
     """Read every submission of a repository, each checked by the rules.
 
     Raises NothingChecked when there is none, BadConfiguration when the repository's benchmark or
@@ -101,7 +101,7 @@ def read_entries(root: Path, rules: tuple[Rule, ...]) -> Read:
     entries: list[Entry] = []
     refused: list[RejectedSubmission] = []
     files = files_of([root])
-    made = entry_maker(find_layout(root))
+    make_entry = entry_maker(find_layout(root))
     for path, result in zip(files, Checker(rules).run(files), strict=True):
         findings = result.findings if isinstance(result, FileResult) else ()
         errors = sum(finding.severity is Severity.ERROR for finding in findings)
@@ -110,8 +110,8 @@ def read_entries(root: Path, rules: tuple[Rule, ...]) -> Read:
         else:
             document = result.document
             row = BoardRow(document.sha256, document.origin, result.submission)
-            entries.append(made(row, findings))
-    return Read(tuple(entries), tuple(refused))
+            entries.append(make_entry(row, findings))
+    return CheckedEntries(tuple(entries), tuple(refused))
 
 
 def analysed(
@@ -140,13 +140,15 @@ def analysed(
         whole.steps(scores, values, benchmark) | recommend.steps(rows, scores, benchmark) | ranks
     )
     names = list(steps)
-    made = dict(zip(names, in_processes(lambda name: steps[name](), names, jobs, 1), strict=True))
-    found = uncertainty.ranked_intervals(
-        scores, benchmark, {regime: made[f"ranks {regime}"] for regime in scores}
+    results = dict(
+        zip(names, in_processes(lambda name: steps[name](), names, jobs, 1), strict=True)
+    )
+    intervals = uncertainty.ranked_intervals(
+        scores, benchmark, {regime: results[f"ranks {regime}"] for regime in scores}
     )
     return {
-        DIAGNOSTICS: whole.diagnostics(rows, benchmark, found, made),
-        RECOMMENDATIONS: recommend.recommendations(rows, benchmark, found, made),
+        DIAGNOSTICS: whole.diagnostics(rows, benchmark, intervals, results),
+        RECOMMENDATIONS: recommend.recommendations(rows, benchmark, intervals, results),
     }
 
 
@@ -193,7 +195,7 @@ def rows_of(
     if numbers is Numbers.ERRORS:
         with _analyses():
             from geneb_ci.board.uncertainty import row_errors as errors  # numpy: 0.2 s
-    made = entry_maker(layout)
+    make_entry = entry_maker(layout)
     names = chosen((), ())
     checker = CachedChecker(names, jobs=jobs, cache=cache)
     report = Report(rules=len(names))
@@ -216,7 +218,7 @@ def rows_of(
         else read_numbers(checked, benchmark_of(layout), errors=errors, jobs=jobs)
     )
     pairs = zip(rows, findings, strict=True)
-    return report, [made(row, own) for row, own in pairs if row is not None]
+    return report, [make_entry(row, own) for row, own in pairs if row is not None]
 
 
 class SubmissionsRefused(GenebError):  # noqa: N818 (named after what is wrong)
@@ -327,7 +329,7 @@ def board_of(
     if more and not unsized:
         values |= analysed(entries, benchmark, (categories, tasks), jobs)
     return Board(
-        files=Texts({n: functools.partial(text_of, n, one) for n, one in values.items()}),
+        files=Texts({n: functools.partial(text_of, n, value) for n, value in values.items()}),
         scripts=functools.cache(
             functools.partial(page_scripts, values, entries, benchmark, events)
         ),
@@ -349,8 +351,8 @@ def page_of(entries: list[Entry], board: Board, layout: Layout) -> dict[str, byt
     """Return the files of the page of a board, beside its own files."""
     from geneb_ci.board.site.render import site_files  # Jinja2
 
-    site, found = _site_and_page(entries, board, layout)
-    return found | board.scripts() | site_files(site)
+    site, page = _site_and_page(entries, board, layout)
+    return page | board.scripts() | site_files(site)
 
 
 def write_board(
@@ -366,8 +368,8 @@ def write_board(
     scripts = board.scripts()
     texts = Texts(board.files.makers | scripts.makers)
     write_texts(folder, texts, jobs or jobs_for(len(entries)))
-    site, found = _site_and_page(entries, board, layout)
-    write_page(folder, found)
+    site, page = _site_and_page(entries, board, layout)
+    write_page(folder, page)
     drop_former(folder, scripts)
     write_site(folder, site, jobs)
 
@@ -380,6 +382,6 @@ def _site_and_page(
     from geneb_ci.board.site.render import with_scores  # Jinja2
 
     site = site_of(entries, board.values, benchmark_of(layout), layout, Built())
-    found = with_data(page_files(), board.scripts())
-    found[INDEX] = with_scores(found[INDEX], site)
-    return site, found
+    page = with_data(page_files(), board.scripts())
+    page[INDEX] = with_scores(page[INDEX], site)
+    return site, page

@@ -77,7 +77,7 @@ def entry_of(
         registry.get(submission.model_id, {}),
         marks,
         receipt,
-        tuple(one.audit_id for one in decision.basis),
+        tuple(record.audit_id for record in decision.basis),
     )
 
 
@@ -136,16 +136,16 @@ class Column:
     """What the page writes for true and false."""
 
 
-def _audit(found: Summary | None) -> dict[str, Any] | None:
-    if found is None:
+def _audit(summary: Summary | None) -> dict[str, Any] | None:
+    if summary is None:
         return None
-    by_receipt = {"cells": found.cells, "rows": found.rows} if found.rows else {}
+    by_receipt = {"cells": summary.cells, "rows": summary.rows} if summary.rows else {}
     return {
-        "tasks": found.tasks,
-        "of": found.of,
-        "date": found.date,
-        "sandbox": found.sandbox,
-        "verdict": "agrees" if found.agrees else "differs",
+        "tasks": summary.tasks,
+        "of": summary.of,
+        "date": summary.date,
+        "sandbox": summary.sandbox,
+        "verdict": "agrees" if summary.agrees else "differs",
         **by_receipt,
     }
 
@@ -171,8 +171,8 @@ def _registered(key: str, about: str, label: str) -> Column:
 
 
 def _defects(entry: Entry) -> list[dict[str, Any]] | None:
-    found = [{"id": d.id, "what": d.what, "explained": d.explained} for d in entry.marks.defects]
-    return found or None
+    defects = [{"id": d.id, "what": d.what, "explained": d.explained} for d in entry.marks.defects]
+    return defects or None
 
 
 def _one_of(values: type[enum.StrEnum]) -> Any:  # an annotated type

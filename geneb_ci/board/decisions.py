@@ -20,7 +20,7 @@ from geneb_ci.board.agreement import CERTAIN, REACH, normal_below, normal_near
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
-Places = npt.NDArray[np.intp]
+Positions = npt.NDArray[np.intp]
 
 CONFIDENCE = 0.95
 NORMAL = 1.96
@@ -104,7 +104,7 @@ def _as_normal(statistic: Floats, freedom: Floats) -> Floats:
     return np.where(freedom < DRAWS_MAX, np.copysign(size, statistic), statistic)
 
 
-def pair_errors(scores: ScoreColumn, first: Places, second: Places) -> tuple[Floats, Floats]:
+def pair_errors(scores: ScoreColumn, first: Positions, second: Positions) -> tuple[Floats, Floats]:
     """Return standard errors and degrees of freedom of differences: (first, second) each.
 
     Errors count as independent where no predictions show how alike they are. On one test set they
@@ -113,15 +113,15 @@ def pair_errors(scores: ScoreColumn, first: Places, second: Places) -> tuple[Flo
     return _pair_errors(scores, first[:, None], second[None, :])
 
 
-def _pair_errors(scores: ScoreColumn, first: Places, second: Places) -> tuple[Floats, Floats]:
+def _pair_errors(scores: ScoreColumn, first: Positions, second: Positions) -> tuple[Floats, Floats]:
     """Return the same for places of any shapes that go together, as numpy has it."""
-    one, other = scores.variance[first], scores.variance[second]
-    total = one + other
+    left, right = scores.variance[first], scores.variance[second]
+    total = left + right
     if scores.shared is not None:
         total = np.maximum(total - 2 * scores.shared[first, second], 0.0)
     if np.isinf(scores.freedom).all():
         return np.sqrt(total), np.broadcast_to(np.inf, total.shape)
-    uncertain = one * one / scores.freedom[first] + other * other / scores.freedom[second]
+    uncertain = left * left / scores.freedom[first] + right * right / scores.freedom[second]
     known = uncertain > 0
     freedom = np.where(known, total * total / np.where(known, uncertain, 1.0), np.inf)
     return np.sqrt(total), freedom
@@ -133,7 +133,7 @@ def better(scores: ScoreColumn, c: float) -> Bools:
     return _better(scores, every[:, None], every[None, :], c)
 
 
-def _better(scores: ScoreColumn, first: Places, second: Places, c: float) -> Bools:
+def _better(scores: ScoreColumn, first: Positions, second: Positions, c: float) -> Bools:
     """Return whether the first scores significantly higher, for places of any such shapes."""
     errors, freedom = _pair_errors(scores, first, second)
     return np.asarray(scores.values[first] - scores.values[second] > stretched(c, freedom) * errors)
@@ -142,11 +142,11 @@ def _better(scores: ScoreColumn, first: Places, second: Places, c: float) -> Boo
 class RankRanges(NamedTuple):
     """Ranks of all models by one score, with their ranges; arrays of one value a model."""
 
-    rank: Places
+    rank: Positions
     """1 is best; equal scores share the better rank."""
-    low: Places
+    low: Positions
     """One more than the models that score significantly higher; 1 for each that could be best."""
-    high: Places
+    high: Positions
     """The number of models less those that score significantly lower."""
 
 
@@ -170,7 +170,7 @@ SLACK = 1e-12
 """More than rounding moves a limit: a pair that is nearer to it is computed."""
 
 
-def beaten(scores: ScoreColumn, c: float) -> tuple[Places, Places]:
+def beaten(scores: ScoreColumn, c: float) -> tuple[Positions, Positions]:
     """Return by how many models each is beaten significantly, and how many it beats: (M,) each.
 
     The sums of `better`. Models of a group have nearly one variance, so nearly one difference
@@ -210,12 +210,12 @@ def beaten(scores: ScoreColumn, c: float) -> tuple[Places, Places]:
         won = _better(scores, first, second, c)
         below += np.bincount(first[won], minlength=count)
         above += np.bincount(second[won], minlength=count)
-    found = np.empty((2, count), dtype=np.intp)
-    found[:, by_value] = above, below
-    return found[0], found[1]
+    counts = np.empty((2, count), dtype=np.intp)
+    counts[:, by_value] = above, below
+    return counts[0], counts[1]
 
 
-def could_be_best(scores: ScoreColumn, among: Places, c: float) -> Places:
+def could_be_best(scores: ScoreColumn, among: Positions, c: float) -> Positions:
     """Return the models of a subset than which none of it scores significantly higher."""
     if not len(among):
         return among
@@ -272,7 +272,7 @@ def compared(scores: ScoreColumn, first: int, second: int, c: float) -> Compared
 class Losses(NamedTuple):
     """What is lost by choosing each model of a subset instead of its best, in its order."""
 
-    best: Places
+    best: Positions
     """The models that could be best."""
     expected: Floats
     bound: Floats
@@ -280,7 +280,7 @@ class Losses(NamedTuple):
     infinite where it was not asked for."""
 
 
-def losses(scores: ScoreColumn, among: Places, c: float, accepted: float = math.inf) -> Losses:
+def losses(scores: ScoreColumn, among: Positions, c: float, accepted: float = math.inf) -> Losses:
     """Return the loss of each model of a subset that is not empty, for one need.
 
     Bounds are for models that score at most `accepted` below the highest: no other has a bound as
@@ -289,10 +289,10 @@ def losses(scores: ScoreColumn, among: Places, c: float, accepted: float = math.
     best = could_be_best(scores, among, c)
     below = scores.values[among].max() - scores.values[among]
     expected = np.maximum(expected_maximum(scores, among) - scores.values[among], 0.0)
-    asked = below <= accepted + NEARLY
+    accepted_models = below <= accepted + NEARLY
     bound = np.full(len(among), np.inf)
-    furthest = _furthest(scores, among[asked], best, len(among))
-    bound[asked] = np.maximum(furthest, expected[asked])
+    furthest = _furthest(scores, among[accepted_models], best, len(among))
+    bound[accepted_models] = np.maximum(furthest, expected[accepted_models])
     alone = (among == best[0]) & (len(best) == 1)
     # Only where nothing can be lost is a bound 0.
     least = 10.0**-DIGITS
@@ -303,7 +303,7 @@ def losses(scores: ScoreColumn, among: Places, c: float, accepted: float = math.
     )
 
 
-def _furthest(scores: ScoreColumn, among: Places, best: Places, count: int) -> Floats:
+def _furthest(scores: ScoreColumn, among: Positions, best: Positions, count: int) -> Floats:
     """Return how far each may be below another of `count` that could be best (Hsu 1984)."""
     if count == 1:
         return np.zeros(1)
@@ -315,7 +315,7 @@ def _furthest(scores: ScoreColumn, among: Places, best: Places, count: int) -> F
     return np.asarray(np.maximum(reach.max(axis=1), 0.0))
 
 
-def expected_maximum(scores: ScoreColumn, among: Places) -> float:
+def expected_maximum(scores: ScoreColumn, among: Positions) -> float:
     """Return the expected best true score of a subset, with a flat prior.
 
     E[max] = x1 - integral from x0 to x1 of the product of Phi((x - s_j) / se_j).
@@ -327,10 +327,10 @@ def expected_maximum(scores: ScoreColumn, among: Places) -> float:
         return certain
     low = max(float(np.max(values - REACH * errors)), certain)
     own, spread = values[uncertain], errors[uncertain]
-    kept = own + REACH * spread > low
-    if not kept.any():
+    reaching = own + REACH * spread > low
+    if not reaching.any():
         return low
-    own, spread = own[kept], spread[kept]
+    own, spread = own[reaching], spread[reaching]
     ends = own + REACH * spread
     # Beyond its end, and from CERTAIN standard errors on, the factor of a model is 1.
     order = np.argsort(-ends, kind="stable")

@@ -39,8 +39,8 @@ class Estimates:
 
         key = (benchmark.sha256, regime, submission.model_dump_json())
         if key not in self._known:
-            found = row_scores(submission, regime, benchmark)
-            self._known[key] = Estimate(found.values[0], found.variance[0], found.freedom[0])
+            scores = row_scores(submission, regime, benchmark)
+            self._known[key] = Estimate(scores.values[0], scores.variance[0], scores.freedom[0])
         return self._known[key]
 
 
@@ -75,8 +75,8 @@ class Regime:
     def _ranks(self) -> dict[str, int]:
         ordered = sorted(self.scores.values(), reverse=True)
         first: dict[float, int] = {}
-        for place, score in enumerate(ordered, 1):
-            first.setdefault(score, place)
+        for position, score in enumerate(ordered, 1):
+            first.setdefault(score, position)
         return {model: first[score] for model, score in self.scores.items()}
 
     @functools.cached_property
@@ -85,11 +85,11 @@ class Regime:
 
         from geneb_ci.board.decisions import ScoreColumn, critical, rounded_up
 
-        found = [self.estimate(model, self.name) for model in self.scores]
-        scores = ScoreColumn(*np.array(found, dtype=float).reshape(-1, 3).T)
+        estimates = [self.estimate(model, self.name) for model in self.scores]
+        scores = ScoreColumn(*np.array(estimates, dtype=float).reshape(-1, 3).T)
         if self.shared is not None:
             scores = self.shared(self.name, tuple(self.scores), scores)
-        return scores, critical(rounded_up(len(found)))
+        return scores, critical(rounded_up(len(estimates)))
 
     @functools.cached_property
     def _stood(self) -> "RankRanges":

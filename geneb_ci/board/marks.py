@@ -108,8 +108,8 @@ def marks_of(
     model_id: str, findings: Iterable[Finding], defects: Iterable[Defect], *, is_official: bool
 ) -> Marks:
     """Return the marks of a row: `findings` are those of its checks."""
-    counts = Counter(one.rule for one in findings if one.severity is Severity.WARNING)
-    own = tuple(one for one in defects if is_official and model_id in one.models)
+    counts = Counter(finding.rule for finding in findings if finding.severity is Severity.WARNING)
+    own = tuple(defect for defect in defects if is_official and model_id in defect.models)
     return Marks(tuple(sorted(counts.items())), own)
 
 

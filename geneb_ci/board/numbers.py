@@ -51,9 +51,9 @@ def numbers_of(submission: Submission, results: Results, benchmark: Benchmark) -
         every[regime], means[regime] = array.array("d"), array.array("d")
         for metric in benchmark.metrics:
             # Adding 0.0 turns -0.0 into 0.0: a score has one way to be zero.
-            told = [cell[metric] + 0.0 for cell in cells]
-            macro, micro, *categories = sums(told, benchmark)
-            every[regime].extend(told)
+            values = [cell[metric] + 0.0 for cell in cells]
+            macro, micro, *categories = sums(values, benchmark)
+            every[regime].extend(values)
             means[regime].extend([micro, macro, *categories])
     return RowNumbers(every, means)
 
@@ -85,15 +85,21 @@ def row_matrices(_: Submission, results: Results, benchmark: Benchmark) -> dict[
 def _row_matrices(cells: Mapping[str, Mapping[str, float]], benchmark: Benchmark) -> list[int]:
     listed = ((task, cells.get(task)) for task in benchmark.task_ids)
     read = readings({t: Triple(c["MCC"], c["Acc"], c["F1"]) for t, c in listed if c}, 1)
-    wanted = [(Classes(*sizes), read.get(t)) for t, _, sizes in benchmark.test_sizes if sizes]
-    known = [(classes, reading) for classes, reading in wanted if reading]
+    cell_readings = [
+        (Classes(*sizes), read.get(t)) for t, _, sizes in benchmark.test_sizes if sizes
+    ]
+    known = [(classes, reading) for classes, reading in cell_readings if reading]
     settled: Iterable[list[int]] = ([] for _ in known)
     if sys.modules.get("numpy") is not None:
         from geneb_ci.board.variance import only_tables
 
         settled = only_tables(known)
-    counts = (quick or counts_of(*one) for quick, one in zip(settled, known, strict=True))
-    return [number for _, reading in wanted for number in (next(counts) if reading else (0, 0, 0))]
+    counts = (quick or counts_of(*cell) for quick, cell in zip(settled, known, strict=True))
+    return [
+        number
+        for _, reading in cell_readings
+        for number in (next(counts) if reading else (0, 0, 0))
+    ]
 
 
 def ranked_regimes(submission: Submission, benchmark: Benchmark) -> list[str]:

@@ -35,12 +35,12 @@ def assembled(files: Mapping[str, bytes]) -> dict[str, bytes]:
     Raises BrokenInstallation when the source does not fit together.
     """
     source = {name: raw for name, raw in files.items() if name.startswith(SOURCE)}
-    made = {name: raw for name, raw in files.items() if name not in source}
+    page = {name: raw for name, raw in files.items() if name not in source}
     if MAIN_SCRIPT in source:
-        made[SCRIPT] = _script(source).encode()
+        page[SCRIPT] = _script(source).encode()
     if MAIN_STYLE in source:
-        made[STYLE] = _style(MAIN_STYLE, source).encode()
-    return dict(sorted(made.items()))
+        page[STYLE] = _style(MAIN_STYLE, source).encode()
+    return dict(sorted(page.items()))
 
 
 def _script(source: Mapping[str, bytes]) -> str:
@@ -68,8 +68,8 @@ def _variable(name: str) -> str:
     return "$" + re.sub(r"\W", "_", name.removeprefix(SOURCE).removesuffix(".js"))
 
 
-def _path(name: str, wanted: str) -> str:
-    return normpath(join(dirname(name), wanted))
+def _path(name: str, imported: str) -> str:
+    return normpath(join(dirname(name), imported))
 
 
 def _split(names: str) -> list[str]:
@@ -80,16 +80,16 @@ def _ordered(name: str, source: Mapping[str, bytes], above: tuple[str, ...]) -> 
     """Return a part after the parts that it imports, each once."""
     if name in above:
         raise _broken(name, f"is imported in a circle: {' -> '.join([*above, name])}")
-    found: dict[str, None] = {}
+    parts: dict[str, None] = {}
     for names, path in _IMPORT.findall(_text(name, source)):
-        wanted = _path(name, path)
-        exported = _exports(_text(wanted, source))
-        for one in _split(names):
-            if one not in exported:
-                raise _broken(name, f"imports {one}, which {wanted} does not export")
-        if wanted not in found:
-            found |= dict.fromkeys(_ordered(wanted, source, (*above, name)))
-    return [*found, name]
+        imported = _path(name, path)
+        exported = _exports(_text(imported, source))
+        for export in _split(names):
+            if export not in exported:
+                raise _broken(name, f"imports {export}, which {imported} does not export")
+        if imported not in parts:
+            parts |= dict.fromkeys(_ordered(imported, source, (*above, name)))
+    return [*parts, name]
 
 
 def _exports(text: str) -> list[str]:

@@ -37,13 +37,13 @@ def matrices(entries: Iterable[Entry], benchmark: Benchmark) -> dict[str, Any]:
     A model's list has three numbers a task: how many matrices give the scores as printed, then the
     right predictions in the minority and in the majority class of the one that comes nearest.
     """
-    found: dict[str, list[Sequence[int]]] = {regime: [] for regime in single_fits(benchmark)}
+    regimes: dict[str, list[Sequence[int]]] = {regime: [] for regime in single_fits(benchmark)}
     for entry in entries:
         row, numbers = entry.submission, entry.numbers
         own = numbers.matrices if numbers else row_matrices(row, results_of(row), benchmark)
-        for regime, rows in found.items():
+        for regime, rows in regimes.items():
             rows.append(own[regime])
-    return {"tasks": _recoverable(benchmark), "regimes": found}
+    return {"tasks": _recoverable(benchmark), "regimes": regimes}
 
 
 def _recoverable(benchmark: Benchmark) -> list[int]:
@@ -102,36 +102,36 @@ def page_scripts(
     parts["history"] = [ascii_text(events)]
     base = _base(values, ordered, ids, benchmark)
     digest = _digest(parts | {BASE: [ascii_text(base)]})
-    told: list[bytes] = [ascii_text({"digest": digest} | base)]
+    base_text: list[bytes] = [ascii_text({"digest": digest} | base)]
     keys = {name: f"{name}.{digest}" for name in parts}
     later = functools.partial
-    made: dict[str, Text] = {
+    scripts: dict[str, Text] = {
         script_name(name, digest): later(script_of, keys[name], text)
         for name, text in parts.items()
     }
-    made[script_name(BASE, digest)] = later(script_of, "base", told)
-    made[CURRENT] = later(script_of, "current", [ascii_text(digest)])
-    return Texts(dict(sorted(made.items())))
+    scripts[script_name(BASE, digest)] = later(script_of, "base", base_text)
+    scripts[CURRENT] = later(script_of, "current", [ascii_text(digest)])
+    return Texts(dict(sorted(scripts.items())))
 
 
 def _digest(parts: Mapping[str, list[bytes]]) -> str:
     """Return the digest of texts by name, and of the version whose page reads them."""
-    found = hashlib.sha256(__version__.encode())
+    digest = hashlib.sha256(__version__.encode())
     for name, text in parts.items():
-        found.update(f"\0{name}\0".encode())
+        digest.update(f"\0{name}\0".encode())
         for chunk in text:
-            found.update(chunk)
-    return found.hexdigest()[:DIGEST_DIGITS]
+            digest.update(chunk)
+    return digest.hexdigest()[:DIGEST_DIGITS]
 
 
 def _base(
     values: Values, ordered: Sequence[Entry], ids: Ids, benchmark: Benchmark
 ) -> dict[str, Any]:
     """Return what the first view needs; of standings, those by macro."""
-    place = {model: index for index, model in enumerate(ids)}
+    index_of = {model: index for index, model in enumerate(ids)}
     diagnostics, first = values.get(DIAGNOSTICS), benchmark.regimes[0]
     columns = _columns(diagnostics, first, benchmark)
-    advice = _advice(values.get(RECOMMENDATIONS), place)
+    advice = _advice(values.get(RECOMMENDATIONS), index_of)
     data = values[LEADERBOARD]["data"]
     ranked = [{row["model"] for row in data[regime]} for regime in benchmark.regimes]
     return {
@@ -143,8 +143,8 @@ def _base(
         # What the first view shows; with a thousand models the rest is twenty times as much.
         "ranked": [[int(model in models) for model in ids] for models in ranked],
         "overall": [_standing(columns[0], model) for model in ids] if columns else None,
-        **_shared(diagnostics, first, place, _MEANS[:1]),
-        "facts": _facts(diagnostics, place, benchmark),
+        **_shared(diagnostics, first, index_of, _MEANS[:1]),
+        "facts": _facts(diagnostics, index_of, benchmark),
         "advised": _advised(advice or [], columns, ids) if columns else None,
         "advice": advice,
     }
@@ -155,8 +155,8 @@ def millionths(score: float) -> int:
     near = round(score * SCORE_UNIT)
     # What ends in 500 could be rounded either way: it is moved to the side of the exact score.
     if near % _STEP == _STEP // 2:
-        wanted = round(float(f"{score:.{SHOWN}f}") * 10**SHOWN)
-        near += 1 if near < wanted * _STEP else -1
+        shown = round(float(f"{score:.{SHOWN}f}") * 10**SHOWN)
+        near += 1 if near < shown * _STEP else -1
     return near
 
 
@@ -170,10 +170,10 @@ def all_millionths(scores: Sequence[float]) -> list[int]:
     import numpy as np
 
     near = np.rint(np.array(scores) * SCORE_UNIT).astype(np.int64)
-    for place in np.flatnonzero(near % _STEP == _STEP // 2):
-        near[place] = millionths(scores[int(place)])
-    found: list[int] = near.tolist()
-    return found
+    for index in np.flatnonzero(near % _STEP == _STEP // 2):
+        near[index] = millionths(scores[int(index)])
+    numbers: list[int] = near.tolist()
+    return numbers
 
 
 def _benchmark(benchmark: Benchmark) -> dict[str, Any]:
@@ -218,12 +218,12 @@ def _scores_text(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> 
         (metric, _numbers_text({m: means(row, metric) for m, row in rows.items()}, ids))
         for metric in benchmark.metrics
     )
-    place = {model: k for k, model in enumerate(ids)}
-    shared = _shared(diagnostics, regime, place, [*_MEANS, *benchmark.category_order])
+    index_of = {model: k for k, model in enumerate(ids)}
+    shared = _shared(diagnostics, regime, index_of, [*_MEANS, *benchmark.category_order])
     members: list[tuple[str, Iterable[bytes]]] = [
         ("scores", object_text(scores)),
         ("standings", _standings_text(_columns(diagnostics, regime, benchmark), ids)),
-        *((name, [json_text(one)]) for name, one in shared.items()),
+        *((name, [json_text(value)]) for name, value in shared.items()),
     ]
     return object_text(members)
 
@@ -247,7 +247,7 @@ def _tasks_text(values: Values, index: int, ids: Ids, benchmark: Benchmark) -> I
         columns = [np.frombuffer(tasks[task].numbers) for task in benchmark.task_ids]
         ends = np.stack(columns, axis=1).reshape(-1, 2, len(columns)).swapaxes(1, 2)
         own = zip(tasks[benchmark.task_ids[0]], ends, strict=True)
-        by_model = {model: array.array("d", one.tobytes()) for model, one in own}
+        by_model = {model: array.array("d", limits.tobytes()) for model, limits in own}
         members.append(("intervals", _numbers_text(by_model, ids)))
     return object_text(members)
 
@@ -265,9 +265,9 @@ def _group_text(rows: Sequence["array.array[float] | None"]) -> bytes:
     every = array.array("d")
     for row in rows:
         every.extend(() if row is None else row)
-    told = iter(all_millionths(every))
+    numbers = iter(all_millionths(every))
     texts = (
-        b"null" if row is None else to_json([*itertools.islice(told, len(row))]) for row in rows
+        b"null" if row is None else to_json([*itertools.islice(numbers, len(row))]) for row in rows
     )
     return b",".join(texts)
 
@@ -287,8 +287,8 @@ def _standings_text(columns: Iterable[Standings], ids: Ids) -> Iterator[bytes]:
     """
     before = b"["
     for stood in columns:
-        told = zip(*(number_texts(stood.columns[name]) for name in _STANDING), strict=True)
-        of = dict(zip(stood.models, map(",".join, told), strict=True))
+        texts = zip(*(number_texts(stood.columns[name]) for name in _STANDING), strict=True)
+        of = dict(zip(stood.models, map(",".join, texts), strict=True))
         listed = (f"[{of[model]}]" if model in of else "null" for model in ids)
         yield before + f"[{','.join(listed)}]".encode()
         before = b","
@@ -302,24 +302,26 @@ def _standing(stood: Standings, model: str) -> list[float | None] | None:
 def _shared(
     diagnostics: Diagnosed,
     regime: str,
-    place: Mapping[str, int],
+    index_of: Mapping[str, int],
     columns: Sequence[str],
 ) -> dict[str, Any]:
     """Return the covariances of models by column, as `shared`; {} where errors are independent."""
-    found = None if diagnostics is None else diagnostics["ranks"][regime].get("shared")
-    if found is None:
+    shared = None if diagnostics is None else diagnostics["ranks"][regime].get("shared")
+    if shared is None:
         return {}
-    models = [place[model] for model in found["models"]]
-    return {"shared": {"models": models, "columns": [found["scores"][name] for name in columns]}}
+    models = [index_of[model] for model in shared["models"]]
+    return {"shared": {"models": models, "columns": [shared["scores"][name] for name in columns]}}
 
 
 def _advised(
     advice: list[dict[str, Any]], columns: Sequence[Standings], ids: Ids
 ) -> dict[str, Any]:
     """Return the standings by column of each model that advice names, by its place."""
-    named = {one["recommended"] for one in advice} - {None}
-    for one in advice:
-        named |= {one[key]["at"] for key in ("best", "within", "average") if one[key] is not None}
+    named = {advised["recommended"] for advised in advice} - {None}
+    for advised in advice:
+        named |= {
+            advised[key]["at"] for key in ("best", "within", "average") if advised[key] is not None
+        }
     return {str(k): [_standing(stood, ids[k]) for stood in columns] for k in sorted(named)}
 
 
@@ -336,7 +338,7 @@ def _decisions(diagnostics: Diagnosed, benchmark: Benchmark) -> dict[str, Any] |
 
 
 def _facts(
-    diagnostics: Diagnosed, place: Mapping[str, int], benchmark: Benchmark
+    diagnostics: Diagnosed, index_of: Mapping[str, int], benchmark: Benchmark
 ) -> dict[str, Any] | None:
     """Return figures of how far ranks differ between regimes, for the overview."""
     if diagnostics is None:
@@ -352,38 +354,40 @@ def _facts(
             for pair in stability["regime_pairs"]
         ],
         "findings": [
-            one | {"parts": one["parts"][:FIGURE_PARTS], "count": len(one["parts"])}
-            for one in diagnostics["findings"]
+            finding | {"parts": finding["parts"][:FIGURE_PARTS], "count": len(finding["parts"])}
+            for finding in diagnostics["findings"]
         ],
         "covered": [
-            [place[model] for model in diagnostics["ranks"][regime]["draws_covered"]]
+            [index_of[model] for model in diagnostics["ranks"][regime]["draws_covered"]]
             for regime in benchmark.regimes
         ],
     }
 
 
 def _advice(
-    recommendations: Mapping[str, Any] | None, place: Mapping[str, int]
+    recommendations: Mapping[str, Any] | None, index_of: Mapping[str, int]
 ) -> list[dict[str, Any]] | None:
     if recommendations is None:
         return None
 
-    def choice(one: Mapping[str, Any] | None) -> dict[str, Any] | None:
-        if one is None:
+    def choice(chosen: Mapping[str, Any] | None) -> dict[str, Any] | None:
+        if chosen is None:
             return None
-        kept = ("expected_loss", "loss_bound", "best_is_better")
-        return {"at": place[one["model"]]} | {key: one[key] for key in kept}
+        names = ("expected_loss", "loss_bound", "best_is_better")
+        return {"at": index_of[chosen["model"]]} | {key: chosen[key] for key in names}
 
     return [
         {
-            **one["need"],
-            "considered": one["considered"],
-            "recommended": None if one["recommended"] is None else place[one["recommended"]],
-            "best": choice(one["best"]),
-            "could": [place[model] for model in one["could_be_best"]],
-            "within": choice(one["within_margin"]),
-            "average": choice(one["on_average"]),
-            "why": one["why"],
+            **advised["need"],
+            "considered": advised["considered"],
+            "recommended": None
+            if advised["recommended"] is None
+            else index_of[advised["recommended"]],
+            "best": choice(advised["best"]),
+            "could": [index_of[model] for model in advised["could_be_best"]],
+            "within": choice(advised["within_margin"]),
+            "average": choice(advised["on_average"]),
+            "why": advised["why"],
         }
-        for one in recommendations["advice"]
+        for advised in recommendations["advice"]
     ]

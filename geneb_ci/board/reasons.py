@@ -8,7 +8,7 @@ from geneb_ci.board.advice import Advice, AdviceFacts, Choice, ModelRequest
 from geneb_ci.common.types import Evidence
 
 if TYPE_CHECKING:
-    from geneb_ci.board.decisions import Places
+    from geneb_ci.board.decisions import Positions
 
 UNIT = Decimal("0.001")
 """Scores, losses and probabilities are shown with three decimals."""
@@ -64,7 +64,7 @@ _EVIDENCE = {
 }
 
 
-def reasons_of(advice: Advice, known: AdviceFacts, places: "Places") -> list[str]:
+def reasons_of(advice: Advice, known: AdviceFacts, places: "Positions") -> list[str]:
     """Return why a model is recommended; ids of models are all of a contributor's text in it.
 
     They stand in backticks, ids of rules and published defects in brackets: the page writes them
@@ -120,26 +120,26 @@ def _badge(advice: Advice) -> str:
 def _smaller(advice: Advice, best: Choice) -> list[str]:
     """Return sentences on smaller models of little loss."""
     margin, within, average = f"{advice.margin:g} MCC", advice.within_margin, advice.on_average
-    said = []
+    sentences = []
     loses = f"`{best.model}` loses {_at_most(best.loss_bound)}"
     if within is None:
-        said.append(
+        sentences.append(
             f"No model is within {margin} of the best {_CONFIDENT}; `{best.model}` scores "
             f"highest and loses {_at_most(best.loss_bound)}."
         )
     elif within.model == best.model:
-        said.append(f"No smaller model is within {margin} of the best {_CONFIDENT}; {loses}.")
+        sentences.append(f"No smaller model is within {margin} of the best {_CONFIDENT}; {loses}.")
     else:
-        said.append(
+        sentences.append(
             f"`{within.model}` is the smallest model within {margin} of the best {_CONFIDENT}: "
             f"{_size(within, best)}. {_loss(within)}"
         )
     if average is not None and average.model not in {best.model, within and within.model}:
-        said.append(
+        sentences.append(
             f"`{average.model}` is the smallest model that is expected to lose at most {margin}: "
             f"{_size(average, best)}. {_loss(average)}"
         )
-    return said
+    return sentences
 
 
 def _at_most(bound: float) -> str:
@@ -152,18 +152,18 @@ def _size(choice: Choice, best: Choice) -> str:
 
 
 def _loss(choice: Choice) -> str:
-    said = (
+    sentence = (
         f"Expected loss of `{choice.model}` against the best model: "
         f"{score_text(choice.expected_loss)} MCC; at most {bound_text(choice.loss_bound)} "
         f"{_CONFIDENT}."
     )
     if choice.best_is_better is not None:
         better = probability_text(choice.best_is_better)
-        said += f" Probability that the highest score is better: {better}."
-    return said
+        sentence += f" Probability that the highest score is better: {better}."
+    return sentence
 
 
-def _elsewhere(advice: Advice, best: Choice, known: AdviceFacts, places: "Places") -> list[str]:
+def _elsewhere(advice: Advice, best: Choice, known: AdviceFacts, places: "Positions") -> list[str]:
     """Return a sentence on the best of these over all categories, if it is another model."""
     if advice.need.category is None:
         return []
@@ -173,9 +173,9 @@ def _elsewhere(advice: Advice, best: Choice, known: AdviceFacts, places: "Places
     if board.models[overall] == best.model:
         return []
     values = board.scores[advice.need.category].values
-    place = 1 + int((values[places] > values[overall]).sum())
+    rank = 1 + int((values[places] > values[overall]).sum())
     return [
-        f"The best of them over all categories, `{board.models[overall]}`, is number {place} here."
+        f"The best of them over all categories, `{board.models[overall]}`, is number {rank} here."
     ]
 
 
@@ -198,12 +198,12 @@ def _listed(names: Sequence[str]) -> str:
 
 def _marks(models: Sequence[str], known: AdviceFacts) -> list[str]:
     """Return sentences on warnings of some models and on defects of their extractors."""
-    said = []
+    sentences = []
     for model in models:
         marks = known.marks.get(model)
         for defect, what, _ in marks.defects if marks is not None else ():
-            said.append(f"Published defect [{defect}] of the extractor of `{model}`: {what}")
+            sentences.append(f"Published defect [{defect}] of the extractor of `{model}`: {what}")
         if marks is not None and marks.warnings:
             rules = _listed([f"[{rule}]" for rule, _ in marks.warnings])
-            said.append(f"geneb-ci check warns about `{model}`: {rules}.")
-    return said
+            sentences.append(f"geneb-ci check warns about `{model}`: {rules}.")
+    return sentences

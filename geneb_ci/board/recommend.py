@@ -36,7 +36,7 @@ from geneb_ci.board.columns import Entry
 from geneb_ci.board.decisions import (
     Bools,
     Floats,
-    Places,
+    Positions,
     ScoreColumn,
     compared,
     intervals_of,
@@ -57,8 +57,8 @@ EVIDENCES = (None, Evidence.AUDITED.value)
 
 def known_of(entries: Iterable[Entry], intervals: Intervals, regime: str) -> AdviceFacts:
     """Return what advice needs to know of a regime of a board."""
-    found = intervals.regimes[regime]
-    return _known_of(entries)(found.board, found.is_drawn)
+    regime_intervals = intervals.regimes[regime]
+    return _known_of(entries)(regime_intervals.board, regime_intervals.is_drawn)
 
 
 def _known_of(entries: Iterable[Entry]) -> Callable[[RegimeScores, bool], AdviceFacts]:
@@ -70,7 +70,7 @@ def _known_of(entries: Iterable[Entry]) -> Callable[[RegimeScores, bool], Advice
 
 
 def _marks_of(entry: Entry) -> RowMarks:
-    defects = tuple((one.id, one.what, one.explained) for one in entry.marks.defects)
+    defects = tuple((defect.id, defect.what, defect.explained) for defect in entry.marks.defects)
     return RowMarks(entry.marks.warnings, defects)
 
 
@@ -94,28 +94,30 @@ def recommendations(
     entries: Iterable[Entry],
     benchmark: Benchmark,
     intervals: Intervals,
-    made: Mapping[str, Any] | None = None,
+    results: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return recommendations.json as a value: advice for every common need.
 
     `made` is what the `steps` of these entries gave, where the caller has made them.
     """
-    if made is None:
-        boards = {regime: one.board for regime, one in intervals.regimes.items()}
-        made = {name: make() for name, make in steps(entries, boards, benchmark).items()}
+    if results is None:
+        boards = {
+            regime: regime_intervals.board for regime, regime_intervals in intervals.regimes.items()
+        }
+        results = {name: make() for name, make in steps(entries, boards, benchmark).items()}
     whole = Recommendations(
         schema_version="2.0",
         benchmark=AdvisedBenchmark(name=benchmark.name, sha256=benchmark.sha256),
         margin=MARGIN,
         advice=[],
     ).model_dump(mode="json")
-    advice = (json.loads(made[_step(regime)]) for regime in benchmark.regimes)
+    advice = (json.loads(results[_step(regime)]) for regime in benchmark.regimes)
     return whole | {"advice": list(itertools.chain.from_iterable(advice))}
 
 
 def _regime_advice(known: AdviceFacts, regime: str, benchmark: Benchmark) -> bytes:
     """Return the advice of a regime as a JSON list, by category, then size and evidence."""
-    confirmed = {one: _confirmed(known, one) for one in EVIDENCES}
+    confirmed = {evidence_level: _confirmed(known, evidence_level) for evidence_level in EVIDENCES}
     small = {size: _small(known, size) for size in SIZES}
     meets = {(m, e): small[m] & confirmed[e] for m, e in itertools.product(SIZES, EVIDENCES)}
     advice = []
@@ -145,7 +147,7 @@ def advise(need: ModelRequest, known: AdviceFacts, margin: float = MARGIN) -> Ad
 class _Chosen(NamedTuple):
     """What is chosen among some models of a regime by one score."""
 
-    places: Places
+    places: Positions
     """The models, best first."""
     margin: float
     recommended: str | None = None
@@ -171,7 +173,7 @@ def _advised(need: ModelRequest, known: AdviceFacts, chosen: _Chosen) -> Advice:
     return advice.model_copy(update={"why": reasons_of(advice, known, chosen.places)})
 
 
-def _chosen(known: AdviceFacts, name: str, places: Places, margin: float) -> _Chosen:
+def _chosen(known: AdviceFacts, name: str, places: Positions, margin: float) -> _Chosen:
     """Choose among some models by one score; `places` has the best first."""
     if not len(places):
         return _Chosen(places, margin)
@@ -197,7 +199,7 @@ def advise_built(folder: Path, need: ModelRequest, margin: float) -> Advice:
     """Return advice from the files of a built board. Raises UsageProblem."""
     values = read_built(folder, DIAGNOSTICS, LEADERBOARD)
     ranks = values[DIAGNOSTICS]["ranks"]
-    categories = dict.fromkeys(name for one in ranks.values() for name in one["categories"])
+    categories = dict.fromkeys(name for columns in ranks.values() for name in columns["categories"])
     exact = exact_need(need, list(ranks), list(categories))
     return advise(exact, known_of_built(values, exact.regime), margin)
 
@@ -208,8 +210,8 @@ def advise_rows(
     """Return advice from rows. Raises UsageProblem for a category or a regime that is none."""
     rows = list(entries)
     exact = exact_need(need, benchmark.regimes, benchmark.category_order)
-    found = intervals(rows, benchmark, regimes=[exact.regime])
-    return advise(exact, known_of(rows, found, exact.regime), margin)
+    estimated = intervals(rows, benchmark, regimes=[exact.regime])
+    return advise(exact, known_of(rows, estimated, exact.regime), margin)
 
 
 def _small(known: AdviceFacts, max_params: int | None) -> Bools:
@@ -221,7 +223,7 @@ def _small(known: AdviceFacts, max_params: int | None) -> Bools:
 def _confirmed(known: AdviceFacts, evidence: str | None) -> Bools:
     """Return which models of a regime meet an evidence: (M,)."""
     least = None if evidence is None else Evidence(evidence)
-    enough = {one: has_evidence(one, least) for one in Evidence}
+    enough = {level: has_evidence(level, least) for level in Evidence}
     return np.array([enough[known.evidence[model]] for model in known.board.models], dtype=bool)
 
 
@@ -231,7 +233,7 @@ class _Chooser:
     Losses are known of models that lose at most the margin.
     """
 
-    def __init__(self, known: AdviceFacts, name: str, places: Places, margin: float) -> None:
+    def __init__(self, known: AdviceFacts, name: str, places: Positions, margin: float) -> None:
         self.known, self.places = known, places.tolist()
         self.scores = known.board.scores[name]
         self.losses = losses(self.scores, places, known.board.critical, margin)
@@ -241,14 +243,14 @@ class _Chooser:
         """Return the smallest model whose loss is within the margin, of equals the best."""
         params = self.known.board.params
         within = np.flatnonzero(loss <= margin).tolist()
-        place = min(within, key=lambda one: (params[self.places[one]], one), default=None)
-        return None if place is None else self.places[place]
+        position = min(within, key=lambda index: (params[self.places[index]], index), default=None)
+        return None if position is None else self.places[position]
 
     def choice(self, k: int | None) -> Choice | None:
         """Describe a model; None for none."""
         if k is None:
             return None
-        board, place = self.known.board, self.places.index(k)
+        board, position = self.known.board, self.places.index(k)
         best = self.places[0]
         marks = self.known.marks.get(board.models[k], NO_MARKS)
         against = compared(self.scores, best, k, board.critical)
@@ -259,8 +261,8 @@ class _Chooser:
             score=float(self.scores.values[k]),
             low=float(self._low[k]),
             high=float(self._high[k]),
-            expected_loss=float(self.losses.expected[place]),
-            loss_bound=float(self.losses.bound[place]),
+            expected_loss=float(self.losses.expected[position]),
+            loss_bound=float(self.losses.bound[position]),
             best_is_better=None if k == best else against.probability,
             warnings=[rule for rule, _ in marks.warnings],
             defects=[name for name, _, _ in marks.defects],
@@ -270,7 +272,7 @@ class _Chooser:
 def known_of_built(values: Mapping[str, Mapping[str, Any]], regime: str) -> AdviceFacts:
     """Return what advice needs to know of a regime from diagnostics.json and leaderboard.json."""
     ranks = Ranks.model_validate(values[DIAGNOSTICS]["ranks"][regime], strict=False)
-    facts = {one["model"]: one for one in values[DIAGNOSTICS]["models"]}
+    facts = {model_facts["model"]: model_facts for model_facts in values[DIAGNOSTICS]["models"]}
     columns = {"macro": ranks.macro, "micro": ranks.micro, **ranks.categories}
     models = tuple(model for model in facts if model in ranks.macro)
     board = RegimeScores(
@@ -288,32 +290,38 @@ def known_of_built(values: Mapping[str, Mapping[str, Any]], regime: str) -> Advi
     rows = values[LEADERBOARD]["data"][regime]
     return AdviceFacts(
         board,
-        {model: Evidence(one["evidence"]) for model, one in facts.items()},
+        {model: Evidence(model_facts["evidence"]) for model, model_facts in facts.items()},
         ranks.is_drawn,
         {row["model"]: _marks(row) for row in rows},
     )
 
 
 def _scores(column: Mapping[str, DiagnosedScore], models: tuple[str, ...]) -> ScoreColumn:
-    told = [
-        (one.score, one.error * one.error, math.inf if one.freedom is None else one.freedom)
-        for one in (column[model] for model in models)
+    values = [
+        (
+            score.score,
+            score.error * score.error,
+            math.inf if score.freedom is None else score.freedom,
+        )
+        for score in (column[model] for model in models)
     ]
-    return ScoreColumn(*np.array(told, dtype=float).reshape(-1, 3).T)
+    return ScoreColumn(*np.array(values, dtype=float).reshape(-1, 3).T)
 
 
 def _shared(shared: Shared | None, name: str, models: tuple[str, ...]) -> Floats | None:
     if shared is None or name not in shared.scores:
         return None
-    found = np.zeros((len(models), len(models)))
+    covariances = np.zeros((len(models), len(models)))
     places = [models.index(model) for model in shared.models]
     for n, row in enumerate(shared.scores[name]):
-        found[places[n], places[:n]] = found[places[:n], places[n]] = row
-    return found
+        covariances[places[n], places[:n]] = covariances[places[:n], places[n]] = row
+    return covariances
 
 
 def _marks(row: Mapping[str, Any]) -> RowMarks:
     return RowMarks(
         tuple(row.get("warnings", {}).items()),
-        tuple((one["id"], one["what"], one["explained"]) for one in row.get("defects", ())),
+        tuple(
+            (defect["id"], defect["what"], defect["explained"]) for defect in row.get("defects", ())
+        ),
     )

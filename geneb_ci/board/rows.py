@@ -124,7 +124,9 @@ def text_of(name: str, value: dict[str, Any]) -> Iterable[bytes]:
         "ranks": _ranks_text,
         "data": functools.partial(_rows_text, name),
     }
-    members = ((k, large[k](one) if k in large else [json_text(one)]) for k, one in value.items())
+    members = (
+        (k, large[k](member) if k in large else [json_text(member)]) for k, member in value.items()
+    )
     return object_text(members)
 
 
@@ -135,8 +137,8 @@ def _rows_text(name: str, data: Mapping[str, Sequence[Mapping[str, Any]]]) -> It
     def texts(regime: str) -> Iterator[bytes]:
         yield b"["
         for number, row in enumerate(data[regime]):
-            place = f"{name}: data/{regime}/{number}"
-            yield (b"," if number else b"") + _row_text(row, type_, place)
+            position = f"{name}: data/{regime}/{number}"
+            yield (b"," if number else b"") + _row_text(row, type_, position)
         yield b"]"
 
     return object_text((regime, texts(regime)) for regime in data)
@@ -145,15 +147,15 @@ def _rows_text(name: str, data: Mapping[str, Sequence[Mapping[str, Any]]]) -> It
 def _ranks_text(ranks: Mapping[str, Mapping[str, Any]]) -> Iterator[bytes]:
     """Yield the text of the ranks of each regime, column by column."""
 
-    def member(key: str, one: Any) -> Iterable[bytes]:
+    def member(key: str, value: Any) -> Iterable[bytes]:
         if key in {"macro", "micro"}:
-            return _column_text(one)
+            return _column_text(value)
         if key in {"categories", "tasks"}:
-            return object_text((name, _column_text(column)) for name, column in one.items())
-        return [json_text(one)]
+            return object_text((name, _column_text(column)) for name, column in value.items())
+        return [json_text(value)]
 
     return object_text(
-        (regime, object_text((key, member(key, one)) for key, one in members.items()))
+        (regime, object_text((key, member(key, value)) for key, value in members.items()))
         for regime, members in ranks.items()
     )
 
@@ -169,8 +171,8 @@ def _standings_text(stood: Standings) -> bytes:
     """Return the text of standings: one row that changes moves ranks of most others."""
     facts = (f'"{name}":%s' for name in stood.columns)
     models = (json_text(model).decode() for model in stood.models)
-    told = zip(models, *map(number_texts, stood.columns.values()), strict=True)
-    return ("{" + ",".join(map(f"%s:{{{','.join(facts)}}}".__mod__, told)) + "}").encode()
+    lines = zip(models, *map(number_texts, stood.columns.values()), strict=True)
+    return ("{" + ",".join(map(f"%s:{{{','.join(facts)}}}".__mod__, lines)) + "}").encode()
 
 
 def _packed_text(column: PackedNumbers) -> Iterator[bytes]:
@@ -191,13 +193,13 @@ def _members_form(names: tuple[str, ...], width: int) -> bytes:
     return b",".join(json_text(name).replace(b"%", b"%%") + b":" + numbers for name in names)
 
 
-def _row_text(row: Mapping[str, Any], type_: type[StrictModel], place: str) -> bytes:
+def _row_text(row: Mapping[str, Any], type_: type[StrictModel], position: str) -> bytes:
     """Return the text of a row that fits its type. Raises InvalidBoard."""
-    parts = {key: one for key, one in row.items() if key.startswith(("cat_", "task_"))}
-    packed = {key: one for key, one in parts.items() if isinstance(one, PackedNumbers)}
-    numbers = array.array("d", [one for one in row.values() if type(one) is float])
-    for key, one in parts.items():
-        numbers.extend(one.numbers if key in packed else one.values())
+    parts = {key: value for key, value in row.items() if key.startswith(("cat_", "task_"))}
+    packed = {key: value for key, value in parts.items() if isinstance(value, PackedNumbers)}
+    numbers = array.array("d", [value for value in row.values() if type(value) is float])
+    for key, value in parts.items():
+        numbers.extend(value.numbers if key in packed else value.values())
     try:
         if not is_simple(numbers):
             text = json_text(row)
@@ -206,17 +208,21 @@ def _row_text(row: Mapping[str, Any], type_: type[StrictModel], place: str) -> b
         type_.model_validate({**row, **{key: {} for key in parts}})
     except ValidationError as error:
         raise InvalidBoard(
-            f"{place}/{first_error(error)}", "report this to the maintainers"
+            f"{position}/{first_error(error)}", "report this to the maintainers"
         ) from error
-    made = []
+    chunks = []
     text = to_json({**row, **{key: {} for key in packed}})
-    for key, one in packed.items():
+    for key, value in packed.items():
         # No string of a JSON text has a bare quotation mark, so that this is the member itself.
         name = b'"%b":{' % key.encode()
         before, _, text = text.partition(name + b"}")
-        made += [before, name, _members_text(tuple(one.places), to_json(one.numbers.tolist()))]
+        chunks += [
+            before,
+            name,
+            _members_text(tuple(value.places), to_json(value.numbers.tolist())),
+        ]
         text = b"}" + text
-    return b"".join([*made, text])
+    return b"".join([*chunks, text])
 
 
 def leaderboards(
@@ -229,7 +235,7 @@ def leaderboards(
     ordered = sorted(entries, key=lambda e: (e.submission.model_id.lower(), e.submission.model_id))
     by_category: dict[str, list[dict[str, Any]]] = {regime: [] for regime in benchmark.regimes}
     by_task: dict[str, list[dict[str, Any]]] = {regime: [] for regime in benchmark.regimes}
-    places = {task: place for place, task in enumerate(benchmark.task_ids)}
+    places = {task: index for index, task in enumerate(benchmark.task_ids)}
     categories, every = tuple(benchmark.categories), len(places)
     keys = [
         [f"{part}_{metric}" for part in ("micro", "macro", "cat", "task")]
@@ -239,7 +245,7 @@ def leaderboards(
         row = entry.submission
         numbers = entry.numbers or numbers_of(row, results_of(row), benchmark)
         facts = facts_of(entry, PUBLISHED)
-        task_facts = {one.key: facts[one.key] for one in BY_TASK if one.key in facts}
+        task_facts = {column.key: facts[column.key] for column in BY_TASK if column.key in facts}
         for regime, scores in numbers.scores.items():
             category_row, task_row = dict(facts), dict(task_facts)
             means = iter(numbers.means[regime])

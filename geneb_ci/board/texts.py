@@ -52,8 +52,8 @@ def script_name(part: str, digest: str) -> str:
 
 def part_of(name: str) -> str | None:
     """Return the part of the page's data that a script has, of whichever board; None for others."""
-    found = _SCRIPT.fullmatch(name)
-    return found["part"] if found else None
+    match = _SCRIPT.fullmatch(name)
+    return match["part"] if match else None
 
 
 class Texts(Mapping[str, bytes]):

@@ -17,7 +17,7 @@ import numpy as np
 
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.decisions import (
-    Places,
+    Positions,
     RankRanges,
     ScoreColumn,
     critical,
@@ -69,7 +69,7 @@ class RegimeScores(NamedTuple):
     draws_covered: tuple[str, ...]
     """Models whose errors cover other training draws, too, since they give scores by seed."""
 
-    def best_first(self, name: str) -> Places:
+    def best_first(self, name: str) -> Positions:
         """Return the places of the models by one score; the smaller of equals first, then by id."""
         smallest = _smallest_first(self.models, self.params)
         order = np.argsort(-self.scores[name].values[smallest], kind="stable")
@@ -77,7 +77,7 @@ class RegimeScores(NamedTuple):
 
 
 @functools.lru_cache(maxsize=4)
-def _smallest_first(models: tuple[str, ...], params: tuple[int, ...]) -> Places:
+def _smallest_first(models: tuple[str, ...], params: tuple[int, ...]) -> Positions:
     """Return the places of models by their parameters, of equals by id."""
     by_id = np.array(sorted(range(len(models)), key=models.__getitem__), dtype=np.intp)
     return np.asarray(by_id[np.argsort(np.array(params, dtype=float)[by_id], kind="stable")])
@@ -126,10 +126,10 @@ def all_scores(
 ) -> dict[str, RegimeScores]:
     """Return what decisions are made from, in some or all regimes. Raises BadConfiguration."""
     listed = list(entries)
-    kept = {id(entry.submission): entry.numbers for entry in listed}
+    numbers = {id(entry.submission): entry.numbers for entry in listed}
     rows = [entry.submission for entry in listed]
     noted = next((entry.shared for entry in listed if entry.shared is not None), None)
-    packed = functools.partial(_kept_scores, kept)
+    packed = functools.partial(_kept_scores, numbers)
     return {
         regime: regime_scores(rows, regime, benchmark, noted, packed)
         for regime in (benchmark.regimes if regimes is None else regimes)
@@ -144,12 +144,12 @@ def all_ranks(board: RegimeScores) -> dict[str, RankRanges]:
 def ranked_intervals(
     boards: Mapping[str, RegimeScores],
     benchmark: Benchmark,
-    made: Mapping[str, Mapping[str, RankRanges]],
+    ranks: Mapping[str, Mapping[str, RankRanges]],
 ) -> Intervals:
     """Return what `intervals` gives; `made` are the ranks of each regime by score."""
     return Intervals(
         {
-            regime: _regime_intervals(board, regime, benchmark, made[regime])
+            regime: _regime_intervals(board, regime, benchmark, ranks[regime])
             for regime, board in boards.items()
         }
     )
@@ -158,13 +158,13 @@ def ranked_intervals(
 def _regime_intervals(
     board: RegimeScores, regime: str, benchmark: Benchmark, stood: Mapping[str, RankRanges]
 ) -> RegimeIntervals:
-    places = {model: place for place, model in enumerate(board.models)}
-    told = {name: standings(board, name, one) for name, one in stood.items()}
+    places = {model: index for index, model in enumerate(board.models)}
+    columns = {name: standings(board, name, ranks) for name, ranks in stood.items()}
     return RegimeIntervals(
         board=board,
-        macro=told["macro"],
-        micro=told["micro"],
-        categories={name: told[name] for name in benchmark.category_order},
+        macro=columns["macro"],
+        micro=columns["micro"],
+        categories={name: columns[name] for name in benchmark.category_order},
         tasks={task: _limits(places, scores) for task, scores in board.tasks.items()},
         is_drawn=is_drawn(regime, benchmark),
     )
@@ -227,10 +227,10 @@ def with_shared(
     Errors correlate as the predictions say, as far as the variance that these show is part of the
     score's: what comes from training draws is shared by nobody, so an error is never too small.
     """
-    known = [k for k, place in enumerate(places) if place is not None]
+    known = [k for k, index in enumerate(places) if index is not None]
     if len(known) < 2 or not triangle:  # noqa: PLR2004 (a pair)
         return scores
-    own = [triangle[place] for place in places if place is not None]
+    own = [triangle[index] for index in places if index is not None]
     size = {k: math.sqrt(min(own[n][-1], scores.variance[k])) for n, k in enumerate(known)}
     shared = np.zeros((len(places), len(places)))
     for n, i in enumerate(known):
@@ -294,9 +294,9 @@ def row_errors(submission: Submission, results: Results, benchmark: Benchmark) -
 def _packed(
     submission: Submission, regime: str, benchmark: Benchmark, results: Results | None = None
 ) -> bytes:
-    one = row_scores(submission, regime, benchmark, results)
-    told = [*one.values, *one.variance, *one.freedom, float(one.has_seeds)]
-    return np.concatenate([told, *one.tasks[:3]]).tobytes()
+    scores = row_scores(submission, regime, benchmark, results)
+    numbers = [*scores.values, *scores.variance, *scores.freedom, float(scores.has_seeds)]
+    return np.concatenate([numbers, *scores.tasks[:3]]).tobytes()
 
 
 def _width(benchmark: Benchmark) -> int:

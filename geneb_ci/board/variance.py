@@ -23,7 +23,7 @@ from geneb_ci.submission.models import Submission, SubmissionV11
 from reference_harness.formats.benchmark import Benchmark
 
 Floats = npt.NDArray[np.float64]
-Places = npt.NDArray[np.intp]
+Positions = npt.NDArray[np.intp]
 FloatOrMore = Floats | np.float64
 Counts = npt.NDArray[np.int64]
 
@@ -58,12 +58,12 @@ class _Sizes(NamedTuple):
     """Test sets of a benchmark as arrays."""
 
     two: npt.NDArray[np.intp]
-    """Places of the tasks of two classes whose sizes are known."""
+    """Positions of the tasks of two classes whose sizes are known."""
     small: Floats
     large: Floats
     """Their class sizes."""
     more: npt.NDArray[np.intp]
-    """Places of the others."""
+    """Positions of the others."""
     total: Floats
     """Their numbers of sequences."""
 
@@ -96,15 +96,15 @@ def cells_of(
     Raises BadConfiguration when the benchmark does not know the size of a task's test split.
     """
     sizes = _sizes_of(benchmark.test_sizes)
-    told = (results or results_of(submission))[regime]
-    columns = np.array([_SCORES(told[task]) for task in benchmark.task_ids], dtype=float).T
+    cells = (results or results_of(submission))[regime]
+    columns = np.array([_SCORES(cells[task]) for task in benchmark.task_ids], dtype=float).T
     mcc, acc, _ = columns
     fits = fits_of(benchmark, regime)
     variance = np.zeros(len(mcc))
     means = Triple(*columns[:, sizes.two])
     rights = near_mean(sizes.small, sizes.large, means)
     if fits == 1:
-        rights = _whole(told, benchmark, sizes, means, rights)
+        rights = _whole(cells, benchmark, sizes, means, rights)
     variance[sizes.two] = variance_of_two(sizes.small, sizes.large, *rights)
     variance[sizes.more] = _variance_of_more(sizes.total, mcc[sizes.more], acc[sizes.more])
     seeds, known = _spread(submission, regime, benchmark)
@@ -131,12 +131,12 @@ def near_mean(small: FloatOrMore, large: FloatOrMore, mean: Triple) -> tuple[Flo
     # The limits of statistics.binary.rho_limits, for means as well.
     least = np.maximum(-right, right - 2 * small)
     most = np.minimum(right, 2 * large - right)
-    found = []
+    candidates = []
     for rho in (size, -size):
         placed = np.minimum(np.maximum(rho, least), most)
-        found.append((placed, np.abs(_mcc(small, large, right, placed) - mcc)))
-    (one, far), (other, near) = found
-    rho = np.where(far <= near, one, other)
+        candidates.append((placed, np.abs(_mcc(small, large, right, placed) - mcc)))
+    (first, far), (second, near) = candidates
+    rho = np.where(far <= near, first, second)
     return np.maximum((right - rho) / 2, 0.0), np.maximum((right + rho) / 2, 0.0)
 
 
@@ -149,7 +149,7 @@ def _mcc(small: FloatOrMore, large: FloatOrMore, right: Floats, rho: Floats) -> 
 
 
 def _whole(
-    told: Mapping[str, Mapping[str, float]],
+    cells: Mapping[str, Mapping[str, float]],
     benchmark: Benchmark,
     sizes: _Sizes,
     means: Triple,
@@ -157,16 +157,16 @@ def _whole(
 ) -> tuple[Floats, Floats]:
     """Return the integer tables of one fit: those with its scores, or else the likeliest ones."""
     small, large = (np.rint(part) for part in rights)
-    found = _mcc(sizes.small, sizes.large, small + large, large - small)
+    reached = _mcc(sizes.small, sizes.large, small + large, large - small)
     n = sizes.small + sizes.large
-    exact = np.abs(found - means.mcc) <= EXACT
+    exact = np.abs(reached - means.mcc) <= EXACT
     exact &= np.abs((small + large) / n - means.acc) <= EXACT
     if not exact.all():
-        widths = readings({task: Triple(*_SCORES(told[task])) for task in benchmark.task_ids}, 1)
+        widths = readings({task: Triple(*_SCORES(cells[task])) for task in benchmark.task_ids}, 1)
         for k in np.flatnonzero(~exact):
             classes = Classes(int(sizes.small[k]), int(sizes.large[k]))
-            one = recovered_table(classes, widths[benchmark.task_ids[int(sizes.two[k])]])
-            small[k], large[k] = one.small_right, one.large_right
+            table = recovered_table(classes, widths[benchmark.task_ids[int(sizes.two[k])]])
+            small[k], large[k] = table.small_right, table.large_right
     return small, large
 
 
@@ -185,8 +185,8 @@ def only_tables(cells: Sequence[tuple[Classes, Reading]]) -> list[list[int]]:
     that no bit differs.
     """
     small, large = np.array([classes for classes, _ in cells], dtype=np.int64).reshape(-1, 2).T
-    told = np.array([reading for _, reading in cells], dtype=float).reshape(-1, 2, 3)
-    (mcc, acc, f1), (mcc_width, acc_width, f1_width) = told.transpose(1, 2, 0)
+    values = np.array([reading for _, reading in cells], dtype=float).reshape(-1, 2, 3)
+    (mcc, acc, f1), (mcc_width, acc_width, f1_width) = values.transpose(1, 2, 0)
     n = small + large
     low = np.maximum(np.ceil((acc - acc_width) * n), 0)
     high = np.minimum(np.floor((acc + acc_width) * n), n)
@@ -221,8 +221,8 @@ def only_tables(cells: Sequence[tuple[Classes, Reading]]) -> list[list[int]]:
     in_doubt |= ((rho == 1) & (small != large)) | (n > TOTAL_MAX)
     counts = np.stack([np.ones_like(n), (right - signed) // 2, (right + signed) // 2], axis=1)
     counts[is_none] = 0
-    found: list[list[int]] = counts.tolist()
-    return [[] if doubt else one for doubt, one in zip(in_doubt.tolist(), found, strict=True)]
+    rows: list[list[int]] = counts.tolist()
+    return [[] if doubt else row for doubt, row in zip(in_doubt.tolist(), rows, strict=True)]
 
 
 def _size(n: Counts, right: Counts, f1: Floats) -> Counts:
@@ -290,16 +290,16 @@ def _variance_of_more(total: Floats, mcc: Floats, acc: Floats) -> Floats:
 def _spread(submission: Submission, regime: str, benchmark: Benchmark) -> tuple[Floats, int]:
     """Return the variance of each task's mean over seeds, 0 where not known, and of how many."""
     evidence = submission.evidence if isinstance(submission, SubmissionV11) else {}
-    found, known = np.zeros(len(benchmark.tasks)), 0
+    variances, known = np.zeros(len(benchmark.tasks)), 0
     seeds = fits_of(benchmark, regime)
     if seeds == 1:
-        return found, known
-    for place, task in enumerate(benchmark.task_ids):
+        return variances, known
+    for index, task in enumerate(benchmark.task_ids):
         cell = evidence.get(regime, {}).get(task)
         values = cell.per_seed.MCC if cell else []
         if len(values) == seeds:
             known += 1
             middle = math.fsum(values) / seeds
             squares = math.fsum((value - middle) * (value - middle) for value in values)
-            found[place] = squares / (seeds - 1) / seeds
-    return found, known
+            variances[index] = squares / (seeds - 1) / seeds
+    return variances, known

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from geneb_ci.check.place import Against, compared_folder
+from geneb_ci.check.place import ComparisonRows, compared_folder
 from geneb_ci.check.report import CRASHED, Outcome
 from geneb_ci.common.cache import NO_CACHE, user_cache
 from geneb_ci.common.config import OFFICIAL, Finder, Layout, find_layout
@@ -46,7 +46,7 @@ class CachedChecker:
         self,
         rules: tuple[str, ...],
         find: Finder = find_layout,
-        against: Against | None = None,
+        against: ComparisonRows | None = None,
         *,
         cache: bool = False,
         jobs: int | None = 1,
@@ -92,8 +92,8 @@ class CachedChecker:
 
     def _save(self, key: str, outcomes: Sequence[Outcome | NothingChecked]) -> None:
         """Keep outcomes, unless a file could not be read or a rule crashed: that may pass."""
-        whole = [one for one in outcomes if isinstance(one, Outcome)]
-        crashed = any(finding.rule == CRASHED for one in whole for finding in one.findings)
+        whole = [outcome for outcome in outcomes if isinstance(outcome, Outcome)]
+        crashed = any(finding.rule == CRASHED for outcome in whole for finding in outcome.findings)
         if len(whole) == len(outcomes) and not crashed:
             value = {"files": list(map(_written, whole)), "benchmarks": self.benchmarks}
             self.cache.save(key, json.dumps(value, separators=(",", ":")).encode())
@@ -108,18 +108,18 @@ class CachedChecker:
             return ""  # which the check reports
 
     def _digest(self, files: Sequence[Path]) -> str:
-        places = {path.parent.resolve(): self.find(path.parent.resolve()) for path in files}
-        compared = {compared_folder(folder, self.find, self.against) for folder in places}
+        layouts = {path.parent.resolve(): self.find(path.parent.resolve()) for path in files}
+        compared = {compared_folder(folder, self.find, self.against) for folder in layouts}
         folders = sorted(folder for folder in compared if folder is not None)
         rows = [row for folder in folders for row in sorted(files_in(folder))]
         if max(len(files), len(rows)) < FILES_MIN:
             return ""
         digest = hashlib.sha256(code_digest().encode())
         facts = [self.rules, str(Path.cwd()), repr(self.against), list(map(str, files))]
-        digest.update(json.dumps([*facts, sorted(map(_facts, places.values()))]).encode())
+        digest.update(json.dumps([*facts, sorted(map(_facts, layouts.values()))]).encode())
         for path in (*files, *rows):
             _add(digest, path, SUBMISSION_BYTES_MAX)
-        for path in sorted({path for place in places.values() for path in _settings(place)}):
+        for path in sorted({path for layout in layouts.values() for path in _settings(layout)}):
             _add(digest, path, _POLICY_BYTES_MAX)
         return digest.hexdigest()
 
@@ -176,17 +176,17 @@ def _read_outcome(value: Any) -> Outcome:
 
 def code_digest() -> str:
     """Return a digest of the code of the rules, the shipped data, Python and installed packages."""
-    found = hashlib.sha256(sys.version.encode())
+    digest = hashlib.sha256(sys.version.encode())
     for path in sorted(path for part in _PARTS for path in (_PACKAGE / part).rglob("*.py")):
-        _add(found, path, _POLICY_BYTES_MAX)
+        _add(digest, path, _POLICY_BYTES_MAX)
     for path in sorted(shipped("schemas", KNOWN_FILE).parent.glob("*.json")):
-        _add(found, path, _POLICY_BYTES_MAX)
-    found.update("\0".join(sorted(_distributions())).encode("utf-8", "surrogateescape"))
-    return found.hexdigest()
+        _add(digest, path, _POLICY_BYTES_MAX)
+    digest.update("\0".join(sorted(_distributions())).encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
 
 
 def _distributions() -> Iterator[str]:
     """Yield the names of installed packages with their versions, as their folders have them."""
-    for place in map(Path, filter(None, sys.path)):
-        if place.is_dir():
-            yield from (path.name for path in place.glob("*.dist-info"))
+    for folder in map(Path, filter(None, sys.path)):
+        if folder.is_dir():
+            yield from (path.name for path in folder.glob("*.dist-info"))

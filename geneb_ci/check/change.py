@@ -38,7 +38,7 @@ class FileChange:
 
 
 @dataclass(frozen=True)
-class Places:
+class RepositoryFolders:
     """Folders of a repository, relative to its root, with slashes."""
 
     submissions: str = "submissions"
@@ -85,7 +85,7 @@ class Change:
     """In the order of their paths."""
     truncated: bool = False
     """Whether GitHub left entries out of one of the two trees."""
-    places: Places = field(default_factory=Places)
+    places: RepositoryFolders = field(default_factory=RepositoryFolders)
     module: str = ""
     """File name of the extractor that the changed row names, or ""."""
     is_there: bool = False
@@ -170,14 +170,14 @@ class Change:
         An existing extractor belongs to the model only if its published row, and no other row,
         names it. Otherwise a row could name another model's extractor and rewrite it.
         """
-        found = [f for f in self.files if self._is_module(f.path)]
+        modules = [f for f in self.files if self._is_module(f.path)]
         named = [
             f
-            for f in found
+            for f in modules
             if (name := f.path.rsplit("/", 1)[-1]) == self.module
             and (f.before is None or name == self.published_module)
         ]
-        added = [f for f in found if f.before is None]
+        added = [f for f in modules if f.before is None]
         chosen = named or (added if len(added) == 1 and not self.module else [])
         return chosen[0] if chosen and self.row is not None else None
 

@@ -133,9 +133,9 @@ def seed_claims_of(evidence: Tables, benchmark: Benchmark) -> Iterator[SeedClaim
         by_task: dict[str, list[Reading]] = {}
         for (task, _), reading in readings(triples, 1).items():
             by_task.setdefault(task, []).append(reading)
-        for task, found in by_task.items():
+        for task, seed_readings in by_task.items():
             path = ("evidence", regime, task, "per_seed")
-            yield SeedClaims(path, regime, benchmark.by_id[task], tuple(found))
+            yield SeedClaims(path, regime, benchmark.by_id[task], tuple(seed_readings))
 
 
 class MatrixClaims(NamedTuple):
@@ -152,19 +152,25 @@ class MatrixClaims(NamedTuple):
 def matrix_claims_of(evidence: Tables, benchmark: Benchmark) -> Iterator[MatrixClaims]:
     """Yield the matrices of each cell, then those of its canonical score; of format 1.2 alone."""
     seeds = len(benchmark.protocol.seeds)
-    by_path = {one.path: one.readings for one in seed_claims_of(evidence, benchmark)}
-    means = {one.path: (one.reading,) for one in claims_of({}, evidence, benchmark)}
+    by_path = {claim.path: claim.readings for claim in seed_claims_of(evidence, benchmark)}
+    means = {claim.path: (claim.reading,) for claim in claims_of({}, evidence, benchmark)}
     for regime in benchmark.regimes:
         for task, cell in _known(evidence, regime, benchmark).items():
-            place: KeyPath = ("evidence", regime, task)
+            cell_path: KeyPath = ("evidence", regime, task)
             known, canonical = benchmark.by_id[task], _member(cell, "canonical")
             for holder, path, scores in (
-                (cell, place, by_path.get((*place, "per_seed"), ())),
-                (canonical, (*place, "canonical"), means.get((*place, "canonical"), ())),
+                (cell, cell_path, by_path.get((*cell_path, "per_seed"), ())),
+                (canonical, (*cell_path, "canonical"), means.get((*cell_path, "canonical"), ())),
             ):
-                found = _member(holder, "confusion")
-                if isinstance(found, list) and len(found) == seeds and all(map(_square, found)):
-                    yield MatrixClaims((*path, "confusion"), regime, known, tuple(found), scores)
+                confusion = _member(holder, "confusion")
+                if (
+                    isinstance(confusion, list)
+                    and len(confusion) == seeds
+                    and all(map(_square, confusion))
+                ):
+                    yield MatrixClaims(
+                        (*path, "confusion"), regime, known, tuple(confusion), scores
+                    )
 
 
 def _square(matrix: Any) -> bool:

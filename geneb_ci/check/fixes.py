@@ -52,9 +52,10 @@ class Fixed:
     def diff(self) -> str:
         """Return the change as a unified diff; "" if there is none."""
         old, new = (text.splitlines(keepends=True) for text in (self.before, self.after))
-        found = difflib.unified_diff(old, new, self.file, self.file)
+        lines = difflib.unified_diff(old, new, self.file, self.file)
         marked = (
-            one if one.endswith("\n") else f"{one}\n\\ No newline at end of file\n" for one in found
+            line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+            for line in lines
         )
         return "".join(marked)
 
@@ -140,8 +141,8 @@ def _means(context: Context) -> Iterator[tuple[Pointer, str]]:
     seeded = context.seed_claims
     reported = {claim.path: claim.reading for claim in context.claims} if seeded else {}
     for claim in seeded:
-        place: Pointer = ("results", claim.regime, claim.task.id)
-        reading = reported.get(place)
+        path: Pointer = ("results", claim.regime, claim.task.id)
+        reading = reported.get(path)
         if reading is None:
             continue
         for name, metric in METRICS.items():
@@ -150,14 +151,14 @@ def _means(context: Context) -> Iterator[tuple[Pointer, str]]:
             seeds = [getattr(seed.value, name) for seed in claim.readings]
             mean = math.fsum(seeds) / len(seeds)
             if _is_rounded(getattr(reading.value, name), mean):
-                yield (*place, metric), repr(mean)
+                yield (*path, metric), repr(mean)
 
 
-def _is_rounded(found: float, mean: float) -> bool:
+def _is_rounded(reported: float, mean: float) -> bool:
     """Whether a number with few decimals is the mean, rounded to them."""
-    decimals = -int(Decimal(repr(found)).as_tuple().exponent)
+    decimals = -int(Decimal(repr(reported)).as_tuple().exponent)
     half = 0.5 * 10.0**-decimals + EXACT
-    return DECIMALS_MIN <= decimals < LONG and EXACT < abs(mean - found) <= half
+    return DECIMALS_MIN <= decimals < LONG and EXACT < abs(mean - reported) <= half
 
 
 def _orders(
@@ -217,8 +218,9 @@ class _Editor:
         keys = list(value)
         spans = {key: self.spans[(*path, key)] for key in keys}
         members = {
-            key: self.source[one.key : one.start] + self._value((*path, key), value[key], one)
-            for key, one in spans.items()
+            key: self.source[member_span.key : member_span.start]
+            + self._value((*path, key), value[key], member_span)
+            for key, member_span in spans.items()
         }
         # What is between the members stays where it is: commas, indents, line ends.
         ends = [span.start, *(spans[key].end for key in keys)]

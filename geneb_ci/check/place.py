@@ -20,7 +20,7 @@ from geneb_ci.common.finding import near
 from geneb_ci.common.shipped import read_shipped
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.statistics.reference import cell_names
-from geneb_ci.submission.peers import Known, Peers, cell_name, peers_of, results_digest
+from geneb_ci.submission.peers import KnownRow, Peers, cell_name, peers_of, results_digest
 from geneb_ci.submission.reading import files_in, is_folder, located
 from reference_harness.formats.benchmark import Benchmark
 
@@ -43,7 +43,7 @@ class _Row(NamedTuple):
 
 
 @functools.cache
-def shipped_rows() -> tuple[Known, ...]:
+def shipped_rows() -> tuple[KnownRow, ...]:
     """Return the public rows that ship with the package, sorted by name.
 
     Raises BrokenInstallation if the file cannot be read.
@@ -52,33 +52,33 @@ def shipped_rows() -> tuple[Known, ...]:
 
 
 @functools.cache
-def _shipped() -> dict[str, Known]:
+def _shipped() -> dict[str, KnownRow]:
     """Return the same rows by the digest of their files."""
     return read_shipped(FILE, BYTES_MAX, _by_file)
 
 
-def rows_known_to(benchmark: Benchmark) -> Mapping[str, Known]:
+def rows_known_to(benchmark: Benchmark) -> Mapping[str, KnownRow]:
     """Return the rows whose files need not be read to compare them: SHA-256 of each file to it.
 
     There is none where the scores that the benchmark compares are others than those that ship.
     """
-    wanted = tuple(cell_names(benchmark))
-    return {name: one for name, one in _shipped().items() if one.names == wanted}
+    names = tuple(cell_names(benchmark))
+    return {name: row for name, row in _shipped().items() if row.names == names}
 
 
-def rows_in(value: Any) -> tuple[Known, ...]:
+def rows_in(value: Any) -> tuple[KnownRow, ...]:
     """Return the rows that the value of `shipped-rows.json` lists."""
     return tuple(_by_file(value).values())
 
 
-def _by_file(value: Any) -> dict[str, Known]:
+def _by_file(value: Any) -> dict[str, KnownRow]:
     names = tuple(
         cell_name(regime, task, value["metric"])
         for regime in value["regimes"]
         for task in value["tasks"]
     )
     return {
-        row["file_sha256"]: Known(
+        row["file_sha256"]: KnownRow(
             model, row["scores_sha256"], names, _doubles(row["scores"]), row["display"]
         )
         for model, row in value["rows"].items()
@@ -110,8 +110,8 @@ def population_text(former: str, submissions: Path, benchmark: Benchmark) -> str
         "tasks": benchmark.task_ids,
     }
     lines = [f" {json.dumps(key)}: {json.dumps(value)}" for key, value in head.items()]
-    kept = ",\n".join(f"  {json.dumps(model)}: {_dense(row)}" for model, row in rows.items())
-    return "{\n" + ",\n".join([*lines, f' "rows": {{\n{kept}\n }}']) + "\n}\n"
+    rows_text = ",\n".join(f"  {json.dumps(model)}: {_dense(row)}" for model, row in rows.items())
+    return "{\n" + ",\n".join([*lines, f' "rows": {{\n{rows_text}\n }}']) + "\n}\n"
 
 
 def row_of(raw: bytes, benchmark: Benchmark) -> _Row:
@@ -134,7 +134,7 @@ def _dense(row: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True)
-class Place:
+class FolderContext:
     """What all files of one folder are checked against."""
 
     layout: Layout
@@ -145,7 +145,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Against:
+class ComparisonRows:
     """Rows to compare files with that are not in a repository's folder of submissions."""
 
     folder: Path | None = None
@@ -162,7 +162,7 @@ class Against:
         is_around = around is not None and around.is_dir() and not self.only_shipped
         return around if is_around else None
 
-    def rows(self, layout: Layout, benchmark: Benchmark) -> tuple[Path | Known, ...]:
+    def rows(self, layout: Layout, benchmark: Benchmark) -> tuple[Path | KnownRow, ...]:
         """Return the rows. Raises NothingChecked if the folder cannot be listed."""
         folder = self.folder_for(layout)
         if folder is not None:
@@ -172,12 +172,12 @@ class Against:
         return ()
 
 
-def against_of(value: str | None, find: Finder) -> Against | None:
+def against_of(value: str | None, find: Finder) -> ComparisonRows | None:
     """Return the rows that `--against` names. Raises UsageProblem if there is no such folder."""
     if value is not None and value.casefold() == "none":
         return None
     if value is None or value.casefold() == "shipped":
-        return Against(shipped=True, only_shipped=value is not None)
+        return ComparisonRows(shipped=True, only_shipped=value is not None)
     folder = Path(value)
     if not is_folder(folder):
         hint = near(value, ["shipped", "none"])
@@ -185,10 +185,10 @@ def against_of(value: str | None, find: Finder) -> Against | None:
         raise UsageProblem(f"--against {value}: no such folder{hint}", fix)
     layout = find(folder.resolve())
     is_root = layout.root == folder.resolve() and layout.submissions is not None
-    return Against(folder=layout.submissions if is_root else folder)
+    return ComparisonRows(folder=layout.submissions if is_root else folder)
 
 
-def compared_folder(folder: Path, find: Finder, against: Against | None) -> Path | None:
+def compared_folder(folder: Path, find: Finder, against: ComparisonRows | None) -> Path | None:
     """Return the folder of the rows that files of a folder are compared with; None without one.
 
     Raises BadConfiguration if the settings cannot be used.
@@ -199,7 +199,9 @@ def compared_folder(folder: Path, find: Finder, against: Against | None) -> Path
     return None if against is None else against.folder_for(layout)
 
 
-def place_of(folder: Path, find: Finder, given: Iterable[Path], against: Against | None) -> Place:
+def folder_context(
+    folder: Path, find: Finder, given: Iterable[Path], against: ComparisonRows | None
+) -> FolderContext:
     """Return what the files of a folder are checked against.
 
     `given` are the files being checked; they are also compared with each other.
@@ -215,10 +217,10 @@ def place_of(folder: Path, find: Finder, given: Iterable[Path], against: Against
         population = against.rows(layout, benchmark) if against is not None else ()
         peers = peers_of(given, map(_located, population))
     peers = replace(peers, known=rows_known_to(benchmark))
-    return Place(layout, benchmark, policy, ModelRegistry(layout), peers)
+    return FolderContext(layout, benchmark, policy, ModelRegistry(layout), peers)
 
 
-def _located(row: Path | Known) -> Path | Known:
+def _located(row: Path | KnownRow) -> Path | KnownRow:
     return located(row) if isinstance(row, Path) else row
 
 

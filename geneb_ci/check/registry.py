@@ -171,8 +171,8 @@ _FAMILY_OF = {name: family for family, ids in (FILE_RULES | CHANGES).items() for
 def rule_of(name: str) -> "AnyRule":
     """Return a rule by its id. Raises KeyError."""
     family = _FAMILY_OF[name]
-    found = (_rules_in(module) for module in MODULES.get(family, (family,)))
-    return next(rules[name] for rules in found if name in rules)
+    modules = (_rules_in(module) for module in MODULES.get(family, (family,)))
+    return next(rules[name] for rules in modules if name in rules)
 
 
 @functools.cache
@@ -180,50 +180,50 @@ def _rules_in(module: str) -> "dict[str, AnyRule]":
     """Return the rules of a module by id: its constants, and its tuple of rules without logic."""
     from geneb_ci.check.rule import AnyRule  # imported with the first rule
 
-    found = importlib.import_module(f"geneb_ci.check.rules.{module}")
-    held = (*vars(found).values(), *getattr(found, "REPORTED", ()))
-    return {one.id: one for one in held if isinstance(one, AnyRule)}
+    loaded = importlib.import_module(f"geneb_ci.check.rules.{module}")
+    held = (*vars(loaded).values(), *getattr(loaded, "REPORTED", ()))
+    return {constant.id: constant for constant in held if isinstance(constant, AnyRule)}
 
 
 def __getattr__(name: str) -> object:
     """Return RULES, CHANGE_RULES, ALL or BY_ID, for which every rule is imported."""
     names = {"RULES": FILE_RULES, "CHANGE_RULES": CHANGES, "ALL": FILE_RULES | CHANGES}
-    found: object
+    value: object
     if name in names:
-        found = tuple(rule_of(one) for ids in names[name].values() for one in ids)
+        value = tuple(rule_of(rule_id) for ids in names[name].values() for rule_id in ids)
     elif name == "BY_ID":
-        found = {one: rule_of(one) for one in _FAMILY_OF}
+        value = {rule_id: rule_of(rule_id) for rule_id in _FAMILY_OF}
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = found
-    return found
+    globals()[name] = value
+    return value
 
 
-def select(wanted: Iterable[str], unwanted: Iterable[str]) -> "tuple[Rule, ...]":
+def select(selected: Iterable[str], ignored: Iterable[str]) -> "tuple[Rule, ...]":
     """Return the rules to run, as `chosen` names them. Raises UsageProblem as it does."""
-    return tuple(rule_of(name) for name in chosen(wanted, unwanted))  # type: ignore[misc]  # of FILE_RULES
+    return tuple(rule_of(name) for name in chosen(selected, ignored))  # type: ignore[misc]  # of FILE_RULES
 
 
-def chosen(wanted: Iterable[str], unwanted: Iterable[str]) -> tuple[str, ...]:
-    """Return the ids of the rules named by id or family, or of all, without those in `unwanted`.
+def chosen(selected: Iterable[str], ignored: Iterable[str]) -> tuple[str, ...]:
+    """Return the ids of the rules named by id or family, or of all, without those in `ignored`.
 
     Rules of the family `internal` always run: bugs of geneb-ci cannot be hidden.
     Raises UsageProblem for an unknown name, and if no rule is left.
     """
-    only, never = set(map(named, wanted)), set(map(named, unwanted))
-    found = [
+    only, never = set(map(named, selected)), set(map(named, ignored))
+    rules = [
         (family, name)
         for family, ids in FILE_RULES.items()
         for name in ids
         if family == "internal"
         or ((not only or {name, family} & only) and not {name, family} & never)
     ]
-    if all(family == "internal" for family, _ in found):
+    if all(family == "internal" for family, _ in rules):
         raise UsageProblem(
             "no rule is left to run",
             "name fewer rules in --ignore, or more in --select",
         )
-    return tuple(name for _, name in found)
+    return tuple(name for _, name in rules)
 
 
 def named(name: str) -> str:
@@ -231,10 +231,10 @@ def named(name: str) -> str:
 
     Raises UsageProblem where there is none.
     """
-    found = name.casefold()
-    if found not in _FAMILY_OF and found not in FAMILIES:
+    folded = name.casefold()
+    if folded not in _FAMILY_OF and folded not in FAMILIES:
         raise _unknown(name)
-    return found
+    return folded
 
 
 def _unknown(name: str) -> UsageProblem:

@@ -53,7 +53,11 @@ class Outcome(NamedTuple):
 
 def outcome_of(result: FileResult) -> Outcome:
     """Return what a report keeps of the result of one file."""
-    frames = {one: frame for one in result.findings if (frame := _frame(result, one)) is not None}
+    frames = {
+        finding: frame
+        for finding in result.findings
+        if (frame := _frame(result, finding)) is not None
+    }
     document = result.document
     return Outcome(document.name, document.sha256, result.findings, frames, result.skipped)
 
@@ -80,14 +84,14 @@ def read_baseline(path: Path) -> Counter[KnownFinding]:
         raise UsageProblem(f"{path}: {error.reason}", fix) from error
     except ValueError as error:
         raise UsageProblem(f"{path}: it is not JSON, expected a report of findings", fix) from error
-    found = value.get("findings") if isinstance(value, dict) else None
+    entries = value.get("findings") if isinstance(value, dict) else None
     names = KnownFinding._fields
-    if not isinstance(found, list) or not all(
-        isinstance(one, dict) and all(isinstance(one.get(name), str) for name in names)
-        for one in found
+    if not isinstance(entries, list) or not all(
+        isinstance(entry, dict) and all(isinstance(entry.get(name), str) for name in names)
+        for entry in entries
     ):
         raise UsageProblem(f"{path}: this is not a report of findings in JSON", fix)
-    return Counter(KnownFinding(*(one[name] for name in names)) for one in found)
+    return Counter(KnownFinding(*(entry[name] for name in names)) for entry in entries)
 
 
 @dataclass
@@ -118,15 +122,17 @@ class Report:
 
         A crash of a rule is never left out: a baseline must not hide that nothing was checked.
         """
-        rest, kept = baseline.copy(), []
-        for one in self.findings:
-            key = KnownFinding(*map(_as_written, (one.rule, one.file, one.pointer, one.message)))
-            if rest[key] > 0 and one.rule != CRASHED:
+        rest, new = baseline.copy(), []
+        for finding in self.findings:
+            key = KnownFinding(
+                *map(_as_written, (finding.rule, finding.file, finding.pointer, finding.message))
+            )
+            if rest[key] > 0 and finding.rule != CRASHED:
                 rest[key] -= 1
                 self.known += 1
             else:
-                kept.append(one)
-        self.findings = kept
+                new.append(finding)
+        self.findings = new
         files = set(map(_as_written, self.files))
         self.stale = sorted(
             key for key in rest.elements() if key.rule in rules and key.file in files
@@ -174,7 +180,7 @@ def files_of(arguments: Iterable[Path]) -> list[Path]:
     """
     files, lost = named_files(arguments)
     if lost:
-        raise NothingChecked("; ".join(one.message for one in lost), lost[0].fix)
+        raise NothingChecked("; ".join(error.message for error in lost), lost[0].fix)
     return files
 
 

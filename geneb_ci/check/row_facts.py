@@ -15,7 +15,7 @@ from geneb_ci.submission.reading import read_bytes
 
 
 @dataclass(frozen=True)
-class Proposed:
+class ProposedRow:
     """A row that is not in the repository yet, with the files submitted together with it.
 
     `raw` is a Fault if the bytes could not be read. Without its own card or extractor, the row is
@@ -28,11 +28,11 @@ class Proposed:
     """Module file name to its bytes."""
 
 
-NOTHING = Proposed(b"")
+NOTHING = ProposedRow(b"")
 """No submitted files: the row, its card and its extractor are in their folders."""
 
 
-def card_of(document: Document, layout: Layout, proposed: Proposed) -> Card | None:
+def card_of(document: Document, layout: Layout, proposed: ProposedRow) -> Card | None:
     """Return the card submitted with a row, or else the one in the repository."""
     if proposed.card is not None:
         return proposed.card
@@ -72,7 +72,7 @@ def _extractor_path(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def extractor_digest(document: Document, layout: Layout, proposed: Proposed) -> str | None:
+def extractor_digest(document: Document, layout: Layout, proposed: ProposedRow) -> str | None:
     """Return the SHA-256 of the run's extractor, submitted or in the repository; None if absent."""
     module = extractor_module(document.value)
     if module in proposed.extractors:

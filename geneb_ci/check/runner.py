@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from geneb_ci.check.place import Against, Place, place_of, practice_benchmark
+from geneb_ci.check.place import ComparisonRows, FolderContext, folder_context, practice_benchmark
 from geneb_ci.check.registry import rule_of
 from geneb_ci.check.report import FileResult, Outcome, Report, files_of, named_files, outcome_of
-from geneb_ci.check.row_facts import NOTHING, Proposed, card_of, extractor_digest, names_module
+from geneb_ci.check.row_facts import NOTHING, ProposedRow, card_of, extractor_digest, names_module
 from geneb_ci.check.rule import AnyRule, Context, Rule
 from geneb_ci.common.config import Finder, LayoutKind, find_layout
 from geneb_ci.common.errors import BadConfiguration, NothingChecked
@@ -39,14 +39,14 @@ class Checker:
         rules: tuple[Rule, ...],
         engine: Engine = check_structure,
         find: Finder = find_layout,
-        against: Against | None = None,
+        against: ComparisonRows | None = None,
     ) -> None:
         self.rules = rules
         self.engine = engine
         self.find = find
         self.against = against
         self._given: tuple[Path, ...] = ()
-        self._places: dict[Path, Place] = {}
+        self._folders: dict[Path, FolderContext] = {}
         self.benchmarks: dict[str, str] = {}
         """Name to sha256 of each benchmark definition that was used."""
 
@@ -55,7 +55,7 @@ class Checker:
 
         Raises BadConfiguration at the end if settings, benchmark or policy of any file are invalid.
         """
-        self._given, self._places = tuple(map(located, files)), {}
+        self._given, self._folders = tuple(map(located, files)), {}
         broken: dict[str, str] = {}
         for path in files:
             try:
@@ -68,10 +68,10 @@ class Checker:
 
     def prepare(self, files: list[Path]) -> None:
         """Read what the files are compared with, before processes share it."""
-        self._given, self._places = tuple(map(located, files)), {}
+        self._given, self._folders = tuple(map(located, files)), {}
         for folder in {path.parent for path in self._given}:
             with contextlib.suppress(BadConfiguration, NothingChecked):  # `attempt` reports it
-                _ = self._place(folder).peers.rows
+                _ = self._folder(folder).peers.rows
 
     def attempt(self, path: Path) -> tuple[bool, Any]:
         """Return whether a file could be checked, and what a process can send of the result.
@@ -91,7 +91,7 @@ class Checker:
         """
         return self.result(self.context(path))
 
-    def proposed(self, path: Path, name: str, proposed: Proposed) -> Context:
+    def proposed(self, path: Path, name: str, proposed: ProposedRow) -> Context:
         """Return the context of a row as if it were at `path`; findings use the file name `name`.
 
         Raises BadConfiguration if settings, benchmark or policy are invalid.
@@ -103,16 +103,16 @@ class Checker:
 
         Raises BadConfiguration if settings, benchmark or policy are invalid.
         """
-        place = place_of(path.parent, self.find, (path,), self.against)
+        context = folder_context(path.parent, self.find, (path,), self.against)
         contents = {path: raw if isinstance(raw, bytes) else b""}
-        place = dataclasses.replace(
-            place, peers=dataclasses.replace(place.peers, contents=contents)
+        context = dataclasses.replace(
+            context, peers=dataclasses.replace(context.peers, contents=contents)
         )
-        return self.result(self.context_in(parse_document(raw, path, name), place))
+        return self.result(self.context_in(parse_document(raw, path, name), context))
 
-    def context_of(self, document: Document, proposed: Proposed = NOTHING) -> Context:
+    def context_of(self, document: Document, proposed: ProposedRow = NOTHING) -> Context:
         """Return the context of a document that was read already. Raises BadConfiguration."""
-        return self.context_in(document, self._place(document.path.parent), proposed)
+        return self.context_in(document, self._folder(document.path.parent), proposed)
 
     def result(self, context: Context) -> FileResult:
         """Run every rule whose needs are met on one context."""
@@ -138,16 +138,18 @@ class Checker:
         """Return the context of one file. Raises the same errors as `check`."""
         return self.context_of(read_document(path))
 
-    def _place(self, folder: Path) -> Place:
-        if folder not in self._places:
-            self._places[folder] = place_of(folder, self.find, self._given, self.against)
-        return self._places[folder]
+    def _folder(self, folder: Path) -> FolderContext:
+        if folder not in self._folders:
+            self._folders[folder] = folder_context(folder, self.find, self._given, self.against)
+        return self._folders[folder]
 
-    def context_in(self, document: Document, place: Place, proposed: Proposed = NOTHING) -> Context:
+    def context_in(
+        self, document: Document, context: FolderContext, proposed: ProposedRow = NOTHING
+    ) -> Context:
         """Return the context of a document among the files of a folder."""
         submission, faults = self.engine(document.value)
-        benchmark, practice = place.benchmark, False
-        layout = place.layout
+        benchmark, practice = context.benchmark, False
+        layout = context.layout
         if layout.kind is LayoutKind.ALONE:
             practice = _benchmark_name(document) == practice_benchmark().name
             benchmark = practice_benchmark() if practice else benchmark
@@ -162,11 +164,11 @@ class Checker:
         return Context(
             document=document,
             submission=submission,
-            reported={rule: tuple(found) for rule, found in reported.items()},
+            reported={rule: tuple(faults_of_rule) for rule, faults_of_rule in reported.items()},
             benchmark=benchmark,
-            policy=place.policy,
+            policy=context.policy,
             # Rows of the real benchmark are not comparable with a practice run.
-            peers=peers_of(place.peers.paths) if practice else place.peers,
+            peers=peers_of(context.peers.paths) if practice else context.peers,
             card=card,
             in_repository=in_repository,
             practice=practice,
@@ -174,8 +176,8 @@ class Checker:
             if in_repository
             else None,
             extractor_needed=names_module(document),
-            facts=_facts(document, place.registry),
-            described=_described(document, place.registry),
+            facts=_facts(document, context.registry),
+            described=_described(document, context.registry),
         )
 
 
@@ -223,11 +225,11 @@ def _first(rule: Rule, faults: list[Fault]) -> list[Fault]:
     """Return the first `FINDINGS_MAX` faults; if there are more, the last one states how many."""
     if len(faults) <= FINDINGS_MAX:
         return faults
-    *kept, cut = faults[:FINDINGS_MAX]
-    more = len(faults) - len(kept)
+    *listed, cut = faults[:FINDINGS_MAX]
+    more = len(faults) - len(listed)
     message = f"{more:,} more findings of {rule.id} are not listed; this is the first of them"
-    found, expected = f"{len(faults)} findings", "none"
-    return [*kept, dataclasses.replace(cut, message=message, found=found, expected=expected)]
+    actual, expected = f"{len(faults)} findings", "none"
+    return [*listed, dataclasses.replace(cut, message=message, found=actual, expected=expected)]
 
 
 def _benchmark_name(document: Document) -> object:
@@ -240,17 +242,17 @@ def _benchmark_name(document: Document) -> object:
 def _finding(rule: AnyRule, fault: Fault, context: Context) -> Finding:
     document = context.document
     if fault.card and context.card is not None:
-        file, place = context.card.name, Position(max(fault.at or 1, 1), 1)
+        file, position = context.card.name, Position(max(fault.at or 1, 1), 1)
     else:
-        file, place = document.name, document.position(document.offset(fault))
+        file, position = document.name, document.position(document.offset(fault))
     return Finding(
         rule=rule.id,
         severity=rule.severity,
         message=fault.message,
         file=file,
         pointer=pointer(fault.path),
-        line=place.line,
-        column=place.column,
+        line=position.line,
+        column=position.column,
         found=fault.found,
         expected=fault.expected,
         fix=fault.fix or rule.fix,

@@ -36,18 +36,18 @@ def is_global(number: str) -> bool:
     (6to4, Teredo) lead to any machine and are none.
     """
     try:
-        found = ipaddress.ip_address(number)
+        address = ipaddress.ip_address(number)
     except ValueError:  # of no kind known here, or with a zone, which only a link's own have
         return False
-    if isinstance(found, ipaddress.IPv6Address):
-        if found in _NAT64:
-            found = ipaddress.IPv4Address(found.packed[-4:])
-        elif found.ipv4_mapped is not None:
-            found = found.ipv4_mapped
-        elif found not in _UNICAST or found.sixtofour is not None or found.teredo is not None:
+    if isinstance(address, ipaddress.IPv6Address):
+        if address in _NAT64:
+            address = ipaddress.IPv4Address(address.packed[-4:])
+        elif address.ipv4_mapped is not None:
+            address = address.ipv4_mapped
+        elif address not in _UNICAST or address.sixtofour is not None or address.teredo is not None:
             return False
-    is_near = any(found in network for network in _PLATFORM)
-    return found.is_global and not found.is_multicast and not is_near
+    is_near = any(address in network for network in _PLATFORM)
+    return address.is_global and not address.is_multicast and not is_near
 
 
 def public_numbers(host: str, port: int) -> list[str]:
@@ -63,8 +63,8 @@ def public_numbers(host: str, port: int) -> list[str]:
         answers = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, ValueError) as error:  # ValueError: no name at all, such as one too long
         raise refused from error
-    numbers = list(dict.fromkeys(str(place[0]) for *_, place in answers))
-    if not numbers or not all(is_global(one) or one in ALLOWED for one in numbers):
+    numbers = list(dict.fromkeys(str(address[0]) for *_, address in answers))
+    if not numbers or not all(is_global(number) or number in ALLOWED for number in numbers):
         raise refused
     return numbers
 
@@ -88,16 +88,16 @@ class Reach:
 
     def connect(
         self,
-        place: tuple[str, int],
+        address: tuple[str, int],
         timeout: float | None = None,
         source: tuple[str, int] | None = None,
     ) -> socket.socket:
         """Return a connection to a host's port. Raises OSError, and NotPublicError."""
-        host, port = place
+        host, port = address
         if self.own:
-            found = socket.create_connection(place, timeout, source)
-            self.own = not is_global(str(found.getpeername()[0]))
-            return found
+            connection = socket.create_connection(address, timeout, source)
+            self.own = not is_global(str(connection.getpeername()[0]))
+            return connection
         failure: OSError | None = None
         for number in public_numbers(host, port):
             try:

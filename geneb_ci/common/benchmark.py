@@ -57,7 +57,7 @@ def upstream_benchmark(path: Path) -> Benchmark:
 
     Raises BadConfiguration, which names the file and the key, when it cannot be used.
     """
-    ours = shipped_benchmark()
+    shipped = shipped_benchmark()
     try:
         spec = read_json(_read(path))
     except ValueError as error:
@@ -73,7 +73,7 @@ def upstream_benchmark(path: Path) -> Benchmark:
                 raise BadConfiguration(f"{path}: {name}: missing", _RESTORE) from None
         return value
 
-    whole = ours.document()
+    whole = shipped.document()
     sized = {task["id"]: task for task in whole["tasks"]}
     tasks = []
     for index in range(len(at("tasks")) if isinstance(at("tasks"), list) else 0):

@@ -198,14 +198,14 @@ def find_layout(folder: Path, *, isolated: bool = False) -> Layout:
     there. With `isolated`, all settings are ignored. Raises BadConfiguration if a [tool.geneb-ci]
     of a parent folder cannot be used.
     """
-    found = Layout(LayoutKind.ALONE, folder)
+    nearest = Layout(LayoutKind.ALONE, folder)
     for root in (folder, *folder.parents):
         layout = _layout_at(root, isolated=isolated)
         if layout is None:
             continue
-        if found.kind is LayoutKind.ALONE or _among_submissions(found.root, layout):
-            found = layout
-    return found
+        if nearest.kind is LayoutKind.ALONE or _among_submissions(nearest.root, layout):
+            nearest = layout
+    return nearest
 
 
 def finder(*, isolated: bool = False, config_from: Path | None = None) -> Finder:
@@ -237,15 +237,15 @@ def _trusted(source: Path, tree: Path) -> Layout:
     rows: dict[str, Path] = {}
     for name in _ROWS:
         default = source / _FOLDERS[own.kind][name]
-        place: Path = own.settings.places.get(name, default) if own.settings else default
-        if place.is_relative_to(source):
-            place = tree / place.relative_to(source)
-            if os.path.realpath(place) != str(place):
+        path: Path = own.settings.places.get(name, default) if own.settings else default
+        if path.is_relative_to(source):
+            path = tree / path.relative_to(source)
+            if os.path.realpath(path) != str(path):
                 raise NothingChecked(
-                    f"{place}: the folder of {name} is a symbolic link",
+                    f"{path}: the folder of {name} is a symbolic link",
                     "replace the link by the folder itself",
                 )
-        rows[name] = place
+        rows[name] = path
     return Layout(
         own.kind,
         tree,
@@ -289,27 +289,27 @@ def _layout(kind: LayoutKind, root: Path, settings: Settings | None) -> Layout:
     }
     if settings is None:
         return Layout(kind, root, **places)  # type: ignore[arg-type]  # keys are Layout's own
-    for key, place in settings.places.items():
-        _require(settings, key, place)
+    for key, path in settings.places.items():
+        _require(settings, key, path)
     places |= settings.places
     return Layout(kind, root, **places, **settings.lists, settings=settings)  # type: ignore[arg-type]
 
 
-def _require(settings: Settings, key: str, place: Path) -> None:
+def _require(settings: Settings, key: str, path: Path) -> None:
     """Reject a setting whose path is not a folder; a path that does not exist yet is allowed.
 
     Raises BadConfiguration.
     """
     try:
-        mode = place.stat().st_mode
+        mode = path.stat().st_mode
     except FileNotFoundError:
-        wrong = "is a broken link" if place.is_symlink() else ""
+        wrong = "is a broken link" if path.is_symlink() else ""
     except OSError as error:
         wrong = f"cannot be read: {error.strerror}"
     else:
         wrong = "" if key in _FILES or stat.S_ISDIR(mode) else "is not a folder"
     if wrong:
-        raise BadConfiguration(f"{place}: {wrong}{_named(settings, key)}", f"correct {key}")
+        raise BadConfiguration(f"{path}: {wrong}{_named(settings, key)}", f"correct {key}")
 
 
 def _named(settings: Settings | None, key: str) -> str:
@@ -352,12 +352,12 @@ def cache_folder(name: str) -> Path:
     """
     base = os.environ.get("XDG_CACHE_HOME")
     try:
-        place = Path(base) if base else Path.home() / ".cache"
+        folder = Path(base) if base else Path.home() / ".cache"
     except RuntimeError as error:
         raise UsageProblem(
             "this user has no home folder to keep files in", "set XDG_CACHE_HOME to a folder"
         ) from error
-    return place / "geneb-ci" / name
+    return folder / "geneb-ci" / name
 
 
 def policy_bytes(path: Path, limit: int) -> bytes:

@@ -70,15 +70,15 @@ class _Framed(io.BufferedReader):
 
     def read(self, size: int | None = -1, /) -> bytes:
         """Read bytes of the file."""
-        found = super().read(size)
-        self.allowed += len(found)
-        return found
+        data = super().read(size)
+        self.allowed += len(data)
+        return data
 
     def read1(self, size: int = -1, /) -> bytes:
         """Read bytes of the file."""
-        found = super().read1(size)
-        self.allowed += len(found)
-        return found
+        data = super().read1(size)
+        self.allowed += len(data)
+        return data
 
     def readinto(self, buffer: Any, /) -> int:
         """Read bytes of the file."""
@@ -107,10 +107,10 @@ class _Proxies(urllib.request.ProxyHandler):
     def proxy_open(self, req: urllib.request.Request, proxy: str, type: str) -> Any:  # noqa: A002
         """Send a request through a proxy, unless its host is exempt."""
         before = req.host
-        found = super().proxy_open(req, proxy, type)
-        if found is None and req.host != before:
+        response = super().proxy_open(req, proxy, type)
+        if response is None and req.host != before:
             req.by_proxy = True  # type: ignore[attr-defined]
-        return found
+        return response
 
 
 class _Reaching(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
@@ -133,11 +133,11 @@ class _Reaching(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
         if by_proxy:
             self._reach.own = False  # nobody here sees where a proxy leads
 
-        def connection(host: str, **given: Any) -> http.client.HTTPConnection:
-            made = kind(host, **given)
+        def connection(host: str, **options: Any) -> http.client.HTTPConnection:
+            new = kind(host, **options)
             if not by_proxy:
-                made._create_connection = self._reach.connect  # type: ignore[union-attr]  # noqa: SLF001 (urllib has no other place for it)
-            return made
+                new._create_connection = self._reach.connect  # type: ignore[union-attr]  # noqa: SLF001 (urllib has no other place for it)
+            return new
 
         return self.do_open(connection, req)
 

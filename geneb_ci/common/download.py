@@ -147,37 +147,39 @@ def download(
     Raises what `purpose` says when the server does not deliver it, and when its digest is another
     or it is longer than `bytes_max`; the file is then not kept.
     """
-    place = partial(path, purpose)
-    with _alone(place, path, purpose):
-        have = place.stat().st_size
+    unfinished = partial(path, purpose)
+    with _alone(unfinished, path, purpose):
+        have = unfinished.stat().st_size
         # What is here may be of another file, or the server may send other bytes than asked for.
         if not (
             0 < have <= bytes_max
-            and _is_continued(address, place, have, purpose, sha256, bytes_max)
+            and _is_continued(address, unfinished, have, purpose, sha256, bytes_max)
         ):
             try:
-                _receive(address, place, 0, purpose, bytes_max)
+                _receive(address, unfinished, 0, purpose, bytes_max)
             except _TooLong as error:
                 more = f"{error.args[0]:,} bytes or more"
                 raise purpose.other(
                     f"{address}: the file is longer than expected, by {more}",
                     "check the address of the file",
                 ) from error
-        keep(place, path, sha256, address, purpose)
+        keep(unfinished, path, sha256, address, purpose)
 
 
 @contextlib.contextmanager
-def _alone(place: Path, path: Path, purpose: Purpose) -> Iterator[None]:
+def _alone(unfinished: Path, path: Path, purpose: Purpose) -> Iterator[None]:
     """Keep other processes from writing an unfinished download, which is there then.
 
     Raises what `purpose` says where another one does.
     """
     with writing(path, purpose):
-        stream = place.open("ab")
+        stream = unfinished.open("ab")
     with stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            is_named = place.exists() and os.fstat(stream.fileno()).st_ino == place.stat().st_ino
+            is_named = (
+                unfinished.exists() and os.fstat(stream.fileno()).st_ino == unfinished.stat().st_ino
+            )
         except BlockingIOError:
             is_named = False
         if not is_named:  # or it was finished, and has its own name, since it was opened here
@@ -188,36 +190,36 @@ def _alone(place: Path, path: Path, purpose: Purpose) -> Iterator[None]:
         try:
             yield
         finally:
-            if place.exists() and not place.stat().st_size:
-                place.unlink()
+            if unfinished.exists() and not unfinished.stat().st_size:
+                unfinished.unlink()
 
 
 def _is_continued(
-    address: str, place: Path, have: int, purpose: Purpose, sha256: str, bytes_max: int
+    address: str, unfinished: Path, have: int, purpose: Purpose, sha256: str, bytes_max: int
 ) -> bool:
     """Continue a download, and return whether that gave the right file."""
     try:
-        _receive(address, place, have, purpose, bytes_max)
+        _receive(address, unfinished, have, purpose, bytes_max)
     except _TooLong:
         return False
-    return _sha256(place) == sha256
+    return _sha256(unfinished) == sha256
 
 
 class _TooLong(Exception):  # noqa: N818 (no error of this program)
     """A file is longer than its digest is of, by that many bytes or more."""
 
 
-def _receive(address: str, place: Path, have: int, purpose: Purpose, bytes_max: int) -> None:
+def _receive(address: str, unfinished: Path, have: int, purpose: Purpose, bytes_max: int) -> None:
     """Add to a file what a server has after its first `have` bytes. Raises _TooLong."""
     with contextlib.suppress(_AllHere), opened(address, have, purpose) as response:
         if have and response.status != HTTPStatus.PARTIAL_CONTENT:
             have = 0  # the server sends it from the beginning
-        with writing(place, purpose), place.open("ab" if have else "wb") as stream:
+        with writing(unfinished, purpose), unfinished.open("ab" if have else "wb") as stream:
             _copy(response, stream, bytes_max - have, address, purpose)
 
 
-def _sha256(place: Path) -> str:
-    with place.open("rb") as stream:
+def _sha256(path: Path) -> str:
+    with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
@@ -226,10 +228,10 @@ def length_there(address: str, purpose: Purpose) -> int:
 
     Raises what `purpose` says when it does not deliver it.
     """
-    with opened(address, 0, purpose, asked="bytes=0-0") as response:
+    with opened(address, 0, purpose, byte_range="bytes=0-0") as response:
         _, slash, total = str(response.headers.get("Content-Range", "")).partition("/")
-        said = total if slash else str(response.headers.get("Content-Length", ""))
-    return int(said) if said.isdigit() else 0
+        length = total if slash else str(response.headers.get("Content-Length", ""))
+    return int(length) if length.isdigit() else 0
 
 
 class _AllHere(Exception):  # noqa: N818 (no error)
@@ -237,12 +239,12 @@ class _AllHere(Exception):  # noqa: N818 (no error)
 
 
 @contextlib.contextmanager
-def opened(address: str, start: int, purpose: Purpose, asked: str = "") -> Iterator[Any]:
-    """Open an address from byte `start` on, or with another range that is asked for.
+def opened(address: str, start: int, purpose: Purpose, byte_range: str = "") -> Iterator[Any]:
+    """Open an address from byte `start` on, or with another `byte_range`.
 
     Raises what `purpose` says, and _AllHere.
     """
-    asked = asked or (f"bytes={start}-" if start else "")
+    byte_range = byte_range or (f"bytes={start}-" if start else "")
     reach = Reach(own=purpose.own)
     if not reach.allows(address):
         raise purpose.undelivered(
@@ -250,7 +252,7 @@ def opened(address: str, start: int, purpose: Purpose, asked: str = "") -> Itera
             "publish the files on such a server, which has a name",
         )
     request = urllib.request.Request(  # noqa: S310 (https, or this machine)
-        address, headers={"Range": asked} if asked else {}
+        address, headers={"Range": byte_range} if byte_range else {}
     )
     try:
         response = opener(reach).open(request, timeout=SILENCE_MAX)
@@ -279,8 +281,8 @@ def _copy(
 ) -> None:
     """Copy a stream. Raises what `purpose` says where it breaks off, _TooLong above `limit`."""
     # Some versions of Python leave `length` as it is in read1: it is asked once.
-    due, copied = source.length or 0, 0
-    while chunk := _read(source, due - copied, address, purpose):
+    expected, copied = source.length or 0, 0
+    while chunk := _read(source, expected - copied, address, purpose):
         copied += len(chunk)
         if copied > limit:
             target.truncate(0)  # or the next call would go on from what is too long
@@ -288,17 +290,17 @@ def _copy(
         target.write(chunk)
 
 
-def _read(source: http.client.HTTPResponse, due: int, address: str, purpose: Purpose) -> bytes:
+def _read(source: http.client.HTTPResponse, missing: int, address: str, purpose: Purpose) -> bytes:
     """Return bytes as they come, so that a trickle is seen; none at the end.
 
-    Raises what `purpose` says where the stream breaks off; `due` bytes are still to come.
+    Raises what `purpose` says where the stream breaks off; `missing` bytes are still to come.
     """
     try:
         chunk = source.read1(CHUNK)
     except (OSError, http.client.HTTPException) as error:
         raise undelivered(address, error, purpose) from error
-    if not chunk and due > 0:
-        raise undelivered(address, EOFError(f"{due:,} bytes are missing"), purpose)
+    if not chunk and missing > 0:
+        raise undelivered(address, EOFError(f"{missing:,} bytes are missing"), purpose)
     return chunk
 
 
@@ -333,14 +335,14 @@ def require_whole(response: object) -> None:
         raise EOFError(f"{left:,} bytes are missing")
 
 
-def keep(place: Path, path: Path, sha256: str, address: str, purpose: Purpose) -> None:
+def keep(unfinished: Path, path: Path, sha256: str, address: str, purpose: Purpose) -> None:
     """Rename a finished download, if its digest is right. Raises what `purpose` says."""
-    found = _sha256(place)
-    if found != sha256:
-        place.unlink()
-        raise purpose.other(f"{address}: sha256 {found}, expected {sha256}", purpose.changed)
+    digest = _sha256(unfinished)
+    if digest != sha256:
+        unfinished.unlink()
+        raise purpose.other(f"{address}: sha256 {digest}, expected {sha256}", purpose.changed)
     with writing(path, purpose):
-        place.replace(path)
+        unfinished.replace(path)
 
 
 def undelivered(address: str, error: Exception, purpose: Purpose) -> GenebError:

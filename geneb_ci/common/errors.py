@@ -160,29 +160,29 @@ _NETWORK_FIX = "check the network connection, then run the command again"
 _NO_TEMPORARY_FOLDER = "No usable temporary directory"
 
 
-def unwritable(place: str, error: OSError, fix: str) -> GenebError:
+def unwritable(path: str, error: OSError, fix: str) -> GenebError:
     """Return the error for a file or folder of the user's that cannot be written.
 
     It is a MachineFault if the disk or a limit is the cause, else a UsageProblem with `fix`.
     """
     fault = machine_fault(error)
     if error.errno in _DISK and fault is not None:
-        return MachineFault(f"{place}: cannot be written: {error.strerror}", fault.fix)
-    return UsageProblem(f"{place}: cannot be written: {error.strerror}", fix)
+        return MachineFault(f"{path}: cannot be written: {error.strerror}", fault.fix)
+    return UsageProblem(f"{path}: cannot be written: {error.strerror}", fix)
 
 
 def machine_fault(error: OSError) -> MachineFault | None:
     """Return the MachineFault for an OSError; None if a bug in geneb-ci could be the cause."""
-    said = error.strerror or str(error)
+    message = error.strerror or str(error)
     where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
     ssl = sys.modules.get("ssl")  # it takes 10 ms to import, and no file has such an error
     if ssl is not None and isinstance(error, ssl.SSLError):
         fix = "check the clock and the certificates (SSL_CERT_FILE) of this machine"
-        return MachineFault(f"no secure connection: {said}", fix)
+        return MachineFault(f"no secure connection: {message}", fix)
     if isinstance(error, ConnectionError | TimeoutError):
-        return MachineFault(f"{where}the connection failed: {said}", _NETWORK_FIX)
-    if _NO_TEMPORARY_FOLDER in said:
-        return MachineFault(said, "free disk space there, or set TMPDIR to another folder")
+        return MachineFault(f"{where}the connection failed: {message}", _NETWORK_FIX)
+    if _NO_TEMPORARY_FOLDER in message:
+        return MachineFault(message, "free disk space there, or set TMPDIR to another folder")
     if error.errno not in _MACHINE_FIXES:
         return None
-    return MachineFault(f"{where}{said}", _MACHINE_FIXES[error.errno])
+    return MachineFault(f"{where}{message}", _MACHINE_FIXES[error.errno])

@@ -122,19 +122,19 @@ NEAR = 0.6
 
 def near(name: str, known: list[str]) -> str:
     """Return a suggestion of the most similar known name, or ""; letter case does not matter."""
-    folded = {one.casefold(): one for one in known}
-    found = [name.casefold()] if name.casefold() in folded else []
-    if not found:
+    folded = {original.casefold(): original for original in known}
+    similar = [name.casefold()] if name.casefold() in folded else []
+    if not similar:
         import difflib  # most runs need no suggestion
 
-        found = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=NEAR)
-    return f'; did you mean "{folded[found[0]]}"?' if found else ""
+        similar = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=NEAR)
+    return f'; did you mean "{folded[similar[0]]}"?' if similar else ""
 
 
 def known_name(name: str, known: Iterable[str]) -> str | None:
     """Return the known name that is meant: letter case does not matter where it is one name."""
     names = {*known}
-    folded = [one for one in names if one.casefold() == name.casefold()]
+    folded = [each for each in names if each.casefold() == name.casefold()]
     return name if name in names else folded[0] if len(folded) == 1 else None
 
 
@@ -143,13 +143,13 @@ def exact_name(name: str, known: Sequence[str], what: str, fix: str = "") -> str
 
     Raises UsageProblem, with a suggestion, for another; its fix lists what exists, or is `fix`.
     """
-    found = known_name(name, known)
-    if found is None:
+    match = known_name(name, known)
+    if match is None:
         raise UsageProblem(
             f"{quoted(name)} is not a {what}{near(name, list(known))}",
             fix or f"name one of {', '.join(known)}",
         )
-    return found
+    return match
 
 
 ROWS_MIN = 8

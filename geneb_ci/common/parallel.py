@@ -19,7 +19,7 @@ def in_processes(
     Items and results are pickled, `chunk` at once; `work` is not. With one job, without fork, or
     where a process is killed, this process goes on alone.
     """
-    done = 0
+    finished = 0
     if jobs > 1:
         import multiprocessing  # 30 ms that one process does not need
         from concurrent.futures import ProcessPoolExecutor
@@ -29,12 +29,12 @@ def in_processes(
             fork = multiprocessing.get_context("fork")
             try:
                 with ProcessPoolExecutor(jobs, fork, _begin, (work, os.getpid())) as pool:
-                    for made in pool.map(_work, items, chunksize=chunk):
-                        yield made
-                        done += 1
+                    for result in pool.map(_work, items, chunksize=chunk):
+                        yield result
+                        finished += 1
             except BrokenProcessPool:
                 pass
-    yield from map(work, items[done:])
+    yield from map(work, items[finished:])
 
 
 MANY_FILES = 100

@@ -32,9 +32,9 @@ def shipped(folder: str, name: str) -> Path:
 
     Raises BrokenInstallation if it does not exist.
     """
-    for place in _PLACES[folder]:
-        if (place / name).is_file():
-            return place / name
+    for parent in _PLACES[folder]:
+        if (parent / name).is_file():
+            return parent / name
     raise BrokenInstallation(
         f"the shipped file {folder}/{name} is missing",
         "reinstall geneb-ci: pip install --force-reinstall geneb-ci",
@@ -46,11 +46,11 @@ def shipped_files(folder: str, kind: str = "repository") -> list[str]:
 
     Raises BrokenInstallation if there is no such folder.
     """
-    for place in _PLACES[kind]:
-        if (place / folder).is_dir():
+    for parent in _PLACES[kind]:
+        if (parent / folder).is_dir():
             return sorted(
-                path.relative_to(place).as_posix()
-                for path in (place / folder).rglob("*")
+                path.relative_to(parent).as_posix()
+                for path in (parent / folder).rglob("*")
                 if path.is_file() and "__pycache__" not in path.parts
             )
     raise BrokenInstallation(

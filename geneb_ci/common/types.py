@@ -69,5 +69,5 @@ def first_error(error: ValidationError, top: str = "the document") -> str:
     The place is the path of keys, joined by "/", escaped and cut; `top` names the whole value.
     """
     first = error.errors(include_url=False, include_input=False)[0]
-    place = "/".join(map(str, first["loc"]))
-    return f"{quoted(place)[1:-1] or top}: {first['msg']}"
+    keys = "/".join(map(str, first["loc"]))
+    return f"{quoted(keys)[1:-1] or top}: {first['msg']}"

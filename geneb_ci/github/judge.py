@@ -14,9 +14,9 @@ from geneb_ci.audit.log import LOG
 from geneb_ci.audit.record import WITHDRAWN
 from geneb_ci.audit.repository import AuditRepository
 from geneb_ci.audit.verify import StepState, Verification, message_of
-from geneb_ci.check.change import REGULAR, Blob, Change, ChangeFault, Places
+from geneb_ci.check.change import REGULAR, Blob, Change, ChangeFault, RepositoryFolders
 from geneb_ci.check.registry import BY_ID, CHANGE_RULES, RULES
-from geneb_ci.check.row_facts import Proposed, extractor_module, is_built_in
+from geneb_ci.check.row_facts import ProposedRow, extractor_module, is_built_in
 from geneb_ci.check.rule import AnyRule, ChangeRule, Context
 from geneb_ci.check.runner import Checker, FileResult, crash_message
 from geneb_ci.common.config import Layout
@@ -153,7 +153,7 @@ class Judged:
     """What the row is compared by with other open ones; None if it has errors of its own."""
 
 
-def places_of(layout: Layout) -> Places:
+def places_of(layout: Layout) -> RepositoryFolders:
     """Return the folders of a repository relative to its root.
 
     Raises UsageProblem if this is not a repository of submissions.
@@ -164,12 +164,12 @@ def places_of(layout: Layout) -> Places:
             "run this in a checkout of the base branch, whose rows are used for comparison",
         )
     folders = (layout.submissions, layout.cards, layout.extractors, layout.audits)
-    standard = dataclasses.astuple(Places())
+    standard = dataclasses.astuple(RepositoryFolders())
     names = [
         PurePosixPath(folder.relative_to(layout.root)).as_posix() if folder else usual
         for folder, usual in zip(folders, standard, strict=True)
     ]
-    return Places(*names)
+    return RepositoryFolders(*names)
 
 
 class Judge:
@@ -309,7 +309,7 @@ class Judge:
         card_path = f"{self.places.cards}/{change.model}.md"
         extractor = change.extractor.path if change.extractor is not None else ""
         code = raws.get(extractor)
-        proposed = Proposed(
+        proposed = ProposedRow(
             raws[row],
             _card(raws, card_path),
             {extractor.rsplit("/", 1)[-1]: code} if isinstance(code, bytes) else {},

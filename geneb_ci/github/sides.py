@@ -15,7 +15,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from geneb_ci.check.change import REGULAR, Blob, Change, FileChange, Places, Rival, RivalKind
+from geneb_ci.check.change import (
+    REGULAR,
+    Blob,
+    Change,
+    FileChange,
+    RepositoryFolders,
+    Rival,
+    RivalKind,
+)
 from geneb_ci.common.finding import Fault
 from geneb_ci.github.errors import Tampered, UnexpectedReply
 from geneb_ci.github.replies import BlobReply, Commit, CommitComparison, RecursiveTree
@@ -89,7 +97,7 @@ class Sides:
     """Every path of the result of the merge except folders."""
 
 
-def read_sides(source: Source, head: str, places: Places, main: Main) -> Sides:
+def read_sides(source: Source, head: str, places: RepositoryFolders, main: Main) -> Sides:
     """Compare merge base, head and base branch, in at most three requests.
 
     A path counts as changed if it differs from the merge base and from the base branch: what was

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from geneb_ci.board.board import Read, RejectedSubmission, read_entries
+from geneb_ci.board.board import CheckedEntries, RejectedSubmission, read_entries
 from geneb_ci.board.diff import BoardDiff, Estimate, Estimates, Side, board_diff
 from geneb_ci.board.parts import unknown_sizes
 from geneb_ci.board.rows import extra_at_hand, leaderboards
@@ -84,7 +84,7 @@ class BoardBefore(NamedTuple):
     base: str
     """Its name."""
     commit: str
-    read: Read
+    read: CheckedEntries
     benchmark: Benchmark
 
 
@@ -97,7 +97,7 @@ def compare_layouts(base: str, commit: str, before: Layout, after: Layout) -> Co
     return _compared(known, read_entries(after.root, RULES), benchmark_of(after))
 
 
-def _compared(known: BoardBefore, after: Read, benchmark: Benchmark) -> Comparison:
+def _compared(known: BoardBefore, after: CheckedEntries, benchmark: Benchmark) -> Comparison:
     estimates = Estimates()
     old = _side(known.read, known.benchmark, estimates)
     diff = board_diff(old, _side(after, benchmark, estimates))
@@ -106,7 +106,7 @@ def _compared(known: BoardBefore, after: Read, benchmark: Benchmark) -> Comparis
     return Comparison(known.base, known.commit, diff, after.refused, refused, unsized)
 
 
-def _side(read: Read, benchmark: Benchmark, known: Estimates) -> Side:
+def _side(read: CheckedEntries, benchmark: Benchmark, known: Estimates) -> Side:
     """Return a board; estimates of rows that are on both boards are computed once."""
     categories, tasks = leaderboards(read.entries, benchmark)
     with extra_at_hand():

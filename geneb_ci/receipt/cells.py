@@ -74,12 +74,15 @@ def network_text(count: int, what: str) -> str:
 
 def cost_of(receipt: EmbeddingReceipt, tasks: Iterable[str], fetched: int) -> ReceiptCost:
     """Return the cost of recomputing the cells of these tasks of a receipt."""
-    said = [receipt.tasks[task] for task in tasks]
-    rows, held = sum(one.train + one.test for one in said), sum(one.bytes for one in said)
-    probes = NEWTON_SECONDS * MANY_CLASSES * sum(one.train for one in said) * receipt.dim**2
+    entries = [receipt.tasks[task] for task in tasks]
+    rows, held = (
+        sum(entry.train + entry.test for entry in entries),
+        sum(entry.bytes for entry in entries),
+    )
+    probes = NEWTON_SECONDS * MANY_CLASSES * sum(entry.train for entry in entries) * receipt.dim**2
     reading = HASH_SECONDS_ROW * rows + HASH_SECONDS_BYTE * held
-    seconds = START_SECONDS + TASK_SECONDS * len(said) + probes + reading
-    return ReceiptCost(len(said), rows, receipt.dim, held, fetched, seconds)
+    seconds = START_SECONDS + TASK_SECONDS * len(entries) + probes + reading
+    return ReceiptCost(len(entries), rows, receipt.dim, held, fetched, seconds)
 
 
 class Remaining:
@@ -88,22 +91,22 @@ class Remaining:
     def __init__(self, costs: Sequence[float], clock: Callable[[], float] = time.monotonic) -> None:
         """Begin now; `costs` are in any unit, one a task in the order of the work."""
         self._costs, self._clock = costs, clock
-        self._start = self._said = clock()
+        self._start = self._reported = clock()
 
-    def text(self, done: int) -> str:
+    def text(self, finished: int) -> str:
         """Return ", about 40 s left" when so many tasks are done; "" before the first one is."""
-        spent = sum(self._costs[:done])
+        spent = sum(self._costs[:finished])
         if not spent:
             return ""
-        left = (self._clock() - self._start) * sum(self._costs[done:]) / spent
+        left = (self._clock() - self._start) * sum(self._costs[finished:]) / spent
         return f", about {duration_text(left)} left"
 
     def is_due(self) -> bool:
         """Whether `PAUSE` seconds have passed since the beginning or the last time that it was."""
         now = self._clock()
-        due = now - self._said >= PAUSE
-        self._said = now if due else self._said
-        return due
+        pause_is_over = now - self._reported >= PAUSE
+        self._reported = now if pause_is_over else self._reported
+        return pause_is_over
 
 
 PAUSE = 5.0
@@ -134,7 +137,7 @@ class CellDifference(NamedTuple):
     """Which part: a score, a matrix, the digest of the predictions."""
     claimed: str | None
     """None where nothing is claimed: the receipt fills the gap."""
-    found: str
+    computed: str
 
     @property
     def fills(self) -> bool:
@@ -146,8 +149,8 @@ class CellDifference(NamedTuple):
         """The difference as a sentence."""
         where = f"{self.regime} {self.task}: {self.what}"
         if self.claimed is None:
-            return f"{where} is not claimed; the receipt gives {self.found}"
-        return f"{where} is claimed as {self.claimed}; the receipt gives {self.found}"
+            return f"{where} is not claimed; the receipt gives {self.computed}"
+        return f"{where} is claimed as {self.claimed}; the receipt gives {self.computed}"
 
 
 def recompute(
@@ -171,9 +174,9 @@ def recompute(
     Raises what `ReceiptFiles.file` does; LimitExceeded or ResultRefused for rows that cannot be
     scored within the limits; NothingChecked, with what the harness said, for anything else.
     """
-    found: list[ReceiptCells] = []
-    with tempfile.TemporaryDirectory(prefix="geneb-ci-cells-") as place:
-        digests, output = Path(place) / "digests", Path(place) / "cells.json"
+    results: list[ReceiptCells] = []
+    with tempfile.TemporaryDirectory(prefix="geneb-ci-cells-") as folder:
+        digests, output = Path(folder) / "digests", Path(folder) / "cells.json"
         left = Remaining([cost_of(receipt, [task], 0).seconds - START_SECONDS for task in tasks])
         for number, task in enumerate(tasks, 1):
             say(f"task {number} of {len(tasks)}: {task}{left.text(number - 1)}")
@@ -186,30 +189,30 @@ def recompute(
                 "--output", str(output), "--quiet",
             ]  # fmt: skip
             harness.call(words, task, limits_of(receipt, task, benchmark, options))
-            found.append(_read(output, ReceiptCells))
-            _require_verified(found[-1])
+            results.append(_read(output, ReceiptCells))
+            _require_verified(results[-1])
             each(task, path)
             files.release(task)
         harness.call([
             "receipt-equal", "--submission", str(submission_path), "--digests", str(digests),
             "--tasks", ",".join(tasks), "--output", str(output), "--quiet",
         ])  # fmt: skip
-        return _merged(found, _read(output, EqualRows))
+        return _merged(results, _read(output, EqualRows))
 
 
 def limits_of(
     receipt: EmbeddingReceipt, task: str, benchmark: Benchmark | None, options: ScoringOptions
 ) -> ScoringLimits:
     """Return the limits of scoring one task: those of an audit that adds no noise."""
-    said = receipt.tasks[task]
-    known = benchmark.by_id.get(task) if benchmark is not None else None
-    counts = known.test_class_counts if known is not None else None
-    shape = Shape(said.train + said.test, receipt.dim, len(counts) if counts else CLASSES_UNKNOWN)
+    entry = receipt.tasks[task]
+    task_of_benchmark = benchmark.by_id.get(task) if benchmark is not None else None
+    counts = task_of_benchmark.test_class_counts if task_of_benchmark is not None else None
+    shape = Shape(entry.train + entry.test, receipt.dim, len(counts) if counts else CLASSES_UNKNOWN)
     return scoring_limits(shape, 0, WORKERS, options)
 
 
-def _require_verified(found: ReceiptCells) -> None:
-    if not found.dataset.verified:
+def _require_verified(cells: ReceiptCells) -> None:
+    if not cells.dataset.verified:
         raise NothingChecked(
             "the task data have no manifest of the benchmark's dataset revision",
             "download them with `geneb-ci data pull`, which writes the manifest",
@@ -226,31 +229,35 @@ def _read(path: Path, kind: type[Read]) -> Read:
         raise NothingChecked(f"{path.name}: {first_error(error)}", fix) from error
 
 
-def _merged(found: list[ReceiptCells], equal: EqualRows) -> ReceiptCells:
+def _merged(parts: list[ReceiptCells], equal: EqualRows) -> ReceiptCells:
     """Return the cells of several tasks as one; they were made by one process."""
-    libraries = [library for one in found for library in one.libraries]
-    return found[0].model_copy(
+    libraries = [library for part in parts for library in part.libraries]
+    return parts[0].model_copy(
         update={
-            "tasks": {name: task for one in found for name, task in one.tasks.items()},
-            "libraries": [one for i, one in enumerate(libraries) if one not in libraries[:i]],
+            "tasks": {name: task for part in parts for name, task in part.tasks.items()},
+            "libraries": [
+                library
+                for index, library in enumerate(libraries)
+                if library not in libraries[:index]
+            ],
             "unequal": equal.unequal,
-            "seconds": sum(one.seconds for one in found),
+            "seconds": sum(part.seconds for part in parts),
         }
     )
 
 
 def differences(submission: SubmissionV12, cells: ReceiptCells) -> list[CellDifference]:
     """Return each claim that is not exactly what the receipt gives, and each gap that it fills."""
-    found = []
-    for task, one in cells.tasks.items():
-        for regime, cell in one.regimes.items():
+    differing = []
+    for task, result in cells.tasks.items():
+        for regime, cell in result.regimes.items():
             evidence = submission.evidence.get(regime, {}).get(task)
             claim = evidence.canonical if evidence is not None else None
-            found += [
+            differing += [
                 CellDifference(regime, task, *part)
                 for part in (_filled(cell) if claim is None else _parts(claim, cell))
             ]
-    return found
+    return differing
 
 
 Part = tuple[str, str | None, str]
@@ -275,7 +282,7 @@ def _parts(claim: CanonicalEvidence, cell: Canonical) -> list[Part]:
     for number, (matrix, counted) in enumerate(pairs, 1):
         if matrix != counted:
             parts.append((f"matrix {number} of {len(cell.confusion)}", str(matrix), str(counted)))
-    said, computed = claim.predictions_sha256, cell.predictions_sha256
-    if said != computed:
-        parts.append(("predictions_sha256", f"{said[:16]}...", f"{computed[:16]}..."))
+    claimed, computed = claim.predictions_sha256, cell.predictions_sha256
+    if claimed != computed:
+        parts.append(("predictions_sha256", f"{claimed[:16]}...", f"{computed[:16]}..."))
     return parts

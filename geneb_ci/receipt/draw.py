@@ -52,8 +52,8 @@ class RowSample(NamedTuple):
 class TaskShare(NamedTuple):
     """How many draws fall on one task."""
 
-    place: int
-    """The task's place in the benchmark, by which its first draw of test rows takes turns."""
+    position: int
+    """The task's position in the benchmark, by which its first draw of test rows takes turns."""
     test: int
     training: int
     support: int
@@ -72,18 +72,20 @@ def shares(
     """
     total = sum(classes.values())
     groups = [
-        members for one in categories if (members := [task for task in one if task in classes])
+        members
+        for category in categories
+        if (members := [task for task in category if task in classes])
     ]
     among = {task: len(groups) * len(members) for members in groups for task in members}
     return {
         task: TaskShare(
-            place,
+            position,
             -(-sample.test // among[task]),
             sample.training,
             -(-sample.support * count // total),
             sample.whole,
         )
-        for place, (task, count) in enumerate(classes.items())
+        for position, (task, count) in enumerate(classes.items())
     }
 
 
@@ -116,11 +118,11 @@ class TaskStrata:
 
     def right(self, regime: str, probe: int) -> "npt.NDArray[np.int64]":
         """Return the test rows that a probe predicts right, ascending."""
-        found: npt.NDArray[np.int64] = (self.predicted[regime][probe] == self.labels).nonzero()[0]
-        return found
+        rows: npt.NDArray[np.int64] = (self.predicted[regime][probe] == self.labels).nonzero()[0]
+        return rows
 
 
-class Drawn(NamedTuple):
+class DrawnRows(NamedTuple):
     """The rows drawn in one task."""
 
     sizes: dict[str, int]
@@ -142,40 +144,40 @@ class TaskDraw:
         self._strata = strata
         self.sizes: dict[str, int] = {}
 
-    def rows(self, share: TaskShare) -> Drawn:
+    def rows(self, share: TaskShare) -> DrawnRows:
         """Return all rows of a task."""
         strata = self._strata
-        found = {
+        parts = {
             f"test {regime}": [strata.train + row for row in self._test(regime, share)]
             for regime in strata.predicted
         }
         whole = share.whole and strata.train < SMALL_TASK
-        found["training"] = (
+        parts["training"] = (
             list(range(strata.train))
             if whole
             else [self._number("training", j, strata.train) for j in range(share.training)]
         )
         taken: set[int] = set()
-        for place, (regime, rows) in enumerate(strata.support.items()):
+        for position, (regime, rows) in enumerate(strata.support.items()):
             left = [row for row in rows.tolist() if row not in taken]
             taken.update(left)
-            found[f"support {regime}"] = (
+            parts[f"support {regime}"] = (
                 left
-                if place == 0 or share.whole or len(left) <= share.support
+                if position == 0 or share.whole or len(left) <= share.support
                 else [
                     left[self._number(f"support {regime}", j, len(left))]
                     for j in range(share.support)
                 ]
             )
-        return Drawn(dict(self.sizes), found)
+        return DrawnRows(dict(self.sizes), parts)
 
     def _test(self, regime: str, share: TaskShare) -> list[int]:
-        strata, found = self._strata, []
+        strata, drawn = self._strata, []
         probes = len(strata.predicted[regime])
         right = [strata.right(regime, probe).tolist() for probe in range(probes)]
         listed = [self._classes(regime, probe) for probe in range(probes)]
         for j in range(share.test):
-            turn = j + share.place
+            turn = j + share.position
             probe = turn // 2 % probes
             classes = listed[probe]
             if not classes:
@@ -187,30 +189,30 @@ class TaskDraw:
                 names = list(classes)
                 chosen = names[self._number(f"{name}, class", j, len(names))]
                 rows, name = classes[chosen], f"{name}, class {chosen}"
-            found.append(rows[self._number(name, j, len(rows))])
-        return found
+            drawn.append(rows[self._number(name, j, len(rows))])
+        return drawn
 
     def _classes(self, regime: str, probe: int) -> dict[int, list[int]]:
         """Return the right rows of each predicted class that has some, both ascending."""
         right = self._strata.right(regime, probe)
-        found: dict[int, list[int]] = {}
+        by_class: dict[int, list[int]] = {}
         for row, label in zip(right.tolist(), self._strata.labels[right].tolist(), strict=True):
-            found.setdefault(label, []).append(row)
-        return {label: found[label] for label in sorted(found)}
+            by_class.setdefault(label, []).append(row)
+        return {label: by_class[label] for label in sorted(by_class)}
 
     def _number(self, stratum: str, draw: int, size: int) -> int:
         self.sizes[stratum] = size
         return number_of(self._seed, f"{self._strata.task} {stratum}", draw, size)
 
 
-def drawn_rows(seeds: Sequence[str], strata: TaskStrata, share: TaskShare) -> Drawn:
+def drawn_rows(seeds: Sequence[str], strata: TaskStrata, share: TaskShare) -> DrawnRows:
     """Return the rows of a task by its own seed, the first, and those of earlier draws.
 
     `seeds` are hex digits. Rows of earlier draws are the part "earlier".
     """
-    found = TaskDraw(seeds[0], strata).rows(share)
+    own = TaskDraw(seeds[0], strata).rows(share)
     earlier: dict[int, None] = {}
     for seed in seeds[1:]:
         for rows in TaskDraw(seed, strata).rows(share).rows.values():
             earlier.update(dict.fromkeys(rows))
-    return Drawn(found.sizes, found.rows | ({"earlier": list(earlier)} if earlier else {}))
+    return DrawnRows(own.sizes, own.rows | ({"earlier": list(earlier)} if earlier else {}))

@@ -71,7 +71,7 @@ class RowsRefused(GenebError):  # noqa: N818 (named after what is wrong with the
         self.step = step
 
 
-class RowsRead(NamedTuple):
+class FileDigests(NamedTuple):
     """What the bytes of a task's file give."""
 
     sha256: str
@@ -83,13 +83,13 @@ def file_of(folder: Path, task: str) -> Path:
     return folder / f"{task}{SUFFIX}"
 
 
-def read_rows(path: Path, said: ReceiptTask, dim: int) -> RowsRead:
+def read_rows(path: Path, entry: ReceiptTask, dim: int) -> FileDigests:
     """Read a task's file once, row by row, and compare it with what the receipt says.
 
     Raises RowsRefused, which names the first row that is wrong; FileNotFoundError where there is
     no file.
     """
-    rows, width = said.train + said.test, ITEM * dim
+    rows, width = entry.train + entry.test, ITEM * dim
     with _opened(path) as stream:
         size = os.fstat(stream.fileno()).st_size
         if size != rows * width:
@@ -113,18 +113,18 @@ def read_rows(path: Path, said: ReceiptTask, dim: int) -> RowsRead:
             ]
     if len(leaves) != rows:
         raise RowsRefused(FILES, f"{path.name} changed while it was read")
-    found = RowsRead(digest.hexdigest(), root_of(leaves))
-    if found.sha256 != said.sha256:
+    content = FileDigests(digest.hexdigest(), root_of(leaves))
+    if content.sha256 != entry.sha256:
         raise RowsRefused(
-            FILES, f"{path.name} has the sha256 {found.sha256}; the receipt says {said.sha256}"
+            FILES, f"{path.name} has the sha256 {content.sha256}; the receipt says {entry.sha256}"
         )
-    _refuse_scale(said.scale_log2, largest, path.name)
-    if found.root.hex() != said.root:
+    _refuse_scale(entry.scale_log2, largest, path.name)
+    if content.root.hex() != entry.root:
         raise RowsRefused(
-            TREE, f"the rows of {path.name} have the root {found.root.hex()}; the receipt says "
-            f"{said.root}"
+            TREE, f"the rows of {path.name} have the root {content.root.hex()}; the receipt says "
+            f"{entry.root}"
         )  # fmt: skip
-    return found
+    return content
 
 
 def _opened(path: Path) -> BinaryIO:

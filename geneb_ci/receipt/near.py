@@ -86,8 +86,8 @@ def places_of(receipt: EmbeddingReceipt, benchmark: Benchmark) -> Iterator[Place
     for task in benchmark.task_ids:
         if task not in receipt.tasks:
             continue
-        said = receipt.tasks[task]
-        total = said.train + said.test
+        entry = receipt.tasks[task]
+        total = entry.train + entry.test
         prefix = bytes.fromhex(benchmark.sha256) + task.encode() + b"\x00"
         drawn: dict[int, None] = {}
         j = 0
@@ -105,8 +105,8 @@ def sample_of(
     predictions: Predictions | None = None,
 ) -> Sample:
     """Return the rows of a receipt that are compared. Raises what `sample_at` does."""
-    found = sample_at(files, receipt, tuple(places_of(receipt, benchmark)))
-    return found._replace(predictions=predictions)
+    sample = sample_at(files, receipt, tuple(places_of(receipt, benchmark)))
+    return sample._replace(predictions=predictions)
 
 
 def sample_at(files: ReceiptFiles, receipt: EmbeddingReceipt, places: tuple[Place, ...]) -> Sample:
@@ -137,46 +137,46 @@ def near(a: Sample, b: Sample) -> Nearness:
 
     Raises NothingChecked when they have fewer than `ROWS_MIN` rows in common.
     """
-    where = {place: at for at, place in enumerate(b.places)}
-    pairs = [(at, where[place]) for at, place in enumerate(a.places) if place in where]
+    index_in_b = {key: index for index, key in enumerate(b.places)}
+    pairs = [(index, index_in_b[key]) for index, key in enumerate(a.places) if key in index_in_b]
     if len(pairs) < ROWS_MIN:
         raise NothingChecked(
             f"the receipts have {len(pairs)} of the compared rows in common, expected at least "
             f"{ROWS_MIN}",
             "compare receipts of runs over the same tasks",
         )
-    mine, other = np.array(pairs).T
-    x, y = a.rows[mine], b.rows[other]
-    close = {"as they are": _share(x, y) if x.shape == y.shape else 0.0}
+    rows_of_a, rows_of_b = np.array(pairs).T
+    x, y = a.rows[rows_of_a], b.rows[rows_of_b]
+    close = {"as they are": _close_share(x, y) if x.shape == y.shape else 0.0}
     views = {
         "after moving, scaling and rotating": _unchanged,
-        "after rescaling each column": _columns,
-        "after rescaling each row": _lengths,
+        "after rescaling each column": _scaled_columns,
+        "after rescaling each row": _scaled_rows,
     }
     close |= {name: _aligned(view(x), view(y)) for name, view in views.items()}
-    return Nearness(len(pairs), close, _same(a.predictions, b.predictions))
+    return Nearness(len(pairs), close, _equal_predictions(a.predictions, b.predictions))
 
 
 def _unchanged(rows: Rows) -> Rows:
     return rows
 
 
-def _columns(rows: Rows) -> Rows:
+def _scaled_columns(rows: Rows) -> Rows:
     """Return rows whose columns have median 0 and the same spread; constant columns are 0."""
-    found = rows - np.median(rows, axis=0)
-    spread = np.abs(found).mean(axis=0)
-    scaled: Rows = np.divide(found, spread, out=np.zeros_like(found), where=spread > 0)
+    centred = rows - np.median(rows, axis=0)
+    spread = np.abs(centred).mean(axis=0)
+    scaled: Rows = np.divide(centred, spread, out=np.zeros_like(centred), where=spread > 0)
     return scaled
 
 
-def _lengths(rows: Rows) -> Rows:
+def _scaled_rows(rows: Rows) -> Rows:
     """Return rows of length 1; a row of zeros stays one."""
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     scaled: Rows = np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0)
     return scaled
 
 
-def _share(x: Rows, y: Rows) -> float:
+def _close_share(x: Rows, y: Rows) -> float:
     return float((_distances(x, y) < CLOSE).mean())
 
 
@@ -196,53 +196,53 @@ def _aligned(x: Rows, y: Rows) -> float:
     Any orthogonal map is a rotation here, so also a permutation of columns, a change of signs, and
     columns of zeros. Distances within each set have to agree, which no fit can bring about.
     """
-    kept = np.arange(len(x))
+    closest = np.arange(len(x))
     share = 0.0
     for _ in range(ROUNDS):
-        one, two = _centred(x, kept), _centred(y, kept)
-        if one is None or two is None:
+        first, second = _centred(x, closest), _centred(y, closest)
+        if first is None or second is None:
             return share  # every row alike: nothing to align
-        one, two = _same_width(one, two)
-        left, _, right = np.linalg.svd(two[kept].T @ one[kept])
-        apart = _distances(one, two @ left @ right)
+        first, second = _same_width(first, second)
+        left, _, right = np.linalg.svd(second[closest].T @ first[closest])
+        apart = _distances(first, second @ left @ right)
         share = max(share, float((apart < CLOSE).mean()))
-        kept = np.argsort(apart, kind="stable")[: (len(x) + 1) // 2]
+        closest = np.argsort(apart, kind="stable")[: (len(x) + 1) // 2]
     return share
 
 
-def _centred(rows: Rows, kept: npt.NDArray[np.int64]) -> Rows | None:
+def _centred(rows: Rows, subset: npt.NDArray[np.int64]) -> Rows | None:
     """Return rows about the mean of those kept, which then have the median length 1."""
-    found = rows - rows[kept].mean(axis=0)
-    length = float(np.median(np.linalg.norm(found[kept], axis=1)))
+    centred = rows - rows[subset].mean(axis=0)
+    length = float(np.median(np.linalg.norm(centred[subset], axis=1)))
     if length <= 0:
         return None
-    scaled: Rows = found / length
+    scaled: Rows = centred / length
     return scaled
 
 
 def _same_width(x: Rows, y: Rows) -> tuple[Rows, Rows]:
     """Return rows in coordinates of their own span, both padded with zeros to one width."""
-    small = [_span(one) if one.shape[1] > len(one) else one for one in (x, y)]
-    width = max(one.shape[1] for one in small)
-    one, two = (np.pad(each, ((0, 0), (0, width - each.shape[1]))) for each in small)
-    return one, two
+    small = [_span(rows) if rows.shape[1] > len(rows) else rows for rows in (x, y)]
+    width = max(rows.shape[1] for rows in small)
+    first, second = (np.pad(each, ((0, 0), (0, width - each.shape[1]))) for each in small)
+    return first, second
 
 
 def _span(rows: Rows) -> Rows:
     return np.asarray(np.linalg.qr(rows.T, mode="r")).T
 
 
-def _same(a: Predictions | None, b: Predictions | None) -> float | None:
+def _equal_predictions(a: Predictions | None, b: Predictions | None) -> float | None:
     """Return the share of equal canonical predictions in the tasks and regimes of both."""
     if a is None or b is None:
         return None
     equal = total = 0
     for task in a.tasks.keys() & b.tasks.keys():
-        one, two = a.tasks[task], b.tasks[task]
-        if one.labels != two.labels or not np.array_equal(one.truth, two.truth):
+        first, second = a.tasks[task], b.tasks[task]
+        if first.labels != second.labels or not np.array_equal(first.truth, second.truth):
             continue
-        mine, other = one.fits.get(CANONICAL, {}), two.fits.get(CANONICAL, {})
-        for regime in mine.keys() & other.keys():
-            equal += int((mine[regime] == other[regime]).sum())
-            total += mine[regime].size
+        first_fits, second_fits = first.fits.get(CANONICAL, {}), second.fits.get(CANONICAL, {})
+        for regime in first_fits.keys() & second_fits.keys():
+            equal += int((first_fits[regime] == second_fits[regime]).sum())
+            total += first_fits[regime].size
     return equal / total if total else None

@@ -34,20 +34,20 @@ from reference_harness.formats.text import quoted
 def matrix_of(truth: Codes, predicted: Codes, classes: int) -> list[list[int]]:
     """Return the counts of (n,) true and (n,) predicted classes, a row for each true class."""
     cells = truth.astype(np.int64) * classes + predicted
-    found: list[list[int]] = (
+    matrix: list[list[int]] = (
         np.bincount(cells, minlength=classes * classes).reshape(classes, classes).tolist()
     )
-    return found
+    return matrix
 
 
 def digest_of(labels: tuple[int, ...], fits: Codes) -> str:
     """Return the digest of (fits, n) predicted classes, as `predictions_sha256` is defined."""
-    known: npt.NDArray[np.int64] = np.asarray(labels, dtype="<i8")
-    return hashlib.sha256(known[fits].tobytes()).hexdigest()
+    values: npt.NDArray[np.int64] = np.asarray(labels, dtype="<i8")
+    return hashlib.sha256(values[fits].tobytes()).hexdigest()
 
 
 def contradictions(
-    submission: SubmissionV12, found: Predictions, benchmark: Benchmark
+    submission: SubmissionV12, predictions: Predictions, benchmark: Benchmark
 ) -> list[str]:
     """Return a sentence for each cell of a submission that does not follow from predictions.
 
@@ -57,38 +57,41 @@ def contradictions(
     lines = []
     scored = {task for cells in submission.evidence.values() for task in cells}
     lines += [
-        f"{quoted(task)} has predictions and no evidence" for task in found.tasks.keys() - scored
+        f"{quoted(task)} has predictions and no evidence"
+        for task in predictions.tasks.keys() - scored
     ]
-    return [*lines, *_of_cells(submission, found, benchmark)]
+    return [*lines, *_of_cells(submission, predictions, benchmark)]
 
 
-def _of_cells(submission: SubmissionV12, found: Predictions, benchmark: Benchmark) -> Iterator[str]:
+def _of_cells(
+    submission: SubmissionV12, predictions: Predictions, benchmark: Benchmark
+) -> Iterator[str]:
     seeds = len(benchmark.protocol.seeds)
     for regime, cells in submission.evidence.items():
         for task, cell in cells.items():
-            place = f'{quoted(task)} in "{regime}"'
-            mine = found.tasks.get(task)
-            if mine is None or not any(regime in fits for fits in mine.fits.values()):
-                yield f"{place} has evidence and no predictions"
+            where = f'{quoted(task)} in "{regime}"'
+            predicted = predictions.tasks.get(task)
+            if predicted is None or not any(regime in fits for fits in predicted.fits.values()):
+                yield f"{where} has evidence and no predictions"
             else:
-                yield from (f"{place}: {what}" for what in _of_cell(cell, mine, regime, seeds))
+                yield from (f"{where}: {what}" for what in _of_cell(cell, predicted, regime, seeds))
 
 
 def _of_cell(
-    cell: CellEvidenceV12, mine: TaskPredictions, regime: str, seeds: int
+    cell: CellEvidenceV12, predicted: TaskPredictions, regime: str, seeds: int
 ) -> Iterator[str]:
-    if list(mine.labels) != cell.classes:
-        yield f"its classes are {cell.classes}, those of the predictions {list(mine.labels)}"
+    if list(predicted.labels) != cell.classes:
+        yield f"its classes are {cell.classes}, those of the predictions {list(predicted.labels)}"
         return
-    said: dict[str, tuple[list[list[list[int]]], str]] = {
+    claims: dict[str, tuple[list[list[list[int]]], str]] = {
         OF_RECORD: (cell.confusion, cell.predictions_sha256)
     }
     if cell.canonical is not None:
-        said[CANONICAL] = (cell.canonical.confusion, cell.canonical.predictions_sha256)
-    for one, (matrices, digest) in said.items():
-        if one in mine.fits:
+        claims[CANONICAL] = (cell.canonical.confusion, cell.canonical.predictions_sha256)
+    for name, (matrices, digest) in claims.items():
+        if name in predicted.fits:
             yield from _of_set(
-                one, matrices, digest, mine, each_seed(mine.fits[one][regime], seeds)
+                name, matrices, digest, predicted, each_seed(predicted.fits[name][regime], seeds)
             )
 
 
@@ -98,26 +101,26 @@ def each_seed(fits: Codes, seeds: int) -> Codes:
 
 
 def _of_set(
-    name: str, matrices: list[list[list[int]]], digest: str, mine: TaskPredictions, fits: Codes
+    name: str, matrices: list[list[list[int]]], digest: str, predicted: TaskPredictions, fits: Codes
 ) -> Iterator[str]:
-    followed = [matrix_of(mine.truth, one, len(mine.labels)) for one in fits]
+    followed = [matrix_of(predicted.truth, codes, len(predicted.labels)) for codes in fits]
     if len(matrices) != len(followed):
         yield f"{len(matrices)} confusion matrices ({name}); the predictions give {len(followed)}"
         return
-    for number, (one, other) in enumerate(zip(matrices, followed, strict=True), 1):
-        if one != other:
+    for number, (claimed, computed_matrix) in enumerate(zip(matrices, followed, strict=True), 1):
+        if claimed != computed_matrix:
             yield (
-                f"the confusion matrix of seed {number} ({name}) is {one}; the predictions give "
-                f"{other}"
+                f"the confusion matrix of seed {number} ({name}) is {claimed}; the predictions "
+                f"give {computed_matrix}"
             )
             break
-    if (computed := digest_of(mine.labels, fits)) != digest:
+    if (computed := digest_of(predicted.labels, fits)) != digest:
         yield f"predictions_sha256 ({name}) is {digest}; the predictions have {computed}"
 
 
-def unlike_the_rows(
+def differing_predictions(
     submission: SubmissionV12,
-    found: Predictions,
+    predictions: Predictions,
     benchmark: Benchmark,
     truths: Mapping[str, npt.NDArray[np.int64]],
     cells: ReceiptCells,
@@ -127,22 +130,22 @@ def unlike_the_rows(
     `truths` has the labels of each task's test rows, of the task data; `cells` what the rows of the
     receipt give. What contradicts a claimed cell is among them; a cell may be claimed or not.
     """
-    lines = list(_of_cells(submission, found, benchmark))
+    lines = list(_of_cells(submission, predictions, benchmark))
     seeds = len(benchmark.protocol.seeds)
     for task, truth in truths.items():
-        mine = found.tasks.get(task)
-        if mine is None:
+        predicted = predictions.tasks.get(task)
+        if predicted is None:
             lines.append(f"{quoted(task)} has rows and no predictions")
             continue
-        if not np.array_equal(np.asarray(mine.labels)[mine.truth], truth):
+        if not np.array_equal(np.asarray(predicted.labels)[predicted.truth], truth):
             lines.append(f"{quoted(task)}: its true classes are not those of the task data")
         for regime, cell in cells.tasks[task].regimes.items():
-            fits = mine.fits.get(CANONICAL, {}).get(regime)
+            fits = predicted.fits.get(CANONICAL, {}).get(regime)
             if fits is None:
                 continue
-            if digest_of(mine.labels, each_seed(fits, seeds)) != cell.predictions_sha256:
-                place = f'{quoted(task)} in "{regime}"'
-                lines.append(f"{place}: the canonical predictions are not those of the rows")
+            if digest_of(predicted.labels, each_seed(fits, seeds)) != cell.predictions_sha256:
+                where = f'{quoted(task)} in "{regime}"'
+                lines.append(f"{where}: the canonical predictions are not those of the rows")
     return lines
 
 
@@ -165,13 +168,14 @@ def paired_regimes(
 
     Raises NothingChecked where they have no task in common, or other test rows.
     """
-    found: dict[str, PairedRegime] = {}
+    by_regime: dict[str, PairedRegime] = {}
     for regime in benchmark.regimes:
         cells = {
             task: _cell(a, b, task, of, regime)
             for task in benchmark.task_ids
             if all(
-                task in one.tasks and regime in one.tasks[task].fits.get(of, {}) for one in (a, b)
+                task in predictions.tasks and regime in predictions.tasks[task].fits.get(of, {})
+                for predictions in (a, b)
             )
         }
         if cells:
@@ -180,12 +184,12 @@ def paired_regimes(
                 for name, tasks in benchmark.categories.items()
             }
             macro = paired_difference(cells, macro_weights(categories))
-            found[regime] = PairedRegime(macro, cells)
-    if not found:
+            by_regime[regime] = PairedRegime(macro, cells)
+    if not by_regime:
         raise NothingChecked(
             "the two have no predictions of one task and regime in common", SAME_DATA
         )
-    return found
+    return by_regime
 
 
 ROWS_MAX = 100
@@ -230,16 +234,18 @@ def errors_shared(predictions: Mapping[str, Predictions], benchmark: Benchmark) 
 def _shared_in(task: str, regime: str, rows: Sequence[Predictions]) -> npt.NDArray[np.float64]:
     """Return the (m, m) covariances of rows on one task; 0 for a row without predictions there."""
     alike: dict[tuple[tuple[int, ...], bytes], list[int]] = {}
-    for place, one in enumerate(rows):
-        mine = one.tasks.get(task)
-        if mine is not None and regime in mine.fits.get(OF_RECORD, {}):
-            alike.setdefault((mine.labels, mine.truth.tobytes()), []).append(place)
-    found = np.zeros((len(rows), len(rows)))
-    for places in alike.values():
-        own = [rows[place].tasks[task] for place in places]
-        fits = [one.fits[OF_RECORD][regime] for one in own]
-        found[np.ix_(places, places)] = paired_matrix(own[0].truth, fits, len(own[0].labels))
-    return found
+    for position, predictions in enumerate(rows):
+        predicted = predictions.tasks.get(task)
+        if predicted is not None and regime in predicted.fits.get(OF_RECORD, {}):
+            alike.setdefault((predicted.labels, predicted.truth.tobytes()), []).append(position)
+    covariances = np.zeros((len(rows), len(rows)))
+    for positions in alike.values():
+        own = [rows[position].tasks[task] for position in positions]
+        fits = [predicted.fits[OF_RECORD][regime] for predicted in own]
+        covariances[np.ix_(positions, positions)] = paired_matrix(
+            own[0].truth, fits, len(own[0].labels)
+        )
+    return covariances
 
 
 def _triangle(parts: Sequence[npt.NDArray[np.float64]]) -> Triangle:
@@ -252,9 +258,11 @@ def _triangle(parts: Sequence[npt.NDArray[np.float64]]) -> Triangle:
 
 
 def _cell(a: Predictions, b: Predictions, task: str, of: str, regime: str) -> PairedCell:
-    one, two = a.tasks[task], b.tasks[task]
-    if one.labels != two.labels or not np.array_equal(one.truth, two.truth):
+    first, second = a.tasks[task], b.tasks[task]
+    if first.labels != second.labels or not np.array_equal(first.truth, second.truth):
         raise NothingChecked(
             f"{quoted(task)}: the two have other true classes of its rows", SAME_DATA
         )
-    return paired_cell(one.truth, one.fits[of][regime], two.fits[of][regime], len(one.labels))
+    return paired_cell(
+        first.truth, first.fits[of][regime], second.fits[of][regime], len(first.labels)
+    )

@@ -61,20 +61,20 @@ class Predictions(NamedTuple):
 
 
 def read_predictions(
-    path: Path, benchmark: Benchmark, said: PredictionsFile | None = None
+    path: Path, benchmark: Benchmark, entry: PredictionsFile | None = None
 ) -> Predictions:
     """Return the content of a file, which has to have the size and digest that a receipt says.
 
     Raises PredictionsRefused, which names what is wrong and where.
     """
-    raw = bytes_of(path, said)
+    raw = bytes_of(path, entry)
     try:
         return decode(raw, benchmark)
     except PredictionsRefused as error:
         raise PredictionsRefused(error.member, f"{path}: {error.message}") from error
 
 
-def bytes_of(path: Path, said: PredictionsFile | None) -> bytes:
+def bytes_of(path: Path, entry: PredictionsFile | None) -> bytes:
     """Return the bytes of a file, which has to have the size and digest that a receipt says.
 
     Raises PredictionsRefused.
@@ -84,11 +84,11 @@ def bytes_of(path: Path, said: PredictionsFile | None) -> bytes:
     except NotReadable as error:
         raise PredictionsRefused("file", f"{path}: {error.reason}") from error
     digest = hashlib.sha256(raw).hexdigest()
-    if said is not None and (len(raw), digest) != (said.bytes, said.sha256):
+    if entry is not None and (len(raw), digest) != (entry.bytes, entry.sha256):
         raise PredictionsRefused(
             "file",
             f"{path}: {len(raw):,} bytes with the sha256 {digest}; the receipt has "
-            f"{said.bytes:,} bytes and {said.sha256}",
+            f"{entry.bytes:,} bytes and {entry.sha256}",
         )
     return raw
 
@@ -99,22 +99,22 @@ def decode(raw: bytes, benchmark: Benchmark) -> Predictions:
     sets, regimes, tasks = _header(reader, benchmark)
     seeds = len(benchmark.protocol.seeds)
     fits = {name: seeds if name in benchmark.protocol.few_shot_k else 1 for name in regimes}
-    found: dict[str, TaskPredictions] = {}
+    predictions: dict[str, TaskPredictions] = {}
     before = -1
     for _ in range(tasks):
-        place, classes, rows = reader.unpack(TASK_HEAD, "head of a task")
+        position, classes, rows = reader.unpack(TASK_HEAD, "head of a task")
         _require(
-            before < place < len(benchmark.tasks), "place",
-            f"a task has the place {place}; expected one above {before}, below "
+            before < position < len(benchmark.tasks), "place",
+            f"a task has the place {position}; expected one above {before}, below "
             f"{len(benchmark.tasks)}",
         )  # fmt: skip
-        before = place
-        task = benchmark.tasks[place]
-        found[task.id] = _task(reader, task, (classes, rows), sets, fits)
+        before = position
+        task = benchmark.tasks[position]
+        predictions[task.id] = _task(reader, task, (classes, rows), sets, fits)
     _require(
         reader.left == 0, "end", f"{reader.left:,} bytes follow the last task; expected the end"
     )
-    return Predictions(hashlib.sha256(raw).hexdigest(), found)
+    return Predictions(hashlib.sha256(raw).hexdigest(), predictions)
 
 
 def _header(reader: "_Reader", benchmark: Benchmark) -> tuple[list[str], list[str], int]:
@@ -128,10 +128,10 @@ def _header(reader: "_Reader", benchmark: Benchmark) -> tuple[list[str], list[st
         f"{benchmark.name}",
     )  # fmt: skip
     _require(0 < sets <= sum(SETS.values()), "sets", f"its sets are {sets}; expected 1, 2 or 3")
-    known = len(benchmark.regimes)
+    count = len(benchmark.regimes)
     _require(
-        0 < regimes < 1 << known, "regimes",
-        f"its regimes are the bits {regimes:#b}; expected at least one of {known}",
+        0 < regimes < 1 << count, "regimes",
+        f"its regimes are the bits {regimes:#b}; expected at least one of {count}",
     )  # fmt: skip
     expected = len(benchmark.protocol.seeds)
     _require(seeds == expected, "seeds", f"it has {seeds} seeds; expected {expected}")
@@ -141,7 +141,7 @@ def _header(reader: "_Reader", benchmark: Benchmark) -> tuple[list[str], list[st
     )  # fmt: skip
     return (
         [name for name, bit in SETS.items() if sets & bit],
-        [name for place, name in enumerate(benchmark.regimes) if regimes >> place & 1],
+        [name for position, name in enumerate(benchmark.regimes) if regimes >> position & 1],
         tasks,
     )
 
@@ -165,7 +165,7 @@ def _task(
     raw = reader.take(LABEL_BYTES * classes, f"labels of {name}")
     labels = np.frombuffer(raw, dtype=">i4").tolist()
     _require(
-        all(one < other for one, other in itertools.pairwise(labels)), "labels",
+        all(label < following for label, following in itertools.pairwise(labels)), "labels",
         f"the labels of {name} do not ascend",
     )  # fmt: skip
     columns = 1 + len(sets) * sum(fits.values())
@@ -173,10 +173,10 @@ def _task(
     _refuse_other_classes(codes[0], task)
     each = iter(codes[1:])
     by_set = {
-        one: {
+        name_of_set: {
             regime: np.stack([next(each) for _ in range(count)]) for regime, count in fits.items()
         }
-        for one in sets
+        for name_of_set in sets
     }
     return TaskPredictions(tuple(labels), codes[0], by_set)
 
@@ -204,10 +204,10 @@ def _refuse_other_classes(truth: Codes, task: Task) -> None:
 
     expected = task.test_class_counts
     counts = np.bincount(truth)
-    found = sorted(counts[counts > 0].tolist())
+    counted = sorted(counts[counts > 0].tolist())
     _require(
-        expected is None or found == sorted(expected), "truth",
-        f"{quoted(task.id)} has true classes of {found} rows; expected {expected}",
+        expected is None or counted == sorted(expected), "truth",
+        f"{quoted(task.id)} has true classes of {counted} rows; expected {expected}",
     )  # fmt: skip
 
 

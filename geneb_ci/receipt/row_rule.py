@@ -56,7 +56,7 @@ Half = npt.NDArray[np.float16]
 Wide = npt.NDArray[np.float64]
 
 
-class RowsJudged(NamedTuple):
+class RowComparison(NamedTuple):
     """What the comparison of n rows shows."""
 
     deviation: Wide
@@ -71,10 +71,10 @@ class RowsJudged(NamedTuple):
 
 def is_same(deviation: npt.ArrayLike, mismatch: npt.ArrayLike, width: int) -> npt.NDArray[np.bool_]:
     """Return whether rows with these statistics follow the rule."""
-    found: npt.NDArray[np.bool_] = (np.asarray(deviation) <= TAU) & (
+    same: npt.NDArray[np.bool_] = (np.asarray(deviation) <= TAU) & (
         np.asarray(mismatch) <= allowed(width)
     )
-    return found
+    return same
 
 
 def scaled(rerun: npt.NDArray[np.floating], scale_log2: int) -> Wide:
@@ -85,32 +85,32 @@ def scaled(rerun: npt.NDArray[np.floating], scale_log2: int) -> Wide:
 def rounding(rerun: npt.NDArray[np.floating], scale_log2: int) -> Half:
     """Return what the receipt of these rows holds; infinite where that cannot hold them."""
     with np.errstate(over="ignore"):
-        found = scaled(rerun, scale_log2).astype(np.float16)
-    found[found == 0] = 0  # -0.0 becomes 0.0
-    return found
+        rounded = scaled(rerun, scale_log2).astype(np.float16)
+    rounded[rounded == 0] = 0  # -0.0 becomes 0.0
+    return rounded
 
 
-def judge(committed: Half, rerun: npt.NDArray[np.floating], scale_log2: int) -> RowsJudged:
+def judge(committed: Half, rerun: npt.NDArray[np.floating], scale_log2: int) -> RowComparison:
     """Compare (n, d) finite rows of a receipt with the (n, d) rows of a rerun.
 
     A rerun that float32 or float16 cannot hold is no row of a receipt: it deviates as far as can
     be said.
     """
-    wide, said = scaled(rerun, scale_log2), committed.astype(np.float64)
+    wide, receipt = scaled(rerun, scale_log2), committed.astype(np.float64)
     half = np.spacing(np.abs(committed)).astype(np.float64) / 2
-    beyond = np.maximum(np.abs(said - wide) - half, 0).max(axis=1)
+    beyond = np.maximum(np.abs(receipt - wide) - half, 0).max(axis=1)
     size = np.sqrt(np.mean(wide * wide, axis=1))
     with np.errstate(divide="ignore", invalid="ignore"):
         deviation = np.where(beyond > 0, beyond / size, 0.0)
     deviation[~np.isfinite(wide).all(axis=1)] = np.inf
     mismatch = (rounding(rerun, scale_log2) != committed).sum(axis=1)
-    return RowsJudged(shown(deviation), mismatch.astype(np.int64))
+    return RowComparison(recorded(deviation), mismatch.astype(np.int64))
 
 
-def shown(deviation: Wide) -> Wide:
+def recorded(deviation: Wide) -> Wide:
     """Return deviations as a record has them: rounded to `DIGITS`, the largest float at most."""
     capped = np.minimum(deviation, np.finfo(np.float64).max / 2)
-    return np.array([float(f"{one:.{DIGITS - 1}e}") for one in capped.tolist()])
+    return np.array([float(f"{value:.{DIGITS - 1}e}") for value in capped.tolist()])
 
 
 RELABELLINGS = 20_000
@@ -142,8 +142,8 @@ class Probe(NamedTuple):
         centred = values - values.mean(axis=1, keepdims=True)
         slack = TIE * float(np.abs(centred).max(initial=0.0))
         best = values.max(axis=1, keepdims=True)
-        found: Labels = self.classes[np.argmax(values >= best - slack, axis=1)]
-        return found
+        labels: Labels = self.classes[np.argmax(values >= best - slack, axis=1)]
+        return labels
 
 
 class Stratum(NamedTuple):
@@ -156,7 +156,7 @@ class Stratum(NamedTuple):
     """(n,) whether the row has the label that e counts for."""
 
 
-class Directed(NamedTuple):
+class DirectionTest(NamedTuple):
     """What the test shows."""
 
     rows: int
@@ -188,22 +188,22 @@ def directions_of(
     decision = committed @ probe.weights + probe.intercepts
     decision[np.arange(len(own)), own] = -np.inf
     rival = decision.argmax(axis=1)
-    found = []
+    strata = []
     low, high = np.minimum(own, rival), np.maximum(own, rival)
     for pair in sorted(set(zip(low[known].tolist(), high[known].tolist(), strict=True))):
         rows = known & (low == pair[0]) & (high == pair[1])
         values = along[rows, pair[1]] - along[rows, pair[0]]
-        found.append(
+        strata.append(
             Stratum(
                 f"{task} {probe.classes[pair[0]]} {probe.classes[pair[1]]}",
                 values,
                 own[rows] == pair[1],
             )
         )
-    return found
+    return strata
 
 
-class _Ranked(NamedTuple):
+class _RankedStratum(NamedTuple):
     """A stratum with both labels: centred midranks, divided by its size + 1."""
 
     scores: Wide
@@ -212,37 +212,37 @@ class _Ranked(NamedTuple):
     """Of the sum of the scores of the upper rows over all relabellings."""
 
 
-def directed(strata: Iterable[Stratum], seed: str) -> Directed:
+def direction_test(strata: Iterable[Stratum], seed: str) -> DirectionTest:
     """Return the result over all strata; `seed` is that of the audit, in hex digits."""
-    ranked = [one for one in map(_ranked, strata) if one is not None]
-    variance = math.fsum(one.variance for one in ranked)
-    total = math.fsum(float(one.scores[one.upper].sum()) for one in ranked)
+    ranked = [stratum for stratum in map(_ranked, strata) if stratum is not None]
+    variance = math.fsum(stratum.variance for stratum in ranked)
+    total = math.fsum(float(stratum.scores[stratum.upper].sum()) for stratum in ranked)
     statistic = total / math.sqrt(variance) if variance > 0 else 0.0
     p = 0.5 * math.erfc(statistic / math.sqrt(2))
     if p < LEVEL:
         p = max(p, _relabelled(ranked, total, seed))
-    return Directed(sum(len(one.scores) for one in ranked), statistic, p)
+    return DirectionTest(sum(len(stratum.scores) for stratum in ranked), statistic, p)
 
 
-def _ranked(one: Stratum) -> _Ranked | None:
-    count, upper = len(one.values), int(one.upper.sum())
+def _ranked(stratum: Stratum) -> _RankedStratum | None:
+    count, upper = len(stratum.values), int(stratum.upper.sum())
     if not 0 < upper < count:
         return None
-    scores = (midranks(one.values) - (count + 1) / 2) / (count + 1)
+    scores = (midranks(stratum.values) - (count + 1) / 2) / (count + 1)
     spread = float(scores @ scores)
     variance = upper * (count - upper) * spread / (count * (count - 1))
-    return _Ranked(scores, one.upper, variance)
+    return _RankedStratum(scores, stratum.upper, variance)
 
 
 def midranks(values: Wide) -> Wide:
     """Return ranks from 1, equal values sharing the mean of theirs."""
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
-    found: Wide = (last - (counts - 1) / 2)[place.reshape(-1)]
-    return found
+    ranks: Wide = (last - (counts - 1) / 2)[inverse.reshape(-1)]
+    return ranks
 
 
-def _relabelled(ranked: list[_Ranked], total: float, seed: str) -> float:
+def _relabelled(ranked: list[_RankedStratum], total: float, seed: str) -> float:
     """Return the share of relabellings with as large a sum, the given one among them."""
     key = np.frombuffer(hashlib.sha256(bytes.fromhex(seed) + b"direction").digest(), dtype="<u4")
     # Of the generators of NumPy this one alone keeps its stream.
@@ -250,9 +250,9 @@ def _relabelled(ranked: list[_Ranked], total: float, seed: str) -> float:
     reached = 1
     for _ in range(RELABELLINGS // BATCH):
         sums = np.zeros(BATCH)
-        for one in ranked:
-            order = draw.random_sample((BATCH, len(one.scores))).argsort(axis=1)
-            sums += one.scores[order[:, : int(one.upper.sum())]].sum(axis=1)
+        for stratum in ranked:
+            order = draw.random_sample((BATCH, len(stratum.scores))).argsort(axis=1)
+            sums += stratum.scores[order[:, : int(stratum.upper.sum())]].sum(axis=1)
         reached += int((sums >= total * (1 - 1e-12)).sum())
     return reached / (RELABELLINGS + 1)
 
@@ -271,7 +271,7 @@ STEPS = 32
 BINARY = 2
 
 
-class Altered(NamedTuple):
+class Alterations(NamedTuple):
     """Alterations of one cell: (k,) arrays, one entry for each a and b of the grid."""
 
     hit: Wide
@@ -286,8 +286,8 @@ def mcc(tn: Wide, fp: Wide, fn: Wide, tp: Wide) -> Wide:
     """Return the MCC of 2 x 2 matrices; 0 where a row or column is empty."""
     spread = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found: Wide = np.where(spread > 0, (tp * tn - fp * fn) / np.sqrt(spread), 0.0)
-    return found
+        values: Wide = np.where(spread > 0, (tp * tn - fp * fn) / np.sqrt(spread), 0.0)
+    return values
 
 
 def grid(most: int) -> Wide:
@@ -303,46 +303,48 @@ def hit_of(a: Wide, b: Wide, tn: float, tp: float) -> Wide:
         return 0 * a
     # Without right predictions of one class, the second half of the draws falls on the other.
     half = 0.25 if tn and tp else 0.5
-    found: Wide = 0.5 * (a + b) / (tn + tp) + half * (a / max(1.0, tn) + b / max(1.0, tp))
-    return found
+    probability: Wide = 0.5 * (a + b) / (tn + tp) + half * (a / max(1.0, tn) + b / max(1.0, tp))
+    return probability
 
 
-def altered(matrix: Sequence[Sequence[int]], weight: float) -> Altered:
+def alterations_of(matrix: Sequence[Sequence[int]], weight: float) -> Alterations:
     """Return the alterations of a cell with a claimed 2 x 2 matrix."""
     (tn, fp), (fn, tp) = (tuple(map(float, row)) for row in matrix)
-    a, b = (one.reshape(-1) for one in np.meshgrid(grid(int(tn)), grid(int(tp)), indexing="ij"))
-    one = np.ones_like(a)
-    gain = mcc(tn * one, fp * one, fn * one, tp * one) - mcc(tn - a, fp + a, fn + b, tp - b)
-    return Altered(hit_of(a, b, tn, tp), gain, weight)
+    a, b = (
+        values.reshape(-1) for values in np.meshgrid(grid(int(tn)), grid(int(tp)), indexing="ij")
+    )
+    ones = np.ones_like(a)
+    gain = mcc(tn * ones, fp * ones, fn * ones, tp * ones) - mcc(tn - a, fp + a, fn + b, tp - b)
+    return Alterations(hit_of(a, b, tn, tp), gain, weight)
 
 
 def cells_of(
     matrices: Mapping[str, Sequence[Sequence[Sequence[int]]]],
     categories: Mapping[str, Sequence[str]],
-) -> list[Altered]:
+) -> list[Alterations]:
     """Return the binary cells of a regime; `matrices` has those of each task, one a probe."""
     weights = {
         task: 1 / len(categories) / len(tasks) for tasks in categories.values() for task in tasks
     }
     return [
-        altered(one, weights[task] / len(found))
-        for task, found in matrices.items()
-        for one in found
-        if len(one) == BINARY
+        alterations_of(matrix, weights[task] / len(of_task))
+        for task, of_task in matrices.items()
+        for matrix in of_task
+        if len(matrix) == BINARY
     ]
 
 
-def needed_hit(cells: Sequence[Altered], raise_: float) -> float:
+def needed_hit(cells: Sequence[Alterations], raise_: float) -> float:
     """Return a lower bound of the mean r of any alteration that raises the macro by `raise_`.
 
     Infinite where no alteration of these cells raises it so far.
     """
-    if math.fsum(one.weight * float(one.gain.max()) for one in cells) < raise_:
+    if math.fsum(cell.weight * float(cell.gain.max()) for cell in cells) < raise_:
         return math.inf
 
-    hits = np.concatenate([one.weight * one.hit for one in cells])
-    gains = np.concatenate([one.weight * one.gain for one in cells])
-    begins = np.cumsum([0, *(len(one.hit) for one in cells[:-1])])
+    hits = np.concatenate([cell.weight * cell.hit for cell in cells])
+    gains = np.concatenate([cell.weight * cell.gain for cell in cells])
+    begins = np.cumsum([0, *(len(cell.hit) for cell in cells[:-1])])
 
     def dual(multiplier: float) -> float:
         least = np.minimum.reduceat(hits - multiplier * gains, begins)
@@ -361,7 +363,7 @@ def needed_hit(cells: Sequence[Altered], raise_: float) -> float:
     return max(0.0, dual((low + high) / 2))
 
 
-def found_test(cells: Sequence[Altered], raise_: float, draws: int) -> float:
+def found_test(cells: Sequence[Alterations], raise_: float, draws: int) -> float:
     """Return the probability, at least, that `draws` test rows of a regime hit an altered one."""
     needed = needed_hit(cells, raise_)
     return 1.0 if math.isinf(needed) else -math.expm1(-draws * needed)

@@ -80,10 +80,10 @@ class SharedErrors(StrictModel):
 
     def places(self, rows: Sequence[Submission]) -> list[int | None]:
         """Return the place of each row in the triangles; None for one with other predictions."""
-        places = {model: place for place, model in enumerate(self.rows)}
+        indexes = {model: index for index, model in enumerate(self.rows)}
         return [
-            places[row.model_id]
-            if row.model_id in places and _predictions_of(row) == self.rows[row.model_id]
+            indexes[row.model_id]
+            if row.model_id in indexes and _predictions_of(row) == self.rows[row.model_id]
             else None
             for row in rows
         ]
@@ -91,14 +91,14 @@ class SharedErrors(StrictModel):
 
 def _predictions_of(submission: Submission) -> str | None:
     receipt = submission.receipt if isinstance(submission, SubmissionV12) else None
-    said = receipt.predictions if receipt is not None else None
-    return said.sha256 if said is not None else None
+    entry = receipt.predictions if receipt is not None else None
+    return entry.sha256 if entry is not None else None
 
 
 def receipt_published(submission: Submission) -> EmbeddingReceipt | None:
     """Return the receipt of a submission that says where its files are; None without one."""
-    found = submission.receipt if isinstance(submission, SubmissionV12) else None
-    return found if found is not None and found.location is not None else None
+    receipt = submission.receipt if isinstance(submission, SubmissionV12) else None
+    return receipt if receipt is not None and receipt.location is not None else None
 
 
 def missing_files(receipt: EmbeddingReceipt) -> str:
@@ -110,11 +110,11 @@ def missing_files(receipt: EmbeddingReceipt) -> str:
 
     try:
         origin = published_at(receipt.location)
-        for task, said in receipt.tasks.items():
+        for task, entry in receipt.tasks.items():
             address = origin.address(task)
-            found = length_there(address, purpose(origin))
-            if found != said.bytes:
-                return f"{address} has {found} bytes; the receipt says {said.bytes}"
+            length = length_there(address, purpose(origin))
+            if length != entry.bytes:
+                return f"{address} has {length} bytes; the receipt says {entry.bytes}"
     except GenebError as error:
         return error.message
     return ""
@@ -167,9 +167,9 @@ def seen_receipts(layout: Layout) -> SeenReceipts:
         return SeenReceipts()
     fix = "restore the file from the main branch, or delete it: `geneb-ci receipt seen` writes it"
     try:
-        found = SeenReceipts.model_validate_json(read_regular(path, BYTES_MAX))
-        for one in found.rows.values():
-            for day in (one.since, one.seen or one.since, one.looked):
+        notes = SeenReceipts.model_validate_json(read_regular(path, BYTES_MAX))
+        for receipt in notes.rows.values():
+            for day in (receipt.since, receipt.seen or receipt.since, receipt.looked):
                 dt.date.fromisoformat(day)
     except NotReadable as error:
         raise BadConfiguration(f"{path}: {error.reason}", fix) from error
@@ -177,7 +177,7 @@ def seen_receipts(layout: Layout) -> SeenReceipts:
         raise BadConfiguration(f"{path}: {first_error(error)}", fix) from error
     except ValueError as error:
         raise BadConfiguration(f"{path}: {error}", fix) from error
-    return found
+    return notes
 
 
 def write_seen(path: Path, seen: SeenReceipts | SharedErrors) -> None:
@@ -197,9 +197,9 @@ def shared_errors(layout: Layout) -> SharedErrors | None:
         return None
     fix = "restore the file from the main branch, or delete it: `geneb-ci receipt pairs` writes it"
     try:
-        found = SharedErrors.model_validate_json(read_regular(path, PAIRS_BYTES_MAX))
+        errors = SharedErrors.model_validate_json(read_regular(path, PAIRS_BYTES_MAX))
     except NotReadable as error:
         raise BadConfiguration(f"{path}: {error.reason}", fix) from error
     except ValidationError as error:
         raise BadConfiguration(f"{path}: {first_error(error)}", fix) from error
-    return found if found.benchmark == benchmark_of(layout).sha256 else None
+    return errors if errors.benchmark == benchmark_of(layout).sha256 else None

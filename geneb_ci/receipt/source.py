@@ -170,9 +170,9 @@ class ReceiptFiles:
         if self._origin is None:
             return 0
         return sum(
-            said.bytes
-            for task, said in self._receipt.tasks.items()
-            if task in tasks and _size(file_of(self._place, task)) != said.bytes
+            entry.bytes
+            for task, entry in self._receipt.tasks.items()
+            if task in tasks and _size(file_of(self._place, task)) != entry.bytes
         )
 
     def file(self, task: str) -> Path:
@@ -181,18 +181,18 @@ class ReceiptFiles:
         Raises RowsRefused, which names the step, for one that is not; NothingChecked where the file
         is not there or not delivered.
         """
-        said = self._receipt.tasks.get(task)
-        if said is None or not TASK.fullmatch(task):
+        entry = self._receipt.tasks.get(task)
+        if entry is None or not TASK.fullmatch(task):
             raise NothingChecked(
                 f"the receipt has no task {quoted(task)}", "name tasks that it has"
             )
         path = file_of(self._place, task)
-        if (known := self._verified.get(task)) and known == _state(path):
+        if (state := self._verified.get(task)) and state == _state(path):
             return path
         if self._origin is None:
-            self._read(path, said)
+            self._read(path, entry)
         else:
-            self._fetch(self._origin, path, task, said)
+            self._fetch(self._origin, path, task, entry)
         self._verified[task] = _state(path)
         return path
 
@@ -201,22 +201,22 @@ class ReceiptFiles:
 
         Raises PredictionsRefused for one that is not the receipt's, and what a fetch does.
         """
-        said = self._receipt.predictions
-        if said is None:
+        entry = self._receipt.predictions
+        if entry is None:
             return None
         path = self._place / PREDICTIONS
-        if said.bytes > BYTES_MAX:
+        if entry.bytes > BYTES_MAX:
             raise PredictionsRefused(
-                "file", f"the predictions have {said.bytes:,} bytes; the limit is {BYTES_MAX:,}"
+                "file", f"the predictions have {entry.bytes:,} bytes; the limit is {BYTES_MAX:,}"
             )
-        if self._origin is not None and not _is_there(path, said):
+        if self._origin is not None and not _is_there(path, entry):
             path.unlink(missing_ok=True)
-            self._say(f"fetching {path.name} ({size_text(said.bytes)}) from {self._origin.name}")
+            self._say(f"fetching {path.name} ({size_text(entry.bytes)}) from {self._origin.name}")
             address = f"{self._origin.base}{PREDICTIONS}"
-            self._origin.download(address, path, said.sha256, said.bytes)
+            self._origin.download(address, path, entry.sha256, entry.bytes)
         if not os.path.lexists(path):
             raise _lacking(path, "the predictions")
-        bytes_of(path, said)
+        bytes_of(path, entry)
         return path
 
     def release(self, task: str) -> None:
@@ -232,9 +232,9 @@ class ReceiptFiles:
             raise AssertionError(msg)
         return self._folder
 
-    def _read(self, path: Path, said: ReceiptTask) -> None:
+    def _read(self, path: Path, entry: ReceiptTask) -> None:
         try:
-            read_rows(path, said, self._receipt.dim)
+            read_rows(path, entry, self._receipt.dim)
         except FileNotFoundError as error:
             raise _lacking(path, "this task") from error
         except OSError as error:
@@ -243,18 +243,18 @@ class ReceiptFiles:
                 "put a file in its place that you may read, or fetch it: geneb-ci receipt pull",
             ) from error
 
-    def _fetch(self, origin: Origin, path: Path, task: str, said: ReceiptTask) -> None:
+    def _fetch(self, origin: Origin, path: Path, task: str, entry: ReceiptTask) -> None:
         if path.exists():
             try:
-                return self._read(path, said)
+                return self._read(path, entry)
             except RowsRefused as error:
                 if error.step != FILES:
                     raise
                 self._say(f"{error.message}; it is fetched again")
                 path.unlink()
-        self._say(f"fetching {path.name} ({size_text(said.bytes)}) from {origin.name}")
-        origin.download(origin.address(task), path, said.sha256, said.bytes)
-        return self._read(path, said)
+        self._say(f"fetching {path.name} ({size_text(entry.bytes)}) from {origin.name}")
+        origin.download(origin.address(task), path, entry.sha256, entry.bytes)
+        return self._read(path, entry)
 
 
 def receipt_files(
@@ -292,9 +292,9 @@ def _lacking(path: Path, what: str) -> NothingChecked:
     )
 
 
-def _is_there(path: Path, said: PredictionsFile) -> bool:
+def _is_there(path: Path, entry: PredictionsFile) -> bool:
     try:
-        bytes_of(path, said)
+        bytes_of(path, entry)
     except PredictionsRefused:
         return False
     return True
@@ -310,10 +310,10 @@ def _size(path: Path) -> int:
 def _state(path: Path) -> tuple[int, ...]:
     """Return what changes whenever a file does; nothing where there is none."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return ()
-    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 PLACE = ("receipt", "location")
@@ -347,12 +347,12 @@ def with_location(document: Document, location: ReceiptLocation) -> str:
         raise ValueError("the document has no place for a location")
     before = document.text[: span.key]
     line = before[before.rfind("\n") + 1 :]
-    said = location.model_dump()
+    fields = location.model_dump()
     if line.strip():  # the member does not begin its line: neither do those of the new value
-        value = json.dumps(said)
+        value = json.dumps(fields)
     else:
         step = line[len(_indent(before, line)) :]
-        members = json.dumps(said, indent=step).split("\n")
+        members = json.dumps(fields, indent=step).split("\n")
         value = f"\n{line}".join(members)
     return f"{document.text[: span.start]}{value}{document.text[span.end :]}"
 

@@ -67,8 +67,8 @@ class ReceiptStep(NamedTuple):
 
     name: str
     state: StepResult
-    found: str = ""
-    """What was found, where it was refused."""
+    reason: str = ""
+    """What is wrong, where it was refused."""
     fix: str = ""
 
 
@@ -93,29 +93,31 @@ class ReceiptVerification:
     @property
     def refused(self) -> ReceiptStep | None:
         """The step that was refused, if one was."""
-        found = [step for step in self.steps if step.state == "refused"]
-        return found[0] if found else None
+        refusals = [step for step in self.steps if step.state == "refused"]
+        return refusals[0] if refusals else None
 
     @property
     def rows(self) -> int:
         """Rows of the tasks that were looked at."""
-        said = (self.receipt.tasks[task] for task in self.tasks)
-        return sum(one.train + one.test for one in said)
+        entries = (self.receipt.tasks[task] for task in self.tasks)
+        return sum(entry.train + entry.test for entry in entries)
 
     @property
     def computed(self) -> int:
         """Cells that the receipt gives."""
-        return sum(len(one.regimes) for one in self.cells.tasks.values()) if self.cells else 0
+        return sum(len(task.regimes) for task in self.cells.tasks.values()) if self.cells else 0
 
     @property
     def filled(self) -> int:
         """Cells among them of which nothing is claimed."""
-        return sum(one.fills for one in self.differences)
+        return sum(difference.fills for difference in self.differences)
 
     @property
     def equal(self) -> int:
         """Cells whose claims are what the receipt gives."""
-        return self.computed - len({(one.regime, one.task) for one in self.differences})
+        return self.computed - len(
+            {(difference.regime, difference.task) for difference in self.differences}
+        )
 
     @property
     def weak(self) -> str:
@@ -171,7 +173,7 @@ def subject_of(path: Path, definition: Path | None = None) -> ReceiptSubject:
     checker = Checker(select(RULES, INCOMPLETE), find=finder_of(definition))
     context = checker.context(path)
     result = checker.result(context)
-    errors = tuple(one for one in result.findings if one.severity is Severity.ERROR)
+    errors = tuple(finding for finding in result.findings if finding.severity is Severity.ERROR)
     submission = context.submission
     if not isinstance(submission, SubmissionV12) or submission.receipt is None:
         if errors:
@@ -187,42 +189,42 @@ def subject_of(path: Path, definition: Path | None = None) -> ReceiptSubject:
     return ReceiptSubject(path, submission, submission.receipt, context.benchmark, layout, errors)
 
 
-def tasks_of(subject: ReceiptSubject, wanted: Sequence[str] = ()) -> tuple[str, ...]:
+def tasks_of(subject: ReceiptSubject, chosen: Sequence[str] = ()) -> tuple[str, ...]:
     """Return the tasks of a receipt, or those wanted, in the benchmark's order.
 
     Raises UsageProblem for one that the receipt has not.
     """
     here = list(subject.receipt.tasks)
-    if unknown := [task for task in wanted if known_name(task, here) is None]:
+    if unknown := [task for task in chosen if known_name(task, here) is None]:
         raise UsageProblem(
             f"--tasks {first_and_more(unknown)}: the receipt has no such task"
             f"{near(unknown[0], here)}",
             f"it has {first_and_more(here)}",
         )
-    wanted = [str(known_name(task, here)) for task in wanted]
+    chosen = [str(known_name(task, here)) for task in chosen]
     order = [task for task in subject.benchmark.task_ids if task in here]
-    return tuple(task for task in order if not wanted or task in wanted)
+    return tuple(task for task in order if not chosen or task in chosen)
 
 
-def verify_receipt(asked: ReceiptRequest) -> ReceiptVerification:
+def verify_receipt(request: ReceiptRequest) -> ReceiptVerification:
     """Verify the receipt of a submission, saying the cost before it is spent.
 
     Raises NothingChecked where something that a step needs is missing, LimitExceeded for rows that
     cannot be scored within the limits, UsageProblem and BadConfiguration.
     """
-    subject = subject_of(asked.file, asked.definition)
-    run = _Verification(asked, subject)
+    subject = subject_of(request.file, request.definition)
+    run = _Verification(request, subject)
     if subject.errors:
-        listed = [f"{one.pointer or '/'}: {one.message}" for one in subject.errors]
-        fix = f"run `geneb-ci check {asked.file}`, which lists every fault"
+        listed = [f"{error.pointer or '/'}: {error.message}" for error in subject.errors]
+        fix = f"run `geneb-ci check {request.file}`, which lists every fault"
         return run.refused(CLAIMS, first_and_more(listed, 3), fix)
-    definition = asked.definition or subject.layout.benchmark
-    source = task_source(subject.benchmark, definition, asked.data)
+    definition = request.definition or subject.layout.benchmark
+    source = task_source(subject.benchmark, definition, request.data)
     files = receipt_files(
-        subject.receipt, asked.folder, mirror=asked.mirror, cache=asked.cache, say=asked.say
+        subject.receipt, request.folder, mirror=request.mirror, cache=request.cache, say=request.say
     )
     with files, HarnessProcess() as harness:
-        asked.say(cost_text(subject, run.tasks, files).text)
+        request.say(cost_text(subject, run.tasks, files).text)
         return run.verified(files, source, harness)
 
 
@@ -234,16 +236,16 @@ def cost_text(subject: ReceiptSubject, tasks: Sequence[str], files: ReceiptFiles
 class _Verification:
     """The steps after the claims."""
 
-    def __init__(self, asked: ReceiptRequest, subject: ReceiptSubject) -> None:
-        self.asked = asked
+    def __init__(self, request: ReceiptRequest, subject: ReceiptSubject) -> None:
+        self.request = request
         self.subject = subject
-        self.tasks = tasks_of(subject, asked.tasks) if not subject.errors else ()
+        self.tasks = tasks_of(subject, request.tasks) if not subject.errors else ()
 
     def verified(
         self, files: ReceiptFiles, source: TaskSource, harness: HarnessProcess
     ) -> ReceiptVerification:
         if files.is_local and (wrong := list(self._wrong_files(files))):
-            first = min(wrong, key=lambda one: STEPS.index(one.step))
+            first = min(wrong, key=lambda refusal: STEPS.index(refusal.step))
             more = len(wrong) - 1
             also = f"; {plural(more, 'other file')} refused, too" if more else ""
             return self.refused(first.step, f"{first.message}{also}", first.fix)
@@ -261,17 +263,17 @@ class _Verification:
     ) -> tuple[ReceiptCells, "dict[str, npt.NDArray[np.int64]]"]:
         """Return the cells, and the labels of the test rows where predictions are verified."""
         truths: dict[str, npt.NDArray[np.int64]] = {}
-        with tempfile.TemporaryDirectory(prefix="geneb-ci-labels-") as place:
-            labels = Path(place) if self.has_predictions else None
+        with tempfile.TemporaryDirectory(prefix="geneb-ci-labels-") as folder:
+            labels = Path(folder) if self.has_predictions else None
 
             def keep(task: str, _file: Path) -> None:
                 if labels is not None:
-                    truths[task] = _taken(labels, task)
+                    truths[task] = _pop_labels(labels, task)
 
             cells = recompute(
-                self.asked.file, self.subject.receipt, files, source, harness, self.tasks,
-                benchmark=self.subject.benchmark, options=self.asked.options, say=self.asked.say,
-                strata=labels, each=keep,
+                self.request.file, self.subject.receipt, files, source, harness, self.tasks,
+                benchmark=self.subject.benchmark, options=self.request.options,
+                say=self.request.say, strata=labels, each=keep,
             )  # fmt: skip
         return cells, truths
 
@@ -284,20 +286,22 @@ class _Verification:
         """Compare the claims and the predictions with the cells."""
         if cells.unequal:
             return self.refused(EQUAL, "; ".join(cells.unequal), _ONE_ROW, cells)
-        found = differences(self.subject.submission, cells)
-        wrong_cells = {(one.regime, one.task) for one in found if not one.fills}
+        differing = differences(self.subject.submission, cells)
+        wrong_cells = {
+            (difference.regime, difference.task) for difference in differing if not difference.fills
+        }
         if wrong_cells:
-            told = f"{plural(len(wrong_cells), 'cell')} claimed otherwise than the receipt gives"
-            return self.refused(CELLS, told, _FIX_CELLS, cells, found)
+            reason = f"{plural(len(wrong_cells), 'cell')} claimed otherwise than the receipt gives"
+            return self.refused(CELLS, reason, _FIX_CELLS, cells, differing)
         if wrong := self._wrong_predictions(predicted, truths, cells):
-            told = first_and_more(wrong, 3)
-            return self.refused(PREDICTED, told, _FIX_CELLS, cells, found)
-        return self._made(None, cells, found)
+            reason = first_and_more(wrong, 3)
+            return self.refused(PREDICTED, reason, _FIX_CELLS, cells, differing)
+        return self._result(None, cells, differing)
 
     @property
     def has_predictions(self) -> bool:
         """Whether the predictions are verified, too: not where tasks were named."""
-        return self.subject.receipt.predictions is not None and not self.asked.tasks
+        return self.subject.receipt.predictions is not None and not self.request.tasks
 
     def _predictions(self, files: ReceiptFiles) -> Path | None:
         """Return the file of predictions, where they are verified.
@@ -316,41 +320,43 @@ class _Verification:
         cells: ReceiptCells,
     ) -> list[str]:
         """Return what in predictions.bin is not what submission, task data and rows give."""
-        from geneb_ci.receipt.predicted import unlike_the_rows  # NumPy is slow
+        from geneb_ci.receipt.predicted import differing_predictions  # NumPy is slow
 
-        subject, said = self.subject, self.subject.receipt.predictions
+        subject, entry = self.subject, self.subject.receipt.predictions
         if path is None:
             return []
         try:
-            found = read_predictions(path, subject.benchmark, said)
+            predictions = read_predictions(path, subject.benchmark, entry)
         except PredictionsRefused as error:
             return [error.message]
-        return unlike_the_rows(subject.submission, found, subject.benchmark, truths, cells)
+        return differing_predictions(
+            subject.submission, predictions, subject.benchmark, truths, cells
+        )
 
     def _wrong_files(self, files: ReceiptFiles) -> Iterator[RowsRefused]:
         """Yield what is wrong with files that are here, before anything is computed."""
         left = Remaining([self.subject.receipt.tasks[task].bytes for task in self.tasks])
         for number, task in enumerate(self.tasks):
             if left.is_due():
-                self.asked.say(f"read {number} of {len(self.tasks)} files{left.text(number)}")
-            with _caught() as caught:
+                self.request.say(f"read {number} of {len(self.tasks)} files{left.text(number)}")
+            with _refusals() as caught:
                 files.file(task)
             yield from caught
-        with _caught() as caught:
+        with _refusals() as caught:
             self._predictions(files)
         yield from caught
 
     def refused(
         self,
         step: str,
-        found: str,
+        reason: str,
         fix: str,
         cells: ReceiptCells | None = None,
         differ: Sequence[CellDifference] = (),
     ) -> ReceiptVerification:
-        return self._made(ReceiptStep(step, "refused", found, fix), cells, differ)
+        return self._result(ReceiptStep(step, "refused", reason, fix), cells, differ)
 
-    def _made(
+    def _result(
         self,
         refused: ReceiptStep | None,
         cells: ReceiptCells | None,
@@ -363,7 +369,7 @@ class _Verification:
             steps.append(refused)
             steps += [ReceiptStep(name, "unknown") for name in names[at + 1 :]]
         return ReceiptVerification(
-            file=str(self.asked.file),
+            file=str(self.request.file),
             model_id=self.subject.submission.model_id,
             receipt=self.subject.receipt,
             tasks=self.tasks,
@@ -380,21 +386,21 @@ _ONE_ROW = (
 _FIX_CELLS = "write submission and receipt together: geneb-harness run --receipt DIR --submission F"
 
 
-def _taken(folder: Path, task: str) -> "npt.NDArray[np.int64]":
+def _pop_labels(folder: Path, task: str) -> "npt.NDArray[np.int64]":
     """Return the labels of a task's test rows as the harness read them, and remove its files."""
     import numpy as np
 
-    with np.load(folder / f"{task}.npz", allow_pickle=False) as found:
-        labels: npt.NDArray[np.int64] = found["test_labels"]
-    for one in folder.glob(f"{task}.*"):
-        one.unlink()
+    with np.load(folder / f"{task}.npz", allow_pickle=False) as archive:
+        labels: npt.NDArray[np.int64] = archive["test_labels"]
+    for path in folder.glob(f"{task}.*"):
+        path.unlink()
     return labels
 
 
 @contextmanager
-def _caught() -> Iterator[list[RowsRefused]]:
-    found: list[RowsRefused] = []
+def _refusals() -> Iterator[list[RowsRefused]]:
+    refusals: list[RowsRefused] = []
     try:
-        yield found
+        yield refusals
     except RowsRefused as error:
-        found.append(error)
+        refusals.append(error)

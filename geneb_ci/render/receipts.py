@@ -67,8 +67,8 @@ def _lines(one: ReceiptVerification) -> Iterator[str]:
 def _said(step: ReceiptStep, one: ReceiptVerification) -> str:
     if step.state == "unknown":
         return "not looked at"
-    if step.found:
-        return escape(step.found)
+    if step.reason:
+        return escape(step.reason)
     if step.name == CELLS and one.filled:
         return "every claim is what the receipt gives; it fills gaps"
     return _HELD.get(step.name, "every claim is what the receipt gives")
@@ -77,7 +77,7 @@ def _said(step: ReceiptStep, one: ReceiptVerification) -> str:
 def _short(one: CellDifference) -> str:
     cut = one._replace(
         claimed=one.claimed[:VALUE_MAX] if one.claimed is not None else None,
-        found=one.found[:VALUE_MAX],
+        computed=one.computed[:VALUE_MAX],
     )
     return cut.text
 
@@ -108,7 +108,7 @@ def receipt_json(one: ReceiptVerification) -> str:
         "rows": one.rows,
         "cells": {"computed": one.computed, "equal": one.equal, "filled": one.filled},
         "steps": [
-            {"step": s.name, "state": s.state, "found": s.found, "fix": s.fix} for s in one.steps
+            {"step": s.name, "state": s.state, "found": s.reason, "fix": s.fix} for s in one.steps
         ],
         "differences": [
             {
@@ -116,7 +116,7 @@ def receipt_json(one: ReceiptVerification) -> str:
                 "task": each.task,
                 "what": each.what,
                 "claimed": each.claimed,
-                "found": each.found,
+                "found": each.computed,
             }
             for each in one.differences
         ],

@@ -73,36 +73,36 @@ def _called(result: int) -> Outcome:
     return True, errno.errorcode.get(ctypes.get_errno(), "")
 
 
-def _connected(address: Any, family: int = socket.AF_INET, kind: int = socket.SOCK_STREAM) -> None:
-    with socket.socket(family, kind) as one:
-        one.settimeout(TIMEOUT)
-        one.connect(address)
+def _connect(address: Any, family: int = socket.AF_INET, kind: int = socket.SOCK_STREAM) -> None:
+    with socket.socket(family, kind) as connection:
+        connection.settimeout(TIMEOUT)
+        connection.connect(address)
 
 
 def tcp() -> Outcome:
     """Connect to a server that the suite opened on the host's own loopback."""
-    return _failed(lambda: _connected(("127.0.0.1", _planted["port"])))
+    return _failed(lambda: _connect(("127.0.0.1", _planted["port"])))
 
 
 def dns() -> Outcome:
     """Resolve a name, then reach for a resolver by datagram."""
-    refused, detail = _failed(lambda: _connected(RESOLVER, kind=socket.SOCK_DGRAM))
+    refused, detail = _failed(lambda: _connect(RESOLVER, kind=socket.SOCK_DGRAM))
     return (refused, detail) if not refused else _failed(lambda: socket.getaddrinfo(NAME, 80))
 
 
 def metadata_service() -> Outcome:
     """Connect to the address at which clouds answer with credentials."""
-    return _failed(lambda: _connected(METADATA))
+    return _failed(lambda: _connect(METADATA))
 
 
 def abstract_socket() -> Outcome:
     """Connect to an abstract socket of the host."""
-    return _failed(lambda: _connected("\0" + _planted["abstract"], socket.AF_UNIX))
+    return _failed(lambda: _connect("\0" + _planted["abstract"], socket.AF_UNIX))
 
 
 def daemon_sockets() -> Outcome:
     """Connect to the sockets of container and system daemons."""
-    outcomes = [_failed(_connected, path, socket.AF_UNIX) for path in SOCKETS]
+    outcomes = [_failed(_connect, path, socket.AF_UNIX) for path in SOCKETS]
     return all(refused for refused, _ in outcomes), outcomes[0][1]
 
 
@@ -128,15 +128,15 @@ def exotic_sockets() -> Outcome:
 
 def home_folders() -> Outcome:
     """List the home folders."""
-    found = [name for folder in ("/home", "/root") for name in _listed(folder)]
-    return not found, ", ".join(found[:5]) or "none"
+    folders = [name for parent in ("/home", "/root") for name in _listed(parent)]
+    return not folders, ", ".join(folders[:5]) or "none"
 
 
 def ssh_keys() -> Outcome:
     """List the SSH keys of whoever runs the audit."""
-    found = [str(p) for p in (Path(_planted["home"]) / ".ssh", Path("~/.ssh").expanduser())
+    folders = [str(p) for p in (Path(_planted["home"]) / ".ssh", Path("~/.ssh").expanduser())
              if _listed(str(p))]  # fmt: skip
-    return not found, ", ".join(found) or "none"
+    return not folders, ", ".join(folders) or "none"
 
 
 def environment() -> Outcome:
@@ -146,8 +146,8 @@ def environment() -> Outcome:
         for name in ("environ", "cmdline"):
             with contextlib.suppress(OSError):
                 texts.append(Path(f"/proc/{pid}/{name}").read_bytes())
-    found = any(CANARY.search(text) for text in texts)
-    return not found, f"{len(texts)} places read"
+    is_readable = any(CANARY.search(text) for text in texts)
+    return not is_readable, f"{len(texts)} places read"
 
 
 def planted_label() -> Outcome:
@@ -186,12 +186,12 @@ def host_processes() -> Outcome:
 
 def write_system() -> Outcome:
     """Create files in the system, Python, the harness and the input."""
-    written = [place for place in WRITTEN if not _failed(_made, place)[0]]
+    written = [folder for folder in WRITTEN if not _failed(_write_file, folder)[0]]
     return not written, ", ".join(written) or "all refused"
 
 
-def _made(place: str) -> None:
-    with Path(place, "written-by-the-probe-suite").open("x", encoding="ascii"):
+def _write_file(folder: str) -> None:
+    with Path(folder, "written-by-the-probe-suite").open("x", encoding="ascii"):
         pass
 
 
@@ -210,17 +210,17 @@ def _writable(file: Path) -> bool:
 
 def fill_tmp() -> Outcome:
     """Fill /tmp and /dev/shm beyond their size, in files that are each small enough."""
-    for place in ("/tmp", "/dev/shm"):  # noqa: S108
-        files = [Path(place, f"filled-{index}") for index in range(PARTS + 1)]
-        refused, detail = _failed(_filled, files)
+    for folder in ("/tmp", "/dev/shm"):  # noqa: S108
+        files = [Path(folder, f"filled-{index}") for index in range(PARTS + 1)]
+        refused, detail = _failed(_fill, files)
         for file in files:
             file.unlink(missing_ok=True)
         if not refused:
-            return False, f"{place} accepted it"
+            return False, f"{folder} accepted it"
     return True, detail
 
 
-def _filled(files: list[Path]) -> None:
+def _fill(files: list[Path]) -> None:
     for file in files:
         with file.open("wb") as stream:
             os.posix_fallocate(stream.fileno(), 0, _planted["tmp_bytes"] // PARTS)
@@ -275,8 +275,8 @@ def capabilities() -> Outcome:
 
 def descriptors() -> Outcome:
     """Look for an open descriptor other than 0, 1 and 2."""
-    found = [n for n in range(3, 4096) if not _failed(os.fstat, n)[0]]
-    return not found, ", ".join(map(str, found)) or "0, 1 and 2 only"
+    numbers = [n for n in range(3, 4096) if not _failed(os.fstat, n)[0]]
+    return not numbers, ", ".join(map(str, numbers)) or "0, 1 and 2 only"
 
 
 def terminal() -> Outcome:
@@ -286,12 +286,12 @@ def terminal() -> Outcome:
 
 def devices() -> Outcome:
     """Open disks and memory of the host."""
-    wanted = ("mem", "kmsg", "kvm", "fuse", "sda", "vda", "nvme0n1", "net/tun")
-    open_ones = [name for name in wanted if not _failed(_looked, name)[0]]
-    return not open_ones, ", ".join(open_ones) or "none"
+    devices = ("mem", "kmsg", "kvm", "fuse", "sda", "vda", "nvme0n1", "net/tun")
+    opened = [name for name in devices if not _failed(_open_device, name)[0]]
+    return not opened, ", ".join(opened) or "none"
 
 
-def _looked(name: str) -> None:
+def _open_device(name: str) -> None:
     os.close(os.open(f"/dev/{name}", os.O_RDONLY | os.O_NONBLOCK))
 
 
@@ -343,13 +343,13 @@ def _files() -> Iterator[Path]:
 def main() -> None:
     """Make every attempt; one that raises anything but OSError is reported as not refused."""
     _planted.update(json.loads(Path(sys.argv[1]).read_bytes()))
-    found: dict[str, Outcome] = {}
+    outcomes: dict[str, Outcome] = {}
     for name, attempt in ATTEMPTS.items():
         try:
-            found[name] = attempt()
+            outcomes[name] = attempt()
         except Exception as error:  # noqa: BLE001 (an attempt that breaks shows nothing)
-            found[name] = False, f"could not be made: {type(error).__name__}: {error}"
-    sys.stdout.write(json.dumps(found))
+            outcomes[name] = False, f"could not be made: {type(error).__name__}: {error}"
+    sys.stdout.write(json.dumps(outcomes))
 
 
 if __name__ == "__main__":

@@ -54,8 +54,8 @@ def mount(source: str, target: str, kind: str | None, flags: int, data: str | No
     """Mount, with texts as the kernel wants them."""
     words = [None if word is None else word.encode() for word in (source, target, kind)]
     options = None if data is None else data.encode()
-    done = _libc.mount(*words, ctypes.c_ulong(flags), options)
-    check(f"mount on {target}", done)
+    code = _libc.mount(*words, ctypes.c_ulong(flags), options)
+    check(f"mount on {target}", code)
 
 
 def enter_namespaces() -> None:
@@ -73,21 +73,21 @@ def arrange(plan: dict[str, Any]) -> None:
     size = f"size={plan['tmp_bytes']},mode=0755"
     # Nobody writes here once Landlock holds, so the input alone sets its size.
     mount("tmpfs", plan["inside"], "tmpfs", MS_NOSUID_NODEV, "mode=0755")
-    for place, source in plan["folders"].items():
-        target = Path(place)
+    for path, source in plan["folders"].items():
+        target = Path(path)
         if Path(source).is_dir():
             target.mkdir(parents=True)
         else:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.touch()
-        mount(source, place, None, MS_BIND_REC)
-    for place, descriptor in plan["data"].items():
-        target = Path(place)
+        mount(source, path, None, MS_BIND_REC)
+    for path, descriptor in plan["data"].items():
+        target = Path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
         with os.fdopen(descriptor, "rb") as stream:
             target.write_bytes(stream.read())
-    for place in plan["scratch"]:
-        mount("tmpfs", place, "tmpfs", MS_NOSUID_NODEV, size)
+    for path in plan["scratch"]:
+        mount("tmpfs", path, "tmpfs", MS_NOSUID_NODEV, size)
 
 
 def drop_capabilities() -> None:
@@ -108,24 +108,24 @@ def landlock(plan: dict[str, Any]) -> None:
     attributes = struct.pack("<QQQ", rights, network, scopes)
     size = 24 if scopes else 16 if network else 8
     rules = check("landlock", _libc.syscall(LANDLOCK_CREATE, attributes, size, 0))
-    for place in plan["readable"]:
-        allow(rules, place, READ_FOLDER_AND_RUN if Path(place).is_dir() else READ_AND_RUN)
-    for place in plan["scratch"]:
-        allow(rules, place, rights & ~MAKE_DEVICES)
-    for place in plan["devices"]:
-        allow(rules, place, (READ_WRITE | IOCTL) & rights)
+    for path in plan["readable"]:
+        allow(rules, path, READ_FOLDER_AND_RUN if Path(path).is_dir() else READ_AND_RUN)
+    for path in plan["scratch"]:
+        allow(rules, path, rights & ~MAKE_DEVICES)
+    for path in plan["devices"]:
+        allow(rules, path, (READ_WRITE | IOCTL) & rights)
     check("landlock", _libc.syscall(LANDLOCK_RESTRICT, rules, 0))
     os.close(rules)
 
 
-def allow(rules: int, place: str, rights: int) -> None:
+def allow(rules: int, path: str, rights: int) -> None:
     """Allow some rights to a file, or to everything below a folder; ignore what does not exist."""
     try:
-        descriptor = os.open(place, os.O_PATH | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except FileNotFoundError:
         return
     rule = struct.pack("<Qi", rights, descriptor)
-    check(f"landlock {place}", _libc.syscall(LANDLOCK_ADD_RULE, rules, PATH_BENEATH, rule, 0))
+    check(f"landlock {path}", _libc.syscall(LANDLOCK_ADD_RULE, rules, PATH_BENEATH, rule, 0))
     os.close(descriptor)
 
 

@@ -72,14 +72,14 @@ class Sandbox:
     def visible_path(self, view: SandboxView) -> Callable[[str], str]:
         """Return a function from a place of the view to the path that the process sees."""
         if self.kind != NONE:
-            return lambda place: place
-        folders = {place: Path(source) for place, source in view.folders.items()}
+            return lambda path: path
+        folders = {path: Path(source) for path, source in view.folders.items()}
 
-        def translated(place: str) -> str:
+        def translated(path: str) -> str:
             for known, source in folders.items():
-                if place == known or place.startswith(f"{known}/"):
-                    return str(source) + place[len(known) :]
-            return str(self.scratch / "data" / Path(place).name)
+                if path == known or path.startswith(f"{known}/"):
+                    return str(source) + path[len(known) :]
+            return str(self.scratch / "data" / Path(path).name)
 
         return translated
 
@@ -129,16 +129,16 @@ def _prepared(
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         mounts.gvisor_bundle(folder, view, limits, inner)
         return mounts.gvisor_command(folder, gpu=bool(sandbox.devices)), [], {}
-    data = {place: _memory(content, stack) for place, content in view.data.items()}
+    data = {path: _memory(content, stack) for path, content in view.data.items()}
     program = seccomp.program()
     if sandbox.kind == LANDLOCK:
-        told = _memory(landlock_plan(view, limits, data, program, inner), stack)
-        return [*landlock_command(), str(told)], [told, *data.values()], {}
+        plan = _memory(landlock_plan(view, limits, data, program, inner), stack)
+        return [*landlock_command(), str(plan)], [plan, *data.values()], {}
     filtered = _memory(program, stack)
     options = mounts.bubblewrap_options(view, limits, data, filtered)
-    told = _memory("".join(f"{word}\0" for word in options).encode(), stack)
-    argv = [str(mounts.bubblewrap_found()), "--args", str(told), "--", *inner]
-    return argv, [told, filtered, *data.values()], {}
+    arguments = _memory("".join(f"{word}\0" for word in options).encode(), stack)
+    argv = [str(mounts.bubblewrap_found()), "--args", str(arguments), "--", *inner]
+    return argv, [arguments, filtered, *data.values()], {}
 
 
 def _memory(content: bytes, stack: contextlib.ExitStack) -> int:
@@ -155,21 +155,21 @@ def _plain(sandbox: Sandbox, view: SandboxView) -> dict[str, str]:
     """Prepare level 0: write the data as files, and return the environment of the view."""
     folder = sandbox.scratch / "data"
     folder.mkdir(exist_ok=True)
-    for place, content in view.data.items():
-        (folder / Path(place).name).write_bytes(content)
-    place_of = sandbox.visible_path(view)
+    for path, content in view.data.items():
+        (folder / Path(path).name).write_bytes(content)
+    path_of = sandbox.visible_path(view)
     environment = dict(view.environment)
     environment["PYTHONPATH"] = ":".join(
-        place_of(place) if place in view.folders else str(_parent(place, view))
-        for place in environment["PYTHONPATH"].split(":")
+        path_of(path) if path in view.folders else str(_parent(path, view))
+        for path in environment["PYTHONPATH"].split(":")
     )
     environment.pop("LD_LIBRARY_PATH", None)
     return environment
 
 
-def _parent(place: str, view: SandboxView) -> Path:
+def _parent(path: str, view: SandboxView) -> Path:
     """Return the folder whose child a view shows inside `place`."""
-    inner = next(name for name in view.folders if name.startswith(f"{place}/"))
+    inner = next(name for name in view.folders if name.startswith(f"{path}/"))
     return Path(view.folders[inner]).parent
 
 

@@ -82,8 +82,8 @@ def open_sandbox(
             "--gpu needs a GPU, and /dev has no nvidia device",
             "install the driver, or leave out --gpu",
         )
-    with scratch(folder) as place:
-        sandbox = Sandbox(level, KINDS[level], place, devices)
+    with scratch(folder) as own_folder:
+        sandbox = Sandbox(level, KINDS[level], own_folder, devices)
         cause = trial(sandbox)
         if cause is not None:
             raise SandboxUnavailable(
@@ -104,12 +104,12 @@ def trial(sandbox: Sandbox) -> str | None:
     for inner in ([TRUE], [view.python, *RUN_FLAGS, "-c", IMPORTS]):
         with started(sandbox, view, limits, inner) as process:
             try:
-                _, said = process.communicate(timeout=TRIAL_SECONDS)
+                _, printed = process.communicate(timeout=TRIAL_SECONDS)
             except subprocess.TimeoutExpired:
                 process.kill()
                 return f"{inner[0]} did not end within {TRIAL_SECONDS} s inside it"
         if process.returncode != 0:
-            lines = said.decode("utf-8", "backslashreplace").splitlines()
+            lines = printed.decode("utf-8", "backslashreplace").splitlines()
             # Of a traceback only the last line says what is wrong.
             shown = lines[-1:] if lines[:1] == [TRACEBACK] else lines
             words = " ".join(" ".join(shown).split())
@@ -132,15 +132,15 @@ def _missing(kind: str) -> str | None:
         return None
     if mounts.bubblewrap_found() is None:
         return "bwrap is not installed"
-    said = subprocess.run(  # noqa: S603 (a program that was found, no shell)
+    version = subprocess.run(  # noqa: S603 (a program that was found, no shell)
         [str(mounts.bubblewrap_found()), "--version"],
         capture_output=True,
         text=True,
         check=False,
         env={},
     ).stdout
-    if mounts.bubblewrap_version(said) < BUBBLEWRAP_LEAST:
-        return f"bubblewrap 0.8 or later is needed, found {said.strip()!r}"
+    if mounts.bubblewrap_version(version) < BUBBLEWRAP_LEAST:
+        return f"bubblewrap 0.8 or later is needed, found {version.strip()!r}"
     return None
 
 

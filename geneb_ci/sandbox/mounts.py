@@ -93,7 +93,7 @@ def view(
         folders[f"{PACKAGES}/{index}"] = folder
         paths.append(f"{PACKAGES}/{index}")
     environment["PYTHONPATH"] = ":".join(paths)
-    folders |= {place: str(source.resolve()) for place, source in extra.items()}
+    folders |= {path: str(source.resolve()) for path, source in extra.items()}
     return SandboxView(folders, dict(data), devices, python, environment)
 
 
@@ -116,15 +116,15 @@ def system_bits() -> list[str]:
 
 def gpu_devices() -> tuple[str, ...]:
     """Return the device files of the NVIDIA GPUs of this machine, in order of name."""
-    found = {str(file) for pattern in GPU_PATTERNS for file in GPU_FOLDER.glob(pattern)}
-    return tuple(sorted(found))
+    devices = {str(file) for pattern in GPU_PATTERNS for file in GPU_FOLDER.glob(pattern)}
+    return tuple(sorted(devices))
 
 
 def _packages() -> list[str]:
     """Return the folders of installed packages that no other mount shows."""
     named = [*site.getsitepackages(), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
-    found = dict.fromkeys(str(Path(name).resolve()) for name in named if Path(name).is_dir())
-    return list(found)
+    folders = dict.fromkeys(str(Path(name).resolve()) for name in named if Path(name).is_dir())
+    return list(folders)
 
 
 def _harness() -> Path:
@@ -165,8 +165,8 @@ def bubblewrap_options(
     links, folders = system_links()
     for folder in folders:
         parts += ["--ro-bind", folder, folder]
-    for place, target in links.items():
-        parts += ["--symlink", target, place]
+    for path, target in links.items():
+        parts += ["--symlink", target, path]
     for bit in system_bits():
         parts += ["--ro-bind", bit, bit]
     # Read-only even for root, who could otherwise write the host's /proc/sys/kernel/core_pattern.
@@ -175,12 +175,12 @@ def bubblewrap_options(
     for device in view.devices:
         parts += ["--dev-bind-try", device, device]
     size = str(limits.tmp_mib * MIB)
-    for place in ("/tmp", "/dev/shm"):  # noqa: S108 (the sandbox's own)
-        parts += ["--size", size, "--tmpfs", place]
-    for place, source in sorted(view.folders.items()):
-        parts += ["--ro-bind", source, place]
-    for place, descriptor in sorted(data.items()):
-        parts += ["--ro-bind-data", str(descriptor), place]
+    for path in ("/tmp", "/dev/shm"):  # noqa: S108 (the sandbox's own)
+        parts += ["--size", size, "--tmpfs", path]
+    for path, source in sorted(view.folders.items()):
+        parts += ["--ro-bind", source, path]
+    for path, descriptor in sorted(data.items()):
+        parts += ["--ro-bind-data", str(descriptor), path]
     # Anything left writable would be memory without a limit.
     parts += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"]  # noqa: S108
     return [*parts, "--seccomp", str(seccomp)]
@@ -196,20 +196,20 @@ def bubblewrap_version(text: str) -> tuple[int, ...]:
 
 def refusing_settings() -> list[str]:
     """Return the settings of this kernel that may refuse user namespaces, as `name = value`."""
-    wanted = {
+    refusing_values = {
         "/proc/sys/user/max_user_namespaces": "0",
         "/proc/sys/kernel/unprivileged_userns_clone": "0",
         "/proc/sys/kernel/apparmor_restrict_unprivileged_userns": "1",
     }
-    found_settings = []
-    for name, refusing in wanted.items():
+    settings = []
+    for name, refusing in refusing_values.items():
         try:
             value = Path(name).read_text(encoding="ascii").strip()
         except OSError:
             continue
         if value == refusing:
-            found_settings.append(f"{name} = {value}")
-    return found_settings
+            settings.append(f"{name} = {value}")
+    return settings
 
 
 RUNSC = "runsc"
@@ -226,10 +226,10 @@ def gvisor_bundle(folder: Path, view: SandboxView, limits: Limits, inner: Sequen
     """Write an OCI bundle: an empty root, the data files, and config.json."""
     (folder / "root").mkdir(parents=True)
     folders = dict(view.folders)
-    for index, (place, content) in enumerate(sorted(view.data.items())):
+    for index, (path, content) in enumerate(sorted(view.data.items())):
         file = folder / f"data-{index}"
         file.write_bytes(content)
-        folders[place] = str(file)
+        folders[path] = str(file)
     text = json.dumps(gvisor_config(view, folders, limits, inner), indent=1, sort_keys=True)
     (folder / "config.json").write_text(text, encoding="utf-8")
 
@@ -241,15 +241,15 @@ def gvisor_config(
     links, system = system_links()
     shown = {name: name for name in (*system, *system_bits())}
     # An OCI configuration has no links: what a link names is shown in its place.
-    shown |= {place: str((Path("/") / target).resolve()) for place, target in links.items()}
+    shown |= {path: str((Path("/") / target).resolve()) for path, target in links.items()}
     size = f"size={limits.tmp_mib * MIB}"
     bound = [
-        {"destination": place, "type": "bind", "source": source, "options": ["ro", "rbind"]}
-        for place, source in sorted((shown | folders).items())
+        {"destination": path, "type": "bind", "source": source, "options": ["ro", "rbind"]}
+        for path, source in sorted((shown | folders).items())
     ]
     memory = [
-        {"destination": place, "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", size]}
-        for place in ("/tmp", "/dev/shm")  # noqa: S108 (the sandbox's own)
+        {"destination": path, "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", size]}
+        for path in ("/tmp", "/dev/shm")  # noqa: S108 (the sandbox's own)
     ]
     return {
         "ociVersion": "1.0.2",

@@ -72,14 +72,14 @@ def descendants(root: int) -> list[Process]:
     """
     children: dict[int, list[Process]] = {}
     for name in os.listdir(PROC):  # noqa: PTH208 (a tenth of the cost, twenty times a second)
-        if name.isdigit() and (found := read(int(name))) is not None:
-            children.setdefault(found.parent, []).append(found)
+        if name.isdigit() and (process := read(int(name))) is not None:
+            children.setdefault(process.parent, []).append(process)
     below: list[Process] = []
     waiting = [root]
     while waiting:
-        mine = children.get(waiting.pop(), [])
-        below += mine
-        waiting += [one.pid for one in mine]
+        below_it = children.get(waiting.pop(), [])
+        below += below_it
+        waiting += [child.pid for child in below_it]
     return below
 
 
@@ -89,21 +89,21 @@ def held(processes: list[Process], limit: int) -> int:
     The sum of resident sizes counts shared pages once a process. Only where it is above `limit`,
     proportional sizes are read, which count them once and are slower to read.
     """
-    total = sum(one.resident for one in processes)
-    return total if total <= limit else sum(_proportional(one) for one in processes)
+    total = sum(process.resident for process in processes)
+    return total if total <= limit else sum(_proportional(process) for process in processes)
 
 
 def memory_files(processes: list[Process]) -> int:
     """Return the bytes in anonymous memory files, which no resident size shows."""
     sizes: dict[tuple[int, int], int] = {}
-    for one in processes:
-        folder = PROC / str(one.pid) / "fd"
+    for process in processes:
+        folder = PROC / str(process.pid) / "fd"
         with contextlib.suppress(OSError):
             for name in os.listdir(folder):  # noqa: PTH208
                 with contextlib.suppress(OSError):
                     if str((folder / name).readlink()).startswith("/memfd:"):
-                        found = (folder / name).stat()
-                        sizes[found.st_dev, found.st_ino] = found.st_blocks * 512
+                        facts = (folder / name).stat()
+                        sizes[facts.st_dev, facts.st_ino] = facts.st_blocks * 512
     return sum(sizes.values())
 
 
@@ -115,10 +115,10 @@ def available() -> int:
     return 0
 
 
-def alive(one: Process) -> bool:
+def alive(process: Process) -> bool:
     """Whether this process still runs, and not a later one with the same pid."""
-    now = read(one.pid)
-    return now is not None and now.started == one.started and not now.zombie
+    now = read(process.pid)
+    return now is not None and now.started == process.started and not now.zombie
 
 
 def kill(processes: list[Process], timeout: float) -> list[Process]:
@@ -127,25 +127,25 @@ def kill(processes: list[Process], timeout: float) -> list[Process]:
     SIGKILL from outside ends a process in any state, even stopped by a tracer; the end of a
     sandbox's pid 1 ends its whole namespace.
     """
-    for one in processes:
-        if alive(one):
+    for process in processes:
+        if alive(process):
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(one.pid, signal.SIGKILL)
+                os.kill(process.pid, signal.SIGKILL)
     deadline = time.monotonic() + timeout
-    left = [one for one in processes if alive(one)]
+    left = [process for process in processes if alive(process)]
     while left and time.monotonic() < deadline:
         time.sleep(0.005)
-        left = [one for one in left if alive(one)]
+        left = [process for process in left if alive(process)]
     return left
 
 
-def _proportional(one: Process) -> int:
+def _proportional(process: Process) -> int:
     with contextlib.suppress(OSError):
-        text = (PROC / str(one.pid) / "smaps_rollup").read_text(encoding="ascii")
+        text = (PROC / str(process.pid) / "smaps_rollup").read_text(encoding="ascii")
         for line in text.splitlines():
             if line.startswith("Pss:"):
                 return int(line.split()[1]) * KIB
-    return one.resident
+    return process.resident
 
 
 NAMESPACES = "namespaces"
@@ -163,44 +163,44 @@ def scratch(folder: Path | None = None) -> Iterator[Path]:
 
     Raises LeftOver when it exists: an audit was killed and left it, or one is running.
     """
-    place = folder or scratch_folder()
-    refuse_leftovers(place)
-    place.mkdir(mode=0o700)
+    own_folder = folder or scratch_folder()
+    refuse_leftovers(own_folder)
+    own_folder.mkdir(mode=0o700)
     try:
-        yield place
+        yield own_folder
     finally:
-        shutil.rmtree(place)
+        shutil.rmtree(own_folder)
 
 
-def refuse_leftovers(place: Path) -> None:
+def refuse_leftovers(folder: Path) -> None:
     """Raise LeftOver when the folder or processes of an earlier audit exist."""
-    if not os.path.lexists(place):
+    if not os.path.lexists(folder):
         return
-    alive = surviving(place)
+    alive = surviving(folder)
     if alive:
         shown = ", ".join(str(pid) for pid in alive[:_SHOWN])
         raise LeftOver(
             f"{len(alive)} processes of an earlier audit still run in its sandbox: {shown}",
-            f"end them, or restart the machine; then remove the folder {place}",
+            f"end them, or restart the machine; then remove the folder {folder}",
         )
     raise LeftOver(
-        f"{place} is left from an earlier audit, or another audit is running",
+        f"{folder} is left from an earlier audit, or another audit is running",
         "check that no audit is running, then remove that folder",
     )
 
 
-def remember(place: Path, found: list[Process]) -> None:
+def remember(folder: Path, sandboxed: list[Process]) -> None:
     """Save the namespaces of a sandbox's processes, for the check before the next audit."""
     own = namespace(os.getpid())
-    names = {namespace(one.pid) for one in found} - {own, None}
-    with (place / NAMESPACES).open("a", encoding="ascii") as stream:
+    names = {namespace(process.pid) for process in sandboxed} - {own, None}
+    with (folder / NAMESPACES).open("a", encoding="ascii") as stream:
         stream.writelines(f"{name}\n" for name in sorted(filter(None, names)))
 
 
-def surviving(place: Path) -> list[int]:
+def surviving(folder: Path) -> list[int]:
     """Return the pids of processes that run in a saved namespace."""
     try:
-        names = set((place / NAMESPACES).read_text(encoding="ascii").split())
+        names = set((folder / NAMESPACES).read_text(encoding="ascii").split())
     except (OSError, UnicodeDecodeError):
         return []
     pids = sorted(int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit())
@@ -209,8 +209,8 @@ def surviving(place: Path) -> list[int]:
 
 def _dead(pid: int) -> bool:
     """Whether a process has ended, or only waits to be reaped."""
-    found = read(pid)
-    return found is None or found.zombie
+    process = read(pid)
+    return process is None or process.zombie
 
 
 def namespace(pid: int) -> str | None:
@@ -239,7 +239,7 @@ REMOVE_SECONDS = 2
 def kernel_holder() -> Holder:
     """Return what limits the number of processes on this machine."""
     with contextlib.ExitStack() as stack:
-        if _made(Limits(), stack):
+        if _make_groups(Limits(), stack):
             return "control group"
     if _manager() is not None:
         return "service manager"
@@ -250,7 +250,7 @@ def kernel_holder() -> Holder:
 def kernel_prefix(limits: Limits) -> Iterator[list[str]]:
     """Yield the words to put before a command; the groups they use are removed at the end."""
     with contextlib.ExitStack() as stack:
-        groups = _made(limits, stack)
+        groups = _make_groups(limits, stack)
         if groups:
             entries = [str(group / "cgroup.procs") for group in groups]
             yield ["/bin/sh", "-c", JOIN, "join", *entries, "--"]
@@ -258,15 +258,15 @@ def kernel_prefix(limits: Limits) -> Iterator[list[str]]:
             yield _scope(limits)
 
 
-def _made(limits: Limits, stack: contextlib.ExitStack) -> list[Path]:
+def _make_groups(limits: Limits, stack: contextlib.ExitStack) -> list[Path]:
     """Make one group for each controller, or one for both; return none unless `pids` is limited."""
     values = {"pids": limits.processes_held, "memory": limits.memory_held}
-    made: dict[Path, None] = {}
+    groups: dict[Path, None] = {}
     for controller, value in values.items():
-        for place in CGROUP_PLACES[controller]:
-            group = CGROUPS / place / f"geneb-audit-{os.getpid()}"
+        for folder in CGROUP_PLACES[controller]:
+            group = CGROUPS / folder / f"geneb-audit-{os.getpid()}"
             with contextlib.suppress(OSError):
-                if group not in made:
+                if group not in groups:
                     group.mkdir()
                     stack.callback(_remove, group)
                 file = next(
@@ -274,9 +274,9 @@ def _made(limits: Limits, stack: contextlib.ExitStack) -> list[Path]:
                 )
                 if file is not None:
                     file.write_text(str(value), encoding="ascii")
-                    made[group] = None
+                    groups[group] = None
                     break
-    return list(made) if any((group / "pids.max").exists() for group in made) else []
+    return list(groups) if any((group / "pids.max").exists() for group in groups) else []
 
 
 def _remove(group: Path) -> None:
@@ -298,13 +298,13 @@ def _manager() -> str | None:
     if program is None or control is None or "XDG_RUNTIME_DIR" not in os.environ:
         return None
     try:
-        said = subprocess.run(  # noqa: S603 (a program that was found, no shell)
+        state = subprocess.run(  # noqa: S603 (a program that was found, no shell)
             [control, "--user", "is-system-running"],
             capture_output=True, text=True, check=False, timeout=TRIAL_SECONDS,
         ).stdout.strip()  # fmt: skip
     except subprocess.TimeoutExpired:
         return None
-    return program if said in {"running", "degraded"} else None
+    return program if state in {"running", "degraded"} else None
 
 
 def _scope(limits: Limits) -> list[str]:

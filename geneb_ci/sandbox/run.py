@@ -111,11 +111,11 @@ def run_in_sandbox(
     if spec.weights is not None:
         extra[_weights(spec.weights)] = spec.weights
     view = mounts.view(extra, {SEQUENCES: content}, packages=spec.packages)
-    place = sandbox.visible_path(view)
-    view.data[OPTIONS] = options(spec, limits, place)
+    visible = sandbox.visible_path(view)
+    view.data[OPTIONS] = options(spec, limits, visible)
     inner = [
         python_of(sandbox, view),
-        *(*RUN_FLAGS, "-m", "reference_harness.worker", place(OPTIONS), place(SEQUENCES)),
+        *(*RUN_FLAGS, "-m", "reference_harness.worker", visible(OPTIONS), visible(SEQUENCES)),
     ]
     receiver = Receiver(len(sequences), limits)
     ended = supervise(sandbox, view, limits, inner, receiver)
@@ -143,16 +143,16 @@ def run_in_sandbox(
     )
 
 
-def options(spec: ExtractorSpec, limits: Limits, place: Any) -> bytes:
+def options(spec: ExtractorSpec, limits: Limits, visible: Any) -> bytes:
     """Return the worker's options, as `schemas/worker-options.schema.json` describes them."""
     if spec.module is None:
         extractor = spec.extractor
     else:
-        extractor = f"{place(f'{mounts.EXTRACTORS}/{spec.module.name}')}:{spec.extractor}"
+        extractor = f"{visible(f'{mounts.EXTRACTORS}/{spec.module.name}')}:{spec.extractor}"
     return json.dumps({
         "schema_version": "1.0",
         "extractor": extractor,
-        "name_model": spec.name_model if spec.weights is None else place(_weights(spec.weights)),
+        "name_model": spec.name_model if spec.weights is None else visible(_weights(spec.weights)),
         "device": spec.device,
         "options": dict(spec.options),
         "batching": spec.batching,
@@ -173,13 +173,13 @@ def _weights(weights: Path) -> str:
 def _lines(sequences: Sequence[str]) -> bytes:
     if not sequences:
         raise UsageProblem("there is no sequence to embed", "choose a task that has sequences")
-    for index, one in enumerate(sequences):
-        if not one.isascii() or not one.isprintable():
+    for index, sequence in enumerate(sequences):
+        if not sequence.isascii() or not sequence.isprintable():
             raise UsageProblem(
                 f"sequence {index} is not one line of printable ASCII",
                 "fix the task's data: download them with `geneb-ci data pull`",
             )
-    return "".join(f"{one}\n" for one in sequences).encode("ascii")
+    return "".join(f"{sequence}\n" for sequence in sequences).encode("ascii")
 
 
 SCRIPT = f"{mounts.INPUT}/attempts.py"
@@ -213,9 +213,9 @@ def probe_suite(sandbox: Sandbox, limits: Limits = LIMITS) -> list[Escape]:
         except ExtractorRefused as error:
             raise SandboxLeaks(f"the probe suite was stopped: {error.message}", ADVICE) from error
     try:
-        found = read_json(bytes(report.data))
+        outcomes = read_json(bytes(report.data))
         escapes = [
-            Escape(name=name, refused=bool(found[name][0]), detail=str(found[name][1]))
+            Escape(name=name, refused=bool(outcomes[name][0]), detail=str(outcomes[name][1]))
             for name in NAMES
         ]
     except (ValueError, KeyError, IndexError, TypeError) as error:
@@ -231,16 +231,16 @@ def refuse_leaks(sandbox: Sandbox, escapes: list[Escape]) -> None:
     """Raise SandboxLeaks when an escape succeeded, or when not every one was attempted."""
     if sandbox.kind == NONE:
         return
-    if [one.name for one in escapes] != list(NAMES):
+    if [escape.name for escape in escapes] != list(NAMES):
         raise SandboxLeaks(
             f"{len(escapes)} escapes were attempted, the probe suite has {len(NAMES)}",
             "run the whole suite before the audit",
         )
-    open_ones = [f"{one.name} ({one.detail})" for one in escapes if not one.refused]
-    if open_ones:
+    succeeded = [f"{escape.name} ({escape.detail})" for escape in escapes if not escape.refused]
+    if succeeded:
         raise SandboxLeaks(
-            f"{len(open_ones)} of {len(escapes)} escapes from the sandbox succeeded: "
-            f"{'; '.join(open_ones)}",
+            f"{len(succeeded)} of {len(escapes)} escapes from the sandbox succeeded: "
+            f"{'; '.join(succeeded)}",
             "do not audit on this machine until each is refused",
         )
 

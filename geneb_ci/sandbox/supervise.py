@@ -45,22 +45,22 @@ def visible_log(raw: bytes) -> str:
 def last_line(raw: bytes) -> str:
     """Return the last line that is not empty and not about an attempt."""
     lines = [line for line in raw.decode("utf-8", "backslashreplace").splitlines() if line.strip()]
-    said = [line for line in lines if not line.startswith(ATTEMPT)]
-    return _visible(said[-1]) if said else ""
+    printed = [line for line in lines if not line.startswith(ATTEMPT)]
+    return _visible(printed[-1]) if printed else ""
 
 
 def noted_attempts(raw: bytes) -> list[str]:
     """Return the attempts that were noted, sorted, each once."""
     lines = raw.decode("utf-8", "backslashreplace").splitlines()
-    found = {line.removeprefix(ATTEMPT) for line in lines if line.startswith(ATTEMPT)}
-    return sorted(one for one in found if EVENT.fullmatch(one))[:EVENTS_MAX]
+    notes = {line.removeprefix(ATTEMPT) for line in lines if line.startswith(ATTEMPT)}
+    return sorted(note for note in notes if EVENT.fullmatch(note))[:EVENTS_MAX]
 
 
 def token_budget(raw: bytes) -> int:
     """Return the padded tokens of a batch that the last line about them says; 0 without one."""
     lines = raw.decode("utf-8", "backslashreplace").splitlines()
-    said = [found[1] for line in lines if (found := BUDGET.fullmatch(line))]
-    return int(said[-1]) if said else 0
+    budgets = [match[1] for line in lines if (match := BUDGET.fullmatch(line))]
+    return int(budgets[-1]) if budgets else 0
 
 
 def _visible(line: str) -> str:
@@ -177,7 +177,7 @@ class Sink(Protocol):
         """Take some bytes."""
 
 
-class Ended(NamedTuple):
+class EndedProcess(NamedTuple):
     """End of a run that was not stopped."""
 
     code: int
@@ -189,7 +189,7 @@ class Ended(NamedTuple):
 
 def supervise(
     sandbox: Sandbox, view: SandboxView, limits: Limits, inner: Sequence[str], sink: Sink
-) -> Ended:
+) -> EndedProcess:
     """Run a command to its end or to its first limit, and end all of its processes.
 
     Raises LimitExceeded, or what the sink raised, with what was printed as `log`; StillRunning
@@ -204,7 +204,7 @@ def supervise(
             raise
         finally:
             watch.kill()
-    return Ended(process.returncode, bytes(watch.log), watch.peak)
+    return EndedProcess(process.returncode, bytes(watch.log), watch.peak)
 
 
 class _Watch:
@@ -245,15 +245,15 @@ class _Watch:
         """Kill what is left and wait for its end. Raises StillRunning."""
         # Twice: a process forked between the list and the kill is in the second list.
         for _ in range(2):
-            for one in processes.descendants(self._process.pid):
-                self._seen[one.pid, one.started] = one
+            for process in processes.descendants(self._process.pid):
+                self._seen[process.pid, process.started] = process
             left = processes.kill(list(self._seen.values()), KILL_SECONDS)
         self._process.kill()
         self._process.wait()
         if left:
             raise StillRunning(
                 f"{len(left)} processes of the sandbox still run after SIGKILL: "
-                f"{', '.join(str(one.pid) for one in left)}",
+                f"{', '.join(str(process.pid) for process in left)}",
                 "restart the machine before the next audit",
             )
 
@@ -272,27 +272,27 @@ class _Watch:
         late = now > self._deadline
         if now < self._next_look and not late:
             return
-        found = processes.descendants(self._process.pid)
-        if self._looks == 0 and found:
-            remember(self._sandbox.scratch, found)
-        self._seen |= {(one.pid, one.started): one for one in found}
-        self._check(found)
+        running = processes.descendants(self._process.pid)
+        if self._looks == 0 and running:
+            remember(self._sandbox.scratch, running)
+        self._seen |= {(process.pid, process.started): process for process in running}
+        self._check(running)
         if late:
             raise self._stopped("seconds", f"it ran longer than {self._limits.seconds} s")
-        self._looks += bool(found)
+        self._looks += bool(running)
         cost = time.monotonic() - now
         self._next_look = now + min(RAREST, max(TICK, SHARE * cost))
 
-    def _check(self, found: list[Process]) -> None:
-        threads = sum(one.threads for one in found)
+    def _check(self, running: list[Process]) -> None:
+        threads = sum(process.threads for process in running)
         if threads > self._limits.processes:
             raise self._stopped(
                 "processes",
                 f"it had {threads} processes and threads, more than {self._limits.processes}",
             )
         most = self._limits.memory_mib * MIB
-        files = processes.memory_files(found) if self._looks % FILES_EVERY == 0 else 0
-        taken = processes.held(found, most - files) + files
+        files = processes.memory_files(running) if self._looks % FILES_EVERY == 0 else 0
+        taken = processes.held(running, most - files) + files
         self.peak = max(self.peak, taken)
         if taken > most:
             raise self._stopped(

@@ -90,11 +90,13 @@ def scores(classes: Classes, right: float, rho: float) -> Triple:
     return _triple((mcc, right / n, (right * n - square) / (n * n - square)))
 
 
-def scores_of(one: BinaryTable) -> Triple:
+def scores_of(confusion: BinaryTable) -> Triple:
     """Return the metrics of a table."""
-    classes = Classes(one.small_right + one.small_wrong, one.large_right + one.large_wrong)
-    right = one.small_right + one.large_right
-    return scores(classes, right, one.large_right - one.small_right)
+    classes = Classes(
+        confusion.small_right + confusion.small_wrong, confusion.large_right + confusion.large_wrong
+    )
+    right = confusion.small_right + confusion.large_right
+    return scores(classes, right, confusion.large_right - confusion.small_right)
 
 
 def rho_limits(classes: Classes, right: int) -> tuple[int, int]:
@@ -134,12 +136,12 @@ def fits(classes: Classes, reading: Reading) -> bool:
 
 def count(classes: Classes, reading: Reading, most: int) -> int:
     """Return the number of such tables; counting stops above `most`."""
-    found = 0
+    matrices = 0
     for run in runs(classes, reading):
-        found += len(run)
-        if found > most:
+        matrices += len(run)
+        if matrices > most:
             break
-    return found
+    return matrices
 
 
 def acc_limits(n: int, reading: Reading, repeats: int = 1) -> tuple[int, int]:
@@ -249,21 +251,21 @@ class Nearest(NamedTuple):
     scores: Triple
 
 
-def nearest(classes: Classes, wanted: Triple) -> Nearest:
-    """Return the table with the least distance to `wanted`, within 1 % of the distance.
+def nearest(classes: Classes, target: Triple) -> Nearest:
+    """Return the table with the least distance to `target`, within 1 % of the distance.
 
     For fixed rho all metrics are linear in the number of correct predictions, so only rho is
     searched: first coarsely, then in every valley.
     """
     looks = spread(-classes.small, classes.large, LOOKS)
-    depth = {rho: _distance(classes, wanted, rho) for rho in looks}
+    depth = {rho: _distance(classes, target, rho) for rho in looks}
     ends = [looks[0], *looks, looks[-1]]
     valleys = [
         (before, after)
         for before, rho, after in zip(ends, looks, ends[2:], strict=False)
         if depth[rho] <= min(depth[before], depth[after])
     ]
-    best = min(_bottoms(classes, wanted, valleys), key=lambda place: place[0])
+    best = min(_bottoms(classes, target, valleys), key=lambda bottom: bottom[0])
     _, right, rho = best
     if classes.small == classes.large:
         rho = abs(rho)  # the same table with swapped classes
@@ -271,14 +273,14 @@ def nearest(classes: Classes, wanted: Triple) -> Nearest:
 
 
 def _bottoms(
-    classes: Classes, wanted: Triple, valleys: list[tuple[int, int]]
+    classes: Classes, target: Triple, valleys: list[tuple[int, int]]
 ) -> Iterator[tuple[float, int, int]]:
     for low, high in valleys:
         left, right = low, high
         while right - left > 2 * AROUND:
             third = (right - left) // 3
-            if _distance(classes, wanted, left + third) <= _distance(
-                classes, wanted, right - third
+            if _distance(classes, target, left + third) <= _distance(
+                classes, target, right - third
             ):
                 right -= third
             else:
@@ -286,24 +288,24 @@ def _bottoms(
         for rho in range(
             max(left - AROUND, -classes.small), min(right + AROUND, classes.large) + 1
         ):
-            yield from _at(classes, wanted, rho)
+            yield from _at(classes, target, rho)
 
 
-def _at(classes: Classes, wanted: Triple, rho: int) -> Iterator[tuple[float, int, int]]:
+def _at(classes: Classes, target: Triple, rho: int) -> Iterator[tuple[float, int, int]]:
     """Yield the one or two best numbers of correct predictions for rho, with their distance."""
     least, most = abs(rho), min(2 * classes.small + rho, 2 * classes.large - rho)
-    ideal = _ideal(classes, wanted, rho, least, most)
+    ideal = _ideal(classes, target, rho, least, most)
     below = least + (math.floor(ideal) - least) // 2 * 2
     for right in {below, min(below + 2, most)}:
-        yield math.dist(scores(classes, right, rho), wanted), right, rho
+        yield math.dist(scores(classes, right, rho), target), right, rho
 
 
-def _distance(classes: Classes, wanted: Triple, rho: int) -> float:
+def _distance(classes: Classes, target: Triple, rho: int) -> float:
     least, most = abs(rho), min(2 * classes.small + rho, 2 * classes.large - rho)
-    return math.dist(scores(classes, _ideal(classes, wanted, rho, least, most), rho), wanted)
+    return math.dist(scores(classes, _ideal(classes, target, rho, least, most), rho), target)
 
 
-def _ideal(classes: Classes, wanted: Triple, rho: int, least: int, most: int) -> float:
+def _ideal(classes: Classes, target: Triple, rho: int, least: int, most: int) -> float:
     """Return the best number of correct predictions for rho, not rounded."""
     if least == most:
         return least
@@ -311,7 +313,7 @@ def _ideal(classes: Classes, wanted: Triple, rho: int, least: int, most: int) ->
     along = [to - come for come, to in itertools.zip_longest(start, end)]
     length = math.fsum(part * part for part in along)
     share = math.fsum(
-        part * (want - come) for part, want, come in zip(along, wanted, start, strict=True)
+        part * (goal - come) for part, goal, come in zip(along, target, start, strict=True)
     )
     return least + (most - least) * min(1.0, max(0.0, share / length))
 
@@ -348,15 +350,17 @@ def recovered_cell(
     regime: str, task: str, seed: int | None, classes: Classes, reading: Reading
 ) -> Recovered:
     """Recover the tables of one cell, or of one seed of it."""
-    found: list[TableRun] = []
+    cell_runs: list[TableRun] = []
     matrices = 0
     for run in runs(classes, reading):
-        found.append(run)
+        cell_runs.append(run)
         matrices += len(run)
         if matrices > COUNT_MAX:
             break
     listed = (
-        table(classes, run.right, rho) for run in found for rho in range(run.first, run.last + 1, 2)
+        table(classes, run.right, rho)
+        for run in cell_runs
+        for rho in range(run.first, run.last + 1, 2)
     )
     tables = tuple(listed) if matrices <= LISTED_MAX else ()
     best = tables[0] if matrices == 1 else None
@@ -370,6 +374,6 @@ def counts_of(classes: Classes, reading: Reading) -> list[int]:
 
     The small class comes first.
     """
-    one = recovered_cell("", "", None, classes, reading)
-    right = (one.table.small_right, one.table.large_right) if one.table else (0, 0)
-    return [one.matrices, *right]
+    cell = recovered_cell("", "", None, classes, reading)
+    right = (cell.table.small_right, cell.table.large_right) if cell.table else (0, 0)
+    return [cell.matrices, *right]

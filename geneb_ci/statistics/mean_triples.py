@@ -68,7 +68,7 @@ class Hull:
     def remember(self, sign: int, corners: "list[_Corner]") -> None:
         """Keep tables of which a mean was found possible."""
         tables = tuple(corner.table for corner in corners)
-        others = [one for one in self.seen[sign] if one != tables]
+        others = [earlier for earlier in self.seen[sign] if earlier != tables]
         self.seen[sign] = [tables, *others[: SEEN_MAX - 1]]
 
     def look(self, plane: Plane) -> Triple:
@@ -79,7 +79,7 @@ class Hull:
 
     def above(self, plane: Plane, level: float) -> Triple | None:
         """Return a table where a plane exceeds a level; None proves that there is none."""
-        best, found = level, None
+        best, highest = level, None
         pieces: list[_Piece] = []
         for arc in self.arcs:
             ends = self._triple(arc, arc.first), self._triple(arc, arc.last)
@@ -87,7 +87,7 @@ class Hull:
             heapq.heappush(pieces, piece)
             for triple in ends:
                 if plane.at(triple) > best:
-                    best, found = plane.at(triple), triple
+                    best, highest = plane.at(triple), triple
         number = len(pieces)
         # A table at least half as far above as the bound suffices: the next plane goes through it.
         while pieces and -pieces[0].bound - level > 2 * (best - level):
@@ -97,14 +97,16 @@ class Hull:
                 continue
             triple = self._triple(arc, middle)
             if plane.at(triple) > best:
-                best, found = plane.at(triple), triple
-            for half, one, two in (
+                best, highest = plane.at(triple), triple
+            for half, left, right in (
                 (arc._replace(last=middle), start, triple),
                 (arc._replace(first=middle), triple, end),
             ):
                 number += 1
-                heapq.heappush(pieces, _Piece(-_bound(plane, one, two), number, half, one, two))
-        return found
+                heapq.heappush(
+                    pieces, _Piece(-_bound(plane, left, right), number, half, left, right)
+                )
+        return highest
 
 
 class _Piece(NamedTuple):
@@ -117,13 +119,13 @@ class _Piece(NamedTuple):
     end: Triple
 
 
-def _bound(plane: Plane, one: Triple, two: Triple) -> float:
+def _bound(plane: Plane, start: Triple, end: Triple) -> float:
     """Return an upper bound of a plane between two tables of an arc."""
     mcc, acc, f1 = plane
     return (
-        max(mcc * one[0], mcc * two[0])
-        + max(acc * one[1], acc * two[1])
-        + max(f1 * one[2], f1 * two[2])
+        max(mcc * start[0], mcc * end[0])
+        + max(acc * start[1], acc * end[1])
+        + max(f1 * start[2], f1 * end[2])
     )
 
 
@@ -211,32 +213,32 @@ def outside(hull: Hull, reading: Reading) -> Outside | None:
         return None  # some means are above, and others below
     if _is_below(hull, reading):
         return Outside("f1", _line(hull.chain, value.acc)[0], value.acc)
-    place = _place(hull, reading)
-    corners = _start(hull, place)
+    mean = _place(hull, reading)
+    corners = _start(hull, mean)
     # The mean of the corners is possible, so only the direction towards the reported MCC matters.
     sign = (
         1 if value.mcc > math.fsum(corner.weight * corner.table.mcc for corner in corners) else -1
     )
     hull.remember(-sign, corners)
     level = sign * value.mcc - width.mcc
-    if _was_seen(hull, place, sign, level) or _climb(hull, place, corners, sign, level) is None:
+    if _was_seen(hull, mean, sign, level) or _climb(hull, mean, corners, sign, level) is None:
         return None
-    exact = place._replace(acc_width=0.0, f1_width=0.0)
+    exact = mean._replace(acc_width=0.0, f1_width=0.0)
     low, high = _climb(hull, exact, corners, -1), _climb(hull, exact, corners, 1)
     return Outside("mcc", -1.0 if low is None else -low, 1.0 if high is None else high)
 
 
-def _was_seen(hull: Hull, place: "_MeanPlace | Triple", sign: int, level: float) -> bool:
+def _was_seen(hull: Hull, mean: "_MeanPlace | Triple", sign: int, level: float) -> bool:
     """Whether tables of an earlier search have a mean at the place, at the level or above it.
 
     No search can then prove that all means are below the level: it would end without a bound.
     """
     for number, tables in enumerate(hull.seen[sign]):
-        first, second, third = _shares(tables, place.acc, place.f1)
+        first, second, third = _shares(tables, mean.acc, mean.f1)
         if not (0 <= first < 1 and 0 <= second < 1 and 0 <= third < 1):
             continue
-        origin, one, two = tables
-        if sign * (first * origin.mcc + second * one.mcc + third * two.mcc) >= level:
+        origin, left, right = tables
+        if sign * (first * origin.mcc + second * left.mcc + third * right.mcc) >= level:
             if number:
                 hull.seen[sign].insert(0, hull.seen[sign].pop(number))
             return True
@@ -252,10 +254,10 @@ def _is_below(hull: Hull, reading: Reading) -> bool:
         margin = at - abs(slope) * reading.width.acc - f1 - TOLERANCE * (1 + abs(slope))
         if margin <= 0:
             return False
-        found = hull.above(Plane(0.0, slope, -1.0), slope * acc - at + margin)
-        if found is None:
+        below = hull.above(Plane(0.0, slope, -1.0), slope * acc - at + margin)
+        if below is None:
             return True
-        chain = lower_chain([*chain, found])
+        chain = lower_chain([*chain, below])
     return False
 
 
@@ -278,7 +280,7 @@ def _place(hull: Hull, reading: Reading) -> _MeanPlace:
 
 
 def _climb(
-    hull: Hull, place: _MeanPlace, corners: list[_Corner], sign: int, level: float | None = None
+    hull: Hull, mean: _MeanPlace, corners: list[_Corner], sign: int, level: float | None = None
 ) -> float | None:
     """Return the greatest sign * MCC of means at a place, by the simplex method.
 
@@ -289,8 +291,8 @@ def _climb(
         face = _face(corners, sign)
         if face is None:
             return None
-        bound = face.level + face.acc_slope * place.acc + face.f1_slope * place.f1
-        bound += abs(face.acc_slope) * place.acc_width + abs(face.f1_slope) * place.f1_width
+        bound = face.level + face.acc_slope * mean.acc + face.f1_slope * mean.f1
+        bound += abs(face.acc_slope) * mean.acc_width + abs(face.f1_slope) * mean.f1_width
         slack = TOLERANCE * (1 + abs(face.acc_slope) + abs(face.f1_slope))
         margin = math.inf if level is None else level - bound - slack
         if margin <= 0:
@@ -306,15 +308,13 @@ def _climb(
     return None
 
 
-def _start(hull: Hull, place: _MeanPlace) -> list[_Corner]:
+def _start(hull: Hull, mean: _MeanPlace) -> list[_Corner]:
     """Return three tables around a place: the perfect one and two neighbours on the lower hull."""
-    rise = (1 - place.f1) / (1 - place.acc) if place.acc < 1 else float("inf")
+    rise = (1 - mean.f1) / (1 - mean.acc) if mean.acc < 1 else float("inf")
     fan = hull.fan
     right = min(max(bisect.bisect_left(fan, rise), 1), len(fan) - 1)
     tables = (PERFECT, hull.chain[right - 1], hull.chain[right])
-    return [
-        _Corner(*pair) for pair in zip(tables, _shares(tables, place.acc, place.f1), strict=True)
-    ]
+    return [_Corner(*pair) for pair in zip(tables, _shares(tables, mean.acc, mean.f1), strict=True)]
 
 
 def _shares(tables: tuple[Triple, ...], acc: float, f1: float) -> tuple[float, float, float]:
@@ -330,9 +330,9 @@ def _shares(tables: tuple[Triple, ...], acc: float, f1: float) -> tuple[float, f
 
 
 def _face(corners: list[_Corner], sign: int) -> _Face | None:
-    origin, one, two = (corner.table for corner in corners)
-    acc1, f11, mcc1 = one.acc - origin.acc, one.f1 - origin.f1, sign * (one.mcc - origin.mcc)
-    acc2, f12, mcc2 = two.acc - origin.acc, two.f1 - origin.f1, sign * (two.mcc - origin.mcc)
+    origin, left, right = (corner.table for corner in corners)
+    acc1, f11, mcc1 = left.acc - origin.acc, left.f1 - origin.f1, sign * (left.mcc - origin.mcc)
+    acc2, f12, mcc2 = right.acc - origin.acc, right.f1 - origin.f1, sign * (right.mcc - origin.mcc)
     area = acc1 * f12 - acc2 * f11
     if abs(area) < AREA_MIN:
         return None

@@ -44,10 +44,10 @@ class Reading(NamedTuple):
         )
 
 
-def distinct_text(found: Triple, expected: Triple) -> tuple[str, str]:
+def distinct_text(actual: Triple, expected: Triple) -> tuple[str, str]:
     """Return two triples as text, with the fewest decimals (at least four) that differ."""
-    decimals = next((d for d in range(4, 16) if found.text(d) != expected.text(d)), 16)
-    return found.text(decimals), expected.text(decimals)
+    decimals = next((d for d in range(4, 16) if actual.text(d) != expected.text(d)), 16)
+    return actual.text(decimals), expected.text(decimals)
 
 
 # From this number of decimals on a value counts as unrounded (doubles have 15 to 17 digits).
@@ -177,13 +177,13 @@ def scores_of_matrix(matrix: Matrix) -> Triple:
     is the mean over the classes that occur in truth or prediction, as scikit-learn has it. Counts
     are added as integers: only the last operations round.
     """
-    true, said = truths(matrix), [sum(column) for column in zip(*matrix, strict=True)]
+    true, predicted = truths(matrix), [sum(column) for column in zip(*matrix, strict=True)]
     total, right = sum(true), [row[k] for k, row in enumerate(matrix)]
     hits = sum(right)
-    covariance = hits * total - sum(map(operator.mul, true, said))
-    spread = (total**2 - sum(n * n for n in said)) * (total**2 - sum(n * n for n in true))
+    covariance = hits * total - sum(map(operator.mul, true, predicted))
+    spread = (total**2 - sum(n * n for n in predicted)) * (total**2 - sum(n * n for n in true))
     mcc = covariance / math.sqrt(spread) if spread else 0.0
-    f1 = [2 * h / (n + m) for h, n, m in zip(right, true, said, strict=True) if n + m]
+    f1 = [2 * h / (n + m) for h, n, m in zip(right, true, predicted, strict=True) if n + m]
     return Triple(mcc, hits / total, math.fsum(f1) / len(f1))
 
 
@@ -286,10 +286,10 @@ class PackedNumbers(Mapping[str, Any]):
         return isinstance(other, PackedNumbers) and self.places is other.places
 
     def __getitem__(self, name: str) -> Any:
-        place = self.places[name]
+        index = self.places[name]
         if self.width == 1:
-            return self.numbers[place]
-        return tuple(self.numbers[place * self.width : (place + 1) * self.width])
+            return self.numbers[index]
+        return tuple(self.numbers[index * self.width : (index + 1) * self.width])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.places)
@@ -325,17 +325,17 @@ class Standings(Mapping[str, dict[str, Any]]):
     @functools.cached_property
     def places(self) -> dict[str, int]:
         """Model id to its place in each list."""
-        return {model: place for place, model in enumerate(self.models)}
+        return {model: index for index, model in enumerate(self.models)}
 
     def plain(self) -> dict[str, dict[str, Any]]:
         """Return the same as dicts."""
         facts = zip(*self.columns.values(), strict=True)
-        told = (dict(zip(STANDING, one, strict=True)) for one in facts)
-        return dict(zip(self.models, told, strict=True))
+        standings = (dict(zip(STANDING, row, strict=True)) for row in facts)
+        return dict(zip(self.models, standings, strict=True))
 
     def __getitem__(self, model: str) -> dict[str, Any]:
-        place = self.places[model]
-        return {name: column[place] for name, column in self.columns.items()}
+        index = self.places[model]
+        return {name: column[index] for name, column in self.columns.items()}
 
     def __contains__(self, model: object) -> bool:
         return model in self.places

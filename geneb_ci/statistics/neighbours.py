@@ -51,13 +51,13 @@ def is_coarse(row: Vector) -> bool:
 def resemblances(view: RowView) -> list[Resemblance]:
     """Return the similarity to the other rows, the most similar first."""
     counts = _near_counts(view)
-    found = [_resemblance(view.row, i, row, counts[i]) for i, row in view.others]
-    return sorted(found, key=lambda near: (-near.near, near.number))
+    similar = [_resemblance(view.row, i, row, counts[i]) for i, row in view.others]
+    return sorted(similar, key=lambda near: (-near.near, near.number))
 
 
 def _near_counts(view: RowView) -> "Counter[int]":
     """Return the number of near cells of the table's rows, from an index of the scores."""
-    found: list[list[int]] = []
+    near_rows: list[list[int]] = []
     for x, (values, rows) in zip(view.row, _sorted_cells(view.table), strict=True):
         if x != x:  # noqa: PLR0124 (NaN)
             continue
@@ -67,32 +67,32 @@ def _near_counts(view: RowView) -> "Counter[int]":
             first += 1
         while first < last and not abs(x - values[last - 1]) < NEAR:
             last -= 1
-        found.append(rows[first:last])  # sorted, so near scores stand together
-    return Counter(itertools.chain.from_iterable(found))
+        near_rows.append(rows[first:last])  # sorted, so near scores stand together
+    return Counter(itertools.chain.from_iterable(near_rows))
 
 
 @functools.lru_cache(maxsize=4)
 def _sorted_cells(table: ScoreTable) -> list[tuple[list[float], list[int]]]:
     """Return the scores of each cell, ascending, and the rows that have them."""
-    found = []
+    cells = []
     for column in zip(*table.vectors, strict=True):
-        given = [i for i, x in enumerate(column) if not math.isnan(x)]
-        given.sort(key=column.__getitem__)
-        found.append(([column[i] for i in given], given))
-    return found or [([], [])] * sum(part.stop - part.start for part in table.regimes)
+        numbers = [i for i, x in enumerate(column) if not math.isnan(x)]
+        numbers.sort(key=column.__getitem__)
+        cells.append(([column[i] for i in numbers], numbers))
+    return cells or [([], [])] * sum(part.stop - part.start for part in table.regimes)
 
 
 def copies(view: RowView) -> list[Resemblance]:
     """Return the rows that count as copies, the most similar first."""
     counts, present = _near_counts(view), _present(view.table)
     own = _count(view.row)
-    found = [
+    similar = [
         _resemblance(view.row, i, view.table.vectors[i], near)
         for i, near in counts.items()
         # At least so many cells are compared, and more cells need more that are near.
         if i != view.own and near >= needed(own + present[i] - len(view.row))
     ]
-    alike = [one for one in found if one.near >= needed(one.cells)]
+    alike = [row for row in similar if row.near >= needed(row.cells)]
     return sorted(alike, key=lambda near: (-near.near, near.number))
 
 
@@ -156,8 +156,10 @@ _SLACK = 1e-9
 @functools.lru_cache(maxsize=12)
 def _regimes(table: ScoreTable, start: int, stop: int) -> list[tuple[int, list[float], _Regime]]:
     """Return each row of which a regime is complete: number, first cells, and all of it."""
-    found = ((i, _standardised(row[start:stop])) for i, row in enumerate(table.vectors))
-    return [(i, one.standard[:_HEAD], one) for i, one in found if one is not None]
+    standardised = ((i, _standardised(row[start:stop])) for i, row in enumerate(table.vectors))
+    return [
+        (i, regime.standard[:_HEAD], regime) for i, regime in standardised if regime is not None
+    ]
 
 
 def affine_copy(
@@ -179,12 +181,12 @@ def affine_copy(
     apart = math.sqrt(2.0 - 2.0 * math.sqrt(max(0.0, 1.0 - far * far))) + _SLACK
     dist = math.dist
     rows = _regimes(view.table, part.start, part.stop)
-    for number, _, other in [one for one in rows if dist(head, one[1]) <= apart]:
+    for number, _, other in [row for row in rows if dist(head, row[1]) <= apart]:
         if number == view.own:
             continue
         # No single residual can exceed the root of the sum of squares: a cheap test first.
-        theirs = other.standard
-        if abs(first - theirs[0]) > far or abs(last - theirs[-1]) > far:
+        scores = other.standard
+        if abs(first - scores[0]) > far or abs(last - scores[-1]) > far:
             continue
         correlation = dot(own.standard, other.standard)
         residual = own.norm * math.sqrt(max(0.0, 1 - correlation * correlation) / size)
@@ -212,11 +214,11 @@ _BEST = 3
 @functools.lru_cache(maxsize=4)
 def _best(table: ScoreTable) -> list[list[tuple[float, int]]]:
     """Return the `_BEST` best scores of each cell, with the number of their row."""
-    found = []
+    best = []
     for values, rows in _sorted_cells(table):
         ranked = list(zip(values[-_BEST:], rows[-_BEST:], strict=True))[::-1]
-        found.append(ranked + [_NOBODY] * (_BEST - len(ranked)))
-    return found
+        best.append(ranked + [_NOBODY] * (_BEST - len(ranked)))
+    return best
 
 
 def lead(view: RowView, part: slice) -> float:
@@ -229,11 +231,13 @@ def lead(view: RowView, part: slice) -> float:
     ahead = 0
     behind: Counter[int] = Counter()
     """Cells in which only this row is not exceeded."""
-    for x, ((first, one), (second, two), (third, _)) in zip(view.row[part], best, strict=True):
-        top, whose = (second, two) if one == own else (first, one)
+    for x, ((first, leader), (second, runner_up), (third, _)) in zip(
+        view.row[part], best, strict=True
+    ):
+        top, whose = (second, runner_up) if leader == own else (first, leader)
         if x > top:
             ahead += 1
-        elif x > (third if own in (one, two) else second):
+        elif x > (third if own in (leader, runner_up) else second):
             behind[whose] += 1
     return (ahead + max(behind.values(), default=0)) / len(best)
 
@@ -334,12 +338,12 @@ def _split_anew(a: _Kin, b: _Kin) -> bool:
 @functools.lru_cache(maxsize=4)
 def _gaps(table: ScoreTable, laws: tuple[Law, ...]) -> dict[tuple[int, int], list[float]]:
     """Return the sorted differences of all rows, by relation and regime."""
-    found = {}
+    gaps_of = {}
     for number, law in enumerate(laws):
         for part in table.regimes:
             gaps = (law.gap(row, part.start) for row in table.vectors)
-            found[number, part.start] = sorted(g for g in gaps if g == g)  # noqa: PLR0124 (NaN)
-    return found
+            gaps_of[number, part.start] = sorted(g for g in gaps if g == g)  # noqa: PLR0124 (NaN)
+    return gaps_of
 
 
 def usual_gap(

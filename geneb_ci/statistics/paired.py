@@ -94,7 +94,7 @@ def paired_cell(truth: Codes, a: Codes, b: Codes, classes: int) -> PairedCell:
         raise ValueError(message)
     mcc_a, psi_a, floor_a = _influence(truth, a, classes)
     mcc_b, psi_b, floor_b = _influence(truth, b, classes)
-    within = [np.flatnonzero(truth == one) for one in range(classes)]
+    within = [np.flatnonzero(truth == code) for code in range(classes)]
     right_a, right_b = a == truth, b == truth
     return PairedCell(
         difference=mcc_a - mcc_b,
@@ -102,8 +102,8 @@ def paired_cell(truth: Codes, a: Codes, b: Codes, classes: int) -> PairedCell:
         variance_b=_covariance(psi_b, psi_b, within) + floor_b,
         covariance=_covariance(psi_a, psi_b, within),
         discordant=tuple(
-            Discordant(int((one & ~other).sum()), int((other & ~one).sum()))
-            for one, other in zip(right_a, right_b, strict=True)
+            Discordant(int((fit_a & ~fit_b).sum()), int((fit_b & ~fit_a).sum()))
+            for fit_a, fit_b in zip(right_a, right_b, strict=True)
         ),
     )
 
@@ -114,12 +114,12 @@ def paired_matrix(truth: Codes, fits: Sequence[Codes], classes: int) -> Reals:
     `truth` is (n,), each of `fits` (k, n), codes from 0 to `classes` - 1. What two of
     them share does not depend on the others.
     """
-    found = [_influence(truth, one, classes) for one in fits]
-    within = [np.flatnonzero(truth == one) for one in range(classes)]
-    matrix = np.zeros((len(found), len(found)))
-    for i, (_, psi, floor) in enumerate(found):
+    influences = [_influence(truth, predictions, classes) for predictions in fits]
+    within = [np.flatnonzero(truth == code) for code in range(classes)]
+    matrix = np.zeros((len(influences), len(influences)))
+    for i, (_, psi, floor) in enumerate(influences):
         for j in range(i):
-            matrix[i, j] = matrix[j, i] = _covariance(psi, found[j][1], within)
+            matrix[i, j] = matrix[j, i] = _covariance(psi, influences[j][1], within)
         matrix[i, i] = _covariance(psi, psi, within) + floor
     return matrix
 
@@ -134,10 +134,10 @@ def paired_difference(
     for a weight without its cell.
     """
     chosen = [(cells[task], weight) for task, weight in weights.items()]
-    value = math.fsum(weight * one.difference for one, weight in chosen)
-    se = math.sqrt(math.fsum((weight * one.se) ** 2 for one, weight in chosen))
+    value = math.fsum(weight * cell.difference for cell, weight in chosen)
+    se = math.sqrt(math.fsum((weight * cell.se) ** 2 for cell, weight in chosen))
     unpaired = math.sqrt(
-        math.fsum(weight**2 * (one.variance_a + one.variance_b) for one, weight in chosen)
+        math.fsum(weight**2 * (cell.variance_a + cell.variance_b) for cell, weight in chosen)
     )
     return PairedDifference(
         value, se, unpaired, value - NORMAL * se, value + NORMAL * se, _probability(value, se)
@@ -161,15 +161,15 @@ def _influence(truth: Codes, fits: Codes, classes: int) -> tuple[float, Reals, f
     sizes = np.bincount(truth, minlength=classes).astype(np.float64)
     values, psi = [], np.zeros(len(truth))
     spreads = np.zeros(classes)
-    for one in fits:
-        counts = np.bincount(truth.astype(np.int64) * classes + one, minlength=classes**2)
+    for predictions in fits:
+        counts = np.bincount(truth.astype(np.int64) * classes + predictions, minlength=classes**2)
         counts = counts.reshape(classes, classes)
         values.append(scores_of_matrix(counts.tolist()).mcc)
         alone = (counts > 0).sum(axis=1) == 1
         smooth = (counts + 0.5) * (sizes / (sizes + classes / 2))[:, None]
         matrix = np.where(alone[:, None], smooth, counts)
         gradient = _gradient(matrix)
-        psi += gradient[truth, one]
+        psi += gradient[truth, predictions]
         shares = np.divide(
             matrix, sizes[:, None], out=np.zeros((classes, classes)), where=sizes[:, None] > 0
         )
@@ -183,21 +183,21 @@ def _influence(truth: Codes, fits: Codes, classes: int) -> tuple[float, Reals, f
 
 def _gradient(matrix: Reals) -> Reals:
     """Return dMCC / d(count), (K, K), with the sizes of the true classes fixed."""
-    total, true, said = matrix.sum(), matrix.sum(axis=1), matrix.sum(axis=0)
+    total, true, predicted = matrix.sum(), matrix.sum(axis=1), matrix.sum(axis=0)
     spread_true = total**2 - true @ true
-    spread_said = total**2 - said @ said
-    if spread_true <= 0 or spread_said <= 0:
+    spread_predicted = total**2 - predicted @ predicted
+    if spread_true <= 0 or spread_predicted <= 0:
         return np.zeros_like(matrix)
-    root = math.sqrt(spread_true * spread_said)
-    covariance = float(np.trace(matrix)) * total - float(true @ said)
-    found: Reals = (total * np.eye(len(matrix)) - true) / root
-    found += covariance * said / (spread_said * root)
-    return found
+    root = math.sqrt(spread_true * spread_predicted)
+    covariance = float(np.trace(matrix)) * total - float(true @ predicted)
+    gradient: Reals = (total * np.eye(len(matrix)) - true) / root
+    gradient += covariance * predicted / (spread_predicted * root)
+    return gradient
 
 
-def _covariance(one: Reals, other: Reals, within: list[npt.NDArray[np.int64]]) -> float:
+def _covariance(first: Reals, second: Reals, within: list[npt.NDArray[np.int64]]) -> float:
     return math.fsum(
-        float(((one[rows] - one[rows].mean()) * (other[rows] - other[rows].mean())).sum())
+        float(((first[rows] - first[rows].mean()) * (second[rows] - second[rows].mean())).sum())
         for rows in within
         if len(rows)
     )

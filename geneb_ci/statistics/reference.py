@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from geneb_ci.common import shipped
 from geneb_ci.common.finding import ROWS_MIN
-from geneb_ci.submission.peers import Known, PeerRow, cell_name
+from geneb_ci.submission.peers import KnownRow, PeerRow, cell_name
 from reference_harness.formats.benchmark import Benchmark
 
 Vector = tuple[float, ...]
@@ -39,17 +39,17 @@ def cell_names(benchmark: Benchmark) -> list[str]:
     return [cell_name(r, t, metric) for r in benchmark.regimes for t in benchmark.task_ids]
 
 
-def table_of(rows: Iterable[PeerRow | Known], benchmark: Benchmark) -> ScoreTable:
+def table_of(rows: Iterable[PeerRow | KnownRow], benchmark: Benchmark) -> ScoreTable:
     """Return the table of rows."""
-    wanted = cell_names(benchmark)
+    cells = cell_names(benchmark)
     places: dict[int, list[int | None]] = {}
     names: list[str] = []
     vectors: list[Vector] = []
     index: dict[Path, int] = {}
     for row in rows:
         if id(row.names) not in places:  # rows share their tuple of names
-            at = {name: place for place, name in enumerate(row.names)}
-            places[id(row.names)] = [at.get(name) for name in wanted]
+            at = {name: position for position, name in enumerate(row.names)}
+            places[id(row.names)] = [at.get(name) for name in cells]
         index[row.path] = len(names)
         names.append(row.path.stem)
         picked = [math.nan if p is None else row.values[p] for p in places[id(row.names)]]
@@ -214,10 +214,10 @@ def reference_of(table: ScoreTable) -> Reference | None:
     centre, mads = _centre(rows)
     moved = [centre.clipped(row) for row in rows]
     identity = _identity(rows, table.regimes)
-    found = _known_fit(identity, moved, table.regimes)
-    if found is None:
-        found = _fitted(rows, centre, mads, moved, table.regimes)
-    unit, fit, sizes, pooled = found
+    fitted = _known_fit(identity, moved, table.regimes)
+    if fitted is None:
+        fitted = _fitted(rows, centre, mads, moved, table.regimes)
+    unit, fit, sizes, pooled = fitted
     spread = [sorted(column) for column in zip(*sizes, strict=True)]
     return Reference(table, tuple(complete), centre, unit, *fit, spread, sizes, pooled)
 
@@ -249,12 +249,12 @@ def fit_text(table: ScoreTable) -> str:
     rows = list(table.vectors)
     centre, mads = _centre(rows)
     moved = [centre.clipped(row) for row in rows]
-    found = _fitted(rows, centre, mads, moved, table.regimes)
-    return shipped.fit_text(_identity(rows, table.regimes), _doubles(found))
+    fitted = _fitted(rows, centre, mads, moved, table.regimes)
+    return shipped.fit_text(_identity(rows, table.regimes), _doubles(fitted))
 
 
-def _doubles(found: Fitted) -> bytes:
-    unit, fit, sizes, pooled = found
+def _doubles(fitted: Fitted) -> bytes:
+    unit, fit, sizes, pooled = fitted
     return shipped.packed([unit, *fit.inverse, *fit.products, fit.leverage, *sizes, pooled])
 
 
@@ -271,10 +271,10 @@ def _known_fit(
     """Return the fit of rows that were fitted before; None of others."""
     height, width = len(moved), len(moved[0])
     shapes = [(1, width), (height, height), (height, width), (1, width), (height, width)]
-    found = shipped.known_fit(identity, [*shapes, (1, len(regimes))])
-    if found is None:
+    arrays = shipped.known_fit(identity, [*shapes, (1, len(regimes))])
+    if arrays is None:
         return None
-    (unit,), inverted, products, (leverage,), sizes, (pooled,) = found
+    (unit,), inverted, products, (leverage,), sizes, (pooled,) = arrays
     if min(unit) < SCALE_FLOOR:  # which no fit has, and a weight would be infinite
         return None
     standard = _standard(moved, unit)
@@ -317,10 +317,10 @@ def _residuals(
     rows: list[Vector], centre: Centre, moved: list[list[float]], unit: list[float], fit: _Fit
 ) -> list[list[float]]:
     """Return leave-one-out residuals: each row from the others, each cell left out (from K^-1)."""
-    found = []
+    residuals = []
     for i, row in enumerate(rows):
         own = 1.0 / fit.inverse[i][i]
-        found.append(
+        residuals.append(
             [
                 s * u * own / (1.0 - q + u * u * own) + (x - m - z)
                 for s, u, q, x, m, z in zip(
@@ -328,7 +328,7 @@ def _residuals(
                 )
             ]
         )
-    return found
+    return residuals
 
 
 def _scales(
@@ -351,11 +351,11 @@ def _scales(
 
 def _evened(row: list[float], scale: list[float], regimes: tuple[slice, ...]) -> list[float]:
     """Return the absolute residuals of a row, divided by the row's spread."""
-    found: list[float] = []
+    sizes: list[float] = []
     for part in regimes:
         own = row_spread([x / s for x, s in zip(row[part], scale[part], strict=True)])
-        found += [abs(x) / own for x in row[part]]
-    return found
+        sizes += [abs(x) / own for x in row[part]]
+    return sizes
 
 
 def row_spread(standardised: list[float]) -> float:

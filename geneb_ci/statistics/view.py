@@ -65,7 +65,7 @@ def leave_one_out_of(
     # 1. Weights of the other rows, A_-i Z x, and the prediction Z' A_-i Z x, where A_-i is the
     # inverse without the row's own place.
     standard, weights, fitted = _beside(row, reference)
-    out = [place for place in (without, reference.place(nearest)) if place is not None]
+    out = [index for index in (without, reference.place(nearest)) if index is not None]
     weights, fitted, leverage = _downdated(reference, out, weights, fitted)
     # 2. Prediction of each cell, leaving this cell out.
     predicted, residuals = [], []
@@ -103,7 +103,7 @@ def _beside(row: Vector, reference: Reference) -> tuple[list[float], list[float]
 @functools.lru_cache(maxsize=4)
 def _squares(fit: Reference) -> tuple[list[float], list[float]]:
     """Return the sums of squares of the standardised rows, and of their columns."""
-    return [dot(row, row) for row in fit.standard], [dot(one, one) for one in fit.columns]
+    return [dot(row, row) for row in fit.standard], [dot(column, column) for column in fit.columns]
 
 
 def _dots(
@@ -126,24 +126,24 @@ def _downdated(
     linear in A changes by a multiple of what its line gives.
     """
     leverage = reference.leverage
-    left = [(place, reference.inverse[place], reference.products[place]) for place in out]
+    left = [(index, reference.inverse[index], reference.products[index]) for index in out]
     while left:
-        (place, line, cells), *left = left
-        pivot = line[place]
-        share = weights[place] / pivot
+        (index, line, cells), *left = left
+        pivot = line[index]
+        share = weights[index] / pivot
         weights = [w - share * a for w, a in zip(weights, line, strict=True)]
         fitted = [f - share * u for f, u in zip(fitted, cells, strict=True)]
         leverage = [q - u * u / pivot for q, u in zip(leverage, cells, strict=True)]
         left = [
             (
                 later,
-                [x - other[place] / pivot * a for x, a in zip(other, line, strict=True)],
-                [x - other[place] / pivot * u for x, u in zip(theirs, cells, strict=True)],
+                [x - other[index] / pivot * a for x, a in zip(other, line, strict=True)],
+                [x - other[index] / pivot * u for x, u in zip(products, cells, strict=True)],
             )
-            for later, other, theirs in left
+            for later, other, products in left
         ]
-    for place in out:
-        weights[place] = 0.0
+    for index in out:
+        weights[index] = 0.0
     return weights, fitted, leverage
 
 
@@ -295,16 +295,16 @@ class _Profiles:
         a row z it is K^-1 + h h' / (1 - z'h), for h = K^-1 z (Sherman and Morrison 1950).
         """
         clipped = _standardised(means, self.usual, self.spread, CLIP)
-        found = [dot(line, clipped) for line in self.precision]
+        products = [dot(line, clipped) for line in self.precision]
         own = [line[k] for k, line in enumerate(self.precision)]
         if without is not None:
             gone = self.standard[without]
             moved = [dot(line, gone) for line in self.precision]
             rest = 1.0 - dot(gone, moved)
             share = dot(moved, clipped) / rest
-            found = [x + share * h for x, h in zip(found, moved, strict=True)]
+            products = [x + share * h for x, h in zip(products, moved, strict=True)]
             own = [x + h * h / rest for x, h in zip(own, moved, strict=True)]
-        lines = zip(means, self.usual, self.spread, clipped, found, own, strict=True)
+        lines = zip(means, self.usual, self.spread, clipped, products, own, strict=True)
         return [x - m - s * (z - r / d) for x, m, s, z, r, d in lines]
 
     def scale(self, category: int, without: int | None) -> float:
@@ -318,8 +318,8 @@ def crowns(view: RowView) -> list[Crown]:
     if math.inf not in view.shots or len(view.benchmark.categories) < 2:  # noqa: PLR2004
         return []
     start = view.shots.index(math.inf) * len(view.benchmark.task_ids)
-    place = {task: start + number for number, task in enumerate(view.benchmark.task_ids)}
-    parts = _parts(view.benchmark.categories, place)
+    index_of = {task: start + number for number, task in enumerate(view.benchmark.task_ids)}
+    parts = _parts(view.benchmark.categories, index_of)
     profiles = _profiles(view.table, parts)
     if profiles is None or view.others_count < ROWS_MIN:
         return []
@@ -331,13 +331,13 @@ def crowns(view: RowView) -> list[Crown]:
         return []
     without = profiles.rows.index(view.own) if view.own in profiles.rows else None
     residuals = profiles.of(means, without)
-    found = []
+    result = []
     for number in led:
         category, cells = parts[number]
         size = residuals[number] / profiles.scale(number, without)
         expected = means[number] - residuals[number]
-        found.append(Crown(category, means[number], expected, size, _oddest(view, cells)))
-    return sorted(found, key=lambda crown: -crown.size)
+        result.append(Crown(category, means[number], expected, size, _oddest(view, cells)))
+    return sorted(result, key=lambda crown: -crown.size)
 
 
 def _above(view: RowView, parts: Parts, category: int, mean: float) -> int:
@@ -350,11 +350,11 @@ def _above(view: RowView, parts: Parts, category: int, mean: float) -> int:
 @functools.lru_cache(maxsize=4)
 def _ranked(table: ScoreTable, parts: Parts) -> list[tuple[list[float], list[float]]]:
     """Return the means of each category: of every row, and sorted without NaN."""
-    found = []
+    ranked = []
     for _, cells in parts:
         means = [_mean(row, cells) for row in table.vectors]
-        found.append((means, sorted(mean for mean in means if not math.isnan(mean))))
-    return found
+        ranked.append((means, sorted(mean for mean in means if not math.isnan(mean))))
+    return ranked
 
 
 def _oddest(view: RowView, cells: tuple[int, ...]) -> tuple[int, ...]:
@@ -364,8 +364,8 @@ def _oddest(view: RowView, cells: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sorted(cells, key=lambda cell: -distance[cell]))
 
 
-def _parts(categories: Mapping[str, Sequence[str]], place: Mapping[str, int]) -> Parts:
-    return tuple((name, tuple(place[task] for task in ids)) for name, ids in categories.items())
+def _parts(categories: Mapping[str, Sequence[str]], index_of: Mapping[str, int]) -> Parts:
+    return tuple((name, tuple(index_of[task] for task in ids)) for name, ids in categories.items())
 
 
 def _mean(row: Vector, cells: Sequence[int]) -> float:

@@ -55,10 +55,10 @@ def quick_value(text: str) -> Any:
 
 
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs) or any(len(key) > KEY_CHARS_MAX for key in found):
+    members = dict(pairs)
+    if len(members) != len(pairs) or any(len(key) > KEY_CHARS_MAX for key in members):
         raise _Doubtful
-    return found
+    return members
 
 
 def _float(token: str) -> float:
@@ -124,21 +124,23 @@ class _Members(NamedTuple):
         floats = [value] if type(value) is float else []
         for _ in range(DEPTH_MAX):
             inner: list[Any] = []
-            for one in level:
-                if type(one) is dict:
-                    names += one
-                    inner += one.values()
-                elif type(one) is list:
-                    inner += one
-                    numbers += sum(type(each) in _NUMBERS for each in one)
+            for parent in level:
+                if type(parent) is dict:
+                    names += parent
+                    inner += parent.values()
+                elif type(parent) is list:
+                    inner += parent
+                    numbers += sum(type(each) in _NUMBERS for each in parent)
             values += len(inner)
             if values - numbers > VALUES_MAX or numbers > NUMBERS_MAX:
                 return cls(names, floats, is_within_limits=False)
             kinds = set(map(type, inner))
-            floats += inner if kinds == _FLOATS else [one for one in inner if type(one) is float]
+            floats += (
+                inner if kinds == _FLOATS else [member for member in inner if type(member) is float]
+            )
             if kinds.isdisjoint(_NESTING):
                 return cls(names, floats, is_within_limits=True)
-            level = [one for one in inner if type(one) in _NESTING]
+            level = [member for member in inner if type(member) in _NESTING]
         return cls(names, floats, is_within_limits=False)
 
 
@@ -157,7 +159,7 @@ def _is_plain(kinds: bytes, members: _Members) -> bool:
         members.is_within_limits
         and kinds.count(_NAME_END) == len(members.names)
         and max(map(len, members.names), default=0) <= KEY_CHARS_MAX
-        and not any(one in members.floats for one in (0.0, *_INFINITE))
+        and not any(number in members.floats for number in (0.0, *_INFINITE))
         and _LONG_NUMBER not in kinds
     )
 
@@ -176,10 +178,10 @@ def locate(text: str, path: KeyPath) -> Span | None:
         return Span(-1, at, _skip(text, at)[1])
     span = Span(-1, at, len(text))
     for part in path:
-        found = _step(text, span.start, part)
-        if found is None:
+        member = _step(text, span.start, part)
+        if member is None:
             return None
-        span = found
+        span = member
     return span
 
 

@@ -55,13 +55,13 @@ def skeleton(name: str) -> str:
     ones. What the standard maps is mapped until nothing changes.
     """
     table = _ASCII if name.isascii() else _prototypes()
-    found = unicodedata.normalize("NFKD", name)
+    form = unicodedata.normalize("NFKD", name)
     for _ in range(PASSES_MAX):
-        shown = "".join(table.get(one, one) for one in " ".join(found.split()))
-        before, found = found, unicodedata.normalize("NFKD", shown)
-        if found == before:
+        shown = "".join(table.get(letter, letter) for letter in " ".join(form.split()))
+        before, form = form, unicodedata.normalize("NFKD", shown)
+        if form == before:
             break
-    return found
+    return form
 
 
 def skeletons(name: str) -> frozenset[str]:
@@ -92,7 +92,7 @@ def scripts(name: str) -> set[str]:
         return set()
     from confusable_homoglyphs import categories  # 30 ms, and names are mostly ASCII
 
-    return {categories.alias(one) for one in name} - _COMMON - _EAST_ASIA
+    return {categories.alias(letter) for letter in name} - _COMMON - _EAST_ASIA
 
 
 @functools.cache
@@ -101,19 +101,19 @@ def _prototypes() -> dict[str, str]:
     from importlib.resources import files  # names are mostly ASCII
 
     raw = json.loads((files(_PACKAGE) / "confusables.json").read_text(encoding="utf-8"))
-    alike = {key.strip(_MARK): [one["c"].strip(_MARK) for one in raw[key]] for key in raw}
+    alike = {key.strip(_MARK): [entry["c"].strip(_MARK) for entry in raw[key]] for key in raw}
     return {
-        one: others[0]
-        for one, others in alike.items()
-        if len(one) == 1 and len(others) == 1 and _stands_for(others[0], one, alike)
+        character: others[0]
+        for character, others in alike.items()
+        if len(character) == 1 and len(others) == 1 and _stands_for(others[0], character, alike)
     }
 
 
-def _stands_for(text: str, one: str, alike: dict[str, list[str]]) -> bool:
+def _stands_for(text: str, character: str, alike: dict[str, list[str]]) -> bool:
     """Whether `text` is the prototype, and not `one`; the table lists both directions."""
     if len(text) > 1 or len(alike.get(text, ())) > 1:
         return True
-    return text < one
+    return text < character
 
 
 CARD_BYTES_MAX = 100_000  # the longest public card has 2.6 kB
@@ -181,20 +181,20 @@ def parse_card(raw: bytes | Fault, name: str) -> Card:
     return Card(name, text, tuple(_entries(text)))
 
 
-def _unreadable(message: str, found: str) -> Fault:
+def _unreadable(message: str, actual: str) -> Fault:
     expected = f"a regular UTF-8 file of at most {CARD_BYTES_MAX} bytes"
-    return Fault("unreadable-card", (), message, found, expected, at=0, card=True)
+    return Fault("unreadable-card", (), message, actual, expected, at=0, card=True)
 
 
 def _entries(text: str) -> list[CardField]:
-    found: list[tuple[str, int, list[str]]] = []
+    fields: list[tuple[str, int, list[str]]] = []
     for number, line in enumerate(text.split("\n"), 1):
         if match := _FIELD.match(line):
-            found.append((match.group(1), number, [match.group(2)]))
+            fields.append((match.group(1), number, [match.group(2)]))
         elif match := _SECTION.match(line):
-            found.append((match.group(1).rstrip(), number, []))
-        elif found:
-            found[-1][2].append(line)
+            fields.append((match.group(1).rstrip(), number, []))
+        elif fields:
+            fields[-1][2].append(line)
     return [
-        CardField(name, " ".join(" ".join(lines).split()), number) for name, number, lines in found
+        CardField(name, " ".join(" ".join(lines).split()), number) for name, number, lines in fields
     ]

@@ -37,9 +37,9 @@ def results_digest(results: Any) -> str | None:
 
 
 def _digest(names: tuple[str, ...], values: "array.array[float]") -> str:
-    found = _of_names(names).copy()
-    found.update(struct.pack(f"<{len(values)}d", *values))  # little-endian on every machine
-    return found.hexdigest()
+    digest = _of_names(names).copy()
+    digest.update(struct.pack(f"<{len(values)}d", *values))  # little-endian on every machine
+    return digest.hexdigest()
 
 
 @functools.lru_cache(maxsize=4)
@@ -51,7 +51,9 @@ def _of_names(names: tuple[str, ...]) -> "hashlib._Hash":
 def flat(results: Any) -> "tuple[tuple[str, ...], array.array[float]]":
     """Return names and values of all scores of a results table, sorted by name."""
     numbers: list[float] = []
-    if isinstance(results, dict) and all(isinstance(one, dict) for one in results.values()):
+    if isinstance(results, dict) and all(
+        isinstance(regime_results, dict) for regime_results in results.values()
+    ):
         cells = [cell for tasks in results.values() for cell in tasks.values()]
         if set(map(type, cells)) == {dict}:
             numbers = list(itertools.chain.from_iterable(map(dict.values, cells)))
@@ -73,7 +75,7 @@ def _names(
     cells = ((regime, task) for regime, *tasks in regimes for task in tasks)
     keys = [(*cell, name) for cell, names in zip(cells, metrics, strict=True) for name in names]
     order = sorted(range(len(keys)), key=keys.__getitem__)
-    return tuple(cell_name(*keys[place]) for place in order), itemgetter(*order)
+    return tuple(cell_name(*keys[index]) for index in order), itemgetter(*order)
 
 
 def _flat(results: Any) -> "tuple[tuple[str, ...], array.array[float]]":
@@ -116,7 +118,7 @@ class PeerRow(NamedTuple):
     values: "array.array[float]"
 
 
-class Known(NamedTuple):
+class KnownRow(NamedTuple):
     """A row without a file here, such as a shipped one."""
 
     model_id: str
@@ -149,7 +151,7 @@ class ReadRow(NamedTuple):
     row: PeerRow | None
 
 
-class _Read(NamedTuple):
+class _ReadRows(NamedTuple):
     paths: tuple[Path, ...]
     names: dict[str, list[tuple[Path, str]]]
     digests: dict[str, list[Path]]
@@ -161,23 +163,23 @@ class Peers:
     """The other rows."""
 
     paths: tuple[Path, ...] = ()
-    population: tuple[Path | Known, ...] = ()
+    population: tuple[Path | KnownRow, ...] = ()
     """Further rows to compare with; a file of `paths` replaces the row of the same model."""
     derived: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
     """What later stages computed from these rows, once for all files of a folder."""
     contents: Mapping[Path, bytes] = field(default_factory=dict, compare=False, repr=False)
     """Files that the caller has read, with their bytes: they are not opened again."""
-    known: Mapping[str, Known] = field(default_factory=dict, compare=False, repr=False)
+    known: Mapping[str, KnownRow] = field(default_factory=dict, compare=False, repr=False)
     """SHA-256 of a file to what it says, for files that need not be parsed."""
 
     @functools.cached_property
     def ids(self) -> dict[str, list[Path]]:
         """Normal form of the file name to the files that have it."""
-        found: dict[str, list[Path]] = {}
+        files: dict[str, list[Path]] = {}
         # Without replacements the paths suffice, and no file is read.
         for path in self._read.paths if self.population else self.paths:
-            found.setdefault(normal_form(path.stem), []).append(path)
-        return found
+            files.setdefault(normal_form(path.stem), []).append(path)
+        return files
 
     @property
     def names(self) -> dict[str, list[tuple[Path, str]]]:
@@ -207,32 +209,40 @@ class Peers:
         return self._read.rows
 
     @functools.cached_property
-    def _read(self) -> _Read:
+    def _read(self) -> _ReadRows:
         """Read each row once."""
-        kept = set(self._candidates)
-        if len(kept) > ROWS_MAX:
-            kept = set(sorted(self._candidates, key=lot)[:ROWS_MAX])
+        candidates = set(self._candidates)
+        if len(candidates) > ROWS_MAX:
+            candidates = set(sorted(self._candidates, key=lot)[:ROWS_MAX])
         shapes: Shapes = {}
-        found = [self._row(path, shapes, keep=path in kept) for path in self.paths]
-        replaced = {scores.model_id for scores in found if scores.model_id}
-        for one in self.population:
-            if isinstance(one, Known):
-                row = PeerRow(one.path, one.names, one.values) if one.path in kept else None
-                scores = ReadRow(one.path, one.model_id, one.digest, _forms(one.model_id, ""), row)
-            elif one not in self._own_paths:
-                scores = self._row(one, shapes, keep=one in kept)
+        rows_read = [self._row(path, shapes, keep=path in candidates) for path in self.paths]
+        replaced = {scores.model_id for scores in rows_read if scores.model_id}
+        for other in self.population:
+            if isinstance(other, KnownRow):
+                row = (
+                    PeerRow(other.path, other.names, other.values)
+                    if other.path in candidates
+                    else None
+                )
+                scores = ReadRow(
+                    other.path, other.model_id, other.digest, _forms(other.model_id, ""), row
+                )
+            elif other not in self._own_paths:
+                scores = self._row(other, shapes, keep=other in candidates)
             else:
                 continue
             if scores.model_id not in replaced:
-                found.append(scores)
+                rows_read.append(scores)
         if self.population:
-            found.sort(key=lambda scores: (scores.path.name, str(scores.path)))
+            rows_read.sort(key=lambda scores: (scores.path.name, str(scores.path)))
         digests: dict[str, list[Path]] = {}
-        for scores in found:
+        for scores in rows_read:
             if scores.digest:
                 digests.setdefault(scores.digest, []).append(scores.path)
-        rows = tuple(scores.row for scores in found if scores.row is not None)
-        return _Read(tuple(scores.path for scores in found), _by_skeleton(found), digests, rows)
+        rows = tuple(scores.row for scores in rows_read if scores.row is not None)
+        return _ReadRows(
+            tuple(scores.path for scores in rows_read), _by_skeleton(rows_read), digests, rows
+        )
 
     def _row(self, path: Path, shapes: Shapes, *, keep: bool) -> "ReadRow":
         raw: bytes | Fault | None = self.contents.get(path)
@@ -246,16 +256,16 @@ class Peers:
 
     @property
     def _candidates(self) -> list[Path]:
-        others = (one.path if isinstance(one, Known) else one for one in self.population)
+        others = (row.path if isinstance(row, KnownRow) else row for row in self.population)
         return [*self.paths, *others]
 
 
 def _by_skeleton(rows: Iterable[ReadRow]) -> dict[str, list[tuple[Path, str]]]:
-    found: dict[str, list[tuple[Path, str]]] = {}
+    names: dict[str, list[tuple[Path, str]]] = {}
     for scores in rows:
         for form, name in scores.forms:
-            found.setdefault(form, []).append((scores.path, name))
-    return found
+            names.setdefault(form, []).append((scores.path, name))
+    return names
 
 
 def _forms(model_id: str, display: str) -> tuple[tuple[str, str], ...]:
@@ -298,6 +308,6 @@ def read_row(
     return ReadRow(path, model_id, _digest(names, values) if values else "", forms, row)
 
 
-def peers_of(paths: Iterable[Path], population: Iterable[Path | Known] = ()) -> Peers:
+def peers_of(paths: Iterable[Path], population: Iterable[Path | KnownRow] = ()) -> Peers:
     """Return the other rows, without duplicate files, sorted by path."""
     return Peers(tuple(sorted(set(paths), key=BY_PARTS)), tuple(population))

@@ -38,7 +38,7 @@ def submission_files(
     repository to its folder of submissions. The second value has an error per argument without
     any file.
     """
-    found: dict[Path, None] = {}
+    named: dict[Path, None] = {}
     lost: list[NothingChecked] = []
     for argument in arguments:
         try:
@@ -48,8 +48,8 @@ def submission_files(
             continue
         if not files:
             lost.append(NothingChecked(_reason(argument), _NAME_ONE))
-        found.update(dict.fromkeys(files))
-    return list(found), lost
+        named.update(dict.fromkeys(files))
+    return list(named), lost
 
 
 def located(path: Path) -> Path:
@@ -117,13 +117,13 @@ def _reason(path: Path) -> str:
 
 def _meant(path: Path) -> str:
     """Return the file beside it that differs in letter case or by `.json` alone, as a question."""
-    wanted = {path.name.casefold(), f"{path.name}.json".casefold()}
+    similar = {path.name.casefold(), f"{path.name}.json".casefold()}
     try:
-        names = sorted(one.name for one in path.parent.iterdir())
+        names = sorted(path_beside.name for path_beside in path.parent.iterdir())
     except (OSError, ValueError):
         return ""
-    found = next((name for name in names if name.casefold() in wanted), None)
-    return f"; did you mean {path.parent / found}?" if found else ""
+    match = next((name for name in names if name.casefold() in similar), None)
+    return f"; did you mean {path.parent / match}?" if match else ""
 
 
 class FileKind(Enum):
@@ -202,8 +202,8 @@ def other_kind(value: object, kind: FileKind) -> str:
     """Return "this is a plan, not a commitment"; "" if the file fits, or no kind does."""
     if kind.fits(value):
         return ""
-    found = next((one for one in FileKind if one.fits(value)), None)
-    return f"this is {found.title}, not {kind.title}" if found is not None else ""
+    actual = next((candidate for candidate in FileKind if candidate.fits(value)), None)
+    return f"this is {actual.title}, not {kind.title}" if actual is not None else ""
 
 
 def other_kind_of(raw: bytes, kind: FileKind) -> str:
@@ -273,10 +273,10 @@ def decode(raw: bytes) -> tuple[str, bool, tuple[Fault, ...]]:
     except UnicodeDecodeError as error:
         at = error.start + skipped
         byte = f"byte 0x{raw[at]:02X} at offset {at}"
-        place = len(raw[skipped:at].decode("utf-8"))
+        at_character = len(raw[skipped:at].decode("utf-8"))
         # The text is only used to compute line and column.
         text = raw[skipped:].decode("utf-8", "replace")
-        return text, False, (*faults, _encoding(f"{byte} is not UTF-8", byte, place))
+        return text, False, (*faults, _encoding(f"{byte} is not UTF-8", byte, at_character))
     return text, True, faults
 
 
@@ -291,8 +291,8 @@ def _other_format(raw: bytes) -> str:
 
 
 def _blank(raw: bytes) -> Fault:
-    found = f"{len(raw)} bytes, all whitespace"
-    return Fault("empty-file", (), "the file is empty", found, "a JSON object", at=0)
+    actual = f"{len(raw)} bytes, all whitespace"
+    return Fault("empty-file", (), "the file is empty", actual, "a JSON object", at=0)
 
 
 def _pointer() -> Fault:
@@ -300,5 +300,5 @@ def _pointer() -> Fault:
     return Fault("lfs-pointer", (), message, "a pointer file", "the JSON file itself", at=0)
 
 
-def _encoding(message: str, found: str, at: int) -> Fault:
-    return Fault("wrong-encoding", (), message, found, "UTF-8 without a byte order mark", at=at)
+def _encoding(message: str, actual: str, at: int) -> Fault:
+    return Fault("wrong-encoding", (), message, actual, "UTF-8 without a byte order mark", at=at)

@@ -114,11 +114,11 @@ class _Scanner(Strings, Scalars):
         """Count a value, a number of a list apart. Stops where there are too many."""
         if listed:
             self.numbers += 1
-            found, limit, what = self.numbers, NUMBERS_MAX, "numbers in lists"
+            count, limit, what = self.numbers, NUMBERS_MAX, "numbers in lists"
         else:
             self.values += 1
-            found, limit, what = self.values, VALUES_MAX, "values"
-        if found > limit:
+            count, limit, what = self.values, VALUES_MAX, "values"
+        if count > limit:
             message = f"the document has more than {limit:,} {what}"
             expected = f"at most {limit}"
             raise self.stop(
@@ -186,8 +186,8 @@ class _Scanner(Strings, Scalars):
             self.at = match.end()
             return False
         self.at = match.start(1) if mark else match.end()
-        found = self.peek()
-        raise self.syntax(f"unexpected {found} after a value", found, f"',' or {closing!r}")
+        token = self.peek()
+        raise self.syntax(f"unexpected {token} after a value", token, f"',' or {closing!r}")
 
     def key(self, path: KeyPath) -> str:
         match = _KEY.match(self.text, self.at)
@@ -201,16 +201,16 @@ class _Scanner(Strings, Scalars):
             return key
         self.skip_blank()
         if self.text[self.at : self.at + 1] != '"':
-            found = self.peek()
-            raise self.syntax(f"expected a key, found {found}", found, "a key in double quotes")
+            token = self.peek()
+            raise self.syntax(f"expected a key, found {token}", token, "a key in double quotes")
         key_at = self.at
         key = self.string(path)
         if len(key) > KEY_CHARS_MAX:
             raise self.long_key(key, path, key_at)
         self.skip_blank()
         if self.text[self.at : self.at + 1] != ":":
-            found = self.peek()
-            raise self.syntax(f"{found} follows the key {quoted(key)}", found, "':'")
+            token = self.peek()
+            raise self.syntax(f"{token} follows the key {quoted(key)}", token, "':'")
         self.at += 1
         self.skip_blank()
         return key

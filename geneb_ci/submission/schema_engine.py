@@ -148,6 +148,8 @@ def _value_fault(kind: str, path: KeyPath, value: Any, demand: Any) -> Fault:
 def _nullable(error: ValidationError, version: str | None) -> Iterator[Fault]:
     """Yield the faults of the non-null branch, for a value that is not null."""
     # Without the error that it is not null, which would count as one of its type.
-    others = [one for one in error.context or () if one.validator_value != "null"]
+    others = [
+        inner_error for inner_error in error.context or () if inner_error.validator_value != "null"
+    ]
     for inner in _well_typed(others):
         yield from _faults(inner, version)

@@ -168,16 +168,16 @@ def other_file(value: dict[str, Any]) -> Fault | None:
     """
     if "schema_version" in value and "results" in value:
         return None
-    found, fix = other_kind(value, FileKind.SUBMISSION), FileKind.SUBMISSION.fix
+    message, fix = other_kind(value, FileKind.SUBMISSION), FileKind.SUBMISSION.fix
     if _is_log(value):
-        found = "this is a log of upstream's pipeline of one task, not a submission"
+        message = "this is a log of upstream's pipeline of one task, not a submission"
         fix = (
             "Collect all logs of the model into a submission: `geneb-ci pack DIR --model-id ID "
             "--display NAME --params COUNT`."
         )
-    if not found:
+    if not message:
         return None
-    return Fault("unknown-schema-version", (), found, fix=fix)
+    return Fault("unknown-schema-version", (), message, fix=fix)
 
 
 def _is_log(value: dict[str, Any]) -> bool:
@@ -187,12 +187,12 @@ def _is_log(value: dict[str, Any]) -> bool:
 
 def unknown_version(value: dict[str, Any]) -> Fault:
     """Return the fault of a missing or unknown schema_version."""
-    found = quoted(value["schema_version"]) if "schema_version" in value else "nothing"
+    version = quoted(value["schema_version"]) if "schema_version" in value else "nothing"
     return Fault(
         "unknown-schema-version",
         ("schema_version",),
-        f"schema_version is {'missing' if found == 'nothing' else found}",
-        found,
+        f"schema_version is {'missing' if version == 'nothing' else version}",
+        version,
         f"one of {', '.join(map(quoted, VERSIONS))}",
     )
 
@@ -385,9 +385,9 @@ def bad_model_id(value: object, expected: str) -> Fault:
 
 def wrong_type(path: KeyPath, value: object, expected: str) -> Fault:
     """Return the fault of a value of the wrong JSON type."""
-    found = type_name(value)
-    message = f"{_name(path)} is {quoted(value)}, {found}"
-    return Fault("wrong-type", path, message, found, expected)
+    kind = type_name(value)
+    message = f"{_name(path)} is {quoted(value)}, {kind}"
+    return Fault("wrong-type", path, message, kind, expected)
 
 
 def _is_metric(path: KeyPath) -> bool:

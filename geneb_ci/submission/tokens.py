@@ -47,10 +47,10 @@ class Cursor:
         self.faults: list[Fault] = []
 
     def fault(
-        self, rule: str, path: KeyPath, message: str, found: str, expected: str, at: int
+        self, rule: str, path: KeyPath, message: str, actual: str, expected: str, at: int
     ) -> None:
         """Record a fault and continue; raise Stop if there are too many."""
-        self.faults.append(Fault(rule, path, message, found, expected, at=at))
+        self.faults.append(Fault(rule, path, message, actual, expected, at=at))
         if len(self.faults) >= FAULTS_MAX:
             raise Stop
 
@@ -60,11 +60,11 @@ class Cursor:
         return Stop()
 
     def syntax(
-        self, message: str, found: str, expected: str, at: int | None = None, fix: str = ""
+        self, message: str, actual: str, expected: str, at: int | None = None, fix: str = ""
     ) -> Stop:
         """Record a syntax error and return a Stop for the caller to raise."""
-        place = self.at if at is None else at
-        return self.stop(Fault("invalid-json", (), message, found, expected, at=place, fix=fix))
+        position = self.at if at is None else at
+        return self.stop(Fault("invalid-json", (), message, actual, expected, at=position, fix=fix))
 
     def skip_blank(self) -> None:
         """Skip whitespace."""
@@ -109,10 +109,10 @@ class Scalars(Cursor):
         if word is not None:
             return self._word(word.group(), path)
         malformed = _MALFORMED_NUMBER.match(self.text, self.at)
-        found = quoted(malformed.group()) if malformed else self.peek()
+        actual = quoted(malformed.group()) if malformed else self.peek()
         expected = "an object, array, string, number, true, false or null"
         fix = "" if path else NO_SUBMISSION
-        raise self.syntax(f"{found} is not a JSON value", found, expected, fix=fix)
+        raise self.syntax(f"{actual} is not a JSON value", actual, expected, fix=fix)
 
     def _word(self, word: str, path: KeyPath) -> Any:
         at = self.at

@@ -35,7 +35,7 @@ _HALVES = ("bfloat16", "float16")
 class _Match:
     """One place and one pooling, and how far its vectors are from the rows."""
 
-    place: str
+    path: str
     pooling: str
     layer: int | None
     """Index among the hidden states, 0 for the embedding layer; None when the place is unknown."""
@@ -48,46 +48,46 @@ def layer_and_pooling(subject: Subject) -> tuple[str, float | None]:
     Where none does, nothing is verified: hidden states may be invisible to hooks, or pooled in
     another way. Nor is what was not declared, or in words that no layer or pooling is known by.
     """
-    said = subject.loaded.description["embedding"]
+    declared = subject.loaded.description["embedding"]
     matches, blocks = _matches(subject)
-    tolerance = TOLERANCES["float32" if said["dtype"] == UNDECLARED else said["dtype"]]
+    tolerance = TOLERANCES["float32" if declared["dtype"] == UNDECLARED else declared["dtype"]]
     best = min((m.distance for m in matches), default=np.inf)
     if best > tolerance:
         msg = "Layer and pooling cannot be verified: no module's hidden states match the rows."
         raise UnverifiedError(msg)
-    found = [m for m in matches if m.distance <= max(TOLERANCES["float32"], CLOSER * best)]
-    layer = _index(said["layer"], blocks)
-    pooling = POOLINGS.get(said["pooling"].lower())
+    near = [m for m in matches if m.distance <= max(TOLERANCES["float32"], CLOSER * best)]
+    layer = _index(declared["layer"], blocks)
+    pooling = POOLINGS.get(declared["pooling"].lower())
     agreeing = [
         m
-        for m in found
+        for m in near
         if pooling in (None, m.pooling) and (layer is None or m.layer in (None, layer))
     ]
-    shown = min(agreeing or found, key=lambda m: (m.layer is None, m.distance))
-    named = [m for m in agreeing if _is_named(said["layer"], m.place)]
+    shown = min(agreeing or near, key=lambda m: (m.layer is None, m.distance))
+    named = [m for m in agreeing if _is_named(declared["layer"], m.path)]
     shown = min(named, key=lambda m: m.distance, default=shown)
     is_layer = bool(named) or None not in (layer, shown.layer)
     if agreeing and is_layer and pooling is not None:
         return f"Rows are {_words(shown, blocks)}, as declared.", shown.distance
     if agreeing:
-        unclear = [f"layer {said['layer']!r}"] if not is_layer else []
-        unclear += [f"pooling {said['pooling']!r}"] if pooling is None else []
+        unclear = [f"layer {declared['layer']!r}"] if not is_layer else []
+        unclear += [f"pooling {declared['pooling']!r}"] if pooling is None else []
         msg = (
             f"Rows are {_words(shown, blocks)}; the declared {' and '.join(unclear)} cannot be "
             "compared with that."
         )
         raise UnverifiedError(msg, shown.distance)
     msg = (
-        f"it declares layer {said['layer']!r} and pooling {said['pooling']!r}, and its rows are "
-        f"{_words(shown, blocks)}: declare what is computed, or compute what is declared"
+        f"it declares layer {declared['layer']!r} and pooling {declared['pooling']!r}, and its "
+        f"rows are {_words(shown, blocks)}: declare what is computed, or compute what is declared"
     )
     raise BrokenError(msg, call([_sequence(subject, 0)], 1))
 
 
-def _is_named(declared: str, place: str) -> bool:
+def _is_named(declared: str, path: str) -> bool:
     """Whether a layer that is declared as `module:NAME` is the module at this place."""
     kind, colon, name = declared.partition(":")
-    return bool(colon) and kind == "module" and f"{place}.".endswith(f".{name}.")
+    return bool(colon) and kind == "module" and f"{path}.".endswith(f".{name}.")
 
 
 def computed_dtype(subject: Subject) -> str:
@@ -101,8 +101,8 @@ def computed_dtype(subject: Subject) -> str:
     seen = recorder.computed.most_common()
     where = ", ".join(f"{count} in {name}" for name, count in seen)
     if declared == UNDECLARED:
-        said = f"outputs of its layers: {where}" if seen else "no layer is visible"
-        msg = f"It declares no dtype ({said})."
+        seen_text = f"outputs of its layers: {where}" if seen else "no layer is visible"
+        msg = f"It declares no dtype ({seen_text})."
         raise UnverifiedError(msg)
     if seen and seen[0][0] != declared:
         msg = (
@@ -126,9 +126,9 @@ def computed_dtype(subject: Subject) -> str:
 
 def _sequence(subject: Subject, salt: int) -> str:
     """Return a sequence that the extractor takes whole."""
-    said = subject.loaded.description["embedding"]
-    limit = said["max_length"]
-    refuses = said["truncation"] == "none" and isinstance(limit, int)
+    declared = subject.loaded.description["embedding"]
+    limit = declared["max_length"]
+    refuses = declared["truncation"] == "none" and isinstance(limit, int)
     return dna(min(LETTERS, max(1, limit - 3)) if refuses else LETTERS, salt)
 
 
@@ -141,18 +141,18 @@ def _matches(subject: Subject) -> tuple[list[_Match], int | None]:
         recorder = Recorder(subject.extractor, width)
         with recorder:
             row = subject.embed([_sequence(subject, salt)], 1)[0]
-        for place, state in recorder.states.items():
+        for path, state in recorder.states.items():
             for variant, distance in _distances(state, row):
-                worst.setdefault((place, variant.partition(" ")[0]), [])
-                distances = worst[place, variant.partition(" ")[0]]
+                worst.setdefault((path, variant.partition(" ")[0]), [])
+                distances = worst[path, variant.partition(" ")[0]]
                 if len(distances) <= salt:
                     distances.append(distance)
                 else:
                     distances[salt] = min(distances[salt], distance)
     layers, blocks = _layers(recorder)
     return [
-        _Match(place, pooling, layers.get(place), max(distances))
-        for (place, pooling), distances in worst.items()
+        _Match(path, pooling, layers.get(path), max(distances))
+        for (path, pooling), distances in worst.items()
         if len(distances) == SEQUENCES
     ], blocks
 
@@ -202,14 +202,14 @@ def _layers(recorder: Recorder) -> tuple[dict[str, int | None], int | None]:
 
 def _container(recorder: Recorder) -> str | None:
     """Return the path of the outermost list of blocks, the longest of several; None without."""
-    found: list[tuple[int, int, str]] = []
+    containers: list[tuple[int, int, str]] = []
     for path, module in recorder.modules.items():
         children = dict(module.named_children())
         alike = len({type(child) for child in children.values()}) == 1
         recorded = all(f"{path}.{name}" in recorder.states for name in children)
         if len(children) > 1 and alike and recorded and _is_list(module):
-            found.append((path.count("."), -len(children), path))
-    return min(found, default=(0, 0, None))[2]
+            containers.append((path.count("."), -len(children), path))
+    return min(containers, default=(0, 0, None))[2]
 
 
 def _is_list(module: Any) -> bool:
@@ -234,9 +234,9 @@ def _words(match: _Match, blocks: int | None) -> str:
         match.pooling, f"the {match.pooling} over the tokens"
     )
     if match.layer is None:
-        return f"{pooling} ({match.pooling!r}) of the output of {match.place}"
+        return f"{pooling} ({match.pooling!r}) of the output of {match.path}"
     which = "last" if match.layer == blocks else str(match.layer)
-    return f"{pooling} ({match.pooling!r}) of layer {which!r} of {blocks} (output of {match.place})"
+    return f"{pooling} ({match.pooling!r}) of layer {which!r} of {blocks} (output of {match.path})"
 
 
 def _grid(rows: np.ndarray) -> str:

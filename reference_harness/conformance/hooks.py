@@ -53,17 +53,17 @@ class Recorder:
     def __enter__(self) -> Self:
         known: set[int] = set()
         for root, module in torch_modules(self._extractor):
-            for name, one in module.named_modules():
+            for name, submodule in module.named_modules():
                 path = f"{root}.{name}" if name else root
-                if id(one) in known:
+                if id(submodule) in known:
                     continue
-                known.add(id(one))
-                self.modules[path] = one
+                known.add(id(submodule))
+                self.modules[path] = submodule
                 # A scripted module may refuse hooks: it is then as invisible as no module.
                 with contextlib.suppress(Exception):
-                    before = one.register_forward_pre_hook(self._before, with_kwargs=True)
+                    before = submodule.register_forward_pre_hook(self._before, with_kwargs=True)
                     self._handles.append(before)
-                    self._handles.append(one.register_forward_hook(self._after(path)))
+                    self._handles.append(submodule.register_forward_hook(self._after(path)))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -89,11 +89,11 @@ class Recorder:
         self._order += 1
         hidden = getattr(output, "hidden_states", None)
         if isinstance(hidden, list | tuple):
-            for index, one in enumerate(hidden):
-                self._keep(f"{path}.hidden_states[{index}]", one)
+            for index, state in enumerate(hidden):
+                self._keep(f"{path}.hidden_states[{index}]", state)
         tensors = list(_tensors(output))
-        for one in tensors:
-            if self._keep(path, one):
+        for tensor in tensors:
+            if self._keep(path, tensor):
                 break
         own = any(p.ndim > 1 for p in module.parameters(recurse=False))
         first = next((t for t in tensors if t.is_floating_point()), None)
@@ -102,11 +102,11 @@ class Recorder:
 
     def _keep(self, path: str, tensor: Any) -> bool:  # a tensor
         """Pool what may be hidden states of the width; return whether it was such."""
-        for one in _sequences(tensor, self._width):
+        for hidden in _sequences(tensor, self._width):
             state = self.states.setdefault(path, ModuleStates(self._order))
             if len(state.pieces) < PIECES_MAX:
                 row = len(state.pieces) % max(1, len(tensor))
-                state.pieces.append(_pooled(self._cut(one, tensor, row)))
+                state.pieces.append(_pooled(self._cut(hidden, tensor, row)))
         return path in self.states
 
     def _cut(self, hidden: Any, tensor: Any, row: int) -> Any:
@@ -114,8 +114,8 @@ class Recorder:
         mask = self._mask
         if mask is None or tuple(mask.shape) != tuple(tensor.shape[:_FLAT_DIMS]):
             return hidden
-        kept = hidden[mask[row].bool()]
-        return kept if len(kept) > 1 else hidden
+        masked = hidden[mask[row].bool()]
+        return masked if len(masked) > 1 else hidden
 
 
 def torch_modules(extractor: object) -> Iterator[tuple[str, Any]]:
@@ -162,7 +162,7 @@ def _tensors(output: Any) -> Iterable[Any]:
         items = output.values()
     elif isinstance(output, list | tuple):
         items = output
-    return [one for one in items if hasattr(one, "is_floating_point")]
+    return [item for item in items if hasattr(item, "is_floating_point")]
 
 
 def _sequences(tensor: Any, width: int) -> Iterable[Any]:
@@ -173,7 +173,7 @@ def _sequences(tensor: Any, width: int) -> Iterable[Any]:
     if len(shape) == _HIDDEN_DIMS and shape[2] == width and shape[1] > 1:
         return list(tensor)
     if len(shape) == _HIDDEN_DIMS and shape[1] == width and shape[2] > 1:
-        return [one.T for one in tensor]
+        return [hidden.T for hidden in tensor]
     if len(shape) == _FLAT_DIMS and shape[1] == width and shape[0] > 1:
         return [tensor]
     return []
@@ -185,11 +185,11 @@ def _pooled(hidden: Any) -> dict[str, np.ndarray]:
     A variant is named by its pooling and the tokens it takes, as a slice.
     """
     values = hidden.detach().float().cpu().numpy()
-    found = {"cls": values[0], "last": values[-1], "last -2": values[-2]}
+    poolings = {"cls": values[0], "last": values[-1], "last -2": values[-2]}
     for tokens, cut in (("", values), (" 1:", values[1:]), (" :-1", values[:-1])):
-        found[f"mean{tokens}"] = cut.mean(axis=0, dtype=np.float64)
-        found[f"max{tokens}"] = cut.max(axis=0)
+        poolings[f"mean{tokens}"] = cut.mean(axis=0, dtype=np.float64)
+        poolings[f"max{tokens}"] = cut.max(axis=0)
     if len(values) > _HIDDEN_DIMS:
-        found["mean 1:-1"] = values[1:-1].mean(axis=0, dtype=np.float64)
-        found["max 1:-1"] = values[1:-1].max(axis=0)
-    return found
+        poolings["mean 1:-1"] = values[1:-1].mean(axis=0, dtype=np.float64)
+        poolings["max 1:-1"] = values[1:-1].max(axis=0)
+    return poolings

@@ -66,10 +66,10 @@ def padding(subject: Subject) -> tuple[str, float]:
 
 def _longer(subject: Subject) -> Iterator[tuple[int, int]]:
     """Yield pairs of longer sequences, as far as the extractor declares to take them."""
-    said = subject.loaded.description["embedding"]
-    refuses = said["truncation"] == "none" and isinstance(said["max_length"], int)
+    declared = subject.loaded.description["embedding"]
+    refuses = declared["truncation"] == "none" and isinstance(declared["max_length"], int)
     for short, long in _PADDED_LONGER:
-        if long <= subject.letters and not (refuses and long + SPECIALS > said["max_length"]):
+        if long <= subject.letters and not (refuses and long + SPECIALS > declared["max_length"]):
             yield short, long
 
 
@@ -79,11 +79,11 @@ def order(subject: Subject) -> tuple[str, float]:
     expected = subject.embed(sequences, 2)
     worst = 0.0
     for name, rows in _orders(len(sequences)):
-        found = subject.embed([sequences[i] for i in rows], 2)
+        actual = subject.embed([sequences[i] for i in rows], 2)
         worst = max(
             worst,
             subject.same(
-                found,
+                actual,
                 expected[rows],
                 f"rows do not follow their sequences when these come {name}: restore the order "
                 "after sorting by length",

@@ -52,8 +52,8 @@ def maximum_length(subject: Subject) -> str:
 
 
 def _check(subject: Subject, text: Text) -> str:
-    said = subject.loaded.description["embedding"]
-    limit, truncation = said["max_length"], said["truncation"]
+    declared = subject.loaded.description["embedding"]
+    limit, truncation = declared["max_length"], declared["truncation"]
     if not isinstance(limit, int) or truncation == "windows":
         return _reads_all(subject, limit, truncation, text)
     count = counter(subject)
@@ -76,7 +76,7 @@ def _check(subject: Subject, text: Text) -> str:
 def _compare(reach: _Reach, sequence: str, limit: int, count: Callable[[str], int] | None) -> str:
     """Compare the letters that are read with the tokens that are declared."""
     read = reach.letters
-    kept = sequence[:read] if reach.side == "right" else sequence[-read:]
+    letters_read = sequence[:read] if reach.side == "right" else sequence[-read:]
     if count is None:
         measure = f"{read} letters"
         if limit - SPECIALS_MAX <= read <= limit * TOKEN_LETTERS_MAX:
@@ -89,8 +89,8 @@ def _compare(reach: _Reach, sequence: str, limit: int, count: Callable[[str], in
         fits = False
     else:
         letterwise = count(sequence) - count(sequence[:-1]) == 1 == count("AC") - count("A")
-        fits = abs(count(kept) - limit) <= (0 if letterwise else MERGE_SLACK)
-        measure = f"{read} letters, {count(kept)} tokens"
+        fits = abs(count(letters_read) - limit) <= (0 if letterwise else MERGE_SLACK)
+        measure = f"{read} letters, {count(letters_read)} tokens"
     if fits:
         return f"It reads {measure} and cuts the {reach.side} end, as max_length {limit} says."
     msg = f"it declares max_length {limit}, and reads {measure}: declare the real limit"
@@ -113,9 +113,11 @@ def _reads_all(subject: Subject, limit: object, truncation: str, text: Text) -> 
             msg = f"max_length is undeclared; {read}."
             raise UnverifiedError(msg)
         return f"It declares no limit and {read}."
-    said = "leaves max_length undeclared" if limit == UNDECLARED else "declares to read any length"
+    declaration = (
+        "leaves max_length undeclared" if limit == UNDECLARED else "declares to read any length"
+    )
     msg = (
-        f"it {said}, and reads only {reach.letters} of {letters} letters, cutting the "
+        f"it {declaration}, and reads only {reach.letters} of {letters} letters, cutting the "
         f"{reach.side} end: declare max_length in tokens, and truncation"
     )
     raise BrokenError(msg, _example(sequence, reach.letters if reach.side == "right" else 0))
@@ -182,8 +184,8 @@ def _reach(subject: Subject, sequence: str) -> _Reach:
     noise = difference(subject.embed([sequence], 1), base)
 
     def moves(start: int, stop: int) -> bool:
-        found = subject.embed([changed(sequence, start, stop)], 1)
-        return not np.array_equal(found, base) and difference(found, base) > 2 * noise
+        row = subject.embed([changed(sequence, start, stop)], 1)
+        return not np.array_equal(row, base) and difference(row, base) > 2 * noise
 
     end = len(sequence)
     if moves(end - 1, end) and moves(0, 1):
@@ -217,6 +219,6 @@ def counter(subject: Subject) -> Callable[[str], int] | None:
     return None
 
 
-def _example(sequence: str, place: int) -> str:
-    place %= len(sequence)
-    return f"extract_embeddings({show([sequence])}, batch_size=1), with letter {place} changed"
+def _example(sequence: str, index: int) -> str:
+    index %= len(sequence)
+    return f"extract_embeddings({show([sequence])}, batch_size=1), with letter {index} changed"

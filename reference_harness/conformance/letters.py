@@ -11,8 +11,8 @@ def letter_case(subject: Subject) -> tuple[str, float | None]:
     """Check that lower case is read as upper case, or declared to mean something else."""
     upper = dna(24)
     for sequence in (upper.lower(), upper[:8].lower() + upper[8:]):
-        found = subject.embed([sequence], 1)
-        if not np.isfinite(found).all():
+        rows = subject.embed([sequence], 1)
+        if not np.isfinite(rows).all():
             msg = "a lower-case sequence gives NaN or infinity: call .upper() on each sequence"
             raise BrokenError(msg, call([sequence], 1))
     if getattr(subject.extractor, "case", None) == "sensitive":
@@ -44,14 +44,14 @@ def unknown_letters(subject: Subject) -> tuple[str, float]:
         clean.replace("T", "U"),
     ):
         sequences = [dirty, clean]
-        found = subject.embed(sequences, 2)
-        if not np.isfinite(found).all():
+        rows = subject.embed(sequences, 2)
+        if not np.isfinite(rows).all():
             msg = "a sequence with N or another IUPAC letter gives NaN or infinity"
             raise BrokenError(msg, call([dirty], 1))
         worst = max(
             worst,
             subject.same(
-                found[1],
+                rows[1],
                 alone,
                 "a sequence with N or another IUPAC letter changes the row of its neighbour",
                 f"{call(sequences, 2)}[1] against {call([clean], 1)}[0]",

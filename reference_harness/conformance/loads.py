@@ -88,7 +88,7 @@ def weights(subject: Subject) -> str:
         msg = "Where its numbers come from cannot be verified: no torch module is visible."
         raise UnverifiedError(msg)
     filled = {id(getattr(module, leaf, None)) for module, leaf in loads.filled}
-    by_hand = {name: one for name, one in held.items() if id(one) not in filled}
+    by_hand = {name: tensor for name, tensor in held.items() if id(tensor) not in filled}
     if by_hand:
         return _compared(subject, held, by_hand)
     names = first_and_more(sorted(set(loads.loaded)))
@@ -97,8 +97,8 @@ def weights(subject: Subject) -> str:
 
 def own_code(subject: Subject) -> str:
     """Check that the Auto classes of transformers passed no checkpoint's own code by."""
-    kept = subject.shared.get(_KEPT)
-    loads = kept if isinstance(kept, Loads) else _watched(subject)[1]
+    stored = subject.shared.get(_KEPT)
+    loads = stored if isinstance(stored, Loads) else _watched(subject)[1]
     if loads.ignored:
         msg = (
             f"{first_and_more(loads.ignored)} has code of its own, and the library's class "
@@ -126,9 +126,9 @@ def _watched(subject: Subject) -> tuple[Any, Loads]:
     with contextlib.ExitStack() as stack:
         if torch := sys.modules.get("torch"):
             stack.enter_context(_replaced(torch.nn.Module, "load_state_dict", loads, _of_torch))
-        if theirs := sys.modules.get("transformers.modeling_utils"):
+        if modeling_utils := sys.modules.get("transformers.modeling_utils"):
             # Versions before 5 have no such report: weights are then compared with the files.
-            stack.enter_context(_replaced(theirs, _REPORT, loads, _of_transformers))
+            stack.enter_context(_replaced(modeling_utils, _REPORT, loads, _of_transformers))
         users = [
             module
             for name, module in list(sys.modules.items())
@@ -160,9 +160,9 @@ def _replaced(
 
 def _of_torch(inner: Any, loads: Loads) -> Any:
     def load_state_dict(module: Any, *args: Any, **keywords: Any) -> Any:
-        found = inner(module, *args, **keywords)
-        loads.note(module, found.missing_keys, found.unexpected_keys)
-        return found
+        report = inner(module, *args, **keywords)
+        loads.note(module, report.missing_keys, report.unexpected_keys)
+        return report
 
     return load_state_dict
 
@@ -192,19 +192,19 @@ def _of_code(inner: Any, loads: Loads) -> Any:
 def _held(extractor: object) -> dict[str, Any]:
     """Return name to tensor of all weights of the torch modules that are visible."""
     return {
-        f"{root}.{name}": one
+        f"{root}.{name}": tensor
         for root, module in torch_modules(extractor)
-        for name, one in module.state_dict(keep_vars=True).items()
-        if getattr(one, "is_floating_point", bool)()
+        for name, tensor in module.state_dict(keep_vars=True).items()
+        if getattr(tensor, "is_floating_point", bool)()
     }
 
 
 def _compared(subject: Subject, held: dict[str, Any], by_hand: dict[str, Any]) -> str:
     """Compare weights that no load was reported to have filled with the tensors of the files."""
     files = _files(subject)
-    stored = {name: one for file in files for name, one in _tensors(file).items()}
-    given = {name: _equals(one, stored) for name, one in held.items()}
-    lacking = [name for name in unexplained(by_hand, UNUSED) if not given[name]]
+    stored = {name: tensor for file in files for name, tensor in _tensors(file).items()}
+    sources = {name: _equals(weight, stored) for name, weight in held.items()}
+    lacking = [name for name in unexplained(by_hand, UNUSED) if not sources[name]]
     other = [name for name in lacking if _namesake(name, by_hand[name], stored)]
     named = first_and_more([file.name for file in files]) or "no file of weights"
     if other:
@@ -221,7 +221,7 @@ def _compared(subject: Subject, held: dict[str, Any], by_hand: dict[str, Any]) -
             "numbers; load them with load_state_dict(tensors, strict=True)"
         )
         raise UnverifiedError(msg)
-    used = {name for names in given.values() for name in names}
+    used = {name for names in sources.values() for name in names}
     if left := unexplained(set(stored) - used, HEADS):
         msg = (
             f"Weights are filled by hand, each with numbers of {named}; whether {len(left)} "
@@ -248,10 +248,10 @@ def _tensors(file: Path) -> dict[str, Any]:
     """Return the floating-point tensors of a file; none of one that holds none."""
     from reference_harness.extractors.tensors import read_tensors  # torch, loaded by now
 
-    for place in _ENTRIES:
+    for entry in _ENTRIES:
         with contextlib.suppress(ExtractorError):
-            found = read_tensors(file, place)
-            return {name: one for name, one in found.items() if one.is_floating_point()}
+            tensors = read_tensors(file, entry)
+            return {name: tensor for name, tensor in tensors.items() if tensor.is_floating_point()}
     return {}
 
 
@@ -260,8 +260,8 @@ def _equals(weight: Any, stored: dict[str, Any]) -> list[str]:
     own = weight.detach().cpu()
     return [
         name
-        for name, one in stored.items()
-        for form in _forms(one)
+        for name, tensor in stored.items()
+        for form in _forms(tensor)
         if form.shape == own.shape and bool((form.to(own.dtype) == own).all())
     ]
 
@@ -273,6 +273,6 @@ def _forms(tensor: Any) -> Iterable[Any]:
 def _namesake(name: str, weight: Any, stored: dict[str, Any]) -> bool:
     """Whether a tensor of the same shape has the name of a weight, less what stands before."""
     return any(
-        one.shape == weight.shape and f".{name}".endswith(f".{other}")
-        for other, one in stored.items()
+        tensor.shape == weight.shape and f".{name}".endswith(f".{other}")
+        for other, tensor in stored.items()
     )

@@ -113,8 +113,8 @@ def _within(path: Path, folders: list[Path]) -> bool:
 def _packages() -> list[Path]:
     """Return the folders of Python, of its packages and of the harness."""
     named = {sys.prefix, sys.base_prefix, *sysconfig.get_paths().values()}
-    named |= {one for one in sys.path if Path(one).name.endswith("-packages")}
-    return [_HERE, *(Path(one).resolve() for one in named)]
+    named |= {name for name in sys.path if Path(name).name.endswith("-packages")}
+    return [_HERE, *(Path(name).resolve() for name in named)]
 
 
 def named_paths(subject: Subject) -> list[Path]:
@@ -125,11 +125,13 @@ def named_paths(subject: Subject) -> list[Path]:
 
 def _elsewhere() -> list[Path]:
     """Return the system's folders, the temporary one, the user's caches, and imported code's."""
-    folders = [Path(one) for one in (*SYSTEM, tempfile.gettempdir())]
+    folders = [Path(folder) for folder in (*SYSTEM, tempfile.gettempdir())]
     caches = ("HF_HOME", "HF_HUB_CACHE", "TORCH_HOME", "XDG_CACHE_HOME", "TRITON_CACHE_DIR")
     folders += [Path(os.environ[name]) for name in caches if os.environ.get(name)]
     home = Path(os.path.expanduser("~"))  # noqa: PTH111 (Path.home raises where there is none)
-    folders += [home / one for one in (".cache", ".config", ".local", ".triton", ".nv")]
+    folders += [
+        home / cache_name for cache_name in (".cache", ".config", ".local", ".triton", ".nv")
+    ]
     files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
     folders += {Path(file).parent for file in files if file}
     return [folder.resolve() for folder in folders]

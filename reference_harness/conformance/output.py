@@ -29,7 +29,7 @@ def one_row_a_sequence(subject: Subject) -> str:
 
 def floating_dtype(subject: Subject) -> str:
     """Check that every call gives an array of one floating type that a run reads."""
-    found: dict[str, str] = {}
+    calls_of: dict[str, str] = {}
     for sequences, size in (([dna(12)], 1), (mixed(), 2), (mixed(), 8), (many(), MANY)):
         raw = subject.raw(sequences, size)
         try:
@@ -40,32 +40,34 @@ def floating_dtype(subject: Subject) -> str:
                 "float32 or float64: convert it before it is returned"
             )
             raise BrokenError(msg, call(sequences, size)) from None
-        found[name] = call(sequences, size)
-    if len(found) > 1:
-        first, second, *_ = found
-        raise BrokenError(other_type(second, first), found[second])
-    return f"The array holds {next(iter(found))} in every call."
+        calls_of[name] = call(sequences, size)
+    if len(calls_of) > 1:
+        first, second, *_ = calls_of
+        raise BrokenError(other_type(second, first), calls_of[second])
+    return f"The array holds {next(iter(calls_of))} in every call."
 
 
 def finite(subject: Subject) -> str:
     """Check that no row holds NaN or infinity, and that the sequence matters."""
     for sequences in ([dna(12)], mixed()):
-        found = subject.embed(sequences)
-        bad = np.flatnonzero(~np.isfinite(found).all(axis=1))
+        rows = subject.embed(sequences)
+        bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
         if len(bad):
-            _say_where(subject, sequences, int(bad[0]), f"{not_finite(found)}")
-    found = subject.embed(mixed())
-    distinct = len(np.unique(found, axis=0))
+            _say_where(subject, sequences, int(bad[0]), f"{not_finite(rows)}")
+    rows = subject.embed(mixed())
+    distinct = len(np.unique(rows, axis=0))
     if distinct == 1:
         msg = "nine different sequences give the same row: the sequence is not read"
         raise BrokenError(msg, call(mixed()))
-    return f"All numbers are finite, and {len(found)} sequences give {distinct} different rows."
+    return f"All numbers are finite, and {len(rows)} sequences give {distinct} different rows."
 
 
-def _say_where(subject: Subject, sequences: list[str], row: int, said: str) -> None:
+def _say_where(subject: Subject, sequences: list[str], row: int, sentence: str) -> None:
     """Raise BrokenError: the sequence itself has no finite row, or only in a batch."""
     alone = [sequences[row]]
     if len(sequences) > 1 and np.isfinite(subject.embed(alone, 1)).all():
-        said = f"{said}; alone the same sequence is finite, so padding or a neighbour causes it"
-        raise BrokenError(said, f"{call(sequences)}[{row}] against {call(alone, 1)}[0]")
-    raise BrokenError(said, call(alone))
+        sentence = (
+            f"{sentence}; alone the same sequence is finite, so padding or a neighbour causes it"
+        )
+        raise BrokenError(sentence, f"{call(sequences)}[{row}] against {call(alone, 1)}[0]")
+    raise BrokenError(sentence, call(alone))

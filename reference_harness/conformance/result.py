@@ -79,12 +79,12 @@ class UnverifiedError(Exception):
         self.measured = measured
 
 
-def difference(found: np.ndarray, expected: np.ndarray) -> float:
+def difference(actual: np.ndarray, expected: np.ndarray) -> float:
     """Return the largest distance of two rows over the length of the expected one.
 
     Both are (n, d) or (d,). NaN, infinity, or anything where zeros are expected, gives infinity.
     """
-    distance = _lengths(found.astype(np.float64) - expected)
+    distance = _lengths(actual.astype(np.float64) - expected)
     length = _lengths(expected.astype(np.float64))
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(distance == 0, 0.0, distance / length)

@@ -66,7 +66,7 @@ def check(
     Raises UnknownPropertyError for a slug that names no property.
     """
     try:
-        select = [known_name(f"no such property: {one}", one, tuple(BY_SLUG)) for one in select]
+        select = [known_name(f"no such property: {slug}", slug, tuple(BY_SLUG)) for slug in select]
     except OptionError as error:
         raise UnknownPropertyError(str(error)) from error
     slugs = [p.slug for p in (PROPERTIES if full or select else QUICK)]
@@ -88,11 +88,11 @@ def check(
             results[slug] = undefined_names(spec, folder)
     for offline, later in ((False, False), (True, False), (False, True)):
         group = [p for p in map(BY_SLUG.__getitem__, slugs) if p.check]
-        wanted = [p.slug for p in group if (p.offline, p.full) == (offline, later)]
+        group_slugs = [p.slug for p in group if (p.offline, p.full) == (offline, later)]
         if later and any(result.is_refused() for result in results.values()):
-            results |= {slug: _not_tried(slug, FIRST) for slug in wanted}
+            results |= {slug: _not_tried(slug, FIRST) for slug in group_slugs}
         else:
-            _run(wanted, child, results, offline=offline)
+            _run(group_slugs, child, results, offline=offline)
     return [results[slug] for slug in slugs]
 
 
@@ -127,15 +127,17 @@ class _Child:
     def run(self, slugs: list[str], *, offline: bool) -> dict[str, PropertyResult]:
         """Run one process until it ends, crashes or hangs; return at least one result."""
         with tempfile.TemporaryDirectory(prefix="geneb-conformance-") as folder:
-            asked, told, said = (Path(folder, name) for name in ("request", "results", "output"))
+            request_file, results_file, output_file = (
+                Path(folder, name) for name in ("request", "results", "output")
+            )
             request = {**self.request, "properties": slugs}
-            asked.write_text(json.dumps(request), encoding="utf-8")
-            told.touch()
+            request_file.write_text(json.dumps(request), encoding="utf-8")
+            results_file.touch()
             # -P: nothing of the folder we stand in may shadow a library.
             command = [sys.executable, "-P", "-m", "reference_harness.conformance.child"]
-            with said.open("wb") as output:
+            with output_file.open("wb") as output:
                 process = subprocess.Popen(  # noqa: S603 - no shell, our own words and two paths
-                    [*command, str(asked), str(told)],
+                    [*command, str(request_file), str(results_file)],
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,
@@ -143,23 +145,23 @@ class _Child:
                     start_new_session=True,
                 )
                 try:
-                    late = self._watch(process, told)
+                    late = self._watch(process, results_file)
                 finally:
                     _kill(process)
-            found, running = _read(told)
-            if late or running or not found:
+            results, running = _read(results_file)
+            if late or running or not results:
                 # A process that ends before its first line has failed for the first property.
-                slug = running or slugs[min(len(found), len(slugs) - 1)]
-                sentence = _obituary(process, said, late, self.seconds)
-                found[slug] = PropertyResult(
+                slug = running or slugs[min(len(results), len(slugs) - 1)]
+                sentence = _obituary(process, output_file, late, self.seconds)
+                results[slug] = PropertyResult(
                     property=slug, outcome=Outcome.FAILS, sentence=sentence
                 )
-            return found
+            return results
 
-    def _watch(self, process: subprocess.Popen[bytes], told: Path) -> bool:
+    def _watch(self, process: subprocess.Popen[bytes], results_file: Path) -> bool:
         """Pass lines on until the end; return True when no line came for `seconds`."""
         since = time.monotonic()
-        with told.open(encoding="utf-8") as lines:
+        with results_file.open(encoding="utf-8") as lines:
             rest = ""
             while True:
                 ended = process.poll() is not None
@@ -208,28 +210,30 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _read(told: Path) -> tuple[dict[str, PropertyResult], str | None]:
+def _read(results_file: Path) -> tuple[dict[str, PropertyResult], str | None]:
     """Return the results that were written whole, and the property that was started last."""
-    found: dict[str, PropertyResult] = {}
+    results: dict[str, PropertyResult] = {}
     running = None
-    for line in told.read_text(encoding="utf-8").splitlines(keepends=True):
+    for line in results_file.read_text(encoding="utf-8").splitlines(keepends=True):
         if not line.endswith("\n"):
             break
         value = json.loads(line)
         if "started" in value:
             running = value["started"]
         elif "property" in value:
-            found[value["property"]] = PropertyResult(
+            results[value["property"]] = PropertyResult(
                 **{**value, "outcome": Outcome(value["outcome"])}
             )
             running = None
-    return found, running
+    return results, running
 
 
-def _obituary(process: subprocess.Popen[bytes], said: Path, late: bool, seconds: float) -> str:
+def _obituary(
+    process: subprocess.Popen[bytes], output_file: Path, late: bool, seconds: float
+) -> str:
     if late:
         return f"It did not finish within {math.ceil(seconds)} s: shorten it, or raise --seconds."
     code = process.returncode
     end = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-    lines = said.read_text("utf-8", errors="replace").strip().splitlines()
+    lines = output_file.read_text("utf-8", errors="replace").strip().splitlines()
     return f"The process died with {end}{': ' + lines[-1][:200] if lines else ''}."

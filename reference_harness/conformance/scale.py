@@ -75,18 +75,18 @@ class Scale:
     @cached_property
     def chosen(self) -> dict[int, str]:
         """Rows that are compared and their place in a batch: of every place and length."""
-        found: dict[tuple[str, int], list[int]] = {}
+        rows_of: dict[tuple[str, int], list[int]] = {}
         for number, batch in enumerate(self.batches):
             for index, row in enumerate(batch):
-                place = _place(index, len(batch), rest=number == len(self.batches) - 1)
-                key = place, int(math.log2(len(self.sequences[row]) + 1))
-                found.setdefault(key, []).append(int(row))
+                position = _place(index, len(batch), rest=number == len(self.batches) - 1)
+                key = position, int(math.log2(len(self.sequences[row]) + 1))
+                rows_of.setdefault(key, []).append(int(row))
         draw = random.Random(SEED)  # noqa: S311 - a probe, no secret
         # A built-in takes all rows in one call, where few are the first, the last or the 17th.
-        most = max(PLACE_ROWS, CHOSEN_MIN // len(found))
+        most = max(PLACE_ROWS, CHOSEN_MIN // len(rows_of))
         return {
-            row: place
-            for (place, _), rows in sorted(found.items())
+            row: position
+            for (position, _), rows in sorted(rows_of.items())
             for row in draw.sample(rows, min(most, len(rows)))
         }
 
@@ -122,10 +122,10 @@ class Scale:
 
 def scale_of(subject: Subject) -> Scale:
     """Return the rows that the full properties of one process share."""
-    found = subject.shared.setdefault("scale", Scale(subject))
-    if not isinstance(found, Scale):
-        raise TypeError(found)
-    return found
+    scale = subject.shared.setdefault("scale", Scale(subject))
+    if not isinstance(scale, Scale):
+        raise TypeError(scale)
+    return scale
 
 
 def run_batches(subject: Subject) -> tuple[str, float]:
@@ -133,16 +133,16 @@ def run_batches(subject: Subject) -> tuple[str, float]:
     scale, worst, width = scale_of(subject), 0.0, set()
     subject.listener.begin("run-batches", len(scale.chosen) + len(scale.sequences))
     scale.alone()
-    for rows, sequences, size, found in scale.replay():
-        if (said := not_finite(found)) is not None:
-            raise BrokenError(said, f"a call of {len(rows)} rows, batch_size={size}")
-        width.add(found.shape[1])
+    for rows, sequences, size, embedded in scale.replay():
+        if (fault := not_finite(embedded)) is not None:
+            raise BrokenError(fault, f"a call of {len(rows)} rows, batch_size={size}")
+        width.add(embedded.shape[1])
         if len(width) > 1:
             msg = f"rows are {sorted(width)} wide in different calls: give one width"
             raise BrokenError(msg, f"a call of {len(rows)} rows, batch_size={size}")
         for index, row in enumerate(rows):
             if int(row) in scale.chosen:
-                worst = max(worst, _compare(scale, int(row), found, index, size, sequences))
+                worst = max(worst, _compare(scale, int(row), embedded, index, size, sequences))
     checked = f"{len(scale.chosen)} of {plural(len(scale.sequences), 'row')}"
     calls = plural(len(scale.batches), "call")
     return f"{checked}, in {calls} as a run makes them, are as alone.", worst
@@ -157,11 +157,11 @@ def mixed_batches(subject: Subject) -> tuple[str, float]:
     scale.alone()
     for part, size in parts:
         sequences = [scale.sequences[row] for row in part]
-        found = subject.embed(sequences, size)
+        embedded = subject.embed(sequences, size)
         subject.listener.step(len(part), sum(map(len, sequences)))
         calls += 1
         for index, row in enumerate(part):
-            worst = max(worst, _compare(scale, row, found, index, size, sequences))
+            worst = max(worst, _compare(scale, row, embedded, index, size, sequences))
     return f"{rows} rows in {plural(calls, 'call')} of mixed lengths are as alone.", worst
 
 
@@ -176,14 +176,14 @@ def no_drift(subject: Subject) -> tuple[str, float]:
             pass
     for row, expected in before.items():
         sequence = scale.sequences[row]
-        found = subject.embed([sequence], 1)[0]
+        now = subject.embed([sequence], 1)[0]
         subject.listener.step(1, len(sequence))
-        said = (
+        sentence = (
             f"the same sequence alone gives another row after {len(scale.sequences):,} others, "
             "expected the same: the extractor keeps a state that grows (a counter, a running "
             "mean, a cache); remove it"
         )
-        worst = max(worst, subject.same(found, expected, said, call([sequence], 1)))
+        worst = max(worst, subject.same(now, expected, sentence, call([sequence], 1)))
     return f"{len(before)} rows are the same before and after all others.", worst
 
 
@@ -209,12 +209,12 @@ def lengths_up_to(most: int) -> list[int]:
 
 def longest(subject: Subject) -> int:
     """Return the letters of the longest row: a bit beyond the declared maximum where it is cut."""
-    said = subject.loaded.description["embedding"]
-    limit = said["max_length"]
+    declared = subject.loaded.description["embedding"]
+    limit = declared["max_length"]
     if not isinstance(limit, int):
         return min(UNLIMITED_LETTERS, subject.letters)
     count = counter(subject)
-    if said["truncation"] == "none":
+    if declared["truncation"] == "none":
         return max(SHORTEST, min(subject.letters, limit - SPECIALS_MAX))
     letters = limit * LETTERS_A_TOKEN
     if count is not None:
@@ -252,10 +252,10 @@ def _mixed_parts(scale: Scale) -> Iterator[tuple[list[int], int]]:
 
 
 def _compare(
-    scale: Scale, row: int, found: np.ndarray, index: int, size: int, sequences: list[str]
+    scale: Scale, row: int, embedded: np.ndarray, index: int, size: int, sequences: list[str]
 ) -> float:
     """Return the distance of a row of a call from the row alone; raise BrokenError beyond."""
-    said = (
+    sentence = (
         f"row {index} of a call of {plural(len(sequences), 'sequence')} ({scale.chosen[row]} in a "
         "run) is not the row of its sequence alone, expected the same: pool each record under its "
         "own mask, take no statistic over the call, and write every row, those that batch_size "
@@ -268,13 +268,13 @@ def _compare(
     )
     before = scale.drawn[row]
     try:
-        return scale.subject.same(found[index], before, said, example)
+        return scale.subject.same(embedded[index], before, sentence, example)
     except BrokenError as error:
         now = scale.subject.embed([sequences[index]], 1)[0]
         if error.measured is None or difference(now, before) <= scale.subject.tolerance:
             raise
-        said = (
+        sentence = (
             "the same sequence alone gives another row than before this call, expected the same: "
             "the extractor keeps a state; remove it"
         )
-        raise BrokenError(said, example, difference(now, before)) from None
+        raise BrokenError(sentence, example, difference(now, before)) from None

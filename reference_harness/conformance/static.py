@@ -32,13 +32,13 @@ def undefined_names(spec: str, folder: str | None) -> PropertyResult:
         return _unseen(f"ruff is not beside {sys.executable} nor on PATH: run pip install ruff")
     command = [ruff, "check", "--isolated", "--no-cache", "--select", f"{UNDEFINED},{UNKNOWN}"]
     command += ["--ignore-noqa", "--output-format", "json", "--", str(file.resolve())]
-    done = subprocess.run(  # noqa: S603 - no shell, our own words and one path
+    process = subprocess.run(  # noqa: S603 - no shell, our own words and one path
         command, capture_output=True, text=True, check=False, timeout=SECONDS
     )
     try:
-        faults = json.loads(done.stdout)
+        faults = json.loads(process.stdout)
     except ValueError:
-        return _unseen(f"ruff gave no result: {' '.join(done.stderr.split())[:200]}")
+        return _unseen(f"ruff gave no result: {' '.join(process.stderr.split())[:200]}")
     if not faults:
         sentence = "Every name the module uses is defined."
         return PropertyResult(property=SLUG, outcome=Outcome.HOLDS, sentence=sentence)

@@ -67,8 +67,8 @@ class Subject:
     def tolerance(self) -> float:
         """What two equal embeddings may differ by, from the declared dtype or the array's own."""
         declared = self.loaded.description["embedding"]["dtype"]
-        found = str(self.embed(["ACGTACGTACGT"]).dtype) if declared == UNDECLARED else declared
-        return TOLERANCES.get(found, TOLERANCES["float32"])
+        dtype = str(self.embed(["ACGTACGTACGT"]).dtype) if declared == UNDECLARED else declared
+        return TOLERANCES.get(dtype, TOLERANCES["float32"])
 
     def raw(self, sequences: list[str], batch_size: int = 8, *, on: Any = None) -> Any:
         """Call the extractor as a run does, on a copy of the list, and return what it gives."""
@@ -86,33 +86,33 @@ class Subject:
 
         Integers are passed on: that the run refuses them is for `floating-dtype` to say.
         """
-        given = self.raw(sequences, batch_size, on=on)
-        found = _array(given)
-        if found is None or found.ndim != _MATRIX or len(found) != len(sequences):
-            shape = getattr(given, "shape", None)
-            what = type(given).__name__ if shape is None else f"an array of shape {tuple(shape)}"
+        output = self.raw(sequences, batch_size, on=on)
+        rows = _array(output)
+        if rows is None or rows.ndim != _MATRIX or len(rows) != len(sequences):
+            shape = getattr(output, "shape", None)
+            what = type(output).__name__ if shape is None else f"an array of shape {tuple(shape)}"
             msg = (
                 f"it gave {what} for {len(sequences)} sequences, expected a numpy array or torch "
                 f"tensor of shape ({len(sequences)}, d): return one row for each sequence"
             )
             raise BrokenError(msg, call(sequences, batch_size))
-        return found
+        return rows
 
-    def same(self, found: np.ndarray, expected: np.ndarray, sentence: str, example: str) -> float:
+    def same(self, actual: np.ndarray, expected: np.ndarray, sentence: str, example: str) -> float:
         """Return the difference; raise BrokenError when it is beyond the tolerance.
 
         Rows of another width, of another type, or with NaN have sentences of their own: the advice
         of `sentence` is about finite rows that differ.
         """
-        if found.shape != expected.shape:
-            msg = f"{sentence}; widths {found.shape[-1]} and {expected.shape[-1]}"
+        if actual.shape != expected.shape:
+            msg = f"{sentence}; widths {actual.shape[-1]} and {expected.shape[-1]}"
             raise BrokenError(msg, example)
-        if found.dtype != expected.dtype:
-            raise BrokenError(other_type(found.dtype, expected.dtype), example)
-        for rows in (found, expected):
-            if (said := not_finite(rows)) is not None:
-                raise BrokenError(said, example, float("inf"))
-        measured = difference(found, expected)
+        if actual.dtype != expected.dtype:
+            raise BrokenError(other_type(actual.dtype, expected.dtype), example)
+        for rows in (actual, expected):
+            if (fault := not_finite(rows)) is not None:
+                raise BrokenError(fault, example, float("inf"))
+        measured = difference(actual, expected)
         if measured <= self.tolerance:
             return measured
         if measured <= TOLERANCES["bfloat16"]:
@@ -123,10 +123,10 @@ class Subject:
         raise BrokenError(sentence, example, measured)
 
 
-def other_type(found: object, expected: object) -> str:
+def other_type(actual: object, expected: object) -> str:
     """Return the sentence about two calls whose arrays have different types."""
     return (
-        f"one call gives {found} and another {expected}, expected one type for every call, as the "
+        f"one call gives {actual} and another {expected}, expected one type for every call, as the "
         "cache of a run holds one: convert to float32 before returning"
     )
 

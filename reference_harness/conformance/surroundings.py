@@ -14,32 +14,34 @@ ELSEWHERE = ("torch", "jax", "tensorflow", "onnxruntime", "cupy", "mxnet", "tiny
 
 def device(subject: Subject) -> str:
     """Check that it is built, embeds, and keeps its tensors on the device asked for."""
-    asked = subject.device
-    example = f"{subject.spec}(name_model=..., device={asked!r}).{call([dna(12)], 1)}"
+    requested = subject.device
+    example = f"{subject.spec}(name_model=..., device={requested!r}).{call([dna(12)], 1)}"
     try:
-        loaded = subject.load(asked)
+        loaded = subject.load(requested)
         subject.embed([dna(12)], 1, on=loaded.extractor)
     except BrokenError:
         raise
     except Exception as error:
-        msg = f"it fails on device {asked!r}: {type(error).__name__}: {error}"
+        msg = f"it fails on device {requested!r}: {type(error).__name__}: {error}"
         raise BrokenError(msg, example) from error
     tensors = 0
     for name, module in torch_modules(loaded.extractor):
         for tensor in (*module.parameters(), *module.buffers()):
             tensors += 1
             where = str(tensor.device)
-            if where != asked and where.partition(":")[0] != asked:
-                msg = f"device {asked!r} was asked for, and its {name} has a tensor on {where!r}"
+            if where != requested and where.partition(":")[0] != requested:
+                msg = (
+                    f"device {requested!r} was asked for, and its {name} has a tensor on {where!r}"
+                )
                 raise BrokenError(msg, example)
     if tensors:
-        return f"It runs on {asked}, its {tensors} tensors included."
+        return f"It runs on {requested}, its {tensors} tensors included."
     able = [name for name in ELSEWHERE if name in sys.modules]
-    if asked == "cpu" and not able:
+    if requested == "cpu" and not able:
         return "It runs on cpu: no library that computes elsewhere is loaded."
     msg = (
-        f"It takes device {asked!r} and embeds; where it computes cannot be verified: no tensor of "
-        "a torch module is visible."
+        f"It takes device {requested!r} and embeds; where it computes cannot be verified: no "
+        "tensor of a torch module is visible."
     )
     raise UnverifiedError(msg)
 

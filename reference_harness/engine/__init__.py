@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 if TYPE_CHECKING:  # a worker of this machine loads no NumPy before its BLAS is held to one thread
     from collections.abc import Callable, Iterator
 
-    from reference_harness.embedder import EmbedDone, EmbedJob
+    from reference_harness.embedder import EmbedJob, EmbedResult
     from reference_harness.facts import ExtractorFacts
-    from reference_harness.job import Failed, Job, Probed
+    from reference_harness.job import Job, ProbeFailure, ProbeResult
 
 ROUNDS = 3
 """Attempts at a task whose embeddings are lost before they are read, or whose worker is killed. One
@@ -63,7 +63,9 @@ class Engine(Protocol):
     def probe(self, job: Job) -> None:
         """Probe a task, all of whose embeddings are in the cache."""
 
-    def results(self, *, block: bool) -> Iterator[EmbedDone | Probed | Failed | Notice]:
+    def results(
+        self, *, block: bool
+    ) -> Iterator[EmbedResult | ProbeResult | ProbeFailure | Notice]:
         """Yield results: those that are there or, with `block`, at least one.
 
         A worker that dies is replaced and its task repeated, at most `ROUNDS` times. Raises

@@ -44,9 +44,9 @@ class Cluster:
 
     def size(self) -> Size:
         """Return what the machines have that are alive."""
-        each = [one["Resources"] for one in self.ray.nodes() if one["Alive"]]
-        cpus = [int(one.get("CPU", 0)) for one in each]
-        gpus = sum(int(one.get("GPU", 0)) for one in each)
+        each = [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
+        cpus = [int(resources.get("CPU", 0)) for resources in each]
+        gpus = sum(int(resources.get("GPU", 0)) for resources in each)
         return Size(len(each), sum(cpus), gpus, min((n for n in cpus if n), default=1))
 
 

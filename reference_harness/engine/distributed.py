@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
-from reference_harness.embedder import EmbedderSpec, EmbedDone, EmbedJob
+from reference_harness.embedder import EmbedderSpec, EmbedJob, EmbedResult
 from reference_harness.errors import EmbeddingError, OptionError, WorkerDiedError
 from reference_harness.facts import ExtractorFacts
 from reference_harness.formats.text import plural
-from reference_harness.job import Failed, Job, Probed
+from reference_harness.job import Job, ProbeFailure, ProbeResult
 
 from . import Notice
 from .cluster import Cluster, Size
@@ -35,7 +35,7 @@ WAIT_SECONDS = 60.0
 
 Say = Callable[[str], None]
 Progress = Callable[[int, int], None]
-Found = EmbedDone | Probed | Failed | Notice
+RunEvent = EmbedResult | ProbeResult | ProbeFailure | Notice
 
 
 @dataclass
@@ -127,7 +127,7 @@ class RayEngine:
     def __exit__(self, kind: object, *_: object) -> None:
         for ref in self._probing:
             self._ray.cancel(ref, force=True)
-        busy = [one.actor for one in self._streams.values()]
+        busy = [task.actor for task in self._streams.values()]
         for actor in [*self._starting.values(), *self._idle, *self._parked, *busy]:
             self._ray.kill(actor)
 
@@ -159,18 +159,18 @@ class RayEngine:
         job = replace(job, cache=_absolute(job.cache), receipt=receipt)
         heapq.heappush(self._waiting, (-rows, next(self._number), job))
 
-    def results(self, *, block: bool) -> Iterator[Found]:
+    def results(self, *, block: bool) -> Iterator[RunEvent]:
         """Yield results; whatever died with its process or machine is repeated elsewhere."""
         while True:
             if self._cluster.stopped.is_set():
                 raise KeyboardInterrupt
             self._staff()
-            found = self._poll(POLL_SECONDS if block else 0)
+            result = self._poll(POLL_SECONDS if block else 0)
             while self._notices:
                 yield self._notices.popleft()
-            if found is not None:
-                yield found
-            if found is not None or not block:
+            if result is not None:
+                yield result
+            if result is not None or not block:
                 return
 
     def _staff(self) -> None:
@@ -202,7 +202,7 @@ class RayEngine:
         task.actor = actor
         self._streams[actor.embed.options(num_returns="streaming").remote(task.job)] = task
 
-    def _poll(self, timeout: float) -> Found | None:
+    def _poll(self, timeout: float) -> RunEvent | None:
         """Wait for one thing that happens, and return what it gives to the run."""
         running = [*self._streams, *self._probing]
         if running:
@@ -213,13 +213,13 @@ class RayEngine:
         if not waited:
             return None
         ready, _ = self._ray.wait(waited, timeout=timeout)
-        for one in ready:
-            if one in self._starting:
-                self._started(one)
-            elif one in self._streams:
-                return self._step(one)
+        for ref in ready:
+            if ref in self._starting:
+                self._started(ref)
+            elif ref in self._streams:
+                return self._step(ref)
             else:
-                return self._probed(one)
+                return self._probed(ref)
         return None
 
     def _started(self, ref: Any) -> None:  # Ray's own type
@@ -235,32 +235,32 @@ class RayEngine:
         why = ready.failed or _difference(self.facts, ready.facts)
         self._notices.append(Notice(f"an embedder on {ready.machine} is not used: {why}"))
 
-    def _step(self, stream: Any) -> Found | None:  # Ray's own type
+    def _step(self, stream: Any) -> RunEvent | None:  # Ray's own type
         task = self._streams[stream]
         try:
-            found = self._ray.get(next(stream))
+            result = self._ray.get(next(stream))
         except self._ray.exceptions.RayActorError:
             del self._streams[stream]
             self._ray.kill(task.actor)
             return self._died(task.job.task_id, "an embedder", lambda: self._queue.appendleft(task))
-        if not isinstance(found, EmbedDone):
-            task.progress(*found)
+        if not isinstance(result, EmbedResult):
+            task.progress(*result)
             return None
         del self._streams[stream]
         self._idle.append(task.actor)
-        return found
+        return result
 
-    def _probed(self, ref: Any) -> Found | None:  # Ray's own type
+    def _probed(self, ref: Any) -> RunEvent | None:  # Ray's own type
         job = self._probing.pop(ref)
         try:
-            found: Probed | Failed = self._ray.get(ref)
+            result: ProbeResult | ProbeFailure = self._ray.get(ref)
         except self._ray.exceptions.RayTaskError:
             raise
         except self._ray.exceptions.RayError:
             return self._died(job.task_id, "a probe", lambda: self.probe(job))
-        return found
+        return result
 
-    def _died(self, task_id: str, what: str, again: Callable[[], None]) -> Failed | None:
+    def _died(self, task_id: str, what: str, again: Callable[[], None]) -> ProbeFailure | None:
         """Repeat what died, unless it was its last attempt."""
         self._deaths[task_id] += 1
         why = "its process was killed, or its machine left"
@@ -268,7 +268,7 @@ class RayEngine:
             msg = f"{task_id}: {what} died: {why}: continue with --resume"
             raise WorkerDiedError(msg)
         if self._deaths[task_id] >= DEATHS:
-            return Failed(task_id, f"{task_id}: {what} died {DEATHS} times: {why}")
+            return ProbeFailure(task_id, f"{task_id}: {what} died {DEATHS} times: {why}")
         self._notices.append(Notice(f"{task_id}: {what} died: {why}; it goes on elsewhere"))
         again()
         return None
@@ -305,8 +305,10 @@ def _takes_gpu(device: str, size: Size, *, own: bool) -> bool:
 def _difference(first: ExtractorFacts, other: ExtractorFacts | None) -> str:
     """Return what differs between two machines, in words."""
     names = [name for name, value in vars(first).items() if value != vars(other)[name]]
-    mine, its = vars(first)[names[0]], vars(other)[names[0]]
-    if isinstance(mine, dict):
-        key = next(key for key in {**mine, **its} if mine.get(key) != its.get(key))
-        return f"its {names[0]} differ: {key} is {its.get(key)!r}, elsewhere {mine.get(key)!r}"
-    return f"its {names[0]} is {its!r}, elsewhere {mine!r}"
+    expected, actual = vars(first)[names[0]], vars(other)[names[0]]
+    if isinstance(expected, dict):
+        key = next(key for key in {**expected, **actual} if expected.get(key) != actual.get(key))
+        return (
+            f"its {names[0]} differ: {key} is {actual.get(key)!r}, elsewhere {expected.get(key)!r}"
+        )
+    return f"its {names[0]} is {actual!r}, elsewhere {expected!r}"

@@ -106,7 +106,7 @@ class Pool(Generic[Done]):
         """
         timeout = None if block else 0
         ready = wait(self._running, timeout, FIRST_COMPLETED).done if self._running else set()
-        for future in sorted(ready, key=lambda one: self._running[one]):
+        for future in sorted(ready, key=lambda running: self._running[running]):
             task_id = self._running.pop(future)
             try:
                 yield future.result()

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Self
 
-from reference_harness.embedder import EmbedderSpec, EmbedDone, EmbedJob
+from reference_harness.embedder import EmbedderSpec, EmbedJob, EmbedResult
 from reference_harness.errors import WorkerDiedError
-from reference_harness.job import Failed, Job, Probed
+from reference_harness.job import Job, ProbeFailure, ProbeResult
 
 from . import ROUNDS, Notice
 from .local import Pool
@@ -27,7 +27,7 @@ class LocalEngine:
         """Load the extractor. Raises EmbeddingError, which says what failed."""
         self._embedder = spec.load()
         self.facts = self._embedder.facts
-        self._embedded: list[EmbedDone] = []
+        self._embedded: list[EmbedResult] = []
         self.workers = self._workers = workers
         self._array_api = array_api
         self._fail_fast = fail_fast
@@ -38,7 +38,7 @@ class LocalEngine:
         self._death: WorkerDiedError | None = None
         """Met when a task was queued, and told with the results."""
 
-    def _started(self) -> Pool[Probed | Failed]:
+    def _started(self) -> Pool[ProbeResult | ProbeFailure]:
         return Pool(self._workers, array_api=self._array_api)
 
     def __enter__(self) -> Self:
@@ -61,7 +61,7 @@ class LocalEngine:
         """Embed a task, now."""
         with closing(self._embedder.embed(job)) as steps:  # Ctrl-C saves what was computed
             for step in steps:
-                if isinstance(step, EmbedDone):
+                if isinstance(step, EmbedResult):
                     self._embedded.append(step)
                 else:
                     progress(*step)
@@ -74,7 +74,9 @@ class LocalEngine:
         except WorkerDiedError as death:
             self._death = death
 
-    def results(self, *, block: bool) -> Iterator[EmbedDone | Probed | Failed | Notice]:
+    def results(
+        self, *, block: bool
+    ) -> Iterator[EmbedResult | ProbeResult | ProbeFailure | Notice]:
         """Yield results; workers that were killed are replaced by half as many."""
         if self._embedded:
             yield self._embedded.pop()
@@ -82,13 +84,13 @@ class LocalEngine:
         try:
             if self._death is not None:
                 raise self._death
-            for found in self._pool.done(block=block):
-                del self._jobs[found.task_id]
-                yield found
+            for result in self._pool.done(block=block):
+                del self._jobs[result.task_id]
+                yield result
         except WorkerDiedError as death:
             yield self._after(death)
 
-    def _after(self, death: WorkerDiedError) -> Failed | Notice:
+    def _after(self, death: WorkerDiedError) -> ProbeFailure | Notice:
         """Queue again what waited for a worker; half as many of these take half the memory.
 
         The only worker was at the task that it was given first: that one fails, if it was that
@@ -99,17 +101,17 @@ class LocalEngine:
         self._pool.__exit__(WorkerDiedError)
         first = next(iter(self._jobs))
         self._deaths[first] += self._workers == 1
-        found: Failed | Notice
+        outcome: ProbeFailure | Notice
         if self._deaths[first] == ROUNDS:
             del self._jobs[first]
-            found = Failed(first, str(death).partition(": ")[2])
+            outcome = ProbeFailure(first, str(death).partition(": ")[2])
         else:
             self._workers = max(1, min(self._workers, len(self._jobs)) // 2)
-            found = Notice(
+            outcome = Notice(
                 "a worker process was killed, probably out of memory: its tasks are probed again "
                 f"with --workers {self._workers}"
             )
         self._death, self._pool = None, self._started()
         for job in self._jobs.values():
             self._pool.submit(job)
-        return found
+        return outcome

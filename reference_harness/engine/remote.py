@@ -7,10 +7,10 @@ import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from reference_harness.embedder import Embedder, EmbedderSpec, EmbedDone, EmbedJob, Step
+from reference_harness.embedder import Embedder, EmbedderSpec, EmbedJob, EmbedResult, Step
 from reference_harness.errors import HarnessError
 from reference_harness.facts import ExtractorFacts
-from reference_harness.job import Failed, Job, Probed
+from reference_harness.job import Job, ProbeFailure, ProbeResult
 
 from . import threads
 
@@ -51,14 +51,14 @@ class RemoteEmbedder:
         hold(self._threads)
         return Ready(machine, self._embedder.facts)
 
-    def embed(self, job: EmbedJob) -> Iterator[Step | EmbedDone]:
+    def embed(self, job: EmbedJob) -> Iterator[Step | EmbedResult]:
         """Yield what was embedded, now and then, and at the end how it went."""
         if self._embedder is None:
             msg = "embed was called before load"
             raise RuntimeError(msg)
         sequences, letters, since = 0, 0, time.monotonic()
         for step in self._embedder.embed(job):
-            if isinstance(step, EmbedDone):
+            if isinstance(step, EmbedResult):
                 yield Step(sequences, letters)
                 yield step
                 return
@@ -80,11 +80,11 @@ def hold(count: int) -> None:
 
 def variables(count: int, *, array_api: bool = False) -> dict[str, str]:
     """Return the variables of a process that may take so many threads, read when it starts."""
-    found = dict.fromkeys((*threads.VARIABLES, "RAYON_NUM_THREADS"), str(count))
-    return found | ({"SCIPY_ARRAY_API": "1"} if array_api else {})
+    values = dict.fromkeys((*threads.VARIABLES, "RAYON_NUM_THREADS"), str(count))
+    return values | ({"SCIPY_ARRAY_API": "1"} if array_api else {})
 
 
-def probe(job: Job) -> Probed | Failed:
+def probe(job: Job) -> ProbeResult | ProbeFailure:
     """Probe a task with one BLAS thread, as a worker of one machine does."""
     threads.pin(array_api=job.device.torch)
     import sklearn.linear_model  # noqa: F401 - before the first task's seconds count

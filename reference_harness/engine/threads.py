@@ -48,13 +48,15 @@ def libraries() -> list[Library]:
     """Return the numerical libraries of this process, in order of name."""
     from threadpoolctl import threadpool_info  # not before `pin`
 
-    found: list[Library] = [
+    listed: list[Library] = [
         {
-            "library": str(one["internal_api"]),
-            "version": str(one.get("version") or "unknown"),
-            "kernel": str(one.get("architecture") or "unknown"),
-            "threads": int(one["num_threads"]),
+            "library": str(info["internal_api"]),
+            "version": str(info.get("version") or "unknown"),
+            "kernel": str(info.get("architecture") or "unknown"),
+            "threads": int(info["num_threads"]),
         }
-        for one in threadpool_info()
+        for info in threadpool_info()
     ]
-    return sorted(found, key=lambda one: (one["library"], one["version"], one["kernel"]))
+    return sorted(
+        listed, key=lambda library: (library["library"], library["version"], library["kernel"])
+    )

@@ -15,7 +15,7 @@ from .base import ExtractorError
 from .checkpoint_keys import allowed_keys, unexplained, untied
 from .options import Options
 from .origin import Origin, check_class, class_of
-from .state_dict import kept, load_state
+from .state_dict import float32_weights, load_state
 from .tensors import read_tensors
 from .weights import PICKLED, SAFE, digests
 
@@ -61,7 +61,7 @@ def load_model(origin: Origin, options: Options, device: str) -> tuple[Any, dict
     if options.weights:
         model, info, path = load_state(cls, origin, options)
         _check_weights(origin.name, model, info, options)
-        place, files = path.parent, [path]
+        folder, files = path.parent, [path]
     else:
         model, info, safe = _from_files(
             cls,
@@ -73,20 +73,20 @@ def load_model(origin: Origin, options: Options, device: str) -> tuple[Any, dict
         _check_weights(origin.name, model, info, options)
         _rebuild_unsaved(model)
         endings = SAFE if safe else PICKLED
-        place = origin.place
-        files = sorted(file for file in place.iterdir() if file.suffix in endings)
+        folder = origin.place
+        files = sorted(file for file in folder.iterdir() if file.suffix in endings)
         if options.keep_float32:
             _keep_float32(model, files, options.keep_float32)
     part = _submodule(model, options.submodule)
-    return part.to(device).eval(), _source(origin, place, files)
+    return part.to(device).eval(), _source(origin, folder, files)
 
 
-def _source(origin: Origin, place: Path, files: list[Path]) -> dict[str, Any]:
+def _source(origin: Origin, folder: Path, files: list[Path]) -> dict[str, Any]:
     return {
         "kind": "local" if origin.local else "huggingface",
-        "location": place.resolve().name if origin.local else origin.name,
+        "location": folder.resolve().name if origin.local else origin.name,
         "revision": None if origin.local else origin.revision,
-        "weights": digests(place, files),
+        "weights": digests(folder, files),
     }
 
 
@@ -99,14 +99,14 @@ def _spelled(cls: Any, options: dict[str, Any]) -> dict[str, Any]:  # any model 
 
     Versions before `weights_only` leave it to torch, which reads tensors alone since 2.6.
     """
-    found = dict(options)
+    arguments = dict(options)
     version = tuple(int(part) for part in transformers.__version__.split(".")[:2])
     if version < _DTYPE_RENAMED:
-        found["torch_dtype"] = found.pop("dtype")
+        arguments["torch_dtype"] = arguments.pop("dtype")
     model_class = getattr(transformers, "PreTrainedModel", cls)
     if "weights_only" not in inspect.signature(model_class.from_pretrained).parameters:
-        found.pop("weights_only", None)
-    return found
+        arguments.pop("weights_only", None)
+    return arguments
 
 
 def _from_files(cls: Any, origin: Origin, **options: Any) -> tuple[Any, dict[str, Any], bool]:
@@ -158,7 +158,7 @@ def _rebuild_unsaved(model: Any) -> None:  # any PreTrainedModel
     if not has_own_code() or not _names(model):
         return
     built = _built(model, weights=False)
-    if any(one.is_meta for one in _unsaved(model, built)):
+    if any(tensor.is_meta for tensor in _unsaved(model, built)):
         # What it computes depends on its weights: then they have to be there.
         built = _built(model, weights=True)
     for name, value in zip(_names(model), _unsaved(model, built), strict=True):
@@ -224,14 +224,14 @@ def _owner(model: Any, name: str) -> tuple[Any, str]:
 
 def _keep_float32(model: Any, files: list[Path], pattern: str) -> None:
     """Read the weights that stay float32 again, since `dtype` has rounded them."""
-    wanted = kept(model, pattern)
+    weights = float32_weights(model, pattern)
     for file in files:
         for name, tensor in read_tensors(file, only=pattern).items():
-            if name in wanted:
-                wanted.pop(name).data = tensor.to(torch.float32)
-    if wanted:
+            if name in weights:
+                weights.pop(name).data = tensor.to(torch.float32)
+    if weights:
         msg = (
-            f"keep_float32 matches {min(wanted)!r}, which the file of weights does not hold: "
+            f"keep_float32 matches {min(weights)!r}, which the file of weights does not hold: "
             "declare a narrower keep_float32"
         )
         raise ExtractorError(msg)

@@ -24,8 +24,8 @@ def unexplained(keys: Iterable[str], allowed: Patterns) -> list[str]:
 
 def allowed_keys(options: Mapping[str, Any]) -> tuple[Patterns, Patterns]:
     """Return what may be missing and what may be left over, with what the options declare."""
-    said = [options.get(name) for name in ("missing", "unexpected")]
-    missing, unexpected = [((str(one), "declared"),) if one else () for one in said]
+    declared = [options.get(name) for name in ("missing", "unexpected")]
+    missing, unexpected = [((str(pattern), "declared"),) if pattern else () for pattern in declared]
     return (*UNUSED, *missing), (*HEADS, *unexpected)
 
 
@@ -33,5 +33,5 @@ def untied(model: Any, missing: Iterable[str]) -> list[str]:  # any torch module
     """Return the missing keys less those that share their numbers with a weight that was loaded."""
     absent = set(missing)
     weights = dict(model.named_parameters(remove_duplicate=False))
-    loaded = {id(one) for name, one in weights.items() if name not in absent}
+    loaded = {id(weight) for name, weight in weights.items() if name not in absent}
     return sorted(name for name in absent if id(weights.get(name)) not in loaded)

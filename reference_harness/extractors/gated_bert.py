@@ -17,8 +17,8 @@ class _Gated(nn.Module):
     def forward(self, hidden_states: Tensor) -> Tensor:
         """Return (b, t, inner) of states (b, t, width)."""
         gate, value = self.dense(hidden_states).chunk(2, dim=-1)
-        found: Tensor = torch.nn.functional.gelu(gate) * value
-        return found
+        states: Tensor = torch.nn.functional.gelu(gate) * value
+        return states
 
 
 class GatedBert(BertModel):  # type: ignore[no-untyped-call]  # transformers has no types

@@ -54,20 +54,20 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         Raises ExtractorError for an option that cannot be, and for a model that does not load.
         """
         super().__init__(name_model, device)
-        said = parse(options)
-        check_model_class(said)
-        check_tokenizer(said)
-        self._options = said
+        parsed = parse(options)
+        check_model_class(parsed)
+        check_tokenizer(parsed)
+        self._options = parsed
         self.memory = MemoryLimit()
-        self.token_budget = said.token_budget
+        self.token_budget = parsed.token_budget
         """Padded tokens of a batch; a run may set it before a call."""
         self._load()
-        self._prepare = preparation_of(said)
+        self._prepare = preparation_of(parsed)
         self._set_up()
         self._encoded = EncodedAhead(lambda letters: self.encoder.encode(self._prepare(letters)))
         self._measure()
-        self.compiled = said.compile
-        if said.compile:
+        self.compiled = parsed.compile
+        if parsed.compile:
             self._compile()
         self._declare()
 
@@ -111,13 +111,13 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         self, pieces: list[list[int]], owners: np.ndarray, batch_size: int
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         lengths = [self.encoder.pad_to or len(piece) for piece in pieces]
-        made = self.memory.fitting(
+        results = self.memory.fitting(
             self._batches(lengths, batch_size),
             lengths,
             lambda batch: self._queued([pieces[i] for i in batch]),
             owners,
         )
-        yield from fetched(made)
+        yield from fetched(results)
 
     def _batches(self, lengths: list[int], batch_size: int) -> list[np.ndarray]:
         if self.batching == "file":
@@ -132,7 +132,7 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
 
     def _queued(self, pieces: Sequence[list[int]]) -> Tensor:
         """Return the same on the device, where it may not be computed yet."""
-        ids, mask = (sent(one, self.device) for one in self.encoder.pad(pieces))
+        ids, mask = (sent(array, self.device) for array in self.encoder.pad(pieces))
         with torch.inference_mode():
             hidden = self._output(ids, mask)
             return POOLINGS[self._options.pooling](hidden, self._positions(hidden, mask))
@@ -155,16 +155,16 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
 
     def _load(self) -> None:
         """Load the tokenizer, then the model; refuse what does not fit."""
-        said = self._options
-        trusted = bool(said.trust_remote_code)
-        origin = origin_of(self.name_model, said.revision, trust_remote_code=trusted)
+        options = self._options
+        trusted = bool(options.trust_remote_code)
+        origin = origin_of(self.name_model, options.revision, trust_remote_code=trusted)
         try:
             check_code(origin)
-            check_ignored_code(origin, said)
-            check_configuration(origin, said)
-            with loadable(origin) as found:
-                self._tokens = load_tokens(found, said)
-                self.model, self.source = load_model(found, said, self.device)
+            check_ignored_code(origin, options)
+            check_configuration(origin, options)
+            with loadable(origin) as loaded:
+                self._tokens = load_tokens(loaded, options)
+                self.model, self.source = load_model(loaded, options, self.device)
         except ExtractorError:
             raise
         except Exception as error:
@@ -174,30 +174,32 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
 
     def _set_up(self) -> None:
         """Measure what model and tokenizer take, and refuse what they cannot do."""
-        said, model, tokens = self._options, self.model, self._tokens
+        options, model, tokens = self._options, self.model, self._tokens
         self._check_vocabulary()
-        inputs = inputs_of(model, tokens, said)
+        inputs = inputs_of(model, tokens, options)
         self._takes_mask = inputs.takes_mask
-        self._output = Output(model, inputs, said.output, said.layer)
+        self._output = Output(model, inputs, options.output, options.layer)
         self.encoder = Encoder(
             tokens=tokens,
-            max_length=limit_of(model, tokens, said),
-            truncation="right" if said.fixed_letters is not None else said.truncation,
-            stride=said.stride,
+            max_length=limit_of(model, tokens, options),
+            truncation="right" if options.fixed_letters is not None else options.truncation,
+            stride=options.stride,
             pad_id=pad_id(model, tokens),
-            padding="left" if said.padding == "left" else "right",
-            rows=None if said.input == "one_hot_letters" else embedding_rows(model),
+            padding="left" if options.padding == "left" else "right",
+            rows=None if options.input == "one_hot_letters" else embedding_rows(model),
             frame=tokens.frame(),
-            full_last=said.last_window == "full",
-            pad_to=said.pad_to,
+            full_last=options.last_window == "full",
+            pad_to=options.pad_to,
         )
-        if self.encoder.frame is None and (said.pooling == "penultimate" or not said.pool_special):
+        if self.encoder.frame is None and (
+            options.pooling == "penultimate" or not options.pool_special
+        ):
             msg = (
                 "the tokenizer's special tokens could not be found around a sequence: declare "
                 "pooling mean, cls, last or max with pool_special=true"
             )
             raise ExtractorError(msg)
-        if said.mask_inside == "true" and not inputs.takes_mask:
+        if options.mask_inside == "true" and not inputs.takes_mask:
             msg = (
                 f"mask_inside is true, and forward of {type(model).__name__} takes no "
                 "attention mask: leave mask_inside out"
@@ -219,13 +221,13 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
 
     def _measure(self) -> None:
         """Run one short sequence for the width, and beside a longer one for the mask."""
-        said = self._options
+        options = self._options
         half, ids = self._short_and_long()
         try:
             alone = self._pooled([half])
             self._width = alone.shape[1]
-            unmasked = said.mask_inside == "false" or not self._takes_mask
-            if said.mask_inside == "auto" and self._takes_mask and said.batching != "exact":
+            unmasked = options.mask_inside == "false" or not self._takes_mask
+            if options.mask_inside == "auto" and self._takes_mask and options.batching != "exact":
                 unmasked = len(half) < len(ids) and self._leaks(alone, half, ids)
         except ExtractorError:
             raise
@@ -235,7 +237,7 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
                 f"{cause_of(error)}; declare what it needs"
             )
             raise ExtractorError(msg) from error
-        self.batching = "exact" if unmasked else said.batching
+        self.batching = "exact" if unmasked else options.batching
 
     def _short_and_long(self) -> tuple[list[int], list[int]]:
         """Return the tokens of the sequence that is measured with, and of its first half."""
@@ -261,7 +263,7 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
 
     def _declare(self) -> None:
         """Say how embeddings are made, for the record."""
-        said, limit = self._options, self.encoder.max_length
-        self.layer = said.output if said.output.startswith("module:") else said.layer
-        self.pooling, self.dtype, self.case = said.pooling, said.dtype, said.case
-        self.max_length, self.truncation = limit, "none" if limit is None else said.truncation
+        options, limit = self._options, self.encoder.max_length
+        self.layer = options.output if options.output.startswith("module:") else options.layer
+        self.pooling, self.dtype, self.case = options.pooling, options.dtype, options.case
+        self.max_length, self.truncation = limit, "none" if limit is None else options.truncation

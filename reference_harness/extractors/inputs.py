@@ -44,15 +44,15 @@ class Inputs:
 
     def of(self, ids: Tensor, mask: Tensor) -> dict[str, Any]:
         """Return keyword arguments for ids and mask, both (b, t) int64, on the model's device."""
-        found: dict[str, Any] = {self.first: self._values(ids, mask)}
+        arguments: dict[str, Any] = {self.first: self._values(ids, mask)}
         if self.takes_mask:
-            found["attention_mask"] = mask
+            arguments["attention_mask"] = mask
         if "use_cache" in self.named:
-            found["use_cache"] = False
+            arguments["use_cache"] = False
         if self.left and "position_ids" in self.named:
             # Decoders count positions from index 0, padding included, unless they are told.
-            found["position_ids"] = (mask.cumsum(dim=1) - 1).clamp(min=0)
-        return {**found, **self.constants}
+            arguments["position_ids"] = (mask.cumsum(dim=1) - 1).clamp(min=0)
+        return {**arguments, **self.constants}
 
     def _values(self, ids: Tensor, mask: Tensor) -> Tensor:
         if self.kind == "ids":
@@ -104,8 +104,8 @@ def embedding_rows(model: Any) -> int | None:  # any torch module
         table = None
     if isinstance(table, torch.nn.Embedding):
         return table.num_embeddings
-    said = getattr(getattr(model, "config", None), "vocab_size", None)
-    return said if isinstance(said, int) and said > 0 else None
+    declared = getattr(getattr(model, "config", None), "vocab_size", None)
+    return declared if isinstance(declared, int) and declared > 0 else None
 
 
 def position_table(model: Any) -> int | None:
@@ -128,15 +128,15 @@ def limit_of(model: Any, tokens: Tokens, options: Options) -> int | None:
     """
     if options.input == "one_hot_letters" and options.fixed_letters is not None:
         return options.fixed_letters
-    asked, table = options.max_length, position_table(model)
-    if asked is not None:
-        if table is not None and asked > table:
+    declared, table = options.max_length, position_table(model)
+    if declared is not None:
+        if table is not None and declared > table:
             msg = (
-                f"max_length is {asked}, expected 1 to {table}, the positions the model has: "
+                f"max_length is {declared}, expected 1 to {table}, the positions the model has: "
                 "pass another max_length"
             )
             raise ExtractorError(msg)
-        return asked
+        return declared
     positions = table or getattr(getattr(model, "config", None), "max_position_embeddings", None)
     limits = [n for n in (positions, tokens.limit) if isinstance(n, int) and n > 0]
     if not limits and not options.any_length:
@@ -150,8 +150,14 @@ def limit_of(model: Any, tokens: Tokens, options: Options) -> int | None:
 
 def pad_id(model: Any, tokens: Tokens) -> int:
     """Return any id: padded positions are masked, and their hidden states never read."""
-    said = getattr(getattr(model, "config", None), "pad_token_id", None)
+    declared = getattr(getattr(model, "config", None), "pad_token_id", None)
     own = None if tokens.own else tokens.inner.pad_token_id
     rows = embedding_rows(model)
-    candidates = [one for one in (own, said, tokens.pad_id, 0) if one is not None]
-    return next(int(one) for one in candidates if one == 0 or 0 <= one < (rows or one + 1))
+    candidates = [
+        token_id for token_id in (own, declared, tokens.pad_id, 0) if token_id is not None
+    ]
+    return next(
+        int(token_id)
+        for token_id in candidates
+        if token_id == 0 or 0 <= token_id < (rows or token_id + 1)
+    )

@@ -47,8 +47,8 @@ class _FeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return (..., width) of states (..., width)."""
-        found: Tensor = self.down_proj(f.silu(self.gate_proj(x)) * self.up_proj(x))
-        return found
+        states: Tensor = self.down_proj(f.silu(self.gate_proj(x)) * self.up_proj(x))
+        return states
 
 
 class _RoutedExperts(nn.Module):
@@ -66,8 +66,8 @@ class _RoutedExperts(nn.Module):
         shares, chosen = self.router(rows).float().softmax(dim=-1).topk(self.chosen, dim=-1)
         out = torch.zeros_like(rows)
         for number, expert in enumerate(self.experts):
-            row, place = (chosen == number).nonzero(as_tuple=True)
-            share = shares[row, place, None].to(x.dtype)
+            row, rank = (chosen == number).nonzero(as_tuple=True)
+            share = shares[row, rank, None].to(x.dtype)
             out = out.index_add(0, row, expert(rows[row]) * share)
         return out.view_as(x)
 
@@ -87,15 +87,18 @@ class _CausalAttention(nn.Module):
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """Return (b, t, width) of states (b, t, width) and a mask (b, t)."""
         length = x.shape[1]
-        kept = mask.bool()
+        unmasked = mask.bool()
         seen = torch.ones(length, length, dtype=torch.bool, device=x.device).tril()
         # A hidden position sees itself, so that its share is a number; it is then set to zero.
         itself = torch.eye(length, dtype=torch.bool, device=x.device)
-        allowed = (seen & kept[:, None, :]) | itself
-        q, k, v = (_by_head(one(x), self.heads) for one in (self.q_proj, self.k_proj, self.v_proj))
+        allowed = (seen & unmasked[:, None, :]) | itself
+        q, k, v = (
+            _by_head(projection(x), self.heads)
+            for projection in (self.q_proj, self.k_proj, self.v_proj)
+        )
         mixed = f.scaled_dot_product_attention(q, k, v, attn_mask=allowed[:, None])
-        found: Tensor = self.o_proj(_joined(mixed) * kept.unsqueeze(-1))
-        return found
+        states: Tensor = self.o_proj(_joined(mixed) * unmasked.unsqueeze(-1))
+        return states
 
 
 class _TwoWayLayer(nn.Module):
@@ -119,8 +122,8 @@ class _TwoWayLayer(nn.Module):
         normed = getattr(self, f"input_layernorm_{direction}")(x)
         x = x + (mixer(normed, mask) if self.attends else mixer(normed))
         normed = getattr(self, f"pre_ff_layernorm_{direction}")(x)
-        found: Tensor = x + getattr(self, f"feed_forward_{direction}")(normed)
-        return found
+        states: Tensor = x + getattr(self, f"feed_forward_{direction}")(normed)
+        return states
 
 
 class _Joining(nn.Module):
@@ -147,8 +150,8 @@ class _Joining(nn.Module):
         seen = _seen(x.shape[1] // 2, x.device)
         mixed = f.scaled_dot_product_attention(q, k, v, attn_mask=seen, scale=self.scale)
         x = x + own["o_projs"][0](_joined(mixed))  # type: ignore[index]
-        found: Tensor = x + self.feed_forward(self.pre_ff_layernorm(x))
-        return found
+        states: Tensor = x + self.feed_forward(self.pre_ff_layernorm(x))
+        return states
 
 
 class Janus(nn.Module):
@@ -186,8 +189,8 @@ class Janus(nn.Module):
         ahead, behind = joined.chunk(2, dim=1)
         # A letter is read from its neighbours: the state before it and the state after it.
         shifted = f.pad(ahead[:, :-1], (0, 0, 1, 0)) + f.pad(behind[:, 1:], (0, 0, 0, 1))
-        found: Tensor = 2 * self.final_layernorm(shifted)
-        return found
+        states: Tensor = 2 * self.final_layernorm(shifted)
+        return states
 
 
 def _mamba(config: JanusConfig) -> Mamba:

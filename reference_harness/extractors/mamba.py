@@ -55,8 +55,8 @@ class Mamba(nn.Module):
         # The states are in float32 whatever the model computes in: they sum over all positions.
         states = scan(decay, (step * inner.float()).unsqueeze(-1) * given.unsqueeze(2))
         out = (states * read.unsqueeze(2)).sum(dim=-1) + self.D.float() * inner.float()
-        found: Tensor = self.out_proj(out.to(x.dtype) * f.silu(gate))
-        return found
+        projected: Tensor = self.out_proj(out.to(x.dtype) * f.silu(gate))
+        return projected
 
 
 def scan(decay: Tensor, value: Tensor) -> Tensor:

@@ -182,7 +182,7 @@ def parse(given: Mapping[str, Any]) -> Options:
     Raises ExtractorError for an unknown option, a value that an option cannot have, and options
     that exclude each other.
     """
-    names = [one.name for one in dataclasses.fields(Options) if one.name != "any_length"]
+    names = [field.name for field in dataclasses.fields(Options) if field.name != "any_length"]
     for name in given:
         if name not in names:
             close = difflib.get_close_matches(name, names, n=1)
@@ -271,9 +271,9 @@ def _check_rules(name: str, rules: Mapping[str, Any]) -> None:
         if not valid(replacement):
             raise _refused(name, dict(rules), text)
         try:
-            for one in [replacement] if isinstance(replacement, str) else replacement:
+            for template in [replacement] if isinstance(replacement, str) else replacement:
                 # The empty match makes `re` read the references to groups.
-                re.sub(f"{pattern}|", one, "")
+                re.sub(f"{pattern}|", template, "")
         except (re.error, IndexError) as error:
             raise _refused(name, dict(rules), f"{text} ({error})") from None
 

@@ -61,10 +61,10 @@ class Origin:
         if self.local:
             path = Path(self.name, name)
             return path if path.is_file() else None
-        found = cached_file(
+        cached = cached_file(
             self.name, name, revision=self.revision, _raise_exceptions_for_missing_entries=False
         )
-        return None if found is None else Path(found)
+        return None if cached is None else Path(cached)
 
     @property
     def place(self) -> Path:
@@ -186,13 +186,15 @@ def _mapped(origin: Origin) -> list[tuple[str, str, str]]:
 
     Older tokenizer_config.json have the two classes of the tokenizer alone.
     """
-    found = []
+    entries_of_files = []
     for file in _MAPPED:
         path = origin.file(file)
         entries = {} if path is None else read_json(path.read_bytes()).get("auto_map")
         named = entries if isinstance(entries, dict) else {_AUTO_TOKENIZER: entries}
-        found += [(file, key, one) for key, value in named.items() for one in _strings(value)]
-    return found
+        entries_of_files += [
+            (file, key, name) for key, value in named.items() for name in _strings(value)
+        ]
+    return entries_of_files
 
 
 def _unmarked(value: object) -> object:
@@ -200,8 +202,8 @@ def _unmarked(value: object) -> object:
     if isinstance(value, str):
         return value.rpartition(_MARK)[2]
     if isinstance(value, dict):
-        return {key: _unmarked(one) for key, one in value.items()}
-    return [_unmarked(one) for one in value] if isinstance(value, list) else value
+        return {key: _unmarked(member) for key, member in value.items()}
+    return [_unmarked(member) for member in value] if isinstance(value, list) else value
 
 
 def check_class(option: str, value: str, auto: tuple[str, ...]) -> None:
@@ -223,7 +225,7 @@ def check_class(option: str, value: str, auto: tuple[str, ...]) -> None:
     if colon and kind == "transformers":
         if callable(getattr(getattr(transformers, name, None), "from_pretrained", None)):
             return
-        known = [one for one in dir(transformers) if one[:1].isupper()]
+        known = [each for each in dir(transformers) if each[:1].isupper()]
         close = difflib.get_close_matches(name, known, n=1)
         hint = f"; did you mean {close[0]}?" if close else ""
         msg = f"{option} is {value!r}, and transformers has no such class to load{hint}"

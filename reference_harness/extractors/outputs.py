@@ -37,22 +37,22 @@ class Output:
 
         Raises ExtractorError when they are not where they were declared to be.
         """
-        found = self._find(self._inputs.of(ids, mask))
-        shape = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
+        states = self._find(self._inputs.of(ids, mask))
+        shape = tuple(states.shape) if isinstance(states, Tensor) else type(states).__name__
         if not (
-            isinstance(found, Tensor)
-            and found.is_floating_point()
-            and found.ndim == _DIMENSIONS
-            and len(found) == len(ids)
+            isinstance(states, Tensor)
+            and states.is_floating_point()
+            and states.ndim == _DIMENSIONS
+            and len(states) == len(ids)
         ):
             msg = (
-                f"output {self._said()} of {self._name} is {shape}, expected numbers of shape "
-                f"({len(ids)}, tokens, width): declare another output"
+                f"output {self._declared_output()} of {self._name} is {shape}, expected numbers of "
+                f"shape ({len(ids)}, tokens, width): declare another output"
             )
             raise ExtractorError(msg)
-        return found
+        return states
 
-    def _said(self) -> str:
+    def _declared_output(self) -> str:
         return f"{self._kind}:{self._place}" if self._place else self._kind
 
     def _find(self, arguments: dict[str, Any]) -> Any:
@@ -87,13 +87,13 @@ class Output:
                 f"choose from; {self._norms()}"
             )
             raise ExtractorError(msg)
-        given = self._model(**arguments, **_ALL)
-        states = getattr(given, "hidden_states", None)
+        output = self._model(**arguments, **_ALL)
+        states = getattr(output, "hidden_states", None)
         if not isinstance(states, list | tuple) or not states:
             what = "a tensor" if isinstance(states, Tensor) else repr(states)
             msg = (
                 f"hidden_states of {self._name} is {what}, expected a list of layers: it gives "
-                f"{_shown(given)}; {self._advice(given)}"
+                f"{_shown(output)}; {self._advice(output)}"
             )
             raise ExtractorError(msg)
         index = -1 if self._layer is None else self._layer
@@ -103,8 +103,8 @@ class Output:
                 f"{len(states) - 1}"
             )
             raise ExtractorError(msg)
-        found: Tensor = states[index]
-        return found
+        layer: Tensor = states[index]
+        return layer
 
     def _item(self, given: Any) -> object:
         items = _items(given)

@@ -15,8 +15,8 @@ def mean(hidden: Tensor, mask: Tensor) -> Tensor:
     """Average the tokens, summed in float32: in bfloat16 the sum itself would lose digits."""
     weights = mask.to(torch.float32).unsqueeze(-1)
     # where, not a product: a model may leave NaN at padding, and NaN times zero is NaN.
-    kept = torch.where(weights > 0, hidden.to(torch.float32), 0.0)
-    return kept.sum(dim=1) / weights.sum(dim=1)
+    values = torch.where(weights > 0, hidden.to(torch.float32), 0.0)
+    return values.sum(dim=1) / weights.sum(dim=1)
 
 
 def cls(hidden: Tensor, mask: Tensor) -> Tensor:
@@ -32,8 +32,8 @@ def last(hidden: Tensor, mask: Tensor) -> Tensor:
 
 def maximum(hidden: Tensor, mask: Tensor) -> Tensor:
     """Take the largest value of each dimension over the tokens."""
-    kept = mask.to(torch.bool).unsqueeze(-1)
-    return torch.where(kept, hidden.to(torch.float32), -torch.inf).amax(dim=1)
+    unmasked = mask.to(torch.bool).unsqueeze(-1)
+    return torch.where(unmasked, hidden.to(torch.float32), -torch.inf).amax(dim=1)
 
 
 def _at(hidden: Tensor, index: Tensor) -> Tensor:

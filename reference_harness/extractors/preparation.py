@@ -28,7 +28,7 @@ class Preparation:
     def uncut(self, sequences: Sequence[str]) -> list[str]:
         """Return the letters of each sequence if a longer one than the fixed length were kept."""
         fixed = self.fixed
-        return [self._one(one, fixed and max(fixed, len(one))) for one in sequences]
+        return [self._one(letters, fixed and max(fixed, len(letters))) for letters in sequences]
 
     def _one(self, letters: str, fixed: int | None) -> str:
         if self.upper:

@@ -51,8 +51,8 @@ class _Residual(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Add what the parts give to their input."""
-        found: Tensor = self.fn(x) + x
-        return found
+        states: Tensor = self.fn(x) + x
+        return states
 
 
 class _Halving(nn.Module):
@@ -65,8 +65,8 @@ class _Halving(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return (b, width, t / 2) of (b, width, t), t even."""
         pairs = x.reshape(*x.shape[:-1], -1, 2)
-        found: Tensor = (pairs * self.to_attn_logits(pairs).softmax(dim=-1)).sum(dim=-1)
-        return found
+        states: Tensor = (pairs * self.to_attn_logits(pairs).softmax(dim=-1)).sum(dim=-1)
+        return states
 
 
 class _DistanceAttention(nn.Module):
@@ -89,8 +89,8 @@ class _DistanceAttention(nn.Module):
         """Return (b, t, width) of states (b, t, width)."""
         length = x.shape[1]
         q, k, v = (
-            one(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
-            for one in (self.to_q, self.to_k, self.to_v)
+            projection(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for projection in (self.to_q, self.to_k, self.to_v)
         )
         q = q * self.scale
         near = self.to_rel_k(features_of_distance(length, self.features, x.device).to(x.dtype))
@@ -101,8 +101,8 @@ class _DistanceAttention(nn.Module):
         column = (at[None, :] - at[:, None] + length - 1).expand(*by_distance.shape[:2], -1, -1)
         scores = (q + self.rel_content_bias) @ k.transpose(-1, -2)
         scores = scores + by_distance.gather(-1, column)
-        found: Tensor = self.to_out((scores.softmax(dim=-1) @ v).transpose(1, 2).flatten(2))
-        return found
+        states: Tensor = self.to_out((scores.softmax(dim=-1) @ v).transpose(1, 2).flatten(2))
+        return states
 
 
 class _Projections(nn.Module):
@@ -134,10 +134,10 @@ class _SpeciesExperts(nn.Module):
         shares, normed = scores.softmax(dim=-1), self.layer_norm(rows)
         out = rows
         for number in range(len(self.input.weight)):
-            row, place = (chosen == number).nonzero(as_tuple=True)
+            row, rank = (chosen == number).nonzero(as_tuple=True)
             inner = f.relu(normed[row] @ self.input.weight[number] + self.input.bias[number])
-            given = inner @ self.output.weight[number] + self.output.bias[number]
-            out = out.index_add(0, row, given * shares[row, place, None])
+            states = inner @ self.output.weight[number] + self.output.bias[number]
+            out = out.index_add(0, row, states * shares[row, rank, None])
         return out.view_as(x)
 
 
@@ -149,8 +149,8 @@ class _Block(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return (b, t, width) of states (b, t, width)."""
-        found: Tensor = self.feed_forward(self.attention(x))
-        return found
+        states: Tensor = self.feed_forward(self.attention(x))
+        return states
 
 
 class _Transformer(nn.Module):
@@ -210,8 +210,8 @@ class Space(nn.Module):
         x = self.transformer(x)
         cut = math.ceil((x.shape[1] - self.target_length) / 2)
         x = x[:, cut : x.shape[1] - cut].transpose(1, 2)
-        found: Tensor = self.last_activation(self.final_pointwise["1"](x)).transpose(1, 2)
-        return found
+        states: Tensor = self.last_activation(self.final_pointwise["1"](x)).transpose(1, 2)
+        return states
 
 
 def features_of_distance(length: int, features: int, device: torch.device) -> Tensor:
@@ -231,7 +231,7 @@ def features_of_distance(length: int, features: int, device: torch.device) -> Te
     log_density = torch.xlogy(shape - 1, far) - rate * far
     density = torch.exp(log_density - (torch.lgamma(shape) - shape * torch.log(rate)))
     density = density + _LEAST_SHARE
-    found = torch.cat(
+    unsigned = torch.cat(
         [
             torch.exp(-math.log(2.0) / half_life * far),
             (width > far).float(),
@@ -239,7 +239,7 @@ def features_of_distance(length: int, features: int, device: torch.device) -> Te
         ],
         dim=-1,
     )
-    return torch.cat([found, distance.sign().unsqueeze(-1) * found], dim=-1)
+    return torch.cat([unsigned, distance.sign().unsqueeze(-1) * unsigned], dim=-1)
 
 
 def _block(given: int, out: int, kernel: int = 1) -> tuple[nn.Module, ...]:

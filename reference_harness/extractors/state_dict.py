@@ -34,28 +34,30 @@ def load_state(
     model = _built(cls, origin, options)
     tensors = laid_out(read_tensors(path, options.weights_at), options)
     info = _filled(model, tensors, options.zeros)
-    exact = kept(model, options.keep_float32)
-    stored = {name: one.data for name, one in exact.items()}
+    exact = float32_weights(model, options.keep_float32)
+    stored = {name: weight.data for name, weight in exact.items()}
     model.to(getattr(torch, options.dtype))
-    for name, one in exact.items():
-        one.data = stored[name]
+    for name, weight in exact.items():
+        weight.data = stored[name]
     return model, info, path
 
 
-def kept(model: Any, pattern: str) -> dict[str, torch.nn.Parameter]:
+def float32_weights(model: Any, pattern: str) -> dict[str, torch.nn.Parameter]:
     """Return name to weight of those that stay float32.
 
     Raises ExtractorError for a pattern that matches none.
     """
     weights = dict(model.named_parameters())
-    found = {name: one for name, one in weights.items() if pattern and re.search(pattern, name)}
-    if pattern and not found:
+    matching = {
+        name: weight for name, weight in weights.items() if pattern and re.search(pattern, name)
+    }
+    if pattern and not matching:
         msg = (
             f"keep_float32 is {pattern!r}, which no weight of {type(model).__name__} matches; "
             f"some are: {', '.join(list(weights)[:_SHOWN])}"
         )
         raise ExtractorError(msg)
-    return found
+    return matching
 
 
 def laid_out(tensors: Mapping[str, Tensor], options: Options) -> dict[str, Tensor]:
@@ -65,15 +67,15 @@ def laid_out(tensors: Mapping[str, Tensor], options: Options) -> dict[str, Tenso
     its first dimension into equal parts of other names; `transpose` swaps two dimensions.
     Raises ExtractorError for two tensors of one name, and for one that cannot be cut equally.
     """
-    found: dict[str, Tensor] = {}
+    model_tensors: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
         for part, value in _parts(_renamed(name, options.rename), tensor, options.split):
-            if part in found:
+            if part in model_tensors:
                 msg = f"rename gives two tensors the name {part!r}: correct its rules"
                 raise ExtractorError(msg)
             turned = options.transpose and re.search(options.transpose, part)
-            found[part] = value.T.contiguous() if turned else value
-    return found
+            model_tensors[part] = value.T.contiguous() if turned else value
+    return model_tensors
 
 
 def _renamed(name: str, rules: Mapping[str, str]) -> str:
@@ -107,15 +109,15 @@ def _built(cls: Any, origin: Origin, options: Options) -> Any:
         )
         raise ExtractorError(msg)
     path = origin.file("config.json")
-    said = {} if path is None else read_json(path.read_bytes())
+    config = {} if path is None else read_json(path.read_bytes())
     if dataclasses.is_dataclass(cls.config_class):
         # One of ours: it knows its own settings, and a file may say more.
-        names = {one.name for one in dataclasses.fields(cls.config_class)}
-        said = {name: value for name, value in said.items() if name in names}
+        names = {field.name for field in dataclasses.fields(cls.config_class)}
+        config = {name: value for name, value in config.items() if name in names}
     with torch.random.fork_rng():
         # What no file gives is computed, or unread: the same in each process all the same.
         torch.manual_seed(0)
-        return cls(cls.config_class(**{**said, **options.config_arguments}))
+        return cls(cls.config_class(**{**config, **options.config_arguments}))
 
 
 def _filled(model: Any, tensors: dict[str, Tensor], zeros: str) -> dict[str, Any]:
@@ -124,8 +126,8 @@ def _filled(model: Any, tensors: dict[str, Tensor], zeros: str) -> dict[str, Any
     if zeros:
         absent = [name for name in own if name not in tensors and re.search(zeros, name)]
         tensors = tensors | {name: torch.zeros_like(own[name]) for name in absent}
-    other = [n for n, one in tensors.items() if n in own and own[n].shape != one.shape]
-    fitting = {name: one for name, one in tensors.items() if name not in other}
+    other = [n for n, tensor in tensors.items() if n in own and own[n].shape != tensor.shape]
+    fitting = {name: tensor for name, tensor in tensors.items() if name not in other}
     loaded = model.load_state_dict(fitting, strict=False)
     return {
         "missing_keys": [name for name in loaded.missing_keys if name not in other],

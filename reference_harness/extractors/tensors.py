@@ -69,10 +69,10 @@ _TENSORS_ALONE.Unpickler = _Unpickler  # type: ignore[attr-defined]
 _TENSORS_ALONE.load = _load  # type: ignore[attr-defined]
 
 
-def read_tensors(path: Path, place: str = "", only: str = "") -> dict[str, Tensor]:
+def read_tensors(path: Path, entry: str = "", only: str = "") -> dict[str, Tensor]:
     """Return name to tensor of a file, in the types in which they are stored, on the CPU.
 
-    `place` names the entry that holds them, such as "state_dict"; a file that has no such entry
+    `entry` names the one that holds them, such as "state_dict"; a file that has no such entry
     holds them at its top. A safetensors file has no entries. Of its tensors, those whose name
     does not match the regular expression `only` are not read.
     Raises ExtractorError where no tensors are found.
@@ -80,14 +80,14 @@ def read_tensors(path: Path, place: str = "", only: str = "") -> dict[str, Tenso
     if path.suffix in SAFE:
         with safe_open(path, "pt") as file:
             return {name: file.get_tensor(name) for name in file.keys() if re.search(only, name)}  # noqa: SIM118 - no mapping
-    found = _unpickled(path)
-    inside = found.get(place) if isinstance(found, Mapping) and place else None
+    content = _unpickled(path)
+    inside = content.get(entry) if isinstance(content, Mapping) and entry else None
     if isinstance(inside, Mapping):
-        found = inside
-    tensors = _tensors(found)
+        content = inside
+    tensors = _tensors(content)
     if not tensors:
-        keys = [str(key) for key in found] if isinstance(found, Mapping) else []
-        shown = f"entries {', '.join(keys[:_SHOWN])}" if keys else type(found).__name__
+        keys = [str(key) for key in content] if isinstance(content, Mapping) else []
+        shown = f"entries {', '.join(keys[:_SHOWN])}" if keys else type(content).__name__
         msg = (
             f"{path.name} holds no tensors but {shown}: declare weights_at=ENTRY, the entry that "
             "holds them"
@@ -96,10 +96,10 @@ def read_tensors(path: Path, place: str = "", only: str = "") -> dict[str, Tenso
     return tensors
 
 
-def _tensors(found: object) -> dict[str, Tensor]:
-    if not isinstance(found, Mapping):
+def _tensors(content: object) -> dict[str, Tensor]:
+    if not isinstance(content, Mapping):
         return {}
-    return {str(key): one for key, one in found.items() if isinstance(one, Tensor)}
+    return {str(key): value for key, value in content.items() if isinstance(value, Tensor)}
 
 
 def _unpickled(path: Path) -> object:

@@ -48,20 +48,20 @@ class Tokens:
     @property
     def limit(self) -> int | None:
         """The tokens that the tokenizer says the model takes, or None where it says nothing."""
-        said = None if self.own else self.inner.model_max_length
-        return said if said and 0 < said < NO_LIMIT else None
+        declared = None if self.own else self.inner.model_max_length
+        return declared if declared and 0 < declared < NO_LIMIT else None
 
     @property
     def pad_id(self) -> int | None:
         """The id of its padding token, else of its end token, if it has one."""
         ids = (self.inner.pad_token_id, getattr(self.inner, "eos_token_id", None))
-        return next((int(one) for one in ids if one is not None), None)
+        return next((int(token_id) for token_id in ids if token_id is not None), None)
 
     @property
     def unknown_id(self) -> int | None:
         """The id of what is not in the vocabulary, if there is one."""
-        said = self.inner.unknown if self.own else getattr(self.inner, "unk_token_id", None)
-        return None if said is None else int(said)
+        declared = self.inner.unknown if self.own else getattr(self.inner, "unk_token_id", None)
+        return None if declared is None else int(declared)
 
     @property
     def special_count(self) -> int:
@@ -78,8 +78,8 @@ class Tokens:
         """Return the uncut ids of each sequence; without `special` the sequence's own alone."""
         if isinstance(self.inner, WordTokenizer):
             return self.inner.encode(letters, special=special)
-        found: list[list[int]] = self.call(letters, special=special, truncation=False)["input_ids"]
-        return found
+        uncut: list[list[int]] = self.call(letters, special=special, truncation=False)["input_ids"]
+        return uncut
 
     def call(self, letters: Sequence[str], *, special: bool = True, **options: Any) -> Any:
         """Call the tokenizer of transformers; without a sequence it is not called."""
@@ -87,7 +87,7 @@ class Tokens:
             return {"input_ids": [], "overflow_to_sample_mapping": []}
         off = {} if special and self.special else {"add_special_tokens": False}
         return self.inner(
-            [self._text(one, prefixed=special) for one in letters],
+            [self._text(sequence, prefixed=special) for sequence in letters],
             padding=False,
             return_attention_mask=False,
             return_token_type_ids=False,
@@ -147,11 +147,11 @@ def load_tokens(origin: Origin, options: Options) -> Tokens:
 def _named(prefix: str, inner: Any) -> str:  # any tokenizer of transformers
     """Return the prefix with `{bos_token}` and its like replaced by what the tokenizer names."""
 
-    def text(found: re.Match[str]) -> str:
-        said = getattr(inner, found[1], None)
-        if not isinstance(said, str):
-            msg = f"prefix is {prefix!r}, and the tokenizer has no {found[1]}: write the text"
+    def text(match: re.Match[str]) -> str:
+        token = getattr(inner, match[1], None)
+        if not isinstance(token, str):
+            msg = f"prefix is {prefix!r}, and the tokenizer has no {match[1]}: write the text"
             raise ExtractorError(msg)
-        return said
+        return token
 
     return re.sub(r"\{([a-z]+_token)\}", text, prefix)

@@ -69,7 +69,7 @@ class Encoder:
             ids = self.tokens.ids(letters)
             self._refuse_long(ids)
         elif self._cuts_itself():
-            cut = [self._cut(one) for one in self.tokens.ids(letters)]
+            cut = [self._cut(sequence_ids) for sequence_ids in self.tokens.ids(letters)]
             ids = [piece for pieces in cut for piece in pieces]
             rows = np.repeat(rows, [len(pieces) for pieces in cut])
         else:
@@ -95,12 +95,12 @@ class Encoder:
         """
         if self.frame is None:
             raise AssertionError
-        place = mask.cumsum(dim=1)
+        position = mask.cumsum(dim=1)
         count = mask.sum(dim=1, keepdim=True)
-        kept = mask * (place <= count - self.frame.after)
+        own = mask * (position <= count - self.frame.after)
         if before:
-            kept = kept * (place > self.frame.before)
-        return torch.where(kept.any(dim=1, keepdim=True), kept, mask)
+            own = own * (position > self.frame.before)
+        return torch.where(own.any(dim=1, keepdim=True), own, mask)
 
     def _cuts_itself(self) -> bool:
         """Whether we cut, and not the tokenizer: it cuts a prefix off, or has no windows."""
@@ -149,7 +149,10 @@ class Encoder:
         ids: list[list[int]] = coded["input_ids"]
         if self.frame is not None and not windows and self.max_length is not None:
             # A tokenizer with code of its own need not heed what it is told.
-            ids = [one if len(one) <= self.max_length else self._cut(one)[0] for one in ids]
+            ids = [
+                sequence_ids if len(sequence_ids) <= self.max_length else self._cut(sequence_ids)[0]
+                for sequence_ids in ids
+            ]
         self._refuse_long(ids)
         return ids, rows
 

@@ -33,12 +33,12 @@ def sent(tensor: Tensor, device: str) -> Tensor:
 
 
 def fetched(
-    made: Iterator[tuple[Batch, Tensor]],
+    results: Iterator[tuple[Batch, Tensor]],
 ) -> Iterator[tuple[Batch, Array]]:
     """Yield results as arrays, in order, each once `AHEAD` more of them are queued."""
     waiting: deque[tuple[Batch, Callable[[], Array]]] = deque()
-    for batch, found in made:
-        waiting.append((batch, to_host(found)))
+    for batch, result in results:
+        waiting.append((batch, to_host(result)))
         while len(waiting) > AHEAD:
             before, wait = waiting.popleft()
             yield before, wait()
@@ -47,17 +47,17 @@ def fetched(
         yield before, wait()
 
 
-def to_host(found: Tensor) -> Callable[[], Array]:
+def to_host(tensor: Tensor) -> Callable[[], Array]:
     """Begin to copy a tensor to the host; return what waits for it and gives the array."""
-    if found.device.type != "cuda":
-        return lambda: found.cpu().numpy()
-    host = torch.empty(found.shape, dtype=found.dtype, pin_memory=True)
-    host.copy_(found, non_blocking=True)
-    done = torch.cuda.Event()  # type: ignore[no-untyped-call]
-    done.record()
+    if tensor.device.type != "cuda":
+        return lambda: tensor.cpu().numpy()
+    host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
+    host.copy_(tensor, non_blocking=True)
+    event = torch.cuda.Event()  # type: ignore[no-untyped-call]
+    event.record()
 
     def wait() -> Array:
-        done.synchronize()
+        event.synchronize()
         array: Array = host.numpy()
         return array
 

@@ -8,18 +8,18 @@ PICKLED = (".bin", ".pt", ".pth", ".ckpt")
 OTHER = (".h5", ".msgpack", ".onnx", ".npz", ".npy")
 
 
-def weight_files(place: Path) -> list[Path]:
+def weight_files(path: Path) -> list[Path]:
     """Return the weight files of a model's folder, in order of path; a file is its own."""
-    if place.is_file():
-        return [place]
+    if path.is_file():
+        return [path]
     endings = (*SAFE, *PICKLED, *OTHER)
-    return sorted(file for file in place.rglob("*") if file.is_file() and file.suffix in endings)
+    return sorted(file for file in path.rglob("*") if file.is_file() and file.suffix in endings)
 
 
-def digests(place: Path, files: list[Path] | None = None) -> dict[str, str]:
-    """Return path below `place` to sha256 (64 hex digits), for all weight files or for `files`."""
-    found = weight_files(place) if files is None else files
-    return {_name(file, place): sha256(file) for file in found}
+def digests(path: Path, files: list[Path] | None = None) -> dict[str, str]:
+    """Return path below `path` to sha256 (64 hex digits), for all weight files or for `files`."""
+    weights = weight_files(path) if files is None else files
+    return {_name(file, path): sha256(file) for file in weights}
 
 
 def sha256(file: Path) -> str:
@@ -28,5 +28,5 @@ def sha256(file: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _name(file: Path, place: Path) -> str:
-    return file.name if file == place else file.relative_to(place).as_posix()
+def _name(file: Path, path: Path) -> str:
+    return file.name if file == path else file.relative_to(path).as_posix()

@@ -82,15 +82,15 @@ def word_tokenizer(options: Options, origin: Origin) -> WordTokenizer:
     entries = _read(options.vocabulary, origin)
 
     def ids(option: str, names: str) -> tuple[int, ...]:
-        wanted = [name.strip() for name in names.split(",") if name.strip()]
-        for name in wanted:
+        stripped = [name.strip() for name in names.split(",") if name.strip()]
+        for name in stripped:
             if name not in entries:
                 msg = (
                     f"{option} names {name!r}, which is not in the vocabulary of {len(entries)} "
                     f"entries ({', '.join(list(entries)[:5])}, ...)"
                 )
                 raise ExtractorError(msg)
-        return tuple(entries[name] for name in wanted)
+        return tuple(entries[name] for name in stripped)
 
     unknown = ids("unknown", options.unknown)
     special = options.special_tokens
@@ -109,37 +109,38 @@ def letter_tokenizer() -> WordTokenizer:
     return WordTokenizer(vocabulary={x: i for i, x in enumerate(DNA)}, unknown=len(DNA))
 
 
-def _read(said: str, origin: Origin) -> dict[str, int]:
+def _read(declared: str, origin: Origin) -> dict[str, int]:
     """Return entry to id, from text with commas or from a file of the checkpoint."""
-    if "," in said or "=" in said or "^" in said:
-        return _listed(said)
-    path = origin.file(said)
+    if "," in declared or "=" in declared or "^" in declared:
+        return _listed(declared)
+    path = origin.file(declared)
     if path is None:
         msg = (
-            f"vocabulary is {said!r}, which is no file of {origin.name!r}: name one of its files "
-            "(.txt with an entry a line, or .json), or write the entries with commas between them"
+            f"vocabulary is {declared!r}, which is no file of {origin.name!r}: name one of its "
+            "files (.txt with an entry a line, or .json), or write the entries with commas between "
+            "them"
         )
         raise ExtractorError(msg)
     return _of_file(path)
 
 
-def _listed(said: str) -> dict[str, int]:
+def _listed(declared: str) -> dict[str, int]:
     """Return entry to id of text: an id is one more than that before it, unless it is given."""
-    found: dict[str, int] = {}
+    ids: dict[str, int] = {}
     number = 0
-    for one in said.split(","):
-        entry = one.strip()
+    for item in declared.split(","):
+        entry = item.strip()
         name, _, given = entry.rpartition("=")
         numbered = bool(name) and given.isdecimal()
         if numbered:
             number = int(given)
         words = _words_of(name if numbered else entry)
-        if entry == "" or any(word in found for word in words):
-            msg = f"vocabulary is {said!r}, expected different entries with commas between them"
+        if entry == "" or any(word in ids for word in words):
+            msg = f"vocabulary is {declared!r}, expected different entries with commas between them"
             raise ExtractorError(msg)
-        found |= {word: number + i for i, word in enumerate(words)}
+        ids |= {word: number + i for i, word in enumerate(words)}
         number += len(words)
-    return found
+    return ids
 
 
 def _words_of(entry: str) -> list[str]:

@@ -270,7 +270,7 @@ class Benchmark(BenchmarkFile):
     @functools.cached_property
     def category_places(self) -> tuple[tuple[int, ...], ...]:
         """Places in board order of the tasks of each category."""
-        places = {task: place for place, task in enumerate(self.task_ids)}
+        places = {task: index for index, task in enumerate(self.task_ids)}
         return tuple(tuple(places[task] for task in own) for own in self.categories.values())
 
     @functools.cached_property
@@ -315,29 +315,29 @@ def _validated(raw: bytes, example: Callable[[], bytes] | None) -> tuple[Any, li
         TypeAdapter(BenchmarkFile).validate_json(raw)
     except ValidationError as error:
         shown = json.loads(example()) if example is not None else None
-        return members, [_fault(one, shown) for one in error.errors(include_url=False)]
+        return members, [_fault(detail, shown) for detail in error.errors(include_url=False)]
     return members, []
 
 
 def _fault(error: Mapping[str, Any], example: Any) -> str:
     """Return "place: what is wrong" of one error of pydantic, on one line."""
-    place = quoted("/".join(map(str, error["loc"])))[1:-1] or "the document"
+    keys = quoted("/".join(map(str, error["loc"])))[1:-1] or "the document"
     if error["type"] == "missing":
         shown = _example(example, error["loc"])
-        return f"{place}: missing{shown and f', expected for example {shown}'}"
+        return f"{keys}: missing{shown and f', expected for example {shown}'}"
     if error["type"] == "unexpected_keyword_argument":
-        return f"{place}: found {quoted(error['input'])}; expected no such key: delete it"
-    return f"{place}: found {quoted(error['input'])}; {error['msg']}"
+        return f"{keys}: found {quoted(error['input'])}; expected no such key: delete it"
+    return f"{keys}: found {quoted(error['input'])}; {error['msg']}"
 
 
-def _example(example: Any, place: tuple[int | str, ...]) -> str:
+def _example(example: Any, path: tuple[int | str, ...]) -> str:
     """Return what an example has at a place as JSON on one line, "" where there is none."""
     if example is None:
         return ""
     value = example
-    for key in place:
+    for key in path:
         value = value[0] if isinstance(key, int) else value.get(key)
-    if place in {("tasks",), ("category_order",)}:  # the first task is in the first category
+    if path in {("tasks",), ("category_order",)}:  # the first task is in the first category
         value = value[:1]
     return quoted(value, EXAMPLE_MAX)
 
@@ -403,11 +403,11 @@ def _read_alike(name: str) -> str:
 
 
 def _sizes(members: Any) -> Iterator[str]:
-    for place, task in enumerate(members["tasks"]):
+    for index, task in enumerate(members["tasks"]):
         counts, size = task.get("test_class_counts"), task.get("n_test")
         if counts is not None and (counts != sorted(counts) or sum(counts) != size):
             yield (
-                f"tasks/{place}: test_class_counts {quoted(counts)} must ascend and add up to "
+                f"tasks/{index}: test_class_counts {quoted(counts)} must ascend and add up to "
                 f"n_test {quoted(size)}"
             )
 

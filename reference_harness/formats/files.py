@@ -85,11 +85,11 @@ def _content(handle: int, size: int, limit: int) -> bytes:
     `size` is what the system says, which may be wrong. A buffer for `limit` would take twice as
     long to make as a submission takes to read.
     """
-    found, want = [], min(size, limit) + 1
+    parts, want = [], min(size, limit) + 1
     while want and (part := os.read(handle, want)):
-        found.append(part)
-        want = min(max(size, io.DEFAULT_BUFFER_SIZE), limit + 1 - sum(map(len, found)))
-    return found[0] if len(found) == 1 else b"".join(found)
+        parts.append(part)
+        want = min(max(size, io.DEFAULT_BUFFER_SIZE), limit + 1 - sum(map(len, parts)))
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def lies_there(path: Path | str) -> bool:
@@ -184,8 +184,8 @@ def _is_flat(value: Any) -> bool:
     level = [value] if type(value) in _NESTING else []
     for _ in range(DEPTH_MAX):
         inner: list[Any] = []
-        for one in level:
-            members = one.values() if type(one) is dict else one
+        for parent in level:
+            members = parent.values() if type(parent) is dict else parent
             inner += [each for each in members if type(each) in _NESTING]
         if not inner:
             return True
@@ -213,12 +213,12 @@ def _with_tables(value: Any, depth: int) -> str:
     if isinstance(value, dict):
         start, end = "{", "}"
         lines = [
-            f"{json.dumps(key, ensure_ascii=False)}: {_with_tables(one, depth + 1)}"
-            for key, one in value.items()
+            f"{json.dumps(key, ensure_ascii=False)}: {_with_tables(member, depth + 1)}"
+            for key, member in value.items()
         ]
     else:
         start, end = "[", "]"
-        lines = [_with_tables(one, depth + 1) for one in value]
+        lines = [_with_tables(member, depth + 1) for member in value]
     inner = "\n" + " " * (depth + 1)
     return f"{start}{inner}{f',{inner}'.join(lines)}\n{' ' * depth}{end}"
 
@@ -226,7 +226,7 @@ def _with_tables(value: Any, depth: int) -> str:
 def _is_table(value: Any) -> bool:
     """Whether a value is a list of numbers, or of such lists."""
     return isinstance(value, list) and all(
-        type(one) in {int, float} or _is_table(one) for one in value
+        type(item) in {int, float} or _is_table(item) for item in value
     )
 
 

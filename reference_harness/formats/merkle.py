@@ -74,10 +74,10 @@ def _split(leaves: Sequence[bytes]) -> tuple[Sequence[bytes], Sequence[bytes]]:
 
 def row_leaf(row: bytes | memoryview, index: int) -> bytes:
     """Return the leaf of a row."""
-    found = hashlib.sha256(LEAF)
-    found.update(row)
-    found.update(struct.pack(">Q", index))
-    return found.digest()
+    digest = hashlib.sha256(LEAF)
+    digest.update(row)
+    digest.update(struct.pack(">Q", index))
+    return digest.digest()
 
 
 def task_leaf(task_id: str, rows: int, dim: int, scale_log2: int, root: bytes) -> bytes:
@@ -102,21 +102,21 @@ class Tree:
 
     def add(self, leaf: bytes) -> None:
         """Append the digest of a leaf."""
-        made = _Subtree(1, leaf)
-        while self._whole and self._whole[-1].leaves == made.leaves:
+        subtree = _Subtree(1, leaf)
+        while self._whole and self._whole[-1].leaves == subtree.leaves:
             left = self._whole.pop()
-            made = _Subtree(left.leaves + made.leaves, _node(left.root, made.root))
-        self._whole.append(made)
+            subtree = _Subtree(left.leaves + subtree.leaves, _node(left.root, subtree.root))
+        self._whole.append(subtree)
 
     def root(self) -> bytes:
         """Return the root. Raises ValueError for a tree without leaves."""
         if not self._whole:
             msg = "a tree without leaves has no root here"
             raise ValueError(msg)
-        found = self._whole[-1].root
+        root = self._whole[-1].root
         for left in reversed(self._whole[:-1]):
-            found = _node(left.root, found)
-        return found
+            root = _node(left.root, root)
+        return root
 
 
 class RowTree:
@@ -137,13 +137,13 @@ class RowTree:
 
     def proof(self, index: int) -> list[bytes]:
         """Return the hashes that lead from the leaf at `index` to the root, the sibling first."""
-        found = []
+        siblings = []
         for level in self._levels[:-1]:
             sibling = index ^ 1
             if sibling < len(level):
-                found.append(level[sibling])
+                siblings.append(level[sibling])
             index //= 2
-        return found
+        return siblings
 
 
 def root_by(leaf: bytes, index: int, size: int, proof: Sequence[bytes]) -> bytes | None:
@@ -153,16 +153,16 @@ def root_by(leaf: bytes, index: int, size: int, proof: Sequence[bytes]) -> bytes
     """
     if not 0 <= index < size:
         return None
-    left, found = list(proof), leaf
+    left, root = list(proof), leaf
     while size > 1:
         sibling = index ^ 1
         if sibling < size:
             if not left:
                 return None
             other = left.pop(0)
-            found = _node(other, found) if index & 1 else _node(found, other)
+            root = _node(other, root) if index & 1 else _node(root, other)
         index, size = index // 2, (size + 1) // 2
-    return None if left else found
+    return None if left else root
 
 
 def _node(left: bytes, right: bytes) -> bytes:

@@ -130,9 +130,9 @@ class Rescored(StrictModel):
 
 def json_schema() -> dict[str, object]:
     """Return the JSON Schema of a rescoring."""
-    made = Rescored.model_json_schema()
+    members = Rescored.model_json_schema()
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "GENEB rescoring of an audit",
-        **made,
+        **members,
     }

@@ -10,8 +10,8 @@ from .base import Count, Hex40, Hex64, Moment, Scores, Seconds, Signed, StrictMo
 def first_error(error: ValidationError) -> str:
     """Return "place: message; found value" of the first validation error, on one line."""
     first = error.errors(include_url=False)[0]
-    place = "/".join(map(str, first["loc"])) or "the document"
-    return f"{place}: {first['msg']}; found {first['input']!r:.80}"
+    keys = "/".join(map(str, first["loc"])) or "the document"
+    return f"{keys}: {first['msg']}; found {first['input']!r:.80}"
 
 
 class PerSeed(StrictModel):
@@ -270,9 +270,9 @@ class RunRecord(StrictModel):
 
 def json_schema() -> dict[str, object]:
     """Return the JSON Schema of a run record."""
-    made = RunRecord.model_json_schema()
+    members = RunRecord.model_json_schema()
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "GENEB run record",
-        **made,
+        **members,
     }

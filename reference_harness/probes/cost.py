@@ -21,7 +21,7 @@ class TaskOfReceipt(NamedTuple):
     """One task of one receipt."""
 
     task_id: str
-    said: ReceiptTask
+    receipt: ReceiptTask
 
 
 class Cost(NamedTuple):
@@ -46,26 +46,26 @@ def cost(
     """Return the estimate; without the full regime, fits take next to nothing."""
     all_work = list(work)
     picoseconds = sum(
-        PICOSECONDS[kind] * _steps(kind, one, benchmark) * (seeds if is_seeded(kind) else 1)
-        for one in all_work
+        PICOSECONDS[kind] * _steps(kind, task, benchmark) * (seeds if is_seeded(kind) else 1)
+        for task in all_work
         for kind in kinds
         if full
     )
     return Cost(
-        sum(one.said.bytes for one in all_work),
+        sum(task.receipt.bytes for task in all_work),
         picoseconds / 1e12,
-        max(FEATURE_BYTES * one.said.bytes // 2 for one in all_work),
+        max(FEATURE_BYTES * task.receipt.bytes // 2 for task in all_work),
     )
 
 
-def _steps(kind: str, one: TaskOfReceipt, benchmark: Benchmark) -> int:
+def _steps(kind: str, task: TaskOfReceipt, benchmark: Benchmark) -> int:
     """Return the multiplications that the time of a fit in the full regime grows with."""
-    rows, dim = one.said.train, one.said.dim
+    rows, dim = task.receipt.train, task.receipt.dim
     if kind == "knn":
-        return rows * one.said.test * dim
+        return rows * task.receipt.test * dim
     if kind == "mlp":
         return epochs(rows) * rows * dim * HIDDEN
-    counts = benchmark.by_id[one.task_id].test_class_counts or []
+    counts = benchmark.by_id[task.task_id].test_class_counts or []
     classes = len(counts) if len(counts) > 2 else 1  # noqa: PLR2004 - one column stands for two
     return rows * dim * min(rows, dim) * (classes if kind == "logistic" else 1)
 

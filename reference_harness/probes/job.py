@@ -43,7 +43,7 @@ class ProbeJob:
     model_id: str
     task_id: str
     file: Path
-    said: ReceiptTask
+    receipt: ReceiptTask
     benchmark: Benchmark
     source: Source
     kinds: tuple[str, ...]
@@ -53,13 +53,13 @@ class ProbeJob:
     def execute(self) -> ProbedTask:
         """Return the scores. Raises DataError or ProbeError, which name receipt and task."""
         data = load(self.benchmark, self.source, self.task_id)
-        values = values_of(self.file, self.said, data)
+        values = values_of(self.file, self.receipt, data)
         self._refuse_others(values)
-        cut, scale = self.said.train, self.said.scale_log2
+        cut, scale = self.receipt.train, self.receipt.scale_log2
         train, test = Widened(values[:cut], scale), Widened(values[cut:], scale)
         try:
             columns = columns_of(train)
-            found = {
+            cells = {
                 kind: {
                     name: self._cell(kind, name, train, test, data, columns)
                     for name in self.regimes
@@ -70,13 +70,13 @@ class ProbeJob:
             fix = "; take fewer --workers" if is_out_of_memory(error) else ""
             msg = f"{self.model_id}: {self.task_id}: {error or 'out of memory'}{fix}"
             raise ProbeError(msg) from error
-        return ProbedTask(self.model_id, self.task_id, found, libraries())
+        return ProbedTask(self.model_id, self.task_id, cells, libraries())
 
     def _refuse_others(self, values: npt.NDArray[np.float16]) -> None:
         """Refuse a file that is not the receipt's, and values that are no embeddings."""
-        if (found := sha256(self.file)) != self.said.sha256:
-            msg = f"{self.file}: its sha256 is {found}, the submission's receipt has "
-            msg += f"{self.said.sha256}: use the folder that was written with it"
+        if (digest := sha256(self.file)) != self.receipt.sha256:
+            msg = f"{self.file}: its sha256 is {digest}, the submission's receipt has "
+            msg += f"{self.receipt.sha256}: use the folder that was written with it"
             raise DataError([msg])
         for start in range(0, len(values), ROWS):
             if not np.isfinite(values[start : start + ROWS]).all():
@@ -96,18 +96,20 @@ class ProbeJob:
         drawn = probe.rows_of_regime(labels, regime, list(self.seeds), shots)
         if is_seeded(kind) and len(drawn) == 1:
             drawn *= len(self.seeds)
-        found: list[Labels] = []
+        predictions: list[Labels] = []
         for seed, rows in zip(self.seeds, drawn, strict=False):
             part = Fitted(train, labels)
             if rows is not None:
                 part = Fitted(Widened(train.values[rows], train.scale_log2), labels[rows])
-            found.append(predict(kind, part, test, columns, seed=seed, shot=shots.get(regime)))
-        if len(found) == 1:
-            found *= len(self.seeds)
+            predictions.append(
+                predict(kind, part, test, columns, seed=seed, shot=shots.get(regime))
+            )
+        if len(predictions) == 1:
+            predictions *= len(self.seeds)
         classes = np.unique(np.concatenate([labels, data.test.labels]))
         triples = [
-            metrics.scores(metrics.confusion_matrix(data.test.labels, one, classes))
-            for one in found
+            metrics.scores(metrics.confusion_matrix(data.test.labels, labels_of_fit, classes))
+            for labels_of_fit in predictions
         ]
         return ProbeScores(
             scores=Scores(**metrics.mean(triples)._asdict()),

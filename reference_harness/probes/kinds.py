@@ -52,9 +52,9 @@ class Columns(NamedTuple):
 
     def standardised(self, rows: Widened) -> Rows:
         """Return rows of mean 0 and deviation 1 in each column."""
-        found = np.subtract(rows[:], self.mean, dtype=np.float32, casting="same_kind")
-        found /= self.deviation.astype(np.float32)
-        return found
+        standard = np.subtract(rows[:], self.mean, dtype=np.float32, casting="same_kind")
+        standard /= self.deviation.astype(np.float32)
+        return standard
 
 
 def columns_of(train: Widened) -> Columns:
@@ -117,18 +117,18 @@ def _knn(train: Rows, labels: Labels, test: Rows, shot: int | None) -> Labels:
     near = min(NEIGHBOURS, shot or NEIGHBOURS, len(train))
     # Of rows of length 1 the nearest by Euclidean distance are the nearest by angle.
     train, test = normalize(train, copy=False), normalize(test, copy=False)
-    found = KNeighborsClassifier(near, algorithm="brute").fit(train, labels)
-    return _labels(found.predict(test))
+    classifier = KNeighborsClassifier(near, algorithm="brute").fit(train, labels)
+    return _labels(classifier.predict(test))
 
 
 def _mlp(train: Rows, test: Rows, labels: Labels, seed: int) -> Labels:
     from sklearn.neural_network import MLPClassifier  # see `probe`
 
-    made = MLPClassifier(
+    classifier = MLPClassifier(
         (HIDDEN,), batch_size=min(BATCH, len(train)), max_iter=epochs(len(train)), random_state=seed
     )
-    return _labels(made.fit(train, labels).predict(test))
+    return _labels(classifier.fit(train, labels).predict(test))
 
 
-def _labels(found: Any) -> Labels:  # scikit-learn has no types
-    return np.asarray(found).astype(np.int64)
+def _labels(predicted: Any) -> Labels:  # scikit-learn has no types
+    return np.asarray(predicted).astype(np.int64)

@@ -34,30 +34,32 @@ def standings(by_receipt: Mapping[str, ByTask], benchmark: Benchmark) -> dict[st
 
 def agreement(by_kind: Mapping[str, Mapping[str, Standing]]) -> list[Agreement]:
     """Return each pair of kinds with Kendall's tau-b of the macro MCC of the same receipts."""
-    found = []
+    pairs_of_kinds = []
     for first, second in itertools.combinations(by_kind, 2):
-        one, two = (
+        first_macros, second_macros = (
             [by_kind[kind][name].macro for name in by_kind[first]] for kind in (first, second)
         )
-        found.append(
+        pairs_of_kinds.append(
             Agreement(
                 first=first,
                 second=second,
-                tau=_tau(one, two),
+                tau=_tau(first_macros, second_macros),
                 swapped=sum(
                     (a - b) * (c - d) < 0
-                    for (a, c), (b, d) in itertools.combinations(zip(one, two, strict=True), 2)
+                    for (a, c), (b, d) in itertools.combinations(
+                        zip(first_macros, second_macros, strict=True), 2
+                    )
                 ),
-                pairs=len(one) * (len(one) - 1) // 2,
+                pairs=len(first_macros) * (len(first_macros) - 1) // 2,
             )
         )
-    return found
+    return pairs_of_kinds
 
 
-def _tau(one: Sequence[float], two: Sequence[float]) -> float | None:
-    if len({*one}) == 1 or len({*two}) == 1:
+def _tau(first: Sequence[float], second: Sequence[float]) -> float | None:
+    if len({*first}) == 1 or len({*second}) == 1:
         return None
     from scipy.stats import kendalltau  # half a second to import
 
-    tau = float(kendalltau(one, two).statistic)
+    tau = float(kendalltau(first, second).statistic)
     return float(np.clip(tau, -1.0, 1.0))  # rounding may leave 1.0000000000000002

@@ -74,9 +74,9 @@ class Probes(StrictModel):
 
 def json_schema() -> dict[str, object]:
     """Return the JSON Schema of a result."""
-    made = Probes.model_json_schema()
+    members = Probes.model_json_schema()
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Scores of receipts under other probes",
-        **made,
+        **members,
     }

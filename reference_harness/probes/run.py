@@ -58,10 +58,10 @@ def read_receipt(word: str) -> Receipt:
     `X.json` or `X` is the submission X.json with its files in the folder X; `FILE=DIR` is any other
     pair. Raises OptionError when one of the two is missing or cannot be used.
     """
-    name, _, place = word.partition(BETWEEN)
+    name, _, folder_name = word.partition(BETWEEN)
     path = Path(name)
-    file, folder = path, Path(place)
-    if not place:
+    file, folder = path, Path(folder_name)
+    if not folder_name:
         stem = path.with_suffix("") if path.suffix == ".json" else path
         file, folder = stem.with_name(f"{stem.name}.json"), stem
     if not file.exists():
@@ -90,73 +90,77 @@ def common_tasks(receipts: tuple[Receipt, ...], benchmark: Benchmark) -> tuple[s
 
     Raises OptionError for two receipts of one model, one of another benchmark, or none in common.
     """
-    ids = [one.model_id for one in receipts]
-    if doubled := sorted({one for one in ids if ids.count(one) > 1}):
+    ids = [receipt.model_id for receipt in receipts]
+    if doubled := sorted({model_id for model_id in ids if ids.count(model_id) > 1}):
         msg = f"two receipts have the model_id {doubled[0]!r}: give each a name of its own with "
         msg += "`geneb-harness run --model-id`"
         raise OptionError(msg)
-    for one in receipts:
-        if one.benchmark != benchmark.sha256:
-            msg = f"{one.model_id}: its benchmark definition has the sha256 {one.benchmark}, that "
-            msg += f"of {benchmark.name} is {benchmark.sha256}: pass its --data and --benchmark"
+    for receipt in receipts:
+        if receipt.benchmark != benchmark.sha256:
+            msg = (
+                f"{receipt.model_id}: its benchmark definition has the sha256 {receipt.benchmark}, "
+            )
+            msg += (
+                f"that of {benchmark.name} is {benchmark.sha256}: pass its --data and --benchmark"
+            )
             raise OptionError(msg)
-    found = tuple(
-        task.id for task in benchmark.tasks if all(task.id in one.tasks for one in receipts)
+    tasks = tuple(
+        task.id for task in benchmark.tasks if all(task.id in receipt.tasks for receipt in receipts)
     )
-    if not found:
+    if not tasks:
         msg = f"the receipts have no task of {benchmark.name} in common"
         raise OptionError(msg)
-    return found
+    return tasks
 
 
-def probe_receipts(asked: ProbeRequest, listener: Listener) -> Probes:
+def probe_receipts(request: ProbeRequest, listener: Listener) -> Probes:
     """Fit every kind of probe on every task, say first what that costs, and return the scores.
 
     Raises DataError or ProbeError, which name receipt and task; OptionError for a missing file.
     """
     started = time.perf_counter()
-    work = list(_work(asked))
+    work = list(_work(request))
     _refuse_missing(work)
     estimate = cost(
-        (TaskOfReceipt(job.task_id, job.said) for job in work),
-        asked.benchmark,
-        asked.kinds,
-        full=any(name not in asked.benchmark.protocol.few_shot_k for name in asked.regimes),
-        seeds=len(asked.seeds),
+        (TaskOfReceipt(job.task_id, job.receipt) for job in work),
+        request.benchmark,
+        request.kinds,
+        full=any(name not in request.benchmark.protocol.few_shot_k for name in request.regimes),
+        seeds=len(request.seeds),
     )
-    workers = min(asked.workers, len(work))
+    workers = min(request.workers, len(work))
     listener.say(
-        sentence(estimate, len(asked.receipts), len(asked.tasks), len(asked.kinds), workers)
+        sentence(estimate, len(request.receipts), len(request.tasks), len(request.kinds), workers)
     )
-    found: dict[tuple[str, str], ProbedTask] = {}
+    probed: dict[tuple[str, str], ProbedTask] = {}
     used: dict[tuple[str, str, str, int], LibraryRef] = {}
     with Pool[ProbedTask](workers) as pool:
         for job in work:
             pool.submit(job)
         while pool.waiting:
-            for one in pool.done(block=True):
-                found[one.model_id, one.task_id] = one
-                for library in one.libraries:
+            for task in pool.done(block=True):
+                probed[task.model_id, task.task_id] = task
+                for library in task.libraries:
                     ref = LibraryRef(**library)
                     used[(ref.library, ref.version, ref.kernel, ref.threads)] = ref
-                listener.finish(f"{one.model_id}: {one.task_id}", _summary(one))
-    return _result(asked, found, [used[key] for key in sorted(used)], started)
+                listener.finish(f"{task.model_id}: {task.task_id}", _summary(task))
+    return _result(request, probed, [used[key] for key in sorted(used)], started)
 
 
-def _work(asked: ProbeRequest) -> Iterator[ProbeJob]:
+def _work(request: ProbeRequest) -> Iterator[ProbeJob]:
     """Yield one job a receipt and task, largest first, so that no worker is left with it."""
-    pairs = [(one, task) for one in asked.receipts for task in asked.tasks]
-    for one, task in sorted(pairs, key=lambda pair: -pair[0].tasks[pair[1]].bytes):
+    pairs = [(receipt, task) for receipt in request.receipts for task in request.tasks]
+    for receipt, task in sorted(pairs, key=lambda pair: -pair[0].tasks[pair[1]].bytes):
         yield ProbeJob(
-            one.model_id,
+            receipt.model_id,
             task,
-            file_of(one.folder, task),
-            one.tasks[task],
-            asked.benchmark,
-            asked.source,
-            asked.kinds,
-            asked.regimes,
-            asked.seeds,
+            file_of(receipt.folder, task),
+            receipt.tasks[task],
+            request.benchmark,
+            request.source,
+            request.kinds,
+            request.regimes,
+            request.seeds,
         )
 
 
@@ -167,54 +171,56 @@ def _refuse_missing(work: list[ProbeJob]) -> None:
         raise OptionError(msg)
 
 
-def _summary(one: ProbedTask) -> str:
+def _summary(task: ProbedTask) -> str:
     """Return the MCC of each kind in the first regime."""
-    by_kind = [next(iter(cells.items())) for cells in one.scores.values()]
-    scores = zip(one.scores, by_kind, strict=True)
+    by_kind = [next(iter(cells.items())) for cells in task.scores.values()]
+    scores = zip(task.scores, by_kind, strict=True)
     return ", ".join(f"{kind} {cell.scores.MCC:.3f}" for kind, (_, cell) in scores) + (
         f" ({by_kind[0][0]})"
     )
 
 
 def _result(
-    asked: ProbeRequest,
-    found: Mapping[tuple[str, str], ProbedTask],
+    request: ProbeRequest,
+    probed: Mapping[tuple[str, str], ProbedTask],
     used: list[LibraryRef],
     started: float,
 ) -> Probes:
     def by_task(name: str, kind: str, regime: str) -> dict[str, ProbeScores]:
-        return {task: found[name, task].scores[kind][regime] for task in asked.tasks}
+        return {task: probed[name, task].scores[kind][regime] for task in request.tasks}
 
-    names = [one.model_id for one in asked.receipts]
+    names = [receipt.model_id for receipt in request.receipts]
     places = {
         regime: {
-            kind: standings({name: by_task(name, kind, regime) for name in names}, asked.benchmark)
-            for kind in asked.kinds
+            kind: standings(
+                {name: by_task(name, kind, regime) for name in names}, request.benchmark
+            )
+            for kind in request.kinds
         }
-        for regime in asked.regimes
+        for regime in request.regimes
     }
-    pin = asked.benchmark.dataset
+    pin = request.benchmark.dataset
     return Probes(
-        benchmark=BenchmarkRef(name=asked.benchmark.name, sha256=asked.benchmark.sha256),
+        benchmark=BenchmarkRef(name=request.benchmark.name, sha256=request.benchmark.sha256),
         dataset=DatasetRef(
-            repo_id=pin.repo_id, revision=pin.revision, verified=asked.source.verified
+            repo_id=pin.repo_id, revision=pin.revision, verified=request.source.verified
         ),
         harness=environment.harness(),
         packages=environment.packages(),
         libraries=used,
-        kinds=list(asked.kinds),
-        seeds=list(asked.seeds),
-        tasks=list(asked.tasks),
+        kinds=list(request.kinds),
+        seeds=list(request.seeds),
+        tasks=list(request.tasks),
         receipts={
-            one.model_id: ProbedReceipt(
-                root=one.root,
-                dim=next(iter(one.tasks.values())).dim,
+            receipt.model_id: ProbedReceipt(
+                root=receipt.root,
+                dim=next(iter(receipt.tasks.values())).dim,
                 scores={
-                    kind: {name: by_task(one.model_id, kind, name) for name in asked.regimes}
-                    for kind in asked.kinds
+                    kind: {name: by_task(receipt.model_id, kind, name) for name in request.regimes}
+                    for kind in request.kinds
                 },
             )
-            for one in asked.receipts
+            for receipt in request.receipts
         },
         standings=places,
         agreement={regime: agreement(by_kind) for regime, by_kind in places.items()},

@@ -25,51 +25,51 @@ class RankTable(NamedTuple):
     rows: Sequence[Sequence[str]]
 
 
-def parts(found: Probes) -> Iterable[RankTable]:
+def parts(result: Probes) -> Iterable[RankTable]:
     """Yield a table of ranks for each regime, then how far the kinds of probe agree."""
-    for regime, by_kind in found.standings.items():
-        order = sorted(by_kind[found.kinds[0]].items(), key=lambda one: (one[1].rank, one[0]))
+    for regime, by_kind in result.standings.items():
+        order = sorted(by_kind[result.kinds[0]].items(), key=lambda item: (item[1].rank, item[0]))
         yield RankTable(
-            f"{regime}: macro MCC of {plural(len(found.tasks), 'task')}, and rank",
-            ("model", *found.kinds),
+            f"{regime}: macro MCC of {plural(len(result.tasks), 'task')}, and rank",
+            ("model", *result.kinds),
             [
                 (
                     name,
                     *(
                         f"{by_kind[kind][name].macro:.3f} {by_kind[kind][name].rank:>2}"
-                        for kind in found.kinds
+                        for kind in result.kinds
                     ),
                 )
                 for name, _ in order
             ],
         )
     rows = [
-        (regime, one.second, _tau(one), f"{one.swapped} of {one.pairs}")
-        for regime, pairs in found.agreement.items()
-        for one in pairs
-        if one.first == found.kinds[0]
+        (regime, pair.second, _tau(pair), f"{pair.swapped} of {pair.pairs}")
+        for regime, pairs in result.agreement.items()
+        for pair in pairs
+        if pair.first == result.kinds[0]
     ]
-    if rows and len(found.receipts) > 1:
+    if rows and len(result.receipts) > 1:
         yield RankTable(
-            f"How far the order of the models agrees with that of {found.kinds[0]}",
+            f"How far the order of the models agrees with that of {result.kinds[0]}",
             ("regime", "probe", "Kendall's tau", "pairs in the other order"),
             rows,
         )
 
 
-def _tau(one: Agreement) -> str:
-    return "undefined" if one.tau is None else f"{one.tau:.2f}"
+def _tau(pair: Agreement) -> str:
+    return "undefined" if pair.tau is None else f"{pair.tau:.2f}"
 
 
-def text(found: Probes) -> str:
+def text(result: Probes) -> str:
     """Return the tables for a terminal."""
     stream = io.StringIO()
     console = Console(file=stream, width=WIDTH, color_system=None)
-    for part in parts(found):
-        made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for part in parts(result):
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
         for index, name in enumerate(part.columns):
             right = bool(index) and name != "probe"
-            made.add_column(
+            table.add_column(
                 name,
                 justify="right" if right else "left",
                 overflow="fold",
@@ -77,18 +77,18 @@ def text(found: Probes) -> str:
                 min_width=None if index else min(NAME_MIN, WIDTH),
             )
         for row in part.rows:
-            made.add_row(*map(Text, row))  # a model's name is no markup
+            table.add_row(*map(Text, row))  # a model's name is no markup
         console.print(Text(part.title))
         console.print()
-        console.print(made)
+        console.print(table)
         console.print()
     return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()).rstrip() + "\n"
 
 
-def markdown(found: Probes) -> str:
+def markdown(result: Probes) -> str:
     """Return the tables as Markdown."""
     lines: list[str] = []
-    for part in parts(found):
+    for part in parts(result):
         rule = ["---", *("---" if name == "probe" else "---:" for name in part.columns[1:])]
         lines += [f"**{part.title}**", ""]
         lines += [
@@ -104,9 +104,9 @@ def _escaped(cell: str) -> str:
     return " ".join(cell.split()).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
 
 
-def as_json(found: Probes) -> str:
+def as_json(result: Probes) -> str:
     """Return all of it as JSON."""
-    return dumps(found.model_dump()).decode()
+    return dumps(result.model_dump()).decode()
 
 
 WRITERS: dict[str, Callable[[Probes], str]] = {"text": text, "markdown": markdown, "json": as_json}

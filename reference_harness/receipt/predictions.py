@@ -17,7 +17,7 @@ from reference_harness.formats.run_record import PredictionsRef
 from reference_harness.tasks import Labels
 
 if TYPE_CHECKING:
-    from reference_harness.job import Job, Scored
+    from reference_harness.job import Job, ScoredRegime
     from reference_harness.probe import Problem
     from reference_harness.settings import Settings
 
@@ -34,7 +34,9 @@ def section(classes: Labels, truth: Labels, fits: Sequence[Labels]) -> bytes:
     `classes` are ascending; `truth` and each of `fits` are (n,) of them, the fits in the order of
     the file.
     """
-    codes = np.concatenate([np.searchsorted(classes, one) for one in (truth, *fits)])
+    codes = np.concatenate(
+        [np.searchsorted(classes, labels_of_fit) for labels_of_fit in (truth, *fits)]
+    )
     width = max(1, (len(classes) - 1).bit_length())
     places = np.arange(width - 1, -1, -1, dtype=np.uint16)
     bits = (codes.astype(np.uint16)[:, None] >> places) & 1
@@ -43,11 +45,15 @@ def section(classes: Labels, truth: Labels, fits: Sequence[Labels]) -> bytes:
     return head + labels + np.packbits(bits.astype(np.uint8)).tobytes()
 
 
-def task_section(problem: "Problem", scored: Mapping[str, "Scored"], job: "Job") -> bytes:
+def task_section(problem: "Problem", scored: Mapping[str, "ScoredRegime"], job: "Job") -> bytes:
     """Return the part of a task that was scored: its fits of record, then the canonical ones."""
-    of_record = [one for name, part in scored.items() for one in part.predictions[: job.fits(name)]]
+    of_record = [
+        labels for name, part in scored.items() for labels in part.predictions[: job.fits(name)]
+    ]
     canonical = [
-        one for name, part in scored.items() for one in (part.canonical or [])[: job.fits(name)]
+        labels
+        for name, part in scored.items()
+        for labels in (part.canonical or [])[: job.fits(name)]
     ]
     classes = np.unique(np.concatenate([problem.train_labels, problem.test_labels]))
     return section(classes, problem.test_labels, [*of_record, *canonical])
@@ -60,15 +66,15 @@ def encoded(benchmark: Benchmark, regimes: Sequence[str], sections: Mapping[str,
         MAGIC,
         VERSION,
         OF_RECORD | CANONICAL,
-        sum(1 << place for place, name in enumerate(benchmark.regimes) if name in regimes),
+        sum(1 << index for index, name in enumerate(benchmark.regimes) if name in regimes),
         len(benchmark.protocol.seeds),
         len(sections),
         bytes.fromhex(benchmark.sha256),
     )
     pieces = [header]
-    for place, task in enumerate(benchmark.tasks):
+    for index, task in enumerate(benchmark.tasks):
         if task.id in sections:
-            pieces += [struct.pack(">H", place), sections[task.id]]
+            pieces += [struct.pack(">H", index), sections[task.id]]
     return b"".join(pieces)
 
 

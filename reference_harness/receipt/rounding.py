@@ -63,8 +63,8 @@ class Widened:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         """Return all rows, of a type that is asked for."""
         del copy  # widened rows are always new
-        found = self[:]
-        return found if dtype is None else found.astype(dtype)
+        rows = self[:]
+        return rows if dtype is None else rows.astype(dtype)
 
 
 def widened(values: Half, scale_log2: int) -> npt.NDArray[np.float32]:
@@ -106,10 +106,10 @@ def rounded(parts: list[npt.NDArray[Any]]) -> Rounded:
     at = 0
     for part in parts:
         for block in _blocks(part):
-            place = values[at : at + len(block)]
+            target = values[at : at + len(block)]
             # Rounded once, from float64, in which the scaled value is exact.
-            np.copyto(place, np.ldexp(block.astype(np.float64), -scale), casting="same_kind")
-            place[place == 0] = 0  # -0.0 becomes 0.0
+            np.copyto(target, np.ldexp(block.astype(np.float64), -scale), casting="same_kind")
+            target[target == 0] = 0  # -0.0 becomes 0.0
             at += len(block)
     return Rounded(values, scale)
 

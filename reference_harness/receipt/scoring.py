@@ -63,7 +63,7 @@ class CellsJob:
 
     task_id: str
     file: Path
-    said: ReceiptTask
+    receipt: ReceiptTask
     benchmark: Benchmark
     source: Source
     regimes: tuple[str, ...]
@@ -74,10 +74,10 @@ class CellsJob:
         """Return the canonical cells. Raises a HarnessError, which names the task."""
         started = time.perf_counter()
         data = load(self.benchmark, self.source, self.task_id)
-        values = values_of(self.file, self.said, data)
-        cut = self.said.train
-        train = Widened(values[:cut], self.said.scale_log2)
-        test = Widened(values[cut:], self.said.scale_log2)
+        values = values_of(self.file, self.receipt, data)
+        cut = self.receipt.train
+        train = Widened(values[:cut], self.receipt.scale_log2)
+        test = Widened(values[cut:], self.receipt.scale_log2)
         try:
             fitted = {name: self._cell(train, test, data, name) for name in self.regimes}
         except ProbeError as error:
@@ -103,60 +103,63 @@ class CellsJob:
             solve(train, labels) if rows is None else solve(train[rows], labels[rows])
             for rows in drawn
         ]
-        found: list[Labels] = [one.predict(test) for one in solved]
-        fitted = FittedRegime(solved, [rows for rows in drawn if rows is not None], found)
-        if len(found) == 1:
-            found = found * len(protocol.seeds)
+        predictions: list[Labels] = [fit.predict(test) for fit in solved]
+        fitted = FittedRegime(solved, [rows for rows in drawn if rows is not None], predictions)
+        if len(predictions) == 1:
+            predictions = predictions * len(protocol.seeds)
         classes = np.unique(np.concatenate([labels, data.test.labels]))
-        matrices = [metrics.confusion_matrix(data.test.labels, one, classes) for one in found]
+        matrices = [
+            metrics.confusion_matrix(data.test.labels, labels_of_fit, classes)
+            for labels_of_fit in predictions
+        ]
         triples = [metrics.scores(matrix) for matrix in matrices]
         return fitted, Canonical(
             scores=Scores(**metrics.mean(triples)._asdict()),
             per_seed=columns(triples),
             confusion=[matrix.tolist() for matrix in matrices],
-            predictions_sha256=metrics.predictions_sha256(found),
-            solvers=sorted({one.solver for one in solved}),
+            predictions_sha256=metrics.predictions_sha256(predictions),
+            solvers=sorted({fit.solver for fit in solved}),
             seconds=round(time.perf_counter() - started, 6),
         )
 
 
-def values_of(file: Path, said: ReceiptTask, data: TaskData) -> npt.NDArray[np.float16]:
+def values_of(file: Path, receipt: ReceiptTask, data: TaskData) -> npt.NDArray[np.float16]:
     """Map the rows of a task from its file.
 
     Raises EmbeddingError when the file or the receipt does not have the rows of the data.
     """
     counts = (len(data.train.labels), len(data.test.labels))
-    if counts != (said.train, said.test):
-        msg = f"{data.id}: the receipt has {said.train} training and {said.test} test rows, the "
-        msg += f"data have {counts[0]} and {counts[1]}"
+    if counts != (receipt.train, receipt.test):
+        msg = f"{data.id}: the receipt has {receipt.train} training and {receipt.test} test rows, "
+        msg += f"the data have {counts[0]} and {counts[1]}"
         raise EmbeddingError(msg)
-    size, expected = file.stat().st_size, 2 * said.dim * sum(counts)
+    size, expected = file.stat().st_size, 2 * receipt.dim * sum(counts)
     if size != expected:
         msg = f"{file}: {size} bytes, expected {expected}"
         raise EmbeddingError(msg)
-    return np.memmap(file, dtype="<f2", mode="r", shape=(sum(counts), said.dim))
+    return np.memmap(file, dtype="<f2", mode="r", shape=(sum(counts), receipt.dim))
 
 
 def named(values: npt.NDArray[np.float16], data: TaskData) -> Named:
     """Return digests of every sequence and of its row's bytes."""
     sequences = b"".join(sequence_digests([*data.train.sequences, *data.test.sequences]))
     rows = b"".join(hashlib.sha256(row.data).digest()[:DIGEST_BYTES] for row in values)
-    one, two = (
+    digests, row_digests = (
         np.frombuffer(each, np.uint8).reshape(-1, DIGEST_BYTES) for each in (sequences, rows)
     )
-    return Named(one, two)
+    return Named(digests, row_digests)
 
 
-def unequal_rows(found: Mapping[str, Named], tasks: Mapping[str, ReceiptTask]) -> list[str]:
+def unequal_rows(digests: Mapping[str, Named], tasks: Mapping[str, ReceiptTask]) -> list[str]:
     """Return a sentence for each scale at which equal sequences have rows that differ.
 
     Bytes of tasks with different scales are not compared. Takes 32 bytes a row, twice.
     """
     sentences = []
-    for scale in sorted({tasks[name].scale_log2 for name in found}):
-        names = [name for name in found if tasks[name].scale_log2 == scale]
-        words = np.vstack([np.hstack(found[name]) for name in names]).view("<u8")
-        task = np.repeat(np.arange(len(names)), [len(found[name].rows) for name in names])
+    for scale in sorted({tasks[name].scale_log2 for name in digests}):
+        names = [name for name in digests if tasks[name].scale_log2 == scale]
+        words = np.vstack([np.hstack(digests[name]) for name in names]).view("<u8")
+        task = np.repeat(np.arange(len(names)), [len(digests[name].rows) for name in names])
         order = np.lexsort(words.T[::-1])
         words, task = words[order], task[order]
         half = DIGEST_BYTES // 8
@@ -169,9 +172,9 @@ def unequal_rows(found: Mapping[str, Named], tasks: Mapping[str, ReceiptTask]) -
     return sentences
 
 
-def write_digests(folder: Path, task_id: str, found: Named) -> None:
+def write_digests(folder: Path, task_id: str, digests: Named) -> None:
     """Write the digests of a task, 32 bytes a row."""
-    write_bytes(folder / f"{task_id}{DIGESTS}", np.hstack(found).tobytes())
+    write_bytes(folder / f"{task_id}{DIGESTS}", np.hstack(digests).tobytes())
 
 
 def compared(folder: Path, tasks: Mapping[str, ReceiptTask]) -> EqualRows:
@@ -179,21 +182,23 @@ def compared(folder: Path, tasks: Mapping[str, ReceiptTask]) -> EqualRows:
 
     Raises DataError when a task has none, or another number of rows than the receipt says.
     """
-    found = {}
-    for name, said in tasks.items():
+    named_rows = {}
+    for name, receipt in tasks.items():
         path = folder / f"{name}{DIGESTS}"
         raw = path.read_bytes() if path.is_file() else b""
-        if len(raw) != 2 * DIGEST_BYTES * (said.train + said.test):
-            msg = f"{path}: expected the digests of {plural(said.train + said.test, 'row')}: run "
-            raise DataError([f"{msg}receipt-cells --digests for this task"])
+        if len(raw) != 2 * DIGEST_BYTES * (receipt.train + receipt.test):
+            msg = f"{path}: expected the digests of {plural(receipt.train + receipt.test, 'row')}: "
+            raise DataError([f"{msg}run receipt-cells --digests for this task"])
         pairs = np.frombuffer(raw, np.uint8).reshape(-1, 2 * DIGEST_BYTES)
-        found[name] = Named(pairs[:, :DIGEST_BYTES], pairs[:, DIGEST_BYTES:])
-    first = [np.ascontiguousarray(one.sequences).view("<u8")[:, 0] for one in found.values()]
+        named_rows[name] = Named(pairs[:, :DIGEST_BYTES], pairs[:, DIGEST_BYTES:])
+    first = [
+        np.ascontiguousarray(digests.sequences).view("<u8")[:, 0] for digests in named_rows.values()
+    ]
     return EqualRows(
         schema_version="1.0",
-        rows=sum(len(one.rows) for one in found.values()),
+        rows=sum(len(digests.rows) for digests in named_rows.values()),
         sequences=len(np.unique(np.concatenate(first))),
-        unequal=unequal_rows(found, tasks),
+        unequal=unequal_rows(named_rows, tasks),
     )
 
 
@@ -213,52 +218,52 @@ class CellsRequest:
     """Folder to write the digests of sequences and rows into."""
 
 
-def cells(asked: CellsRequest, lent: Lend | None = None) -> ReceiptCells:
+def cells(request: CellsRequest, lent: Lend | None = None) -> ReceiptCells:
     """Compute every canonical cell, with the workers `lent`, else with new ones.
 
     Raises DataError, EmbeddingError or ProbeError, which name the task.
     """
     started = time.perf_counter()
-    found: dict[str, TaskCells] = {}
+    cells_of: dict[str, TaskCells] = {}
     used: dict[tuple[str, str, str, int], LibraryRef] = {}
     rows: dict[str, Named] = {}
-    with (lent or Pool)(min(asked.workers, len(asked.tasks))) as pool:
+    with (lent or Pool)(min(request.workers, len(request.tasks))) as pool:
         # Largest first, so that no worker is left with it at the end.
-        order = sorted(asked.tasks, key=lambda name: (-asked.tasks[name].bytes, name))
+        order = sorted(request.tasks, key=lambda name: (-request.tasks[name].bytes, name))
         for name in order:
-            said = asked.tasks[name]
+            receipt = request.tasks[name]
             pool.submit(
                 CellsJob(
                     name,
-                    file_of(asked.folder, name),
-                    said,
-                    asked.benchmark,
-                    asked.source,
-                    asked.regimes,
-                    asked.strata,
+                    file_of(request.folder, name),
+                    receipt,
+                    request.benchmark,
+                    request.source,
+                    request.regimes,
+                    request.strata,
                 )
             )
         while pool.waiting:
-            for one in pool.done(block=True):
-                found[one.task_id] = one.cells
-                for library in one.libraries:
+            for result in pool.done(block=True):
+                cells_of[result.task_id] = result.cells
+                for library in result.libraries:
                     ref = LibraryRef(**library)
                     used[(ref.library, ref.version, ref.kernel, ref.threads)] = ref
-                rows[one.task_id] = one.named
-                if asked.digests is not None:
-                    write_digests(asked.digests, one.task_id, one.named)
-    pin = asked.benchmark.dataset
+                rows[result.task_id] = result.named
+                if request.digests is not None:
+                    write_digests(request.digests, result.task_id, result.named)
+    pin = request.benchmark.dataset
     return ReceiptCells(
         schema_version="1.0",
-        benchmark=BenchmarkRef(name=asked.benchmark.name, sha256=asked.benchmark.sha256),
+        benchmark=BenchmarkRef(name=request.benchmark.name, sha256=request.benchmark.sha256),
         dataset=DatasetRef(
-            repo_id=pin.repo_id, revision=pin.revision, verified=asked.source.verified
+            repo_id=pin.repo_id, revision=pin.revision, verified=request.source.verified
         ),
         harness=environment.harness(),
         packages=environment.packages(),
         libraries=[used[key] for key in sorted(used)],
-        tasks={name: found[name] for name in asked.tasks},
-        unequal=unequal_rows(rows, asked.tasks),
+        tasks={name: cells_of[name] for name in request.tasks},
+        unequal=unequal_rows(rows, request.tasks),
         seconds=round(time.perf_counter() - started, 6),
     )
 

@@ -39,22 +39,24 @@ class FittedRegime(NamedTuple):
 
 def write_strata(folder: Path, data: TaskData, regimes: Mapping[str, FittedRegime]) -> None:
     """Write both files of a task; the folder is made where there is none."""
-    found: dict[str, npt.NDArray[np.generic]] = {
+    arrays: dict[str, npt.NDArray[np.generic]] = {
         "train_labels": data.train.labels,
         "test_labels": data.test.labels,
     }
-    for name, one in regimes.items():
-        found[f"predicted_{name}"] = np.stack(one.predicted)
-        if one.rows:
-            found[f"support_{name}"] = np.unique(np.concatenate(one.rows))
-            found[f"weights_{name}"] = np.stack([each.weights for each in one.solved])
-            found[f"intercepts_{name}"] = np.stack([each.intercepts for each in one.solved])
+    for name, fitted in regimes.items():
+        arrays[f"predicted_{name}"] = np.stack(fitted.predicted)
+        if fitted.rows:
+            arrays[f"support_{name}"] = np.unique(np.concatenate(fitted.rows))
+            arrays[f"weights_{name}"] = np.stack([each.weights for each in fitted.solved])
+            arrays[f"intercepts_{name}"] = np.stack([each.intercepts for each in fitted.solved])
         else:
-            found["weights"] = one.solved[0].weights
-            found["intercepts"] = one.solved[0].intercepts
-            found["classes"] = one.solved[0].classes
+            arrays["weights"] = fitted.solved[0].weights
+            arrays["intercepts"] = fitted.solved[0].intercepts
+            arrays["classes"] = fitted.solved[0].classes
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / f"{data.id}{ARRAYS}").open("wb") as stream:
-        np.savez(stream, **found)  # type: ignore[arg-type]  # arrays by name, as it takes them
+        np.savez(stream, **arrays)  # type: ignore[arg-type]  # arrays by name, as it takes them
     both = [*data.train.sequences, *data.test.sequences]
-    write_bytes(folder / f"{data.id}{SEQUENCES}", "".join(f"{one}\n" for one in both).encode())
+    write_bytes(
+        folder / f"{data.id}{SEQUENCES}", "".join(f"{sequence}\n" for sequence in both).encode()
+    )

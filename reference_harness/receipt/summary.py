@@ -14,8 +14,10 @@ def root_of(tasks: Mapping[str, ReceiptTask]) -> str:
     """Return the root over the tasks, which are in the benchmark's order, as hex digits."""
     return (
         Tree(
-            task_leaf(name, one.train + one.test, one.dim, one.scale_log2, bytes.fromhex(one.root))
-            for name, one in tasks.items()
+            task_leaf(
+                name, task.train + task.test, task.dim, task.scale_log2, bytes.fromhex(task.root)
+            )
+            for name, task in tasks.items()
         )
         .root()
         .hex()
@@ -42,8 +44,8 @@ def receipt_of(record: RunRecord) -> dict[str, Any] | None:
         "compute_dtype": record.embedding.dtype,
         "tf32": record.tf32,
         "dim": next(iter(tasks.values())).dim,
-        "rows": sum(one.train + one.test for one in tasks.values()),
+        "rows": sum(each.train + each.test for each in tasks.values()),
         "root": root_of(tasks),
-        "tasks": {name: one.model_dump(exclude={"dim"}) for name, one in tasks.items()},
+        "tasks": {name: each.model_dump(exclude={"dim"}) for name, each in tasks.items()},
         "predictions": record.predictions and record.predictions.model_dump(),
     }

@@ -10,9 +10,9 @@ import pytest
 
 from tests import forked
 from tests.audit import place as committed
+from tests.audit import unboxed
 from tests.audit.installed import Installed
 from tests.audit.recorded import outcome_of, plan_for, put, repository, submission_bytes, withdraw
-from tests.sandbox.conftest import sandbox_of
 from tools.demo_audit import COMMITTED_AT
 
 MODEL = "two-mers"
@@ -30,8 +30,6 @@ class Traced(NamedTuple):
 @pytest.fixture(scope="module")
 def journey(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Traced]:
     """Run the commands of one audit, from its commitment to the label of its row."""
-    for _ in sandbox_of(2, tmp_path_factory.mktemp("trial") / "scratch"):
-        pass  # fails or skips where there is none
     place = Installed(tmp_path_factory.mktemp("audit"), drawn=1)
     place.environment |= {"TMPDIR": str(tmp_path_factory.mktemp("scratch"))}
     policy = place.root / "leaderboard/policy/policy.toml"
@@ -61,7 +59,10 @@ def traced(root: Path, environment: Mapping[str, str], *arguments: str) -> Trace
     out = root.with_name("trace.json")
     script = Path(__file__).with_name("traced.py")
     code = f"import runpy; runpy.run_path({str(script)!r}, run_name='__main__')"
-    done = forked.start("traced", str(out), *arguments, cwd=root, env=environment, code=code)
+    done = forked.start(
+        *("traced", str(out), *arguments),
+        cwd=root, env=environment, before=Path(unboxed.__file__), code=code,
+    )  # fmt: skip
     errors = done.communicate()[1]
     assert done.returncode == 0, errors
     found: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))

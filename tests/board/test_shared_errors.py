@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from geneb_ci.board.board import Read, analysed
+from geneb_ci.board.board import CheckedEntries, analysed
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.decisions import better, compared, pair_errors
 from geneb_ci.board.diagnostics.whole import shared_of
@@ -165,7 +165,7 @@ def test_files_and_page_decide_as_the_rows_do(paired):
 
 def test_a_diff_of_boards_decides_by_pairs_too(plain, paired):
     data = leaderboards(paired, MINI)[0]["data"]
-    found = [_side(Read(tuple(rows), ()), MINI, Estimates()) for rows in (plain, paired)]
+    found = [_side(CheckedEntries(tuple(rows), ()), MINI, Estimates()) for rows in (plain, paired)]
     alone, pairs = (regimes_of(data, one.estimate, one.shared)["full"] for one in found)
     board = intervals(paired, MINI, regimes=["full"]).regimes["full"].board
     scores, place = board.scores["macro"], {model: k for k, model in enumerate(board.models)}

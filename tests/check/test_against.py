@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from geneb_ci.check import place
-from geneb_ci.check.place import FILE, Against, row_of, shipped_rows
+from geneb_ci.check.place import FILE, ComparisonRows, row_of, shipped_rows
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult, Report
 from geneb_ci.common.benchmark import shipped_benchmark
@@ -21,7 +21,7 @@ from geneb_ci.submission.reading import files_in
 from tests.paths import ROOT, SUBMISSIONS
 
 PEER_RULES = tuple(rule for rule in RULES if Need.OTHER_ROWS in rule.needs)
-SHIPPED = Against(shipped=True)
+SHIPPED = ComparisonRows(shipped=True)
 STORED = json.loads((ROOT / "schemas" / FILE).read_bytes())["rows"]
 
 
@@ -51,7 +51,7 @@ def test_a_known_file_is_compared_as_if_it_were_parsed():
     assert place.rows_known_to(shipped_benchmark(PRACTICE_BENCHMARK)) == {}
 
 
-def check(path: Path, against: Against | None, rules=RULES) -> FileResult:
+def check(path: Path, against: ComparisonRows | None, rules=RULES) -> FileResult:
     (result,) = Checker(rules, against=against).run([path])
     assert isinstance(result, FileResult)
     return result
@@ -125,7 +125,7 @@ def test_a_folder_takes_the_place_of_the_shipped_rows(tmp_path):
     (tmp_path / "rows").mkdir()
     shutil.copy(SUBMISSIONS / "space.json", tmp_path / "rows")
     path = copied(tmp_path, model_id="mine")
-    result = check(path, Against(folder=tmp_path / "rows"))
+    result = check(path, ComparisonRows(folder=tmp_path / "rows"))
     assert "identical-results" not in {f.rule for f in result.findings}
     assert Need.MANY_ROWS in {need for _, need in result.skipped}
 

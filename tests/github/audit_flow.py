@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -122,14 +123,22 @@ def founded(tmp_path_factory) -> Path:
     return root
 
 
-@pytest.fixture
-def flow(founded, tmp_path, monkeypatch: pytest.MonkeyPatch, capsys) -> Iterator[Flow]:
-    bare = tmp_path / "board.git"
-    git(tmp_path, "init", "--quiet", "--bare", "--initial-branch=main", str(bare))
+@pytest.fixture(scope="module")
+def committed(founded, tmp_path_factory) -> tuple[Path, str]:
+    """Return a bare repository of the board, which tests copy, and its one commit."""
+    bare = tmp_path_factory.mktemp("committed") / "board.git"
+    git(founded, "init", "--quiet", "--bare", "--initial-branch=main", str(bare))
     git(bare, "config", "uploadpack.allowAnySHA1InWant", "true")
     git(bare, f"--work-tree={founded}", "add", "--all")
     sha = git(bare, "commit-tree", git(bare, "write-tree"), "-m", "Set up")
     git(bare, "update-ref", "refs/heads/main", sha)
+    return bare, sha
+
+
+@pytest.fixture
+def flow(committed, tmp_path, monkeypatch: pytest.MonkeyPatch, capsys) -> Iterator[Flow]:
+    template, sha = committed
+    bare = shutil.copytree(template, tmp_path / "board.git")
     forge = GitForge(tmp_path)
     forge.make_fork({}, None)
     forge.learn(sha)

@@ -8,11 +8,11 @@ from geneb_ci.github import audits
 from tests.audit.examples import ROUNDS
 from tests.audit.recorded import committed_at, outcome_of
 from tests.audit.relay import relay, says
-from tests.github.audit_flow import MODEL, Flow, flow, founded
+from tests.github.audit_flow import MODEL, Flow, committed, flow, founded
 from tests.github.server import BOT, STRANGER
 from tools.rehearse import row
 
-__all__ = ["flow", "founded"]
+__all__ = ["committed", "flow", "founded"]
 LATE = max(ROUNDS)
 
 
@@ -42,7 +42,9 @@ def corrected(files: row.Files) -> row.Files:
     return files | {path: json.dumps(document).encode()}
 
 
-@pytest.mark.parametrize("where", ["another commit", "another pull request"])
+@pytest.mark.parametrize(
+    "where", ["another commit", pytest.param("another pull request", marks=pytest.mark.nightly)]
+)
 def test_the_same_commitment_has_the_same_draw(flow, where: str):
     files = row.sound(flow.checkout)
     number = flow.propose(files)

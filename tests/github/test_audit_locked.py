@@ -2,11 +2,11 @@
 
 from geneb_ci.github import report
 from tests.audit.recorded import outcome_of
-from tests.github.audit_flow import OLD, flow, founded
+from tests.github.audit_flow import OLD, committed, flow, founded
 from tests.github.refusals import Fault
 from tools.rehearse import row
 
-__all__ = ["flow", "founded"]
+__all__ = ["committed", "flow", "founded"]
 
 OPEN = ("audit", "open", "--relay")
 

@@ -17,14 +17,14 @@ from tests.audit.examples import ROUNDS
 from tests.audit.log_place import BEFORE, extend, read, set_keys
 from tests.audit.recorded import FIRST, committed_at, entry, outcome_of
 from tests.audit.relay import relay, says
-from tests.github.audit_flow import APP_TOKEN, JOB, MODEL, OLD, flow, founded, hub
+from tests.github.audit_flow import APP_TOKEN, JOB, MODEL, OLD, committed, flow, founded, hub
 from tests.github.server import STRANGER
 from tests.publish.hub import READER, WRITER
 from tools.rehearse import row
 from tools.rehearse.forge import git
 from tools.rehearse.standins import clone
 
-__all__ = ["flow", "founded", "hub"]
+__all__ = ["committed", "flow", "founded", "hub"]
 
 
 def test_a_label_leads_to_a_pull_request_with_the_row_and_its_record(flow):

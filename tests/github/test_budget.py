@@ -103,18 +103,23 @@ def test_a_sweep_ends_before_the_hour_is_used_up(place):
     assert place.server.charged < 150
 
 
-def test_triage_of_200_takes_ten_requests(crowd, tmp_path, monkeypatch):
+PAGE = 100
+
+
+def test_triage_of_two_pages_takes_three_requests(place, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    code, _, _ = crowd.run("triage", "--json", "--limit", "200")
-    assert (code, crowd.server.charged) == (0, 3)  # the lists: two pages, and the issues
+    for n in range(PAGE + 1):
+        place.pull(sound(f"model-{n}"))
+    code, _, _ = place.run("triage", "--json", "--limit", "200")
+    assert (code, place.server.charged) == (0, 3)  # the lists: two pages, and the issues
     # Without GraphQL, one for each, which are free where nothing has changed.
-    crowd.server.is_graphql = False
-    crowd.server.charged = 0
-    code, first, _ = crowd.run("triage", "--json", "--limit", "200")
-    assert (code, crowd.server.charged) == (0, OPEN)
-    crowd.server.charged = 0
-    code, second, _ = crowd.run("triage", "--json", "--limit", "200")
-    assert (code, crowd.server.charged) == (0, 0)  # 202 answers of 304
+    place.server.is_graphql = False
+    place.server.charged = 0
+    code, first, _ = place.run("triage", "--json", "--limit", "200")
+    assert (code, place.server.charged) == (0, PAGE + 1)
+    place.server.charged = 0
+    code, second, _ = place.run("triage", "--json", "--limit", "200")
+    assert (code, place.server.charged) == (0, 0)  # 103 answers of 304
     ages = [json.loads(text) for text in (first, second)]
     for value in ages:
         value.pop("clock")
@@ -122,8 +127,8 @@ def test_triage_of_200_takes_ten_requests(crowd, tmp_path, monkeypatch):
             row.pop("age_seconds")
     assert ages[0] == ages[1]
     # A comment that changes is seen.
-    crowd.both(1)
-    rows = json.loads(crowd.run("triage", "--json", "--limit", "200")[1])["pulls"]
+    place.both(1)
+    rows = json.loads(place.run("triage", "--json", "--limit", "200")[1])["pulls"]
     assert next(row["verdict"] for row in rows if row["number"] == 1) == "passed"
 
 

@@ -5,14 +5,14 @@ import pytest
 from geneb_ci.github.api import COMMENTS_PAGES_MAX
 from geneb_ci.github.reconcile import group_verdict
 from tests.audit.recorded import outcome_of
-from tests.github.audit_flow import flow, founded
+from tests.github.audit_flow import committed, flow, founded
 from tests.github.conftest import sound
 from tests.github.server import BOT, STRANGER
 from tests.github.test_motion import copied
 from tests.github.world import World
 from tools.rehearse import row
 
-__all__ = ["flow", "founded"]
+__all__ = ["committed", "flow", "founded"]
 
 
 @pytest.fixture

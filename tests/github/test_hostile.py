@@ -6,6 +6,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.github.conftest import CARD_PATH, REGULAR, ROW, Place, encoded, sound
 from tests.github.text import CONTROL, calm, commands, outside_code
 from tests.render.hostile import texts
@@ -42,7 +43,7 @@ def submissions(draw: st.DrawFn) -> dict[str, tuple[str, bytes]]:
     return changes
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(changes=submissions(), title=hostile, branch=hostile)
 def test_rows_19_and_20_no_output_of_any_command_obeys_a_stranger(
     place: Place, changes: dict[str, tuple[str, bytes]], title: str, branch: str

@@ -28,6 +28,7 @@ from hypothesis.stateful import (
 )
 
 from geneb_ci.github.sides import RIVALS_MAX
+from tests.examples import examples
 from tests.github.conftest import PEERS, REGULAR, encoded, sound
 from tests.github.history import Files
 from tests.github.test_motion import corrected
@@ -345,7 +346,7 @@ class Interleaving(RuleBasedStateMachine):
         return f"| #{number} |" in body
 
 
-EXAMPLES = int(os.environ.get("GENEB_INTERLEAVINGS", "6"))
+EXAMPLES = int(os.environ.get("GENEB_INTERLEAVINGS", "0")) or examples(12)
 
 
 def test_in_any_order_nothing_stale_passes_and_nothing_freezes():

@@ -13,7 +13,7 @@ from reference_harness.arithmetic import DeviceArithmetic
 from reference_harness.cache import Cache
 from reference_harness.claims import distinct
 from reference_harness.embed import Batching, budget_now
-from reference_harness.embedder import Embedder, EmbedDone, EmbedJob
+from reference_harness.embedder import Embedder, EmbedJob, EmbedResult
 from reference_harness.engine import threads
 from reference_harness.errors import EmbeddingError
 from reference_harness.memory import MemoryLimit
@@ -103,7 +103,7 @@ class TaskEmbedder:
         facts: Any = None
         job = EmbedJob(data.id, list(self.missing(data).values()), self._folder, {})
         *_, done = Embedder(self.loaded, facts, self.batching, self.limit).embed(job)
-        if isinstance(done, EmbedDone) and done.failed:
+        if isinstance(done, EmbedResult) and done.failed:
             raise EmbeddingError(done.failed)
         return len(distinct(data)), len(job.sequences)
 

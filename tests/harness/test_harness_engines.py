@@ -16,7 +16,7 @@ from reference_harness import mini
 from reference_harness.cache import Cache
 from reference_harness.claims import claims, packed
 from reference_harness.embed import Batching
-from reference_harness.embedder import Embedder, EmbedDone, EmbedJob, Step
+from reference_harness.embedder import Embedder, EmbedJob, EmbedResult, Step
 from reference_harness.memory import MemoryLimit
 from reference_harness.tasks import Split, TaskData, sequence_digests
 from tests.harness.support import COMMAND_SECONDS, Harness, timeless, write_flat
@@ -66,7 +66,7 @@ def test_the_rest_of_a_killed_job_has_the_batches_it_would_have_had(
 
     whole, one, job = embedder(tmp_path / "whole")
     *_, done = one.embed(job)
-    assert isinstance(done, EmbedDone)
+    assert isinstance(done, EmbedResult)
     assert len(whole.made) > 5
     first, one, job = embedder(tmp_path / "killed")
     steps = one.embed(job)

@@ -15,7 +15,7 @@ import torch
 
 from reference_harness import mini, probe
 from reference_harness.cache import Cache
-from reference_harness.job import Failed, Job
+from reference_harness.job import Job, ProbeFailure
 from reference_harness.tasks import sequence_digests
 from tests.harness.support import Harness
 
@@ -235,10 +235,12 @@ def test_a_worker_says_what_it_could_not_do(
     )  # fmt: skip
     folder = Cache(tmp_path, {}).folder
     why = f"{folder}: 2 embeddings are missing or damaged: run again"
-    assert job.execute() == Failed("t", why, lost=True)
+    assert job.execute() == ProbeFailure("t", why, lost=True)
     Cache(tmp_path, {}).add(names, np.full((4, 2), 3e38, dtype=np.float32))
     one_class = Job(**{**vars(job), "train_labels": np.array([1, 1])})
-    assert one_class.execute() == Failed("t", "t: train: every label is 1, nothing to separate")
+    assert one_class.execute() == ProbeFailure(
+        "t", "t: train: every label is 1, nothing to separate"
+    )
 
     def full(*_: object) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate 9 GiB")
@@ -248,4 +250,4 @@ def test_a_worker_says_what_it_could_not_do(
         "t: the probe failed: OutOfMemoryError: CUDA out of memory. Tried to allocate 9 GiB; take "
         "fewer --workers"
     )
-    assert job.execute() == Failed("t", why)
+    assert job.execute() == ProbeFailure("t", why)

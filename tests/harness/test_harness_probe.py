@@ -215,7 +215,7 @@ def test_a_full_device_names_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
         failed = job.Job(
             "a", Path("c"), {}, b"", empty, b"", empty, (), (), {}, device=device
         ).execute()
-        assert isinstance(failed, job.Failed)
+        assert isinstance(failed, job.ProbeFailure)
         assert failed.why == f"a: the probe failed: RuntimeError: CUDA out of memory; {cure}"
 
 

@@ -60,7 +60,7 @@ def test_every_public_row_has_the_findings_that_it_had() -> None:
     checker = Checker(RULES)
     for path in ROWS:
         old, raw = by_entry(path)
-        place = checker._place(path.parent)
+        place = checker._folder(path.parent)
         found = [
             checker.result(checker.context_in(parse_document(one, path, path.name), place))
             for one in (old.text.encode(), raw)

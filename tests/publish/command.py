@@ -52,5 +52,5 @@ def enter(environment: dict[str, str]) -> None:
     os.environ.clear()
     os.environ.update(environment)
     importlib.reload(importlib.import_module("huggingface_hub.constants"))
-    auth = importlib.import_module("huggingface_hub.utils._auth")
-    auth._OIDC_TOKEN_CACHE = None  # type: ignore[attr-defined]
+    # It keeps a token that it exchanged for as long as the process lives.
+    vars(importlib.import_module("huggingface_hub.utils._auth"))["_OIDC_TOKEN_CACHE"] = None

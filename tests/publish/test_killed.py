@@ -24,7 +24,18 @@ MOMENTS = [
 ]
 
 
-@pytest.mark.parametrize(("number", "when"), MOMENTS)
+GATE = {(0, "before"), (COMMIT, "before"), (COMMIT, "after"), (COMMIT, "half")}
+GATE |= {(len(STEPS) - 1, "half")}
+"""Moments around the commit, and both ends; the others are left to the night."""
+
+
+@pytest.mark.parametrize(
+    ("number", "when"),
+    [
+        pytest.param(*moment, marks=() if moment in GATE else pytest.mark.nightly)
+        for moment in MOMENTS
+    ],
+)
 def test_sigkill_at_each_step(hub, repo, space, clone, tmp_path, number, when):
     push(space, Newest(made(clone), GitRepository(clone.root)))
     clone.add("model-b")

@@ -17,7 +17,7 @@ from geneb_ci.audit.row_outcome import Direction, RowAgain, RowCells, RowTask, r
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK
 from geneb_ci.receipt.draw import RowSample, TaskStrata, drawn_rows, shares
-from geneb_ci.receipt.row_rule import directed, judge
+from geneb_ci.receipt.row_rule import direction_test, judge
 from geneb_ci.submission.models import EmbeddingReceipt
 from reference_harness.data import MiniSource, Source
 from reference_harness.formats.benchmark import Benchmark
@@ -116,7 +116,7 @@ def audit(found: Mapping[str, Scored], reruns: Mapping[str, Rows], seed: str = S
         }
         tasks.append(row_task(one.drawn, judged, again, width))
         strata += directions(one.drawn, rerun.astype(np.float32))
-    result = directed(strata, seed)
+    result = direction_test(strata, seed)
     direction = Direction(rows=result.rows, statistic=result.statistic, p=result.p)
     cells = RowCells(equal=1, of=1, differing=[], unclaimed=[], unequal=[])
     return Found(tasks, direction, reasons_of(cells, tasks, direction, QUIET, width))

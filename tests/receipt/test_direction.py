@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from geneb_ci.receipt.embeddings import LEVEL
-from geneb_ci.receipt.row_rule import Probe, Stratum, directed, directions_of, midranks
+from geneb_ci.receipt.row_rule import Probe, Stratum, direction_test, directions_of, midranks
 from tests.receipt.audited import SEED
 
 
@@ -32,7 +32,7 @@ def test_midranks_are_those_of_scipy(values: list[int]) -> None:
 def test_one_stratum_is_the_rank_sum_of_scipy(rows: list[tuple[int, bool]]) -> None:
     values = np.array([float(value) for value, _ in rows])
     upper = np.array([side for _, side in rows])
-    found = directed([Stratum("one", values, upper)], SEED)
+    found = direction_test([Stratum("one", values, upper)], SEED)
     if upper.all() or not upper.any() or len(set(values)) == 1:
         assert found.statistic == 0
         return
@@ -44,32 +44,34 @@ def test_one_stratum_is_the_rank_sum_of_scipy(rows: list[tuple[int, bool]]) -> N
 
 
 def test_no_difference_is_no_direction() -> None:
-    found = directed([Stratum("one", np.zeros(50), np.arange(50) < 20)], SEED)
+    found = direction_test([Stratum("one", np.zeros(50), np.arange(50) < 20)], SEED)
     assert (found.rows, found.statistic, found.p) == (50, 0.0, 0.5)
-    assert directed([], SEED).p == 0.5
+    assert direction_test([], SEED).p == 0.5
 
 
 def test_a_shift_towards_the_labels_is_found_and_one_away_from_them_is_not() -> None:
-    assert directed(strata(0.8), SEED).is_significant
-    assert directed(strata(-0.8), SEED).p > 0.99
-    assert not directed(strata(0.0), SEED).is_significant
+    assert direction_test(strata(0.8), SEED).is_significant
+    assert direction_test(strata(-0.8), SEED).p > 0.99
+    assert not direction_test(strata(0.0), SEED).is_significant
 
 
 def test_a_shift_of_all_rows_alike_is_not_seen() -> None:
     moved = [one._replace(values=one.values + 100 * i) for i, one in enumerate(strata(0.0))]
-    assert directed(moved, SEED) == directed(strata(0.0), SEED)
+    assert direction_test(moved, SEED) == direction_test(strata(0.0), SEED)
 
 
 def test_one_deviation_in_a_rare_class_is_not_significant() -> None:
     """Its normal p is 1e-5, and it happens by chance in one audit of twenty."""
     upper = np.arange(100) < 5
-    found = directed([Stratum("one", (np.arange(100) == 0).astype(float), upper)], SEED)
+    found = direction_test([Stratum("one", (np.arange(100) == 0).astype(float), upper)], SEED)
     assert found.statistic > 4
     assert found.p == pytest.approx(0.05, abs=0.01)
 
 
 def test_false_alarms_are_at_most_the_level() -> None:
-    alarms = sum(directed(strata(0.0, seed=seed), SEED).is_significant for seed in range(1000))
+    alarms = sum(
+        direction_test(strata(0.0, seed=seed), SEED).is_significant for seed in range(1000)
+    )
     assert alarms <= 5  # of 1000 at 0.001, more have probability 6e-4
 
 
@@ -100,7 +102,9 @@ def test_many_classes_are_compared_in_pairs_of_class_and_rival() -> None:
     place = np.isclose(stratum.values, value).nonzero()[0][0]
     assert stratum.upper[place] == (own == high)
     towards = (probe.weights[:, labels] - probe.weights.mean(axis=1, keepdims=True)).T
-    assert directed(directions_of("task", towards, committed, labels, probe), SEED).is_significant
+    assert direction_test(
+        directions_of("task", towards, committed, labels, probe), SEED
+    ).is_significant
 
 
 def test_a_label_that_the_probe_does_not_know_is_left_out() -> None:

@@ -20,7 +20,7 @@ from geneb_ci.receipt.draw import (
 )
 from tests.receipt.audited import SEED, strata_example
 
-SHARE = TaskShare(place=0, test=20, training=7, support=9, whole=False)
+SHARE = TaskShare(position=0, test=20, training=7, support=9, whole=False)
 
 
 def by_the_text(seed: bytes, stratum: str, draw: int, size: int) -> int:

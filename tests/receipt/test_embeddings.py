@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from geneb_ci.receipt import embeddings
 from geneb_ci.receipt.embeddings import (
-    RowsRead,
+    FileDigests,
     RowsRefused,
     file_of,
     read_rows,
@@ -44,7 +44,7 @@ def test_a_file_of_the_harness_is_read(
 ) -> None:
     monkeypatch.setattr(embeddings, "BLOCK_BYTES", block)
     found = read_rows(file_of(tmp_path, "task"), written, DIM)
-    assert found == RowsRead(written.sha256, bytes.fromhex(written.root))
+    assert found == FileDigests(written.sha256, bytes.fromhex(written.root))
 
 
 def test_the_published_vector(tmp_path: Path) -> None:

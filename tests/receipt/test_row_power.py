@@ -8,7 +8,7 @@ import pytest
 
 from geneb_ci.receipt.draw import RowSample, TaskStrata, drawn_rows, shares
 from geneb_ci.receipt.row_rule import (
-    altered,
+    alterations_of,
     cells_of,
     found_test,
     found_training,
@@ -22,7 +22,7 @@ MATRIX = [[12, 4], [6, 9]]
 
 
 def test_the_gain_of_an_alteration_is_the_difference_of_two_scores() -> None:
-    found = altered(MATRIX, 1.0)
+    found = alterations_of(MATRIX, 1.0)
     at = 0
     for a, b in itertools.product(range(13), range(10)):
         honest = scores_of_matrix([[12 - a, 4 + a], [6 + b, 9 - b]]).mcc

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from geneb_ci.receipt.embeddings import TAU, allowed
-from geneb_ci.receipt.row_rule import Probe, is_same, judge, rounding, shown
+from geneb_ci.receipt.row_rule import Probe, is_same, judge, recorded, rounding
 from reference_harness.canonical import Solved
 from reference_harness.receipt.rounding import rounded
 
@@ -94,8 +94,8 @@ def test_one_coordinate_that_is_no_number_fails(value: float) -> None:
 
 @given(st.floats(0, 1e300))
 def test_a_shown_deviation_is_a_fixed_point(value: float) -> None:
-    once = shown(np.array([value]))
-    assert shown(once).tolist() == once.tolist()
+    once = recorded(np.array([value]))
+    assert recorded(once).tolist() == once.tolist()
 
 
 @given(st.integers(2, 5), st.integers(0, 1000))

@@ -1,0 +1,128 @@
+"""Compares what two versions of the program make of the same inputs, byte for byte.
+
+usage: python -m tools.compare_outputs BASE
+
+BASE is a commit. The inputs are made once, by this checkout: the public rows, the fixtures of every
+rule, 400 generated rows, and a repository with audits that agree, differ and are withdrawn. Each
+version checks, labels, verifies and builds them. What differs is printed; exit 1 if anything does.
+"""
+
+import contextlib
+import difflib
+import io
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+ROWS = 400
+LINES_MAX = 20
+"""Lines of a difference that are printed of each output."""
+BOARDS = ("public", "many", "audited")
+"""Inputs of which a board is built; the others are fixtures of rules."""
+
+
+def make_inputs(folder: Path) -> None:
+    """Write every input into a new folder of its own."""
+    from benchmarks.many_rows import write_rows
+    from geneb_ci.check.change import Change
+    from tests.audit import recorded
+    from tests.paths import PUBLIC
+    from tests.rules.fixtures import FAMILIES
+    from tests.rules.place import built
+
+    policy = ROOT / "leaderboard/policy"
+    shutil.copytree(PUBLIC / "submissions", folder / "public/submissions")
+    shutil.copytree(policy, folder / "public/leaderboard/policy")
+    write_rows(folder / "many/submissions", ROWS)
+    for name in ("public", "many"):
+        (folder / name / "schemas").mkdir()
+        shutil.copy(ROOT / "schemas/benchmark.json", folder / name / "schemas")
+    raw = recorded.submission_bytes()
+    audited = recorded.repository(folder / "audited")
+    plan = recorded.plan_for(raw)
+    recorded.put(audited, recorded.outcome_of(plan, raw))
+    recorded.withdraw(recorded.put(audited, recorded.outcome_of(plan, raw, shift=0.05)))
+    pairs = {rule: pair for family in FAMILIES.values() for rule, pair in family.items()}
+    for rule, pair in pairs.items():
+        for case, fixture in zip(("failing", "passing"), pair, strict=True):
+            if not isinstance(fixture, Change):
+                built(fixture, folder / "rules" / f"{rule}-{case}")
+
+
+def collect(inputs: Path, outputs: Path) -> None:
+    """Write what the version that Python finds first makes of the inputs."""
+    from geneb_ci.cli.main import main
+
+    for root in [*(inputs / name for name in BOARDS), *sorted((inputs / "rules").iterdir())]:
+        results = outputs / root.relative_to(inputs)
+        results.mkdir(parents=True)
+        checked = next((n for n in ("submissions", "alone") if (root / n).is_dir()), ".")
+        commands = {"check": ["check", checked, "--format", "json"]}
+        if root.name in BOARDS:
+            commands |= {
+                "label": ["label", "--format", "json"],
+                "verify": ["audit", "verify"],
+                "build": ["build", "--out", str(results / "board")],
+            }
+        with contextlib.chdir(root):
+            for name, words in commands.items():
+                shown = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+                with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(shown):
+                    code = main(words)
+                if name == "build" and code:
+                    sys.exit(f"{root}: no board was built: {shown.buffer.getvalue()!r}")
+                shown.flush()
+                raw = shown.buffer.getvalue().replace(os.fsencode(outputs), b"OUTPUTS")
+                (results / name).write_bytes(raw + f"exit {code}\n".encode())
+
+
+def differences(before: Path, after: Path) -> Iterator[str]:
+    """Yield what differs between two folders of outputs, each file with its first lines."""
+    names = {
+        p.relative_to(side) for side in (before, after) for p in side.rglob("*") if p.is_file()
+    }
+    for name in sorted(names):
+        old, new = (side / name for side in (before, after))
+        if not old.exists() or not new.exists():
+            yield f"{name}: only {'after' if new.exists() else 'before'}"
+        elif old.read_bytes() != new.read_bytes():
+            first, second = (side.read_text("utf-8", "replace").split("\n") for side in (old, new))
+            lines = list(difflib.unified_diff(first, second, "before", "after", lineterm="", n=0))
+            shown = "\n".join(f"    {line[:200]}" for line in lines[:LINES_MAX])
+            yield f"{name}: {len(lines)} lines of difference\n{shown}"
+
+
+def compare(base: str) -> int:
+    """Print how the outputs of this checkout differ from those of a commit; return 1 if any."""
+    with tempfile.TemporaryDirectory(prefix="compare-") as scratch:
+        folder = Path(scratch).resolve()
+        inputs, tree = folder / "inputs", folder / "tree"
+        make_inputs(inputs)
+        git = ["git", "-C", str(ROOT)]
+        subprocess.run([*git, "worktree", "add", "-q", "--detach", tree, base], check=True)
+        try:
+            for name, source in (("before", tree), ("after", ROOT)):
+                subprocess.run(
+                    [sys.executable, "-P", __file__, "--collect", inputs, folder / name],
+                    check=True, cwd=folder, env=os.environ | {"PYTHONPATH": str(source)},
+                )  # fmt: skip
+        finally:
+            subprocess.run([*git, "worktree", "remove", "--force", tree], check=True)
+        count = sum(path.is_file() for path in (folder / "after").rglob("*"))
+        listed = list(differences(folder / "before", folder / "after"))
+        print(*listed, f"{count} outputs, {len(listed)} differ", sep="\n")
+        return bool(listed)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--collect"]:
+        collect(Path(sys.argv[2]), Path(sys.argv[3]))
+    elif len(sys.argv) == 2 and not sys.argv[1].startswith("-"):  # noqa: PLR2004 (the commit)
+        sys.exit(compare(sys.argv[1]))
+    else:
+        sys.exit(__doc__)
