@@ -3,7 +3,6 @@
 import importlib.metadata
 import platform
 import tempfile
-import urllib.request
 from pathlib import Path
 
 import click
@@ -11,6 +10,8 @@ import click
 from geneb_ci import __version__
 from geneb_ci.cli.repository import space_name
 from geneb_ci.cli.shared import STDOUT, Output, width, write
+from geneb_ci.common.addresses import Reach
+from geneb_ci.common.connection import opener
 from geneb_ci.common.errors import Exit, LeftOver, UsageProblem
 from geneb_ci.render.text import fitted
 from geneb_ci.sandbox import levels, mounts, processes
@@ -106,7 +107,7 @@ def _version(name: str) -> str:
 
 def _beacon() -> str:
     try:
-        with urllib.request.urlopen(BEACON, timeout=BEACON_SECONDS) as answer:
+        with opener(Reach(own=False)).open(BEACON, timeout=BEACON_SECONDS) as answer:
             return f"reached, status {answer.status}"
     except OSError as error:
         return f"not reached: {error}"

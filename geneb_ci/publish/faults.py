@@ -6,8 +6,8 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
 
-from geneb_ci.common.download import StorageFailure, storage_failure
 from geneb_ci.common.errors import GenebError, UsageProblem, machine_fault
+from reference_harness.formats.hub_storage import StorageFailure, storage_failure
 
 
 class PublishFault(GenebError):

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from geneb_ci.common import download
 from geneb_ci.publish import manifest
 from geneb_ci.publish.faults import HubRefused, Unknown, Unverified, translated
 from geneb_ci.publish.manifest import Manifest
 from geneb_ci.publish.session import TIMEOUT_S, Clock, attempt, session
+from reference_harness.formats.hub_storage import limit_storage
 
 FILE_BYTES_MAX = 100_000_000  # largest file that is read back
 
@@ -73,7 +73,7 @@ class Remote:
         )
 
         disable_progress_bars()
-        download.limit()
+        limit_storage()
         self.name = name
         self.resource = f"{kind}s/{name}"
         self._kind = kind

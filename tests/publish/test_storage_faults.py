@@ -10,7 +10,6 @@ import pytest
 
 from geneb_ci.audit.commitment import Weights
 from geneb_ci.audit.weights import fetch
-from geneb_ci.common.download import StorageFailure, storage_failure
 from geneb_ci.common.errors import WeightsRefused
 from geneb_ci.publish import faults
 from geneb_ci.publish.git import GitRepository
@@ -18,6 +17,7 @@ from geneb_ci.publish.push import PublishIntent, PublishOutcome, push
 from geneb_ci.publish.space import Space
 from reference_harness import benchmark, download, mini
 from reference_harness.errors import DataError
+from reference_harness.formats.hub_storage import StorageFailure, storage_failure
 from tests.harness.support import write_remote
 from tests.publish.conftest import NAME, RESOURCE, made
 from tests.publish.hub import ALTERED, CUT, HANG, RESET, WRITER, Fault
@@ -241,14 +241,14 @@ DAMAGED = "the Hub's storage gave no usable answer"
 @pytest.mark.parametrize(
     ("step", "kind", "what"),
     [
-        ("cas-reconstruction", 401, f"{STORAGE} answers 401 Unauthorized {MADE}"),
-        ("cas-reconstruction", 403, f"{STORAGE} answers 403 Forbidden {MADE}"),
-        ("cas-reconstruction", 404, f"{STORAGE} answers 404 Not Found {MADE}"),
-        ("cas-reconstruction", 503, f"{STORAGE} answers 503 Service Unavailable {MADE}"),
+        ("cas-reconstruction", 401, f"{STORAGE} answers 401 (Unauthorized) {MADE}"),
+        ("cas-reconstruction", 403, f"{STORAGE} answers 403 (Forbidden) {MADE}"),
+        ("cas-reconstruction", 404, f"{STORAGE} answers 404 (Not Found) {MADE}"),
+        ("cas-reconstruction", 503, f"{STORAGE} answers 503 (Service Unavailable) {MADE}"),
         ("cas-reconstruction", RESET, f"{STORAGE} does not answer {MADE}"),
-        ("cas-fetch", 403, f"{STORAGE} answers 403 Forbidden {GIVEN}"),
-        ("cas-fetch", 404, f"{STORAGE} answers 404 Not Found {GIVEN}"),
-        ("cas-fetch", 503, f"{STORAGE} answers 503 Service Unavailable {GIVEN}"),
+        ("cas-fetch", 403, f"{STORAGE} answers 403 (Forbidden) {GIVEN}"),
+        ("cas-fetch", 404, f"{STORAGE} answers 404 (Not Found) {GIVEN}"),
+        ("cas-fetch", 503, f"{STORAGE} answers 503 (Service Unavailable) {GIVEN}"),
         ("cas-fetch", HANG, f"{STORAGE} does not answer {GIVEN}"),
         ("cas-reconstruction", 416, DAMAGED),
         ("cas-reconstruction", ALTERED, DAMAGED),
