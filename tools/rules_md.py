@@ -2,7 +2,7 @@
 
 from geneb_ci.check.registry import ALL, FAMILIES
 from geneb_ci.check.rule import AnyRule
-from geneb_ci.render.text import Table
+from geneb_ci.render.table import Table
 
 _HEAD = """# Rules
 

@@ -49,7 +49,7 @@ from geneb_ci.common.types import EVIDENCE_ORDER
 from geneb_ci.render.audits import WIDTH as OUTCOME_WIDTH
 from geneb_ci.render.audits import outcome_text, verification_json, verification_text
 from geneb_ci.render.results import Verifications
-from geneb_ci.render.text import fitted
+from geneb_ci.render.table import fitted
 from geneb_ci.submission.reading import FileKind, require_file
 
 

@@ -17,7 +17,7 @@ from geneb_ci.cli.shared import format_option, row_width
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
 from geneb_ci.render.audits import counted, log_json, log_text, witness_lines
-from geneb_ci.render.text import fitted
+from geneb_ci.render.table import fitted
 from geneb_ci.submission.reading import read_bytes
 from reference_harness.formats.merkle import consistency_proof, inclusion_proof
 

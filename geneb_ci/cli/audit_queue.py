@@ -28,6 +28,7 @@ from geneb_ci.cli.shared import machine_options
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
 from geneb_ci.render.plain import visible
+from geneb_ci.render.table import Table
 from reference_harness.formats.files import NotReadable, read_regular
 from reference_harness.formats.text import plural
 
@@ -259,14 +260,14 @@ def run_logged(
 
 def table_of(ended: Sequence[AuditEnd]) -> str:
     """Return the table that ends a queue: a line for each audit, then the counts."""
-    width = max(len(end.file) for end in ended)
-    lines = [f"{end.code:>4}  {end.file:<{width}}  {visible(end.state, LINE_MAX)}" for end in ended]
+    rows = [(str(end.code), end.file, visible(end.state, LINE_MAX)) for end in ended]
+    lines = Table(("code", "file", ""), rows, frozenset({"code"})).text_lines()
     clean, differ = (sum(end.code == code for end in ended) for code in (Exit.CLEAN, Exit.ERRORS))
     counts = (
         f"{plural(len(ended), 'audit')}: {clean} without an error, {differ} that differ or are "
         f"refused, {len(ended) - clean - differ} not carried out"
     )
-    return "\n".join(["code  file", *lines, counts]) + "\n"
+    return "\n".join([*lines, counts]) + "\n"
 
 
 def details_of(ended: Sequence[AuditEnd]) -> str:

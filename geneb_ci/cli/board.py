@@ -37,7 +37,7 @@ from geneb_ci.render.rows import (
     matrices_text,
     row_of,
 )
-from geneb_ci.render.text import fitted
+from geneb_ci.render.table import fitted
 from geneb_ci.submission.document import Document
 from geneb_ci.submission.reading import FileKind, other_kind, require_file
 from reference_harness.formats.text import plural

@@ -29,7 +29,8 @@ from geneb_ci.cli.shared import (
 from geneb_ci.common.errors import BadConfiguration, Exit, UsageProblem
 from geneb_ci.common.parallel import MANY_FILES
 from geneb_ci.render.formats import render
-from geneb_ci.render.text import Table, escape, fitted
+from geneb_ci.render.table import Table, fitted
+from geneb_ci.render.text import escape
 from geneb_ci.submission.reading import BYTES_MAX
 from reference_harness.formats.text import plural
 

@@ -13,7 +13,7 @@ from geneb_ci.cli.shared import STDOUT, Output, width, write
 from geneb_ci.common.addresses import Reach
 from geneb_ci.common.connection import opener
 from geneb_ci.common.errors import Exit, LeftOver, UsageProblem
-from geneb_ci.render.text import fitted
+from geneb_ci.render.table import fitted
 from geneb_ci.sandbox import levels, mounts, processes
 
 PACKAGES = ("numpy", "torch", "transformers", "safetensors", "huggingface_hub", "cryptography",

@@ -45,7 +45,7 @@ from geneb_ci.github.observed import Observed
 from geneb_ci.github.probes_files import space as space_probe
 from geneb_ci.github.setting import Setting
 from geneb_ci.github.settings import SETTINGS
-from geneb_ci.render.text import fitted
+from geneb_ci.render.table import fitted
 
 LOG_KEY = "keys/log.pem"
 """Where `geneb-ci init` writes the private key of the log, which git ignores."""

@@ -28,7 +28,7 @@ from geneb_ci.common.finding import known_name, near
 from geneb_ci.models.entry import ModelEntry, ReadEntry, addresses
 from geneb_ci.models.registry import TERMS, ModelRegistry, in_words
 from geneb_ci.render.plain import visible
-from geneb_ci.render.text import Table, fitted
+from geneb_ci.render.table import Table, fitted
 from geneb_ci.submission.document import Document, downgraded, parse_document, upgraded
 from geneb_ci.submission.names import BY_ENTRY, ENTRY_MEMBER
 from geneb_ci.submission.reading import BYTES_MAX, FileKind, located, read_bytes, require_file

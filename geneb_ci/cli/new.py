@@ -36,7 +36,7 @@ from geneb_ci.models.scaffold import (
     weight_names,
     word,
 )
-from geneb_ci.render.text import fitted
+from geneb_ci.render.table import fitted
 from geneb_ci.submission.names import LINE_MAX, PARAMS_MAX
 from reference_harness.formats.text import quoted
 

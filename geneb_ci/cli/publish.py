@@ -61,7 +61,7 @@ from geneb_ci.render.rows import (
     published_line,
     table,
 )
-from geneb_ci.render.text import fitted
+from geneb_ci.render.table import fitted
 from reference_harness.formats.text import plural, quoted
 
 

@@ -32,7 +32,8 @@ from geneb_ci.publish.manifest import Ledger
 from geneb_ci.publish.session import require_space, space_of_environment
 from geneb_ci.render.formats import render
 from geneb_ci.render.rows import models_of, story
-from geneb_ci.render.text import escape, fitted
+from geneb_ci.render.table import fitted
+from geneb_ci.render.text import escape
 from geneb_ci.submission.reading import files_in
 
 

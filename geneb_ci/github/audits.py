@@ -32,6 +32,7 @@ from geneb_ci.github.sides import Source, read_blob
 from geneb_ci.github.verdict import BYTES_MAX, REPOSITORY, FileDigest, Number
 from geneb_ci.render.markdown import code
 from geneb_ci.render.plain import visible
+from geneb_ci.render.table import Table
 from geneb_ci.submission.scanner import scan
 from reference_harness.formats.base import Hex40, StrictModel
 
@@ -296,14 +297,15 @@ def failed_text(order: AuditOrder, reason: str, run: str) -> str:
 
 def record_text(order: AuditOrder, verification: Verification, verdict: str, next_step: str) -> str:
     """Return the comment on an audit with a record: every step of its verification."""
-    rows = "".join(
-        f"| {code(step.name)} | {step.state.value} | {_message_cell(step.message)} |\n"
+    rows = [
+        (code(step.name), step.state.value, _message_cell(step.message))
         for step in verification.steps
-    )
+    ]
+    table = "\n".join(Table(("step", "state", ""), rows).markdown_lines())
     return (
         f"### Audit of {code(order.row)}: {verdict}\n\nOf commit {order.head_sha}, "
         f"{len(order.plan.chosen)} tasks rerun. {next_step}\n\n<details><summary>Every step of the "
-        f"record, verified</summary>\n\n| step | state | |\n|---|---|---|\n{rows}\n</details>\n"
+        f"record, verified</summary>\n\n{table}\n\n</details>\n"
     )
 
 

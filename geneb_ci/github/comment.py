@@ -41,7 +41,7 @@ from geneb_ci.github.verdict import (
 )
 from geneb_ci.render.formats import by_rule
 from geneb_ci.render.markdown import CHARACTERS_MAX, cell, code, fill, finding_blocks
-from geneb_ci.render.text import Table
+from geneb_ci.render.table import Table
 from reference_harness.formats.base import Hex40, Hex64, StrictModel
 from reference_harness.formats.text import plural
 

@@ -11,7 +11,7 @@ from geneb_ci.github.observed import Observed
 from geneb_ci.github.setting import Setting, Writer
 from geneb_ci.github.settings import SETTINGS
 from geneb_ci.render.plain import visible
-from geneb_ci.render.text import fitted
+from geneb_ci.render.table import Table, fitted
 
 FORMAT = "1.0"
 
@@ -130,14 +130,12 @@ def _applied(seen: Observed, writer: Writer, ids: list[str]) -> AppliedSettings:
 
 def table() -> str:
     """Return the list of settings as a Markdown table, for docs/setup.md."""
+    columns = ("setting", "expected", "without it", "read by", "token", "set by")
     rows = [
-        "| setting | expected | without it | read by | token | set by |",
-        "|---|---|---|---|---|---|",
-    ]
-    for setting in SETTINGS:
-        how = f"`{setting.written}`" if setting.written else f"hand: {setting.hand}"
-        rows.append(
-            f"| `{setting.id}` | {setting.expected} | {setting.against} | "
-            f"`{setting.read}` | {setting.needs} | {how} |"
+        (
+            f"`{setting.id}`", setting.expected, setting.against, f"`{setting.read}`",
+            setting.needs, f"`{setting.written}`" if setting.written else f"hand: {setting.hand}",
         )
-    return "\n".join(rows)
+        for setting in SETTINGS
+    ]  # fmt: skip
+    return "\n".join(Table(columns, rows).markdown_lines())

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from geneb_ci.github.queue import Queue, QueueRow, Turn, duration, longest
 from geneb_ci.render.markdown import cell
-from geneb_ci.render.text import Table as PlainTable
+from geneb_ci.render.table import Table as PlainTable
 from geneb_ci.render.text import escape
 
 COLUMNS: tuple[str, ...] = (

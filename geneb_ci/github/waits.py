@@ -22,6 +22,7 @@ from geneb_ci.github.errors import RateLimited, Tampered
 from geneb_ci.github.verdict import OPEN_MAX, Number, Text, Trouble
 from geneb_ci.render.markdown import code
 from geneb_ci.render.plain import visible
+from geneb_ci.render.table import Table
 from reference_harness.formats.base import Hex40, Moment, StrictModel
 
 TITLE = "geneb-ci: pull requests that wait"
@@ -161,9 +162,10 @@ def issue_text(waits: dict[int, Wait]) -> str:
     if not waits:
         return "\n".join([*lines, "None waits.", ""])
     rows = [
-        f"| #{wait.number} | {code(wait.reason)} | {wait.tries} | {wait.until} |"
+        (f"#{wait.number}", code(wait.reason), str(wait.tries), wait.until)
         for wait in itertools.islice(waits.values(), SHOWN)
     ]
-    head = ["| PR | reason | attempts | next attempt |", "|---:|---|---:|---|"]
+    columns = ("PR", "reason", "attempts", "next attempt")
+    table = Table(columns, rows, frozenset({"PR", "attempts"})).markdown_lines()
     more = [f"\n{len(waits) - SHOWN} more are not listed here."] if len(waits) > SHOWN else []
-    return "\n".join([*lines, *head, *rows, *more, ""])
+    return "\n".join([*lines, *table, *more, ""])

@@ -9,7 +9,8 @@ from geneb_ci.board.advice import Advice, Choice
 from geneb_ci.board.diagnostics.shape import Figure
 from geneb_ci.board.reasons import bound_text, interval_text, score_text, size_text, unmarked
 from geneb_ci.render.plain import visible
-from geneb_ci.render.text import escape, fitted
+from geneb_ci.render.table import fitted
+from geneb_ci.render.text import escape
 from reference_harness.formats.text import plural
 
 SHOWN_MAX = 10

@@ -39,7 +39,8 @@ from geneb_ci.audit.trust import SIGNERS, RatedSubmission
 from geneb_ci.audit.verify import StepState, Verification, VerificationStep
 from geneb_ci.common.types import Evidence
 from geneb_ci.render.plain import visible
-from geneb_ci.render.text import escape, fitted
+from geneb_ci.render.table import fitted
+from geneb_ci.render.text import escape
 from reference_harness.formats.text import plural
 
 _STEP_MARKS = {StepState.HOLDS: "✓", StepState.DIFFERS: "✗", StepState.UNKNOWN: "?"}

@@ -8,7 +8,8 @@ from geneb_ci.common.finding import first_and_more
 from geneb_ci.publish.comparison import Comparison, Effect, Replay
 from geneb_ci.render.markdown import cell, code, prose
 from geneb_ci.render.plain import dumps
-from geneb_ci.render.text import Table, escape
+from geneb_ci.render.table import Table
+from geneb_ci.render.text import escape
 from reference_harness.formats.text import plural, quoted
 
 FORMAT_VERSION = "1.0"

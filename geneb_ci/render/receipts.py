@@ -16,7 +16,8 @@ from geneb_ci.receipt.verify import (
     ReceiptVerification,
 )
 from geneb_ci.render.plain import dumps, visible
-from geneb_ci.render.text import Table, escape, fitted
+from geneb_ci.render.table import Table, fitted
+from geneb_ci.render.text import escape
 from reference_harness.formats.text import plural
 
 if TYPE_CHECKING:

@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from markupsafe import Markup
-
 from geneb_ci.board.advice import Advice
-from geneb_ci.render.plain import visible
+from geneb_ci.render.table import Table
 
 if TYPE_CHECKING:
     from geneb_ci.audit.outcome import AuditOutcome
@@ -21,36 +19,8 @@ if TYPE_CHECKING:
     from geneb_ci.check.report import Report
     from geneb_ci.common.errors import Exit
 
-ROWS_MAX = 200
-"""Rows of one table; a notebook with ten thousand is not read and hardly scrolls."""
 TERMINAL = 80
 """Columns of a text where nothing says another number."""
-
-
-def html_table(head: Sequence[str], rows: Sequence[Sequence[object]], caption: str = "") -> str:
-    """Return a table as HTML: every text is escaped, and what hides text is made visible."""
-    cells = Markup("").join
-    lines = [
-        Markup("<tr>{}</tr>").format(
-            cells(Markup("<td>{}</td>").format(_text(value)) for value in row)
-        )
-        for row in rows[:ROWS_MAX]
-    ]
-    more = len(rows) - ROWS_MAX
-    title = f"{caption}; {more:,} more rows are not shown" if more > 0 else caption
-    return str(
-        Markup(
-            "<table><caption>{}</caption><thead><tr>{}</tr></thead><tbody>{}</tbody></table>"
-        ).format(
-            visible(title),
-            cells(Markup("<th>{}</th>").format(name) for name in head),
-            cells(lines),
-        )
-    )
-
-
-def _text(value: object) -> str:
-    return f"{value:.3f}" if isinstance(value, float) else visible(str(value))
 
 
 def findings_html(report: "Report") -> str:
@@ -69,7 +39,7 @@ def findings_html(report: "Report") -> str:
     ]
     rows += [("not checked", "", "", error.message, error.fix) for error in report.unreadable]
     head = ("severity", "rule", "place", "finding", "fix")
-    return html_table(head, rows, summary_line(report))
+    return Table(tuple(head), rows).html(summary_line(report))
 
 
 @dataclass(frozen=True)
@@ -125,7 +95,7 @@ class BuiltBoard:
             for number, row in enumerate(rows, 1)
         ]
         head = ("", "model", "parameters", "macro MCC", "micro MCC")
-        return html_table(head, table, f"{self.models} models, regime {regime}")
+        return Table(tuple(head), table).html(f"{self.models} models, regime {regime}")
 
 
 class Recommendation(Advice):
@@ -166,7 +136,7 @@ class Recommendation(Advice):
             if choice is not None
         ]
         head = ("", "model", "parameters", "MCC", "expected loss", "loss at most", "evidence")
-        return html_table(head, rows, unmarked(" ".join(self.why)))
+        return Table(tuple(head), rows).html(unmarked(" ".join(self.why)))
 
 
 class Verifications(list["Verification"]):
@@ -202,7 +172,7 @@ class Verifications(list["Verification"]):
         rows = [line for verification in self for line in _steps(verification)]
         held = sum(verification.holds for verification in self)
         head = ("record", "step", "result", "message", "fix")
-        return html_table(head, rows, f"{len(self)} records: {held} verified")
+        return Table(tuple(head), rows).html(f"{len(self)} records: {held} verified")
 
 
 def _steps(verification: "Verification") -> Iterable[tuple[str, ...]]:
@@ -246,7 +216,7 @@ class AuditResult:
     def _repr_html_(self) -> str:
         """Return the rerun tasks for a notebook, or the state of the audit."""
         if self.outcome is None:
-            return html_table(("", ""), [("commitment", self.commitment)], self.state)
+            return Table(("", ""), [("commitment", self.commitment)]).html(self.state)
         rows = [
             (
                 task.task,
@@ -260,4 +230,4 @@ class AuditResult:
             for regime, cell in task.regimes.items()
         ]
         head = ("task", "regime", "claimed MCC", "rerun", "tolerance", "verdict")
-        return html_table(head, rows, self.state)
+        return Table(tuple(head), rows).html(self.state)

@@ -29,7 +29,8 @@ from geneb_ci.publish.difference import (
 from geneb_ci.publish.manifest import Event, Ledger, Manifest
 from geneb_ci.publish.push import SHORT, Published, PublishOutcome
 from geneb_ci.render.plain import visible
-from geneb_ci.render.text import Table, escape
+from geneb_ci.render.table import Table
+from geneb_ci.render.text import escape
 from geneb_ci.statistics.binary import Recovered
 from geneb_ci.submission.document import Document
 from reference_harness.formats.text import plural

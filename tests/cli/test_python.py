@@ -20,7 +20,8 @@ import geneb_ci
 from geneb_ci.check.registry import FILE_RULES
 from geneb_ci.cli.main import main
 from geneb_ci.render.formats import FORMATS
-from geneb_ci.render.results import ROWS_MAX, AuditResult, html_table
+from geneb_ci.render.results import AuditResult
+from geneb_ci.render.table import ROWS_MAX, Table
 from geneb_ci.submission.reading import BYTES_MAX
 from tests.audit.recorded import outcome_of, plan_for, submission_bytes
 from tests.cli.repository import put, real_repository, small_repository
@@ -282,7 +283,7 @@ def test_html_is_harmless_and_short(tmp_path):
     path.write_text(json.dumps(document | {HOSTILE: 1}), encoding="utf-8")
     shown = [
         geneb_ci.check(path, against="none")._repr_html_(),
-        html_table(["a"], [[HOSTILE]] * (ROWS_MAX + 5), HOSTILE),
+        Table(("a",), [[HOSTILE]] * (ROWS_MAX + 5)).html(HOSTILE),
         AuditResult(HOSTILE, 0, commitment=HOSTILE)._repr_html_(),  # type: ignore[arg-type]
     ]
     for html in shown:

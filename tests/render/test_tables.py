@@ -1,6 +1,6 @@
 """One table, two notations: columns line up on a terminal, also under wide characters."""
 
-from geneb_ci.render.text import Table, fitted
+from geneb_ci.render.table import Table, fitted
 
 TABLE = Table(("model", "rank"), [("a", "10"), ("模型", "9")], right=frozenset({"rank"}))
 

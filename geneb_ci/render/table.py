@@ -1,0 +1,128 @@
+"""One table: as lines of a terminal, as Markdown and as HTML."""
+
+import itertools
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+from rich.cells import cell_len
+
+from geneb_ci.render.plain import visible
+
+GAP = 2  # spaces between the columns of a terminal
+INDENT = 4  # spaces before the part of a row that is on a line of its own
+ROWS_MAX = 200
+"""Rows of HTML; a notebook with ten thousand is not read and hardly scrolls."""
+ROOM_MIN = 24  # columns; text that is wrapped in fewer is hard to read
+
+
+def fitted(text: str, width: int) -> str:
+    """Return text with each longer line wrapped at `width` columns, indented below its first."""
+    lines: list[str] = []
+    for line in text.splitlines():
+        indent = " " * (len(line) - len(line.lstrip()) + INDENT)
+        lines += _wrapped_line(line, width, indent) if cell_len(line) > width else [line]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _wrapped_line(text: str, width: int, indent: str = "") -> list[str]:
+    return textwrap.wrap(
+        text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    ) or [""]
+
+
+def _pieces(word: str, width: int) -> list[str]:
+    """Return a word in pieces of a width: ids of tasks have up to a hundred letters."""
+    return [word[start : start + width] for start in range(0, len(word), width)] or [""]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells under the names of their columns; they are escaped for where they are shown."""
+
+    columns: tuple[str, ...]
+    rows: Sequence[Sequence[Any]]
+    """Texts; `html` takes numbers as well."""
+    right: frozenset[str] = frozenset()
+    """Columns whose cells are numbers, aligned on the right."""
+
+    def text_lines(self, *, head: bool = True) -> list[str]:
+        """Return one line a row, each column as wide on a terminal as its widest cell."""
+        lines = [*([self.columns] if head else []), *self.rows]
+        widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+        return [self._aligned(line, widths) for line in lines]
+
+    def fitted_rows(self, width: int, *, head: bool = True) -> list[list[str]]:
+        """Return the lines of each row, in at most `width` columns if its words allow it.
+
+        Text in the last column is wrapped. If that column has numbers, a row that is too wide has
+        its first cell on a line of its own.
+        """
+        lines = self.text_lines(head=head)
+        cells = [*([self.columns] if head else []), *self.rows]
+        if max(map(cell_len, lines), default=0) <= width:
+            return [[line] for line in lines]
+        if self.columns[-1] in self.right:
+            rest = Table(self.columns[1:], [row[1:] for row in self.rows], self.right)
+            indent = " " * INDENT
+            return [
+                [*_pieces(row[0], width), f"{indent}{line}"]
+                for row, line in zip(cells, rest.text_lines(head=head), strict=True)
+            ]
+        others = Table(self.columns[:-1], [row[:-1] for row in self.rows], self.right)
+        starts = others.text_lines(head=head)
+        left = max(map(cell_len, starts)) + GAP
+        if width - left < ROOM_MIN:
+            indent = " " * INDENT
+            return [
+                [start, *(f"{indent}{line}" for line in _wrapped_line(row[-1], width - INDENT))]
+                for row, start in zip(cells, starts, strict=True)
+            ]
+        return [
+            [
+                f"{part}{' ' * (left - cell_len(part))}{line}"
+                for part, line in itertools.zip_longest(
+                    [start], _wrapped_line(row[-1], width - left), fillvalue=""
+                )
+            ]
+            for row, start in zip(cells, starts, strict=True)
+        ]
+
+    def _aligned(self, line: Sequence[str], widths: Sequence[int]) -> str:
+        cells = []
+        for name, text, width in zip(self.columns, line, widths, strict=True):
+            space = " " * (width - cell_len(text))
+            cells.append(space + text if name in self.right else text + space)
+        return (" " * GAP).join(cells).rstrip()
+
+    def html(self, caption: str = "") -> str:
+        """Return the table as HTML: every text is escaped, and what hides text is made visible."""
+        cells = Markup("").join
+        lines = [
+            Markup("<tr>{}</tr>").format(
+                cells(Markup("<td>{}</td>").format(_shown(value)) for value in row)
+            )
+            for row in self.rows[:ROWS_MAX]
+        ]
+        more = len(self.rows) - ROWS_MAX
+        title = f"{caption}; {more:,} more rows are not shown" if more > 0 else caption
+        return str(
+            Markup(
+                "<table><caption>{}</caption><thead><tr>{}</tr></thead><tbody>{}</tbody></table>"
+            ).format(
+                visible(title),
+                cells(Markup("<th>{}</th>").format(name) for name in self.columns),
+                cells(lines),
+            )
+        )
+
+    def markdown_lines(self) -> list[str]:
+        """Return head, rule and one line a row."""
+        rule = ["---:" if name in self.right else "---" for name in self.columns]
+        return [f"| {' | '.join(line)} |" for line in (self.columns, rule, *self.rows)]
+
+
+def _shown(value: object) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else visible(str(value))
