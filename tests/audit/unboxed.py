@@ -68,7 +68,7 @@ class Queue(Generic[Done]):
     def submit(self, work: "Work[Done]") -> None:
         self._jobs.append(work)
 
-    def done(self, *, block: bool) -> Iterator[Done]:
+    def results(self, *, block: bool) -> Iterator[Done]:
         del block
         jobs, self._jobs = self._jobs, []
         for one in jobs:
