@@ -168,7 +168,7 @@ def probe_rows(sets: Sets, regimes: tuple[str, ...], repeats: int) -> None:
                 for one in todo:
                     pool.submit(one)
                 while pool.waiting:
-                    list(pool.done(block=True))
+                    list(pool.results(block=True))
                 totals["parallel"].append(time.perf_counter() - started)
     median = {key: statistics.median(values) for key, values in totals.items()}
     spent_by = {key: statistics.median(values) for key, values in cpu.items()}
@@ -200,7 +200,7 @@ def warm(pool: Pool[Any], one: job.Job) -> None:
     for _ in range(2):
         pool.submit(one)
     while pool.waiting:
-        list(pool.done(block=True))
+        list(pool.results(block=True))
 
 
 HEADER = (

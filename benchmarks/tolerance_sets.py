@@ -165,7 +165,7 @@ class Work:
             pool.submit(BaseJob(part))
         found: dict[str, dict[str, ScoredRegime]] = {}
         while pool.waiting:
-            for one in pool.done(block=True):
+            for one in pool.results(block=True):
                 found[one.task_id] = one.regimes
         return found
 

@@ -45,8 +45,8 @@ class _CalledPackage(types.ModuleType):
     def __wrapped__(self) -> Callable[..., object]:
         """The function; `inspect.signature` and `help` follow it."""
         api = importlib.import_module("geneb_ci.api")
-        found: Callable[..., object] = getattr(api, self.__name__.rpartition(".")[2])
-        return found
+        function: Callable[..., object] = getattr(api, self.__name__.rpartition(".")[2])
+        return function
 
 
 def make_called(package: str) -> None:

@@ -75,7 +75,7 @@ def _reported() -> Iterator[None]:
     try:
         yield
     except SubmissionsRefused as error:
-        values = {one.name: getattr(error.report, one.name) for one in fields(Report)}
+        values = {field.name: getattr(error.report, field.name) for field in fields(Report)}
         error.report = CheckReport(**values)
         raise
 
@@ -109,10 +109,10 @@ def check(
     rules = chosen((*layout.select, *select), (*layout.ignore, *ignore))
     known = None if baseline is None else read_baseline(Path(baseline))
     compared = against_of(None if against is None else os.fspath(against), find)
-    if any(isinstance(one, bytes) for one in sources):
+    if any(isinstance(source, bytes) for source in sources):
         report = _check_bytes(sources, rules, find, compared, engine)
     else:
-        paths = [Path(one) for one in sources if not isinstance(one, bytes)]
+        paths = [Path(source) for source in sources if not isinstance(source, bytes)]
         files, lost = named_files(paths or _own(layout), find)
         checker = _runner(rules, find, compared, engine, cache=cache, jobs=jobs)
         report = _check_files(files, lost, checker, progress)
@@ -220,12 +220,12 @@ def fix(*paths: PathLike, write: bool = True) -> "list[Fixed]":
     from geneb_ci.check.runner import Checker, files_of
 
     layout = find_layout(Path.cwd())
-    files = files_of([Path(one) for one in paths] or _own(layout))
+    files = files_of([Path(path) for path in paths] or _own(layout))
     checker = Checker(())
-    found = [fixed(path, checker) for path in files]
-    for one in found if write else ():
-        one.write()
-    return found
+    repairs = [fixed(path, checker) for path in files]
+    for repair in repairs if write else ():
+        repair.write()
+    return repairs
 
 
 def build(
@@ -250,8 +250,8 @@ def build(
         from geneb_ci.render.export_tables import parquet_of, require_parquet
 
         require_parquet()
-    place, how = None if folder is None else Path(folder), "build FOLDER --out DIR"
-    layout, paths = boards.files_at(place, how)
+    path, how = None if folder is None else Path(folder), "build FOLDER --out DIR"
+    layout, paths = boards.files_at(path, how)
     numbers = boards.Numbers.ERRORS if diagnostics else boards.Numbers.SCORES
     with _reported():
         entries = boards.entries_of(
@@ -264,7 +264,7 @@ def build(
         )
     board = boards.board_of(entries, layout, more=diagnostics, jobs=jobs)
     tables = parquet_of(entries, layout) if parquet else {}
-    made = BuiltBoard(
+    result = BuiltBoard(
         board.files.also(tables),
         board.models,
         board.unranked,
@@ -274,8 +274,8 @@ def build(
         tables=tables,
     )
     if out is not None:
-        made.write(Path(out))
-    return made
+        result.write(Path(out))
+    return result
 
 
 def verify(
@@ -311,17 +311,17 @@ def verify(
         raise NothingChecked("there is no record to verify", how)
     if not cells and (receipt is not None or data is not None):
         raise UsageProblem("--receipt and --data are for --cells", "add --cells, or leave them out")
-    kept, tasks = (None if one is None else Path(one) for one in (receipt, data))
-    again = from_receipt(repository.layout, kept, tasks, say) if cells else None
+    receipts, tasks = (None if path is None else Path(path) for path in (receipt, data))
+    again = from_receipt(repository.layout, receipts, tasks, say) if cells else None
 
     def each() -> Iterator[Any]:
         for path in files:
             name = str(path) if records else os.path.relpath(path)
             yield with_rows(repository, located(path), name, again, named=bool(records))
 
-    found = Verifications([*progress(each(), len(files)), *lost])
-    found.rated = rated(repository, found, evidence) if evidence else ()
-    return found
+    verifications = Verifications([*progress(each(), len(files)), *lost])
+    verifications.rated = rated(repository, verifications, evidence) if evidence else ()
+    return verifications
 
 
 def audit(
@@ -359,10 +359,10 @@ def audit(
 
     paths = {"commitment": commitment, "work": work, "key": key, "output": output}
     given: dict[str, Any] = {
-        name: None if one is None else Path(one) for name, one in paths.items()
+        name: None if path is None else Path(path) for name, path in paths.items()
     }
     check_record_options(given["key"], given["output"], unsigned=unsigned)
-    asked = FileAudit(
+    request = FileAudit(
         file=Path(file),
         machine=machine or Machine(),
         source=source or BeaconSource(),
@@ -374,7 +374,7 @@ def audit(
         again=again or f"geneb-ci audit {file}",
         **given,
     )
-    return AuditResult(**audited(asked, find_layout(Path.cwd()), say, show)._asdict())
+    return AuditResult(**audited(request, find_layout(Path.cwd()), say, show)._asdict())
 
 
 def recommend(
@@ -399,18 +399,18 @@ def recommend(
     from geneb_ci.board.rows import extra_at_hand
     from geneb_ci.render.results import Recommendation
 
-    place = None if folder is None else Path(folder)
+    path = None if folder is None else Path(folder)
     accepted = MARGIN if margin is None else margin
     need = requested(category, regime, max_params, evidence, accepted)
-    advice = stored_advice(place, need, accepted) if place and is_built(place) else None
+    advice = stored_advice(path, need, accepted) if path and is_built(path) else None
     if advice is None:
         with extra_at_hand(", which brings numpy"), _reported():
-            if place is not None and is_built(place):
+            if path is not None and is_built(path):
                 from geneb_ci.board.recommend import advise_built  # 0.3 s
 
-                advice = advise_built(place, need, accepted)
+                advice = advise_built(path, need, accepted)
             else:
                 from geneb_ci.board.board import advice_of
 
-                advice = advice_of(place, need, accepted, progress, cache=cache)
+                advice = advice_of(path, need, accepted, progress, cache=cache)
     return Recommendation.model_construct(**dict(advice))

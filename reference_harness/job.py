@@ -21,7 +21,7 @@ from .receipt.rounding import Widened, rounded
 from .receipt.task_file import write_task
 from .tasks import DIGEST_BYTES, Labels
 
-One = TypeVar("One")
+PerFit = TypeVar("PerFit")
 
 NO_CANONICAL = "asked for with --no-canonical"
 
@@ -216,7 +216,7 @@ def rows_of(
     )
 
 
-def each_seed(results: list[One], settings: ProbeSettings) -> list[One]:
+def each_seed(results: list[PerFit], settings: ProbeSettings) -> list[PerFit]:
     """Return one result per seed; without sampling, that of the single fit for every seed."""
     return results * len(settings.seeds) if len(results) == 1 else results
 

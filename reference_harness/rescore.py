@@ -113,7 +113,7 @@ class _Rescoring:
             for part in self.parts.values():
                 pool.submit(BaseJob(part, request.further))
             while pool.waiting:
-                for result in pool.done(block=True):
+                for result in pool.results(block=True):
                     if isinstance(result, BaseResult):
                         self._based(result, pool)
                     else:

@@ -21,6 +21,12 @@ from geneb_ci.common.errors import UsageProblem, WeightsRefused
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.models.entry import FILE_NAME
 from reference_harness.formats.files import NotReadable, read_json, read_regular
+from reference_harness.formats.hub_storage import (
+    DOWNLOAD_LIMITS,
+    StorageFailure,
+    limit_storage,
+    storage_failure,
+)
 from reference_harness.formats.text import quoted
 
 Say = Callable[[str], None]
@@ -77,7 +83,7 @@ def fetch(
     from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, LocalEntryNotFoundError
     from huggingface_hub.utils import filter_repo_objects
 
-    download.limit(download.DOWNLOAD_LIMITS)
+    limit_storage(DOWNLOAD_LIMITS)
     api, patterns = HfApi(endpoint=endpoint, token=False), [*PATTERNS, *sorted(weights.files)]
     try:
         listed = api.list_repo_tree(weights.location, revision=weights.revision, recursive=True)
@@ -101,8 +107,8 @@ def fetch(
             f"{weights.location} at {weights.revision} cannot be fetched: {reason}", advice
         ) from error
     except (OSError, RuntimeError) as error:
-        failure = download.storage_failure(error)
-        if isinstance(failure, download.StorageFailure):
+        failure = storage_failure(error)
+        if isinstance(failure, StorageFailure):
             raise WeightsRefused(
                 f"{weights.location} at {weights.revision} cannot be fetched: {failure.what}",
                 "run the command again later",

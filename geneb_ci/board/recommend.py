@@ -98,7 +98,7 @@ def recommendations(
 ) -> dict[str, Any]:
     """Return recommendations.json as a value: advice for every common need.
 
-    `made` is what the `steps` of these entries gave, where the caller has made them.
+    `results` is what the `steps` of these entries gave, where the caller has made them.
     """
     if results is None:
         boards = {

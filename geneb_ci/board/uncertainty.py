@@ -146,7 +146,7 @@ def ranked_intervals(
     benchmark: Benchmark,
     ranks: Mapping[str, Mapping[str, RankRanges]],
 ) -> Intervals:
-    """Return what `intervals` gives; `made` are the ranks of each regime by score."""
+    """Return what `intervals` gives; `ranks` are those of each regime by score."""
     return Intervals(
         {
             regime: _regime_intervals(board, regime, benchmark, ranks[regime])

@@ -135,19 +135,23 @@ def commit_command(
     by --extractor with --model, --revision and --weights, or --no-weights.
     """
     given = declared_run(extractor, options, model, revision, weights, no_weights=no_weights)
-    found = commit(file, tolerance_digest(), given)
+    commitment = commit(file, tolerance_digest(), given)
     layout = find_layout(Path.cwd())
     signer = private_key(key) if key is not None else None
-    write(Output("json", output), committed_text(found))
+    write(Output("json", output), committed_text(commitment))
     name = "C.json" if output == STDOUT else output
     if keeps_log(layout):
         say = functools.partial(echo, err=True)
         again = f"geneb-ci audit plan {name} --output PLAN.json"
-        echo(commit_in_log(found, layout, signer, log_key, relay, say, again), err=output == STDOUT)
+        echo(
+            commit_in_log(commitment, layout, signer, log_key, relay, say, again),
+            err=output == STDOUT,
+        )
         return
     echo(
-        f"commitment {found.sha256}\n"
-        f"{found.model_id}: {found.policy.drawn} of {len(found.tasks)} tasks will be drawn\n"
+        f"commitment {commitment.sha256}\n"
+        f"{commitment.model_id}: {commitment.policy.drawn} of {len(commitment.tasks)} "
+        "tasks will be drawn\n"
         f"next: publish the digest, as commit status {STATUS} or in the ledger, and note the\n"
         f"  time of publication according to that server; then draw the tasks:\n"
         f"  geneb-ci audit plan {name} --committed-at 2026-11-20T08:30:00Z",
@@ -214,7 +218,7 @@ def run_command(
         sign_start(plan, signer, audits, say)
     try:
         if isinstance(plan, RowPlan):
-            done = run_rows(plan, layout, machine, receipt, say, work)
+            rows_done = run_rows(plan, layout, machine, receipt, say, work)
         else:
             outcome = rerun(plan, layout, machine_of(machine), time.time, say, work)
     except ExtractorRefused as error:
@@ -227,9 +231,9 @@ def run_command(
             sign_abort(error, plan, signer, audits, say)
         raise
     if isinstance(plan, RowPlan):
-        keep_rows(done, signer, audits, work, say)
-        click.echo(shown_rows(done.outcome, as_json=as_json), nl=False)
-        return Exit.CLEAN if done.outcome.verdict == "agrees" else Exit.ERRORS
+        keep_rows(rows_done, signer, audits, work, say)
+        click.echo(shown_rows(rows_done.outcome, as_json=as_json), nl=False)
+        return Exit.CLEAN if rows_done.outcome.verdict == "agrees" else Exit.ERRORS
     if signer is not None:  # before anything is printed: a closed pipe must not lose the record
         record = record_of(outcome, signer)
         write_files((audits / record.place).parent, {record.place.name: record.content})
@@ -292,7 +296,7 @@ def verify_command(
     when a step differs or a submission has less evidence, 3 when something that a step needs is
     missing.
     """
-    found = verify(
+    verifications = verify(
         *records,
         submissions=submissions,
         cells=cells,
@@ -302,15 +306,15 @@ def verify_command(
         say=functools.partial(echo, err=True),
         progress=lambda results, total: watched(results, total, "verifying"),
     )
-    text = _RENDER[format_](found, found.rated)
+    text = _RENDER[format_](verifications, verifications.rated)
     click.echo(fitted(text, row_width()) if format_ == "text" else text, nl=False)
-    return _exit_code(found)
+    return _exit_code(verifications)
 
 
-def _exit_code(found: Verifications) -> Exit:
-    if any(one.differs for one in found) or not found.suffice:
+def _exit_code(results: Verifications) -> Exit:
+    if any(result.differs for result in results) or not results.suffice:
         return Exit.ERRORS
-    unknown = any(step.state is StepState.UNKNOWN for one in found for step in one.steps)
+    unknown = any(step.state is StepState.UNKNOWN for result in results for step in result.steps)
     return Exit.NOT_CHECKED if unknown else Exit.CLEAN
 
 
@@ -324,8 +328,8 @@ def withdraw_command(record: Path, reason: str, key: Path | None) -> None:
     """Withdraw the audit RECORD: write a signed withdrawal next to it. The record is kept."""
     now = datetime.now(UTC).strftime(FORMAT)
     require_file(record, FileKind.RECORD)
-    place = record.resolve()
-    content = withdrawal_of(place.parent.name, read_record(place), reason, now, private_key(key))
+    file = record.resolve()
+    content = withdrawal_of(file.parent.name, read_record(file), reason, now, private_key(key))
     path = record.with_name(f"{record.stem}{WITHDRAWN}")
     try:
         with path.open("xb") as stream:

@@ -92,7 +92,7 @@ def source_options(function: Any) -> Any:
     return function
 
 
-def wanted_design(
+def sample_size(
     commitment: Commitment,
     detect: int | None,
     confidence: str | None,
@@ -119,12 +119,13 @@ def wanted_design(
     marked = {committed: "committed"}
     marked[size] = "committed, requested" if size == committed else "requested"
     echo(power_table(design, marked, power).removesuffix("\n"), err=to_stderr)
-    asked, least = (
+    requested_text, committed_text = (
         probability_text(detection(design, detect, count, power)) for count in (size, committed)
     )
     echo(
         f"{plural(size, 'drawn task')} of {design.tasks}: at least one of {detect} fabricated is "
-        f"found with probability {asked}; with {least} by the {committed} committed",
+        f"found with probability {requested_text}; with {committed_text} by the "
+        f"{committed} committed",
         err=to_stderr,
     )
     return size
@@ -255,7 +256,7 @@ def plan_command(
     else:
         committed_at = logged_time(commitment, layout, committed_at)
     to_stderr = output == STDOUT and committed_at is not None
-    wanted = wanted_design(commitment, detect, confidence, task_power, to_stderr=to_stderr)
+    size = sample_size(commitment, detect, confidence, task_power, to_stderr=to_stderr)
     if committed_at is None:
         table_was_all(detect)
         return
@@ -265,7 +266,7 @@ def plan_command(
         committed_at,
         layout,
         BeaconSource(**source),
-        Wanted(drawn, wanted, targeted, submission, earlier),
+        Wanted(drawn, size, targeted, submission, earlier),
         say,
     )
     write(Output("json", output), encoded(plan))

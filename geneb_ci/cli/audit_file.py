@@ -107,7 +107,7 @@ _RECORD = (
 )
 
 
-def _say(line: str) -> None:
+def _print(line: str) -> None:
     echo(line, err=True)
 
 
@@ -199,81 +199,90 @@ def file_command(
         "source": source,
         "commitment": commitment,
         "committed_at": committed_at,
-        "again": shlex.join(["geneb-ci", "audit", *(one for one in words if one != "--dry-run")]),
+        "again": shlex.join(
+            ["geneb-ci", "audit", *(word for word in words if word != "--dry-run")]
+        ),
     }
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     queued = os.environ.get(QUEUED)
     if queued:
         _end_with_the_queue()
     if by_receipt["rows"] is None:
-        reached = audit(file, say=_say, show=_show, **rest)
+        result = audit(file, say=_print, show=_show, **rest)
     else:
-        asked = FileAudit(file=file, **rest, **by_receipt)
-        found = audited_rows(asked, find_layout(Path.cwd()), _say, _show)
-        reached = AuditResult(**found._asdict())
-    if reached.outcome is not None:
-        _show(reached.text(width(widest=OUTCOME_WIDTH, unknown=OUTCOME_WIDTH)))
-    text = reached.to_json()
+        request = FileAudit(file=file, **rest, **by_receipt)
+        end = audited_rows(request, find_layout(Path.cwd()), _print, _show)
+        result = AuditResult(**end._asdict())
+    if result.outcome is not None:
+        _show(result.text(width(widest=OUTCOME_WIDTH, unknown=OUTCOME_WIDTH)))
+    text = result.to_json()
     if report is not None:
         write(Output("json", str(report)), text)
     if queued:
         _write_for_queue(Path(queued), text)
-    return reached.exit_code
+    return result.exit_code
 
 
-def audited_rows(asked: FileAudit, layout: Layout, say: Say, show: Say) -> Reached:
+def audited_rows(request: FileAudit, layout: Layout, say: Say, show: Say) -> Reached:
     """Carry one audit by receipt as far as it goes now, as `audited` does one of tasks.
 
     Raises what `audited` and the parts of an audit by receipt do.
     """
-    check_moment(asked.committed_at)
-    rows = rows_wanted(asked.rows or "")
-    commitment = commitment_of(asked)
-    drawn_from = committed_receipt(commitment, asked.file, layout)
-    files = functools.partial(receipt_files, folder=asked.receipt, say=say)
+    check_moment(request.committed_at)
+    rows = rows_wanted(request.rows or "")
+    commitment = commitment_of(request)
+    drawn_from = committed_receipt(commitment, request.file, layout)
+    files = functools.partial(receipt_files, folder=request.receipt, say=say)
     with files(drawn_from.receipt) as opened:
         lacking = opened.lacking(list(drawn_from.receipt.tasks))
-    audits = asked.output or audits_of(layout)
-    kept = keeps_log(layout) and not asked.unsigned
-    at = known_time(commitment, layout, asked.committed_at) if kept else asked.committed_at
-    signer = None if asked.unsigned or asked.dry_run else private_key(asked.key)
+    audits = request.output or audits_of(layout)
+    is_logged = keeps_log(layout) and not request.unsigned
+    at = known_time(commitment, layout, request.committed_at) if is_logged else request.committed_at
+    signer = None if request.unsigned or request.dry_run else private_key(request.key)
     if signer is not None:
         check_can_record(signer, layout, audits / commitment.model_id)
-    folder = asked.work or default_work(commitment, "row-audits")
-    if asked.work is None and asked.committed_at is not None:
+    folder = request.work or default_work(commitment, "row-audits")
+    if request.work is None and request.committed_at is not None:
         refuse_other(commitment, folder)
     with open_work(folder) as work:
         plan = begun(work, commitment, at, _row_plan)
-        done = _kept(work, plan)
-        if done is None:
+        rows_done = _finished_rows(work, plan)
+        if rows_done is None:
             subject = subject_of(commitment, layout)
-            with ready(commitment, subject, layout, asked.machine, work, say) as here:
+            with ready(commitment, subject, layout, request.machine, work, say) as here:
                 lines = before_the_draw(drawn_from, rows, layout, commitment, lacking)
                 cost = "".join(f"{line}\n" for line in lines)
                 show(cost)
-                if asked.dry_run:
+                if request.dry_run:
                     return Reached(Exit.CLEAN, "dry run", cost=cost)
                 if plan is None:
-                    publish = in_log if kept else by_hand
-                    told = at or publish(asked, here, layout, signer, say, show)
-                    if isinstance(told, Reached):
-                        return told._replace(cost=cost)
-                    sources = RowSources(asked.earlier, asked.receipt, asked.near)
+                    publish = in_log if is_logged else by_hand
+                    published_at = at or publish(request, here, layout, signer, say, show)
+                    if isinstance(published_at, Reached):
+                        return published_at._replace(cost=cost)
+                    sources = RowSources(request.earlier, request.receipt, request.near)
                     plan = drawn_row_plan(
-                        commitment, told, layout, asked.source, rows, drawn_from, sources, say
+                        commitment,
+                        published_at,
+                        layout,
+                        request.source,
+                        rows,
+                        drawn_from,
+                        sources,
+                        say,
                     )
                     work.keep(PLAN, encoded(plan))
-                done = _done(plan, here, files, signer if kept else None, audits, say)
+                rows_done = _run_rows(plan, here, files, signer if is_logged else None, audits, say)
     if signer is not None:
-        write_rows(done, signer, audits, say)
-        if asked.log_key is not None and kept:
-            append_to_log(layout, asked.log_key, asked.source.relay)
-    show(shown_rows(done.outcome, as_json=False))
-    agrees = done.outcome.verdict == "agrees"
-    return Reached(Exit.CLEAN if agrees else Exit.ERRORS, done.outcome.verdict)
+        write_rows(rows_done, signer, audits, say)
+        if request.log_key is not None and is_logged:
+            append_to_log(layout, request.log_key, request.source.relay)
+    show(shown_rows(rows_done.outcome, as_json=False))
+    agrees = rows_done.outcome.verdict == "agrees"
+    return Reached(Exit.CLEAN if agrees else Exit.ERRORS, rows_done.outcome.verdict)
 
 
-def _done(
+def _run_rows(
     plan: RowPlan,
     here: Ready,
     files: Callable[[EmbeddingReceipt], ReceiptFiles],
@@ -285,13 +294,13 @@ def _done(
     if signer is not None:
         sign_start(plan, signer, audits, say)
     try:
-        done = rows_of(plan, here, files, time.time, say)
+        rows_done = rows_of(plan, here, files, time.time, say)
     except ExtractorRefused as error:
         if signer is not None:
             sign_abort(error, plan, signer, audits, say)
         raise
-    here.work.keep_result(OUTCOME, encoded(done.outcome))
-    return done
+    here.work.keep_result(OUTCOME, encoded(rows_done.outcome))
+    return rows_done
 
 
 def _row_plan(path: Path) -> RowPlan:
@@ -305,7 +314,7 @@ def _row_plan(path: Path) -> RowPlan:
     return plan
 
 
-def _kept(work: Work, plan: RowPlan | None) -> RowsDone | None:
+def _finished_rows(work: Work, plan: RowPlan | None) -> RowsDone | None:
     """Return what this audit finished, where its outcome, plan and rows are here and agree."""
     if plan is None or not work.has_result(OUTCOME):
         return None

@@ -47,7 +47,9 @@ def signing_options(function: Any) -> Any:
         log_key_option,
         relay_option,
     )
-    return functools.reduce(lambda found, option: option(found), reversed(options), function)
+    return functools.reduce(
+        lambda decorated, option: option(decorated), reversed(options), function
+    )
 
 
 def log_key_option(function: Any) -> Any:
@@ -155,7 +157,7 @@ def verify_command(checkpoints: tuple[Path, ...]) -> int:
         logged.log.check_follows(earlier)
         echo(f"{file}: the log follows it, from entry {earlier.size} on")
     for round_, signature in dict.fromkeys(
-        (one.round, one.signature) for one in logged.log.entries
+        (entry.round, entry.signature) for entry in logged.log.entries
     ):
         verify_round(round_, signature)
     checkpoint = logged.log.checkpoint

@@ -80,15 +80,15 @@ def statement_command(outcome: Path) -> None:
     OUTCOME is what `audit run --unsigned --json` prints. Standard error says where the bundle
     belongs; of an audit by receipt, also where the rerun rows do, which `--work` keeps.
     """
-    found = _outcome(outcome)
-    payload, place = statement_of(found)
+    result = _outcome(outcome)
+    payload, path = statement_of(result)
     click.echo(payload, nl=False)
-    echo(f"sign these bytes into leaderboard/audits/{place}", err=True)
-    if isinstance(found, RowOutcome):
-        rows = place.with_name(f"{place.stem}{RERUN}")
+    echo(f"sign these bytes into leaderboard/audits/{path}", err=True)
+    if isinstance(result, RowOutcome):
+        rows = path.with_name(f"{path.stem}{RERUN}")
         echo(
             f"  and put the rerun rows beside it: {RERUN_ROWS} of the work folder, whose sha256 is "
-            f"{found.rerun_sha256}, as leaderboard/audits/{rows}",
+            f"{result.rerun_sha256}, as leaderboard/audits/{rows}",
             err=True,
         )
 
@@ -133,13 +133,14 @@ def commit_command(file: Path, data: Path | None, output: str) -> None:
     """
     layout = find_layout(Path.cwd())
     benchmark = benchmark_of(layout)
-    found = commit_to(file, benchmark, task_source(benchmark, layout.benchmark, data))
-    write(Output("json", output), encoded(found))
-    rows = sum(found.tasks.values())
-    public = sum(benchmark.by_id[task].n_test or 0 for task in found.tasks) or rows
+    commitment = commit_to(file, benchmark, task_source(benchmark, layout.benchmark, data))
+    write(Output("json", output), encoded(commitment))
+    rows = sum(commitment.tasks.values())
+    public = sum(benchmark.by_id[task].n_test or 0 for task in commitment.tasks) or rows
     power = ", ".join(f"{loss:g} with {fresh_power(loss, rows, public):.0%}" for loss in LOSSES)
     echo(
-        f"{plural(rows, 'sequence')} of {plural(len(found.tasks), 'task')}: {found.sha256}\n"
+        f"{plural(rows, 'sequence')} of {plural(len(commitment.tasks), 'task')}: "
+        f"{commitment.sha256}\n"
         f"an audit of all these tasks finds a loss of accuracy of {power}\n"
         "next: publish the commitment; then, in an audit: "
         f"--fresh {file} --fresh-commitment F.json",
@@ -172,9 +173,9 @@ def check_command(release: Path, commitment: Path, record: Path | None, data: Pa
     layout = find_layout(Path.cwd())
     benchmark = benchmark_of(layout)
     fixed = read_fresh_commitment(commitment)
-    found = check_release(read_release(release), fixed, benchmark, str(release))
-    refuse_public(found.rows, task_source(benchmark, layout.benchmark, data))
-    said = "is what was committed to, and none of it is public"
+    fresh = check_release(read_release(release), fixed, benchmark, str(release))
+    refuse_public(fresh.rows, task_source(benchmark, layout.benchmark, data))
+    statement = "is what was committed to, and none of it is public"
     if record is not None:
         outcome = parse_record(read_record(record), trusted_keys(layout)).outcome
         if isinstance(outcome, RowOutcome):
@@ -182,9 +183,9 @@ def check_command(release: Path, commitment: Path, record: Path | None, data: Pa
                 f"{record}: an audit by receipt has no fresh set",
                 "name the record of another audit",
             )
-        check_used(outcome, found)
-        said += "; the record scored all of it"
-    echo(f"{release}: {plural(len(found.rows), 'sequence')}, {said}")
+        check_used(outcome, fresh)
+        statement += "; the record scored all of it"
+    echo(f"{release}: {plural(len(fresh.rows), 'sequence')}, {statement}")
 
 
 class _Fresh(LazyGroup):

@@ -52,7 +52,7 @@ from geneb_ci.submission.reading import BYTES_MAX
 
 ORDER, OUTCOME, RUN = "AUDIT_ORDER", "AUDIT_OUTCOME", "AUDIT_RUN"
 """Variables of the environment: what the jobs of one run pass on."""
-_say = functools.partial(echo, err=True)
+_print = functools.partial(echo, err=True)
 
 
 @contextlib.contextmanager
@@ -64,16 +64,16 @@ def _laid_out(own: Layout, main: Main, files: dict[str, bytes]) -> Iterator[Layo
 
 def _output(name: str, value: str) -> None:
     """Set an output of the step, where GitHub Actions runs it."""
-    place = os.environ.get("GITHUB_OUTPUT")
-    if place:
-        with Path(place).open("a", encoding="utf-8") as outputs:
+    path = os.environ.get("GITHUB_OUTPUT")
+    if path:
+        with Path(path).open("a", encoding="utf-8") as outputs:
             outputs.write(f"{name}={value}\n")  # one line of ASCII: no delimiter to guess
 
 
 def _summary(text: str) -> None:
-    place = os.environ.get("GITHUB_STEP_SUMMARY")
-    if place:
-        with Path(place).open("a", encoding="utf-8") as summary:
+    path = os.environ.get("GITHUB_STEP_SUMMARY")
+    if path:
+        with Path(path).open("a", encoding="utf-8") as summary:
             summary.write(f"{text}\n\n")
 
 
@@ -104,7 +104,7 @@ def open_command(pr: int | None, repo: str | None, author_id: int, relay: tuple[
     with connect(repo, author=author_id) as github:
         pull = audits.pull_to_audit(github, pr)
         if pull is None:
-            _say(f"no open pull request has the label {report.ASKED}")
+            _print(f"no open pull request has the label {report.ASKED}")
             return Exit.CLEAN
         try:
             report.refuse_locked(pull)
@@ -129,7 +129,7 @@ def _opened(
     main = main_at(github, github.main(), further_places(layout))
     with layout_of_main(github, layout, main) as own:
         judged = Judge(github, own, BaseBranch(own).modules, main).judge(head)
-        errors = [one.rule for one in judged.findings if one.severity is Severity.ERROR]
+        errors = [finding.rule for finding in judged.findings if finding.severity is Severity.ERROR]
         model = judged.change.model
         if errors or judged.result is None:
             raise AuditRefused(
@@ -137,27 +137,27 @@ def _opened(
                 f"{first_and_more(sorted(set(errors))) if errors else 'it has no row'}",
                 "an audit begins with a row that passes every check",
             )
-        rows = [one for one in judged.files if "/audits/" not in one.path]
+        rows = [file for file in judged.files if "/audits/" not in file.path]
         raws = audits.files_at_head(github, rows)
-        with _laid_out(own, main, raws) as place, tempfile.TemporaryDirectory() as drawn:
-            file = Path(str(place.submissions)) / f"{model}.json"
+        with _laid_out(own, main, raws) as laid_out, tempfile.TemporaryDirectory() as drawn:
+            file = Path(str(laid_out.submissions)) / f"{model}.json"
             commitment = commit(file, tolerance_digest())
-            at = time_in_log(commitment, place) if keeps_log(place) else None
-            if at is None and keeps_log(place):
+            at = time_in_log(commitment, laid_out) if keeps_log(laid_out) else None
+            if at is None and keeps_log(laid_out):
                 raise AuditRefused(
                     f"this board keeps a log, which has no commitment {commitment.sha256}",
                     f"in a checkout of the pull request: geneb-ci audit commit submissions/{model}"
                     ".json --key KEY --log-key LOGKEY; merge the log, and set the label again",
                 )
-            known = audits.draws_of(github, number, commitment, _say)
-            on = None
+            earlier = audits.draws_of(github, number, commitment, _print)
+            published_on = None
             if at is None:
-                at, on = audits.publish(github, head, commitment.sha256, known)
-            _say(f"commitment {commitment.sha256}, public since {at}")
-            before = audits.write_plans(Path(drawn), known, commitment.sha256, at)
+                at, published_on = audits.publish(github, head, commitment.sha256, earlier)
+            _print(f"commitment {commitment.sha256}, public since {at}")
+            before = audits.write_plans(Path(drawn), earlier, commitment.sha256, at)
             source = BeaconSource(None, relay, None, "", reveal=False)
-            wanted = Wanted(submission=file, earlier=before)
-            plan = drawn_plan(commitment, at, place, source, wanted, _say)
+            options = Wanted(submission=file, earlier=before)
+            plan = drawn_plan(commitment, at, laid_out, source, options, _print)
         return audits.AuditOrder(
             format_version="1.0",
             repository=github.wire.repository,
@@ -167,7 +167,7 @@ def _opened(
             nonce=secrets.token_hex(16),
             plan=plan,
             files=rows,
-            published_on=on,
+            published_on=published_on,
         )
 
 
@@ -210,10 +210,10 @@ def job_command(**machine: Any) -> int:
             raise Tampered(f"{file.path}: not the file that was committed to", "audit again")
         raws[file.path] = raw
     main = main_at(clone, clone.commit("HEAD"), further_places(layout))
-    with _laid_out(layout, main, raws) as place, tempfile.TemporaryDirectory() as data:
-        if machine["data"] is None and not _is_practice(place):
-            machine["data"] = _pulled(order, place, Path(data))
-        outcome = rerun(order.plan, place, machine_of(machine), time.time, _say)
+    with _laid_out(layout, main, raws) as laid_out, tempfile.TemporaryDirectory() as data:
+        if machine["data"] is None and not _is_practice(laid_out):
+            machine["data"] = _pulled(order, laid_out, Path(data))
+        outcome = rerun(order.plan, laid_out, machine_of(machine), time.time, _print)
     line = audits.encode(outcome)
     for text in hub_jobs.outcome_lines(line, order.nonce):
         echo(text)
@@ -227,13 +227,13 @@ def _is_practice(layout: Layout) -> bool:
 
 def _pulled(order: audits.AuditOrder, layout: Layout, folder: Path) -> Path:
     """Fetch the data of the tasks to be rerun. Raises NothingChecked."""
-    tasks = [word for one in order.plan.chosen for word in ("--tasks", one.task)]
+    tasks = [word for task in order.plan.chosen for word in ("--tasks", task.task)]
     definition = layout.root / "schemas" / "benchmark.json"
     command = [sys.executable, "-I", "-m", "geneb_ci", "data", "pull", str(folder), *tasks]
-    done = subprocess.run(  # noqa: S603 (this program)
+    process = subprocess.run(  # noqa: S603 (this program)
         [*command, "--benchmark", str(definition)], check=False, stdout=subprocess.DEVNULL
     )
-    if done.returncode:
+    if process.returncode:
         raise NothingChecked(
             "the task data could not be fetched", "run it again, or pass --data with their folder"
         )
@@ -269,19 +269,19 @@ def send_command(
     """
     order = _order()
     client = hub_jobs.api(os.environ.get("HF_TOKEN", ""))
-    found = hub_jobs.offer(client, flavor, timeout)
-    _say(found.text)
-    _summary(found.text)
-    if max_cost is not None and found.dollars > max_cost:
+    machine = hub_jobs.offer(client, flavor, timeout)
+    _print(machine.text)
+    _summary(machine.text)
+    if max_cost is not None and machine.dollars > max_cost:
         raise UsageProblem(
             f"that is more than --max-cost {max_cost:.2f}",
             "pass a shorter --timeout, a smaller --flavor, or a higher --max-cost",
         )
     if dry_run:
         return Exit.CLEAN
-    job = hub_jobs.start(client, order, found, image, namespace)
-    _say(f"started {job.url}")
-    line = hub_jobs.collect(client, job, order, found, namespace, _say, poll)
+    job = hub_jobs.start(client, order, machine, image, namespace)
+    _print(f"started {job.url}")
+    line = hub_jobs.collect(client, job, order, machine, namespace, _print, poll)
     echo(line)
     _output("outcome", line)
     return Exit.CLEAN
@@ -301,13 +301,13 @@ def deliver_command(key: Path | None, repo: str | None, author_id: int) -> int:
     order, run = _order(), os.environ.get(RUN, "")
     layout = find_layout(Path.cwd())
     with connect(repo, author=author_id) as github:
-        known = audits.earlier_orders(github, order.number)
-        if order.plan.commitment_sha256 not in {one.plan.commitment_sha256 for one in known}:
-            known.append(order)
+        orders = audits.earlier_orders(github, order.number)
+        if order.plan.commitment_sha256 not in {prior.plan.commitment_sha256 for prior in orders}:
+            orders.append(order)
 
         def end(state: str, text: str) -> None:
             audits.mark(github, order.number, state)
-            audits.write_comment(github, order.number, known, text)
+            audits.write_comment(github, order.number, orders, text)
 
         try:
             _deliver(github, layout, order, key, end)
@@ -340,20 +340,20 @@ def _deliver(
                 "the head has no status with this commitment at this time", "audit again"
             )
         raws = audits.files_at_head(github, order.files)
-        with _laid_out(own, main, raws) as place:
-            folder = audits_of(place)
+        with _laid_out(own, main, raws) as laid_out:
+            folder = audits_of(laid_out)
             record = record_of(outcome, signer)
             path = folder / record.place
             write_files(path.parent, {path.name: record.content})
-            if keeps_log(place):
-                sign_start(order.plan, signer, folder, _say)
-            found = AuditRepository(find_layout(place.root)).verification(path)
-            if wrong := audits.does_not_hold(found, logged=keeps_log(place)):
+            if keeps_log(laid_out):
+                sign_start(order.plan, signer, folder, _print)
+            verification = AuditRepository(find_layout(laid_out.root)).verification(path)
+            if wrong := audits.does_not_hold(verification, logged=keeps_log(laid_out)):
                 raise AuditRefused(f"the record does not verify: {wrong}", "audit again")
             signed = {
-                one.relative_to(place.root).as_posix(): one.read_bytes()
-                for one in sorted(path.parent.iterdir())
-                if one.relative_to(place.root).as_posix() not in main.files
+                file.relative_to(laid_out.root).as_posix(): file.read_bytes()
+                for file in sorted(path.parent.iterdir())
+                if file.relative_to(laid_out.root).as_posix() not in main.files
             }
     pull = github.pull(order.number)
     is_whole = outcome.verdict == "agrees" and pull.head.sha == order.head_sha
@@ -366,11 +366,11 @@ def _deliver(
         else f"#{number} has the record alone: merge it, so that this draw counts."
     )
     state = report.AGREES if outcome.verdict == "agrees" else report.DIFFERS
-    end(state, audits.record_text(order, found, outcome.verdict, step))
+    end(state, audits.record_text(order, verification, outcome.verdict, step))
     audits.mark(github, number, state)
     if is_whole and pull.state == "open":
         github.close_pull(order.number)
-    _say(f"audit {record.audit_id} of pull request {order.number}: {outcome.verdict}; #{number}")
+    _print(f"audit {record.audit_id} of pull request {order.number}: {outcome.verdict}; #{number}")
 
 
 def connect_writer(github: GitHub) -> GitHub:
@@ -395,5 +395,5 @@ def _signing_key(path: Path | None) -> Iterator[Any]:
         file = Path(name) / "key.pem"
         file.touch(mode=0o600)
         file.write_text(os.environ[KEY_TEXT].strip() + "\n", encoding="utf-8")
-        found = private_key(file)
-    yield found
+        private = private_key(file)
+    yield private

@@ -80,9 +80,9 @@ def entries_of(path: Path) -> list[QueuedAudit]:
     return [_entry(table, f"{path}: audit {number}") for number, table in enumerate(tables, 1)]
 
 
-def _entry(table: Any, place: str) -> QueuedAudit:  # of a TOML file
+def _entry(table: Any, position: str) -> QueuedAudit:  # of a TOML file
     if not isinstance(table, dict) or not isinstance(table.get("file"), str):
-        raise UsageProblem(f"{place}: no file is named", 'add file = "submissions/M.json"')
+        raise UsageProblem(f"{position}: no file is named", 'add file = "submissions/M.json"')
     options = {
         name.removeprefix("--"): option
         for option in file_command.params
@@ -96,39 +96,39 @@ def _entry(table: Any, place: str) -> QueuedAudit:  # of a TOML file
         option = options.get(key.replace("_", "-"))
         if option is None or option.name in _OF_THE_QUEUE:
             raise UsageProblem(
-                f"{place}: {key!r} is not an option of `geneb-ci audit FILE`",
+                f"{position}: {key!r} is not an option of `geneb-ci audit FILE`",
                 "see `geneb-ci audit file --help`; devices and the log's key are options of the "
                 "queue",
             )
-        words += _words_of(option, value, f"{place}: {key}")
+        words += _words_of(option, value, f"{position}: {key}")
     return QueuedAudit(table["file"], tuple(words))
 
 
-def _words_of(option: click.Option, value: Any, place: str) -> list[str]:  # of TOML
+def _words_of(option: click.Option, value: Any, position: str) -> list[str]:  # of TOML
     """Return an option of a list as words of a command line. Raises UsageProblem."""
     name = option.opts[0]
     if option.is_flag:
         if not isinstance(value, bool):
             raise UsageProblem(
-                f"{place}: {value!r} is neither true nor false", f"write {name[2:]} = true"
+                f"{position}: {value!r} is neither true nor false", f"write {name[2:]} = true"
             )
         return [name] if value else []
     values = value if isinstance(value, list) and option.multiple else [value]
-    return [word for one in values for word in (name, _word_of(one, place))]
+    return [word for element in values for word in (name, _word_of(element, position))]
 
 
-def _word_of(value: Any, place: str) -> str:  # of a TOML file
+def _word_of(value: Any, position: str) -> str:  # of a TOML file
     """Return a value of a list as a word. Raises UsageProblem."""
     if isinstance(value, dt.datetime):
         if value.tzinfo is None or value.microsecond:
             raise UsageProblem(
-                f"{place}: {value.isoformat()} is not a time in UTC, to the second",
+                f"{position}: {value.isoformat()} is not a time in UTC, to the second",
                 "write it with its time zone: 2026-11-20T08:30:00Z",
             )
         return value.astimezone(dt.UTC).strftime(FORMAT)
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise UsageProblem(
-            f"{place}: {value!r} is neither a text nor a whole number",
+            f"{position}: {value!r} is neither a text nor a whole number",
             'write it as on a command line: limit-task-time = "2h", copies = 32',
         )
     return str(value)
@@ -160,8 +160,8 @@ class _Queue:
             try:
                 self.ended[number] = self._run(number, entry, device)
             except OSError as error:  # no process can be started: the others are tried all the same
-                said = f"cannot be started: {error.strerror}"
-                self.ended[number] = AuditEnd(entry.file, Exit.OWN_FAULT, said)
+                reason = f"cannot be started: {error.strerror}"
+                self.ended[number] = AuditEnd(entry.file, Exit.OWN_FAULT, reason)
 
     def _run(self, number: int, entry: QueuedAudit, device: str | None) -> AuditEnd:
         report = self._folder / f"{number}.json"
@@ -179,16 +179,16 @@ class _Queue:
         ) as process:  # fmt: skip
             self._running[number] = process
             for line in process.stderr or ():
-                said = line.rstrip()
-                last = said if said.startswith("geneb-ci: ") else last
-                echo(f"{Path(entry.file).stem}: {visible(said, LINE_MAX)}", err=True)
+                text = line.rstrip()
+                last = text if text.startswith("geneb-ci: ") else last
+                echo(f"{Path(entry.file).stem}: {visible(text, LINE_MAX)}", err=True)
         del self._running[number]
         state = last.removeprefix("geneb-ci: ") or f"ended with code {process.returncode}"
         if not report.is_file():
             return AuditEnd(entry.file, process.returncode, state)
-        found = {name: str(said) for name, said in json.loads(report.read_bytes()).items()}
-        del found["exit_code"]
-        return AuditEnd(entry.file, process.returncode, **found)
+        members = {name: str(member) for name, member in json.loads(report.read_bytes()).items()}
+        del members["exit_code"]
+        return AuditEnd(entry.file, process.returncode, **members)
 
     def stop(self) -> None:
         """End what runs; what is finished is kept."""
@@ -246,22 +246,22 @@ def run_logged(
     """
     key, relays = log
     ended = run_queue(entries, words, devices, cluster=cluster)
-    waiting = [number for number, one in enumerate(ended) if one.state == TO_BE_LOGGED]
+    waiting = [number for number, end in enumerate(ended) if end.state == TO_BE_LOGGED]
     if waiting:
         append_to_log(layout, key, relays)
         left = [entries[number] for number in waiting]
         again = run_queue(left, words, devices, cluster=cluster)
-        for number, one in zip(waiting, again, strict=True):
-            ended[number] = one
+        for number, end in zip(waiting, again, strict=True):
+            ended[number] = end
     append_to_log(layout, key, relays)
     return ended
 
 
 def table_of(ended: Sequence[AuditEnd]) -> str:
     """Return the table that ends a queue: a line for each audit, then the counts."""
-    width = max(len(one.file) for one in ended)
-    lines = [f"{one.code:>4}  {one.file:<{width}}  {visible(one.state, LINE_MAX)}" for one in ended]
-    clean, differ = (sum(one.code == code for one in ended) for code in (Exit.CLEAN, Exit.ERRORS))
+    width = max(len(end.file) for end in ended)
+    lines = [f"{end.code:>4}  {end.file:<{width}}  {visible(end.state, LINE_MAX)}" for end in ended]
+    clean, differ = (sum(end.code == code for end in ended) for code in (Exit.CLEAN, Exit.ERRORS))
     counts = (
         f"{plural(len(ended), 'audit')}: {clean} without an error, {differ} that differ or are "
         f"refused, {len(ended) - clean - differ} not carried out"
@@ -271,7 +271,7 @@ def table_of(ended: Sequence[AuditEnd]) -> str:
 
 def details_of(ended: Sequence[AuditEnd]) -> str:
     """Return what is to be read of the audits that stopped: cost, digest and next command."""
-    texts = [f"\n{one.file}:\n{one.cost}{_next(one)}" for one in ended if one.cost or one.next]
+    texts = [f"\n{end.file}:\n{end.cost}{_next(end)}" for end in ended if end.cost or end.next]
     return "".join(texts)
 
 
@@ -293,7 +293,7 @@ def _next(ended: AuditEnd) -> str:
 
 def exit_of(ended: Sequence[AuditEnd]) -> Exit:
     """Return 11 where an audit differs or is refused, else 3 where one failed, else 0."""
-    codes = {one.code for one in ended}
+    codes = {end.code for end in ended}
     if Exit.ERRORS in codes:
         return Exit.ERRORS
     return Exit.CLEAN if codes <= {Exit.CLEAN} else Exit.NOT_CHECKED
@@ -347,15 +347,15 @@ def queue_command(
     entries = [*(QueuedAudit(str(file), ()) for file in files), *listed_entries]
     if not entries:
         raise NothingChecked("there is nothing to audit", "name files, or pass --from FILE.toml")
-    names = [Path(one.file).resolve() for one in entries]
+    names = [Path(entry.file).resolve() for entry in entries]
     if doubled := [
-        one.file for one, name in zip(entries, names, strict=True) if names.count(name) > 1
+        entry.file for entry, name in zip(entries, names, strict=True) if names.count(name) > 1
     ]:
         raise UsageProblem(f"{doubled[0]} is listed twice", "list each file once")
     words = _given(ctx, options)
-    for one in entries:
+    for entry in entries:
         for device in devices or (None,):
-            _check(one, words, device)
+            _check(entry, words, device)
     layout = find_layout(Path.cwd())
     if log_key is not None and keeps_log(layout) and not options["dry_run"]:
         log_signer(log_key, kept_log(layout))  # refused before anything runs
@@ -396,5 +396,5 @@ def _given(ctx: click.Context, options: Mapping[str, Any]) -> list[str]:
             continue
         value = options[name]
         values = value if isinstance(value, tuple) else (value,)
-        words += [word for one in values for word in (option.opts[0], str(one))]
+        words += [word for element in values for word in (option.opts[0], str(element))]
     return words

@@ -67,15 +67,15 @@ def committed_receipt(
             f"{file}: this is not the submission that was committed to",
             "name the file with the sha256 of the commitment: --submission FILE",
         )
-    found = check_structure(document.value)[0]
-    return receipt_of(found, benchmark_of(layout))
+    parsed = check_structure(document.value)[0]
+    return receipt_of(parsed, benchmark_of(layout))
 
 
 def finds(
     submission: SubmissionV12, rows: RowsWanted, benchmark: Benchmark, commitment: Commitment
 ) -> list[str]:
     """Return what a draw of rows finds, by the submission's own matrices, as lines of text."""
-    found, binary = {}, 0
+    detected, binary = {}, 0
     tasks = [task for task in benchmark.task_ids if task in commitment.tasks]
     for regime in benchmark.regimes:
         matrices = {}
@@ -88,9 +88,9 @@ def finds(
         if not matrices:
             continue
         cells = cells_of(matrices, benchmark.categories)
-        binary = sum(len(one[0]) == BINARY for one in matrices.values())
-        found[regime] = [found_test(cells, raise_, rows.test) for raise_ in RAISES]
-    return list(power_lines(rows.test, rows.training, len(tasks), found, binary))
+        binary = sum(len(task_matrices[0]) == BINARY for task_matrices in matrices.values())
+        detected[regime] = [found_test(cells, raise_, rows.test) for raise_ in RAISES]
+    return list(power_lines(rows.test, rows.training, len(tasks), detected, binary))
 
 
 def before_the_draw(
@@ -159,7 +159,7 @@ def plan_rows(
     committed_at: str | None,
     layout: Layout,
     source: BeaconSource,
-    wanted: str,
+    design: str,
     submission: Path | None,
     sources: RowSources,
     output: str,
@@ -171,13 +171,13 @@ def plan_rows(
     Without a time, what it finds and costs is all. Raises what its parts do.
     """
     say = functools.partial(echo, err=True)
-    rows = rows_wanted(wanted)
+    rows = rows_wanted(design)
     with_receipt = committed_receipt(commitment, submission, layout)
     lines = before_the_draw(with_receipt, rows, layout, commitment)
     if committed_at is None:
         lines += [
             "next: publish the digest of the commitment; then, with the time of publication:",
-            f"  geneb-ci audit plan C.json --rows {wanted} --committed-at TIME --output PLAN.json",
+            f"  geneb-ci audit plan C.json --rows {design} --committed-at TIME --output PLAN.json",
         ]
         echo("\n".join(lines))
         return
@@ -211,17 +211,17 @@ def run_rows(
     )
 
 
-def write_rows(done: RowsDone, signer: "Ed25519PrivateKey", audits: Path, say: Say) -> None:
+def write_rows(rows_done: RowsDone, signer: "Ed25519PrivateKey", audits: Path, say: Say) -> None:
     """Write the signed record of an audit by receipt, and the rerun rows beside it."""
-    record = record_of(done.outcome, signer)
-    place = audits / record.place
+    record = record_of(rows_done.outcome, signer)
+    path = audits / record.place
     rerun = f"{record.audit_id}{RERUN}"
-    write_files(place.parent, {rerun: done.rerun, place.name: record.content})
-    say(f"wrote {place}, and {rerun} beside it")
+    write_files(path.parent, {rerun: rows_done.rerun, path.name: record.content})
+    say(f"wrote {path}, and {rerun} beside it")
 
 
 def keep_rows(
-    done: RowsDone,
+    rows_done: RowsDone,
     signer: "Ed25519PrivateKey | None",
     audits: Path,
     work: Path | None,
@@ -229,7 +229,7 @@ def keep_rows(
 ) -> None:
     """Write the record, or say what has to be kept for one."""
     if signer is not None:
-        write_rows(done, signer, audits, say)
+        write_rows(rows_done, signer, audits, say)
     elif work is None:
         say("the rerun rows, which a record needs beside it, are not kept: pass --work DIR")
 

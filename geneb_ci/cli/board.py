@@ -212,14 +212,15 @@ def _build(
 def _at(commit: str, out: Path) -> int:
     from geneb_ci.cli.repository import built, repository_here  # 0.1 s
 
-    code, made = built(repository_here(), commit)
-    if made is None:
+    code, generation = built(repository_here(), commit)
+    if generation is None:
         return code
-    write_page(out, made.published)
-    drop_former(out, made.published)
+    write_page(out, generation.published)
+    drop_former(out, generation.published)
     echo(
-        f"built {len(made.published)} files in {out}: generation {made.manifest.generation} "
-        f"of commit {made.manifest.source_commit}, {plural(made.models, 'model')}"
+        f"built {len(generation.published)} files in {out}: generation "
+        f"{generation.manifest.generation} of commit {generation.manifest.source_commit}, "
+        f"{plural(generation.models, 'model')}"
     )
     return Exit.CLEAN
 
@@ -382,10 +383,10 @@ def diff_command(
         from geneb_ci.github.api import connect  # of the extra
 
         with connect(repo) as github:
-            found = merged_comparison(github, layout_here(), pulls)
+            comparison = merged_comparison(github, layout_here(), pulls)
     else:
         layout = layout_here()
         with awaited("comparing the boards", DIFF_SECONDS_ROW, layout):
-            found = compare(layout, str(base))
-    write(Output(format_, output), WRITERS[format_](found))
-    return Exit.ERRORS if found.refused else Exit.CLEAN
+            comparison = compare(layout, str(base))
+    write(Output(format_, output), WRITERS[format_](comparison))
+    return Exit.ERRORS if comparison.refused else Exit.CLEAN

@@ -167,8 +167,10 @@ def check_command(
             render(output.format, report, color=_color(output.path), width=width(output.path)),
         )
     if baseline is not None:
-        _say_known(report, baseline)
-    fault = next((one for one in report.unreadable if isinstance(one, BadConfiguration)), None)
+        _print_baseline(report, baseline)
+    fault = next(
+        (error for error in report.unreadable if isinstance(error, BadConfiguration)), None
+    )
     if fault is not None:
         raise fault
     return exit_code(report, strict=strict)
@@ -192,23 +194,23 @@ def _repair(paths: tuple[Path, ...], *, write: bool) -> None:
         raise UsageProblem(
             f"{STDIN} is standard input, which cannot be written", "name the file to fix"
         )
-    found = fix_files(*paths, write=write)
-    for one in found:
+    repairs = fix_files(*paths, write=write)
+    for repair in repairs:
         if not write:
-            for line in one.diff().splitlines():
+            for line in repair.diff().splitlines():
                 click.echo(escape(line[:DIFF_WIDTH]))
-        elif one.changes:
-            echo(f"{escape(one.file)}: {escape('; '.join(one.changes))}", err=True)
-    for reason, count in Counter(one.left for one in found if one.left).items():
+        elif repair.changes:
+            echo(f"{escape(repair.file)}: {escape('; '.join(repair.changes))}", err=True)
+    for reason, count in Counter(repair.left for repair in repairs if repair.left).items():
         echo(f"not changed, {reason}: {plural(count, 'file')}", err=True)
 
 
-def _say_known(report: CheckReport, baseline: Path) -> None:
+def _print_baseline(report: CheckReport, baseline: Path) -> None:
     """Print how many findings a baseline left out, and its entries that are stale."""
     lines = [f"{plural(report.known, 'finding')} of {baseline} left out"] if report.known else []
     lines += [
-        f"{baseline}: not found any more: {one.rule} in {one.file} {one.pointer}"
-        for one in report.stale[:STALE_MAX]
+        f"{baseline}: not found any more: {entry.rule} in {entry.file} {entry.pointer}"
+        for entry in report.stale[:STALE_MAX]
     ]
     if len(report.stale) > STALE_MAX:
         lines.append(f"{baseline}: and {len(report.stale) - STALE_MAX} more")
@@ -224,12 +226,12 @@ def _proposed(
     """Check a branch or a pull request as a whole."""
     from geneb_ci.cli.proposed import exit_of, of_branch, of_pull, report_of
 
-    found = of_pull(pr, repo) if pr is not None else of_branch(str(base))
-    report = report_of(found.judged)
+    proposal = of_pull(pr, repo) if pr is not None else of_branch(str(base))
+    report = report_of(proposal.judged)
     for output in reports:
         text = render(output.format, report, color=_color(output.path), width=width(output.path))
         write(output, text)
-    return exit_of(found.verdict, strict=strict)
+    return exit_of(proposal.verdict, strict=strict)
 
 
 def _color(path: str) -> bool:
@@ -278,9 +280,9 @@ def explain_command(name: str) -> None:
     """Explain a rule, a family of rules, or the trust level and history of a model's row."""
     from geneb_ci.check.registry import ALL, BY_ID
 
-    found = BY_ID.get(name.casefold())
-    if found is not None:
-        _explain(found)
+    rule = BY_ID.get(name.casefold())
+    if rule is not None:
+        _explain(rule)
         return
     family = [rule for rule in ALL if rule.family == name.casefold()]
     if family:

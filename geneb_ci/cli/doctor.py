@@ -3,7 +3,6 @@
 import importlib.metadata
 import platform
 import tempfile
-import urllib.request
 from pathlib import Path
 
 import click
@@ -11,6 +10,8 @@ import click
 from geneb_ci import __version__
 from geneb_ci.cli.repository import space_name
 from geneb_ci.cli.shared import STDOUT, Output, width, write
+from geneb_ci.common.addresses import Reach
+from geneb_ci.common.connection import opener
 from geneb_ci.common.errors import Exit, LeftOver, UsageProblem
 from geneb_ci.render.text import fitted
 from geneb_ci.sandbox import levels, mounts, processes
@@ -51,10 +52,14 @@ def check_settings(repo: str, space: str, *, as_json: bool) -> Exit:
     from geneb_ci.github.observed import Observed
 
     with connect(repo) as github:
-        found = diagnosis.diagnosed(Observed(github.wire, space))
-    text = diagnosis.as_json(repo, found) if as_json else diagnosis.as_text(repo, found, width())
+        diagnoses = diagnosis.diagnosed(Observed(github.wire, space))
+    text = (
+        diagnosis.as_json(repo, diagnoses)
+        if as_json
+        else diagnosis.as_text(repo, diagnoses, width())
+    )
     write(Output("text", STDOUT), text)
-    return diagnosis.exit_of(found)
+    return diagnosis.exit_of(diagnoses)
 
 
 def show_machine(*, network: bool) -> None:
@@ -102,7 +107,7 @@ def _version(name: str) -> str:
 
 def _beacon() -> str:
     try:
-        with urllib.request.urlopen(BEACON, timeout=BEACON_SECONDS) as answer:
+        with opener(Reach(own=False)).open(BEACON, timeout=BEACON_SECONDS) as answer:
             return f"reached, status {answer.status}"
     except OSError as error:
         return f"not reached: {error}"

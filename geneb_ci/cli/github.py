@@ -63,36 +63,36 @@ def reconcile_command(
     is_single = pr is not None or head_sha is not None
     with connect(repo, author=author_id) as github:
         if group is not None:
-            found = group_verdict(github, layout, group)
+            result = group_verdict(github, layout, group)
         elif pr is not None:
-            found = sweep(github, layout, open_pull_at(github, pr, head_sha))
+            result = sweep(github, layout, open_pull_at(github, pr, head_sha))
         elif head_sha is not None:
-            found = sweep(github, layout, pull_of(github.open_pulls(), head_sha))
+            result = sweep(github, layout, pull_of(github.open_pulls(), head_sha))
         else:
-            found = sweep(github, layout)
-    if is_single and found.problems and not found.verdict.pulls:
-        raise found.problems[0]
-    line = encode(found.verdict)
+            result = sweep(github, layout)
+    if is_single and result.problems and not result.verdict.pulls:
+        raise result.problems[0]
+    line = encode(result.verdict)
     write(Output("json", output), f"{line}\n")
     # Without anything to write, the job with write access does not start.
-    if os.environ.get("GITHUB_OUTPUT") and not found.verdict.is_empty:
+    if os.environ.get("GITHUB_OUTPUT") and not result.verdict.is_empty:
         with Path(os.environ["GITHUB_OUTPUT"]).open("a", encoding="utf-8") as outputs:
             outputs.write(f"verdict={line}\n")  # one line of ASCII: no delimiter to guess
-    _say_done(found, is_single=is_single)
-    found.progress.require_done()
+    _print_result(result, is_single=is_single)
+    result.progress.require_done()
     return Exit.CLEAN
 
 
-def _say_done(found: SweepResult, *, is_single: bool) -> None:
+def _print_result(result: SweepResult, *, is_single: bool) -> None:
     """Print what was done, and what went wrong."""
-    for problem in found.problems:
-        _say(f"geneb-ci: {visible(problem.message)}")
-    for trouble in found.verdict.troubles:
-        _say(f"{trouble.number}: waits: {visible(trouble.reason)}")
-    for one in found.verdict.groups:
-        _say(f"group {one.head_sha}: {plural(len(one.models), 'model')} together")
-    for text in found.progress.lines[: 1 if is_single else None]:
-        _say(text)
+    for problem in result.problems:
+        _print(f"geneb-ci: {visible(problem.message)}")
+    for trouble in result.verdict.troubles:
+        _print(f"{trouble.number}: waits: {visible(trouble.reason)}")
+    for group in result.verdict.groups:
+        _print(f"group {group.head_sha}: {plural(len(group.models), 'model')} together")
+    for text in result.progress.lines[: 1 if is_single else None]:
+        _print(text)
 
 
 def _sha(given: str | None) -> str | None:
@@ -102,7 +102,7 @@ def _sha(given: str | None) -> str | None:
     return given or None
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     echo(text, err=True)
 
 
@@ -129,33 +129,33 @@ def report_command(repo: str | None, author_id: int, health: str | None, run: st
     """
     if health is not None:
         with connect(repo, author=author_id) as github:
-            done = tell_health(github, is_good=health == SUCCESS, run=run)
-        _say(f"issue {done}" if done else "nothing to write")
+            action = tell_health(github, is_good=health == SUCCESS, run=run)
+        _print(f"issue {action}" if action else "nothing to write")
         return Exit.CLEAN
     with connect(repo, author=author_id) as github:
         verdict = decode(os.environ.get("VERDICT", ""), github.wire.repository)
         further = tuple(further_places(find_layout(Path.cwd())))
-        results = list(map(_told, report.write(github, verdict, further)))
+        results = list(map(_print_written, report.write(github, verdict, further)))
     if verdict.is_empty:
-        _say("the verdict names no pull request: nothing to write")
+        _print("the verdict names no pull request: nothing to write")
     problems = [result.problem for result in results if result.problem is not None]
     if not problems:
         return Exit.CLEAN
     # Any other error is more important than a pull request with new commits.
     worst = next((error for error in problems if error.exit_code is not Exit.MOVED), problems[0])
     if worst.fix:
-        _say(f"  fix: {worst.fix}")
+        _print(f"  fix: {worst.fix}")
     return worst.exit_code
 
 
-def _told(result: report.Result) -> report.Result:
+def _print_written(result: report.Result) -> report.Result:
     """Print what was done with one pull request."""
     if result.problem is not None:
-        _say(f"geneb-ci: {result.what}: {visible(result.problem.message)}")
+        _print(f"geneb-ci: {result.what}: {visible(result.problem.message)}")
     if result.written is not None:
-        done = [name for name, is_new in result.written._asdict().items() if is_new]
-        what = f"wrote {', '.join(done)}" if done else "nothing to write, already up to date"
-        _say(f"{result.what}: {result.outcome}; {what}")
+        parts = [name for name, is_new in result.written._asdict().items() if is_new]
+        what = f"wrote {', '.join(parts)}" if parts else "nothing to write, already up to date"
+        _print(f"{result.what}: {result.outcome}; {what}")
     return result
 
 

@@ -127,16 +127,16 @@ def push(folder: Path, repo: str | None, definition: Path | None) -> int:
             f"name a folder with every task; to fetch them: geneb-ci data pull {folder}",
         )
     name = repo or benchmark.dataset.repo_id
-    with tempfile.TemporaryDirectory(prefix="geneb-ci-") as place:
+    with tempfile.TemporaryDirectory(prefix="geneb-ci-") as folder_name:
         options = ["--benchmark", str(definition)] if definition else []
-        words = [*HARNESS, "data", "stage", *options, "--", str(folder), place]
-        done = subprocess.run(words, check=False)  # noqa: S603 (our own module)
-        if done.returncode:
-            return done.returncode
+        words = [*HARNESS, "data", "stage", *options, "--", str(folder), folder_name]
+        process = subprocess.run(words, check=False)  # noqa: S603 (our own module)
+        if process.returncode:
+            return process.returncode
         remote = Remote("dataset", name, token=find_token(f"datasets/{name}"))
-        made = upload(remote, staged(Path(place)), say=lambda line: echo(line, err=True))
-    echo(f"{remote.resource}: {'pushed' if made.new else 'nothing changed'}")
-    echo(f"revision to pin in schemas/benchmark.json: {made.revision}")
+        uploaded = upload(remote, staged(Path(folder_name)), say=lambda line: echo(line, err=True))
+    echo(f"{remote.resource}: {'pushed' if uploaded.new else 'nothing changed'}")
+    echo(f"revision to pin in schemas/benchmark.json: {uploaded.revision}")
     return Exit.CLEAN
 
 

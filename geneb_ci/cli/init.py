@@ -64,7 +64,7 @@ def apply_settings(folder: Path, given: Answers, *, dry_run: bool) -> Exit:
         seen = Observed(github.wire, given.space, folder / LOG_KEY, dry=dry_run)
         _refuse_apply(seen, folder)
         _create_space(seen)
-        _apply(seen, [one for one in SETTINGS if not one.id.startswith(AFTER_PUSH)])
+        _apply(seen, [setting for setting in SETTINGS if not setting.id.startswith(AFTER_PUSH)])
         if seen.has_main:
             pass
         elif dry_run:
@@ -72,7 +72,7 @@ def apply_settings(folder: Path, given: Answers, *, dry_run: bool) -> Exit:
         else:
             echo(f"pushed the first commit to {push_first(folder, given.repository)}")
         later = Observed(github.wire, given.space, dry=dry_run)
-        _apply(later, [one for one in SETTINGS if one.id.startswith(AFTER_PUSH)])
+        _apply(later, [setting for setting in SETTINGS if setting.id.startswith(AFTER_PUSH)])
         if dry_run:
             echo("nothing was changed: this was a dry run")
             return Exit.CLEAN
@@ -80,7 +80,7 @@ def apply_settings(folder: Path, given: Answers, *, dry_run: bool) -> Exit:
     if not seen.sent and not later.sent:
         echo("no setting had to be changed")
     write(Output("text", STDOUT), diagnosis.as_text(given.repository, left, width()))
-    wrong = any(one.state is SettingState.WRONG for one in left)
+    wrong = any(diagnosis.state is SettingState.WRONG for diagnosis in left)
     return Exit.ERRORS if wrong else Exit.CLEAN
 
 
@@ -115,14 +115,14 @@ def _refuse_hub_token(token: str) -> None:
         return  # the report at the end says so
     fix = "make one that may write: https://huggingface.co/settings/tokens"
     try:
-        said = HfApi(endpoint=os.environ.get("HF_ENDPOINT"), token=token).whoami()
+        account = HfApi(endpoint=os.environ.get("HF_ENDPOINT"), token=token).whoami()
     except HfHubHTTPError as error:
         if error.response.status_code == UNAUTHORISED:
             raise UsageProblem("HF_TOKEN is no token of the Hub (401)", fix) from error
         return
     except (httpx.HTTPError, ValueError):
         return
-    role: object = said
+    role: object = account
     for key in ("auth", "accessToken", "role"):
         role = role.get(key) if isinstance(role, dict) else None
     if role == "read":
@@ -130,15 +130,15 @@ def _refuse_hub_token(token: str) -> None:
 
 
 def _apply(seen: Observed, settings: list[Setting]) -> None:
-    for done in diagnosis.apply(seen, diagnosis.diagnosed(seen, settings)):
-        click.echo(fitted(_line(seen, done), width()), nl=False)
+    for applied in diagnosis.apply(seen, diagnosis.diagnosed(seen, settings)):
+        click.echo(fitted(_line(seen, applied), width()), nl=False)
 
 
-def _line(seen: Observed, done: AppliedSettings) -> str:
-    names = ", ".join(done.ids)
-    if done.error:
-        return f"not set: {names}: {done.error}"
-    return f"{'would set' if seen.dry else 'set'}: {names} ({', '.join(done.sent)})"
+def _line(seen: Observed, applied: AppliedSettings) -> str:
+    names = ", ".join(applied.ids)
+    if applied.error:
+        return f"not set: {names}: {applied.error}"
+    return f"{'would set' if seen.dry else 'set'}: {names} ({', '.join(applied.sent)})"
 
 
 def _create_space(seen: Observed) -> None:
@@ -238,10 +238,10 @@ def init_command(
         echo("made the first commit")
     elif is_changed(folder):
         echo("next: commit the changes, and merge them by pull request")
-    if not force and any(one.placing is Placing.DIFFERS for one in plan):
+    if not force and any(planned.placing is Placing.DIFFERS for planned in plan):
         echo("  fix: compare what was kept, or overwrite it: geneb-ci init --force", err=True)
     if _has_rows(folder):
-        _say_next(given)
+        _print_next_steps(given)
     else:
         echo("next: add a first row to submissions/; without one no board can be built")
     return Exit.CLEAN
@@ -269,14 +269,16 @@ def _refuse_early(folder: Path, *, practice: bool) -> None:
     Raises UsageProblem without git or a name to commit by, for a folder that cannot be written to,
     and where the practice row cannot be measured.
     """
-    there = next(one for one in (folder.resolve(), *folder.resolve().parents) if one.exists())
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise UsageProblem(f"{there}: cannot be written to", "name another folder")
+    existing = next(
+        ancestor for ancestor in (folder.resolve(), *folder.resolve().parents) if ancestor.exists()
+    )
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise UsageProblem(f"{existing}: cannot be written to", "name another folder")
     if (folder / ".git").exists():
         git(folder, "rev-parse", "--git-dir")
     if not has_commit(folder):
         for who in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"):
-            git(there, "var", who)
+            git(existing, "var", who)
     lacking = [name for name in MEASURING if practice and find_spec(name) is None]
     if lacking:
         raise UsageProblem(
@@ -299,21 +301,21 @@ def _write_keys(folder: Path, given: Answers) -> None:
     origin = f"github.com/{given.repository}"
     entry = _key(folder, AUDIT_KEY, owner, now)
     log = NoteKey(origin, ED25519, _key(folder, LOG_KEY, owner, now).raw).text
-    found = KeyFile(
+    key_file = KeyFile(
         note="Ed25519 keys whose signatures on audit records count.",
         keys=[entry],
         log=LogKeys(origin=origin, keys=[log]),
     )
-    text = json.dumps(found.model_dump(mode="json", exclude_none=True), indent=1) + "\n"
+    text = json.dumps(key_file.model_dump(mode="json", exclude_none=True), indent=1) + "\n"
     inside(folder, KEYS).write_text(text, encoding="utf-8")
 
 
 def _key(folder: Path, path: str, owner: str, now: str) -> TrustedKey:
     """Return the entry of a new private key, or of the one that an interrupted run left."""
-    place = inside(folder, path)
-    if not place.exists():
-        return new_key(place, owner, now)
-    raw = private_key(place).public_key().public_bytes_raw()
+    key_path = inside(folder, path)
+    if not key_path.exists():
+        return new_key(key_path, owner, now)
+    raw = private_key(key_path).public_key().public_bytes_raw()
     return entry_of(raw, owner, now)
 
 
@@ -322,30 +324,30 @@ def _write_row(folder: Path) -> None:
 
     Raises UsageProblem where the harness is not installed or fails.
     """
-    place, card = inside(folder, ROW), inside(folder, CARD)
+    row, card = inside(folder, ROW), inside(folder, CARD)
     card.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="geneb-ci-") as scratch:
-        _measure(place, Path(scratch) / "record.json")
+        _measure(row, Path(scratch) / "record.json")
     card.write_bytes(template("card.md.in", {}))
 
 
-def _measure(place: Path, record: Path) -> None:
+def _measure(row: Path, record: Path) -> None:
     command = [sys.executable, "-P", "-m", "reference_harness", "run", "--extractor", "kmer"]
     command += ["--quiet", "--model-id", PRACTICE_ROW, "--display", "k-mer baseline", "--zero-shot"]
     command += ["--training-data", "none", "--submitted-by", "geneb-ci init"]
-    command += ["--output", str(record), "--submission", str(place)]
-    done = subprocess.run(  # noqa: S603 (our own program, fixed arguments)
+    command += ["--output", str(record), "--submission", str(row)]
+    process = subprocess.run(  # noqa: S603 (our own program, fixed arguments)
         command, capture_output=True, text=True, check=False, timeout=HARNESS_SECONDS
     )
-    if done.returncode:
-        said = " ".join(done.stderr.split())
+    if process.returncode:
+        message = " ".join(process.stderr.split())
         raise UsageProblem(
-            f"the practice row was not measured: {said}",
+            f"the practice row was not measured: {message}",
             f"{INSTALL_MINI}, then run this again; or put a row of your own into submissions/",
         )
 
 
-def _say_next(given: Answers) -> None:
+def _print_next_steps(given: Answers) -> None:
     """Print the two commands that are left."""
     rights = (
         "  GH_TOKEN: a token of an administrator with Administration, Actions, Contents, "

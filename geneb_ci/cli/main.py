@@ -63,17 +63,17 @@ class LazyGroup(click.Group):
     def _known(self, name: str) -> str:
         """Return the name of a command, also of one in capitals; any other name as it is."""
         folded = name.casefold()
-        found = self.aliases.get(folded, folded)
-        return found if found in self.table else name
+        command = self.aliases.get(folded, folded)
+        return command if command in self.table else name
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Return the commands that begin so, without importing them, or the options."""
-        found = [
+        completions = [
             CompletionItem(name, help=text)
             for name, (_, text) in self.table.items()
             if name.startswith(incomplete)
         ]
-        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
+        return [*completions, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the list of commands without importing them."""
@@ -147,7 +147,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         result: Any = cli.main(arguments, prog_name="geneb-ci", standalone_mode=False, **plain)
         sys.stdout.flush()  # report write errors here, not at interpreter exit
     except GenebError as error:
-        _say(error.message, error.fix)
+        _print_error(error.message, error.fix)
         return error.exit_code
     except click.ClickException as error:
         shown = io.StringIO()
@@ -155,7 +155,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         echo(shown.getvalue().removesuffix("\n"), err=True)
         return Exit.USAGE
     except (click.Abort, KeyboardInterrupt):
-        _say("interrupted", "")
+        _print_error("interrupted", "")
         return 130
     except BrokenPipeError:
         # Broken pipe, as with `head`; Python must not report it at exit.
@@ -199,14 +199,14 @@ def _unforeseen(error: Exception) -> Exit:
         fix = f"pip install 'geneb-ci[{_EXTRAS[name]}]'"
         if _EXTRAS[name] == "records":
             fix += "; to rerun tasks and receipts as well, 'geneb-ci[audit]'"
-        _say(f"{name} is not installed, and this command needs it", fix)
+        _print_error(f"{name} is not installed, and this command needs it", fix)
         return Exit.USAGE
     fault = machine_fault(error) if isinstance(error, OSError) else None
     if fault is not None:
-        _say(fault.message, fault.fix)
+        _print_error(fault.message, fault.fix)
         _drop_output()
         return fault.exit_code
-    _say(
+    _print_error(
         f"internal error: {type(error).__name__}: {error}",
         f"this is a bug: report it to the maintainers with the traceback, which {DEBUG}=1 prints",
     )
@@ -220,7 +220,7 @@ def _drop_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())
 
 
-def _say(message: str, fix: str) -> None:
+def _print_error(message: str, fix: str) -> None:
     # The message may contain untrusted names.
     echo(f"geneb-ci: {visible(message, len(message) * 10)}", err=True)
     if fix:
@@ -255,15 +255,15 @@ def echo(text: str, *, err: bool = False) -> None:
 T = TypeVar("T")
 
 
-def counted_aloud(items: Iterable[T], done: int, total: int, label: str) -> Iterator[T]:
+def counted_aloud(items: Iterable[T], earlier: int, total: int, label: str) -> Iterator[T]:
     """Yield the items, of which some were done before, and say now and then how many are left."""
-    start = said = time.monotonic()
+    start = printed_at = time.monotonic()
     for number, item in enumerate(items, 1):
         yield item
         now = time.monotonic()
-        if now - said > PAUSE:
-            said, left = now, (now - start) / number * (total - done - number)
-            echo(f"{label}: {done + number} of {total}, about {left:.0f} s left", err=True)
+        if now - printed_at > PAUSE:
+            printed_at, left = now, (now - start) / number * (total - earlier - number)
+            echo(f"{label}: {earlier + number} of {total}, about {left:.0f} s left", err=True)
 
 
 _drawing = threading.Lock()

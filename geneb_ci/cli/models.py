@@ -44,13 +44,13 @@ def registry() -> ModelRegistry:
     return ModelRegistry(find_layout(Path.cwd()))
 
 
-def required(found: ModelRegistry, model_id: str) -> ReadEntry:
+def required(models: ModelRegistry, model_id: str) -> ReadEntry:
     """Return the entry of a model. Raises NothingChecked where there is none."""
-    entry = found.entry(model_id) or found.entry(known_name(model_id, found) or model_id)
+    entry = models.entry(model_id) or models.entry(known_name(model_id, models) or model_id)
     if entry is None:
         raise NothingChecked(
-            f"the model registry has no entry for {quoted(model_id)}{near(model_id, list(found))}",
-            f"list the entries by `geneb-ci models list`; a new one is a file in {found.folder}",
+            f"the model registry has no entry for {quoted(model_id)}{near(model_id, list(models))}",
+            f"list the entries by `geneb-ci models list`; a new one is a file in {models.folder}",
         )
     return entry
 
@@ -69,7 +69,7 @@ def _no_extractor(named: str, layout: Layout) -> str:
     return "" if folder is not None and (folder / module).is_file() else f"there is no {module}"
 
 
-def not_usable_here(entry: ModelEntry, layout: Layout, found: ModelRegistry) -> list[str]:
+def not_usable_here(entry: ModelEntry, layout: Layout, models: ModelRegistry) -> list[str]:
     """Return what an entry names and is not there: extractor or lock; empty where all is."""
     run = entry.run
     points = []
@@ -81,7 +81,7 @@ def not_usable_here(entry: ModelEntry, layout: Layout, found: ModelRegistry) -> 
         points.append(why)
     if run is not None and run.environment is not None:
         try:
-            lock_bytes(found.folder.parent, run.environment)
+            lock_bytes(models.folder.parent, run.environment)
         except GenebError as error:
             points.append(error.message)
     return points
@@ -89,35 +89,35 @@ def not_usable_here(entry: ModelEntry, layout: Layout, found: ModelRegistry) -> 
 
 def open_points(entry: ModelEntry) -> list[str]:
     """Return what an entry lacks for an audit of its row; empty where nothing does."""
-    found, weights = entry.lacks, entry.weights
+    points, weights = entry.lacks, entry.weights
     if weights is not None and weights.kind != "huggingface":
         by_hand = set(weights.files) - set(addresses(weights))
-        found += [f"{plural(len(by_hand), 'file')} to fetch by hand"] if by_hand else []
-    return found
+        points += [f"{plural(len(by_hand), 'file')} to fetch by hand"] if by_hand else []
+    return points
 
 
 @click.command("list")
 @format_option(FORMATS)
 def list_command(format_: str) -> None:
     """List the models, where their weights are, and what runs them."""
-    found = registry()
+    models = registry()
     entries: dict[str, ReadEntry] = {}
-    for name in found:
+    for name in models:
         try:
-            entries[name] = required(found, name)
+            entries[name] = required(models, name)
         except BadConfiguration as error:
             echo(f"{_shown(error.message)}\n  fix: {error.fix}", err=True)
     if format_ == "json":
-        click.echo(json.dumps({name: _summary(one) for name, one in entries.items()}, indent=1))
+        click.echo(json.dumps({name: _summary(entry) for name, entry in entries.items()}, indent=1))
         return
     rows = [
         (
             name,
-            one.entry.weights.kind if one.entry.weights else "",
-            (one.entry.run.extractor if one.entry.run else None) or "-",
-            "; ".join(open_points(one.entry)) or "nothing",
+            entry.entry.weights.kind if entry.entry.weights else "",
+            (entry.entry.run.extractor if entry.entry.run else None) or "-",
+            "; ".join(open_points(entry.entry)) or "nothing",
         )
-        for name, one in entries.items()
+        for name, entry in entries.items()
     ]
     for lines in Table(("model", "weights", "run by", "open"), rows).fitted_rows(row_width("-")):
         for line in lines:
@@ -125,8 +125,8 @@ def list_command(format_: str) -> None:
     echo(f"{plural(len(rows), 'model')}; `geneb-ci models show MODEL` prints one")
 
 
-def _summary(one: ReadEntry) -> Mapping[str, Any]:
-    return {"sha256": one.sha256, **one.entry.model_dump(by_alias=True, exclude_none=True)}
+def _summary(entry: ReadEntry) -> Mapping[str, Any]:
+    return {"sha256": entry.sha256, **entry.entry.model_dump(by_alias=True, exclude_none=True)}
 
 
 @click.command("show")
@@ -134,22 +134,25 @@ def _summary(one: ReadEntry) -> Mapping[str, Any]:
 @format_option(FORMATS)
 def show_command(model_id: str, format_: str) -> None:
     """Print what the registry knows of MODEL."""
-    found = registry()
-    one = required(found, model_id)
+    models = registry()
+    read_entry = required(models, model_id)
     if format_ == "json":
-        click.echo(json.dumps(_summary(one), indent=1))
+        click.echo(json.dumps(_summary(read_entry), indent=1))
         return
-    lines = [f"{model_id}: {one.entry.name or 'no name'}", f"  entry: {found.path(model_id)}"]
-    lines += [
-        f"  {key.replace('_', ' ')}: {_said(value, key)}"
-        for key, value in one.entry.attributes.items()
+    lines = [
+        f"{model_id}: {read_entry.entry.name or 'no name'}",
+        f"  entry: {models.path(model_id)}",
     ]
-    where = addresses(one.entry.weights) if one.entry.weights else {}
+    lines += [
+        f"  {key.replace('_', ' ')}: {_value_text(value, key)}"
+        for key, value in read_entry.entry.attributes.items()
+    ]
+    where = addresses(read_entry.entry.weights) if read_entry.entry.weights else {}
     for part in ("published", "weights", "code", "run", "loading", "sources"):
-        table = _summary(one).get(part)
+        table = _summary(read_entry).get(part)
         if table:
             lines += [f"{part}", *_lines(table, where)]
-    left = open_points(one.entry)
+    left = open_points(read_entry.entry)
     lines.append(f"open: {'; '.join(left) if left else 'nothing'}")
     click.echo(fitted("\n".join(map(_shown, lines)), row_width("-")), nl=False)
 
@@ -159,7 +162,7 @@ def _shown(line: str) -> str:
     return visible(line, len(line) * 10)
 
 
-def _said(value: object, fact: str = "") -> str:
+def _value_text(value: object, fact: str = "") -> str:
     if fact in TERMS:
         return in_words(fact, str(value)) or ""
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
@@ -167,20 +170,20 @@ def _said(value: object, fact: str = "") -> str:
 
 def _lines(table: Mapping[str, Any], where: Mapping[str, str]) -> list[str]:
     """Return the lines of a part of an entry; files with their address."""
-    found = []
+    lines = []
     for key, value in table.items():
         if isinstance(value, dict):
-            found += [f"  {key}"] if value else []
-            for name, one in value.items():
-                found.append(f"    {name}: {one}")
+            lines += [f"  {key}"] if value else []
+            for name, member in value.items():
+                lines.append(f"    {name}: {member}")
                 if key == "files" and name in where:
-                    found.append(f"      {where[name]}")
+                    lines.append(f"      {where[name]}")
         elif isinstance(value, list):
             if value:
-                found.append(f"  {key}: {', '.join(map(str, value))}")
+                lines.append(f"  {key}: {', '.join(map(str, value))}")
         elif value != "":
-            found.append(f"  {key}: {_said(value)}")
-    return found
+            lines.append(f"  {key}: {_value_text(value)}")
+    return lines
 
 
 @click.command("verify")
@@ -198,34 +201,34 @@ def verify_command(models: tuple[str, ...], weights: Path | None) -> int:
     listed and is no error.
     """
     layout = find_layout(Path.cwd())
-    found = ModelRegistry(layout)
+    registered = ModelRegistry(layout)
     if weights is not None and len(models) != 1:
         raise click.UsageError("--weights takes the files of one model: name it")
-    if not found:
+    if not registered:
         raise NothingChecked(
             "the registry has no model, so nothing was verified",
             "run this in a repository with leaderboard/policy/models/",
         )
     wrong = 0
     complete = 0
-    for name in models or tuple(found):
+    for name in models or tuple(registered):
         try:
-            one = required(found, name)
+            read_entry = required(registered, name)
         except GenebError as error:
             if models and isinstance(error, NothingChecked):
                 raise
             echo(f"{name}: {_shown(error.message)}")
             wrong += 1
             continue
-        left = open_points(one.entry)
-        absent = not_usable_here(one.entry, layout, found)
+        left = open_points(read_entry.entry)
+        absent = not_usable_here(read_entry.entry, layout, registered)
         for what, points in (("open", left), ("wrong", absent)):
             if points:
                 echo(_shown(f"{name}: {what}: {'; '.join(points)}"))
-        differ = weights is not None and _compared(one.entry, weights, name) > 0
+        differ = weights is not None and _compared(read_entry.entry, weights, name) > 0
         wrong += bool(absent) or differ
         complete += not left and not absent and not differ
-    total = len(models) or len(found)
+    total = len(models) or len(registered)
     echo(f"{plural(total, 'model')}: {wrong} wrong, {complete} ready for an audit")
     return Exit.ERRORS if wrong else Exit.CLEAN
 
@@ -311,10 +314,10 @@ def upgrade_command(
     if output == STDOUT:
         click.echo(text, nl=False)
         return Exit.CLEAN
-    place = Path(output)
+    target = Path(output)
     try:
-        write_whole(place, lambda opened: opened.write(text.encode()))
-        place.chmod(0o644)
+        write_whole(target, lambda opened: opened.write(text.encode()))
+        target.chmod(0o644)
     except OSError as error:
         raise unwritable(output, error, "name another file") from error
     if not quiet:
@@ -356,13 +359,13 @@ def _older(document: Document) -> Document:
 def _by_entry(document: Document) -> str:
     """Return the text of format 1.1. Raises UsageProblem where the entry does not suffice."""
     model_id = document.value["model_id"]
-    found = ModelRegistry(find_layout(document.path.parent))
-    if lacks := required(found, model_id).entry.lacks:
+    models = ModelRegistry(find_layout(document.path.parent))
+    if lacks := required(models, model_id).entry.lacks:
         raise UsageProblem(
             f"the entry of {model_id} in the model registry is not complete: {'; '.join(lacks)}",
-            f"complete {found.path(model_id)} (docs/models.md), then upgrade the file",
+            f"complete {models.path(model_id)} (docs/models.md), then upgrade the file",
         )
-    text = upgraded(document, found.described(model_id, document.sha256))
+    text = upgraded(document, models.described(model_id, document.sha256))
     if text is None:
         raise UsageProblem(
             f'{document.name}: its schema_version is not written as "1.0"',
@@ -375,6 +378,6 @@ def _by_entry(document: Document) -> str:
         why = faults[0].message if faults else f"the file would have {len(raw):,} bytes"
         raise UsageProblem(
             f"the entry of {model_id} in the model registry fits in no submission: {why}",
-            f"correct {found.path(model_id)} (docs/models.md), then upgrade the file",
+            f"correct {models.path(model_id)} (docs/models.md), then upgrade the file",
         )
     return text

@@ -143,8 +143,8 @@ def new_command(
     own = _answers(model, given)
     extractor = "builtin:huggingface"
     if module:
-        place = folders["extractors"].relative_to(layout.root)
-        extractor = f"{place.as_posix()}/{own.module}.py:{own.class_name}"
+        extractors = folders["extractors"].relative_to(layout.root)
+        extractor = f"{extractors.as_posix()}/{own.module}.py:{own.class_name}"
     entry = entry_text(model, own, extractor).encode()
     written = {
         folders["cards"] / f"{own.model_id}.md": card_text(model, own).encode(),
@@ -159,19 +159,19 @@ def new_command(
         raise UsageProblem(f"{names}: there already", "pass --force, or another --model-id")
     for path, content in written.items():
         write_files(path.parent, {path.name: content})
-    click.echo(_said(model, own, extractor, layout, list(written)), nl=False)
+    click.echo(_report(model, own, extractor, layout, list(written)), nl=False)
 
 
 def _folders(layout: Layout) -> dict[str, Path]:
     """Return where cards, extractors and policy are. Raises UsageProblem outside a repository."""
-    found = {"cards": layout.cards, "extractors": layout.extractors, "policy": layout.policy}
+    folders = {"cards": layout.cards, "extractors": layout.extractors, "policy": layout.policy}
     if layout.submissions is None or layout.policy is None:
         raise UsageProblem(
             f"{layout.root} is no repository of submissions",
             "change to a clone of the board's repository, or make one to practise: `geneb-ci init`",
         )
     base = layout.submissions
-    return {name: path or base / name for name, path in found.items()}
+    return {name: path or base / name for name, path in folders.items()}
 
 
 def hub_model(repository: str, revision: str | None) -> HubModel:
@@ -187,8 +187,8 @@ def hub_model(repository: str, revision: str | None) -> HubModel:
     api = HfApi(endpoint=os.environ.get("HF_ENDPOINT"), token=False)
     with _from_hub(repository), tempfile.TemporaryDirectory(prefix="geneb-ci-new-") as folder:
         info = api.model_info(repository, revision=revision, files_metadata=True)
-        sizes = {one.rfilename: one.size or 0 for one in info.siblings or ()}
-        digests = {one.rfilename: one.lfs.sha256 for one in info.siblings or () if one.lfs}
+        sizes = {file.rfilename: file.size or 0 for file in info.siblings or ()}
+        digests = {file.rfilename: file.lfs.sha256 for file in info.siblings or () if file.lfs}
         if CONFIG not in sizes:
             raise NothingChecked(
                 f"{repository} has no {CONFIG}, so nothing says which class reads its weights",
@@ -201,13 +201,13 @@ def hub_model(repository: str, revision: str | None) -> HubModel:
                 "write an extractor, or try `tokenizer=characters`: docs/extractor.md",
             )
         beside = _beside(sizes)
-        place = Path(
+        downloaded = Path(
             api.snapshot_download(
                 repository, revision=info.sha, allow_patterns=beside, local_dir=folder
             )
         )
-        texts = {name: (place / name).read_bytes() for name in _READ if name in beside}
-        files = {name: file_sha256(place / name) for name in beside}
+        texts = {name: (downloaded / name).read_bytes() for name in _READ if name in beside}
+        files = {name: file_sha256(downloaded / name) for name in beside}
     read = {name: json_object(raw, name) for name, raw in texts.items()}
     weights = weight_names(set(sizes), read)
     if unknown := [name for name in weights if name not in digests]:
@@ -227,10 +227,10 @@ def hub_model(repository: str, revision: str | None) -> HubModel:
     )
 
 
-def _canonical(said: object, asked: str) -> str:
+def _canonical(answer: object, requested: str) -> str:
     """Return the name that the Hub gives a repository: it answers for other letter case as well."""
-    is_name = isinstance(said, str) and re.fullmatch(r"[\w.-]+(/[\w.-]+)?", said, re.ASCII)
-    return str(said) if is_name else asked
+    is_name = isinstance(answer, str) and re.fullmatch(r"[\w.-]+(/[\w.-]+)?", answer, re.ASCII)
+    return str(answer) if is_name else requested
 
 
 _READ = (CONFIG, TOKENIZER_CONFIG, *(listed for _, listed in FORMATS))
@@ -238,25 +238,25 @@ _READ = (CONFIG, TOKENIZER_CONFIG, *(listed for _, listed in FORMATS))
 
 def _beside(sizes: Mapping[str, int]) -> list[str]:
     """Name the files that a run needs beside the weights. Raises NothingChecked for too many."""
-    found = sorted(
+    names = sorted(
         name
         for name in sizes
         if "/" not in name and any(Path(name).match(pattern) for pattern in PATTERNS)
     )
-    total = sum(sizes[name] for name in found)
-    if len(found) > FILES_MAX or total > JSON_MAX:
+    total = sum(sizes[name] for name in names)
+    if len(names) > FILES_MAX or total > JSON_MAX:
         raise NothingChecked(
-            f"{len(found)} files of {total:,} bytes beside the weights, expected at most "
+            f"{len(names)} files of {total:,} bytes beside the weights, expected at most "
             f"{FILES_MAX} files of {JSON_MAX:,} bytes",
             "name a repository that has one model",
         )
-    for name in found:
+    for name in names:
         if name in _READ and sizes[name] > CONFIG_MAX:
             raise NothingChecked(
                 f"{name} has {sizes[name]:,} bytes, expected at most {CONFIG_MAX:,}",
                 "write the entry by hand: docs/models.md explains each key",
             )
-    return found
+    return names
 
 
 @contextmanager
@@ -297,7 +297,7 @@ def _from_hub(repository: str) -> Iterator[None]:
 
 def _answers(model: HubModel, given: Mapping[str, object]) -> OwnFacts:
     """Take the options, ask for the rest. Raises UsageProblem that names all missing options."""
-    found: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "display": model.location.rpartition("/")[2],
         "max_length": model.max_length,
         "dtype": model.dtype,
@@ -305,25 +305,27 @@ def _answers(model: HubModel, given: Mapping[str, object]) -> OwnFacts:
         "licence": model.licence,
         "trust_remote_code": None if model.has_code else False,
     }
-    found.update((name, value) for name, value in given.items() if value is not None)
+    facts.update((name, value) for name, value in given.items() if value is not None)
     model_id = str(given["model_id"] or model.location.rpartition("/")[2])
-    found["model_id"] = model_id
+    facts["model_id"] = model_id
     if not sys.stdin.isatty():
-        lacking = [one.flag for one in QUESTIONS if found.get(one.name) is None]
+        lacking = [question.flag for question in QUESTIONS if facts.get(question.name) is None]
         if lacking:
             raise UsageProblem(
                 f"{model.location} does not say all of it, and there is no terminal to ask on",
                 f"pass also {', '.join(lacking)}",
             )
-    for one in QUESTIONS:
-        if found.get(one.name) is None:
-            found[one.name] = click.prompt(one.prompt, type=one.type, default=one.default, err=True)
+    for question in QUESTIONS:
+        if facts.get(question.name) is None:
+            facts[question.name] = click.prompt(
+                question.prompt, type=question.type, default=question.default, err=True
+            )
     refuse_bad_id(model_id)
-    if found["max_length"] == NONE:
-        found["max_length"] = None
-    if found["licence"] == UNKNOWN:
-        found["licence"] = None
-    return OwnFacts(**found)
+    if facts["max_length"] == NONE:
+        facts["max_length"] = None
+    if facts["licence"] == UNKNOWN:
+        facts["licence"] = None
+    return OwnFacts(**facts)
 
 
 QUESTIONS = (
@@ -356,23 +358,23 @@ COMMAND_COLUMNS = 80
 def _command(*words: str) -> Iterator[str]:
     """Yield the lines of a command of the harness, to be copied as they are."""
     groups: list[list[str]] = [["geneb-harness"]]  # an option and its value stay on one line
-    for one in words:
-        is_value = not one.startswith("--") and groups[-1][0].startswith("--")
+    for argument in words:
+        is_value = not argument.startswith("--") and groups[-1][0].startswith("--")
         if is_value and len(groups[-1]) == 1:
-            groups[-1].append(one)
+            groups[-1].append(argument)
         else:
-            groups.append([one])
+            groups.append([argument])
     first, *rest = map(shlex.join, groups)
     line = f"  {first}"
-    for one in rest:
-        if len(f"{line} {one} \\") > COMMAND_COLUMNS:
+    for group in rest:
+        if len(f"{line} {group} \\") > COMMAND_COLUMNS:
             yield f"{line} \\"
             line = "   "
-        line += f" {one}"
+        line += f" {group}"
     yield line
 
 
-def _said(
+def _report(
     model: HubModel, own: OwnFacts, extractor: str, layout: Layout, written: list[Path]
 ) -> str:
     """Return what was found, what was written, and what to do next."""

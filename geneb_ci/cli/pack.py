@@ -43,7 +43,7 @@ Cells = dict[str, dict[str, dict[str, float]]]
 
 
 @dataclass
-class Packed:
+class PackedLogs:
     """The results in the logs of one folder, and which logs could not be used."""
 
     results: Cells
@@ -62,12 +62,12 @@ class Packed:
         return not (self.missing or self.doubled or self.broken)
 
 
-def pack_logs(paths: Iterable[Path], benchmark: Benchmark) -> Packed:
+def pack_logs(paths: Iterable[Path], benchmark: Benchmark) -> PackedLogs:
     """Return the results in the logs; unusable logs are listed and do not affect the others.
 
     Raises NothingChecked when a file cannot be opened.
     """
-    packed = Packed({regime: {} for regime in benchmark.regimes})
+    packed = PackedLogs({regime: {} for regime in benchmark.regimes})
     sources: dict[tuple[str, str], list[str]] = {}
     for path in sorted(paths):
         document = read_document(path)
@@ -141,11 +141,11 @@ def _since_1_11(value: Any) -> Any:
     if not isinstance(value, dict) or "mteb_dataset_name" not in value or "scores" in value:
         return value
     scores = {}
-    for split, said in value.items():
-        if isinstance(said, dict):
-            subsets = {name: one for name, one in said.items() if isinstance(one, dict)}
-            whole = subsets or {DEFAULT_SUBSET: said}
-            scores[split] = [one | {"hf_subset": name} for name, one in whole.items()]
+    for split, content in value.items():
+        if isinstance(content, dict):
+            subsets = {name: subset for name, subset in content.items() if isinstance(subset, dict)}
+            whole = subsets or {DEFAULT_SUBSET: content}
+            scores[split] = [subset | {"hf_subset": name} for name, subset in whole.items()]
     return {
         "task_name": value["mteb_dataset_name"],
         "dataset_revision": value.get("dataset_revision"),
@@ -155,14 +155,14 @@ def _since_1_11(value: Any) -> Any:
 
 def _mteb_scores(value: dict[str, Any], benchmark: Benchmark) -> tuple[dict[str, float], str]:
     """Return the scores of one result of MTEB and "", or no scores and the reason."""
-    found, wanted = value.get("dataset_revision"), benchmark.dataset.revision
-    if found != wanted:
-        return {}, f"its data is of revision {quoted(found)}, expected {wanted}"
+    revision, expected = value.get("dataset_revision"), benchmark.dataset.revision
+    if revision != expected:
+        return {}, f"its data is of revision {quoted(revision)}, expected {expected}"
     splits = value["scores"]
     subsets = splits.get(TEST) if isinstance(splits, dict) else None
-    whole = [one for one in subsets or [] if isinstance(one, dict)]
+    whole = [subset for subset in subsets or [] if isinstance(subset, dict)]
     if len(whole) > 1:
-        whole = [one for one in whole if one.get("hf_subset") == DEFAULT_SUBSET]
+        whole = [subset for subset in whole if subset.get("hf_subset") == DEFAULT_SUBSET]
     if len(whole) != 1:
         return {}, f"scores.{TEST} does not have one subset, or one that is {DEFAULT_SUBSET!r}"
     lacking = [key for key in MTEB_METRICS if not _is_number(whole[0].get(key))]
@@ -179,15 +179,15 @@ def results_in(folder: Path) -> Path:
     """
     if any(folder.glob("*.json")):
         return folder
-    found = sorted(path.parent for path in folder.glob(f"*/**/{MODEL_META}"))
-    found = found or sorted({path.parent for path in folder.glob("*/**/*.json")})
-    if len(found) > 1:
-        names = [quoted(path.relative_to(folder).as_posix()) for path in found]
+    folders = sorted(path.parent for path in folder.glob(f"*/**/{MODEL_META}"))
+    folders = folders or sorted({path.parent for path in folder.glob("*/**/*.json")})
+    if len(folders) > 1:
+        names = [quoted(path.relative_to(folder).as_posix()) for path in folders]
         raise UsageProblem(
-            f"{folder}: results of {len(found)} models or revisions: {first_and_more(names)}",
+            f"{folder}: results of {len(folders)} models or revisions: {first_and_more(names)}",
             "pass the folder of one",
         )
-    return found[0] if found else folder
+    return folders[0] if folders else folder
 
 
 def described_by(folder: Path) -> dict[str, Any]:
@@ -198,16 +198,16 @@ def described_by(folder: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         return {}
     name, params, url = (value.get(key) for key in ("name", "n_parameters", "reference"))
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     if isinstance(name, str) and name:
         model = name.rpartition("/")[2]
-        found |= {"display": model}
-        found |= {"model_id": model} if re.fullmatch(MODEL_ID_PATTERN, model) else {}
+        options |= {"display": model}
+        options |= {"model_id": model} if re.fullmatch(MODEL_ID_PATTERN, model) else {}
     if _is_number(params) and params >= 0:
-        found["params"] = int(params)
+        options["params"] = int(params)
     if isinstance(url, str) and url.startswith("https://"):
-        found["url"] = url
-    return found
+        options["url"] = url
+    return options
 
 
 @click.command()
@@ -247,21 +247,21 @@ def pack_command(
     """
     if model_id is not None:
         refuse_bad_id(model_id)
-    place = results_in(folder)
-    logs = sorted(path for path in place.glob("*.json") if path.name != MODEL_META)
+    results = results_in(folder)
+    logs = sorted(path for path in results.glob("*.json") if path.name != MODEL_META)
     if not logs:
         raise NothingChecked(
             f"{folder}: the folder contains no *.json", "pass the folder of results_*.json"
         )
     given = {"model_id": model_id, "display": display, "params": params, "url": url}
-    known = described_by(place) | {k: v for k, v in given.items() if v is not None}
-    _require(known, place)
+    known = described_by(results) | {k: v for k, v in given.items() if v is not None}
+    _require(known, results)
     benchmark = benchmark_of(find_layout(Path.cwd()))
     packed = pack_logs(logs, benchmark)
     if not any(packed.results.values()):
-        _say(packed)
+        _print_gaps(packed)
         raise NothingChecked(
-            f"{place}: no file has a result of {benchmark.name}, so nothing was written",
+            f"{results}: no file has a result of {benchmark.name}, so nothing was written",
             "name the folder of results_*.json, or of results that MTEB wrote, with task ids of "
             "the benchmark as file names",
         )
@@ -285,7 +285,7 @@ def pack_command(
     path = output or Path(f"{model_id.replace('/', '_')}.json")
     text = json.dumps(submission, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     write_files(path.parent, {path.name: text.encode()})
-    _say(packed)
+    _print_gaps(packed)
     cells = sum(len(tasks) for tasks in packed.results.values())
     echo(f"wrote {path}: {cells} of {len(benchmark.regimes) * len(benchmark.tasks)} cells")
     return Exit.CLEAN if packed.is_whole else Exit.ERRORS
@@ -295,18 +295,18 @@ import_command = pack_command
 """The same command: what a folder has is recognised by its files."""
 
 
-def _require(known: dict[str, Any], place: Path) -> None:
+def _require(known: dict[str, Any], folder: Path) -> None:
     """Raise UsageProblem for an option that is needed and that no file gives."""
     for name in ("model_id", "display", "params"):
         if name not in known:
             raise UsageProblem(
-                f"--{name.replace('_', '-')} is missing, and {place} has no {MODEL_META} that "
+                f"--{name.replace('_', '-')} is missing, and {folder} has no {MODEL_META} that "
                 "gives it",
-                f"geneb-ci pack {place} --model-id ID --display NAME --params N",
+                f"geneb-ci pack {folder} --model-id ID --display NAME --params N",
             )
 
 
-def _say(packed: Packed) -> None:
+def _print_gaps(packed: PackedLogs) -> None:
     for regime, missing in packed.missing.items():
         echo(f"{regime}: {len(missing)} missing: {first_and_more(missing)}", err=True)
     for regime, doubled in packed.doubled.items():

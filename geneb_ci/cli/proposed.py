@@ -54,7 +54,7 @@ def of_branch(base: str) -> Proposal:
     of_base = clone.commit(base)
     head = clone.commit(HEAD).sha
     if repository.run("status", "--porcelain", "--untracked-files=no").strip():
-        _say("note: changes that are not committed are not checked")
+        _print("note: changes that are not committed are not checked")
     main = main_at(clone, of_base, further_places(layout))
     with layout_of_main(clone, layout, main, _note) as own:
         known = BaseBranch(own)
@@ -72,12 +72,12 @@ def of_pull(number: int, repo: str | None) -> Proposal:
         pull = open_pull_at(github, number, None)
         with base_of(github, layout, _note) as (main, own):
             listed = github.open_pulls()
-            others = [one for one in listed.pulls if one.head.sha != pull.head.sha]
+            others = [other for other in listed.pulls if other.head.sha != pull.head.sha]
             board = OpenPulls(main, others, reserve=0)
             read_board(github, board)
             board.require_read()
-            for one in listed.unread:
-                _note(f"pull request {one.name} cannot be read, so it is not compared with it")
+            for unread in listed.unread:
+                _note(f"pull request {unread.name} cannot be read, so it is not compared with it")
             known = BaseBranch(own)
             judged = Judge(github, own, known.modules, main).judge(pull.head.sha, board.passing)
             head = _head(number, pull.head.sha)
@@ -98,9 +98,9 @@ def report_of(judged: Judged) -> Report:
 
 def exit_of(verdict: PullVerdict, *, strict: bool) -> Exit:
     """Print the verdict, and what to do where no finding says it; return the exit code."""
-    _say(f"verdict on the pull request: {verdict.outcome.value}")
+    _print(f"verdict on the pull request: {verdict.outcome.value}")
     if verdict.outcome in {PullOutcome.NEEDS_MAINTAINER, PullOutcome.NOT_CHECKED}:
-        _say(f"  {next_step(verdict).replace('`', '')}")
+        _print(f"  {next_step(verdict).replace('`', '')}")
     if strict and verdict.outcome is PullOutcome.WARNINGS:
         return Exit.WARNINGS
     return _EXITS[verdict.outcome]
@@ -111,10 +111,10 @@ def _head(number: int, sha: Hex40) -> PullHead:
 
 
 def _note(text: str) -> None:
-    _say(f"note: {text}")
+    _print(f"note: {text}")
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     echo(text, err=True)
 
 

@@ -18,7 +18,7 @@ from geneb_ci.check.runner import files_of
 from geneb_ci.cli.main import echo
 from geneb_ci.cli.repository import (
     HEAD,
-    Loaded,
+    CheckedRows,
     awaited,
     built,
     layout_here,
@@ -39,8 +39,8 @@ from geneb_ci.publish.git import BadRepository, GitRepository, repository_at
 from geneb_ci.publish.ledger import ledger
 from geneb_ci.publish.push import (
     AS_PUBLISHED,
-    Earlier,
-    Newest,
+    PublishIntent,
+    RollbackIntent,
     as_published,
     find_generation,
     hold_against,
@@ -65,27 +65,27 @@ from geneb_ci.render.text import fitted
 from reference_harness.formats.text import plural, quoted
 
 
-def show_health(space: Space, made: Generation, repository: GitRepository) -> Exit:
+def show_health(space: Space, generation: Generation, repository: GitRepository) -> Exit:
     """Print which generation is live; return 11 if it is not the expected one or incomplete."""
-    health = attempt(lambda: look(space, made, repository), say=say)
-    for line in health_lines(space.resource, health, made.manifest):
+    health = attempt(lambda: look(space, generation, repository), say=say)
+    for line in health_lines(space.resource, health, generation.manifest):
         echo(line)
     return Exit.CLEAN if health.sound else Exit.ERRORS
 
 
-def show_changes(space: Space, intent: Newest) -> Exit:
+def show_changes(space: Space, intent: PublishIntent) -> Exit:
     """Show what a publish would change. Raises NotFastForward if it would be rejected."""
-    made = intent.made
+    generation = intent.built
     state = attempt(space.state, say=say)
     if intent.is_live(state):
-        echo(f"{space.resource}: nothing would change; {named(made.manifest)} is live")
+        echo(f"{space.resource}: nothing would change; {named(generation.manifest)} is live")
         return Exit.CLEAN
     intent.generation(state)
     live = attempt(lambda: space.read(BOARD, state.head), say=say) if BOARD in state.files else None
-    files = file_changes(state, made)
+    files = file_changes(state, generation)
     others = len(state.files.keys() - {change.name for change in files})
-    board = made.files[BOARD]
-    echo(preview_line(space.resource, made.manifest, state.manifest))
+    board = generation.files[BOARD]
+    echo(preview_line(space.resource, generation.manifest, state.manifest))
     for line in changes(Preview(files, row_changes(live, board), others, models_of(board))):
         echo(line)
     return Exit.CLEAN
@@ -111,12 +111,12 @@ def publish_command(space: str | None, dry_run: bool, verify: bool, expect: str 
     """
     name = space_name(space)
     repository = repository_here()
-    code, made = built(repository, HEAD)
-    if made is None:
+    code, generation = built(repository, HEAD)
+    if generation is None:
         return code
-    if expect is not None and expect != made.manifest.generation:
+    if expect is not None and expect != generation.manifest.generation:
         raise HubRefused(
-            f"this commit gives generation {made.manifest.generation}, expected {expect}",
+            f"this commit gives generation {generation.manifest.generation}, expected {expect}",
             "use the geneb-ci version and the commit of the expected generation",
         )
     resource = f"spaces/{name}"
@@ -125,11 +125,11 @@ def publish_command(space: str | None, dry_run: bool, verify: bool, expect: str 
         name, token=token_to_read(resource) if reading else find_token(resource, say=say)
     )
     if verify:
-        return show_health(target, made, repository)
+        return show_health(target, generation, repository)
     if dry_run:
-        return show_changes(target, Newest(made, repository))
-    done = push(target, Newest(made, repository), say=say)
-    echo(published_line(target.resource, done))
+        return show_changes(target, PublishIntent(generation, repository))
+    published = push(target, PublishIntent(generation, repository), say=say)
+    echo(published_line(target.resource, published))
     return Exit.CLEAN
 
 
@@ -155,16 +155,16 @@ def rollback_command(generation: str, space: str | None, *, fetched: bool) -> in
     held = attempt(lambda: find_generation(target, generation), say=say)
     must_be_of_main(held.manifest, covers, repository)
     if fetched:
-        made = attempt(lambda: as_published(target, held), say=say)
+        again = attempt(lambda: as_published(target, held), say=say)
     else:
         code, rebuilt = built(repository, held.manifest.source_commit)
         if rebuilt is None:
             echo(f"  fix: {AS_PUBLISHED}", err=True)
             return code
         hold_against(held.manifest, rebuilt)
-        made = rebuilt
-    done = push(target, Earlier(made, covers, repository), say=say)
-    echo(published_line(target.resource, done))
+        again = rebuilt
+    published = push(target, RollbackIntent(again, covers, repository), say=say)
+    echo(published_line(target.resource, published))
     return Exit.CLEAN
 
 
@@ -181,11 +181,11 @@ def rollback_command(generation: str, space: str | None, *, fetched: bool) -> in
 def ledger_command(commit: str, format_: str) -> int:
     """List the events of all rows up to a commit, oldest first."""
     repository = repository_here()
-    found = ledger(repository, repository.resolve(commit), watch=watch_history)
+    events = ledger(repository, repository.resolve(commit), watch=watch_history)
     if format_ == "json":
-        click.echo(encode(LEDGER, found.model_dump(mode="json")).decode())
+        click.echo(encode(LEDGER, events.model_dump(mode="json")).decode())
         return Exit.CLEAN
-    for line in table(found):
+    for line in table(events):
         click.echo(fitted(line, row_width()), nl=False)
     return Exit.CLEAN
 
@@ -203,9 +203,9 @@ def replay_command(rules: str, format_: str, output: str) -> int:
     """
     layout = layout_here()
     with awaited("checking with both", REPLAY_SECONDS_ROW, layout):
-        found = replay(layout, rules)
-    write(Output(format_, output), REPLAY_WRITERS[format_](found))
-    return Exit.ERRORS if found.fails else Exit.CLEAN
+        replayed = replay(layout, rules)
+    write(Output(format_, output), REPLAY_WRITERS[format_](replayed))
+    return Exit.ERRORS if replayed.fails else Exit.CLEAN
 
 
 REPLAY_SECONDS_ROW = 0.03
@@ -275,7 +275,7 @@ def export_command(
     _refuse_twice(ids)
     given = dict(zip(ids, given.values(), strict=True))
     loaded = load(folder, "nothing was exported", "export FOLDER --to FORMAT --out DIR")
-    if not isinstance(loaded, Loaded):
+    if not isinstance(loaded, CheckedRows):
         return loaded
     site = _chosen(_site(loaded, _built(layout, when)), models)
     files = {
@@ -285,9 +285,9 @@ def export_command(
         "csv": csv_files(site),
         "parquet": parquet_files(site),
     }
-    made = dict(files[format_])
-    write_page(out, made)
-    echo(f"wrote {plural(len(made), 'file')} to {out}: {plural(len(site.entries), 'model')}")
+    chosen = dict(files[format_])
+    write_page(out, chosen)
+    echo(f"wrote {plural(len(chosen), 'file')} to {out}: {plural(len(site.entries), 'model')}")
     return Exit.CLEAN
 
 
@@ -316,21 +316,21 @@ def _refuse_early(
 
 
 def _tokens(given: tuple[str, ...], format_: str) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for one in given:
-        model, equals, token = one.partition("=")
+    by_model: dict[str, str] = {}
+    for option in given:
+        model, equals, token = option.partition("=")
         if not (model and equals and re.fullmatch(r"[\x21-\x7e]+", token)):
             raise UsageProblem(
-                f"--verify-token {quoted(one)} is not ID=TOKEN",
+                f"--verify-token {quoted(option)} is not ID=TOKEN",
                 "write the id of the model, =, and the token",
             )
         if format_ != "eval-results":
             raise UsageProblem(
                 f"--verify-token is for eval-results, not for {format_}", "leave it out"
             )
-        _refuse_twice([*found, model])
-        found[model] = token
-    return found
+        _refuse_twice([*by_model, model])
+        by_model[model] = token
+    return by_model
 
 
 def _refuse_twice(models: Sequence[str]) -> None:
@@ -363,14 +363,14 @@ def _moment(text: str) -> str:
     return text
 
 
-def _site(loaded: Loaded, built: Built) -> Site:
+def _site(loaded: CheckedRows, built: Built) -> Site:
     return site_of(loaded.entries, {}, benchmark_of(loaded.layout), loaded.layout, built)
 
 
 def _chosen(site: Site, models: tuple[str, ...]) -> Site:
     """Return the rows that are asked for; all of them where none is."""
-    kept = (e for e in site.entries if not models or e.submission.model_id in models)
-    return replace(site, entries=tuple(kept))
+    entries = (e for e in site.entries if not models or e.submission.model_id in models)
+    return replace(site, entries=tuple(entries))
 
 
 def _models_of(names: Iterable[str], folder: Path) -> tuple[str, ...]:

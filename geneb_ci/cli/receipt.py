@@ -57,7 +57,7 @@ PUSHED = "Embeddings of a receipt"
 _RENDER = {"text": receipt_text, "json": receipt_json}
 
 
-def _say(*, quiet: bool) -> Callable[[str], None]:
+def _progress(*, quiet: bool) -> Callable[[str], None]:
     return (lambda _: None) if quiet else lambda line: _echo(line, err=True)
 
 
@@ -116,7 +116,7 @@ def verify_command(
             "--receipt names a folder, from which nothing is fetched",
             "leave out --mirror and --cache, or --receipt",
         )
-    found = verify_receipt(
+    result = verify_receipt(
         ReceiptRequest(
             file=file,
             folder=folder,
@@ -126,11 +126,11 @@ def verify_command(
             definition=definition,
             tasks=_names(tasks),
             options=ScoringOptions(limit_scoring_time, limit_scoring_memory),
-            say=_say(quiet=quiet),
+            say=_progress(quiet=quiet),
         )
     )
-    click.echo(_RENDER[format_](found), nl=False)
-    return Exit.CLEAN if found.holds else Exit.ERRORS
+    click.echo(_RENDER[format_](result), nl=False)
+    return Exit.CLEAN if result.holds else Exit.ERRORS
 
 
 @click.command()
@@ -155,13 +155,12 @@ def pull_command(
     from geneb_ci.receipt.source import receipt_files  # beside its use
 
     subject = _sound(file, definition)
-    say = _say(quiet=quiet)
+    say = _progress(quiet=quiet)
     names = tasks_of(subject, _names(tasks))
     with receipt_files(subject.receipt, mirror=mirror, cache=into, say=say) as files:
-        said = [subject.receipt.tasks[one] for one in names]
-        count = (
-            f"{plural(len(names), 'file')}, {plural(sum(t.train + t.test for t in said), 'row')}"
-        )
+        receipt_tasks = [subject.receipt.tasks[task] for task in names]
+        rows = sum(task.train + task.test for task in receipt_tasks)
+        count = f"{plural(len(names), 'file')}, {plural(rows, 'row')}"
         say(f"{count}; {network_text(files.lacking(list(names)), 'fetch')}")
         for task in names:
             files.file(task)
@@ -198,7 +197,7 @@ def push_command(file: Path, folder: Path, repo: str, definition: Path | None, q
     if not REPOSITORY.fullmatch(repo):
         raise UsageProblem(f"--repo {repo!r} is not OWNER/NAME", "pass for example --repo me/rows")
     subject = _sound(file, definition)
-    say = _say(quiet=quiet)
+    say = _progress(quiet=quiet)
     names = tasks_of(subject)
     with receipt_files(subject.receipt, folder, say=say) as files:
         paths = {files.file(task).name: files.file(task) for task in names}
@@ -210,10 +209,12 @@ def push_command(file: Path, folder: Path, repo: str, definition: Path | None, q
     rows = plural(subject.receipt.rows, "row")
     count = f"{plural(len(lacking), 'file')} of {len(paths)}, {rows} in all"
     say(f"{count}; {network_text(size, 'send')}")
-    made = upload(remote, paths, say=say, message=PUSHED, ours=())
-    written = write_location(file, ReceiptLocation(kind=HUB, address=repo, revision=made.revision))
-    echo(f"{remote.resource}: {'pushed' if made.new else 'nothing changed'}")
-    echo(f"{file}: location {'written' if written else 'unchanged'}, {made.revision}")
+    uploaded = upload(remote, paths, say=say, message=PUSHED, folders=())
+    written = write_location(
+        file, ReceiptLocation(kind=HUB, address=repo, revision=uploaded.revision)
+    )
+    echo(f"{remote.resource}: {'pushed' if uploaded.new else 'nothing changed'}")
+    echo(f"{file}: location {'written' if written else 'unchanged'}, {uploaded.revision}")
     return Exit.CLEAN
 
 

@@ -40,7 +40,7 @@ _PAIRED = {"text": paired_text, "json": paired_json}
 _SETS = {"record": OF_RECORD, "canonical": CANONICAL}
 
 
-class Named(NamedTuple):
+class NamedReceipt(NamedTuple):
     """What a word of the command line names."""
 
     subject: ReceiptSubject
@@ -48,60 +48,61 @@ class Named(NamedTuple):
 
     def predictions(self) -> Predictions | None:
         """Return the predictions beside the receipt; None where the receipt names none."""
-        said = self.subject.receipt.predictions
-        if said is None:
+        named = self.subject.receipt.predictions
+        if named is None:
             return None
-        return read_predictions(self.folder / FILE, self.subject.benchmark, said)
+        return read_predictions(self.folder / FILE, self.subject.benchmark, named)
 
     def required(self) -> Predictions:
         """Return the predictions. Raises NothingChecked where there are none."""
-        found = self.predictions()
-        if found is None:
+        predictions = self.predictions()
+        if predictions is None:
             raise NothingChecked(
                 f"{self.subject.path}: its receipt names no {FILE}",
                 "write it with `geneb-harness run --receipt DIR --submission FILE`",
             )
-        return found
+        return predictions
 
 
-def _named(word: str, definition: Path | None) -> Named:
+def _named(word: str, definition: Path | None) -> NamedReceipt:
     """Return submission and folder. Raises NothingChecked for a submission without a receipt."""
-    name, _, place = word.partition("=")
-    file, folder = Path(name), Path(place)
-    if not place:
+    name, _, folder_name = word.partition("=")
+    file, folder = Path(name), Path(folder_name)
+    if not folder_name:
         stem = file.with_suffix("") if file.suffix == ".json" else file
         file, folder = stem.with_name(f"{stem.name}.json"), stem
     subject = subject_of(file, definition)
     if not folder.is_dir():
         raise UsageProblem(f"{folder}: no such folder", "pass FILE=DIR to name that of the receipt")
-    return Named(subject, folder)
+    return NamedReceipt(subject, folder)
 
 
-def _pair(words: tuple[str, ...], definition: Path | None) -> tuple[Named, Named]:
+def _pair(words: tuple[str, ...], definition: Path | None) -> tuple[NamedReceipt, NamedReceipt]:
     """Return two receipts. Raises UsageProblem for one and the same, and for two benchmarks."""
     if len(words) != TWO:
         raise UsageProblem(
             f"two receipts are compared, found {plural(len(words), 'name')}",
             "name the submissions of both: one.json two.json",
         )
-    one, two = (_named(word, definition) for word in words)
-    if one.subject.path.samefile(two.subject.path) and one.folder.samefile(two.folder):
+    first, second = (_named(word, definition) for word in words)
+    if first.subject.path.samefile(second.subject.path) and first.folder.samefile(second.folder):
         raise UsageProblem(
-            f"both are {one.subject.path}, expected the submissions of two models",
+            f"both are {first.subject.path}, expected the submissions of two models",
             "name another one in the place of the second",
         )
-    digests = {each.subject.submission.run.benchmark.sha256 for each in (one, two)}
-    if digests != {one.subject.benchmark.sha256}:
+    digests = {each.subject.submission.run.benchmark.sha256 for each in (first, second)}
+    if digests != {first.subject.benchmark.sha256}:
         raise UsageProblem(
-            f"the two are not both of {one.subject.benchmark.name}, {one.subject.benchmark.sha256}",
+            f"the two are not both of {first.subject.benchmark.name}, "
+            f"{first.subject.benchmark.sha256}",
             "pass the definition that both were run with: --benchmark FILE",
         )
-    return one, two
+    return first, second
 
 
-def _models(*named: Named) -> tuple[str, str]:
-    one, two = (each.subject.submission.model_id for each in named)
-    return one, two
+def _models(*named: NamedReceipt) -> tuple[str, str]:
+    first, second = (each.subject.submission.model_id for each in named)
+    return first, second
 
 
 @click.command(help="Compare matrices and digests of FILE with its predictions.bin." + _HELP)
@@ -110,16 +111,16 @@ def _models(*named: Named) -> tuple[str, str]:
 def predictions_command(word: str, definition: Path | None) -> int:
     """Compare a submission with the predictions beside its receipt."""
     named = _named(word, definition)
-    found = named.required()
-    if not found.tasks:
+    predictions = named.required()
+    if not predictions.tasks:
         raise NothingChecked(
             "predictions.bin has no task, so nothing was compared",
             "write it again: geneb-harness run --receipt DIR --submission FILE",
         )
-    wrong = contradictions(named.subject.submission, found, named.subject.benchmark)
+    wrong = contradictions(named.subject.submission, predictions, named.subject.benchmark)
     for line in wrong:
         echo(line)
-    tasks = plural(len(found.tasks), "task")
+    tasks = plural(len(predictions.tasks), "task")
     echo(
         f"{plural(len(wrong), 'contradiction')} in {tasks}" if wrong
         else f"{tasks}: every matrix and digest follows from the predictions"
@@ -134,12 +135,12 @@ def predictions_command(word: str, definition: Path | None) -> int:
 def near_command(receipts: tuple[str, ...], definition: Path | None, format_: str) -> int:
     """Compare the rows of two receipts."""
     pair = _pair(receipts, definition)
-    one, two = (_sample(each) for each in pair)
-    click.echo(_NEAR[format_](_models(*pair), near(one, two)), nl=False)
+    first, second = (_sample(each) for each in pair)
+    click.echo(_NEAR[format_](_models(*pair), near(first, second)), nl=False)
     return Exit.CLEAN
 
 
-def _sample(named: Named) -> Sample:
+def _sample(named: NamedReceipt) -> Sample:
     receipt, benchmark = named.subject.receipt, named.subject.benchmark
     with receipt_files(receipt, named.folder) as files:
         return sample_of(files, receipt, benchmark, named.predictions())
@@ -164,10 +165,10 @@ def compare_command(
     receipts: tuple[str, ...], of: str, definition: Path | None, format_: str, *, by_task: bool
 ) -> int:
     """Compare two models by their predictions."""
-    one, two = _pair(receipts, definition)
-    a, b = one.required(), two.required()
-    found = paired_regimes(a, b, one.subject.benchmark, _SETS[of])
-    click.echo(_PAIRED[format_](_models(one, two), found, by_task=by_task), nl=False)
+    first, second = _pair(receipts, definition)
+    a, b = first.required(), second.required()
+    pairs = paired_regimes(a, b, first.subject.benchmark, _SETS[of])
+    click.echo(_PAIRED[format_](_models(first, second), pairs, by_task=by_task), nl=False)
     return Exit.CLEAN
 
 
@@ -209,13 +210,13 @@ def pairs_command(paths: tuple[Path, ...], receipts: Path | None, is_written: bo
             rows[path] = submission, receipt, here
             to_fetch += 0 if here is not None else receipt.predictions.bytes
     echo(f"{plural(len(rows), 'row')} with predictions, {size_text(to_fetch)} to fetch")
-    found: dict[str, Predictions] = {}
+    predictions: dict[str, Predictions] = {}
     for path, (submission, receipt, here) in rows.items():
-        why = _noted(submission, receipt, here, benchmark, found)
+        why = _noted(submission, receipt, here, benchmark, predictions)
         left_out += bool(why)
         echo(f"{path}: {why or 'noted'}")
-    shared = errors_shared(found, benchmark)
-    echo(f"{plural(len(found), 'row')} noted, {left_out} left out")
+    shared = errors_shared(predictions, benchmark)
+    echo(f"{plural(len(predictions), 'row')} noted, {left_out} left out")
     if is_written and layout.policy is not None:
         write_seen(layout.policy / PAIRS, shared)
         echo(f"wrote {layout.policy / PAIRS}")
@@ -227,7 +228,7 @@ def _noted(
     receipt: EmbeddingReceipt,
     folder: Path | None,
     benchmark: Benchmark,
-    found: dict[str, Predictions],
+    collected: dict[str, Predictions],
 ) -> str:
     """Add the predictions of a row; return why they are left out, or ""."""
     try:
@@ -240,5 +241,5 @@ def _noted(
         return error.message
     if wrong := contradictions(submission, predictions, benchmark):
         return f"{plural(len(wrong), 'contradiction')}: {wrong[0]}"
-    found[submission.model_id] = predictions
+    collected[submission.model_id] = predictions
     return ""

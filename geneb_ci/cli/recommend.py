@@ -144,11 +144,13 @@ def findings_command(
     kinds = [kind for kind in kinds_of(regimes) if named in {None, kind.id}]
     rows = figure_rows(values, scope)  # type: ignore[arg-type]  # click offers the scopes alone
     exclude = _models_of(exclude, values)
-    found: list[Figure] = []
+    figures: list[Figure] = []
     for kind in kinds:
         used = _parameters(settings, kind, regimes)
-        found.append(figure_of(kind, rows, scope, used, exclude))  # type: ignore[arg-type]
-    write(Output(format_, output), FIGURE_WRITERS[format_](found, width(output, unknown=TERMINAL)))
+        figures.append(figure_of(kind, rows, scope, used, exclude))  # type: ignore[arg-type]
+    write(
+        Output(format_, output), FIGURE_WRITERS[format_](figures, width(output, unknown=TERMINAL))
+    )
     return Exit.CLEAN
 
 
@@ -157,14 +159,14 @@ def _models_of(exclude: tuple[str, ...], values: dict[str, dict[str, Any]]) -> t
     rows = (row for own in values[LEADERBOARD]["data"].values() for row in own)
     known = sorted({row["model"] for row in rows})
     fix = "name one of those of `label`"
-    return tuple(exact_name(one, known, "model of the board", fix) for one in exclude)
+    return tuple(exact_name(name, known, "model of the board", fix) for name in exclude)
 
 
 def _parameters(
     settings: tuple[str, ...], kind: "FigureKind", regimes: list[str]
 ) -> "dict[str, Value]":
     """Return the parameters that were set. Raises UsageProblem for one that does not exist."""
-    found: dict[str, Value] = {}
+    parameters: dict[str, Value] = {}
     for setting in settings:
         word, _, text = setting.partition("=")
         fix = f"name one of {', '.join(kind.defaults)}, as NAME=VALUE"
@@ -172,13 +174,13 @@ def _parameters(
         if isinstance(kind.defaults[key], str):
             if kind.defaults[key] in regimes:
                 text = exact_name(text, regimes, "regime of the benchmark")
-            found[key] = text
+            parameters[key] = text
             continue
         try:
-            found[key] = float(text)
+            parameters[key] = float(text)
         except ValueError as error:
             raise UsageProblem(f"{quoted(text)} is not a number", f"set {key}=NUMBER") from error
-    return found
+    return parameters
 
 
 def _values_by_files(folder: Path | None) -> dict[str, dict[str, Any]]:
@@ -187,10 +189,10 @@ def _values_by_files(folder: Path | None) -> dict[str, dict[str, Any]]:
 
 def _values_by_rows(folder: Path | None) -> dict[str, dict[str, Any]] | Exit:
     from geneb_ci.board.rows import figure_values
-    from geneb_ci.cli.repository import Loaded, load  # 0.3 s
+    from geneb_ci.cli.repository import CheckedRows, load  # 0.3 s
     from geneb_ci.common.config import benchmark_of
 
     loaded = load(folder, "nothing was computed", "findings FOLDER")
-    if not isinstance(loaded, Loaded):
+    if not isinstance(loaded, CheckedRows):
         return loaded
     return figure_values(loaded.entries, benchmark_of(loaded.layout))

@@ -36,18 +36,18 @@ from geneb_ci.render.text import escape, fitted
 from geneb_ci.submission.reading import files_in
 
 
-class Loaded(NamedTuple):
+class CheckedRows(NamedTuple):
     """The submissions of a folder, all of which passed every check."""
 
     layout: Layout
     entries: list[Entry]
 
 
-def load(folder: Path | None, refusal: str, usage: str) -> Loaded | Exit:
+def load(folder: Path | None, refusal: str, usage: str) -> CheckedRows | Exit:
     """Check and return the submissions of a folder; print errors and return the exit code."""
     try:
         layout, files = files_at(folder, usage)
-        return Loaded(layout, entries_of(layout, files, watch_checks))
+        return CheckedRows(layout, entries_of(layout, files, watch_checks))
     except SubmissionsRefused as error:
         return refused(error.report, refusal)
 
@@ -103,8 +103,8 @@ def repository_here() -> GitRepository:
 def built(repository: GitRepository, commit: str) -> tuple[Exit, Generation | None]:
     """Build all files of a commit; if a check fails, print why. Return exit code and files."""
     with watch_build() as watch:
-        report, made = generate(repository, repository.resolve(commit), watch, watch_history)
-    return (Exit.CLEAN, made) if made is not None else (refused(report), None)
+        report, generation = generate(repository, repository.resolve(commit), watch, watch_history)
+    return (Exit.CLEAN, generation) if generation is not None else (refused(report), None)
 
 
 def space_name(given: str | None) -> str:
@@ -128,11 +128,11 @@ def tell(model: str) -> None:
     """
     layout = find_layout(Path.cwd())
     why = trust_evidence.level_reasons(model, layout)
-    found, no_history = _history()
-    events = list(story(found, model, width(widest=PARAGRAPH)))
+    history, no_history = _history()
+    events = list(story(history, model, width(widest=PARAGRAPH)))
     if why is None and not events:
         here = [path.stem for path in files_in(layout.submissions)] if layout.submissions else []
-        known = [*here, *models_of(found)]
+        known = [*here, *models_of(history)]
         if (meant := known_name(model, known)) not in {None, model}:
             tell(str(meant))
             return

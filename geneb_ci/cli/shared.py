@@ -69,13 +69,13 @@ def report_options(function: Any) -> Any:
         metavar="FILE",
         help="File for the format before it.",
     )
-    said = "; ".join(f"{name}: {one.what}" for name, one in FORMATS.items())
+    descriptions = "; ".join(f"{name}: {format_.what}" for name, format_ in FORMATS.items())
     return click.option(
         "--format",
         "formats",
         multiple=True,
         type=click.Choice(list(FORMATS), case_sensitive=False),
-        help=f"Repeatable; default: text. {said}.",
+        help=f"Repeatable; default: text. {descriptions}.",
     )(output(function))
 
 
@@ -152,10 +152,10 @@ class Seconds(click.ParamType[int]):
         """Return the number in the unit without a letter; ends with a usage error."""
         if isinstance(value, int):
             return value
-        found = re.fullmatch(r"([1-9][0-9]{0,8})([a-zA-Z]?)", str(value))
-        if found is None or found[2].lower() not in self.units:
+        match = re.fullmatch(r"([1-9][0-9]{0,8})([a-zA-Z]?)", str(value))
+        if match is None or match[2].lower() not in self.units:
             self.fail(f"{value!r} is not a {self.name.lower()}: pass {self.example}", param, ctx)
-        return int(found[1]) * self.units[found[2].lower()]
+        return int(match[1]) * self.units[match[2].lower()]
 
 
 class Mebibytes(Seconds):
@@ -335,20 +335,20 @@ def watched(items: Iterable[T], total: int, label: str) -> Iterator[T]:
         return
     start = time.monotonic()
     rest = iter(items)
-    for done, item in enumerate(rest, 1):  # noqa: B007 (used below)
+    for count, item in enumerate(rest, 1):  # noqa: B007 (used below)
         yield item
         if time.monotonic() - start > PATIENCE:
             break
     else:
         return
     if is_plain():
-        yield from counted_aloud(rest, done, total, label)
+        yield from counted_aloud(rest, count, total, label)
         return
     from rich.console import Console  # most runs need no progress bar
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(label, total=total, completed=done)
+        task = progress.add_task(label, total=total, completed=count)
         for item in rest:
             yield item
             progress.advance(task)
@@ -396,5 +396,5 @@ def hold_repository(repo: str | None, *, pulls: bool) -> None:
 
 def exit_code(report: Report, *, strict: bool) -> Exit:
     """Return the exit code of a report; with `strict`, warnings give 10."""
-    found = verdict(report)
-    return Exit.WARNINGS if strict and found is Verdict.WARNINGS else _EXITS[found]
+    outcome = verdict(report)
+    return Exit.WARNINGS if strict and outcome is Verdict.WARNINGS else _EXITS[outcome]

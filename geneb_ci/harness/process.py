@@ -181,7 +181,7 @@ NEARLY = 0.9
 """A worker that ended when so much of the time was used was ended by the kernel's limit of it."""
 
 
-class Used(NamedTuple):
+class ResourceUse(NamedTuple):
     """What a call took."""
 
     seconds: float
@@ -223,7 +223,7 @@ class HarnessProcess:
 
     def call(
         self, words: Sequence[str], task: str = "", limits: ScoringLimits | None = None
-    ) -> Used:
+    ) -> ResourceUse:
         """Run one command; with `limits` it scores the embeddings of `task`.
 
         Raises LimitExceeded or ResultRefused, which name task, stage and limit, for what the
@@ -237,9 +237,9 @@ class HarnessProcess:
             self.close(at_once=True)
             raise
         if answer is None:
-            said = self._ending(process)
+            message = self._ending(process)
             self.close()
-            raise _failed(words, said)
+            raise _failed(words, message)
         if answer["error"] is not None:
             raise call.error(words, answer["error"], answer["message"])
         return call.used
@@ -260,11 +260,11 @@ class HarnessProcess:
     def _ending(self, process: "subprocess.Popen[bytes]") -> str:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(KILL_SECONDS)
-        said = b""
+        log = b""
         if self._log is not None:
             self._log.seek(0)
-            said = self._log.read()[-LOG_SHOWN:]
-        text = said.decode(errors="backslashreplace").strip()
+            log = self._log.read()[-LOG_SHOWN:]
+        text = log.decode(errors="backslashreplace").strip()
         return text.removeprefix("error: ") or f"code {process.returncode}"
 
 
@@ -278,18 +278,18 @@ class _Call:
         self._task = task
         self._limits = limits
         self._begun = time.monotonic()
-        found = _tree(process)
-        self._before = sum(processes.cpu_seconds(one.pid) for one in found)
+        tree = _tree(process)
+        self._before = sum(processes.cpu_seconds(member.pid) for member in tree)
         self._peak = 0
         if limits is not None:
-            for one in found:
-                _limit(one.pid, limits)
+            for member in tree:
+                _limit(member.pid, limits)
 
     @property
-    def used(self) -> Used:
+    def used(self) -> ResourceUse:
         """What the call took so far."""
-        total = sum(processes.cpu_seconds(one.pid) for one in _tree(self._process))
-        return Used(total - self._before, self._peak)
+        total = sum(processes.cpu_seconds(member.pid) for member in _tree(self._process))
+        return ResourceUse(total - self._before, self._peak)
 
     def answer(self, words: Sequence[str]) -> dict[str, str | None] | None:
         """Return the answer; None when the process ended. Raises LimitExceeded."""
@@ -302,28 +302,28 @@ class _Call:
             stdin.flush()
         except BrokenPipeError:
             return None
-        said = bytearray()
+        raw = bytearray()
         with selectors.DefaultSelector() as selector:
             selector.register(stdout, selectors.EVENT_READ)
-            while not said.endswith(b"\n"):
+            while not raw.endswith(b"\n"):
                 if selector.select(TICK):
                     piece = os.read(stdout.fileno(), PIECE)
-                    said += piece
-                    if not piece or len(said) > ANSWER_BYTES:
+                    raw += piece
+                    if not piece or len(raw) > ANSWER_BYTES:
                         return None
                 self._check()
-        found: dict[str, str | None] = read_json(bytes(said), own=True)
-        return found
+        reply: dict[str, str | None] = read_json(bytes(raw), own=True)
+        return reply
 
     def _check(self) -> None:
         if self._limits is None:
             return
-        found = _tree(self._process)
+        tree = _tree(self._process)
         most = self._limits.memory_mib * MIB
-        taken = processes.held(found, most)
+        taken = processes.held(tree, most)
         self._peak = max(self._peak, taken)
-        seconds = sum(processes.cpu_seconds(one.pid) for one in found) - self._before
-        threads = sum(one.threads for one in found)
+        seconds = sum(processes.cpu_seconds(member.pid) for member in tree) - self._before
+        threads = sum(member.threads for member in tree)
         passed = time.monotonic() - self._begun
         if taken > most:
             raise self._stopped(MEMORY, f"it used more than {self._limits.memory_mib} MiB")
@@ -336,9 +336,9 @@ class _Call:
 
     def error(self, words: Sequence[str], kind: str, message: str | None) -> Exception:
         """Return the exception for an answer that is an error."""
-        said = str(message)
+        text = str(message)
         if self._limits is None:
-            return _failed(words, said)
+            return _failed(words, text)
         if kind == OUT_OF_MEMORY:
             return self._stopped(MEMORY, f"it needs more than {self._limits.memory_mib} MiB")
         if kind == WORKER_DIED and self.used.seconds > NEARLY * self._limits.seconds:
@@ -346,12 +346,12 @@ class _Call:
         if kind in REFUSED:
             return _marked(
                 ResultRefused(
-                    f"task {self._task}: the embeddings cannot be scored: {said}",
+                    f"task {self._task}: the embeddings cannot be scored: {text}",
                     "ask the contributor for an extractor whose embeddings a probe can fit",
                 ),
                 self._task,
             )
-        return _failed(words, said)
+        return _failed(words, text)
 
     def _stopped(self, limit: str, what: str) -> ExtractorRefused:
         message = f"task {self._task}: scoring its embeddings was stopped: {what}"
@@ -385,8 +385,8 @@ def _limit(pid: int, limits: ScoringLimits) -> None:
             resource.prlimit(pid, name, (capped, hard))
 
 
-def _failed(words: Sequence[str], said: str) -> NothingChecked:
+def _failed(words: Sequence[str], message: str) -> NothingChecked:
     return NothingChecked(
-        f"`geneb-harness {words[0]}` failed: {said}",
+        f"`geneb-harness {words[0]}` failed: {message}",
         "fix what it names, then run the command again",
     )

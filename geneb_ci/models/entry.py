@@ -260,16 +260,16 @@ class ModelEntry(StrictModel):
     @property
     def lacks(self) -> list[str]:
         """What a rerun of the model needs and this entry does not say; empty where it is whole."""
-        found = []
+        gaps = []
         if self.weights is None:
-            found.append("no weights")
+            gaps.append("no weights")
         elif self.weights.kind != "none" and not self.weights.files:
-            found.append("no file is pinned")
+            gaps.append("no file is pinned")
         if self.run is None:
-            found.append("no extractor")
+            gaps.append("no extractor")
         elif self.run.missing is not None:
-            found.append(self.run.missing)
-        return found
+            gaps.append(self.run.missing)
+        return gaps
 
     @property
     def attributes(self) -> dict[str, Any]:
@@ -367,11 +367,11 @@ class TaskNote(StrictModel):
         """Return the note about a task, or None if it is about others."""
         before, star, after = self.match.partition("*")
         pattern = f"{re.escape(before)}({'.*' if star else ''}){re.escape(after)}"
-        found = re.fullmatch(pattern, task)
-        if found is None:
+        match = re.fullmatch(pattern, task)
+        if match is None:
             return None
         texts = {"asks": self.asks, "species": self.species}
-        filled = {key: text and text.replace("{}", found[1]) for key, text in texts.items()}
+        filled = {key: text and text.replace("{}", match[1]) for key, text in texts.items()}
         return self.model_copy(update=filled)
 
 
@@ -393,7 +393,7 @@ class TaskNotes(StrictModel):
 
     def of(self, task: str) -> TaskNote | None:
         """Return the first note about a task."""
-        return next((found for note in self.tasks if (found := note.of(task))), None)
+        return next((matching for note in self.tasks if (matching := note.of(task))), None)
 
 
 def task_notes(layout: Layout) -> TaskNotes:

@@ -85,7 +85,7 @@ class ModelRegistry(Mapping[str, Mapping[str, Any]]):
             return {}
         entry, run = read.entry, read.entry.run
         weights, published = entry.weights, entry.published
-        found = {
+        described = {
             "sha256": read.sha256,
             "submission_sha256": submission_sha256,
             "extractor": run and run.extractor,
@@ -96,7 +96,7 @@ class ModelRegistry(Mapping[str, Mapping[str, Any]]):
             "weights": weights and weights.model_dump(include=_WEIGHTS, exclude_none=True),
             "published": published and published.model_dump(exclude_none=True),
         }
-        return {key: value for key, value in found.items() if value is not None}
+        return {key: value for key, value in described.items() if value is not None}
 
     def raw(self, model_id: str) -> bytes | None:
         """Return the bytes of an entry, or None where the registry has none.
@@ -134,10 +134,10 @@ class ModelRegistry(Mapping[str, Mapping[str, Any]]):
     def __getitem__(self, model_id: str) -> Mapping[str, Any]:
         if model_id not in self._facts:
             self._facts[model_id] = self._facts_of(model_id)
-        found = self._facts[model_id]
-        if found is None:
+        facts = self._facts[model_id]
+        if facts is None:
             raise KeyError(model_id)
-        return found
+        return facts
 
     def __iter__(self) -> Iterator[str]:
         return iter(sorted(path.stem for path in self.folder.glob("*.toml")))

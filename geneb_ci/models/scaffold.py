@@ -53,8 +53,8 @@ class HubModel:
         """Return the first of these numbers that the configuration has, or that of its text."""
         inner = self.config.get(TEXT_CONFIG)
         parts = (self.config, inner if isinstance(inner, dict) else {})
-        found = (part.get(name) for part in parts for name in names)
-        return next((one for one in found if type(one) is int and one > 0), None)
+        values = (part.get(name) for part in parts for name in names)
+        return next((value for value in values if type(value) is int and value > 0), None)
 
     @property
     def width(self) -> int | None:
@@ -70,9 +70,9 @@ class HubModel:
     @property
     def dtype(self) -> Dtype:
         """In which the weights are stored, float32 unless the configuration says otherwise."""
-        said = self.config.get("dtype", self.config.get("torch_dtype"))
+        declared = self.config.get("dtype", self.config.get("torch_dtype"))
         known: tuple[Dtype, ...] = get_args(Dtype)
-        return next((one for one in known if one == said), "float32")
+        return next((dtype for dtype in known if dtype == declared), "float32")
 
     @property
     def has_code(self) -> bool:
@@ -113,9 +113,9 @@ def weight_names(names: set[str], index: Mapping[str, Mapping[str, Any]]) -> lis
             return [single]
         if listed in index:
             parts = index[listed].get("weight_map")
-            return sorted({str(one) for one in parts.values()} if isinstance(parts, dict) else ())
+            return sorted({str(file) for file in parts.values()} if isinstance(parts, dict) else ())
     raise NothingChecked(
-        f"the repository has none of {', '.join(one for pair in FORMATS for one in pair)}",
+        f"the repository has none of {', '.join(name for pair in FORMATS for name in pair)}",
         "name the files by options of the general extractor: docs/extractor.md, `weights=FILE`",
     )
 
@@ -157,10 +157,10 @@ class OwnFacts:
     def extractor_options(self, model: HubModel) -> dict[str, str]:
         """Return the options by which the general extractor runs the model."""
         length = "none" if self.max_length is None else str(self.max_length)
-        found = {"pooling": self.pooling, "dtype": self.dtype, "max_length": length}
+        options = {"pooling": self.pooling, "dtype": self.dtype, "max_length": length}
         if model.has_code or self.trust_remote_code:
-            found["trust_remote_code"] = str(self.trust_remote_code).lower()
-        return found | {"revision": model.revision}
+            options["trust_remote_code"] = str(self.trust_remote_code).lower()
+        return options | {"revision": model.revision}
 
 
 def entry_text(model: HubModel, own: OwnFacts, extractor: str) -> str:
@@ -336,7 +336,7 @@ def property_test_text(model: HubModel, own: OwnFacts, extractor: str) -> str:
     if extractor.startswith("builtin:"):
         for name, value in own.extractor_options(model).items():
             words += ["--option", f"{name}={value}"]
-    listed = "".join(f"    {json.dumps(one)},\n" for one in words)
+    listed = "".join(f"    {json.dumps(word)},\n" for word in words)
     return f'''"""The properties of {own.title} that its scores depend on.
 
 It downloads the weights, unless GENEB_MODEL names a folder that has them.

@@ -69,9 +69,9 @@ def compare(layout: Layout, base: str) -> Comparison:
                 f"{base!r} ({commit[:12]}) has no submissions", "pass a commit that has submissions"
             ) from error
         except GenebError as error:  # do not name the temporary folder
-            told = error.message.replace(f"{folder}/", f"{commit[:12]}:")
+            message = error.message.replace(f"{folder}/", f"{commit[:12]}:")
             raise UsageProblem(
-                told, "pass a commit whose benchmark and policy are valid"
+                message, "pass a commit whose benchmark and policy are valid"
             ) from error
     after = read_entries(layout.root, RULES)
     benchmark = benchmark_of(layout)
@@ -114,8 +114,8 @@ def _side(read: CheckedEntries, benchmark: Benchmark, known: Estimates) -> Side:
     rows = {entry.submission.model_id: entry.submission for entry in read.entries}
     scores = {
         (row["model"], regime): row["macro_MCC"]
-        for regime, found in categories["data"].items()
-        for row in found
+        for regime, ranked in categories["data"].items()
+        for row in ranked
     }
     sized = not unknown_sizes(benchmark)
 
@@ -175,7 +175,7 @@ class Replay(NamedTuple):
     """Errors that a row has under the present rules only."""
 
 
-Found = dict[tuple[str, str, str], tuple[int, str]]
+FindingCounts = dict[tuple[str, str, str], tuple[int, str]]
 """Severity, row and rule to the number of findings and the first message."""
 
 
@@ -195,21 +195,21 @@ def replay(layout: Layout, name: str) -> Replay:
     with tempfile.TemporaryDirectory(prefix="geneb-ci-") as temporary:
         folder = Path(os.path.realpath(temporary))
         lay_out(repository, commit, folder, RULES_OF_A_COMMIT)
-        for place in named_places(layout, layout.submissions, layout.cards, layout.extractors):
-            _copy(layout.root / place, folder / place)
-        theirs = _judged(folder, name)
-    ours = _present(files)
+        for relative in named_places(layout, layout.submissions, layout.cards, layout.extractors):
+            _copy(layout.root / relative, folder / relative)
+        replayed = _judged(folder, name)
+    current = _present(files)
     return Replay(
         name,
         commit,
         len(files),
-        fails=_only(theirs, ours, Severity.ERROR),
-        warns=_only(theirs, ours, Severity.WARNING),
-        heals=_only(ours, theirs, Severity.ERROR),
+        fails=_only(replayed, current, Severity.ERROR),
+        warns=_only(replayed, current, Severity.WARNING),
+        heals=_only(current, replayed, Severity.ERROR),
     )
 
 
-def _copy(place: Path, to: Path) -> None:
+def _copy(source: Path, to: Path) -> None:
     """Copy regular files and links only; reading a FIFO would block."""
 
     def special(folder: str, names: list[str]) -> list[str]:
@@ -217,10 +217,10 @@ def _copy(place: Path, to: Path) -> None:
         usual = (stat.S_ISREG, stat.S_ISDIR, stat.S_ISLNK)
         return [name for name, mode in kinds.items() if not any(kind(mode) for kind in usual)]
 
-    shutil.copytree(place, to, symlinks=True, ignore=special, dirs_exist_ok=True)
+    shutil.copytree(source, to, symlinks=True, ignore=special, dirs_exist_ok=True)
 
 
-def _judged(folder: Path, name: str) -> Found:
+def _judged(folder: Path, name: str) -> FindingCounts:
     """Run the checker in a folder on the rows in it, and return its findings."""
     # -P: import from PYTHONPATH, not from the current folder.
     command = [sys.executable, "-P", "-m", CODE, "check", "--format", "json"]
@@ -231,7 +231,7 @@ def _judged(folder: Path, name: str) -> Found:
         "LC_ALL": "C.UTF-8",
     }
     try:
-        done = subprocess.run(  # noqa: S603 (a commit that the caller named, as the help says)
+        process = subprocess.run(  # noqa: S603 (a commit that the caller named, as the help says)
             command,
             cwd=folder,
             env=environment,
@@ -245,15 +245,16 @@ def _judged(folder: Path, name: str) -> Found:
             f"the checker of {name!r} did not finish in {SECONDS_MAX} seconds",
             "find the rule that hangs: run its `geneb-ci check` in a checkout of that commit",
         ) from error
-    report = _report(done.stdout) if done.returncode in _JUDGED else None
+    report = _report(process.stdout) if process.returncode in _JUDGED else None
     if report is None:
-        said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        last_line = process.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         raise ReplayError(
-            f"the checker of {name!r} failed with exit code {done.returncode}: {said}",
+            f"the checker of {name!r} failed with exit code {process.returncode}: {last_line}",
             "run its `geneb-ci check` in a checkout of that commit",
         )
     return _gathered(
-        (one["severity"], one["file"], one["rule"], one["message"]) for one in report["findings"]
+        (finding["severity"], finding["file"], finding["rule"], finding["message"])
+        for finding in report["findings"]
     )
 
 
@@ -267,25 +268,25 @@ def _report(raw: bytes) -> dict[str, Any] | None:
     return report if known and not report["unreadable"] and report["files"] else None
 
 
-def _present(files: list[Path]) -> Found:
-    found: list[tuple[str, str, str, str]] = []
+def _present(files: list[Path]) -> FindingCounts:
+    findings: list[tuple[str, str, str, str]] = []
     for result in Checker(RULES).run(files):
         if not isinstance(result, FileResult):
             raise NothingChecked(result.message, result.fix)
-        found += [(f.severity, f.file, f.rule, f.message) for f in result.findings]
-    return _gathered(found)
+        findings += [(f.severity, f.file, f.rule, f.message) for f in result.findings]
+    return _gathered(findings)
 
 
-def _gathered(findings: Iterable[tuple[str, str, str, str]]) -> Found:
-    found: Found = {}
+def _gathered(findings: Iterable[tuple[str, str, str, str]]) -> FindingCounts:
+    counts: FindingCounts = {}
     for severity, file, rule, message in findings:
         row = file.rsplit("/", 1)[-1].removesuffix(".json").removesuffix(".md")
-        count, first = found.get((severity, row, rule), (0, message))
-        found[severity, row, rule] = (count + 1, first)
-    return found
+        count, first = counts.get((severity, row, rule), (0, message))
+        counts[severity, row, rule] = (count + 1, first)
+    return counts
 
 
-def _only(here: Found, there: Found, severity: Severity) -> tuple[Effect, ...]:
+def _only(here: FindingCounts, there: FindingCounts, severity: Severity) -> tuple[Effect, ...]:
     return tuple(
         Effect(row, rule, *here[kind, row, rule])
         for kind, row, rule in sorted(here)

@@ -73,41 +73,41 @@ class RowChange(NamedTuple):
     moves: tuple[PublishedMove, ...]
 
 
-def file_changes(state: SpaceState, made: Generation) -> list[SpaceFileChange]:
+def file_changes(state: SpaceState, generation: Generation) -> list[SpaceFileChange]:
     """Return the change of every published file, sorted by name."""
     changes = []
-    for name, content in made.published.items():
+    for name, content in generation.published.items():
         there = name in state.files
         same = state.holds({name: content})
         sign = Sign.SAME if same else Sign.CHANGED if there else Sign.ADDED
         changes.append(SpaceFileChange(sign, name, len(content)))
-    changes += [SpaceFileChange(Sign.REMOVED, name, 0) for name in dropped(state, made)]
+    changes += [SpaceFileChange(Sign.REMOVED, name, 0) for name in dropped(state, generation)]
     return sorted(changes, key=lambda change: change.name)
 
 
-def row_changes(live: bytes | None, made: bytes) -> list[RowChange]:
+def row_changes(live: bytes | None, content: bytes) -> list[RowChange]:
     """Return the changes between two leaderboard.json; an invalid live one counts as empty."""
-    old, new = _board(live), _board(made)
+    old, new = _board(live), _board(content)
     models = sorted({*old, *new}, key=lambda name: (name.lower(), name))
     return [change for model in models if (change := _change(model, old, new)) is not None]
 
 
-def models_of(made: bytes) -> int:
+def models_of(content: bytes) -> int:
     """Return the number of models in a leaderboard.json."""
-    return len(_board(made))
+    return len(_board(content))
 
 
 def _board(raw: bytes | None) -> Board:
-    found: Board = {}
+    board: Board = {}
     try:
         # pydantic_core refuses what is nested too deeply as any other error of the text.
         data = pydantic_core.from_json(raw)["data"] if raw is not None else {}
         for regime, rows in data.items():
             for row in rows:
-                found.setdefault(str(row["model"]), {})[regime] = dict(row)
+                board.setdefault(str(row["model"]), {})[regime] = dict(row)
     except (ValueError, KeyError, TypeError, AttributeError):
         return {}
-    return found
+    return board
 
 
 def _change(model: str, old: Board, new: Board) -> RowChange | None:
@@ -178,7 +178,7 @@ class Health:
         return not self.altered and self.standing in {LiveStatus.CURRENT, LiveStatus.ROLLED_BACK}
 
 
-def look(space: Space, made: Generation, repository: GitRepository) -> Health:
+def look(space: Space, generation: Generation, repository: GitRepository) -> Health:
     """Return the state of the Space: every file is fetched and its digest compared.
 
     Raises Retryable and PublishFault.
@@ -193,7 +193,7 @@ def look(space: Space, made: Generation, repository: GitRepository) -> Health:
         if name not in state.files
         or hashlib.sha256(space.read(name, state.head)).hexdigest() != file.sha256
     )
-    return Health(_standing(live, made.manifest, repository), state.head, live, altered)
+    return Health(_standing(live, generation.manifest, repository), state.head, live, altered)
 
 
 def _standing(live: Manifest, main: Manifest, repository: GitRepository) -> LiveStatus:

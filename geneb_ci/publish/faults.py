@@ -6,8 +6,8 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
 
-from geneb_ci.common.download import StorageFailure, storage_failure
 from geneb_ci.common.errors import GenebError, UsageProblem, machine_fault
+from reference_harness.formats.hub_storage import StorageFailure, storage_failure
 
 
 class PublishFault(GenebError):
@@ -144,17 +144,17 @@ def _beyond_the_hub(error: Exception, resource: str, large: list[str]) -> Except
     Any other exception is returned unchanged.
     """
     cause = error.__cause__
-    told = storage_failure(error)
+    failure = storage_failure(error)
     if isinstance(error, RuntimeError) and cause is not None:
         # The client's error for a failed upload of a file without Xet.
         status = getattr(getattr(cause, "response", None), "status_code", None)
         answer = f"answers {status}" if status else f"does not answer ({type(cause).__name__})"
-        told = StorageFailure(f"the Hub's storage {answer}", status, by_hub=False)
+        failure = StorageFailure(f"the Hub's storage {answer}", status, by_hub=False)
         if isinstance(cause, OSError) and cause.errno is not None:
-            told = cause
-    if isinstance(told, StorageFailure):
-        return _of_storage(told, large)
-    known = told or error
+            failure = cause
+    if isinstance(failure, StorageFailure):
+        return _of_storage(failure, large)
+    known = failure or error
     if isinstance(known, ConnectionError | TimeoutError):
         return Unknown(f"the connection to the Hub failed ({type(error).__name__})")
     fault = machine_fault(known) if isinstance(known, OSError) else None
@@ -169,11 +169,11 @@ def _beyond_the_hub(error: Exception, resource: str, large: list[str]) -> Except
     )
 
 
-def _of_storage(told: StorageFailure, large: list[str]) -> Exception:
+def _of_storage(failure: StorageFailure, large: list[str]) -> Exception:
     others = f" and {len(large) - 1} more" if len(large) > 1 else ""
-    what = f"{told.what} (uploading {large[0]}{others})" if large else told.what
-    status = told.status
-    if told.by_hub and status in _FAULTS:
+    what = f"{failure.what} (uploading {large[0]}{others})" if large else failure.what
+    status = failure.status
+    if failure.by_hub and status in _FAULTS:
         kind, _, fix = _FAULTS[status]
         return kind(what, fix)
     if status is None or status == HTTPStatus.UNAUTHORIZED or setback(status, {}):
@@ -192,9 +192,11 @@ def _of_status(
 ) -> Exception:  # the client is imported late
     status: int = error.response.status_code
     headers: Mapping[str, str] = error.response.headers
-    asked = [urlsplit(str(one.url)).netloc for one in (*error.response.history, error.response)]
-    if asked[0] != asked[-1]:  # redirected to the storage, which answered
-        host = asked[-1]
+    hosts = [
+        urlsplit(str(response.url)).netloc for response in (*error.response.history, error.response)
+    ]
+    if hosts[0] != hosts[-1]:  # redirected to the storage, which answered
+        host = hosts[-1]
         what = f"the Hub's storage ({host}) answers {status} to a download"
         if status == HTTPStatus.FORBIDDEN:
             return Unstored(what)  # the URL may have expired; a retry gets a new one
@@ -227,12 +229,14 @@ def setback(status: int, headers: Mapping[str, str]) -> Retryable | None:
 
 
 def _refused(error: Any, resource: str, status: int) -> HubRefused:
-    said = _line(error.server_message or error)
-    return HubRefused(f"{resource}: the Hub answers {status:d}: {said}", "see docs/publishing.md")
+    message = _line(error.server_message or error)
+    return HubRefused(
+        f"{resource}: the Hub answers {status:d}: {message}", "see docs/publishing.md"
+    )
 
 
-def _line(said: object) -> str:
-    return " ".join(str(said).split())[:TEXT_MAX]
+def _line(message: object) -> str:
+    return " ".join(str(message).split())[:TEXT_MAX]
 
 
 _FAULTS: dict[int, tuple[type[PublishFault], str, str]] = {
@@ -255,9 +259,9 @@ def _wait(headers: Mapping[str, str]) -> float | None:
         parse_ratelimit_headers,
     )
 
-    told = parse_ratelimit_headers(headers)
-    if told is not None:
-        return float(told.reset_in_seconds)
+    limit = parse_ratelimit_headers(headers)
+    if limit is not None:
+        return float(limit.reset_in_seconds)
     after = headers.get("Retry-After", "").strip()
     return float(after) if after.isdecimal() else None
 

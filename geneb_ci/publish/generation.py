@@ -63,13 +63,13 @@ def source_of(repository: GitRepository, commit: str) -> str:
     Raises BadRepository if there is none, or if the clone is shallow.
     """
     repository.require_whole()
-    found = repository.newest_change(commit, (*INPUTS, CODE))
-    if found is None:
+    newest = repository.newest_change(commit, (*INPUTS, CODE))
+    if newest is None:
         raise BadRepository(
             f"{repository.root}: commit {commit} has no submissions",
             "run this in a clone of the submissions repository",
         )
-    return found
+    return newest
 
 
 def generate(
@@ -95,22 +95,22 @@ def generate(
             report, entries = rows_of(layout, files_of([Path()]), watch)
             if entries is None:
                 return report, None
-            told = events.model_dump(mode="json")
-            board = board_of(entries, layout, events=told["events"])
+            ledger_value = events.model_dump(mode="json")
+            board = board_of(entries, layout, events=ledger_value["events"])
             scripts = board.scripts()
             page = assembled(dict(_page(folder / PAGE)))
             if INDEX not in page:  # without its own page, a repository gets that of this version
                 page = page_files() | page
             page = with_data(page, scripts)
-            built = Built(source, repository.time_of(source), tuple(told["events"]))
+            built = Built(source, repository.time_of(source), tuple(ledger_value["events"]))
             site = site_of(entries, board.values, benchmark_of(layout), layout, built)
             page[INDEX] = with_scores(page[INDEX], site)
             files = {**page, **board.files, **scripts, **site_files(site), **_log(layout)}
-            files[LEDGER] = encode(LEDGER, told)
+            files[LEDGER] = encode(LEDGER, ledger_value)
             manifest = manifest_of(files, source)
             described = manifest.model_dump(mode="json")["files"]
-            kept = editions(site, manifest.generation, described)
-    return report, Generation(files, manifest, board.models, kept)
+            editions_kept = editions(site, manifest.generation, described)
+    return report, Generation(files, manifest, board.models, editions_kept)
 
 
 def _require_usual_places(layout: Layout) -> None:
@@ -118,12 +118,12 @@ def _require_usual_places(layout: Layout) -> None:
     usual = {"submissions": SUBMISSIONS, "policy": POLICY, "audits": AUDITS}
     if layout.kind is LayoutKind.GENEB_CI:  # upstream's is elsewhere
         usual["benchmark"] = BENCHMARK
-    for name, place in usual.items():
-        found: Path | None = getattr(layout, name)
-        if found not in {None, layout.root / place}:
+    for name, expected in usual.items():
+        folder: Path | None = getattr(layout, name)
+        if folder not in {None, layout.root / expected}:
             raise BadConfiguration(
-                f"pyproject.toml: [tool.geneb-ci] {name} is not {place}, which the ledger reads",
-                f"to publish, use {place} and remove the setting",
+                f"pyproject.toml: [tool.geneb-ci] {name} is not {expected}, which the ledger reads",
+                f"to publish, use {expected} and remove the setting",
             )
 
 
@@ -139,6 +139,6 @@ def _page(folder: Path) -> Iterator[tuple[str, bytes]]:
     """Return the page's own files and the Space card, by their path in the folder."""
     for path in sorted(folder.rglob("*")):
         relative = path.relative_to(folder)
-        ours = relative.parts[0] not in UNPUBLISHED and relative.as_posix() != NAME
-        if path.is_file() and ours:
+        is_published = relative.parts[0] not in UNPUBLISHED and relative.as_posix() != NAME
+        if path.is_file() and is_published:
             yield relative.as_posix(), path.read_bytes()

@@ -97,41 +97,41 @@ class GitRepository:
     ) -> subprocess.CompletedProcess[bytes]:
         command = ["git", *self._settings, "-C", str(self.root), *arguments]
         try:
-            done = subprocess.run(  # noqa: S603 (fixed arguments; names come after a separator)
+            process = subprocess.run(  # noqa: S603 (fixed arguments; names come after a separator)
                 command, input=stdin, capture_output=True, check=False, env=self._environment
             )
         except OSError as error:
             raise BadRepository(f"git cannot be run: {error.strerror}", "install git") from error
-        if done.returncode not in ok:
-            said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        if process.returncode not in ok:
+            message = process.stderr.decode(errors="replace").strip().rpartition("\n")[2]
             raise BadRepository(
-                f"{self.root}: git {arguments[0]} failed: {said}",
+                f"{self.root}: git {arguments[0]} failed: {message}",
                 "run this in a full clone of the submissions repository",
             )
-        return done
+        return process
 
     def resolve(self, name: str) -> str:
         """Return the 40-hex id of a commit. Raises WrongRepository if there is none."""
-        found = self._ids(("rev-parse", "--verify", "--quiet"), name)
-        if len(found) != 1:
+        commit = self._ids(("rev-parse", "--verify", "--quiet"), name)
+        if len(commit) != 1:
             raise self._no_commit(name)
-        return found[0]
+        return commit[0]
 
     def commit_and_tree(self, name: str) -> tuple[str, str]:
         """Return the 40-hex ids of a commit and its tree. Raises WrongRepository if there is none.
 
         Asks git once.
         """
-        found = self._ids(("show", "--no-patch", "--format=%H %T"), name)
-        if len(found) != 2:  # noqa: PLR2004 (the two that were asked for)
+        ids = self._ids(("show", "--no-patch", "--format=%H %T"), name)
+        if len(ids) != 2:  # noqa: PLR2004 (the two that were asked for)
             raise self._no_commit(name)
-        return found[0], found[1]
+        return ids[0], ids[1]
 
     def _ids(self, command: tuple[str, ...], name: str) -> list[str]:
         """Return the ids that a git command prints of a commit; none where it fails."""
-        done = self._run((*command, "--end-of-options", f"{name}^{{commit}}"), b"", (0, 1, 128))
-        ids = done.stdout.decode(errors="replace").split()
-        return ids if done.returncode == 0 and all(map(_FULL.fullmatch, ids)) else []
+        process = self._run((*command, "--end-of-options", f"{name}^{{commit}}"), b"", (0, 1, 128))
+        ids = process.stdout.decode(errors="replace").split()
+        return ids if process.returncode == 0 and all(map(_FULL.fullmatch, ids)) else []
 
     def _no_commit(self, name: str) -> WrongRepository:
         return WrongRepository(
@@ -149,10 +149,10 @@ class GitRepository:
 
     def is_ancestor(self, older: str, newer: str) -> bool:
         """Whether a commit is the other or one of its ancestors; False if it is unknown."""
-        done = self._run(
+        process = self._run(
             ("merge-base", "--is-ancestor", "--end-of-options", older, newer), b"", (0, 1, 128)
         )
-        return done.returncode == 0
+        return process.returncode == 0
 
     def time_of(self, commit: str) -> str:
         """Return the time of a commit, UTC."""
@@ -161,11 +161,11 @@ class GitRepository:
 
     def newest_change(self, commit: str, paths: Iterable[str]) -> str | None:
         """Return the newest commit on the first-parent line that changed one of the paths."""
-        found = self.run(
+        output = self.run(
             *("log", "-1", "--first-parent", "--format=%H", "--end-of-options", commit, "--"),
             *paths,
         )
-        return found.decode().strip() or None
+        return output.decode().strip() or None
 
     def tree(self, commit: str, paths: Iterable[str]) -> list[TreeFile]:
         """Return the files of a commit under the given paths."""
@@ -179,15 +179,15 @@ class GitRepository:
 
     def blobs(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         """Yield the bytes of each blob once, from one git process."""
-        wanted = list(dict.fromkeys(names))
-        if not wanted:
+        requested = list(dict.fromkeys(names))
+        if not requested:
             return
-        output = self.run("cat-file", "--batch", stdin="\n".join(wanted).encode() + b"\n")
+        output = self.run("cat-file", "--batch", stdin="\n".join(requested).encode() + b"\n")
         at = 0
-        for name in wanted:
+        for name in requested:
             end = output.index(b"\n", at)
-            found, kind, size = (*output[at:end].decode().split(" "), "", "")[:3]
-            if found != name or kind != "blob":
+            object_name, kind, size = (*output[at:end].decode().split(" "), "", "")[:3]
+            if object_name != name or kind != "blob":
                 raise BadRepository(
                     f"{self.root}: the object {name} is missing", "fetch the whole history"
                 )
@@ -231,13 +231,13 @@ def repository_at(layout: Layout) -> GitRepository:
     Raises WrongRepository if it is not, or if there is no repository.
     """
     repository = GitRepository(layout.root)
-    said = repository.run("rev-parse", "--show-toplevel", ok=(0, 128))
-    if not said:
+    output = repository.run("rev-parse", "--show-toplevel", ok=(0, 128))
+    if not output:
         raise WrongRepository(
             f"{layout.root}: this is not in a git repository",
             "run this in a full clone of the submissions repository",
         )
-    top = Path(said.decode().rstrip("\n"))
+    top = Path(output.decode().rstrip("\n"))
     if top.resolve() != layout.root.resolve():
         raise WrongRepository(
             f"{layout.root}: the submissions are not at the root of the git repository",
@@ -258,4 +258,4 @@ def repository_of(layout: Layout, name: str) -> tuple[GitRepository, str]:
 def named_places(layout: Layout, *places: Path | None) -> list[str]:
     """Return those places that are inside the repository, as relative paths."""
     inside = (p for p in places if p is not None and p.is_relative_to(layout.root))
-    return sorted({str(place.relative_to(layout.root)) for place in inside} - {"."})
+    return sorted({str(path.relative_to(layout.root)) for path in inside} - {"."})

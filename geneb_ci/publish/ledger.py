@@ -169,9 +169,9 @@ def _evidence(files: tuple[tuple[str, bytes], ...], model: str | None) -> Reposi
     with tempfile.TemporaryDirectory(prefix="geneb-ci-") as name:
         root = Path(name).resolve()
         for path, content in files:
-            place = root / path
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(content)
+            target = root / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
         try:
             evidence = gather(_layout(root), model)
             evidence.require_sound()
@@ -245,8 +245,8 @@ class _Rows:
             return None
         audits, policy = self._read(self.audits.get(model, {})), self._read(self.policy)
         log = self._read(self.log) if audits else {}
-        found = self._levels(RowAtCommit(model, self.contents[blob], audits, policy, log))
-        return found or former or UNVOUCHED
+        level = self._levels(RowAtCommit(model, self.contents[blob], audits, policy, log))
+        return level or former or UNVOUCHED
 
     def _read(self, files: dict[str, str]) -> dict[str, bytes]:
         return {path: self.contents[blob] for path, blob in files.items()}
@@ -271,7 +271,7 @@ class _Rows:
             entries = entries_in(files)
         except LogBroken:
             return set()
-        return {one.file.partition("/")[0] for one in entries[size:]} & set(self.audits)
+        return {entry.file.partition("/")[0] for entry in entries[size:]} & set(self.audits)
 
     @property
     def log_size(self) -> int:

@@ -145,14 +145,14 @@ def parse_manifest(raw: bytes, where: str) -> Manifest:
     NewerManifest if its format is newer.
     """
     try:
-        found = Manifest.model_validate_json(raw)
+        manifest = Manifest.model_validate_json(raw)
     except ValidationError as error:
         _refuse_newer(raw, where)
         raise BadManifest(where, first_error(error)) from error
-    said = {name: file.sha256 for name, file in found.files.items()}
-    if generation_digest(said, found.source_commit) != found.generation:
+    digests = {name: file.sha256 for name, file in manifest.files.items()}
+    if generation_digest(digests, manifest.source_commit) != manifest.generation:
         raise BadManifest(where, "its generation is not the digest of its files")
-    return found
+    return manifest
 
 
 _VERSION = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})")
@@ -162,13 +162,13 @@ def _refuse_newer(raw: bytes, where: str) -> None:
     """Raise NewerManifest if the format version of a document is newer than ours."""
     try:
         # pydantic_core refuses what is nested too deeply as any other error of the text.
-        told = _VERSION.fullmatch(pydantic_core.from_json(raw)["schema_version"])
+        version = _VERSION.fullmatch(pydantic_core.from_json(raw)["schema_version"])
     except (ValueError, TypeError, KeyError):
         return
-    ours = tuple(map(int, SCHEMA_VERSION.split(".")))
-    if told is not None and tuple(map(int, told.groups())) > ours:
+    supported = tuple(map(int, SCHEMA_VERSION.split(".")))
+    if version is not None and tuple(map(int, version.groups())) > supported:
         raise NewerManifest(
-            f"{where}: manifest.json has format {told[0]}, but geneb-ci {__version__} supports "
+            f"{where}: manifest.json has format {version[0]}, but geneb-ci {__version__} supports "
             f"only {SCHEMA_VERSION}",
             "update geneb-ci to the version of main",
         )

@@ -55,10 +55,10 @@ class Intent(Protocol):
 
 
 @dataclass(frozen=True)
-class Newest:
+class PublishIntent:
     """The generation of a commit of main, which must descend from the live commit."""
 
-    made: Generation
+    built: Generation
     repository: GitRepository
 
     def is_live(self, state: SpaceState) -> bool:
@@ -66,38 +66,38 @@ class Newest:
         live = state.manifest
         return (
             live is not None
-            and live.generation == self.made.manifest.generation
+            and live.generation == self.built.manifest.generation
             and live.rollback is None
-            and state.holds(self.made.files | self.made.editions)
+            and state.holds(self.built.files | self.built.editions)
         )
 
     def generation(self, state: SpaceState) -> Generation:
         """Return it. Raises NotFastForward if something newer is live."""
         if state.manifest is not None:
-            must_follow(state.manifest, self.made.manifest.source_commit, self.repository)
-        return self.made
+            must_follow(state.manifest, self.built.manifest.source_commit, self.repository)
+        return self.built
 
     def message(self, generation: Generation) -> str:
         """Return the commit message, with the generation and its commit."""
-        made = generation.manifest
+        manifest = generation.manifest
         return (
-            f"Board {made.generation[:SHORT]} of commit {made.source_commit[:SHORT]}\n\n"
-            f"Generation: {made.generation}\nSource-commit: {made.source_commit}"
+            f"Board {manifest.generation[:SHORT]} of commit {manifest.source_commit[:SHORT]}\n\n"
+            f"Generation: {manifest.generation}\nSource-commit: {manifest.source_commit}"
         )
 
 
-def must_follow(live: Manifest, ours: str, repository: GitRepository) -> None:
+def must_follow(live: Manifest, commit: str, repository: GitRepository) -> None:
     """Raise NotFastForward unless commit `ours` descends from the live commit."""
-    if live.rollback is not None and live.rollback.covers == ours:
+    if live.rollback is not None and live.rollback.covers == commit:
         raise NotFastForward(
-            f"the board of commit {ours} was rolled back: generation {live.generation[:SHORT]} of "
-            f"commit {live.source_commit} is live",
+            f"the board of commit {commit} was rolled back: generation "
+            f"{live.generation[:SHORT]} of commit {live.source_commit} is live",
             "merge a fix and publish that; or undo the rollback by rolling back to generation "
             f"{live.rollback.former_generation[:SHORT]}",
         )
-    if not repository.is_ancestor(live.newest_commit, ours):
+    if not repository.is_ancestor(live.newest_commit, commit):
         raise NotFastForward(
-            f"the Space has commit {live.newest_commit}, which is not an ancestor of {ours}: "
+            f"the Space has commit {live.newest_commit}, which is not an ancestor of {commit}: "
             "publishing would undo it",
             "publish from the newest main; if main was rewritten, delete manifest.json on the "
             "Space first",
@@ -122,32 +122,32 @@ def push(
             outcome = PublishOutcome.PUBLISHED if perhaps else PublishOutcome.UNCHANGED
             return Published(outcome, state.head, state.manifest)
         # 2. Check that it may be replaced.
-        made = intent.generation(state)
-        must_keep_log(space, state, made)
-        gone = dropped(state, made)
+        generation = intent.generation(state)
+        must_keep_log(space, state, generation)
+        gone = dropped(state, generation)
         # 3. One commit on this head: changed files, and deletion of files published earlier.
-        changed = differing(state, made.published)
+        changed = differing(state, generation.published)
         if (size := sum(map(len, changed.values()))) > SAID_BYTES:
             say(f"{plural(len(changed), 'file')}, {network_text(size, 'send')}")
         try:
-            commit = space.commit(state.head, changed, gone, intent.message(made))
+            commit = space.commit(state.head, changed, gone, intent.message(generation))
         except Unknown:
             perhaps = True
             raise
         perhaps = True
         # 4. Read back and compare.
         after = space.state(commit)
-        if wrong := _wrong(after, made, gone):
+        if wrong := _wrong(after, generation, gone):
             raise Unverified(
                 f"{space.resource} at {commit} differs from the upload: {', '.join(wrong)}",
                 "check for a .gitignore on the Space and for other writers, then publish again",
             )
-        return Published(PublishOutcome.PUBLISHED, commit, made.manifest)
+        return Published(PublishOutcome.PUBLISHED, commit, generation.manifest)
 
     return attempt(once, clock=clock, say=say)
 
 
-def must_keep_log(space: Space, state: SpaceState, made: Generation) -> None:
+def must_keep_log(space: Space, state: SpaceState, generation: Generation) -> None:
     """Raise NotFastForward unless the log of audits begins with the published one.
 
     A rollback may have an earlier log: it then is the beginning of the published one.
@@ -155,21 +155,21 @@ def must_keep_log(space: Space, state: SpaceState, made: Generation) -> None:
     name = f"{PUBLISHED_LOG}/{CHECKPOINT}"
     if state.manifest is None or name not in state.manifest.files:
         return
-    live = {CHECKPOINT: space.read(name, state.head, NOTE_BYTES_MAX)}
-    ours = {
+    live_log = {CHECKPOINT: space.read(name, state.head, NOTE_BYTES_MAX)}
+    own_log = {
         path.removeprefix(f"{PUBLISHED_LOG}/"): content
-        for path, content in made.files.items()
+        for path, content in generation.files.items()
         if path.startswith(f"{PUBLISHED_LOG}/")
     }
-    if made.manifest.rollback is not None and ours:
+    if generation.manifest.rollback is not None and own_log:
         published = [path for path in state.manifest.files if path.startswith(f"{PUBLISHED_LOG}/")]
-        live = {
+        live_log = {
             path.removeprefix(f"{PUBLISHED_LOG}/"): space.read(path, state.head)
             for path in published
         }
-        ours, live = live, ours
+        own_log, live_log = live_log, own_log
     try:
-        check_extends(ours, live)
+        check_extends(own_log, live_log)
     except LogBroken as error:
         raise NotFastForward(
             f"{space.resource}: the log of audits would not follow the published one: "
@@ -178,10 +178,10 @@ def must_keep_log(space: Space, state: SpaceState, made: Generation) -> None:
         ) from error
 
 
-def _wrong(after: SpaceState, made: Generation, gone: list[str]) -> list[str]:
+def _wrong(after: SpaceState, generation: Generation, gone: list[str]) -> list[str]:
     """Return the files that differ from the upload, by the Hub's digests and the manifest."""
-    wrong = {*differing(after, made.published), *after.files.keys() & set(gone)}
-    if after.manifest != made.manifest:
+    wrong = {*differing(after, generation.published), *after.files.keys() & set(gone)}
+    if after.manifest != generation.manifest:
         wrong.add(NAME)
     return sorted(wrong)
 
@@ -191,13 +191,15 @@ def differing(state: SpaceState, files: Mapping[str, bytes]) -> dict[str, bytes]
     return {name: content for name, content in files.items() if not state.holds({name: content})}
 
 
-def dropped(state: SpaceState, made: Generation) -> list[str]:
+def dropped(state: SpaceState, generation: Generation) -> list[str]:
     """Return the files that were published earlier and no longer belong to the board.
 
     Editions are in no manifest, and so stay when a later generation is published.
     """
-    ours = state.manifest.files if state.manifest else {}
-    return sorted(n for n in ours if n in state.files and n not in made.files and n != NAME)
+    published = state.manifest.files if state.manifest else {}
+    return sorted(
+        n for n in published if n in state.files and n not in generation.files and n != NAME
+    )
 
 
 AS_PUBLISHED = "pass --as-published to use the bytes that the Space had then"
@@ -206,14 +208,14 @@ AS_PUBLISHED = "pass --as-published to use the bytes that the Space had then"
 _NAME = re.compile(r"[0-9a-f]{7,64}")
 
 
-class Held(NamedTuple):
+class PastGeneration(NamedTuple):
     """A generation in the Space's history."""
 
     commit: str
     manifest: Manifest
 
 
-def find_generation(space: Space, name: str) -> Held:
+def find_generation(space: Space, name: str) -> PastGeneration:
     """Return a generation of the Space's history, by the first digits of its id.
 
     Raises UsageProblem if none or several match, and the errors of Space.
@@ -223,22 +225,22 @@ def find_generation(space: Space, name: str) -> Held:
             f"{name!r} is not a generation: expected 7 to 64 hex digits",
             "`geneb-ci publish --verify` shows the live one, the Space's commits show all",
         )
-    found: dict[str, Held] = {}
+    matches: dict[str, PastGeneration] = {}
     # Commit messages only help to search; the manifest decides.
     for past in space.past():
         if f"Generation: {name}" in past.message:
-            held = space.state(past.commit).manifest
-            if held is not None and held.generation.startswith(name):
-                found[held.generation] = Held(past.commit, held)
-    if not found:
+            manifest = space.state(past.commit).manifest
+            if manifest is not None and manifest.generation.startswith(name):
+                matches[manifest.generation] = PastGeneration(past.commit, manifest)
+    if not matches:
         raise UsageProblem(
             f"{space.resource} never had a generation {name}",
             "its commits show the generations: https://huggingface.co/"
             f"{space.resource}/commits/main",
         )
-    if len(found) > 1:
-        raise UsageProblem(f"{name} matches {len(found)} generations", "pass more digits")
-    return next(iter(found.values()))
+    if len(matches) > 1:
+        raise UsageProblem(f"{name} matches {len(matches)} generations", "pass more digits")
+    return next(iter(matches.values()))
 
 
 def must_be_of_main(held: Manifest, covers: str, repository: GitRepository) -> None:
@@ -251,7 +253,7 @@ def must_be_of_main(held: Manifest, covers: str, repository: GitRepository) -> N
         )
 
 
-def as_published(space: Space, held: Held) -> Generation:
+def as_published(space: Space, held: PastGeneration) -> Generation:
     """Return a generation with its bytes from the Space's history.
 
     Raises Unverified if they do not match the manifest, and the errors of Space.
@@ -267,22 +269,22 @@ def as_published(space: Space, held: Held) -> Generation:
     return Generation(files, held.manifest.model_copy(update={"rollback": None}))
 
 
-def hold_against(held: Manifest, made: Generation) -> None:
+def hold_against(held: Manifest, generation: Generation) -> None:
     """Raise HubRefused if a rebuilt generation differs from the published one."""
-    if held.generation != made.manifest.generation:
+    if held.generation != generation.manifest.generation:
         raise HubRefused(
             f"generation {held.generation[:SHORT]} was built by geneb-ci {held.tool.version}; this "
-            f"version, {made.manifest.tool.version}, builds other bytes from commit "
+            f"version, {generation.manifest.tool.version}, builds other bytes from commit "
             f"{held.source_commit}",
             AS_PUBLISHED,
         )
 
 
 @dataclass(frozen=True)
-class Earlier:
+class RollbackIntent:
     """An earlier generation, which replaces main up to commit `covers`."""
 
-    made: Generation
+    built: Generation
     covers: str
     repository: GitRepository
 
@@ -291,9 +293,9 @@ class Earlier:
         live = state.manifest
         return (
             live is not None
-            and live.generation == self.made.manifest.generation
+            and live.generation == self.built.manifest.generation
             and (live.rollback is None or live.rollback.covers == self.covers)
-            and state.holds(self.made.files | self.made.editions)
+            and state.holds(self.built.files | self.built.editions)
         )
 
     def generation(self, state: SpaceState) -> Generation:
@@ -313,17 +315,18 @@ class Earlier:
                 f"{self.covers}: this clone is outdated",
                 "run `git pull`, then roll back",
             )
-        if self.covers == self.made.manifest.source_commit:
-            return self.made  # the newest board: the rollback ends
-        return self.made.rolled_back(
+        if self.covers == self.built.manifest.source_commit:
+            return self.built  # the newest board: the rollback ends
+        return self.built.rolled_back(
             Rollback(former_generation=live.generation, covers=self.covers)
         )
 
     def message(self, generation: Generation) -> str:
         """Return the commit message, with the generation and the commits rolled back."""
-        made = generation.manifest
+        manifest = generation.manifest
         return (
-            f"Roll back to board {made.generation[:SHORT]} of commit {made.source_commit[:SHORT]}"
-            f"\n\nGeneration: {made.generation}\nSource-commit: {made.source_commit}\n"
+            f"Roll back to board {manifest.generation[:SHORT]} of commit "
+            f"{manifest.source_commit[:SHORT]}"
+            f"\n\nGeneration: {manifest.generation}\nSource-commit: {manifest.source_commit}\n"
             f"Covers: {self.covers}"
         )

@@ -27,9 +27,9 @@ def session(timeout_s: float = TIMEOUT_S) -> Any:  # the client is imported late
     """Return the HTTP session with a timeout; call it before each use, since it can be replaced."""
     from huggingface_hub import get_session  # a second to import
 
-    found = get_session()
-    found.timeout = timeout_s
-    return found
+    http_session = get_session()
+    http_session.timeout = timeout_s
+    return http_session
 
 
 T = TypeVar("T")

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from geneb_ci.common import download
 from geneb_ci.publish import manifest
 from geneb_ci.publish.faults import HubRefused, Unknown, Unverified, translated
 from geneb_ci.publish.manifest import Manifest
 from geneb_ci.publish.session import TIMEOUT_S, Clock, attempt, session
+from reference_harness.formats.hub_storage import limit_storage
 
 FILE_BYTES_MAX = 100_000_000  # largest file that is read back
 
@@ -19,7 +19,7 @@ Content = bytes | Path
 """Bytes, or the file that contains them."""
 
 
-class Facts(NamedTuple):
+class HubFileDigest(NamedTuple):
     """Digest of a file on the Hub: git object id, or SHA-256 of a large file."""
 
     blob: str | None
@@ -41,7 +41,7 @@ def _sha256(content: Content) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-class Past(NamedTuple):
+class PastCommit(NamedTuple):
     """One earlier commit of a repository."""
 
     commit: str
@@ -52,7 +52,7 @@ class Listing(NamedTuple):
     """A repository at one commit."""
 
     head: str
-    files: dict[str, Facts]
+    files: dict[str, HubFileDigest]
 
 
 class Remote:
@@ -73,7 +73,7 @@ class Remote:
         )
 
         disable_progress_bars()
-        download.limit()
+        limit_storage()
         self.name = name
         self.resource = f"{kind}s/{name}"
         self._kind = kind
@@ -89,8 +89,8 @@ class Remote:
             # This call ignores the timeout of the session.
             info = ask(self.name, revision=revision, files_metadata=True, timeout=self._timeout_s)
             files = {
-                one.rfilename: Facts(one.blob_id, one.lfs.sha256 if one.lfs else None)
-                for one in info.siblings or []
+                file.rfilename: HubFileDigest(file.blob_id, file.lfs.sha256 if file.lfs else None)
+                for file in info.siblings or []
             }
             if not info.sha:
                 raise Unknown(f"the Hub returned no commit of {self.resource}")
@@ -132,11 +132,11 @@ class Remote:
 
         def large() -> list[str]:
             # The client stores the upload mode there.
-            return [one.path_in_repo for one in added if one._upload_mode == "lfs"]  # noqa: SLF001
+            return [part.path_in_repo for part in added if part._upload_mode == "lfs"]  # noqa: SLF001
 
         session(self._timeout_s)
         with translated(self.resource, writing=True, large=large):
-            made = self._api.create_commit(
+            commit = self._api.create_commit(
                 self.name,
                 [*added, *(CommitOperationDelete(name, is_folder=False) for name in gone)],
                 repo_type=self._kind,
@@ -144,14 +144,16 @@ class Remote:
                 commit_description=text.strip(),
                 parent_commit=parent,
             )
-        return str(made.oid)
+        return str(commit.oid)
 
-    def past(self) -> list[Past]:
+    def past(self) -> list[PastCommit]:
         """Return the commits, newest first."""
         session(self._timeout_s)
         with translated(self.resource, writing=False):
             commits = self._api.list_repo_commits(self.name, repo_type=self._kind)
-        return [Past(one.commit_id, f"{one.title}\n{one.message}") for one in commits]
+        return [
+            PastCommit(commit.commit_id, f"{commit.title}\n{commit.message}") for commit in commits
+        ]
 
 
 @dataclass(frozen=True)
@@ -159,7 +161,7 @@ class SpaceState:
     """The Space at one commit."""
 
     head: str
-    files: Mapping[str, Facts] = field(default_factory=dict)
+    files: Mapping[str, HubFileDigest] = field(default_factory=dict)
     manifest: Manifest | None = None
 
     def holds(self, files: Mapping[str, Content]) -> bool:
@@ -186,20 +188,20 @@ class Space(Remote):
     def state(self, revision: str | None = None) -> SpaceState:
         """Return the files and the manifest of the head, or of a commit."""
         head, files = self.listing(revision)
-        found = None
+        known = None
         if manifest.NAME in files:
             raw = self.read(manifest.NAME, head, manifest.BYTES_MAX)
-            found = manifest.parse_manifest(raw, f"{self.resource} at {head}")
-        return SpaceState(head, files, found)
+            known = manifest.parse_manifest(raw, f"{self.resource} at {head}")
+        return SpaceState(head, files, known)
 
 
 # Folders of task data in the repository; files in them that are not staged are deleted.
-OURS = ("tasks/", "flat/")
+TASK_FOLDERS = ("tasks/", "flat/")
 MESSAGE = "Task data in both layouts"
 Say = Callable[[str], None]
 
 
-class Uploaded(NamedTuple):
+class UploadResult(NamedTuple):
     """The revision with the staged files, and whether it is new."""
 
     revision: str
@@ -222,48 +224,48 @@ def upload(
     clock: Clock = time,
     say: Say = lambda _: None,
     message: str = MESSAGE,
-    ours: tuple[str, ...] = OURS,
-) -> Uploaded:
+    folders: tuple[str, ...] = TASK_FOLDERS,
+) -> UploadResult:
     """Upload these data in one commit, unless the repository already has them.
 
-    Other files below the folders `ours` are deleted. Large files that an earlier try uploaded are
-    not uploaded again. Raises PublishFault.
+    Other files below `folders` are deleted. Large files that an earlier try uploaded are not
+    uploaded again. Raises PublishFault.
     """
     perhaps = False
 
-    def once() -> Uploaded:
+    def once() -> UploadResult:
         nonlocal perhaps
         here = remote.listing()
-        changed, gone = _difference(here, files, ours)
+        changed, gone = _difference(here, files, folders)
         if not changed and not gone:
-            return Uploaded(here.head, perhaps)
+            return UploadResult(here.head, perhaps)
         try:
             commit = remote.commit(here.head, changed, gone, message)
         except Unknown:
             perhaps = True
             raise
         perhaps = True
-        changed, gone = _difference(remote.listing(commit), files, ours)
+        changed, gone = _difference(remote.listing(commit), files, folders)
         if changed or gone:
             raise Unverified(
                 f"{remote.resource} at {commit} differs from the upload: "
                 f"{', '.join([*changed, *gone])}",
                 "check for a .gitignore in the repository, then push again",
             )
-        return Uploaded(commit, new=True)
+        return UploadResult(commit, new=True)
 
     return attempt(once, clock=clock, say=say)
 
 
 def _difference(
-    here: Listing, files: dict[str, Path], ours: tuple[str, ...]
+    here: Listing, files: dict[str, Path], folders: tuple[str, ...]
 ) -> tuple[dict[str, Path], list[str]]:
     changed = {
         name: path
         for name, path in files.items()
         if name not in here.files or not here.files[name].are_of(path)
     }
-    gone = sorted(name for name in here.files if name.startswith(ours) and name not in files)
+    gone = sorted(name for name in here.files if name.startswith(folders) and name not in files)
     return changed, gone
 
 

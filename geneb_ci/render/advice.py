@@ -30,7 +30,7 @@ def advice_text(advice: Advice, width: int) -> str:
         lines += _labelled("on average", *_other(advice, advice.on_average))
         lines.append("")
     text = "".join(f"{line}\n" for line in lines)
-    return text + fitted("".join(f"{escape(unmarked(one))}\n" for one in advice.why), width)
+    return text + fitted("".join(f"{escape(unmarked(reason))}\n" for reason in advice.why), width)
 
 
 def _labelled(label: str, *texts: str) -> list[str]:

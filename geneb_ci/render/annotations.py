@@ -40,8 +40,8 @@ def _lines(report: Report) -> Iterator[str]:
             col=str(finding.column),
             title=finding.rule,
         )
-    for one in skipped(report):
-        yield one.message
+    for unmet in skipped(report):
+        yield unmet.message
     nothing = why_nothing(report)
     if nothing:
         yield _command("error", [nothing], title="not checked")

@@ -71,45 +71,49 @@ REST_MIN = 2  # as many steps at the end that were not checked are one line
 _NOT_LOOKED_AT = "not checked, because the step above failed"
 
 
-def verification_text(found: Sequence[Verification], rated: Sequence[RatedSubmission] = ()) -> str:
+def verification_text(
+    verifications: Sequence[Verification], rated: Sequence[RatedSubmission] = ()
+) -> str:
     """Return verifications as text for a terminal, with the evidence that they come to."""
     lines: list[str] = []
-    for one in found:
-        lines += [f"{escape(one.name)}: {_headline(one)}"]
-        if one.record is not None:
-            lines += [f"  {line}" for line in _described(one.record.outcome.plan.commitment)]
-        shown, left = _without_the_rest(one)
+    for verification in verifications:
+        lines += [f"{escape(verification.name)}: {_headline(verification)}"]
+        if verification.record is not None:
+            lines += [
+                f"  {line}" for line in _described(verification.record.outcome.plan.commitment)
+            ]
+        shown, left = _without_the_rest(verification)
         for step in shown:
             message = step.message or (_NOT_LOOKED_AT if step.state is StepState.UNKNOWN else "")
-            said = escape(message) if message else _HELD[step.name]
-            lines.append(f"  {_STEP_MARKS[step.state]} {step.name:<{_WIDTH}}  {said}")
+            text = escape(message) if message else _HELD[step.name]
+            lines.append(f"  {_STEP_MARKS[step.state]} {step.name:<{_WIDTH}}  {text}")
             if step.fix:
                 lines.append(f"      fix: {escape(step.fix)}")
         if left:
             lines.append(f"  ? {plural(left, 'step')} {_NOT_LOOKED_AT}")
-        if one.withdrawn is not None:
+        if verification.withdrawn is not None:
             lines.append(
-                f"  withdrawn {one.withdrawn.withdrawn_at} by {escape(one.withdrawn.signer)}: "
-                f"{escape(one.withdrawn.reason)}"
+                f"  withdrawn {verification.withdrawn.withdrawn_at} by "
+                f"{escape(verification.withdrawn.signer)}: {escape(verification.withdrawn.reason)}"
             )
         lines.append("")
     lines += [line for submission in rated for line in _rated(submission)]
-    held = sum(one.holds for one in found)
-    return "\n".join([*lines, f"{plural(len(found), 'record')}: {held} verified"]) + "\n"
+    held = sum(verification.holds for verification in verifications)
+    return "\n".join([*lines, f"{plural(len(verifications), 'record')}: {held} verified"]) + "\n"
 
 
-def _rated(found: RatedSubmission) -> Iterator[str]:
+def _rated(submission: RatedSubmission) -> Iterator[str]:
     """Yield the evidence of a submission, and by whom it is."""
-    decision = found.decision
-    mark = _STEP_MARKS[StepState.HOLDS if found.suffices else StepState.DIFFERS]
-    asked = "" if found.suffices else f", expected {found.least}"
+    decision = submission.decision
+    mark = _STEP_MARKS[StepState.HOLDS if submission.suffices else StepState.DIFFERS]
+    shortfall = "" if submission.suffices else f", expected {submission.least}"
     yield (
-        f"{mark} {escape(found.model_id)} (sha256 {found.sha256[:16]}...): {decision.evidence}"
-        f"{asked}: {escape(decision.reason)}"
+        f"{mark} {escape(submission.model_id)} (sha256 {submission.sha256[:16]}...): "
+        f"{decision.evidence}{shortfall}: {escape(decision.reason)}"
     )
-    people = ", ".join(found.signers) or "nobody"
+    people = ", ".join(submission.signers) or "nobody"
     yield f"      signers: {escape(people)}"
-    if not found.suffices and found.least is Evidence.REPRODUCED:
+    if not submission.suffices and submission.least is Evidence.REPRODUCED:
         yield (
             f"      fix: audits of {SIGNERS} people have to verify it by themselves, and to cover "
             "every task"
@@ -125,28 +129,28 @@ def _described(commitment: Commitment) -> list[str]:
     return [f"the run is described by the model registry (entry {entry}), not by the submitter"]
 
 
-def _without_the_rest(one: Verification) -> tuple[Sequence[VerificationStep], int]:
+def _without_the_rest(verification: Verification) -> tuple[Sequence[VerificationStep], int]:
     """Return the steps to show, and how many follow that were not looked at.
 
     Where a file is no record, every later step would say the same.
     """
     looked_at = [
-        i for i, s in enumerate(one.steps) if s.message or s.state is not StepState.UNKNOWN
+        i for i, s in enumerate(verification.steps) if s.message or s.state is not StepState.UNKNOWN
     ]
     end = max(looked_at, default=-1) + 1
-    left = len(one.steps) - end
-    return (one.steps, 0) if left < REST_MIN else (one.steps[:end], left)
+    left = len(verification.steps) - end
+    return (verification.steps, 0) if left < REST_MIN else (verification.steps[:end], left)
 
 
-def _headline(one: Verification) -> str:
-    if one.differs:
-        return f"rejected: {', '.join(step.name for step in one.differs)}"
-    if not one.holds:
-        unknown = [step.name for step in one.steps if step.state is StepState.UNKNOWN]
+def _headline(verification: Verification) -> str:
+    if verification.differs:
+        return f"rejected: {', '.join(step.name for step in verification.differs)}"
+    if not verification.holds:
+        unknown = [step.name for step in verification.steps if step.state is StepState.UNKNOWN]
         return f"not verified: {', '.join(unknown)} could not be computed"
-    if one.record is None:
+    if verification.record is None:
         return "verified"
-    outcome = one.record.outcome
+    outcome = verification.record.outcome
     if isinstance(outcome, RowOutcome):
         return (
             f"verified; {outcome.cells.equal}/{outcome.cells.of} canonical cells, "
@@ -161,41 +165,46 @@ def _headline(one: Verification) -> str:
     )
 
 
-def verification_json(found: Sequence[Verification], rated: Sequence[RatedSubmission] = ()) -> str:
+def verification_json(
+    verifications: Sequence[Verification], rated: Sequence[RatedSubmission] = ()
+) -> str:
     """Return verifications as JSON, with the evidence that was asked for."""
-    value: dict[str, Any] = {"schema_version": "1.0", "records": [_record(one) for one in found]}
+    value: dict[str, Any] = {
+        "schema_version": "1.0",
+        "records": [_record(verification) for verification in verifications],
+    }
     if rated:
         value["evidence"] = [
             {
-                "model_id": one.model_id,
-                "submission_sha256": one.sha256,
-                "evidence": one.decision.evidence,
-                "reason": one.decision.reason,
-                "signers": list(one.signers),
-                "least": one.least,
-                "suffices": one.suffices,
+                "model_id": submission.model_id,
+                "submission_sha256": submission.sha256,
+                "evidence": submission.decision.evidence,
+                "reason": submission.decision.reason,
+                "signers": list(submission.signers),
+                "least": submission.least,
+                "suffices": submission.suffices,
             }
-            for one in rated
+            for submission in rated
         ]
     return json.dumps(value, indent=2, ensure_ascii=True) + "\n"
 
 
-def _record(one: Verification) -> dict[str, Any]:
-    outcome = one.record.outcome if one.record is not None else None
+def _record(verification: Verification) -> dict[str, Any]:
+    outcome = verification.record.outcome if verification.record is not None else None
     return {
-        "record": one.name,
-        "audit_id": one.record.audit_id if one.record is not None else None,
+        "record": verification.name,
+        "audit_id": verification.record.audit_id if verification.record is not None else None,
         "model_id": outcome.plan.commitment.model_id if outcome is not None else None,
         "submission_sha256": outcome.plan.commitment.submission_sha256 if outcome else None,
         "entry": outcome.plan.commitment.entry if outcome is not None else None,
         "verdict": outcome.verdict if outcome is not None else None,
-        "signed_by": one.record.signer.owner if one.record is not None else None,
-        "verified": one.holds,
-        "refused_at": [step.name for step in one.differs],
-        "withdrawn": one.withdrawn.reason if one.withdrawn is not None else None,
+        "signed_by": verification.record.signer.owner if verification.record is not None else None,
+        "verified": verification.holds,
+        "refused_at": [step.name for step in verification.differs],
+        "withdrawn": verification.withdrawn.reason if verification.withdrawn is not None else None,
         "steps": [
             {"step": s.name, "state": str(s.state), "message": s.message, "fix": s.fix}
-            for s in one.steps
+            for s in verification.steps
         ],
     }
 
@@ -233,15 +242,15 @@ def _rows(outcome: AuditOutcome) -> Iterator[tuple[str, ...]]:
 
 def _numbers(cell: Compared) -> tuple[str, ...]:
     difference = cell.claimed.MCC - cell.rescored.MCC
-    said = _MARKS[cell.verdict]
+    text = _MARKS[cell.verdict]
     if cell.verdict == "differs":
-        said += f" {_which(cell)}"
+        text += f" {_which(cell)}"
     return (
         f"{cell.claimed.MCC:.4f}",
         f"{cell.rescored.MCC:.4f}",
         f"{difference:+.4f}",
         f"{cell.tolerance.MCC:.4f}",
-        said,
+        text,
     )
 
 
@@ -253,16 +262,16 @@ def _which(cell: Compared) -> str:
 
 
 def _summary(outcome: AuditOutcome) -> Iterator[str]:
-    differing = [one for one in outcome.tasks if one.verdict == "differs"]
+    differing = [task for task in outcome.tasks if task.verdict == "differs"]
     if outcome.verdict == "agrees":
         yield (
             f"agrees: {plural(len(outcome.tasks), 'task')} rerun, each claim within its tolerance"
         )
     elif differing:
         yield f"differs: {_names(differing)} of {plural(len(outcome.tasks), 'rerun task')}"
-    for regime, one in mean_biases(outcome.tasks).items():
-        if one.is_significant:
-            yield f"differs: {visible(regime)}: {one.text}"
+    for regime, bias in mean_biases(outcome.tasks).items():
+        if bias.is_significant:
+            yield f"differs: {visible(regime)}: {bias.text}"
     if outcome.decoys.order_dependent:
         yield "differs: an embedding depends on the order or the batch of its sequence"
     if outcome.decoys.memorised:
@@ -277,13 +286,13 @@ def _summary(outcome: AuditOutcome) -> Iterator[str]:
 
 
 def _names(tasks: list[AuditedTask]) -> str:
-    return ", ".join(visible(one.task) for one in tasks)
+    return ", ".join(visible(task.task) for task in tasks)
 
 
 def plan_text(plan: Plan, targeted: int, name: str) -> str:
     """Return the drawn tasks and the next step; `targeted` is the number of tasks to add."""
     by_reason = {
-        reason: [one.task for one in plan.chosen if one.reason == reason]
+        reason: [choice.task for choice in plan.chosen if choice.reason == reason]
         for reason in ("drawn", "earlier", "targeted")
     }
     source = plan.beacon
@@ -313,23 +322,23 @@ POWER_WIDTH = 80  # columns
 def power_table(design: Design, marked: Mapping[int, str], power: Fraction) -> str:
     """Return a table of detection probabilities, by sample size and number of fabricated tasks."""
     fabricated = [m for m in SHOWN_FABRICATED if m <= design.tasks]
-    found = Table(
+    table = Table(
         title=f"chance to find one of m fabricated tasks among {design.tasks}",
         title_justify="left",
         box=box.SIMPLE_HEAD,
         caption=_caption(design, power),
         caption_justify="left",
     )
-    found.add_column("drawn", justify="right")
+    table.add_column("drawn", justify="right")
     for m in fabricated:
-        found.add_column(f"m = {m}", justify="right")
-    found.add_column("")
+        table.add_column(f"m = {m}", justify="right")
+    table.add_column("")
     for row in detection_table(design, [*SHOWN_DRAWN, *marked], fabricated, power):
         cells = (probability_text(value) for value in row.detection)
         style = "bold" if row.drawn in marked else None
-        found.add_row(str(row.drawn), *cells, marked.get(row.drawn, ""), style=style)
+        table.add_row(str(row.drawn), *cells, marked.get(row.drawn, ""), style=style)
     console = Console(file=io.StringIO(), width=POWER_WIDTH, color_system=None)
-    console.print(found)
+    console.print(table)
     text = console.file.getvalue()  # type: ignore[attr-defined]  # it is the StringIO from above
     return "\n".join(line.rstrip() for line in str(text).splitlines()) + "\n"
 
@@ -350,9 +359,9 @@ def log_text(logged: Logged, keys: Keys) -> str:
     """Return the entries as text, one a line, then what is wrong and who witnessed it."""
     log, running = logged.log, set(open_starts(logged.log.entries))
     lines = []
-    for number, one in enumerate(log.entries):
-        owner = keys[one.signer].owner if one.signer in keys else f"{one.signer[:16]}..."
-        text = f"{number:>5}  {one.not_before}  {one.kind:<10}  {one.file}  {escape(owner)}"
+    for number, entry in enumerate(log.entries):
+        owner = keys[entry.signer].owner if entry.signer in keys else f"{entry.signer[:16]}..."
+        text = f"{number:>5}  {entry.not_before}  {entry.kind:<10}  {entry.file}  {escape(owner)}"
         lines.append(text + ("  (open: no record or abort follows)" if number in running else ""))
     lines += [f"lost: {escape(reason)}" for reason in logged.lost.values()]
     lines.append(f"{log.checkpoint.origin}: {counted(len(log.entries))}")
@@ -366,8 +375,8 @@ def counted(entries: int) -> str:
 
 def witness_lines(log: AuditLog) -> Iterator[str]:
     """Return a line for each known witness that cosigned the checkpoint."""
-    for one in log.witnesses:
-        yield f"cosigned by {one.name} at {moment_of(one.time)}"
+    for witness in log.witnesses:
+        yield f"cosigned by {witness.name} at {moment_of(witness.time)}"
 
 
 def log_json(logged: Logged, keys: Keys) -> str:
@@ -378,17 +387,19 @@ def log_json(logged: Logged, keys: Keys) -> str:
         "origin": log.checkpoint.origin,
         "size": len(log.entries),
         "root": log.checkpoint.root.hex(),
-        "witnesses": [{"name": one.name, "time": moment_of(one.time)} for one in log.witnesses],
+        "witnesses": [
+            {"name": witness.name, "time": moment_of(witness.time)} for witness in log.witnesses
+        ],
         "lost": dict(logged.lost),
         "entries": [
             {
                 "number": number,
-                "not_before": one.not_before,
-                "owner": keys[one.signer].owner if one.signer in keys else None,
+                "not_before": entry.not_before,
+                "owner": keys[entry.signer].owner if entry.signer in keys else None,
                 "open": number in running,
-                **one.model_dump(),
+                **entry.model_dump(),
             }
-            for number, one in enumerate(log.entries)
+            for number, entry in enumerate(log.entries)
         ],
     }
     return json.dumps(value, indent=2, ensure_ascii=True) + "\n"

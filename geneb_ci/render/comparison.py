@@ -26,22 +26,22 @@ class TitledTable(NamedTuple):
     """Columns with contributor text."""
 
 
-def as_text(found: Comparison) -> str:
+def as_text(comparison: Comparison) -> str:
     """Return a comparison as tables for a terminal."""
-    lines = [_headline(found, escape(found.base))]
-    for table in _tables(found.diff):
+    lines = [_headline(comparison, escape(comparison.base))]
+    for table in _tables(comparison.diff):
         rows = [tuple(map(escape, row)) for row in table.rows[:SHOWN_MAX]]
         lines += ["", table.title]
         lines += [f"  {line}" for line in Table(table.columns, rows).text_lines()]
         lines += _cut(table)
-    notes = [escape(note) for note in _notes(found)]
+    notes = [escape(note) for note in _notes(comparison)]
     return "\n".join([*lines, *([""] if notes else []), *notes]) + "\n"
 
 
-def as_markdown(found: Comparison) -> str:
+def as_markdown(comparison: Comparison) -> str:
     """Return a comparison as Markdown tables; names are in code spans."""
-    lines = [f"**{_headline(found, code(found.base))}**"]
-    for table in _tables(found.diff):
+    lines = [f"**{_headline(comparison, code(comparison.base))}**"]
+    for table in _tables(comparison.diff):
         rows = [
             [
                 _cell(text) if name in table.quoted else text
@@ -52,18 +52,18 @@ def as_markdown(found: Comparison) -> str:
         lines += ["", f"### {table.title.capitalize()}", ""]
         lines += Table(table.columns, rows).markdown_lines()
         lines += [f"\n{line.strip()}" for line in _cut(table)]
-    notes = [f"- {prose(note)}" for note in _notes(found)]
+    notes = [f"- {prose(note)}" for note in _notes(comparison)]
     return "\n".join([*lines, *([""] if notes else []), *notes]) + "\n"
 
 
-def as_json(found: Comparison) -> str:
+def as_json(comparison: Comparison) -> str:
     """Return everything as JSON."""
-    diff = found.diff
+    diff = comparison.diff
     return dumps(
         {
             "format_version": FORMAT_VERSION,
-            "base": found.base,
-            "commit": found.commit,
+            "base": comparison.base,
+            "commit": comparison.commit,
             "added": [_present(row) for row in diff.added],
             "removed": [_present(row) for row in diff.removed],
             "changed": [_changed(row) for row in diff.changed],
@@ -80,8 +80,8 @@ def as_json(found: Comparison) -> str:
                 for move in diff.moves
             ],
             "pushed": diff.pushed,
-            "refused": [one._asdict() for one in found.refused],
-            "refused_before": [one._asdict() for one in found.refused_before],
+            "refused": [refusal._asdict() for refusal in comparison.refused],
+            "refused_before": [refusal._asdict() for refusal in comparison.refused_before],
         }
     )
 
@@ -93,40 +93,40 @@ WRITERS: dict[str, Callable[[Comparison], str]] = {
 }
 
 
-def _headline(found: Comparison, base: str) -> str:
-    diff = found.diff
+def _headline(comparison: Comparison, base: str) -> str:
+    diff = comparison.diff
     moved = len({move.model for move in diff.moves})
     rows = {"added": diff.added, "changed": diff.changed, "removed": diff.removed}
     counts = ", ".join(f"{len(part)} {name}" for name, part in rows.items())
     what = "no row differs" if diff.is_empty else f"rows: {counts}, {moved} moved"
-    return f"against {base} ({found.commit[:12]}): {what}"
+    return f"against {base} ({comparison.commit[:12]}): {what}"
 
 
-def _notes(found: Comparison) -> Iterator[str]:
-    pushed = [f"{regime} {number}" for regime, number in found.diff.pushed.items() if number]
+def _notes(comparison: Comparison) -> Iterator[str]:
+    pushed = [f"{regime} {number}" for regime, number in comparison.diff.pushed.items() if number]
     if pushed:
         yield f"rows whose rank changed only through added or removed rows: {', '.join(pushed)}"
-    diff = found.diff
+    diff = comparison.diff
     is_ranked = diff.added or diff.removed or any(row.shifts for row in diff.changed)
-    if found.unsized and is_ranked:
+    if comparison.unsized and is_ranked:
         yield (
             "significance was not computed: the benchmark has no n_test for "
-            f"{first_and_more(list(found.unsized))}"
+            f"{first_and_more(list(comparison.unsized))}"
         )
-    if found.refused:
+    if comparison.refused:
         yield (
             f"not on the new board, because `geneb-ci check` finds errors: "
-            f"{first_and_more([quoted(one.file) for one in found.refused])}"
+            f"{first_and_more([quoted(refusal.file) for refusal in comparison.refused])}"
         )
-    if found.refused_before:
-        names = first_and_more([quoted(one.file) for one in found.refused_before])
+    if comparison.refused_before:
+        names = first_and_more([quoted(refusal.file) for refusal in comparison.refused_before])
         yield f"not on the old board, because it could not be read: {names}"
 
 
 def _tables(diff: BoardDiff) -> Iterator[TitledTable]:
     where = ("model", "regime", "macro MCC", "rank", "possible ranks")
     for title, rows in (("added", diff.added), ("removed", diff.removed)):
-        lines = [(row.model, *_standing(place)) for row in rows for place in row.places]
+        lines = [(row.model, *_standing(rank)) for row in rows for rank in row.places]
         if lines:
             yield TitledTable(title, where, lines, ("model",))
     shifts = [(row.model, *_shift(shift)) for row in diff.changed for shift in row.shifts]
@@ -162,13 +162,13 @@ def _fact(value: object) -> str:
     """Return a fact of a row as text; audits as one line."""
     if not isinstance(value, dict):
         return quoted(value) if value is not None else "none"
-    told = "audited {tasks}/{of}, sandbox level {sandbox}, {date}, {verdict}"
-    return told.format_map(value)
+    template = "audited {tasks}/{of}, sandbox level {sandbox}, {date}, {verdict}"
+    return template.format_map(value)
 
 
-def _standing(place: RegimePlace) -> tuple[str, ...]:
-    noise = f"{place.rank_low} to {place.rank_high}"
-    return (place.regime, f"{place.score:.4f}", f"{place.rank} of {place.rows}", noise)
+def _standing(standing: RegimePlace) -> tuple[str, ...]:
+    noise = f"{standing.rank_low} to {standing.rank_high}"
+    return (standing.regime, f"{standing.score:.4f}", f"{standing.rank} of {standing.rows}", noise)
 
 
 def _shift(shift: Shift) -> tuple[str, ...]:
@@ -177,9 +177,11 @@ def _shift(shift: Shift) -> tuple[str, ...]:
     if before and after:
         noise = "not significant" if shift.inside_noise else "significant"
         by = f"{after.score - before.score:+.4f}, {noise}"
-    scores = " -> ".join(f"{place.score:.4f}" if place else "none" for place in (before, after))
-    places = [str(place.rank) if place else "none" for place in (before, after)]
-    ranks = " -> ".join(places) if places[0] != places[1] else places[0]
+    scores = " -> ".join(
+        f"{standing.score:.4f}" if standing else "none" for standing in (before, after)
+    )
+    ranks_shown = [str(standing.rank) if standing else "none" for standing in (before, after)]
+    ranks = " -> ".join(ranks_shown) if ranks_shown[0] != ranks_shown[1] else ranks_shown[0]
     return (shift.regime, scores, by, ranks, plural(shift.scores, "score"))
 
 
@@ -192,12 +194,12 @@ def _cell(text: str) -> str:
     return "-" if text == "-" else cell(text)
 
 
-def _place(place: RegimePlace | None) -> dict[str, Any] | None:
-    return None if place is None else dict(place._asdict())
+def _place(standing: RegimePlace | None) -> dict[str, Any] | None:
+    return None if standing is None else dict(standing._asdict())
 
 
 def _present(row: Present) -> dict[str, Any]:
-    return {"model": row.model, "places": [_place(place) for place in row.places]}
+    return {"model": row.model, "places": [_place(standing) for standing in row.places]}
 
 
 def _changed(row: Changed) -> dict[str, Any]:
@@ -214,39 +216,43 @@ def _changed(row: Changed) -> dict[str, Any]:
 REPLAY_VERSION = "1.0"
 
 
-def replay_text(found: Replay) -> str:
+def replay_text(result: Replay) -> str:
     """Return a replay as text, one line per row and rule."""
-    lines = [_replay_headline(found, escape(found.name))]
-    for title, effects in _parts(found):
+    lines = [_replay_headline(result, escape(result.name))]
+    for title, effects in _parts(result):
         lines += ["", title]
-        for one in effects:
-            lines.append(f"  {escape(one.row)}  {escape(one.rule)}  {plural(one.places, 'place')}")
-            lines.append(f"    {escape(one.message)}")
+        for effect in effects:
+            lines.append(
+                f"  {escape(effect.row)}  {escape(effect.rule)}  {plural(effect.places, 'place')}"
+            )
+            lines.append(f"    {escape(effect.message)}")
     return "\n".join(lines) + "\n"
 
 
-def replay_markdown(found: Replay) -> str:
+def replay_markdown(result: Replay) -> str:
     """Return a replay as Markdown; names are in code spans."""
-    lines = [f"**{_replay_headline(found, code(found.name))}**"]
-    for title, effects in _parts(found):
+    lines = [f"**{_replay_headline(result, code(result.name))}**"]
+    for title, effects in _parts(result):
         lines += ["", f"### {title.capitalize()}", ""]
-        for one in effects:
-            lines.append(f"- {code(one.row)} {code(one.rule)}, {plural(one.places, 'place')}\\")
-            lines.append(f"  {code(one.message)}")
+        for effect in effects:
+            lines.append(
+                f"- {code(effect.row)} {code(effect.rule)}, {plural(effect.places, 'place')}\\"
+            )
+            lines.append(f"  {code(effect.message)}")
     return "\n".join(lines) + "\n"
 
 
-def replay_json(found: Replay) -> str:
+def replay_json(result: Replay) -> str:
     """Return everything as JSON."""
     return dumps(
         {
             "format_version": REPLAY_VERSION,
-            "rules": found.name,
-            "commit": found.commit,
-            "rows": found.rows,
-            "fails": [one._asdict() for one in found.fails],
-            "warns": [one._asdict() for one in found.warns],
-            "heals": [one._asdict() for one in found.heals],
+            "rules": result.name,
+            "commit": result.commit,
+            "rows": result.rows,
+            "fails": [effect._asdict() for effect in result.fails],
+            "warns": [effect._asdict() for effect in result.warns],
+            "heals": [effect._asdict() for effect in result.heals],
         }
     )
 
@@ -258,16 +264,16 @@ REPLAY_WRITERS: dict[str, Callable[[Replay], str]] = {
 }
 
 
-def _replay_headline(found: Replay, name: str) -> str:
-    failing = len({one.row for one in found.fails})
+def _replay_headline(result: Replay, name: str) -> str:
+    failing = len({effect.row for effect in result.fails})
     what = f"{failing} would newly fail" if failing else "no row would newly fail"
-    return f"rules of {name} ({found.commit[:12]}) on {plural(found.rows, 'row')}: {what}"
+    return f"rules of {name} ({result.commit[:12]}) on {plural(result.rows, 'row')}: {what}"
 
 
-def _parts(found: Replay) -> Iterator[tuple[str, tuple[Effect, ...]]]:
+def _parts(result: Replay) -> Iterator[tuple[str, tuple[Effect, ...]]]:
     parts = {
-        "would newly fail": found.fails,
-        "would newly warn": found.warns,
-        "would no longer fail": found.heals,
+        "would newly fail": result.fails,
+        "would newly warn": result.warns,
+        "would no longer fail": result.heals,
     }
     yield from ((title, effects) for title, effects in parts.items() if effects)

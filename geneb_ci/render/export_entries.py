@@ -50,14 +50,14 @@ class RecordLink(NamedTuple):
 def record_links(entry: Entry, site: Site) -> list[RecordLink]:
     """Return the signed records that the evidence of a row rests on."""
     layout = site.layout
-    found: list[RecordLink] = []
+    links: list[RecordLink] = []
     for audit_id in entry.records:
         path = (layout.audits or layout.root) / entry.submission.model_id / f"{audit_id}.json"
         address = next(iter(_links(site).file("", path)), None)
         is_inside = path.is_relative_to(layout.root)
-        place = path.relative_to(layout.root).as_posix() if is_inside else path.name
-        found.append(RecordLink(audit_id, address.address if address else place))
-    return found
+        local = path.relative_to(layout.root).as_posix() if is_inside else path.name
+        links.append(RecordLink(audit_id, address.address if address else local))
+    return links
 
 
 def _links(site: Site) -> RepositoryLinks:
@@ -109,19 +109,19 @@ def eval_results(site: Site, tokens: Mapping[str, str]) -> Iterator[tuple[str, b
             MEANS: [*_mean_entries(entry, site, summaries.get(model, {}), token)],
             CELLS: [*_cell_entries(entry, site, token)],
         }
-        for name, made in files.items():
-            values = eval_result_entries_to_yaml(made)
+        for name, entries in files.items():
+            values = eval_result_entries_to_yaml(entries)
             text = yaml.dump(values, Dumper=dumper, sort_keys=False, width=10_000)
             yield f"{model}/{name}", text.encode()
 
 
 def _summaries(site: Site) -> dict[str, dict[str, Mapping[str, Any]]]:
     """Return model to regime to its row of means; no regime that has missing cells."""
-    found: dict[str, dict[str, Mapping[str, Any]]] = {}
+    summaries: dict[str, dict[str, Mapping[str, Any]]] = {}
     for regime, rows in leaderboards(site.entries, site.benchmark)[0]["data"].items():
         for row in rows:
-            found.setdefault(row["model"], {})[regime] = row
-    return found
+            summaries.setdefault(row["model"], {})[regime] = row
+    return summaries
 
 
 def _mean_entries(
@@ -149,7 +149,7 @@ def _entry(
     from huggingface_hub import EvalResultEntry
 
     submission, dataset = entry.submission, site.benchmark.dataset
-    records = [one.address for one in record_links(entry, site)]
+    records = [link.address for link in record_links(entry, site)]
     notes = [what, submission.harness_version, f"evidence: {entry.evidence}"]
     notes += [f"audit records: {', '.join(records)}"] if records else []
     return EvalResultEntry(
@@ -211,8 +211,8 @@ def _text(value: object) -> str:
 
 def portable(name: str) -> str:
     """Return a name as a folder that every system and the datastore take."""
-    found = name if name[-1:] not in {".", ""} else f"{name}_"
-    return f"{found}_" if found.partition(".")[0].lower() in _RESERVED else found
+    folder = name if name[-1:] not in {".", ""} else f"{name}_"
+    return f"{folder}_" if folder.partition(".")[0].lower() in _RESERVED else folder
 
 
 def hub_id(entry: Entry, site: Site) -> str:
@@ -225,7 +225,7 @@ def hub_id(entry: Entry, site: Site) -> str:
         named.append(known.weights.location)
     if submission.meta.url.startswith(f"{HUB}/"):
         named.append(submission.meta.url.removeprefix(f"{HUB}/").rstrip("/"))
-    return next((one for one in named if HUB_ID.fullmatch(one)), "")
+    return next((location for location in named if HUB_ID.fullmatch(location)), "")
 
 
 def _place(entry: Entry, site: Site) -> tuple[str, str]:
@@ -247,13 +247,13 @@ def _owner(entry: Entry, site: Site) -> str:
 
 def _log(entry: Entry, site: Site, collection: str) -> dict[str, Any]:
     submission, when = entry.submission, str(site.built.when)
-    made = str(int(datetime.fromisoformat(when).timestamp()))
+    timestamp = str(int(datetime.fromisoformat(when).timestamp()))
     run = submission.run if isinstance(submission, SubmissionV11) else None
     return {
         "schema_version": SCHEMA_VERSION,
-        "evaluation_id": f"{collection}/{submission.model_id}/{made}",
+        "evaluation_id": f"{collection}/{submission.model_id}/{timestamp}",
         **({"evaluation_timestamp": run.finished_at} if run else {}),
-        "retrieved_timestamp": made,
+        "retrieved_timestamp": timestamp,
         "source_metadata": _source_metadata(entry, site),
         "eval_library": {
             "name": "GENEB",
@@ -283,7 +283,7 @@ def _source_metadata(entry: Entry, site: Site) -> dict[str, Any]:
     if submission.schema_ is not None:
         details["submission_schema"] = submission.schema_
     if records:
-        details["audit_records"] = " ".join(one.address for one in records)
+        details["audit_records"] = " ".join(link.address for link in records)
     if isinstance(submission, SubmissionV11) and submission.gaps:
         details["gaps"] = _text(submission.gaps)
     if isinstance(submission, SubmissionV12) and submission.receipt is not None:

@@ -69,7 +69,7 @@ def _models(site: Site) -> ExportedTable:
     rows = []
     for entry in site.entries:
         values = [_plain(column.value(entry)) for _, column in known]
-        records = " ".join(one.address for one in record_links(entry, site))
+        records = " ".join(link.address for link in record_links(entry, site))
         submission = entry.submission
         versions = (submission.schema_version, submission.harness_version)
         rows.append((*values, submission.meta.provenance, *versions, records or None))
@@ -177,8 +177,8 @@ def parquet_files(site: Site) -> Iterator[tuple[str, bytes]]:
         lists = zip(*table.rows, strict=True) if table.rows else ([] for _ in fields)
         arrays = [pa.array(list(v), f.type) for v, f in zip(lists, fields, strict=True)]
         sink = pa.BufferOutputStream()
-        made = pa.Table.from_arrays(arrays, schema=pa.schema(fields, {"about": table.about}))
-        pq.write_table(made, sink, compression="zstd")
+        written = pa.Table.from_arrays(arrays, schema=pa.schema(fields, {"about": table.about}))
+        pq.write_table(written, sink, compression="zstd")
         yield f"{table.name}.parquet", sink.getvalue().to_pybytes()
 
 
@@ -236,13 +236,15 @@ def _described(site: Site, name: str, about: str, address: str, parts: Mapping[s
 
 
 def _board(site: Site) -> dict[str, Any]:
-    made = [(table, csv_bytes(table)) for table in tables(site)]
-    files = [_file(f"{t.name}.csv", f"{t.name}.csv", "text/csv", content) for t, content in made]
-    sets = [_record_set(table) for table, _ in made]
+    contents = [(table, csv_bytes(table)) for table in tables(site)]
+    files = [
+        _file(f"{t.name}.csv", f"{t.name}.csv", "text/csv", content) for t, content in contents
+    ]
+    sets = [_record_set(table) for table, _ in contents]
     commit = site.built.commit
     # A version is MAJOR.MINOR.PATCH; the board has none, and its commit is build metadata.
     version = f"0.0.0+{commit[:12]}" if commit else "0.0.0"
-    found: dict[str, Any] = _described(
+    description: dict[str, Any] = _described(
         site,
         f"{site.benchmark.name} leaderboard",
         "Scores of frozen embeddings of DNA foundation models on each task, in each regime. A text "
@@ -250,7 +252,7 @@ def _board(site: Site) -> dict[str, Any]:
         site.address("index.html") or HARNESS,
         {"license": LICENCE, "version": version, "distribution": files, "recordSet": sets},
     )
-    return found
+    return description
 
 
 def _file(name: str, address: str, kind: str, content: bytes) -> dict[str, Any]:
@@ -320,22 +322,22 @@ def read_manifest(folder: Path, site: Site) -> DataManifest:
 
     Raises UsageProblem where there is none, or it is of other data than the benchmark pins.
     """
-    path, wanted = folder / MANIFEST, site.benchmark.dataset
+    path, pinned = folder / MANIFEST, site.benchmark.dataset
     again = f"fetch the data: geneb-ci data pull {folder}"
     require_hub_data(site)
     try:
-        found = DataManifest.model_validate_json(read_regular(path, MANIFEST_BYTES_MAX))
+        manifest = DataManifest.model_validate_json(read_regular(path, MANIFEST_BYTES_MAX))
     except NotReadable as error:
         raise UsageProblem(f"{path}: {error.reason}", again) from error
     except ValidationError as error:
         raise UsageProblem(f"{path}: {first_error(error)}", again) from error
-    if (found.repo_id, found.revision) != (wanted.repo_id, wanted.revision):
+    if (manifest.repo_id, manifest.revision) != (pinned.repo_id, pinned.revision):
         raise UsageProblem(
-            f"{path}: the data is of {found.repo_id} at {found.revision}, the benchmark pins "
-            f"{wanted.repo_id} at {wanted.revision}",
+            f"{path}: the data is of {manifest.repo_id} at {manifest.revision}, the benchmark pins "
+            f"{pinned.repo_id} at {pinned.revision}",
             again,
         )
-    return found
+    return manifest
 
 
 _REMOTE = re.compile(r"tasks/([A-Za-z0-9._-]+)/(train|test)\.csv(\.gz)?", re.ASCII)
@@ -346,26 +348,26 @@ def _task_data(site: Site, manifest: DataManifest) -> dict[str, Any]:
     dataset, benchmark = site.benchmark.dataset, site.benchmark
     files, sets = [], []
     for name, facts in sorted(manifest.files.items()):
-        found = _REMOTE.fullmatch(name)
-        if found is None or found[1] not in benchmark.by_id:
+        match = _REMOTE.fullmatch(name)
+        if match is None or match[1] not in benchmark.by_id:
             continue
         address = f"{HUB}/datasets/{dataset.repo_id}/resolve/{dataset.revision}/{name}"
-        kind = "application/gzip" if found[3] else "text/csv"
+        kind = "application/gzip" if match[3] else "text/csv"
         files.append(_listed(name, address, kind, facts.sha256, facts.bytes))
-        sets.append(_split(benchmark.by_id[found[1]].label, f"{found[1]}/{found[2]}", name))
+        sets.append(_split(benchmark.by_id[match[1]].label, f"{match[1]}/{match[2]}", name))
     if not files:
         raise UsageProblem(
             f"{MANIFEST} lists no file tasks/TASK/train.csv or test.csv of the benchmark",
             "pass the folder that `geneb-ci data pull` wrote",
         )
-    made: dict[str, Any] = _described(
+    description: dict[str, Any] = _described(
         site,
         f"{benchmark.name} tasks",
         "Sequences and class labels of the benchmark's classification tasks, as it pins them.",
         f"{HUB}/datasets/{dataset.repo_id}/tree/{dataset.revision}",
         {"version": f"0.0.0+{dataset.revision}", "distribution": files, "recordSet": sets},
     )
-    return made
+    return description
 
 
 def _split(label: str, name: str, file: str) -> dict[str, Any]:

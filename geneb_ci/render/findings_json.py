@@ -133,8 +133,8 @@ def to_v1(report: Report) -> ReportV1:
         findings=[_finding(finding) for finding in ordered(report)],
         unreadable=[UnreadableV1(error.message, error.fix) for error in report.unreadable],
         skipped=[
-            SkippedV1(one.need, one.rules, one.files, one.message, one.fix)
-            for one in skipped(report)
+            SkippedV1(unmet.need, unmet.rules, unmet.files, unmet.message, unmet.fix)
+            for unmet in skipped(report)
         ],
     )
 

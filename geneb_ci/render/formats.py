@@ -33,12 +33,12 @@ def is_complete(report: Report) -> bool:
 
 def verdict(report: Report) -> Verdict:
     """Return the verdict: errors outweigh unchecked files, which outweigh warnings."""
-    found = {finding.severity for finding in report.findings if finding.rule != _CRASHED}
-    if Severity.ERROR in found:
+    severities = {finding.severity for finding in report.findings if finding.rule != _CRASHED}
+    if Severity.ERROR in severities:
         return Verdict.ERRORS
     if not is_complete(report):
         return Verdict.NOT_CHECKED
-    return Verdict.WARNINGS if Severity.WARNING in found else Verdict.CLEAN
+    return Verdict.WARNINGS if Severity.WARNING in severities else Verdict.CLEAN
 
 
 def counts(report: Report) -> dict[Severity, int]:
@@ -72,8 +72,8 @@ def sentence(finding: Finding) -> str:
         parts.append(f"found {finding.found}")
     if finding.expected and not _says(finding.message, finding.expected):
         parts.append(f"expected {finding.expected}")
-    said = "; ".join([finding.message, ", ".join(parts)]) if parts else finding.message
-    return f"{said} (finding score {finding.score:g})" if finding.score else said
+    text = "; ".join([finding.message, ", ".join(parts)]) if parts else finding.message
+    return f"{text} (finding score {finding.score:g})" if finding.score else text
 
 
 def _says(message: str, expected: str) -> bool:
@@ -81,7 +81,7 @@ def _says(message: str, expected: str) -> bool:
     return f'"{expected}"' in message or (len(expected) >= SAID_MIN and expected in message)
 
 
-def found_line(report: Report) -> str:
+def findings_line(report: Report) -> str:
     """Return the numbers of findings: "2 errors, 1 warning"."""
     parts = [plural(number, severity) for severity, number in counts(report).items() if number]
     if report.unreadable:
@@ -112,7 +112,7 @@ def skipped(report: Report) -> list[Skipped]:
     """Return which rules were not run and why, one item per unmet need."""
     if not report.skipped:
         return []
-    found = []
+    groups = []
     practice = shipped_benchmark(PRACTICE_BENCHMARK).name
     only_practice = set(report.benchmarks) == {practice}
     for need in sorted(report.skipped, key=list(Need).index):
@@ -123,8 +123,8 @@ def skipped(report: Report) -> list[Skipped]:
         fix = (report.is_proposed and need.of_main) or need.fix
         why = f"{practice} {need.in_practice}" if only_practice and need.in_practice else fix
         message = f"{plural(len(rules), 'rule')} {verb} {need.text}{where}: {why}"
-        found.append(Skipped(need, sorted(rules), files, message, fix))
-    return found
+        groups.append(Skipped(need, sorted(rules), files, message, fix))
+    return groups
 
 
 def why_nothing(report: Report) -> str:
@@ -137,7 +137,7 @@ def why_nothing(report: Report) -> str:
 def summary_line(report: Report) -> str:
     """Return the summary: "41 submissions, 61 rules: 2 errors, 1 warning, 1 note"."""
     held = f"{plural(len(report.files), 'submission')}, {plural(rules_run(report), 'rule')}"
-    return why_nothing(report) or f"{held}: {found_line(report)}"
+    return why_nothing(report) or f"{held}: {findings_line(report)}"
 
 
 WIDTH = 100  # columns, if the width of the terminal is unknown

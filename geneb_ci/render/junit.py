@@ -25,7 +25,7 @@ def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  
     files: dict[str, list[Finding]] = {file: [] for file in report.files}
     for finding in ordered(report):
         files.setdefault(finding.file, []).append(finding)
-    suites = [_suite(file, [_case(f) for f in found]) for file, found in sorted(files.items())]
+    suites = [_suite(file, [_case(f) for f in of_file]) for file, of_file in sorted(files.items())]
     unchecked = [_unchecked(error.message, error.fix) for error in report.unreadable]
     nothing = why_nothing(report)
     if nothing:
@@ -33,8 +33,8 @@ def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  
     if unchecked:
         suites.append(_suite("not checked", unchecked))
     left_out = [
-        _element("not run", one.need.text, "skipped", "not-run", [one.message])
-        for one in skipped(report)
+        _element("not run", unmet.need.text, "skipped", "not-run", [unmet.message])
+        for unmet in skipped(report)
     ]
     if left_out:
         suites.append(_suite("not run", left_out))
@@ -61,8 +61,8 @@ def _totals(body: str) -> str:
 
 def _case(finding: Finding) -> str:
     kind = "error" if finding.rule == "check-crashed" else _KINDS[finding.severity]
-    place = f"{finding.line}:{finding.column}"
-    name = " ".join(filter(None, (finding.rule, place, finding.pointer)))
+    position = f"{finding.line}:{finding.column}"
+    name = " ".join(filter(None, (finding.rule, position, finding.pointer)))
     return _element(finding.file, name, kind, finding.rule, list(_body(finding)))
 
 

@@ -85,7 +85,7 @@ def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  
         head += (
             "\n" + " · ".join(f"{code(group[0].rule)} {len(group):,}" for group in groups) + "\n"
         )
-    head += "".join(f"\n{prose(one.message)}.\n" for one in skipped(report))
+    head += "".join(f"\n{prose(unmet.message)}.\n" for unmet in skipped(report))
     foot = _FOOTER if report.findings else ""
     room = CHARACTERS_MAX - len(head) - len(foot) - _CUT_MAX
     body, left = fill(_blocks(report, groups), room)
@@ -137,6 +137,6 @@ def finding_blocks(
 
 
 def _item(finding: Finding) -> str:
-    place = code(f"{finding.file}:{finding.line}:{finding.column}")
+    position = code(f"{finding.file}:{finding.line}:{finding.column}")
     pointer = f" at {code(finding.pointer)}" if finding.pointer else ""
-    return f"- {code(sentence(finding))}\\\n  {place}{pointer}\n"
+    return f"- {code(sentence(finding))}\\\n  {position}{pointer}\n"

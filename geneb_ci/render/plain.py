@@ -19,15 +19,15 @@ def pieces(text: str) -> list[str]:
     """
     if _is_plain(text):
         return list(text)
-    found = [
+    characters = [
         c if c.isprintable() and not HIDING.match(c) else c.encode("unicode_escape").decode("ascii")
         for c in text
     ]
     at = text.find("##[")
     while at >= 0:
-        found[at] = r"\x23"
+        characters[at] = r"\x23"
         at = text.find("##[", at + 1)
-    return found
+    return characters
 
 
 def _is_plain(text: str) -> bool:

@@ -43,72 +43,84 @@ _HELD = {
 _NAME_WIDTH = max(map(len, STEPS))
 
 
-def receipt_text(one: ReceiptVerification) -> str:
+def receipt_text(verification: ReceiptVerification) -> str:
     """Return a verification as text for a terminal, at 80 columns."""
-    return fitted("\n".join(_lines(one)), WIDTH)
+    return fitted("\n".join(_lines(verification)), WIDTH)
 
 
-def _lines(one: ReceiptVerification) -> Iterator[str]:
-    yield f"{escape(one.file)}: {'verified' if one.holds else 'not verified'}"
-    for step in one.steps:
-        yield f"  {_MARKS[step.state]} {step.name:<{_NAME_WIDTH}}  {_said(step, one)}"
+def _lines(verification: ReceiptVerification) -> Iterator[str]:
+    yield f"{escape(verification.file)}: {'verified' if verification.holds else 'not verified'}"
+    for step in verification.steps:
+        yield f"  {_MARKS[step.state]} {step.name:<{_NAME_WIDTH}}  {_step_text(step, verification)}"
         if step.fix:
             yield f"      fix: {escape(step.fix)}"
-    shown = one.differences[:SHOWN_MAX]
+    shown = verification.differences[:SHOWN_MAX]
     yield from (f"    - {escape(_short(each))}" for each in shown)
-    if more := len(one.differences) - len(shown):
+    if more := len(verification.differences) - len(shown):
         yield f"    - and {plural(more, 'difference')} more: --format json lists all"
     yield ""
-    yield counts_text(one)
-    if one.weak:
-        yield f"weak receipt: {one.weak}, so it adds no level"
+    yield counts_text(verification)
+    if verification.weak:
+        yield f"weak receipt: {verification.weak}, so it adds no level"
 
 
-def _said(step: ReceiptStep, one: ReceiptVerification) -> str:
+def _step_text(step: ReceiptStep, verification: ReceiptVerification) -> str:
     if step.state == "unknown":
         return "not looked at"
     if step.reason:
         return escape(step.reason)
-    if step.name == CELLS and one.filled:
+    if step.name == CELLS and verification.filled:
         return "every claim is what the receipt gives; it fills gaps"
     return _HELD.get(step.name, "every claim is what the receipt gives")
 
 
-def _short(one: CellDifference) -> str:
-    cut = one._replace(
-        claimed=one.claimed[:VALUE_MAX] if one.claimed is not None else None,
-        computed=one.computed[:VALUE_MAX],
+def _short(difference: CellDifference) -> str:
+    cut = difference._replace(
+        claimed=difference.claimed[:VALUE_MAX] if difference.claimed is not None else None,
+        computed=difference.computed[:VALUE_MAX],
     )
     return cut.text
 
 
-def counts_text(one: ReceiptVerification) -> str:
+def counts_text(verification: ReceiptVerification) -> str:
     """Return the counts of a verification as one line."""
-    held = sum(one.receipt.tasks[task].bytes for task in one.tasks)
-    line = f"{one.equal}/{one.computed} cells" if one.cells else "no cell was computed"
-    if one.filled:
-        line += f" equal what is claimed; {one.filled} were not claimed"
-    seconds = f" in {one.cells.seconds:.0f} s" if one.cells else ""
-    looked = f"; {plural(len(one.tasks), 'task')}, {one.rows:,} rows, {size_text(held)}"
-    return f"{line}{seconds}{looked if one.tasks else ''}; root {one.receipt.root[:16]}..."
+    held = sum(verification.receipt.tasks[task].bytes for task in verification.tasks)
+    line = (
+        f"{verification.equal}/{verification.computed} cells"
+        if verification.cells
+        else "no cell was computed"
+    )
+    if verification.filled:
+        line += f" equal what is claimed; {verification.filled} were not claimed"
+    seconds = f" in {verification.cells.seconds:.0f} s" if verification.cells else ""
+    tasks = plural(len(verification.tasks), "task")
+    looked = (
+        f"; {tasks}, {verification.rows:,} rows, {size_text(held)}" if verification.tasks else ""
+    )
+    return f"{line}{seconds}{looked}; root {verification.receipt.root[:16]}..."
 
 
-def receipt_json(one: ReceiptVerification) -> str:
+def receipt_json(verification: ReceiptVerification) -> str:
     """Return a verification as JSON."""
-    refused = one.refused
+    refused = verification.refused
     value = {
         "schema_version": "1.0",
-        "file": one.file,
-        "model_id": one.model_id,
-        "root": one.receipt.root,
-        "verified": one.holds,
+        "file": verification.file,
+        "model_id": verification.model_id,
+        "root": verification.receipt.root,
+        "verified": verification.holds,
         "refused_at": refused.name if refused is not None else None,
-        "weak": one.weak or None,
-        "tasks": list(one.tasks),
-        "rows": one.rows,
-        "cells": {"computed": one.computed, "equal": one.equal, "filled": one.filled},
+        "weak": verification.weak or None,
+        "tasks": list(verification.tasks),
+        "rows": verification.rows,
+        "cells": {
+            "computed": verification.computed,
+            "equal": verification.equal,
+            "filled": verification.filled,
+        },
         "steps": [
-            {"step": s.name, "state": s.state, "found": s.reason, "fix": s.fix} for s in one.steps
+            {"step": s.name, "state": s.state, "found": s.reason, "fix": s.fix}
+            for s in verification.steps
         ],
         "differences": [
             {
@@ -118,9 +130,9 @@ def receipt_json(one: ReceiptVerification) -> str:
                 "claimed": each.claimed,
                 "found": each.computed,
             }
-            for each in one.differences
+            for each in verification.differences
         ],
-        "recomputed": one.cells.model_dump() if one.cells is not None else None,
+        "recomputed": verification.cells.model_dump() if verification.cells is not None else None,
     }
     return dumps(value)
 
@@ -129,19 +141,19 @@ SHOWN = 64  # columns of a name in a line of text
 P_SMALL = 0.001
 
 
-def nearness_text(names: tuple[str, str], found: "Nearness") -> str:
+def nearness_text(names: tuple[str, str], nearness: "Nearness") -> str:
     """Return the nearness for a terminal."""
     from geneb_ci.receipt.near import CLOSE  # it imports NumPy
 
-    rows = [(name, f"{share:.1%}") for name, share in found.close.items()]
-    if found.same_predictions is not None:
-        rows.append(("equal canonical predictions", f"{found.same_predictions:.2%}"))
+    rows = [(name, f"{share:.1%}") for name, share in nearness.close.items()]
+    if nearness.same_predictions is not None:
+        rows.append(("equal canonical predictions", f"{nearness.same_predictions:.2%}"))
     table = Table(("compared", "share"), rows, frozenset({"share"}))
-    verdict = f"near: {found.why}" if found.is_near else "not near"
+    verdict = f"near: {nearness.why}" if nearness.is_near else "not near"
     lines = [
         *(visible(name, SHOWN) for name in names),
         "",
-        f"Rows within {CLOSE:g} of each other, of {found.rows:,}:",
+        f"Rows within {CLOSE:g} of each other, of {nearness.rows:,}:",
         *(f"  {line}" for line in table.text_lines(head=False)),
         "",
         verdict,
@@ -149,14 +161,14 @@ def nearness_text(names: tuple[str, str], found: "Nearness") -> str:
     return "\n".join(lines) + "\n"
 
 
-def nearness_json(names: tuple[str, str], found: "Nearness") -> str:
+def nearness_json(names: tuple[str, str], nearness: "Nearness") -> str:
     """Return the nearness as JSON."""
-    value = {"models": list(names), "is_near": found.is_near, "why": found.why}
-    return dumps(value | found._asdict())
+    value = {"models": list(names), "is_near": nearness.is_near, "why": nearness.why}
+    return dumps(value | nearness._asdict())
 
 
 def paired_text(
-    names: tuple[str, str], found: Mapping[str, "PairedRegime"], *, by_task: bool = False
+    names: tuple[str, str], comparisons: Mapping[str, "PairedRegime"], *, by_task: bool = False
 ) -> str:
     """Return the comparison for a terminal: a line a regime, and one a task where asked for."""
     shown = [visible(name, SHOWN) for name in names]
@@ -164,24 +176,24 @@ def paired_text(
     rows = [
         (
             regime,
-            str(len(one.cells)),
-            f"{one.macro.difference:+.4f}",
-            f"{one.macro.low:+.4f} to {one.macro.high:+.4f}",
-            _probability(one.macro.probability),
-            f"{one.macro.se:.4f}",
-            f"{one.macro.unpaired_se:.4f}",
+            str(len(comparison.cells)),
+            f"{comparison.macro.difference:+.4f}",
+            f"{comparison.macro.low:+.4f} to {comparison.macro.high:+.4f}",
+            _probability(comparison.macro.probability),
+            f"{comparison.macro.se:.4f}",
+            f"{comparison.macro.unpaired_se:.4f}",
         )
-        for regime, one in found.items()
+        for regime, comparison in comparisons.items()
     ]
     columns = ("regime", "tasks", "a - b", "95 % interval", "P(a better)", "se", "unpaired se")
     lines += Table(columns, rows, frozenset(columns[1:])).text_lines()
     lines += ["", "Macro MCC; intervals are of this comparison alone, not corrected for others."]
-    for regime, one in found.items() if by_task else ():
+    for regime, comparison in comparisons.items() if by_task else ():
         lines += ["", f"{regime}: MCC by task, rows that one alone has right, McNemar's p"]
-        lines += _by_task(one)
+        lines += _by_task(comparison)
     if by_task:
         lines += ["", "-: few-shot fits share their rows, so no exact test is of all of them;"]
-        lines.append(f"--format json has each. {_tests(found)} tested, no p is corrected.")
+        lines.append(f"--format json has each. {_tests(comparisons)} tested, no p is corrected.")
     return "\n".join(lines) + "\n"
 
 
@@ -201,13 +213,13 @@ def _by_task(regime: "PairedRegime") -> list[str]:
 
 
 def paired_json(
-    names: tuple[str, str], found: Mapping[str, "PairedRegime"], *, by_task: bool = True
+    names: tuple[str, str], comparisons: Mapping[str, "PairedRegime"], *, by_task: bool = True
 ) -> str:
     """Return the comparison as JSON, always by task: McNemar's test of every fit."""
     del by_task
     regimes = {
         regime: {
-            "macro": one.macro._asdict(),
+            "macro": comparison.macro._asdict(),
             "tasks": {
                 task: {
                     "difference": cell.difference,
@@ -215,16 +227,16 @@ def paired_json(
                     "covariance": cell.covariance,
                     "fits": [fit._asdict() | {"p": fit.p} for fit in cell.discordant],
                 }
-                for task, cell in one.cells.items()
+                for task, cell in comparison.cells.items()
             },
         }
-        for regime, one in found.items()
+        for regime, comparison in comparisons.items()
     }
     return dumps({"a": names[0], "b": names[1], "regimes": regimes})
 
 
-def _tests(found: Mapping[str, "PairedRegime"]) -> str:
-    single = (cell for one in found.values() for cell in one.cells.values())
+def _tests(comparisons: Mapping[str, "PairedRegime"]) -> str:
+    single = (cell for comparison in comparisons.values() for cell in comparison.cells.values())
     return plural(sum(len(cell.discordant) == 1 for cell in single), "cell")
 
 
@@ -239,7 +251,11 @@ def _p(value: float) -> str:
 
 
 def power_lines(
-    plan_rows: int, training: int, tasks: int, found: Mapping[str, Sequence[float]], binary: int
+    plan_rows: int,
+    training: int,
+    tasks: int,
+    probabilities: Mapping[str, Sequence[float]],
+    binary: int,
 ) -> Iterator[str]:
     """Return what a draw finds, as lines of text.
 
@@ -248,15 +264,15 @@ def power_lines(
     """
     from geneb_ci.receipt import row_rule  # it imports NumPy
 
-    yield f"test rows, {plan_rows:,} in each of {plural(len(found), 'regime')}:"
+    yield f"test rows, {plan_rows:,} in each of {plural(len(probabilities), 'regime')}:"
     yield "  a canonical macro MCC raised by altered test rows is found with at least, by this"
     yield f"  row's own matrices of {binary} of {tasks} tasks:"
-    for regime, chances in found.items():
-        said = ", ".join(
+    for regime, chances in probabilities.items():
+        chances_text = ", ".join(
             f"{chance_text(chance)} if by {raise_:g}"
             for raise_, chance in zip(row_rule.RAISES, chances, strict=True)
         )
-        yield f"  {visible(regime):<8} {said}"
+        yield f"  {visible(regime):<8} {chances_text}"
     yield f"training rows, {training:,} in each of {plural(tasks, 'task')}:"
     for share in row_rule.SHARES:
         mean, largest = row_rule.MEASURED_GAIN[share]
@@ -300,8 +316,8 @@ def row_outcome_text(outcome: "RowOutcome") -> str:
     from geneb_ci.audit.row_verify import draws_shown  # of audits
 
     cells, direction = outcome.cells, outcome.direction
-    deviations = [one for task in outcome.tasks for one in task.deviation]
-    mismatches = [one for task in outcome.tasks for one in task.mismatch]
+    deviations = [deviation for task in outcome.tasks for deviation in task.deviation]
+    mismatches = [mismatch for task in outcome.tasks for mismatch in task.mismatch]
     failed = sum(len(task.failed) for task in outcome.tasks)
     most = max(deviations, default=0.0)
     other = f"{max(mismatches, default=0)} of {outcome.receipt.dim}"
@@ -311,12 +327,12 @@ def row_outcome_text(outcome: "RowOutcome") -> str:
         f"rows embedded again: {outcome.embedded:,}; {plural(failed, 'row')} failed",
         f"  largest deviation {most:.1e} of a row; {other} coordinates round otherwise at most",
         f"direction of the labels: {direction.statistic:+.2f} sd, p = {direction.p:.2g}",
-        *(f"unclaimed: {visible(one)}" for one in cells.unclaimed),
+        *(f"unclaimed: {visible(cell)}" for cell in cells.unclaimed),
     ]
     if outcome.verdict == "agrees":
         lines.append(f"agrees: {cells.equal}/{cells.of} cells, {outcome.embedded:,} rows")
-    lines += [f"differs: {visible(one)}" for one in outcome.reasons]
+    lines += [f"differs: {visible(reason)}" for reason in outcome.reasons]
     lines.append(f"decoys: {visible(outcome.decoys.detail)}")
-    lines += [f"not proved: {visible(one)}" for one in outcome.not_proved]
+    lines += [f"not proved: {visible(claim)}" for claim in outcome.not_proved]
     lines += [f"note: {visible(note)}" for note in outcome.notes]
     return "\n".join(lines) + "\n"

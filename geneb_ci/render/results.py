@@ -31,16 +31,18 @@ def html_table(head: Sequence[str], rows: Sequence[Sequence[object]], caption: s
     """Return a table as HTML: every text is escaped, and what hides text is made visible."""
     cells = Markup("").join
     lines = [
-        Markup("<tr>{}</tr>").format(cells(Markup("<td>{}</td>").format(_text(one)) for one in row))
+        Markup("<tr>{}</tr>").format(
+            cells(Markup("<td>{}</td>").format(_text(value)) for value in row)
+        )
         for row in rows[:ROWS_MAX]
     ]
     more = len(rows) - ROWS_MAX
-    said = f"{caption}; {more:,} more rows are not shown" if more > 0 else caption
+    title = f"{caption}; {more:,} more rows are not shown" if more > 0 else caption
     return str(
         Markup(
             "<table><caption>{}</caption><thead><tr>{}</tr></thead><tbody>{}</tbody></table>"
         ).format(
-            visible(said),
+            visible(title),
             cells(Markup("<th>{}</th>").format(name) for name in head),
             cells(lines),
         )
@@ -56,10 +58,16 @@ def findings_html(report: "Report") -> str:
     from geneb_ci.render.formats import ordered, sentence, summary_line  # html alone
 
     rows: list[tuple[object, ...]] = [
-        (one.severity, one.rule, f"{one.file}:{one.line}:{one.column}", sentence(one), one.fix)
-        for one in ordered(report)
+        (
+            finding.severity,
+            finding.rule,
+            f"{finding.file}:{finding.line}:{finding.column}",
+            sentence(finding),
+            finding.fix,
+        )
+        for finding in ordered(report)
     ]
-    rows += [("not checked", "", "", one.message, one.fix) for one in report.unreadable]
+    rows += [("not checked", "", "", error.message, error.fix) for error in report.unreadable]
     head = ("severity", "rule", "place", "finding", "fix")
     return html_table(head, rows, summary_line(report))
 
@@ -86,8 +94,8 @@ class BuiltBoard:
 
     def rows(self, regime: str = "full") -> list[dict[str, Any]]:
         """Return the rows of a regime as leaderboard.json has them. Raises KeyError."""
-        found: list[dict[str, Any]] = self.to_value()["data"][regime]
-        return found
+        rows: list[dict[str, Any]] = self.to_value()["data"][regime]
+        return rows
 
     def to_value(self) -> dict[str, Any]:
         """Return leaderboard.json as a value."""
@@ -147,15 +155,15 @@ class Recommendation(Advice):
         rows = [
             (
                 name,
-                one.model,
-                one.params,
-                one.score,
-                one.expected_loss,
-                one.loss_bound,
-                one.evidence,
+                choice.model,
+                choice.params,
+                choice.score,
+                choice.expected_loss,
+                choice.loss_bound,
+                choice.evidence,
             )
-            for name, one in named
-            if one is not None
+            for name, choice in named
+            if choice is not None
         ]
         head = ("", "model", "parameters", "MCC", "expected loss", "loss at most", "evidence")
         return html_table(head, rows, unmarked(" ".join(self.why)))
@@ -170,12 +178,12 @@ class Verifications(list["Verification"]):
     @property
     def hold(self) -> bool:
         """Whether every step of every record holds, and submissions have the evidence asked for."""
-        return all(one.holds for one in self) and self.suffice
+        return all(verification.holds for verification in self) and self.suffice
 
     @property
     def suffice(self) -> bool:
         """Whether every submission has the evidence that was asked for."""
-        return all(one.suffices for one in self.rated)
+        return all(submission.suffices for submission in self.rated)
 
     def text(self) -> str:
         """Return what `geneb-ci audit verify` prints."""
@@ -191,16 +199,18 @@ class Verifications(list["Verification"]):
 
     def _repr_html_(self) -> str:
         """Return one line for each step that does not hold, or for a record of which all do."""
-        rows = [line for one in self for line in _steps(one)]
-        held = sum(one.holds for one in self)
+        rows = [line for verification in self for line in _steps(verification)]
+        held = sum(verification.holds for verification in self)
         head = ("record", "step", "result", "message", "fix")
         return html_table(head, rows, f"{len(self)} records: {held} verified")
 
 
-def _steps(one: "Verification") -> Iterable[tuple[str, ...]]:
-    if one.holds:
-        return [(one.name, "", "verified", "", "")]
-    steps = [(one.name, s.name, str(s.state), s.message, s.fix) for s in one.steps]
+def _steps(verification: "Verification") -> Iterable[tuple[str, ...]]:
+    if verification.holds:
+        return [(verification.name, "", "verified", "", "")]
+    steps = [
+        (verification.name, s.name, str(s.state), s.message, s.fix) for s in verification.steps
+    ]
     return [line for line in steps if line[2] != "holds"]
 
 
@@ -238,9 +248,16 @@ class AuditResult:
         if self.outcome is None:
             return html_table(("", ""), [("commitment", self.commitment)], self.state)
         rows = [
-            (task.task, regime, one.claimed.MCC, one.rescored.MCC, one.tolerance.MCC, one.verdict)
+            (
+                task.task,
+                regime,
+                cell.claimed.MCC,
+                cell.rescored.MCC,
+                cell.tolerance.MCC,
+                cell.verdict,
+            )
             for task in self.outcome.tasks
-            for regime, one in task.regimes.items()
+            for regime, cell in task.regimes.items()
         ]
         head = ("task", "regime", "claimed MCC", "rerun", "tolerance", "verdict")
         return html_table(head, rows, self.state)

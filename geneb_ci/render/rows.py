@@ -69,8 +69,8 @@ def labels_text(rows: Sequence[LabelRow]) -> str:
         lines.append(f"{_evidence(row):<{width}}  {whose}{name}: {escape(first)}{tail}")
         lines += [f"{'':<{width}}    {escape(line)}" for line in others]
     tally = Counter(map(_evidence, rows))
-    said = [f"{tally[one]} {one}" for one in map(str, Evidence) if tally[one]]
-    return "\n".join([*lines, "", f"{plural(len(rows), 'row')}: {', '.join(said)}"]) + "\n"
+    counts = [f"{tally[evidence]} {evidence}" for evidence in map(str, Evidence) if tally[evidence]]
+    return "\n".join([*lines, "", f"{plural(len(rows), 'row')}: {', '.join(counts)}"]) + "\n"
 
 
 def labels_json(rows: Sequence[LabelRow]) -> str:
@@ -113,8 +113,8 @@ def _matrix_row(cell: Recovered) -> dict[str, Any]:
     """Return one row: a cell and the matrix nearest to its scores, if there is one."""
     small, large = cell.classes
     known = (cell.regime, cell.task, cell.seed, small + large, small, large, cell.matrices)
-    found = (*(cell.table or (None,) * 4), *(cell.scores or (None,) * 3))
-    return dict(zip(COLUMNS, (*known, *found), strict=True))
+    nearest = (*(cell.table or (None,) * 4), *(cell.scores or (None,) * 3))
+    return dict(zip(COLUMNS, (*known, *nearest), strict=True))
 
 
 def neutral(value: object) -> object:
@@ -136,7 +136,8 @@ def matrices_csv(cells: list[Recovered]) -> str:
 def matrices_json(cells: list[Recovered]) -> str:
     """Return JSON with every matrix of a cell, up to a limit."""
     rows = [
-        _matrix_row(cell) | {"tables": [one._asdict() for one in cell.tables]} for cell in cells
+        _matrix_row(cell) | {"tables": [matrix._asdict() for matrix in cell.tables]}
+        for cell in cells
     ]
     return json.dumps(rows, indent=1, ensure_ascii=True, allow_nan=False) + "\n"
 
@@ -159,9 +160,9 @@ def matrices_text(cells: list[Recovered], width: int = sys.maxsize) -> str:
         lines.append((visible(cell.task), seed, str(cell.matrices), *right, *values))
     rows = Table(columns, lines, right=frozenset(columns[1:])).fitted_rows(width)
     aligned = [line for row in rows for line in row]
-    one = sum(cell.matrices == 1 for cell in cells)
+    single = sum(cell.matrices == 1 for cell in cells)
     none = sum(cell.matrices == 0 for cell in cells)
-    count = f"{plural(len(cells), 'cell')}: {one} with one matrix, {none} with none"
+    count = f"{plural(len(cells), 'cell')}: {single} with one matrix, {none} with none"
     return "\n".join([*aligned, "", count]) + "\n"
 
 
@@ -186,18 +187,18 @@ class Preview(NamedTuple):
     """Number of models on the new board."""
 
 
-def published_line(resource: str, done: Published) -> str:
+def published_line(resource: str, published: Published) -> str:
     """Return what publishing did, in one line."""
-    what = named(done.manifest)
-    if done.outcome is PublishOutcome.UNCHANGED:
-        return f"{resource}: nothing changed; {what} is live at {done.commit[:SHORT]}"
-    return f"{resource}: published {what} as {done.commit[:SHORT]}, read back and verified"
+    what = named(published.manifest)
+    if published.outcome is PublishOutcome.UNCHANGED:
+        return f"{resource}: nothing changed; {what} is live at {published.commit[:SHORT]}"
+    return f"{resource}: published {what} as {published.commit[:SHORT]}, read back and verified"
 
 
-def preview_line(resource: str, made: Manifest, live: Manifest | None) -> str:
+def preview_line(resource: str, manifest: Manifest, live: Manifest | None) -> str:
     """Return which generation would replace which."""
     former = "as the first board" if live is None else f"in place of {named(live)}"
-    return f"{resource}: would publish {named(made)}, {former}"
+    return f"{resource}: would publish {named(manifest)}, {former}"
 
 
 def named(manifest: Manifest) -> str:
@@ -223,8 +224,8 @@ def changes(preview: Preview) -> Iterator[str]:
     yield f"board: {_tally(rows, 'removed')}; {plural(preview.models, 'model')} in all"
     for row in rows[:ROWS_MAX]:
         facts = [_fact(fact) for fact in row.facts if _telling(row, fact)]
-        told = "; ".join([*facts, *map(_move, row.moves)])
-        yield f"  {row.sign} {escape(row.model)}: {escape(told)}"
+        parts = "; ".join([*facts, *map(_move, row.moves)])
+        yield f"  {row.sign} {escape(row.model)}: {escape(parts)}"
     if len(rows) > ROWS_MAX:
         yield f"  and {plural(len(rows) - ROWS_MAX, 'more row')}"
     yield ""
@@ -233,9 +234,9 @@ def changes(preview: Preview) -> Iterator[str]:
 
 def _tally(changed: Sequence[SpaceFileChange | RowChange], removed: str) -> str:
     words = {Sign.ADDED: "added", Sign.CHANGED: "changed", Sign.REMOVED: removed}
-    signs = Counter(one.sign for one in changed)
-    told = [f"{signs[sign]} {word}" for sign, word in words.items() if signs[sign]]
-    return ", ".join(told) or "none would change"
+    signs = Counter(item.sign for item in changed)
+    counts = [f"{signs[sign]} {word}" for sign, word in words.items() if signs[sign]]
+    return ", ".join(counts) or "none would change"
 
 
 def _telling(row: RowChange, fact: PublishedFact) -> bool:
@@ -258,9 +259,9 @@ def _arrow(was: str | None, will_be: str | None) -> str:
     return " -> ".join(text for text in (was, will_be) if text is not None)
 
 
-def _place(place: PublishedPlace) -> str:
-    score = f"{place.score:.4f}" if math.isfinite(place.score) else "no score"
-    return f"{score} (#{place.rank})"
+def _place(position: PublishedPlace) -> str:
+    score = f"{position.score:.4f}" if math.isfinite(position.score) else "no score"
+    return f"{score} (#{position.rank})"
 
 
 _MEANING = {

@@ -74,7 +74,7 @@ def _invocation(report: Report) -> dict[str, Any]:
     if why_nothing(report):
         messages.append(why_nothing(report))
     notices = [_notice("error", text) for text in messages]
-    notices += [_notice("note", one.message) for one in skipped(report)]
+    notices += [_notice("note", unmet.message) for unmet in skipped(report)]
     return {
         "executionSuccessful": is_complete(report),
         **({"toolExecutionNotifications": notices} if notices else {}),

@@ -227,8 +227,8 @@ def _lines(report: Report, width: int) -> Iterator[Line]:
     if report.findings:
         hint = Part("To explain a rule: `geneb-ci explain RULE`.", "dim")
         yield from _wrapped("", hint, width)
-    for one in skipped(report):
-        yield from _wrapped("", Part(one.message, "dim"), width)
+    for unmet in skipped(report):
+        yield from _wrapped("", Part(unmet.message, "dim"), width)
     yield from _wrapped("", Part(summary_line(report), _summary_style(report)), width)
 
 
@@ -251,8 +251,8 @@ def _group(group: list[Finding], report: Report, width: int) -> Iterator[Line]:
 
 
 def _place(finding: Finding, width: int) -> Iterator[Line]:
-    place = f"    {finding.line}:{finding.column}  "
-    yield from _wrapped(place, Part(escape(finding.pointer), "dim"), width)
+    position = f"    {finding.line}:{finding.column}  "
+    yield from _wrapped(position, Part(escape(finding.pointer), "dim"), width)
     yield from _wrapped("      ", Part(escape(sentence(finding))), width)
 
 

@@ -168,7 +168,7 @@ def _plain(sandbox: Sandbox, view: SandboxView) -> dict[str, str]:
 
 
 def _parent(path: str, view: SandboxView) -> Path:
-    """Return the folder whose child a view shows inside `place`."""
+    """Return the folder whose child a view shows inside `path`."""
     inner = next(name for name in view.folders if name.startswith(f"{path}/"))
     return Path(view.folders[inner]).parent
 

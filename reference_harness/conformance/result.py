@@ -99,13 +99,13 @@ def _lengths(rows: np.ndarray) -> np.ndarray:
 
 def show(sequences: list[str]) -> str:
     """Write a list of sequences as Python, long ones by their first letters and their length."""
-    return "[" + ", ".join(_one(s) for s in sequences) + "]"
+    return "[" + ", ".join(_shortened(s) for s in sequences) + "]"
 
 
 _SHOWN = 24
 
 
-def _one(sequence: str) -> str:
+def _shortened(sequence: str) -> str:
     if len(sequence) <= _SHOWN:
         return repr(sequence)
     return f"{sequence[:12]!r}...({len(sequence)} letters)"

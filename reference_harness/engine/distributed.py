@@ -105,7 +105,7 @@ class RayEngine:
         except BaseException:
             self.__exit__(None)
             raise
-        count = plural(self._wanted, "embedder")
+        count = plural(self._embedders_max, "embedder")
         say(f"{size}: {count} of {plural(self._threads, 'thread')}")
 
     def _first(self, say: Say) -> ExtractorFacts:
@@ -132,7 +132,7 @@ class RayEngine:
             self._ray.kill(actor)
 
     @property
-    def _wanted(self) -> int:
+    def _embedders_max(self) -> int:
         """Embedders that the cluster has room for at the moment."""
         room = self._size.gpus if self._gpus else self._size.cpus // self._threads
         return self._given or max(1, room)
@@ -140,7 +140,7 @@ class RayEngine:
     @property
     def has_room(self) -> bool:
         """Whether the embedders have little waiting."""
-        return len(self._queue) < AHEAD * self._wanted
+        return len(self._queue) < AHEAD * self._embedders_max
 
     @property
     def open(self) -> int:
@@ -184,7 +184,7 @@ class RayEngine:
             self._assign(self._idle.pop(), self._queue.popleft())
         while self._idle:
             self._ray.kill(self._idle.pop())
-        needed = min(self._wanted - len(self._streams), len(self._queue))
+        needed = min(self._embedders_max - len(self._streams), len(self._queue))
         while len(self._starting) + len(self._parked) < needed:
             self._start()
         room = self._limit or max(1, self._size.cpus)

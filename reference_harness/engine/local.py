@@ -13,7 +13,7 @@ from reference_harness.errors import WorkerDiedError
 
 from . import threads
 
-Done = TypeVar("Done")
+Result = TypeVar("Result")
 Given_co = TypeVar("Given_co", covariant=True)
 
 
@@ -56,11 +56,11 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _execute(work: Work[Done]) -> Done:
+def _execute(work: Work[Result]) -> Result:
     return work.execute()
 
 
-class Pool(Generic[Done]):
+class Pool(Generic[Result]):
     """Worker processes; a context that leaves none behind.
 
     Workers are spawned, not forked: a fork would inherit the BLAS and CUDA state of its parent.
@@ -75,7 +75,7 @@ class Pool(Generic[Done]):
             initializer=_start,
             initargs=(array_api,),
         )
-        self._running: dict[Future[Done], str] = {}
+        self._running: dict[Future[Result], str] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -92,14 +92,14 @@ class Pool(Generic[Done]):
         """Tasks submitted whose result was not handed out."""
         return len(self._running)
 
-    def submit(self, work: Work[Done]) -> None:
+    def submit(self, work: Work[Result]) -> None:
         """Queue a task. Raises WorkerDiedError when a worker died before."""
         try:
             self._running[self._executor.submit(_execute, work)] = work.task_id
         except BrokenProcessPool as error:
             raise _died(work.task_id) from error
 
-    def done(self, *, block: bool) -> Iterator[Done]:
+    def results(self, *, block: bool) -> Iterator[Result]:
         """Yield results as they arrive: those available or, with `block`, at least one.
 
         Raises WorkerDiedError when a worker died, and whatever the task itself raised.

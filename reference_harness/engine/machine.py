@@ -84,7 +84,7 @@ class LocalEngine:
         try:
             if self._death is not None:
                 raise self._death
-            for result in self._pool.done(block=block):
+            for result in self._pool.results(block=block):
                 del self._jobs[result.task_id]
                 yield result
         except WorkerDiedError as death:

@@ -23,14 +23,16 @@ class Preparation:
 
     def __call__(self, sequences: Sequence[str]) -> list[str]:
         """Return the letters of each sequence as they are encoded."""
-        return [self._one(sequence, self.fixed) for sequence in sequences]
+        return [self._prepared(sequence, self.fixed) for sequence in sequences]
 
     def uncut(self, sequences: Sequence[str]) -> list[str]:
         """Return the letters of each sequence if a longer one than the fixed length were kept."""
         fixed = self.fixed
-        return [self._one(letters, fixed and max(fixed, len(letters))) for letters in sequences]
+        return [
+            self._prepared(letters, fixed and max(fixed, len(letters))) for letters in sequences
+        ]
 
-    def _one(self, letters: str, fixed: int | None) -> str:
+    def _prepared(self, letters: str, fixed: int | None) -> str:
         if self.upper:
             letters = letters.upper()
         if fixed is not None:

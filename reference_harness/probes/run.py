@@ -138,7 +138,7 @@ def probe_receipts(request: ProbeRequest, listener: Listener) -> Probes:
         for job in work:
             pool.submit(job)
         while pool.waiting:
-            for task in pool.done(block=True):
+            for task in pool.results(block=True):
                 probed[task.model_id, task.task_id] = task
                 for library in task.libraries:
                     ref = LibraryRef(**library)

@@ -244,7 +244,7 @@ def cells(request: CellsRequest, lent: Lend | None = None) -> ReceiptCells:
                 )
             )
         while pool.waiting:
-            for result in pool.done(block=True):
+            for result in pool.results(block=True):
                 cells_of[result.task_id] = result.cells
                 for library in result.libraries:
                     ref = LibraryRef(**library)

@@ -80,7 +80,7 @@ def called(
     words: Sequence[str],
     task: str = "",
     limits: process.ScoringLimits | None = None,
-) -> process.Used:
+) -> process.ResourceUse:
     """Do what a process of the harness does with these words."""
     del task, limits
     kept = _kept(words)
@@ -94,7 +94,7 @@ def called(
         found = json.loads(kept.read_bytes())
         found["noise"]["seed"] = int(_word(words, "--seed"))
         _file(words, "--output").write_text(json.dumps(found), encoding="utf-8")
-    return process.Used(0.0, 0)
+    return process.ResourceUse(0.0, 0)
 
 
 def _score(words: Sequence[str]) -> None:

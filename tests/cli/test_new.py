@@ -17,6 +17,8 @@ from geneb_ci.cli.main import main
 from geneb_ci.cli.models import open_points
 from geneb_ci.models.entry import parse_entry
 from geneb_ci.models.scaffold import Pooling
+from reference_harness.conformance.child import attempt
+from reference_harness.conformance.subject import Subject
 from tests import forked
 from tests.harness.extractors.models import MAX_LENGTH, save
 from tests.paths import ROOT, SUBMISSIONS
@@ -161,7 +163,8 @@ def test_the_properties_of_the_extractor_hold(place, hub, tmp_path, way):
 def test_an_encoder_with_a_decoder_is_read_by_a_module(place, hub, tiny, tmp_path, capsys):
     """A T5 with random weights: the states are those of its encoder.
 
-    Of what `new` writes, this is checked in the gate; to load torch takes most of its seconds.
+    Of what `new` writes, this is checked in the gate, in this process and from a folder. The
+    nightly test above runs the command, which loads torch anew, with the weights of the Hub.
     """
     model = T5Model(T5Config(vocab_size=64, d_model=32, d_kv=8, d_ff=32, num_layers=2, num_heads=4))
     model.save_pretrained(tmp_path / "t5")
@@ -171,14 +174,14 @@ def test_an_encoder_with_a_decoder_is_read_by_a_module(place, hub, tiny, tmp_pat
     assert new(*more) == 2
     assert "pass --module" in capsys.readouterr().err
     assert new("--module", *more) == 0
-    done = forked.run(
-        *("reference_harness", "extractors", "check"),
-        *("submissions/extractors/tiny_dna.py:ModelTinyDna", "--model", REPOSITORY),
-        *("--select", "loads", "--select", "padding"),
-        cwd=place,
-        env={"HF_ENDPOINT": hub.endpoint, "HF_HOME": str(tmp_path / "hf"), "COLUMNS": "120"},
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    weights = tmp_path / "weights"
+    weights.mkdir()
+    for name, content in {**tiny, **files}.items():
+        (weights / name).write_bytes(content)
+    module = place / "submissions/extractors/tiny_dna.py"
+    subject = Subject(f"{module}:ModelTinyDna", str(weights), "cpu")
+    outcomes = [attempt(name, subject) for name in ("loads", "padding")]
+    assert [str(one.outcome) for one in outcomes] == ["holds", "holds"], outcomes
 
 
 def test_the_name_is_the_one_that_the_hub_gives(place, hub):

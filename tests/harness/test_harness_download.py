@@ -167,6 +167,13 @@ def test_a_damaged_manifest_is_named(tmp_path: Path) -> None:
         download.verify(BENCH, tmp_path)
 
 
+def test_a_refused_connection_is_no_failure_of_this_machine() -> None:
+    reason = storage.reason(ConnectionError("Network error: refused (os error 111)"))
+    assert reason.startswith("the Hub's storage gave no usable answer (Network error: refused")
+    full = storage.reason(OSError("I/O error: x: No space left on device (os error 28)"))
+    assert full.startswith("this machine failed, not the Hub: No space left on device; free disk")
+
+
 def test_a_hub_that_cannot_be_reached_is_named_with_what_to_do():
     """Once, for all tries: the Hub's client logs two lines a try."""
     from huggingface_hub.utils import httpx

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from geneb_ci.cli.main import cli
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.publish.git import BadRepository, GitRepository, lay_out
-from geneb_ci.publish.push import Newest, push
+from geneb_ci.publish.push import PublishIntent, push
 from tests.audit.recorded import (
     POLICY,
     outcome_of,
@@ -96,7 +96,10 @@ def test_each_of_the_last_ten_boards_is_what_was_published_then(
     published = {}
     for number, _ in enumerate(grow(folder)):
         commit = folder.commit(f"Step {number}")
-        assert push(space, Newest(made(folder), GitRepository(folder.root))).outcome == "published"
+        assert (
+            push(space, PublishIntent(made(folder), GitRepository(folder.root))).outcome
+            == "published"
+        )
         tree = repo.head.tree
         own = f"v/{json.loads(tree['manifest.json'])['generation']}/"
         # What earlier generations left is not of this one.

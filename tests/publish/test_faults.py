@@ -7,7 +7,7 @@ import pytest
 
 from geneb_ci.publish import faults
 from geneb_ci.publish.git import GitRepository
-from geneb_ci.publish.push import Newest, PublishOutcome, push
+from geneb_ci.publish.push import PublishIntent, PublishOutcome, push
 from geneb_ci.publish.space import Space
 from tests.publish.clone import Clone
 from tests.publish.conftest import NAME, made
@@ -23,17 +23,17 @@ def clock():
 @pytest.fixture
 def newest(clone, space):
     """Publish one board, then merge a model: what is returned is to be published next."""
-    push(space, Newest(made(clone), GitRepository(clone.root)))
+    push(space, PublishIntent(made(clone), GitRepository(clone.root)))
     clone.add("model-b")
     clone.commit("Add model-b")
-    return Newest(made(clone), GitRepository(clone.root))
+    return PublishIntent(made(clone), GitRepository(clone.root))
 
 
 def test_412_twice_then_success(hub, repo, space, newest, clock):
     hub.faults = [Fault("commit", 412)] * 2
     done = push(space, newest, clock=clock)
     assert (done.outcome, done.commit, clock.waits) == (PublishOutcome.PUBLISHED, repo.head.oid, [])
-    assert_settled(repo, newest.made)
+    assert_settled(repo, newest.built)
 
 
 def test_412_because_somebody_else_committed(repo, space, newest, clock, hub):
@@ -45,14 +45,14 @@ def test_412_because_somebody_else_committed(repo, space, newest, clock, hub):
     assert push(space, newest, clock=clock).outcome is PublishOutcome.PUBLISHED
     assert repo.head.tree["theirs.txt"] == b"by hand"
     assert [commit.title for commit in repo.commits][2] == BY_HAND
-    assert_settled(repo, newest.made)
+    assert_settled(repo, newest.built)
 
 
 def test_409_three_times(hub, repo, space, newest, clock):
     hub.faults = [Fault("commit", 409)] * 3
     assert push(space, newest, clock=clock).outcome is PublishOutcome.PUBLISHED
     assert clock.waits == [2, 4, 8]
-    assert_settled(repo, newest.made)
+    assert_settled(repo, newest.built)
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 504])
@@ -61,13 +61,13 @@ def test_5xx_though_committed(hub, repo, space, newest, clock, status):
     done = push(space, newest, clock=clock)
     assert (done.outcome, done.commit) == (PublishOutcome.PUBLISHED, repo.head.oid)
     assert hub.calls.count("commit") == 2, "one for each board"
-    assert_settled(repo, newest.made)
+    assert_settled(repo, newest.built)
 
 
 def test_500_and_not_committed(hub, repo, space, newest, clock):
     hub.faults = [Fault("commit", 500)]
     assert push(space, newest, clock=clock).outcome is PublishOutcome.PUBLISHED
-    assert_settled(repo, newest.made)
+    assert_settled(repo, newest.built)
 
 
 @pytest.mark.parametrize("after", [True, False], ids=["committed", "not committed"])
@@ -76,7 +76,7 @@ def test_time_out(hub, repo, newest, clock, after):
     hasty = Space(NAME, token=WRITER, endpoint=hub.endpoint, timeout_s=0.5)
     assert push(hasty, newest, clock=clock).outcome is PublishOutcome.PUBLISHED
     assert clock.waits == [2]
-    assert_settled(repo, newest.made)
+    assert_settled(repo, newest.built)
 
 
 def test_a_commit_that_arrives_after_its_retry_is_refused_by_its_parent(hub, repo, newest, clock):
@@ -96,7 +96,7 @@ def test_a_commit_that_arrives_after_its_retry_is_refused_by_its_parent(hub, rep
     assert push(hasty, newest, clock=clock).outcome is PublishOutcome.PUBLISHED
     late.set()
     first[0].join(10)
-    assert_settled(repo, newest.made)
+    assert_settled(repo, newest.built)
 
 
 def test_429_waits_as_told(hub, repo, space, newest, clock):
@@ -107,7 +107,7 @@ def test_429_waits_as_told(hub, repo, space, newest, clock):
     ]
     assert push(space, newest, clock=clock).outcome is PublishOutcome.PUBLISHED
     assert sorted(clock.waits) == [2, 8, 56]
-    assert_settled(repo, newest.made)
+    assert_settled(repo, newest.built)
 
 
 def test_429_for_too_long_gives_up_at_once(hub, space, newest, clock):
@@ -145,7 +145,7 @@ def test_a_lost_read_after_the_commit_is_settled_by_the_next(hub, repo, space, n
 
     hub.watch = fail_once
     assert push(space, newest, clock=clock).outcome is PublishOutcome.PUBLISHED
-    assert_settled(repo, newest.made)
+    assert_settled(repo, newest.built)
 
 
 @pytest.mark.parametrize(
@@ -180,12 +180,12 @@ def test_no_space(hub, clock, newest):
 def test_a_stale_rerun_after_a_newer_publish(repo, space, newest, clock, clone):
     push(space, newest, clock=clock)
     old, new = clone.commits[0], clone.commits[-1]
-    stale = Newest(made(clone, old), newest.repository)
+    stale = PublishIntent(made(clone, old), newest.repository)
     with pytest.raises(faults.NotFastForward) as refusal:
         push(space, stale, clock=clock)
     assert old in refusal.value.message
     assert new in refusal.value.message
-    assert_settled(repo, newest.made)
+    assert_settled(repo, newest.built)
 
 
 def test_a_commit_that_this_clone_does_not_know_is_not_overtaken(repo, space, newest, tmp_path):
@@ -194,8 +194,8 @@ def test_a_commit_that_this_clone_does_not_know_is_not_overtaken(repo, space, ne
     other.add("elsewhere")
     other.commit("Another history")
     with pytest.raises(faults.NotFastForward):
-        push(space, Newest(made(other), GitRepository(other.root)))
-    assert_settled(repo, newest.made)
+        push(space, PublishIntent(made(other), GitRepository(other.root)))
+    assert_settled(repo, newest.built)
 
 
 def test_a_file_that_the_space_ignores_is_noticed(repo, space, newest, clock):
@@ -231,7 +231,7 @@ def test_a_read_back_that_is_no_manifest_is_an_error(hub, space, newest, clock):
 def test_a_file_that_is_not_deleted_is_noticed(hub, repo, space, clone, clock):
     clone.write("leaderboard/old.css", b"p {}")
     clone.commit("Style")
-    push(space, Newest(made(clone), GitRepository(clone.root)))
+    push(space, PublishIntent(made(clone), GitRepository(clone.root)))
     clone.git("rm", "--quiet", "leaderboard/old.css")
     clone.commit("No style")
 
@@ -241,7 +241,7 @@ def test_a_file_that_is_not_deleted_is_noticed(hub, repo, space, clone, clock):
 
     hub.watch = keep
     with pytest.raises(faults.Unverified, match=r"differs from the upload: old\.css$"):
-        push(space, Newest(made(clone), GitRepository(clone.root)), clock=clock)
+        push(space, PublishIntent(made(clone), GitRepository(clone.root)), clock=clock)
 
 
 @pytest.mark.parametrize("body", [b"[]", b"{}", b"<html>", b'{"id": "x", "sha": null}'])
@@ -249,7 +249,7 @@ def test_an_answer_of_another_shape_is_tried_again(hub, repo, space, newest, clo
     hub.faults = [Fault("info", 200, body=body)]
     assert push(space, newest, clock=clock).outcome is PublishOutcome.PUBLISHED
     assert clock.waits == [2]
-    assert_settled(repo, newest.made)
+    assert_settled(repo, newest.built)
 
 
 def test_a_repository_that_may_not_be_read(hub, space):
@@ -262,6 +262,6 @@ def test_a_card_that_the_hub_refuses_names_the_card(repo, space, clone, clock):
     clone.write("leaderboard/README.md", b"---\ntitle: no sdk\n---\n")
     clone.commit("A card without its sdk")
     with pytest.raises(faults.HubRefused, match='"sdk" is required') as refusal:
-        push(space, Newest(made(clone), GitRepository(clone.root)), clock=clock)
+        push(space, PublishIntent(made(clone), GitRepository(clone.root)), clock=clock)
     assert refusal.value.fix == "fix the YAML header of README.md"
     assert len(repo.commits) == 1

@@ -7,7 +7,7 @@ import pytest
 from geneb_ci.publish.faults import NotFastForward
 from geneb_ci.publish.git import GitRepository
 from geneb_ci.publish.ledger import ledger
-from geneb_ci.publish.push import Newest, push
+from geneb_ci.publish.push import PublishIntent, push
 from tests.audit.log_place import ORIGIN, VKEY, begun, extend, kept, signed
 from tests.audit.recorded import (
     FIRST,
@@ -25,7 +25,7 @@ CHECKPOINT = "audits/log/checkpoint"
 
 
 def publish(space, clone) -> None:
-    push(space, Newest(made(clone), GitRepository(clone.root)))
+    push(space, PublishIntent(made(clone), GitRepository(clone.root)))
 
 
 @pytest.fixture

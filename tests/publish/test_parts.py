@@ -13,7 +13,7 @@ from geneb_ci.publish.difference import Sign, SpaceFileChange, file_changes
 from geneb_ci.publish.generation import Generation, _page, _require_usual_places
 from geneb_ci.publish.manifest import NAME, manifest_of
 from geneb_ci.publish.push import _wrong, differing, dropped
-from geneb_ci.publish.space import Facts, SpaceState
+from geneb_ci.publish.space import HubFileDigest, SpaceState
 
 FILES = {"a.json": b"a", "b.json": b"bb", "z/c.js": b"ccc"}
 
@@ -22,10 +22,10 @@ def generation(files: Mapping[str, bytes]) -> Generation:
     return Generation(dict(files), manifest_of(files, "1" * 40))
 
 
-def facts(content: bytes) -> Facts:
+def facts(content: bytes) -> HubFileDigest:
     """Return what the Hub says of a file: git's name of its bytes."""
     named = b"blob %d\0" % len(content) + content
-    return Facts(hashlib.sha1(named, usedforsecurity=False).hexdigest(), None)
+    return HubFileDigest(hashlib.sha1(named, usedforsecurity=False).hexdigest(), None)
 
 
 def live(made: Generation, others: Iterable[str] = ()) -> SpaceState:

@@ -10,7 +10,7 @@ from geneb_ci.publish.faults import NotFastForward, Unverified
 from geneb_ci.publish.generation import Generation
 from geneb_ci.publish.git import GitRepository
 from geneb_ci.publish.manifest import Rollback, manifest_of
-from geneb_ci.publish.push import Earlier, Held, as_published
+from geneb_ci.publish.push import PastGeneration, RollbackIntent, as_published
 from geneb_ci.publish.space import Space, SpaceState
 from tests.publish.test_parts import FILES, MADE, live
 
@@ -29,8 +29,8 @@ def repository(*commits: str) -> GitRepository:
     return cast("GitRepository", SimpleNamespace(is_ancestor=is_ancestor))
 
 
-def earlier(covers: str = COVERS, *commits: str) -> Earlier:
-    return Earlier(MADE, covers, repository(*(commits or HISTORY)))
+def earlier(covers: str = COVERS, *commits: str) -> RollbackIntent:
+    return RollbackIntent(MADE, covers, repository(*(commits or HISTORY)))
 
 
 def test_an_earlier_generation_is_live_as_itself_or_as_this_rollback():
@@ -87,14 +87,14 @@ def test_a_generation_as_published_has_its_bytes_and_no_rollback():
         return FILES[name]
 
     space = cast("Space", SimpleNamespace(read=read))
-    held = Held("5" * 40, MADE.rolled_back(BACK).manifest)
+    held = PastGeneration("5" * 40, MADE.rolled_back(BACK).manifest)
     assert as_published(space, held) == MADE
 
 
 def test_altered_bytes_are_not_as_published():
     space = cast("Space", SimpleNamespace(read=lambda *_: b"x", resource="spaces/geneb/board"))
     with pytest.raises(Unverified) as refusal:
-        as_published(space, Held("5" * 40, MADE.manifest))
+        as_published(space, PastGeneration("5" * 40, MADE.manifest))
     assert refusal.value.message == (
         f"spaces/geneb/board at {'5' * 40}: a.json does not match its manifest"
     )

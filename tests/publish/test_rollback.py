@@ -13,10 +13,10 @@ from geneb_ci.publish.generation import Generation, generate
 from geneb_ci.publish.git import GitRepository
 from geneb_ci.publish.manifest import Tool, manifest_of
 from geneb_ci.publish.push import (
-    Earlier,
-    Newest,
     Published,
+    PublishIntent,
     PublishOutcome,
+    RollbackIntent,
     as_published,
     find_generation,
     hold_against,
@@ -45,10 +45,10 @@ def repository(clone):
 def two(space, clone, repository):
     """Publish two boards, and give both."""
     first = made(clone)
-    push(space, Newest(first, repository))
+    push(space, PublishIntent(first, repository))
     clone.add("model-b")
     clone.commit("Add model-b")
-    push(space, Newest(made(clone), repository))
+    push(space, PublishIntent(made(clone), repository))
     return first, made(clone)
 
 
@@ -57,7 +57,7 @@ def back(space: Space, clone: Clone, repository: GitRepository, name: str) -> Pu
     _, again = generate(repository, held.source_commit)
     assert again is not None
     hold_against(held, again)
-    intent = Earlier(again, clone.commits[-1], repository)
+    intent = RollbackIntent(again, clone.commits[-1], repository)
     return push(space, intent, clock=Patience())
 
 
@@ -88,20 +88,20 @@ def test_a_stale_job_does_not_undo_it_and_the_next_merge_does(space, repo, clone
     back(space, clone, repository, first.manifest.generation)
     for stale in two:
         with pytest.raises(NotFastForward):
-            push(space, Newest(stale, repository))
+            push(space, PublishIntent(stale, repository))
     assert look(space, second, repository).standing is LiveStatus.ROLLED_BACK
     clone.add("model-c")
     clone.commit("Add model-c")
     third = made(clone)
     assert look(space, third, repository).standing is LiveStatus.BEHIND
-    assert push(space, Newest(third, repository)).outcome is PublishOutcome.PUBLISHED
+    assert push(space, PublishIntent(third, repository)).outcome is PublishOutcome.PUBLISHED
     assert json.loads(repo.head.tree["manifest.json"])["rollback"] is None
     assert look(space, third, repository).standing is LiveStatus.CURRENT
     # A job that was late from before the rollback, or for what it took back, is stale still.
     for stale in two:
         assert look(space, stale, repository).standing is LiveStatus.AHEAD
         with pytest.raises(NotFastForward):
-            push(space, Newest(stale, repository))
+            push(space, PublishIntent(stale, repository))
     assert {f"v/{one.manifest.generation}/index.html" for one in (*two, third)} < {*repo.head.tree}
     assert without_editions(repo.head.tree) == without_editions(
         {**repo.commits[0].tree, **third.published}
@@ -125,7 +125,7 @@ def test_a_stale_job_that_read_before_the_rollback_is_refused(hub, space, clone,
 
     hub.watch = overtake
     with pytest.raises(NotFastForward, match="publishing would undo it"):
-        push(space, Newest(third, repository), clock=Patience())
+        push(space, PublishIntent(third, repository), clock=Patience())
     assert look(space, made(clone), repository).standing is LiveStatus.ROLLED_BACK
 
 
@@ -134,7 +134,7 @@ def test_a_rollback_can_be_undone(space, repo, clone, repository, two):
     back(space, clone, repository, first.manifest.generation)
     back(space, clone, repository, second.manifest.generation)
     assert json.loads(repo.head.tree["manifest.json"])["rollback"] is None
-    assert push(space, Newest(second, repository)).outcome is PublishOutcome.UNCHANGED
+    assert push(space, PublishIntent(second, repository)).outcome is PublishOutcome.UNCHANGED
 
 
 def test_a_rollback_whose_answer_is_lost_is_made_once(hub, space, repo, clone, repository, two):
@@ -146,7 +146,7 @@ def test_a_rollback_whose_answer_is_lost_is_made_once(hub, space, repo, clone, r
 def test_a_clone_that_lacks_what_is_live_may_not_roll_back(space, clone, repository, two):
     first, _ = two
     with pytest.raises(NotFastForward, match="this clone is outdated"):
-        push(space, Earlier(first, clone.commits[0], repository))
+        push(space, RollbackIntent(first, clone.commits[0], repository))
 
 
 @pytest.mark.parametrize(
@@ -175,11 +175,11 @@ def built_by_another(clone: Clone) -> Generation:
 def test_a_board_of_another_version_comes_back_as_published(hub, space, repo, clone, tmp_path):
     repository = GitRepository(clone.root)
     other = built_by_another(clone)
-    push(space, Newest(other, repository))
+    push(space, PublishIntent(other, repository))
     assert look(space, made(clone), repository).standing is LiveStatus.OTHER
     clone.add("model-b")
     clone.commit("Add model-b")
-    push(space, Newest(made(clone), repository))
+    push(space, PublishIntent(made(clone), repository))
     newer = made(clone).manifest.generation
     env = environment(hub, tmp_path, HF_TOKEN=WRITER)
     words = ("rollback", other.manifest.generation[:12], "--space", NAME)
@@ -199,7 +199,7 @@ def test_a_board_of_another_version_comes_back_as_published(hub, space, repo, cl
     assert (told["generation"], told["tool"]["version"]) == (other.manifest.generation, "0.0.1")
     assert told["rollback"] == {"former_generation": newer, "covers": clone.commits[1]}
     with pytest.raises(NotFastForward, match="was rolled back"):
-        push(space, Newest(made(clone), repository))
+        push(space, PublishIntent(made(clone), repository))
 
 
 def test_what_was_altered_in_the_history_of_the_space_is_not_taken(space, repo, two):

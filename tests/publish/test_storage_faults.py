@@ -10,14 +10,14 @@ import pytest
 
 from geneb_ci.audit.commitment import Weights
 from geneb_ci.audit.weights import fetch
-from geneb_ci.common.download import StorageFailure, storage_failure
 from geneb_ci.common.errors import WeightsRefused
 from geneb_ci.publish import faults
 from geneb_ci.publish.git import GitRepository
-from geneb_ci.publish.push import Newest, PublishOutcome, push
+from geneb_ci.publish.push import PublishIntent, PublishOutcome, push
 from geneb_ci.publish.space import Space
 from reference_harness import benchmark, download, mini
 from reference_harness.errors import DataError
+from reference_harness.formats.hub_storage import StorageFailure, storage_failure
 from tests.harness.support import write_remote
 from tests.publish.conftest import NAME, RESOURCE, made
 from tests.publish.hub import ALTERED, CUT, HANG, RESET, WRITER, Fault
@@ -46,7 +46,7 @@ def repo(hub):
 
 @pytest.fixture
 def newest(clone):
-    return Newest(made(clone), GitRepository(clone.root))
+    return PublishIntent(made(clone), GitRepository(clone.root))
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_a_fault_that_passes_costs_a_retry(
     done = push(space, newest, clock=clock)
     assert (done.outcome, clock.waits) == (PublishOutcome.PUBLISHED, waits)
     assert step in hub.calls
-    assert_settled(repo, newest.made)
+    assert_settled(repo, newest.built)
 
 
 HUB, STORAGE = "the Hub (HOST)", "the Hub's storage (HOST)"
@@ -156,14 +156,14 @@ def test_a_token_that_has_expired_is_asked_for_anew(hub, repo, space, newest, cl
     assert push(space, newest, clock=clock).outcome is PublishOutcome.PUBLISHED
     assert hub.calls.count("xet-write-token") > 1
     assert clock.waits == []
-    assert_settled(repo, newest.made)
+    assert_settled(repo, newest.built)
 
 
 def test_somebody_elses_commit_after_the_upload(hub, repo, space, newest, clock):
     hub.faults = [Fault("commit", 412)]
     assert push(space, newest, clock=clock).outcome is PublishOutcome.PUBLISHED
     assert (clock.waits, hub.calls.count("cas-shard")) == ([], 2)
-    assert_settled(repo, newest.made)
+    assert_settled(repo, newest.built)
 
 
 def test_a_storage_that_nobody_listens_for(hub, repo, space, newest, clock):
@@ -179,7 +179,7 @@ def test_a_large_file_that_cannot_be_read_back_at_once(hub, repo, space, newest,
     hub.faults = [Fault("cas-bridge", kind)]
     assert push(space, newest, clock=clock).outcome is PublishOutcome.PUBLISHED
     assert clock.waits == [2]
-    assert_settled(repo, newest.made)
+    assert_settled(repo, newest.built)
 
 
 def test_answers_that_hang_are_not_waited_for_six_times(monkeypatch, hub, newest, clock):
@@ -241,14 +241,14 @@ DAMAGED = "the Hub's storage gave no usable answer"
 @pytest.mark.parametrize(
     ("step", "kind", "what"),
     [
-        ("cas-reconstruction", 401, f"{STORAGE} answers 401 Unauthorized {MADE}"),
-        ("cas-reconstruction", 403, f"{STORAGE} answers 403 Forbidden {MADE}"),
-        ("cas-reconstruction", 404, f"{STORAGE} answers 404 Not Found {MADE}"),
-        ("cas-reconstruction", 503, f"{STORAGE} answers 503 Service Unavailable {MADE}"),
+        ("cas-reconstruction", 401, f"{STORAGE} answers 401 (Unauthorized) {MADE}"),
+        ("cas-reconstruction", 403, f"{STORAGE} answers 403 (Forbidden) {MADE}"),
+        ("cas-reconstruction", 404, f"{STORAGE} answers 404 (Not Found) {MADE}"),
+        ("cas-reconstruction", 503, f"{STORAGE} answers 503 (Service Unavailable) {MADE}"),
         ("cas-reconstruction", RESET, f"{STORAGE} does not answer {MADE}"),
-        ("cas-fetch", 403, f"{STORAGE} answers 403 Forbidden {GIVEN}"),
-        ("cas-fetch", 404, f"{STORAGE} answers 404 Not Found {GIVEN}"),
-        ("cas-fetch", 503, f"{STORAGE} answers 503 Service Unavailable {GIVEN}"),
+        ("cas-fetch", 403, f"{STORAGE} answers 403 (Forbidden) {GIVEN}"),
+        ("cas-fetch", 404, f"{STORAGE} answers 404 (Not Found) {GIVEN}"),
+        ("cas-fetch", 503, f"{STORAGE} answers 503 (Service Unavailable) {GIVEN}"),
         ("cas-fetch", HANG, f"{STORAGE} does not answer {GIVEN}"),
         ("cas-reconstruction", 416, DAMAGED),
         ("cas-reconstruction", ALTERED, DAMAGED),

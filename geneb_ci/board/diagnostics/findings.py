@@ -71,21 +71,21 @@ def scoped_rows(
     values: Mapping[str, Mapping[str, Any]], scopes: Iterable[Scope]
 ) -> dict[Scope, list[FigureRow]]:
     """Return what `figure_rows` gives for each scope."""
-    found: dict[str, FigureRow] = {}
+    figure_row_of: dict[str, FigureRow] = {}
     facts: dict[str, Mapping[str, Any]] = {}
-    in_paper = {one["model"]: one["params_in_paper"] for one in values[DIAGNOSTICS]["models"]}
+    in_paper = {row["model"]: row["params_in_paper"] for row in values[DIAGNOSTICS]["models"]}
     for regime, rows in values[LEADERBOARD]["data"].items():
         for row in rows:
             model = row["model"]
-            if model not in found:
-                found[model], facts[model] = FigureRow(model, None, {}, {}, {}), row
-            found[model].macro[regime] = row["macro_MCC"]
-            found[model].categories[regime] = row["cat_MCC"]
+            if model not in figure_row_of:
+                figure_row_of[model], facts[model] = FigureRow(model, None, {}, {}, {}), row
+            figure_row_of[model].macro[regime] = row["macro_MCC"]
+            figure_row_of[model].categories[regime] = row["cat_MCC"]
     for regime, rows in values[TASKS]["data"].items():
         for row in rows:
-            found[row["model"]].tasks[regime] = row["task_MCC"]
+            figure_row_of[row["model"]].tasks[regime] = row["task_MCC"]
     chosen: dict[Scope, list[FigureRow]] = {scope: [] for scope in scopes}
-    for model, figure_row in sorted(found.items()):
+    for model, figure_row in sorted(figure_row_of.items()):
         own = facts[model]
         for scope, listed in chosen.items():
             if scope != "board" and not own["official"]:
@@ -239,9 +239,9 @@ def rho(counts: Sequence[float], scores: Sequence[float]) -> float | None:
     return _correlation(_centred_ranks(counts), _centred_ranks(scores))
 
 
-def _correlation(one: Sequence[int], other: Sequence[int]) -> float | None:
-    spread = sum(a * a for a in one) * sum(b * b for b in other)
-    return sum(map(operator.mul, one, other)) / math.sqrt(spread) if spread else None
+def _correlation(first: Sequence[int], second: Sequence[int]) -> float | None:
+    spread = sum(a * a for a in first) * sum(b * b for b in second)
+    return sum(map(operator.mul, first, second)) / math.sqrt(spread) if spread else None
 
 
 def _centred_ranks(values: Sequence[float]) -> list[int]:
@@ -268,9 +268,15 @@ def _by_task(rows: Rows, regime: str) -> Iterator[tuple[str, Sequence[float]]]:
     ranked = [row.tasks[regime] for row in rows if regime in row.tasks]
     if not ranked:
         return
-    packed = [one for one in ranked if isinstance(one, PackedNumbers) and one.is_like(ranked[0])]
+    packed = [
+        column
+        for column in ranked
+        if isinstance(column, PackedNumbers) and column.is_like(ranked[0])
+    ]
     if len(packed) == len(ranked):
-        yield from zip(packed[0], zip(*(one.numbers for one in packed), strict=True), strict=True)
+        yield from zip(
+            packed[0], zip(*(column.numbers for column in packed), strict=True), strict=True
+        )
         return
     for task in ranked[0]:
         yield task, [scores[task] for scores in ranked]
@@ -341,7 +347,7 @@ def _small_beats_large(rows: Rows, used: Mapping[str, Any]) -> Computed:
     # Scores and ids of the rows that are small beside the present one, and of the next larger row.
     smaller: list[tuple[float, str]] = []
     following = next(small, None)
-    found: list[tuple[float, str]] = []
+    leads: list[tuple[float, str]] = []
     for large in sized:
         while following is not None and times * (following.params or 0) <= (large.params or 0):
             bisect.insort(smaller, (following.macro[regime], following.model))
@@ -352,11 +358,11 @@ def _small_beats_large(rows: Rows, used: Mapping[str, Any]) -> Computed:
             ahead = macro - large.macro[regime]
             if ahead < least:
                 break
-            found.append((-ahead, f"{model} over {large.model}"))
-        if len(found) > 2 * PAIRS_MAX:
-            found = sorted(found)[:PAIRS_MAX]
-            least = -found[-1][0]
-    parts = [FigurePart(name=name, value=-size) for size, name in sorted(found)[:PAIRS_MAX]]
+            leads.append((-ahead, f"{model} over {large.model}"))
+        if len(leads) > 2 * PAIRS_MAX:
+            leads = sorted(leads)[:PAIRS_MAX]
+            least = -leads[-1][0]
+    parts = [FigurePart(name=name, value=-size) for size, name in sorted(leads)[:PAIRS_MAX]]
     return count, parts
 
 
@@ -380,10 +386,10 @@ def _ratio(part: Sequence[float], whole: Sequence[float]) -> float | None:
 
 def _macro_difference(rows: Rows, used: Mapping[str, Any]) -> Computed:
     macro = {row.model: row.macro.get(used["regime"]) for row in rows}
-    one, other = macro.get(used["first"]), macro.get(used["second"])
-    return (None if one is None or other is None else one - other), []
+    first, second = macro.get(used["first"]), macro.get(used["second"])
+    return (None if first is None or second is None else first - second), []
 
 
 def _mean_macro(rows: Rows, used: Mapping[str, Any]) -> Computed:
-    found = [row.macro[used["regime"]] for row in rows if used["regime"] in row.macro]
-    return (mean(found) if found else None), []
+    macros = [row.macro[used["regime"]] for row in rows if used["regime"] in row.macro]
+    return (mean(macros) if macros else None), []

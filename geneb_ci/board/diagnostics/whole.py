@@ -45,7 +45,7 @@ class Frames:
     scores: dict[str, RankedModels]
     """By regime."""
     intervals: Intervals
-    made: Mapping[str, Any]
+    results: Mapping[str, Any]
     """What `steps` made."""
     attributes: Mapping[str, Mapping[str, Any]]
     """Model id to the facts of its entry in the model registry."""
@@ -55,14 +55,17 @@ def frames_of(
     entries: Iterable[Entry],
     benchmark: Benchmark,
     intervals: Intervals,
-    made: Mapping[str, Any],
+    results: Mapping[str, Any],
 ) -> Frames:
     """Put a board into tables; intervals, and what `steps` made, are of the same entries."""
     ordered = sorted(entries, key=lambda e: (e.submission.model_id.lower(), e.submission.model_id))
-    scores = {regime: _scores(found.board) for regime, found in intervals.regimes.items()}
+    scores = {
+        regime: _scores(regime_intervals.board)
+        for regime, regime_intervals in intervals.regimes.items()
+    }
     models = [_model(entry, scores) for entry in ordered]
     attributes = {entry.submission.model_id: entry.attributes for entry in ordered}
-    return Frames(benchmark, models, scores, intervals, made, attributes)
+    return Frames(benchmark, models, scores, intervals, results, attributes)
 
 
 Steps = dict[str, Callable[[], Any]]
@@ -77,12 +80,12 @@ def steps(
     """Return the steps of diagnostics; `values` are what figures are computed from."""
     scores = {regime: _scores(board) for regime, board in boards.items()}
     later = functools.partial
-    found: Steps = {"findings": later(_findings, values, benchmark)}
+    steps_by_name: Steps = {"findings": later(_findings, values, benchmark)}
     for pair in itertools.combinations(scores, 2):
-        found[f"taus {pair}"] = later(_pair_taus, *map(scores.__getitem__, pair))
+        steps_by_name[f"taus {pair}"] = later(_pair_taus, *map(scores.__getitem__, pair))
     for regime, table in scores.items():
-        found[f"taus {regime}"] = later(taus, list(table.columns.values()))
-    return found
+        steps_by_name[f"taus {regime}"] = later(taus, list(table.columns.values()))
+    return steps_by_name
 
 
 def _findings(values: Mapping[str, Mapping[str, Any]], benchmark: Benchmark) -> list[shape.Figure]:
@@ -95,17 +98,17 @@ def _findings(values: Mapping[str, Mapping[str, Any]], benchmark: Benchmark) -> 
 
 def _pair_taus(left: RankedModels, right: RankedModels) -> tuple[int, dict[str, float | None]]:
     """Return how many models are ranked in both regimes, and tau of each score."""
-    both = [(place, right.places[m]) for m, place in left.places.items() if m in right.places]
-    ours, theirs = np.array(both, dtype=int).reshape(-1, 2).T
+    both = [(index, right.places[m]) for m, index in left.places.items() if m in right.places]
+    left_rows, right_rows = np.array(both, dtype=int).reshape(-1, 2).T
     return len(both), {
-        name: defined(taus([column[ours], right.columns[name][theirs]])[0, 1])
+        name: defined(taus([column[left_rows], right.columns[name][right_rows]])[0, 1])
         for name, column in left.columns.items()
     }
 
 
 def _scores(board: RegimeScores) -> RankedModels:
-    places = {model: place for place, model in enumerate(board.models)}
-    columns = {name: one.values for name, one in board.scores.items() if name != "micro"}
+    places = {model: index for index, model in enumerate(board.models)}
+    columns = {name: column.values for name, column in board.scores.items() if name != "micro"}
     return RankedModels(places, columns)
 
 
@@ -144,12 +147,12 @@ def size(frames: Frames) -> dict[str, shape.Size]:
 def _sized(frames: Frames, table: RankedModels) -> Iterator[tuple[str, int, float]]:
     """Yield the ranked models with params and macro, smallest first, the better one of equals."""
     macro = table.columns["macro"].tolist()
-    told = [
-        (one.params, -macro[table.places[one.model]], number)
-        for number, one in enumerate(frames.models)
-        if one.model in table.places
+    order = [
+        (model.params, -macro[table.places[model.model]], number)
+        for number, model in enumerate(frames.models)
+        if model.model in table.places
     ]
-    return ((frames.models[number].model, params, -less) for params, less, number in sorted(told))
+    return ((frames.models[number].model, params, -less) for params, less, number in sorted(order))
 
 
 def pareto(ordered: Iterable[tuple[str, int, float]]) -> list[shape.ParetoModel]:
@@ -180,16 +183,16 @@ class _Facts(NamedTuple):
 def pairs(frames: Frames) -> dict[str, dict[str, shape.Attribute]]:
     """Compare macro scores of controlled pairs in every regime, by the attribute that differs."""
     facts = list(_facts(frames))
-    found = list(controlled(facts))
-    return {regime: _regime(frames, regime, found) for regime in frames.scores}
+    controlled_pairs = list(controlled(facts))
+    return {regime: _regime(frames, regime, controlled_pairs) for regime in frames.scores}
 
 
 def _facts(frames: Frames) -> Iterator[_Facts]:
-    for one in frames.models:
-        paper, known = one.params_in_paper, frames.attributes.get(one.model, {})
+    for model in frames.models:
+        paper, known = model.params_in_paper, frames.attributes.get(model.model, {})
         kinds = {name: known.get(name) for name in ATTRIBUTES[1:]}
         if paper and paper > 0 and all(isinstance(kind, str) for kind in kinds.values()):
-            yield _Facts(one.model, float(paper), {k: str(v) for k, v in kinds.items()})
+            yield _Facts(model.model, float(paper), {k: str(v) for k, v in kinds.items()})
 
 
 def controlled(facts: list[_Facts]) -> Iterator[tuple[str, _Facts, _Facts]]:
@@ -197,13 +200,13 @@ def controlled(facts: list[_Facts]) -> Iterator[tuple[str, _Facts, _Facts]]:
 
     For size that is the larger model, for the rest the later word.
     """
-    for one, other in itertools.combinations(facts, 2):
-        ratio = max(one.params, other.params) / min(one.params, other.params)
-        differ = [name for name in ATTRIBUTES[1:] if one.kinds[name] != other.kinds[name]]
+    for left, right in itertools.combinations(facts, 2):
+        ratio = max(left.params, right.params) / min(left.params, right.params)
+        differ = [name for name in ATTRIBUTES[1:] if left.kinds[name] != right.kinds[name]]
         differ += ["size"] if ratio > SAME_SIZE else []
         if len(differ) == 1:
             name = differ[0]
-            first, second = sorted((one, other), key=lambda f: _value(f, name), reverse=True)
+            first, second = sorted((left, right), key=lambda f: _value(f, name), reverse=True)
             yield name, first, second
 
 
@@ -212,15 +215,15 @@ def _value(facts: _Facts, attribute: str) -> float | str:
 
 
 def _regime(
-    frames: Frames, regime: str, found: list[tuple[str, _Facts, _Facts]]
+    frames: Frames, regime: str, controlled_pairs: list[tuple[str, _Facts, _Facts]]
 ) -> dict[str, shape.Attribute]:
     board = frames.intervals.regimes[regime].board
-    place = {model: k for k, model in enumerate(board.models)}
+    index_of = {model: k for k, model in enumerate(board.models)}
     macro = board.scores["macro"]
     by_attribute: dict[str, list[shape.Pair]] = {name: [] for name in ATTRIBUTES}
-    for name, first, second in found:
-        if first.model in place and second.model in place:
-            against = compared(macro, place[first.model], place[second.model], board.critical)
+    for name, first, second in controlled_pairs:
+        if first.model in index_of and second.model in index_of:
+            against = compared(macro, index_of[first.model], index_of[second.model], board.critical)
             by_attribute[name].append(
                 shape.Pair(
                     first=first.model,
@@ -231,8 +234,8 @@ def _regime(
                 )
             )
     return {
-        name: shape.Attribute(contrasts=list(_contrasts(name, found)), pairs=found)
-        for name, found in by_attribute.items()
+        name: shape.Attribute(contrasts=list(_contrasts(name, pairs)), pairs=pairs)
+        for name, pairs in by_attribute.items()
     }
 
 
@@ -240,10 +243,10 @@ def _shown(facts: _Facts, attribute: str) -> str:
     return f"{facts.params:.0f}" if attribute == "size" else facts.kinds[attribute]
 
 
-def _contrasts(attribute: str, found: list[shape.Pair]) -> Iterator[shape.Contrast]:
+def _contrasts(attribute: str, pairs: list[shape.Pair]) -> Iterator[shape.Contrast]:
     """Sum up the pairs of equal values; of sizes, all pairs are one contrast."""
     grouped: dict[tuple[str, str], list[float]] = {}
-    for pair in found:
+    for pair in pairs:
         values = ("larger", "smaller") if attribute == "size" else pair.values
         grouped.setdefault(values, []).append(pair.difference)
     for values, differences in sorted(grouped.items()):
@@ -261,9 +264,9 @@ def stability(frames: Frames) -> shape.Stability:
     agreement: dict[str, dict[str, dict[str, float | None]]] = {}
     with_macro: dict[str, dict[str, float | None]] = {}
     for regime, table in frames.scores.items():
-        names, found = list(table.columns), frames.made[f"taus {regime}"]
+        names, matrix = list(table.columns), frames.results[f"taus {regime}"]
         by_name = {
-            a: {b: defined(found[i, j]) for j, b in enumerate(names)} for i, a in enumerate(names)
+            a: {b: defined(matrix[i, j]) for j, b in enumerate(names)} for i, a in enumerate(names)
         }
         with_macro[regime] = {a: by_name[a].pop("macro") for a in categories}
         agreement[regime] = {a: by_name[a] for a in categories}
@@ -277,7 +280,7 @@ def stability(frames: Frames) -> shape.Stability:
 
 def _winners(frames: Frames, regime: str) -> dict[str, shape.Winner]:
     stood = frames.intervals.regimes[regime].categories
-    return {name: _winner(one) for name, one in stood.items() if one}
+    return {name: _winner(standings) for name, standings in stood.items() if standings}
 
 
 def _winner(stood: Standings) -> shape.Winner:
@@ -286,7 +289,7 @@ def _winner(stood: Standings) -> shape.Winner:
 
 
 def _pair(frames: Frames, before: str, after: str) -> shape.RegimePair:
-    models, tau = frames.made[f"taus {before, after}"]
+    models, tau = frames.results[f"taus {before, after}"]
     categories = frames.benchmark.category_order
     changes = _changes(frames, before, after)
     return shape.RegimePair(
@@ -302,7 +305,7 @@ def _pair(frames: Frames, before: str, after: str) -> shape.RegimePair:
 
 
 def _changes(frames: Frames, before: str, after: str) -> list[shape.WinnerChange]:
-    found = []
+    changes = []
     for name in frames.benchmark.category_order:
         old, new = (frames.intervals.regimes[r].categories[name] for r in (before, after))
         if not old or not new:
@@ -313,8 +316,8 @@ def _changes(frames: Frames, before: str, after: str) -> list[shape.WinnerChange
             change = shape.WinnerChange(
                 category=name, before=first, after=second, significant=not is_open
             )
-            found.append(change)
-    return found
+            changes.append(change)
+    return changes
 
 
 def _could_be_best(stood: Standings, model: str) -> bool:
@@ -326,18 +329,20 @@ def diagnostics(
     entries: Iterable[Entry],
     benchmark: Benchmark,
     intervals: Intervals,
-    made: Mapping[str, Any] | None = None,
+    results: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return diagnostics.json as a value; intervals are of the same entries.
 
-    `made` is what the `steps` of these entries gave, where the caller has made them.
+    `results` is what the `steps` of these entries gave, where the caller has made them.
     """
     rows = list(entries)
-    if made is None:
-        boards = {regime: one.board for regime, one in intervals.regimes.items()}
-        wanted = steps(boards, figure_values(rows, benchmark), benchmark)
-        made = {name: make() for name, make in wanted.items()}
-    frames = frames_of(rows, benchmark, intervals, made)
+    if results is None:
+        boards = {
+            regime: regime_intervals.board for regime, regime_intervals in intervals.regimes.items()
+        }
+        makers = steps(boards, figure_values(rows, benchmark), benchmark)
+        results = {name: make() for name, make in makers.items()}
+    frames = frames_of(rows, benchmark, intervals, results)
     whole = shape.Diagnostics(
         schema_version="2.0",
         benchmark=shape.ScoredBenchmark(name=benchmark.name, sha256=benchmark.sha256),
@@ -347,7 +352,10 @@ def diagnostics(
             overlap=OVERLAP,
             dependence=(
                 "predictions"
-                if any(shared_of(found.board) for found in intervals.regimes.values())
+                if any(
+                    shared_of(regime_intervals.board)
+                    for regime_intervals in intervals.regimes.values()
+                )
                 else "none"
             ),
             margin=MARGIN,
@@ -357,43 +365,51 @@ def diagnostics(
         stability=stability(frames),
         size=size(frames),
         pairs=pairs(frames),
-        findings=made["findings"],
+        findings=results["findings"],
     ).model_dump(mode="json")
-    return whole | {"ranks": {name: _ranks(found) for name, found in intervals.regimes.items()}}
+    return whole | {
+        "ranks": {
+            name: _ranks(regime_intervals) for name, regime_intervals in intervals.regimes.items()
+        }
+    }
 
 
-def _ranks(found: RegimeIntervals) -> dict[str, Any]:
+def _ranks(intervals: RegimeIntervals) -> dict[str, Any]:
     """Return what `shape.Ranks` describes: a typed model of every score takes seconds."""
     typed = shape.Ranks(
-        models=len(found.board.models),
-        rounded=found.board.rounded,
-        critical=found.board.critical,
+        models=len(intervals.board.models),
+        rounded=intervals.board.rounded,
+        critical=intervals.board.critical,
         macro={},
         micro={},
         categories={},
         tasks={},
-        is_drawn=found.is_drawn,
-        draws_covered=list(found.board.draws_covered),
-        shared=shared_of(found.board),
+        is_drawn=intervals.is_drawn,
+        draws_covered=list(intervals.board.draws_covered),
+        shared=shared_of(intervals.board),
     )
     return typed.model_dump(mode="json") | {
-        "macro": found.macro,
-        "micro": found.micro,
-        "categories": found.categories,
-        "tasks": found.tasks,
+        "macro": intervals.macro,
+        "micro": intervals.micro,
+        "categories": intervals.categories,
+        "tasks": intervals.tasks,
     }
 
 
 def shared_of(board: RegimeScores) -> shape.Shared | None:
     """Return what errors of the models of a regime share; None where all count as independent."""
-    matrices = {name: one.shared for name, one in board.scores.items() if one.shared is not None}
+    matrices = {
+        name: column.shared for name, column in board.scores.items() if column.shared is not None
+    }
     if not matrices:
         return None
-    places = [k for k in range(len(board.models)) if any(one[k].any() for one in matrices.values())]
+    places = [
+        k for k in range(len(board.models)) if any(matrix[k].any() for matrix in matrices.values())
+    ]
     return shape.Shared(
         models=[board.models[k] for k in places],
         scores={
-            name: [one[k, places[:n]].tolist() for n, k in enumerate(places)]
-            for name, one in matrices.items()
+            name: [matrix[k, places[:n]].tolist() for n, k in enumerate(places)]
+            for name, matrix in matrices.items()
         },
     )

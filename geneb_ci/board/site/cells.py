@@ -70,22 +70,24 @@ def _ranked_cell(standing: Standing | None, ends: tuple[float, float]) -> str:
 
 def mean_cells(rows: Sequence[Sequence[Standing | None]]) -> list[str]:
     """Return the cells of each row of a table: scores with rank ranges, coloured alike."""
-    ends = span(one for row in rows for one in row)
-    return ["".join([_ranked_cell(one, ends) for one in row]) for row in rows]
+    ends = span(standing for row in rows for standing in row)
+    return ["".join([_ranked_cell(standing, ends) for standing in row]) for row in rows]
 
 
 def task_cells(columns: Iterable[TaskColumns | None], order: Sequence[int]) -> list[str]:
     """Return the cells of tasks in an order: score and interval in every regime, a column each."""
-    written = [[_NOT_RANKED] * len(order) if one is None else _column(one) for one in columns]
+    written = [
+        [_NOT_RANKED] * len(order) if column is None else _column(column) for column in columns
+    ]
     rows = list(map("".join, zip(*written, strict=True)))
-    return [rows[place] for place in order]
+    return [rows[index] for index in order]
 
 
 def model_cells(
     models: Sequence[str], columns: Iterable[tuple[Sequence[str], TaskColumns]]
 ) -> list[str]:
     """Return the cells of each model: score and interval, for those ranked a column each."""
-    written = [dict(zip(ranked, _column(one), strict=True)) for ranked, one in columns]
+    written = [dict(zip(ranked, _column(column), strict=True)) for ranked, column in columns]
     return ["".join([own.get(model, _NOT_RANKED) for own in written]) for model in models]
 
 
@@ -111,10 +113,10 @@ def model_rows(rows: Iterable[tuple[str, str]], root: str, site: Site) -> Markup
 
 def name_cell(model: str, root: str, site: Site) -> str:
     """Return the cell that names a model and links to its page; each page has it."""
-    found = site.name_cells.get((model, root))
-    if found is None:
-        found = site.name_cells[model, root] = _name_cell(model, root, site)
-    return found
+    cell = site.name_cells.get((model, root))
+    if cell is None:
+        cell = site.name_cells[model, root] = _name_cell(model, root, site)
+    return cell
 
 
 def _name_cell(model: str, root: str, site: Site) -> str:

@@ -66,17 +66,17 @@ def bytes_text(count: int) -> str:
 
 def slugs(names: Iterable[str]) -> dict[str, str]:
     """Return a name to the file name that stands for it, each another."""
-    found: dict[str, str] = {}
+    slug_of: dict[str, str] = {}
     for name in names:
         plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
         slug = re.sub(r"[^a-z0-9]+", "-", plain).strip("-") or "category"
-        taken = set(found.values())
+        taken = set(slug_of.values())
         number = 2
         unique = slug
         while unique in taken:
             unique, number = f"{slug}-{number}", number + 1
-        found[name] = unique
-    return found
+        slug_of[name] = unique
+    return slug_of
 
 
 _TEX = {
@@ -118,9 +118,9 @@ TaskColumns = tuple[Sequence[float], ...]
 MACRO, MICRO = "macro", "micro"
 
 
-def _standing(score: float, stood: Standings, place: int) -> Standing:
-    low, high = stood.low[place], stood.high[place]
-    return Standing(score, low, high, stood.rank_low[place], stood.rank_high[place])
+def _standing(score: float, stood: Standings, index: int) -> Standing:
+    low, high = stood.low[index], stood.high[index]
+    return Standing(score, low, high, stood.rank_low[index], stood.rank_high[index])
 
 
 @dataclass(frozen=True)
@@ -146,8 +146,8 @@ class Site:
 
     def known(self, model: str) -> ModelEntry | None:
         """Return the registry's entry of a model."""
-        found = self.registry.entry(model)
-        return None if found is None else found.entry
+        registered = self.registry.entry(model)
+        return None if registered is None else registered.entry
 
     @functools.cached_property
     def category_files(self) -> dict[str, str]:
@@ -164,7 +164,7 @@ class Site:
     @functools.cached_property
     def places_by_category(self) -> list[int]:
         """The places of tasks in board order, by category as pages list them."""
-        places = {task: place for place, task in enumerate(self.benchmark.task_ids)}
+        places = {task: index for index, task in enumerate(self.benchmark.task_ids)}
         return [places[task] for tasks in self.benchmark.categories.values() for task in tasks]
 
     @functools.cached_property
@@ -190,10 +190,10 @@ class Site:
     @functools.cached_property
     def events(self) -> dict[str, list[Mapping[str, Any]]]:
         """Model id to its events, newest first."""
-        found: dict[str, list[Mapping[str, Any]]] = {}
+        events_of: dict[str, list[Mapping[str, Any]]] = {}
         for event in reversed(self.built.events):
-            found.setdefault(event["model"], []).append(event)
-        return found
+            events_of.setdefault(event["model"], []).append(event)
+        return events_of
 
     @functools.cached_property
     def _rows(self) -> dict[str, dict[str, Mapping[str, Any]]]:
@@ -207,8 +207,8 @@ class Site:
 
     @functools.cached_property
     def _ranks(self) -> Mapping[str, Any]:
-        found = self.values.get("diagnostics.json")
-        return {} if found is None else found["ranks"]
+        diagnostics = self.values.get("diagnostics.json")
+        return {} if diagnostics is None else diagnostics["ranks"]
 
     def ranked(self, regime: str) -> int:
         """Return how many models have every score of a regime."""
@@ -242,19 +242,19 @@ class Site:
         if not stood:
             return list(map(Standing, scores))
         return [
-            _standing(score, one, one.places[model])
-            for score, one in zip(scores, stood, strict=True)
+            _standing(score, column, column.places[model])
+            for score, column in zip(scores, stood, strict=True)
         ]
 
     @functools.cached_property
     def _stood(self) -> dict[str, dict[str, Standings]]:
         """Regime to the standings by each mean; to nothing where they are not known."""
-        found: dict[str, dict[str, Standings]] = {}
+        standings_of: dict[str, dict[str, Standings]] = {}
         for regime in self.benchmark.regimes:
             ranks = self._ranks.get(regime, {})
-            found[regime] = {name: ranks[name] for name in (MACRO, MICRO) if ranks}
-            found[regime] |= ranks.get("categories", {})
-        return found
+            standings_of[regime] = {name: ranks[name] for name in (MACRO, MICRO) if ranks}
+            standings_of[regime] |= ranks.get("categories", {})
+        return standings_of
 
     def task_columns(self, model: str, regime: str) -> TaskColumns | None:
         """Return the scores of a model in all tasks in board order; None if not ranked."""
@@ -264,8 +264,8 @@ class Site:
         scores, (places, limits) = row[self._task_key].numbers, self._limits[regime]
         if not places:
             return (scores,)
-        place = 2 * places[model]
-        return scores, [one[place] for one in limits], [one[place + 1] for one in limits]
+        index = 2 * places[model]
+        return scores, [limit[index] for limit in limits], [limit[index + 1] for limit in limits]
 
     def in_task(
         self, task: str, models: Iterable[str], regime: str
@@ -278,7 +278,7 @@ class Site:
         if not places:
             return ranked, (scores,)
         own, at = limits[number], [2 * places[model] for model in ranked]
-        return ranked, (scores, [own[place] for place in at], [own[place + 1] for place in at])
+        return ranked, (scores, [own[index] for index in at], [own[index + 1] for index in at])
 
     @functools.cached_property
     def _task_key(self) -> str:
@@ -287,22 +287,25 @@ class Site:
     @functools.cached_property
     def _limits(self) -> dict[str, tuple[Mapping[str, int], list[Sequence[float]]]]:
         """Regime to places of models, and to both limits of each model for every task."""
-        found: dict[str, tuple[Mapping[str, int], list[Sequence[float]]]] = {}
+        limits_of: dict[str, tuple[Mapping[str, int], list[Sequence[float]]]] = {}
         for regime in self.benchmark.regimes:
             packed = self._ranks[regime]["tasks"] if regime in self._ranks else {}
             columns = [packed[task] for task in self.benchmark.task_ids] if packed else []
-            found[regime] = columns[0].places if columns else {}, [one.numbers for one in columns]
-        return found
+            limits_of[regime] = (
+                columns[0].places if columns else {},
+                [column.numbers for column in columns],
+            )
+        return limits_of
 
     @functools.cached_property
     def records(self) -> dict[str, list[Path]]:
         """Model id to the audit records in its folder."""
         from geneb_ci.audit.record import record_files  # 50 ms, and only this needs it
 
-        found: dict[str, list[Path]] = {}
+        paths_of: dict[str, list[Path]] = {}
         for path in record_files(self.layout.audits) if self.layout.audits else ():
-            found.setdefault(path.parent.name, []).append(path)
-        return found
+            paths_of.setdefault(path.parent.name, []).append(path)
+        return paths_of
 
     def best_in(self, task: str, most: int) -> list[str]:
         """Return at most so many models by their score of a task in the first regime."""

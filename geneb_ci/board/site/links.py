@@ -79,8 +79,8 @@ class RepositoryLinks:
         """Yield links to the commit of an event, and to its pull request if its reason names it."""
         if not self._base:
             return
-        if found := _PULL.search(event["why"]):
-            yield Link(f"Pull request #{found[1]}", f"{self._base}/pull/{found[1]}")
+        if match := _PULL.search(event["why"]):
+            yield Link(f"Pull request #{match[1]}", f"{self._base}/pull/{match[1]}")
         commit = event["commit"]
         yield Link(f"Commit {commit[:12]}", f"{self._base}/commit/{commit}")
 
@@ -92,51 +92,51 @@ class RepositoryLinks:
 
 def mark_links(entry: Entry, root: str) -> list[Link]:
     """Return the marks of a row in words, each kind with the link to what it means."""
-    found = []
+    links = []
     if defects := entry.marks.defects:
         text = plural(len(defects), "published defect")
-        found.append(Link(text, f"{root}{MARKS}#defect-{defects[0].id}"))
+        links.append(Link(text, f"{root}{MARKS}#defect-{defects[0].id}"))
     if warnings := entry.marks.warnings:
         text = f"warnings of {plural(len(warnings), 'rule')}"
-        found.append(Link(text, f"{root}{MARKS}#rule-{warnings[0][0]}"))
-    return found
+        links.append(Link(text, f"{root}{MARKS}#rule-{warnings[0][0]}"))
+    return links
 
 
 def row_links(
     model: str, site: Site, links: RepositoryLinks, events: list[Mapping[str, Any]]
 ) -> list[Link]:
     """Return links to the files and commits that make a row."""
-    found: list[Link] = []
+    links_of_row: list[Link] = []
     layout = site.layout
     for text, folder, ending in (
         ("Submission", layout.submissions, "json"),
         ("Model card", layout.cards, "md"),
         ("Entry in the model registry", layout.policy and layout.policy / "models", "toml"),
     ):
-        found += links.file(text, folder / f"{model}.{ending}" if folder else None)
+        links_of_row += links.file(text, folder / f"{model}.{ending}" if folder else None)
     for path in site.records.get(model, ()):
-        found += links.file(f"Audit record {path.stem[:12]}", path)
+        links_of_row += links.file(f"Audit record {path.stem[:12]}", path)
     for event in events:
-        found += links.event(event)
-    found += links.issue("Dispute this row", "dispute.yml")
-    return list(dict.fromkeys(found))
+        links_of_row += links.event(event)
+    links_of_row += links.issue("Dispute this row", "dispute.yml")
+    return list(dict.fromkeys(links_of_row))
 
 
 def model_links(entry: ModelEntry | None, url: str) -> list[Link]:
     """Return links to the model: weights, code, papers, and where the facts come from."""
-    found: list[Link] = []
+    links: list[Link] = []
     if entry is not None:
-        found += (Link(f"Paper: {paper.title}", paper.address) for paper in entry.papers)
+        links += (Link(f"Paper: {paper.title}", paper.address) for paper in entry.papers)
         if entry.weights is not None:
-            found += weight_links(entry.weights)
+            links += weight_links(entry.weights)
         if entry.code is not None:
             at = f"/tree/{entry.code.commit}" if entry.code.commit else ""
-            found.append(Link("Code of the authors", f"{entry.code.repository}{at}"))
+            links.append(Link("Code of the authors", f"{entry.code.repository}{at}"))
         if entry.sources is not None:
-            found += source_links(entry.sources.loading)
+            links += source_links(entry.sources.loading)
     if address := safe_address(url):
-        found.append(Link("Link in the submission", address))
-    return [link for link in dict.fromkeys(found) if safe_address(link.address)]
+        links.append(Link("Link in the submission", address))
+    return [link for link in dict.fromkeys(links) if safe_address(link.address)]
 
 
 def weight_links(weights: WeightsSource) -> Iterator[Link]:
@@ -149,25 +149,25 @@ def weight_links(weights: WeightsSource) -> Iterator[Link]:
             yield Link(name, f"{HUB}/{quote(where)}/blob/{weights.revision}/{quote(name)}")
         return
     host = weights.host or DEFAULT_HOSTS.get(weights.kind, "")
-    place = {
+    folder_address = {
         "zenodo": f"{host}/records/{quote(where)}",
         "gdrive": f"https://drive.google.com/drive/folders/{quote(where)}",
         "dataverse": f"{host}/dataset.xhtml?persistentId={quote(where)}",
         "url": where,
     }.get(weights.kind)
-    if place:
-        yield Link("Weights", place)
+    if folder_address:
+        yield Link("Weights", folder_address)
     for name, address in list(addresses(weights).items())[:FILES_MAX]:
         yield Link(name, address)
 
 
 def source_links(sources: list[str]) -> Iterator[Link]:
     """Yield links to files that the registry names as OWNER/NAME:PATH, which is GitHub."""
-    named = [found for text in sources if (found := _SOURCE.fullmatch(text))]
-    for found in named[:SOURCES_MAX]:
+    named = [match for text in sources if (match := _SOURCE.fullmatch(text))]
+    for match in named[:SOURCES_MAX]:
         yield Link(
-            f"{found[1]}: {found[2].rpartition('/')[2]}",
-            f"{GITHUB}/{found[1]}/blob/HEAD/{quote(found[2])}",
+            f"{match[1]}: {match[2].rpartition('/')[2]}",
+            f"{GITHUB}/{match[1]}/blob/HEAD/{quote(match[2])}",
         )
 
 
@@ -230,7 +230,7 @@ def bibtex(key: str, title: str, page: str, site: Site) -> str:
 
 def dataset(name: str, description: str, page: str, site: Site, **more: Any) -> dict[str, Any]:
     """Return what a page is about, as a data set of schema.org; addresses only if known."""
-    found: dict[str, Any] = {
+    members: dict[str, Any] = {
         "@context": "https://schema.org",
         "@type": "Dataset",
         "name": name,
@@ -243,12 +243,12 @@ def dataset(name: str, description: str, page: str, site: Site, **more: Any) -> 
         **more,
     }
     if site.built.when:
-        found["dateModified"] = site.built.when
+        members["dateModified"] = site.built.when
     if site.built.commit:
-        found["version"] = site.built.commit
+        members["version"] = site.built.commit
     if site.address(page):
-        found["url"] = site.address(page)
-        found["distribution"] = [
+        members["url"] = site.address(page)
+        members["distribution"] = [
             {
                 "@type": "DataDownload",
                 "encodingFormat": "application/json",
@@ -256,4 +256,4 @@ def dataset(name: str, description: str, page: str, site: Site, **more: Any) -> 
             }
             for file in FILES
         ]
-    return found
+    return members

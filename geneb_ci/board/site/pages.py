@@ -49,15 +49,15 @@ class TaskFacts(NamedTuple):
 def task_facts(site: Site) -> Mapping[str, TaskFacts]:
     """Return the facts of tasks by id, from the maintainers' file."""
     notes = task_notes(site.layout)
-    found = {}
+    facts = {}
     for task in site.benchmark.task_ids:
         note = notes.of(task)
         if note is not None:
             paper = notes.papers[note.paper] if note.paper else None
             is_link = paper is not None and safe_address(paper.address)
             links = (Link(f"Paper: {paper.title}", paper.address),) if paper and is_link else ()
-            found[task] = TaskFacts(note.asks, note.species or "", note.length or "", links)
-    return found
+            facts[task] = TaskFacts(note.asks, note.species or "", note.length or "", links)
+    return facts
 
 
 class Page(NamedTuple):
@@ -265,14 +265,14 @@ def scores_table(regime: str, metric: str, site: Site, most: int) -> dict[str, A
     ends = min(every, default=0.0), max(every, default=1.0)
     return {
         "columns": columns,
-        "rows": [(m, plain_cells(one, ends, site.by_id[m].evidence)) for m, one in rows],
+        "rows": [(m, plain_cells(scores, ends, site.by_id[m].evidence)) for m, scores in rows],
         "left_out": len(site.names) - len(rows),
     }
 
 
 def marks_page(site: Site) -> Page:
     """Return the page that explains each mark of a row: published defects and warnings."""
-    defects = {one.id: one for entry in site.entries for one in entry.marks.defects}
+    defects = {mark.id: mark for entry in site.entries for mark in entry.marks.defects}
     defective: dict[str, list[str]] = {name: [] for name in sorted(defects)}
     warned: dict[str, list[tuple[str, int]]] = {}
     for entry in site.entries:

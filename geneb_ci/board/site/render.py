@@ -88,8 +88,8 @@ def with_scores(index: bytes, site: Site) -> bytes:
         "root": "",
         "site": site,
     }
-    made = _rendered(_environment(), Page("index.html", "noscript.html", content))
-    return index.replace(MARKER, made.strip(), 1)
+    rendered = _rendered(_environment(), Page("index.html", "noscript.html", content))
+    return index.replace(MARKER, rendered.strip(), 1)
 
 
 def editions(
@@ -101,9 +101,9 @@ def editions(
     """
     data = {name: file for name, file in files.items() if name.endswith(".json")}
     metric, every = site.benchmark.primary_metric, len(site.names)
-    found = {}
+    texts = {}
     for path in (f"{EDITIONS}/{generation}/index.html", f"{EDITIONS}/index.html"):
-        one = page(
+        edition = page(
             path,
             "edition.html",
             site,
@@ -116,12 +116,12 @@ def editions(
             tables={r: scores_table(r, metric, site, every) for r in site.benchmark.regimes},
             data_files=data,
         )
-        found[path] = _rendered(_environment(), one)
-    return found
+        texts[path] = _rendered(_environment(), edition)
+    return texts
 
 
-def _rendered(environment: jinja2.Environment, one: Page) -> bytes:
-    text = environment.get_template(one.template).render(one.content)
+def _rendered(environment: jinja2.Environment, page: Page) -> bytes:
+    text = environment.get_template(page.template).render(page.content)
     return text.lstrip().encode("utf-8", "replace")
 
 

@@ -64,13 +64,13 @@ def impossible_scores(context: Context) -> Iterator[Fault]:
             continue
         if not fits(classes, claim.reading):
             where = f'{quoted(claim.task.id)} in "{claim.regime}": '
-            message, found, expected = nearest_text(classes, claim.reading)
+            message, actual, expected = nearest_text(classes, claim.reading)
             fix = wrong_metric_fix(classes, claim.reading)
             yield Fault(
                 IMPOSSIBLE_SCORES.id,
                 claim.path,
                 where + message,
-                found,
+                actual,
                 expected,
                 on_key=True,
                 fix=fix,
@@ -78,11 +78,11 @@ def impossible_scores(context: Context) -> Iterator[Fault]:
 
 
 def nearest_text(classes: Classes, reading: Reading) -> tuple[str, str, str]:
-    """Return the message, `found` and `expected` for a triple that no confusion matrix gives."""
-    found, expected = distinct_text(reading.value, nearest(classes, reading.value).scores)
+    """Return the message, and both triples as text, for one that no confusion matrix gives."""
+    actual, expected = distinct_text(reading.value, nearest(classes, reading.value).scores)
     sizes = f"{classes.total} sequences ({classes.small}/{classes.large})"
-    message = f"no confusion matrix on {sizes} gives {found}; the nearest one gives {expected}"
-    return message, found, expected
+    message = f"no confusion matrix on {sizes} gives {actual}; the nearest one gives {expected}"
+    return message, actual, expected
 
 
 def wrong_metric_fix(classes: Classes, reading: Reading) -> str:
@@ -133,17 +133,17 @@ def impossible_mean(context: Context) -> Iterator[Fault]:
 def _mean_fault(claim: Claim, classes: Classes, verdict: Outside) -> Fault:
     value = claim.reading.value
     if verdict.metric == "mcc":
-        found, given, name = value.mcc, "this mean accuracy and F1", "MCC"
+        actual, condition, name = value.mcc, "this mean accuracy and F1", "MCC"
     else:
-        found, given, name = value.f1, "this mean accuracy", "F1"
+        actual, condition, name = value.f1, "this mean accuracy", "F1"
     expected = f"about {verdict.low:.3f} to {verdict.high:.3f}"
     return Fault(
         IMPOSSIBLE_MEAN.id,
         (*claim.path, name),
         f'{quoted(claim.task.id)} in "{claim.regime}": no mean of {claim.fits} 2x2 '
         f"confusion matrices on {classes.total} sequences ({classes.small}/{classes.large}) is "
-        f"{value}; with {given}, the mean {name} is {expected}",
-        f"{found:.4f}",
+        f"{value}; with {condition}, the mean {name} is {expected}",
+        f"{actual:.4f}",
         expected,
     )
 
@@ -170,14 +170,14 @@ def inconsistent_metrics(context: Context) -> Iterator[Fault]:
     for claim in context.claims:
         n = claim.task.n_test
         if claim.classes is None and n is not None and claim.path not in context.off_grid:
-            for metric, found, low, high in broken(n, claim.reading, claim.fits):
+            for metric, actual, low, high in broken(n, claim.reading, claim.fits):
                 yield Fault(
                     INCONSISTENT_METRICS.id,
                     (*claim.path, metric),
                     f'{quoted(claim.task.id)} in "{claim.regime}": with accuracy '
                     f"{claim.reading.value.acc:.6g} on {n} sequences, {metric} must be between "
-                    f"{low:.6g} and {high:.6g} for any class sizes; it is {found:.6g}",
-                    f"{found:.6g}",
+                    f"{low:.6g} and {high:.6g} for any class sizes; it is {actual:.6g}",
+                    f"{actual:.6g}",
                     f"{low:.6g} to {high:.6g}",
                 )
 
@@ -190,12 +190,12 @@ def broken(n: int, reading: Reading, fits: int) -> Iterator[tuple[str, float, fl
         metrics.single(n, right) if fits == 1 else metrics.mean(n, right, fits)
         for right in acc_limits(n, reading, fits)
     ]
-    for metric, found, slack, low, high in (
+    for metric, actual, slack, low, high in (
         ("MCC", value.mcc, width.mcc, min(b.mcc_low for b in ends), max(b.mcc_high for b in ends)),
         ("F1", value.f1, width.f1, min(b.f1_low for b in ends), max(b.f1_high for b in ends)),
     ):
-        if not low - slack <= found <= high + slack:
-            yield metric, found, low, high
+        if not low - slack <= actual <= high + slack:
+            yield metric, actual, low, high
 
 
 INCONSISTENT_METRICS = Rule(

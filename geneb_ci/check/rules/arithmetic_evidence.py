@@ -32,14 +32,14 @@ def wrong_seed_mean(context: Context) -> Iterator[Fault]:
         for name, metric in SEED_METRICS.items():
             seeds = [getattr(seed.value, name) for seed in claim.readings]
             width = max(getattr(seed.width, name) for seed in claim.readings)
-            mean, found = math.fsum(seeds) / len(seeds), getattr(reading.value, name)
-            if abs(mean - found) > width + getattr(reading.width, name):
+            mean, claimed = math.fsum(seeds) / len(seeds), getattr(reading.value, name)
+            if abs(mean - claimed) > width + getattr(reading.width, name):
                 yield Fault(
                     WRONG_SEED_MEAN.id,
                     ("results", claim.regime, claim.task.id, metric),
-                    f'{metric} of {quoted(claim.task.id)} in "{claim.regime}" is {found!r}, but '
+                    f'{metric} of {quoted(claim.task.id)} in "{claim.regime}" is {claimed!r}, but '
                     f"the mean of its {len(seeds)} seeds is {mean!r}",
-                    repr(found),
+                    repr(claimed),
                     repr(mean),
                 )
 
@@ -97,16 +97,16 @@ def wrong_test_size(context: Context) -> Iterator[Fault]:
     for regime in context.benchmark.regimes:
         cells = context.table("evidence", regime)
         for task in context.benchmark.tasks:
-            found = (
+            n_test = (
                 context.member("evidence", regime, task.id, "n_test") if task.id in cells else None
             )
-            if task.n_test is not None and type(found) in {int, float} and found != task.n_test:
+            if task.n_test is not None and type(n_test) in {int, float} and n_test != task.n_test:
                 yield Fault(
                     WRONG_TEST_SIZE.id,
                     ("evidence", regime, task.id, "n_test"),
-                    f'{quoted(task.id)} in "{regime}" was scored on {quoted(found)} sequences; its '
-                    f"test split has {task.n_test}",
-                    quoted(found),
+                    f'{quoted(task.id)} in "{regime}" was scored on {quoted(n_test)} sequences; '
+                    f"its test split has {task.n_test}",
+                    quoted(n_test),
                     str(task.n_test),
                 )
 
@@ -132,10 +132,15 @@ def wrong_matrix_size(context: Context) -> Iterator[Fault]:
             claim, cell.get("n_test"), labels if isinstance(labels, list) else None
         )
         if wrong is not None:
-            message, found, expected = wrong
-            place = f'the confusion matrices of {quoted(claim.task.id)} in "{claim.regime}"'
+            message, actual, expected = wrong
+            subject = f'the confusion matrices of {quoted(claim.task.id)} in "{claim.regime}"'
             yield Fault(
-                WRONG_MATRIX_SIZE.id, claim.path, f"{place} {message}", found, expected, on_key=True
+                WRONG_MATRIX_SIZE.id,
+                claim.path,
+                f"{subject} {message}",
+                actual,
+                expected,
+                on_key=True,
             )
 
 
@@ -144,18 +149,18 @@ def _wrong_sizes(
 ) -> tuple[str, str, str] | None:
     """Return the first contradiction: how the message goes on, found, expected."""
     if labels is not None:
-        if any(len(one) != len(labels) for one in claim.matrices):
-            sizes = sorted({len(one) for one in claim.matrices})
-            found = f"{sizes[0]} x {sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
+        if any(len(matrix) != len(labels) for matrix in claim.matrices):
+            sizes = sorted({len(matrix) for matrix in claim.matrices})
+            size = f"{sizes[0]} x {sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
             return (
-                f"are {found}, for {_classes(len(labels))}",
-                found,
+                f"are {size}, for {_classes(len(labels))}",
+                size,
                 (f"{len(labels)} x {len(labels)}"),
             )
         if any(a >= b for a, b in itertools.pairwise(labels)):  # type: ignore[operator]
             return "have classes that do not ascend", "unordered classes", "ascending classes"
-    rows = [truths(one) for one in claim.matrices]
-    if any(one != rows[0] for one in rows):
+    rows = [truths(matrix) for matrix in claim.matrices]
+    if any(row != rows[0] for row in rows):
         return (
             "differ in how many sequences a class has",
             "different true classes",
@@ -198,14 +203,14 @@ def wrong_matrix_scores(context: Context) -> Iterator[Fault]:
         for number, reading, expected in _pairs(claim):
             if reading.holds(expected, EXACT):
                 continue
-            found, computed = distinct_text(reading.value, expected)
+            claimed, computed = distinct_text(reading.value, expected)
             whose = "the mean" if number is None else f"seed {number} of {len(claim.matrices)}"
             yield Fault(
                 WRONG_MATRIX_SCORES.id,
                 claim.path,
-                f'{quoted(claim.task.id)} in "{claim.regime}": {whose} has {found}; its confusion '
-                f"{'matrices give' if number is None else 'matrix gives'} {computed}",
-                found,
+                f'{quoted(claim.task.id)} in "{claim.regime}": {whose} has {claimed}; its '
+                f"confusion {'matrices give' if number is None else 'matrix gives'} {computed}",
+                claimed,
                 computed,
                 on_key=True,
             )
@@ -214,7 +219,7 @@ def wrong_matrix_scores(context: Context) -> Iterator[Fault]:
 
 def _pairs(claim: MatrixClaims) -> Iterator[tuple[int | None, Reading, Triple]]:
     """Yield each reported triple with the one its matrices give, and its seed, from 1."""
-    computed = [scores_of_matrix(one) for one in claim.matrices]
+    computed = [scores_of_matrix(matrix) for matrix in claim.matrices]
     if len(claim.scores) == len(computed) and claim.path[-2] != "canonical":
         yield from zip(range(1, len(computed) + 1), claim.scores, computed, strict=True)
     else:
@@ -258,10 +263,10 @@ def repeated_digest(context: Context) -> Iterator[Fault]:
                 continue
             other_regime, other = first[digest]
             same_size = context.benchmark.by_id[other].n_test == known.n_test
-            ours, theirs = (
+            readings, other_readings = (
                 seeds.get(("evidence", *cell)) for cell in ((regime, task), (other_regime, other))
             )
-            if same_size and (other != task or ours == theirs):
+            if same_size and (other != task or readings == other_readings):
                 continue
             yield Fault(
                 REPEATED_DIGEST.id,

@@ -145,18 +145,18 @@ def card_disagrees(context: Context) -> Iterator[Fault]:
     if card is None:
         return
     yield from _parameters(context, card)
-    for name, found, path in (
+    for name, field, path in (
         ("display", card.find("display name"), ("meta", "display")),
         ("harness_version", card.find("harness version"), ("harness_version",)),
         ("submitted_by", card.find("submitted by"), ("meta", "submitted_by")),
     ):
         value = context.text(*path)
-        if found and found.value and value and not _same_value(found.value, value):
-            yield _card_fault(name, quoted(found.value), quoted(value), found)
+        if field and field.value and value and not _same_value(field.value, value):
+            yield _card_fault(name, quoted(field.value), quoted(value), field)
     claim = card.find("zero-shot", "zero shot")
     zero_shot = context.member("meta", "zero_shot")
-    said = claim and _YES_NO.get(claim.value.casefold().split(" ")[0].rstrip(".,;:"))
-    if claim and said is not None and isinstance(zero_shot, bool) and said != zero_shot:
+    claimed = claim and _YES_NO.get(claim.value.casefold().split(" ")[0].rstrip(".,;:"))
+    if claim and claimed is not None and isinstance(zero_shot, bool) and claimed != zero_shot:
         yield _card_fault("zero_shot", quoted(claim.value), str(zero_shot).lower(), claim)
 
 
@@ -184,8 +184,8 @@ def parameter_count(text: str) -> float | None:
     return float(digits) * (_UNITS[unit.group()] if unit else 1)
 
 
-def _same_value(one: str, other: str) -> bool:
-    return one.strip("` *_").casefold() == other.strip().casefold()
+def _same_value(first: str, second: str) -> bool:
+    return first.strip("` *_").casefold() == second.strip().casefold()
 
 
 def _card_fault(name: str, in_card: str, in_submission: str, entry: CardField) -> Fault:

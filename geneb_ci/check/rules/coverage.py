@@ -65,21 +65,21 @@ UNKNOWN_REGIME = Rule(
 
 def missing_task(context: Context) -> Iterator[Fault]:
     """Report, once per regime, the tasks that are neither scored nor declared missing."""
-    wanted = context.benchmark.task_ids
+    task_ids = context.benchmark.task_ids
     for regime in context.benchmark.regimes:
         tasks = context.member("results", regime)
         if not isinstance(tasks, dict):
             continue
         gaps = context.gaps(regime)
-        missing = [task for task in wanted if task not in tasks and task not in gaps]
+        missing = [task for task in task_ids if task not in tasks and task not in gaps]
         if missing:
             noun = "task has" if len(missing) == 1 else "tasks have"
             yield Fault(
                 MISSING_TASK.id,
                 ("results", regime),
                 f'{len(missing)} {noun} no scores in "{regime}": {first_and_more(missing)}',
-                f"{len(wanted) - len(missing)} of {len(wanted)} tasks",
-                plural(len(wanted), "task"),
+                f"{len(task_ids) - len(missing)} of {len(task_ids)} tasks",
+                plural(len(task_ids), "task"),
                 on_key=True,
             )
 

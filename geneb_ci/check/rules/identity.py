@@ -95,15 +95,15 @@ def refuse_bad_id(model_id: str) -> None:
     Raises UsageProblem in the words of the rules `bad-model-id` and `reserved-model-id`.
     """
     (bad,) = REPORTED
-    found, fix = None, bad.fix
+    objection, fix = None, bad.fix
     if not re.fullmatch(MODEL_ID_PATTERN, model_id):
-        found = wrong_form(("model_id",), model_id, "")
+        objection = wrong_form(("model_id",), model_id, "")
     elif len(model_id) > MODEL_ID_MAX:
-        found = wrong_length(("model_id",), model_id, f"at most {MODEL_ID_MAX}")
+        objection = wrong_length(("model_id",), model_id, f"at most {MODEL_ID_MAX}")
     elif fault := _reserved(model_id):
-        found, fix = fault, RESERVED_MODEL_ID.fix
-    if found is not None:
-        raise UsageProblem(f"{found.message}; expected {found.expected}", fix)
+        objection, fix = fault, RESERVED_MODEL_ID.fix
+    if objection is not None:
+        raise UsageProblem(f"{objection.message}; expected {objection.expected}", fix)
 
 
 def file_name_mismatch(context: Context) -> Iterator[Fault]:
@@ -188,18 +188,19 @@ DISPLAY_NAME_FORM = Rule(
 
 def confusable_name(context: Context) -> Iterator[Fault]:
     """Report a name whose skeleton, by Unicode Technical Standard 39, another row's name has."""
-    given = {
+    names_by_path = {
         ("meta", "display"): context.text("meta", "display") or "",
         ("model_id",): context.model_id or "",
     }
-    mine = normal_form(context.model_id or "")
-    for path, name in given.items():
+    own_form = normal_form(context.model_id or "")
+    for path, name in names_by_path.items():
         alike = {
             (other, shown)
             for form in (skeletons(name) if name.strip() else ())
             for other, shown in context.peers.names.get(form, ())
             # Ids that differ in case and separators alone: model-id-collision reports them.
-            if other != context.document.path and (path[0] == "meta" or normal_form(shown) != mine)
+            if other != context.document.path
+            and (path[0] == "meta" or normal_form(shown) != own_form)
         }
         if alike:
             names = [f"{quoted(shown)} of {quoted(other.name)}" for other, shown in sorted(alike)]
@@ -229,13 +230,13 @@ CONFUSABLE_NAME = Rule(
 def mixed_scripts(context: Context) -> Iterator[Fault]:
     """Report a display name with more than one script."""
     name = context.text("meta", "display") or ""
-    found = sorted(script.capitalize() for script in scripts(name))
-    if len(found) > 1:
+    names_of_scripts = sorted(script.capitalize() for script in scripts(name))
+    if len(names_of_scripts) > 1:
         yield Fault(
             MIXED_SCRIPTS.id,
             ("meta", "display"),
-            f"display {quoted(name)} has letters of {' and '.join(found)}",
-            ", ".join(found),
+            f"display {quoted(name)} has letters of {' and '.join(names_of_scripts)}",
+            ", ".join(names_of_scripts),
             "letters of one script",
         )
 

@@ -26,10 +26,10 @@ def bad_url(context: Context) -> Iterator[Fault]:
             "https://host/path",
         )
     for path, key in _FETCHED:
-        place = context.table(*path)
-        address = place.get(key)
+        source = context.table(*path)
+        address = source.get(key)
         if (
-            place.get("kind") == "url"
+            source.get("kind") == "url"
             and isinstance(address, str)
             and not PUBLIC_ADDRESS.fullmatch(f"{address.rstrip('/')}/")
         ):

@@ -202,12 +202,14 @@ def constant_predictions(context: Context) -> Iterator[Fault]:
 @functools.lru_cache(maxsize=4)
 def _is_constant(table: ScoreTable, most: float) -> list[frozenset[int | None]]:
     """Return, by cell, the rows with constant predictions in it and in fewer than `most` cells."""
-    found: list[set[int | None]] = [set() for _ in table.vectors[0]] if table.vectors else []
+    constant_rows: list[set[int | None]] = (
+        [set() for _ in table.vectors[0]] if table.vectors else []
+    )
     for index, row in enumerate(table.vectors):
         zeros = [number for number, value in enumerate(row) if abs(value) <= CONSTANT_MCC]
         for number in zeros if len(zeros) < most else ():
-            found[number].add(index)
-    return [frozenset(rows) for rows in found]
+            constant_rows[number].add(index)
+    return [frozenset(rows) for rows in constant_rows]
 
 
 CONSTANT_PREDICTIONS = Rule(
@@ -282,8 +284,10 @@ def decimals(value: float) -> int | None:
     return 0 if tail == "0" else len(tail)
 
 
-def _decimals_fault(message: str, found: str, expected: str, score: float) -> Fault:
-    return Fault(ROUND_NUMBERS.id, ("results",), message, found, expected, on_key=True, score=score)
+def _decimals_fault(message: str, actual: str, expected: str, score: float) -> Fault:
+    return Fault(
+        ROUND_NUMBERS.id, ("results",), message, actual, expected, on_key=True, score=score
+    )
 
 
 ROUND_NUMBERS = Rule(

@@ -89,9 +89,9 @@ def uniform_gain(context: Context) -> Iterator[Fault]:
     for regime, part in zip(context.benchmark.regimes, view.table.regimes, strict=True):
         if part.stop - part.start < GAIN_CELLS_MIN:
             continue
-        found = affine_copy(view, part, GAIN_RESIDUAL, NEAR)  # near-copy reports plain copies
-        if found is not None:
-            yield _affine(regime, found, view)
+        fit = affine_copy(view, part, GAIN_RESIDUAL, NEAR)  # near-copy reports plain copies
+        if fit is not None:
+            yield _affine(regime, fit, view)
         share = lead(view, part) if view.others_count >= GAIN_LEAD_ROWS_MIN else 0.0
         if share > GAIN_LEAD:
             score = score_of(share, GAIN_LEAD)
@@ -107,14 +107,14 @@ def uniform_gain(context: Context) -> Iterator[Fault]:
             )
 
 
-def _affine(regime: str, found: Affine, view: RowView) -> Fault:
-    score = score_of(GAIN_RESIDUAL, max(found.residual, 1e-9))
-    name = quoted(view.table.names[found.number])
+def _affine(regime: str, fit: Affine, view: RowView) -> Fault:
+    score = score_of(GAIN_RESIDUAL, max(fit.residual, 1e-9))
+    name = quoted(view.table.names[fit.number])
     return Fault(
         UNIFORM_GAIN.id,
         ("results", regime),
-        f"every score is {found.slope:.4f} x that of {name} {found.offset:+.4f}, with residuals "
-        f"of {found.residual:.4f} (root mean square)",
+        f"every score is {fit.slope:.4f} x that of {name} {fit.offset:+.4f}, with residuals "
+        f"of {fit.residual:.4f} (root mean square)",
         "a linear function of another row",
         "scores of this model",
         on_key=True,
@@ -142,12 +142,12 @@ def near_copy(context: Context) -> Iterator[Fault]:
     view = context.view
     if is_coarse(view.row):
         return
-    found = copies(view)
-    if not found:
+    similar = copies(view)
+    if not similar:
         return
     twins = context.peers.by_digest.get(context.digest or "", [])
     identical = {view.table.index.get(path) for path in twins}
-    for near in found[:COPIES_NAMED_MAX]:
+    for near in similar[:COPIES_NAMED_MAX]:
         if near.number in identical:  # reported by identical-results
             continue
         score = score_of(near.near / near.cells, SHARE)

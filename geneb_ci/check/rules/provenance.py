@@ -70,23 +70,23 @@ CHANGED_OFFICIAL_FILE = Rule(
 
 def wrong_upgrade(context: Context) -> Iterator[Fault]:
     """Report an upgraded file that is not what upgrading its format 1.0 by its entry gives."""
-    said, document = context.table(ENTRY_MEMBER), context.document
-    if not said or document.faults:
+    entry, document = context.table(ENTRY_MEMBER), context.document
+    if not entry or document.faults:
         return
-    place, digest = (ENTRY_MEMBER, "submission_sha256"), document.origin
+    path, digest = (ENTRY_MEMBER, "submission_sha256"), document.origin
     if digest == document.sha256:
         text = f"{quoted(ENTRY_MEMBER)} is not written as upgrading writes it: format 1.0 is lost"
-        yield Fault(WRONG_UPGRADE.id, place[:1], text, "other text", "the text as upgraded")
-    elif said.get(place[1]) != digest:
-        found = quoted(said.get(place[1]))
+        yield Fault(WRONG_UPGRADE.id, path[:1], text, "other text", "the text as upgraded")
+    elif entry.get(path[1]) != digest:
+        actual = quoted(entry.get(path[1]))
         text = f"the file was not made from the one that it names: its format 1.0 is {digest}"
-        yield Fault(WRONG_UPGRADE.id, place, text, found, quoted(digest))
+        yield Fault(WRONG_UPGRADE.id, path, text, actual, quoted(digest))
     now = context.described
-    if now.get("sha256") != said.get("sha256"):
+    if now.get("sha256") != entry.get("sha256"):
         return
-    for key in sorted({*now, *said} - {place[1]}):
-        if now.get(key) != said.get(key):
-            here, there = quoted(said.get(key)), quoted(now.get(key))
+    for key in sorted({*now, *entry} - {path[1]}):
+        if now.get(key) != entry.get(key):
+            here, there = quoted(entry.get(key)), quoted(now.get(key))
             text = f"the entry of the model registry has another {quoted(key)}"
             yield Fault(WRONG_UPGRADE.id, (ENTRY_MEMBER, key), text, here, there)
 
@@ -109,14 +109,14 @@ WRONG_UPGRADE = Rule(
 
 def changed_entry(context: Context) -> Iterator[Fault]:
     """Report an upgraded file whose model has another entry now, or none."""
-    said, now = context.text(ENTRY_MEMBER, "sha256"), context.described.get("sha256")
-    if said and said != now:
+    claimed, now = context.text(ENTRY_MEMBER, "sha256"), context.described.get("sha256")
+    if claimed and claimed != now:
         what = "has another digest now" if now else "is not in the model registry"
         yield Fault(
             CHANGED_ENTRY.id,
             (ENTRY_MEMBER, "sha256"),
             f"the entry of {quoted(context.model_id)} {what}",
-            quoted(said),
+            quoted(claimed),
             quoted(now) if now else "an entry",
         )
 

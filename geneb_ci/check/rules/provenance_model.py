@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 def wrong_receipt(context: Context) -> Iterator[Fault]:
     """Report each number of a receipt that does not follow from the others."""
-    found = context.submission
-    if found is None or str(found.schema_version) != "1.2":
+    typed = context.submission
+    if typed is None or str(typed.schema_version) != "1.2":
         return
-    submission = cast("SubmissionV12", found)
+    submission = cast("SubmissionV12", typed)
     receipt = submission.receipt
     if receipt is None:
         return
@@ -32,52 +32,52 @@ def _tasks(context: Context, receipt: "EmbeddingReceipt") -> Iterator[Fault]:
     scored = {cell.task for cell in context.cells}
     for task in context.benchmark.task_ids:
         if (task in scored) != (task in receipt.tasks):
-            place: KeyPath = ("receipt", "tasks")
+            path: KeyPath = ("receipt", "tasks")
             has = "scores without a receipt"
             if task in receipt.tasks:
-                place, has = (*place, task), "a receipt without scores"
+                path, has = (*path, task), "a receipt without scores"
             yield Fault(
-                WRONG_RECEIPT.id, place, f"{quoted(task)} has {has}", has, "both", on_key=True
+                WRONG_RECEIPT.id, path, f"{quoted(task)} has {has}", has, "both", on_key=True
             )
-    for task, said in receipt.tasks.items():
-        place = ("receipt", "tasks", task)
+    for task, part in receipt.tasks.items():
+        path = ("receipt", "tasks", task)
         known = context.benchmark.by_id.get(task)
-        size = ITEM * receipt.dim * (said.train + said.test)
+        size = ITEM * receipt.dim * (part.train + part.test)
         if known is None:
             yield Fault(
-                WRONG_RECEIPT.id, place, f"the benchmark has no task {quoted(task)}", quoted(task),
+                WRONG_RECEIPT.id, path, f"the benchmark has no task {quoted(task)}", quoted(task),
                 "tasks of the benchmark", on_key=True,
             )  # fmt: skip
-        elif known.n_test is not None and known.n_test != said.test:
+        elif known.n_test is not None and known.n_test != part.test:
             yield Fault(
-                WRONG_RECEIPT.id, (*place, "test"),
-                f"the receipt has {said.test} test rows of {quoted(task)}; its test split has "
+                WRONG_RECEIPT.id, (*path, "test"),
+                f"the receipt has {part.test} test rows of {quoted(task)}; its test split has "
                 f"{known.n_test}",
-                str(said.test), str(known.n_test),
+                str(part.test), str(known.n_test),
             )  # fmt: skip
-        if said.bytes != size:
+        if part.bytes != size:
             yield Fault(
-                WRONG_RECEIPT.id, (*place, "bytes"),
-                f"the file of {quoted(task)} has {said.bytes} bytes; {said.train + said.test} rows "
+                WRONG_RECEIPT.id, (*path, "bytes"),
+                f"the file of {quoted(task)} has {part.bytes} bytes; {part.train + part.test} rows "
                 f"of {receipt.dim} numbers have {size}",
-                str(said.bytes), str(size),
+                str(part.bytes), str(size),
             )  # fmt: skip
 
 
 def _numbers(context: Context, receipt: "EmbeddingReceipt", width: int) -> Iterator[Fault]:
     from geneb_ci.submission.models import receipt_root  # see _tasks
 
-    rows = sum(said.train + said.test for said in receipt.tasks.values())
+    rows = sum(part.train + part.test for part in receipt.tasks.values())
     root = receipt_root(receipt, context.benchmark.task_ids)
     follows: dict[str, tuple[object, object, str]] = {
         "rows": (receipt.rows, rows, "the rows of its tasks add up to"),
         "dim": (receipt.dim, width, "the width of the run's embeddings is"),
         "root": (receipt.root, root, "the root over its tasks is"),
     }
-    for key, (found, expected, what) in follows.items():
-        if found != expected:
-            text = f"{key} of the receipt is {found}; {what} {expected}"
-            yield Fault(WRONG_RECEIPT.id, ("receipt", key), text, str(found), str(expected))
+    for key, (claimed, expected, what) in follows.items():
+        if claimed != expected:
+            text = f"{key} of the receipt is {claimed}; {what} {expected}"
+            yield Fault(WRONG_RECEIPT.id, ("receipt", key), text, str(claimed), str(expected))
 
 
 WRONG_RECEIPT = Rule(

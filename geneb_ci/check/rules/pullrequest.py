@@ -33,9 +33,9 @@ def too_many_files(change: Change) -> Iterator[ChangeFault]:
     """Report a pull request that changes more than FILES_MAX files."""
     if len(change.files) > FILES_MAX:
         message = f"the pull request changes {len(change.files):,} files"
-        found = f"{len(change.files)} files"
+        actual = f"{len(change.files)} files"
         yield ChangeFault(
-            TOO_MANY_FILES.id, "", message, found, "3: the row, its card, its extractor"
+            TOO_MANY_FILES.id, "", message, actual, "3: the row, its card, its extractor"
         )
 
 
@@ -139,12 +139,14 @@ COLLIDING_PATHS = ChangeRule(
 )
 
 
-def _of_mode(change: Change, rule: str, told: Callable[[str], str | None]) -> Iterator[ChangeFault]:
-    """Yield a fault for each path of whose new mode `told` says something."""
+def _of_mode(
+    change: Change, rule: str, objection_to: Callable[[str], str | None]
+) -> Iterator[ChangeFault]:
+    """Yield a fault for each path whose new mode `objection_to` objects to."""
     for file in change.files:
-        if file.after is not None and (what := told(file.after.mode)) is not None:
-            message, found = f"{quoted(file.path)} is {what}", quoted(file.after.mode)[1:-1]
-            yield ChangeFault(rule, file.path, message, f"mode {found}", "mode 100644")
+        if file.after is not None and (what := objection_to(file.after.mode)) is not None:
+            message, mode = f"{quoted(file.path)} is {what}", quoted(file.after.mode)[1:-1]
+            yield ChangeFault(rule, file.path, message, f"mode {mode}", "mode 100644")
 
 
 def symbolic_link(change: Change) -> Iterator[ChangeFault]:

@@ -14,9 +14,9 @@ def several_models(change: Change) -> Iterator[ChangeFault]:
         for file in change.rows:
             if file != change.row:
                 message = f"{quoted(file.path)} is the row of another model"
-                found = f"{len(change.rows)} rows"
+                actual = f"{len(change.rows)} rows"
                 yield ChangeFault(
-                    SEVERAL_MODELS.id, file.path, message, found, "the row of one model"
+                    SEVERAL_MODELS.id, file.path, message, actual, "the row of one model"
                 )
 
 

@@ -49,9 +49,9 @@ PERCENT_SCORES = Rule(
 
 def score_out_of_range(context: Context) -> Iterator[Fault]:
     """Report each score that the typed model rejected, unless all scores are in percent."""
-    found = context.reported.get(SCORE_OUT_OF_RANGE.id, ())
-    if found and not in_percent(context):
-        yield from found
+    faults = context.reported.get(SCORE_OUT_OF_RANGE.id, ())
+    if faults and not in_percent(context):
+        yield from faults
 
 
 SCORE_OUT_OF_RANGE = Rule(

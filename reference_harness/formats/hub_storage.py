@@ -1,0 +1,100 @@
+"""The Hub's storage of large files: limits of its client hf_xet, and what its errors mean.
+
+hf_xet raises ConnectionError, RuntimeError, OSError or ValueError, each with one line of text: a
+category, what happened, and mostly the status and the address. Only that text says what went wrong.
+"""
+
+import errno
+import os
+import re
+from http import HTTPStatus
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+LIMITS = {
+    # Our own six attempts report what they wait for; hf_xet's five inside each of them, 3 to 243 s
+    # apart, took 162 s in silence, and could take 16 minutes.
+    "HF_XET_CLIENT_RETRY_MAX_ATTEMPTS": "1",
+    "HF_XET_CLIENT_RETRY_BASE_DELAY": "1s",
+    # As long as the Hub has for an answer: 64 MB are uploaded before the answer.
+    "HF_XET_CLIENT_READ_TIMEOUT": "120s",
+    "HF_XET_CLIENT_CONNECT_TIMEOUT": "10s",
+}
+"""Settings of hf_xet; those of the environment go first."""
+DOWNLOAD_LIMITS = LIMITS | {
+    # Nothing else retries a download: pauses of up to 2, 4, 8 and 16 s, 15 s on average.
+    "HF_XET_CLIENT_RETRY_MAX_ATTEMPTS": "4",
+    "HF_XET_CLIENT_RETRY_BASE_DELAY": "2s",
+}
+
+_CATEGORY = re.compile(
+    r"(Authentication|Network|Server|Data integrity|Configuration|I/O|Internal|Task|Previous task)"
+    r" error: |Rate limited: |Timeout: |Not found: |Operation cancelled: "
+)
+_STATUS = re.compile(r"HTTP status \w+ error \((\d{3})\b")
+_ADDRESS = re.compile(r"https?://[^\s)?#]+")
+_LOCAL = re.compile(r"\(os error (\d+)\)")
+_OF_THE_NETWORK = frozenset(
+    {errno.ECONNREFUSED, errno.ECONNRESET, errno.EPIPE, errno.ETIMEDOUT, errno.ENETUNREACH}
+    | {errno.EHOSTUNREACH, errno.ECONNABORTED, errno.EADDRNOTAVAIL}
+)
+_STEPS = (
+    ("/xet-write-token", "the Hub", "asked for a token to upload with"),
+    ("/xet-read-token", "the Hub", "asked for a token to download with"),
+    ("/v1/xorb", "the Hub's storage", "sent the bytes"),
+    ("/shards", "the Hub's storage", "sent the list of files"),
+    ("/reconstructions", "the Hub's storage", "asked what the file is made of"),
+)
+_LINE_MAX = 200  # characters of the client's message
+
+
+class StorageFailure(NamedTuple):
+    """An error of the storage's client."""
+
+    what: str
+    """A clause: who answered what, at which step."""
+    status: int | None
+    by_hub: bool
+    """Whether it was the Hub that answered, not the storage."""
+
+
+def limit_storage(settings: dict[str, str] = LIMITS) -> None:
+    """Set the limits of hf_xet, which reads them when it is first used."""
+    for name, value in settings.items():
+        os.environ.setdefault(name, value)
+
+
+def storage_failure(error: BaseException) -> StorageFailure | OSError | None:
+    """Return what an error of the storage's client means; None for any other error.
+
+    An OSError, with its number, is an error of this machine, such as a full disk.
+    """
+    line = " ".join(str(error).split())
+    if getattr(error, "errno", None) is not None or not _CATEGORY.match(line):
+        return None
+    local = _LOCAL.search(line)
+    if local and int(local[1]) not in _OF_THE_NETWORK:
+        return OSError(int(local[1]), os.strerror(int(local[1])))
+    address = _ADDRESS.search(line)
+    status = _STATUS.search(line)
+    if address is None:
+        reason = _ADDRESS.sub("", line)[:_LINE_MAX]
+        return StorageFailure(
+            f"the Hub's storage gave no usable answer ({reason})", None, by_hub=False
+        )
+    path = urlsplit(address[0]).path
+    who, step = next(
+        ((who, step) for part, who, step in _STEPS if part in path),
+        ("the Hub's storage", "asked for the bytes"),
+    )
+    host = urlsplit(address[0]).netloc
+    answer = f"answers {_named(int(status[1]))}" if status else "does not answer"
+    what = f"{who} ({host}) {answer} when {step}"
+    return StorageFailure(what, int(status[1]) if status else None, by_hub=who == "the Hub")
+
+
+def _named(status: int) -> str:
+    try:
+        return f"{status} ({HTTPStatus(status).phrase})"
+    except ValueError:
+        return str(status)
