@@ -75,16 +75,16 @@ class Precision(StrictModel):
         return FINE if self.declared in COARSE and fine else self.declared
 
 
-def precision_of(declared: str, found: Iterable[Repeated]) -> Precision | None:
+def precision_of(declared: str, repetitions: Iterable[Repeated]) -> Precision | None:
     """Return the precision over all tasks; None where nothing was repeated."""
-    parts = [one for one in found if one.pairs]
+    parts = [part for part in repetitions if part.pairs]
     if not parts:
         return None
     return Precision(
         declared=declared,
-        pairs=sum(one.pairs for one in parts),
-        difference=max(one.difference for one in parts),
-        bits=max(one.bits for one in parts),
+        pairs=sum(part.pairs for part in parts),
+        difference=max(part.difference for part in parts),
+        bits=max(part.bits for part in parts),
     )
 
 
@@ -95,20 +95,20 @@ def repeated_of(pairs: Sequence[tuple["np.ndarray", "np.ndarray"]]) -> Repeated:
     """
     import numpy as np  # slow to import, and only needed here
 
-    differences = [_difference(one, other) for one, other in pairs]
+    differences = [_difference(first, second) for first, second in pairs]
     return Repeated(
         pairs=len(pairs),
         difference=min(max(differences, default=0.0), float(np.finfo(np.float64).max)),
-        bits=max((_bits(one) for one, _ in pairs), default=0),
+        bits=max((_bits(first) for first, _ in pairs), default=0),
     )
 
 
-def _difference(one: "np.ndarray", other: "np.ndarray") -> float:
-    if one.shape != other.shape:
+def _difference(row: "np.ndarray", repeated: "np.ndarray") -> float:
+    if row.shape != repeated.shape:
         return math.inf
-    first, second = one.astype("<f8").tolist(), other.astype("<f8").tolist()
-    apart = math.hypot(*(a - b for a, b in zip(first, second, strict=True)))
-    share = apart / (math.hypot(*first) or 1.0)
+    first_values, second_values = row.astype("<f8").tolist(), repeated.astype("<f8").tolist()
+    apart = math.hypot(*(a - b for a, b in zip(first_values, second_values, strict=True)))
+    share = apart / (math.hypot(*first_values) or 1.0)
     return math.inf if math.isnan(share) else share
 
 
@@ -125,13 +125,15 @@ def _bits(row: "np.ndarray") -> int:
     return stored + 1 - ((used & -used).bit_length() - 1 if used else stored)
 
 
-def precision_text(found: Precision) -> str:
+def precision_text(precision: Precision) -> str:
     """Return the precision as one line."""
-    used = f"; the tolerance has the noise of {found.noise}" * (found.noise != found.declared)
+    used = f"; the tolerance has the noise of {precision.noise}" * (
+        precision.noise != precision.declared
+    )
     return (
-        f"precision: {found.declared} declared; {found.pairs} pairs of embeddings in other batches "
-        f"differ by up to {found.difference:.1e} of their length, with {found.bits} significant "
-        f"bits{used}"
+        f"precision: {precision.declared} declared; {precision.pairs} pairs of embeddings in other "
+        f"batches differ by up to {precision.difference:.1e} of their length, with "
+        f"{precision.bits} significant bits{used}"
     )
 
 
@@ -213,18 +215,18 @@ def rows_varied(tasks: int) -> int:
     return max(ROWS_MIN, math.ceil(ROWS_WANTED / tasks))
 
 
-def difference(found: ChangedDecisions) -> float:
+def difference(changed: ChangedDecisions) -> float:
     """Return D; 0 where no row was varied."""
-    return (found.worse - found.better) / found.rows if found.rows else 0.0
+    return (changed.worse - changed.better) / changed.rows if changed.rows else 0.0
 
 
-def limit(found: ChangedDecisions, margin: float, fits: int = 1) -> float:
+def limit(decisions: ChangedDecisions, margin: float, fits: int = 1) -> float:
     """Return the largest D that is not flagged; several fits count as one that is as sure.
 
     They decide on the same rows, and what one gets wrong others often do as well.
     """
-    changed = fits * (found.worse + found.better)
-    return margin + VARIANT_ALARM * math.sqrt(changed) / max(1, found.rows)
+    changed = fits * (decisions.worse + decisions.better)
+    return margin + VARIANT_ALARM * math.sqrt(changed) / max(1, decisions.rows)
 
 
 def is_flagged(
@@ -233,41 +235,43 @@ def is_flagged(
     others: Mapping[str, ProbeChanged] | None = None,
 ) -> bool:
     """Whether variants of test rows of any kind, by any probe, or of training rows, are flagged."""
-    tested = [(one, VARIANT_MARGIN, 1) for one in kinds.values()]
+    tested = [(decisions, VARIANT_MARGIN, 1) for decisions in kinds.values()]
     tested += [
-        (one, VARIANT_MARGIN, probe.fits)
+        (decisions, VARIANT_MARGIN, probe.fits)
         for probe in (others or {}).values()
-        for one in probe.kinds.values()
+        for decisions in probe.kinds.values()
     ]
     if training is not None:
         tested.append((training, TRAINING_MARGIN, 1))
-    return any(difference(one) > limit(one, margin, fits) for one, margin, fits in tested)
+    return any(
+        difference(decisions) > limit(decisions, margin, fits) for decisions, margin, fits in tested
+    )
 
 
-def contradiction(found: VariantResult, due: int) -> str:
+def contradiction(result: VariantResult, expected: int) -> str:
     """Return what is wrong with a result whose audit varies `due` rows a task, or ""."""
-    if found.rows != due:
-        return f"{found.rows} rows a task were varied, expected {due}"
-    counted = dict(found.kinds)
-    if found.training is not None:
-        counted["training"] = found.training
-    for name, probe in found.others.items():
-        counted |= {f"{name}, {kind}": one for kind, one in probe.kinds.items()}
-    for kind, one in counted.items():
-        if one.worse + one.better > one.rows:
-            return f"{kind}: {one.worse + one.better} of {one.rows} rows changed"
-    if found.memorised != is_flagged(found.kinds, found.training, found.others):
-        return f"memorised is {found.memorised}, which contradicts its numbers"
+    if result.rows != expected:
+        return f"{result.rows} rows a task were varied, expected {expected}"
+    counted = dict(result.kinds)
+    if result.training is not None:
+        counted["training"] = result.training
+    for name, probe in result.others.items():
+        counted |= {f"{name}, {kind}": decisions for kind, decisions in probe.kinds.items()}
+    for kind, decisions in counted.items():
+        if decisions.worse + decisions.better > decisions.rows:
+            return f"{kind}: {decisions.worse + decisions.better} of {decisions.rows} rows changed"
+    if result.memorised != is_flagged(result.kinds, result.training, result.others):
+        return f"memorised is {result.memorised}, which contradicts its numbers"
     return ""
 
 
-def pooled(found: Iterable[ChangedDecisions]) -> ChangedDecisions:
+def pooled(decisions: Iterable[ChangedDecisions]) -> ChangedDecisions:
     """Return the sums."""
-    parts = list(found)
+    parts = list(decisions)
     return ChangedDecisions(
-        rows=sum(one.rows for one in parts),
-        worse=sum(one.worse for one in parts),
-        better=sum(one.better for one in parts),
+        rows=sum(part.rows for part in parts),
+        worse=sum(part.worse for part in parts),
+        better=sum(part.better for part in parts),
     )
 
 
@@ -276,15 +280,15 @@ def variant_result(
 ) -> VariantResult:
     """Return the decisions of all tasks, kind by kind, and the verdict."""
     parts = list(decisions)
-    kinds = _pooled_kinds([one.kinds for one in parts])
+    kinds = _pooled_kinds([part.kinds for part in parts])
     others = {
         name: ProbeChanged(
-            fits=max(one.others[name].fits for one in parts if name in one.others),
-            kinds=_pooled_kinds([one.others[name].kinds for one in parts if name in one.others]),
+            fits=max(part.others[name].fits for part in parts if name in part.others),
+            kinds=_pooled_kinds([part.others[name].kinds for part in parts if name in part.others]),
         )
-        for name in dict.fromkeys(name for one in parts for name in one.others)
+        for name in dict.fromkeys(name for part in parts for name in part.others)
     }
-    refits = [one.training for one in parts if one.training is not None]
+    refits = [part.training for part in parts if part.training is not None]
     training = pooled(refits) if refits else None
     return VariantResult(
         nonce=nonce,
@@ -302,26 +306,28 @@ def _pooled_kinds(
 ) -> dict[str, ChangedDecisions]:
     """Return the sums of each kind of variant."""
     return {
-        kind: pooled(one[kind] for one in parts if kind in one)
-        for kind in dict.fromkeys(kind for one in parts for kind in one)
+        kind: pooled(part[kind] for part in parts if kind in part)
+        for kind in dict.fromkeys(kind for part in parts for kind in part)
     }
 
 
 def fresh_result(decisions: Mapping[str, Decisions], commitment: str) -> FreshResult | None:
     """Return the decisions on fresh rows; None where no rerun task has one."""
     tasks = {
-        task: FreshTask(public=one.public, fresh=one.fresh)
-        for task, one in decisions.items()
-        if one.fresh is not None
+        task: FreshTask(public=decided.public, fresh=decided.fresh)
+        for task, decided in decisions.items()
+        if decided.fresh is not None
     }
     if not tasks:
         return None
     others: dict[str, dict[str, FreshTask]] = {}
-    for task, found in decisions.items():
-        for name, one in found.others.items():
-            if one.fresh is not None:
-                made = FreshTask(public=one.public, fresh=one.fresh, fits=one.fits)
-                others.setdefault(name, {})[task] = made
+    for task, of_task in decisions.items():
+        for name, decided in of_task.others.items():
+            if decided.fresh is not None:
+                fresh_task = FreshTask(
+                    public=decided.public, fresh=decided.fresh, fits=decided.fits
+                )
+                others.setdefault(name, {})[task] = fresh_task
     return FreshResult(
         commitment=commitment, tasks=tasks, others=others, dropped=is_dropped(tasks, others)
     )
@@ -330,16 +336,16 @@ def fresh_result(decisions: Mapping[str, Decisions], commitment: str) -> FreshRe
 def drop(tasks: Mapping[str, FreshTask]) -> tuple[float, float]:
     """Return the mean over the tasks of the loss of accuracy, and its standard error."""
     losses, variance = [], 0.0
-    for one in tasks.values():
-        losses.append(one.public.right / one.public.rows - one.fresh.right / one.fresh.rows)
-        variance += one.fits * (_variance(one.public) + _variance(one.fresh))
+    for task in tasks.values():
+        losses.append(task.public.right / task.public.rows - task.fresh.right / task.fresh.rows)
+        variance += task.fits * (_variance(task.public) + _variance(task.fresh))
     return math.fsum(losses) / len(losses), math.sqrt(variance) / len(losses)
 
 
-def _variance(found: LabelledDecisions) -> float:
+def _variance(decisions: LabelledDecisions) -> float:
     """Return the variance of an accuracy, never 0: two made-up rows, one right and one wrong."""
-    share = (found.right + 1) / (found.rows + 2)
-    return share * (1 - share) / found.rows
+    share = (decisions.right + 1) / (decisions.rows + 2)
+    return share * (1 - share) / decisions.rows
 
 
 def is_dropped(
@@ -347,7 +353,7 @@ def is_dropped(
     others: Mapping[str, Mapping[str, FreshTask]] | None = None,
 ) -> bool:
     """Whether accuracy on fresh rows is significantly below that on public ones, by any probe."""
-    losses = [drop(one) for one in (tasks, *(others or {}).values())]
+    losses = [drop(fresh_tasks) for fresh_tasks in (tasks, *(others or {}).values())]
     return any(loss > FRESH_MARGIN + ALARM * error for loss, error in losses)
 
 
@@ -361,35 +367,38 @@ def fresh_power(loss: float, fresh: int, public: int, accuracy: float = 0.75) ->
     return 0.5 * math.erfc(-((loss - FRESH_MARGIN) / error - ALARM) / math.sqrt(2))
 
 
-def variant_text(found: VariantResult) -> str:
+def variant_text(result: VariantResult) -> str:
     """Return what the variants show, as one line."""
     parts = [
-        f"{kind} D {difference(one):+.4f} of at most {limit(one, margin):.4f} ({one.rows} rows)"
-        for kind, one, margin in (
-            *((kind, one, VARIANT_MARGIN) for kind, one in found.kinds.items()),
-            *((("training", found.training, TRAINING_MARGIN),) if found.training else ()),
+        f"{kind} D {difference(decisions):+.4f} of at most {limit(decisions, margin):.4f} "
+        f"({decisions.rows} rows)"
+        for kind, decisions, margin in (
+            *((kind, decisions, VARIANT_MARGIN) for kind, decisions in result.kinds.items()),
+            *((("training", result.training, TRAINING_MARGIN),) if result.training else ()),
         )
     ]
     parts += [
-        f"{name}, {kind} D {difference(one):+.4f} of at most "
-        f"{limit(one, VARIANT_MARGIN, probe.fits):.4f}"
-        for name, probe in found.others.items()
-        for kind, one in probe.kinds.items()
-        if difference(one) > limit(one, VARIANT_MARGIN, probe.fits)
+        f"{name}, {kind} D {difference(decisions):+.4f} of at most "
+        f"{limit(decisions, VARIANT_MARGIN, probe.fits):.4f}"
+        for name, probe in result.others.items()
+        for kind, decisions in probe.kinds.items()
+        if difference(decisions) > limit(decisions, VARIANT_MARGIN, probe.fits)
     ]
     return f"variants: {'; '.join(parts)}"
 
 
-def fresh_text(found: FreshResult) -> str:
+def fresh_text(result: FreshResult) -> str:
     """Return what the fresh set shows, as one line."""
-    loss, error = drop(found.tasks)
-    rows = sum(one.fresh.rows for one in found.tasks.values())
-    mcc = math.fsum(one.public.MCC - one.fresh.MCC for one in found.tasks.values())
-    worse = {name: drop(one) for name, one in found.others.items() if is_dropped(one)}
+    loss, error = drop(result.tasks)
+    rows = sum(task.fresh.rows for task in result.tasks.values())
+    mcc = math.fsum(task.public.MCC - task.fresh.MCC for task in result.tasks.values())
+    worse = {
+        name: drop(of_probe) for name, of_probe in result.others.items() if is_dropped(of_probe)
+    }
     by = "".join(f"; by {name} {-loss:+.4f} ({off:.4f})" for name, (loss, off) in worse.items())
     return (
-        f"fresh set: {rows} sequences of {plural(len(found.tasks), 'task')}, accuracy "
+        f"fresh set: {rows} sequences of {plural(len(result.tasks), 'task')}, accuracy "
         f"{-loss:+.4f} (standard error {error:.4f}) and MCC "
-        f"{-mcc / len(found.tasks):+.4f} beside the public test rows{by}; "
+        f"{-mcc / len(result.tasks):+.4f} beside the public test rows{by}; "
         f"more than {FRESH_MARGIN:g} is not explained by chance"
     )

@@ -137,13 +137,17 @@ def _names(raw: bytes) -> tuple[Workflow, str]:
     except ImportError as error:
         raise BrokenInstallation(NOT_INSTALLED, INSTALL) from error
     try:
-        found = x509.load_der_x509_certificate(raw)
-        names = list(found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value)
+        certificate = x509.load_der_x509_certificate(raw)
+        names = list(
+            certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        )
         issuer, repository = (
-            asn1.decode_der(str, found.extensions.get_extension_for_oid(oid).value.public_bytes())
+            asn1.decode_der(
+                str, certificate.extensions.get_extension_for_oid(oid).value.public_bytes()
+            )
             for oid in map(x509.ObjectIdentifier, (_ISSUER, _REPOSITORY))
         )
-        begins = moment_of(int(found.not_valid_before_utc.timestamp()))
+        begins = moment_of(int(certificate.not_valid_before_utc.timestamp()))
     except Exception as error:  # whatever a parser says of bytes that anybody may have written
         raise InvalidBundle(f"its certificate names no workflow: {_said(error)}") from error
     if len(names) != 1 or not isinstance(names[0], x509.UniformResourceIdentifier):
@@ -164,12 +168,12 @@ def verify_bundle(raw: bytes, parts: BundleParts, root: Path) -> None:
     from sigstore.models import Bundle
     from sigstore.verify import policy
 
-    due = parts.workflow
+    workflow = parts.workflow
     expected = policy.AllOf(
         [
-            policy.Identity(identity=due.workflow, issuer=None),
-            policy.OIDCIssuerV2(due.issuer),
-            policy.OIDCSourceRepositoryURI(due.repository),
+            policy.Identity(identity=workflow.workflow, issuer=None),
+            policy.OIDCIssuerV2(workflow.issuer),
+            policy.OIDCSourceRepositoryURI(workflow.repository),
         ]
     )
     try:
@@ -302,10 +306,10 @@ def parse_envelope(raw: bytes) -> ParsedEnvelope:
         raise StepMismatch(ENVELOPE, *_not_an_envelope(value, error)) from error
     except binascii.Error as error:
         raise StepMismatch(ENVELOPE, f"invalid base64: {error}", RESTORE) from error
-    found = ParsedEnvelope(payload, envelope.signatures[0].keyid, signature)
-    if _encoded(found.payload, found.keyid, found.signature) != raw:
+    parsed = ParsedEnvelope(payload, envelope.signatures[0].keyid, signature)
+    if _encoded(parsed.payload, parsed.keyid, parsed.signature) != raw:
         raise StepMismatch(ENVELOPE, "the JSON is not written as this program writes it", RESTORE)
-    return found
+    return parsed
 
 
 def _not_an_envelope(value: object, error: ValidationError) -> tuple[str, str]:
@@ -332,12 +336,12 @@ def strict_json(raw: bytes, step: str) -> Any:
     return document.value
 
 
-def is_signed_by(found: ParsedEnvelope, public_key: bytes) -> bool:
+def is_signed_by(envelope: ParsedEnvelope, public_key: bytes) -> bool:
     """Whether the signature is that of a raw public key, over this payload and its type.
 
     Raises BrokenInstallation when cryptography is not installed.
     """
-    return is_ed25519(found.signature, pae(PAYLOAD_TYPE, found.payload), public_key)
+    return is_ed25519(envelope.signature, pae(PAYLOAD_TYPE, envelope.payload), public_key)
 
 
 def is_ed25519(signature: bytes, message: bytes, public_key: bytes) -> bool:

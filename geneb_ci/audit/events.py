@@ -163,41 +163,41 @@ def signed_event(
     )
     payload = payload_of(statement)
     name = commitment.sha256[:ID_DIGITS] if kind is EntryKind.COMMITMENT else audit_id_of(payload)
-    place = Path(commitment.model_id) / f"{name}{suffix}"
-    return SignedRecord(name, sign_payload(payload, key), place)
+    path = Path(commitment.model_id) / f"{name}{suffix}"
+    return SignedRecord(name, sign_payload(payload, key), path)
 
 
 def kind_of(name: str) -> EntryKind:
     """Return the kind of a file of the folder of audits, by the end of its name."""
-    found = (kind for kind, (_, _, suffix) in _STATEMENTS.items() if name.endswith(suffix))
-    return next(found, EntryKind.RESULT)
+    kinds = (kind for kind, (_, _, suffix) in _STATEMENTS.items() if name.endswith(suffix))
+    return next(kinds, EntryKind.RESULT)
 
 
-def parse_event(raw: bytes, place: str, keys: Keys) -> AuditEvent:
+def parse_event(raw: bytes, path: str, keys: Keys) -> AuditEvent:
     """Parse a signed event, given with its path below the folder of audits.
 
     Raises StepMismatch, of the step "envelope", "signer" or "statement".
     """
-    kind = kind_of(place)
-    found = parse_envelope(raw)
-    signer = signer_of(found, keys)
+    kind = kind_of(path)
+    envelope = parse_envelope(raw)
+    signer = signer_of(envelope, keys)
     try:
-        statement = _STATEMENTS[kind][0].model_validate(strict_json(found.payload, STATEMENT))
+        statement = _STATEMENTS[kind][0].model_validate(strict_json(envelope.payload, STATEMENT))
     except ValidationError as error:
         raise StepMismatch(STATEMENT, first_error(error), RESTORE) from error
     predicate = statement.predicate
     commitment = predicate if isinstance(predicate, Commitment) else predicate.plan.commitment
     check_model_id(commitment.model_id)
-    subject, sha256 = statement.subject[0], hashlib.sha256(found.payload).hexdigest()
+    subject, sha256 = statement.subject[0], hashlib.sha256(envelope.payload).hexdigest()
     name = commitment.sha256 if kind is EntryKind.COMMITMENT else sha256
-    due = f"{commitment.model_id}/{name[:ID_DIGITS]}{_STATEMENTS[kind][2]}"
-    if place != due or (subject.name, subject.digest.get("sha256")) != (
+    expected = f"{commitment.model_id}/{name[:ID_DIGITS]}{_STATEMENTS[kind][2]}"
+    if path != expected or (subject.name, subject.digest.get("sha256")) != (
         f"{commitment.model_id}.json",
         commitment.submission_sha256,
     ):
-        raise StepMismatch(STATEMENT, f"the file is at {place}, expected {due}", RESTORE)
+        raise StepMismatch(STATEMENT, f"the file is at {path}, expected {expected}", RESTORE)
     check_commitment(commitment, commitment.sha256)
-    begins = found.bundle[1].begins if found.bundle is not None else ""
+    begins = envelope.bundle[1].begins if envelope.bundle is not None else ""
     if isinstance(predicate, Commitment):
         return AuditEvent(kind, signer, sha256, commitment, begins=begins)
     aborted = predicate if isinstance(predicate, Aborted) else None
@@ -284,11 +284,11 @@ def read_withdrawal(
     have it before, StepMismatch, of the steps "envelope", "signer" or "statement"; also where the
     record is None, which means that there is no such file.
     """
-    found = parse_envelope(read_record(path))
-    key = signer_of(found, keys)
+    envelope = parse_envelope(read_record(path))
+    key = signer_of(envelope, keys)
     check_revoked(key, index)
     try:
-        statement = WithdrawalStatement.model_validate(strict_json(found.payload, STATEMENT))
+        statement = WithdrawalStatement.model_validate(strict_json(envelope.payload, STATEMENT))
     except ValidationError as error:
         raise StepMismatch(STATEMENT, first_error(error)) from error
     check_validity(key, statement.predicate.withdrawn_at, "this withdrawal was signed")

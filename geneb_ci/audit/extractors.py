@@ -51,11 +51,11 @@ def code_shape(modules: Mapping[str, bytes], module: str, class_name: str) -> st
 
 def _with_neighbours(modules: Mapping[str, bytes], module: str) -> dict[str, ast.Module]:
     """Return the tree of a module, and of each one beside it that it imports, directly or not."""
-    found: dict[str, ast.Module] = {}
+    trees: dict[str, ast.Module] = {}
     waiting, size = [module], 0
     while waiting:
         name = waiting.pop()
-        if name in found or name not in modules:
+        if name in trees or name not in modules:
             continue
         size += len(modules[name])
         if size > PARSED_MAX:
@@ -64,11 +64,11 @@ def _with_neighbours(modules: Mapping[str, bytes], module: str) -> dict[str, ast
                 f"expected at most {PARSED_MAX:,}",
                 "keep data out of the source, in files of the model",
             )
-        found[name] = ast.parse(modules[name])
-        for wanted in _imported(found[name]):
-            path = PurePosixPath(*wanted.split("."))
+        trees[name] = ast.parse(modules[name])
+        for imported in _imported(trees[name]):
+            path = PurePosixPath(*imported.split("."))
             waiting += [f"{path}.py", f"{path}/__init__.py", f"{path.parent}.py"]
-    return found
+    return trees
 
 
 def _imported(tree: ast.Module) -> Iterator[str]:
@@ -111,8 +111,8 @@ class _Shape:
 
     def digest(self, class_name: str) -> str:
         """Return the digest of a class with all that it uses."""
-        used: dict[int, ast.stmt] = {id(one): one for one in self.others}
-        waiting = [class_name, *(name for one in self.others for name in _names(one))]
+        used: dict[int, ast.stmt] = {id(statement): statement for statement in self.others}
+        waiting = [class_name, *(name for other in self.others for name in _names(other))]
         seen: set[str] = set()
         while waiting:
             name = waiting.pop()
@@ -122,8 +122,8 @@ class _Shape:
             for statement in self.definitions.get(name, ()):
                 used[id(statement)] = statement
                 waiting += _names(statement)
-        first = [self._written(one) for one in self.definitions.get(class_name, ())]
-        value = [first, sorted(self._written(one) for one in used.values())]
+        first = [self._written(definition) for definition in self.definitions.get(class_name, ())]
+        value = [first, sorted(self._written(statement) for statement in used.values())]
         return hashlib.sha256(json.dumps(value).encode()).hexdigest()
 
     def _written(self, statement: ast.stmt) -> str:
@@ -132,7 +132,7 @@ class _Shape:
     def _of(self, node: Any) -> Any:  # a field of a syntax tree
         """Return a part of a tree as nested lists, the same in every version of Python."""
         if isinstance(node, list):
-            return [self._of(one) for one in node if not isinstance(one, ast.Pass)]
+            return [self._of(child) for child in node if not isinstance(child, ast.Pass)]
         if not isinstance(node, ast.AST):
             return repr(node)
         if isinstance(node, ast.arg):
@@ -154,7 +154,7 @@ class _Shape:
     def _of_fields(self, node: ast.AST) -> list[Any]:
         if isinstance(node, ast.AnnAssign):  # as the same assignment without a type
             node = ast.Assign([node.target], node.value or ast.Constant(None))
-        found: list[Any] = [type(node).__name__]
+        fields: list[Any] = [type(node).__name__]
         for name, value in ast.iter_fields(node):
             if name in _DROPPED or value is None or value == []:
                 continue
@@ -162,8 +162,8 @@ class _Shape:
             parts = self._of(_without_docstring(value) if is_body else value)
             if is_body and isinstance(node, ast.ClassDef):
                 parts = sorted(parts, key=json.dumps)
-            found.append([name, parts])
-        return found
+            fields.append([name, parts])
+        return fields
 
     def _attribute(self, value: Any, name: str) -> Any:
         if value == _OWN and name in self.definitions:
@@ -178,17 +178,17 @@ class _Shape:
         if first in self.neighbours or (rest and not first):
             return _OWN
         value: Any = first
-        for one in rest:
-            value = self._attribute(value, one)
+        for attribute in rest:
+            value = self._attribute(value, attribute)
         return value
 
 
 def _without_docstring(body: list[Any]) -> list[Any]:
     """Return statements without texts that stand alone, such as docstrings."""
     return [
-        one
-        for one in body
-        if not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))
+        statement
+        for statement in body
+        if not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant))
     ]
 
 
@@ -277,24 +277,24 @@ def tree_files(folder: Path) -> dict[str, bytes]:
 
     Raises what `read_extractors` does.
     """
-    found: dict[str, bytes] = {}
+    contents: dict[str, bytes] = {}
     size = 0
-    for place, folders, files in os.walk(folder):
+    for parent, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if name != IGNORED)
-        for name in (*files, *(name for name in folders if (Path(place) / name).is_symlink())):
-            path = Path(place) / name
+        for name in (*files, *(name for name in folders if (Path(parent) / name).is_symlink())):
+            path = Path(parent) / name
             raw = read_bytes(path)
             if isinstance(raw, Fault):
                 raise AuditRefused(f"{path}: {raw.message}", _PLAIN_FILES)
-            found[path.relative_to(folder).as_posix()] = raw
+            contents[path.relative_to(folder).as_posix()] = raw
             size += len(raw)
-            if len(found) > FILES_MAX:
+            if len(contents) > FILES_MAX:
                 raise AuditRefused(f"{folder}: it holds more than {FILES_MAX} files", _PLAIN_FILES)
             if size > BYTES_MAX:
                 raise AuditRefused(
                     f"{folder}: it holds more than {BYTES_MAX:,} bytes", _PLAIN_FILES
                 )
-    return dict(sorted(found.items()))
+    return dict(sorted(contents.items()))
 
 
 def tree_digest(files: Mapping[str, bytes]) -> str:
@@ -304,7 +304,7 @@ def tree_digest(files: Mapping[str, bytes]) -> str:
 
 
 def extractor_code(
-    found: ExtractorFolder | None,
+    available: ExtractorFolder | None,
     path: str,
     class_name: str,
     claimed: str | None,
@@ -330,29 +330,29 @@ def extractor_code(
             tree=tree_digest({}),
         )
     name = path.rsplit("/", 1)[-1]
-    if found is None:
+    if available is None:
         raise AuditRefused(
             f"the extractor {name!r} cannot be found: the submission is in no repository",
             "put the submission and its extractor into a checkout, and commit to that",
         )
-    if name not in found.files:
+    if name not in available.files:
         raise AuditRefused(
-            f"{found.folder}: there is no extractor {name!r}",
+            f"{available.folder}: there is no extractor {name!r}",
             "add the module that ran to the checkout",
         )
-    sha256 = hashlib.sha256(found.files[name]).hexdigest()
+    sha256 = hashlib.sha256(available.files[name]).hexdigest()
     if claimed not in {None, sha256}:
         raise AuditRefused(
             f"the extractor {name!r} is not the one that ran: sha256 {sha256}, expected {claimed}",
             "ask for the extractor exactly as it ran, or for a new run",
         )
     return ExtractorCode(
-        path=Path(os.path.relpath(found.folder / name, found.root)).as_posix(),
+        path=Path(os.path.relpath(available.folder / name, available.root)).as_posix(),
         class_name=class_name,
         sha256=sha256,
         options=dict(sorted(options.items())),
-        tree=tree_digest(found.files),
-        shape=code_shape(found.files, name, class_name),
+        tree=tree_digest(available.files),
+        shape=code_shape(available.files, name, class_name),
     )
 
 
@@ -370,15 +370,15 @@ def built_in(path: str) -> BuiltIn:
 
     Raises AuditRefused where the harness has none of that name, or is not installed.
     """
-    done = subprocess.run(  # noqa: S603 (our own words, and a name of the maintainers)
+    completed = subprocess.run(  # noqa: S603 (our own words, and a name of the maintainers)
         [*HARNESS, "extractors", "digest", path], capture_output=True, text=True, check=False
     )
-    if done.returncode:
+    if completed.returncode:
         raise AuditRefused(
-            f"{path}: not found in the harness: {' '.join(done.stderr.split())[-200:]}",
+            f"{path}: not found in the harness: {' '.join(completed.stderr.split())[-200:]}",
             "correct the entry of the model registry, or pip install 'geneb-ci[audit]'",
         )
-    return BuiltIn(**json.loads(done.stdout))
+    return BuiltIn(**json.loads(completed.stdout))
 
 
 def write_modules(modules: Mapping[str, bytes], folder: Path) -> None:

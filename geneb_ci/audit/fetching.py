@@ -102,17 +102,17 @@ class _Counted:
                 break
             parts.append(part)
             left -= len(part)
-        found = b"".join(parts)
-        self._left -= len(found)
-        self.read += len(found)
-        return found
+        content = b"".join(parts)
+        self._left -= len(content)
+        self.read += len(content)
+        return content
 
     def exactly(self, count: int) -> bytes:
         """Return `count` bytes. Raises BrokenArchiveError where there are fewer."""
-        found = self.some(count)
-        if len(found) < count:
+        content = self.some(count)
+        if len(content) < count:
             raise BrokenArchiveError("it ends in the middle of a file")
-        return found
+        return content
 
     def skip(self, count: int) -> None:
         """Read over `count` bytes."""
@@ -126,7 +126,7 @@ def tar_members(stream: io.BufferedIOBase, limit: int) -> Iterator[ArchiveMember
     Raises BrokenArchiveError for what is no archive, and what reading the stream raises.
     """
     source = _Counted(_unpacked(stream), limit)
-    told: dict[str, str] = {}
+    header: dict[str, str] = {}
     extended = 0
     while True:
         first = source.read == 0
@@ -145,15 +145,15 @@ def tar_members(stream: io.BufferedIOBase, limit: int) -> Iterator[ArchiveMember
             content = source.exactly(size)
             source.skip(-size % BLOCK)
             if kind != _PAX_GLOBAL:
-                told |= _extended(kind, content)
+                header |= _extended(kind, content)
             continue
-        if "size" in told:
-            size = _decimal(told["size"])
-        name = told.get("path") or _name(block)
+        if "size" in header:
+            size = _decimal(header["size"])
+        name = header.get("path") or _name(block)
         before = source.read
         yield ArchiveMember(name.removeprefix("./"), size, kind in _REGULAR, source)
         source.skip(before + size + (-size % BLOCK) - source.read)
-        told, extended = {}, 0
+        header, extended = {}, 0
 
 
 def _unpacked(stream: io.BufferedIOBase) -> io.BufferedIOBase:
@@ -168,7 +168,7 @@ def _extended(kind: bytes, content: bytes) -> dict[str, str]:
         return {}
     if kind == _LONG_NAME:
         return {"path": content.rstrip(b"\0").decode("utf-8", "replace")}
-    found = {}
+    values = {}
     while content:
         match = re.match(rb"(\d{1,8}) ([^=\n]{1,200})=", content)
         length = int(match[1]) if match else 0
@@ -176,11 +176,11 @@ def _extended(kind: bytes, content: bytes) -> dict[str, str]:
             raise BrokenArchiveError("an extended header is damaged")
         key, value = match[2].decode("ascii", "replace"), content[match.end() : length - 1]
         if key in {"path", "size"}:
-            found[key] = value.decode("utf-8", "replace")
+            values[key] = value.decode("utf-8", "replace")
         elif key.startswith("GNU.sparse"):
             raise BrokenArchiveError("it contains sparse files")
         content = content[length:]
-    return found
+    return values
 
 
 def _is_header(block: bytes) -> bool:
@@ -268,11 +268,11 @@ def extract(address: str, members: Mapping[str, Path], sha256: Mapping[str, str]
                         "correct the entry of the model registry",
                     )
                 path = waiting.pop(member.name)
-                place = partial(path, WEIGHTS)
-                with writing(place, WEIGHTS), place.open("wb") as stream:
+                unfinished = partial(path, WEIGHTS)
+                with writing(unfinished, WEIGHTS), unfinished.open("wb") as stream:
                     for chunk in member.chunks():
                         stream.write(chunk)
-                keep(place, path, sha256[member.name], f"{address}#{member.name}", WEIGHTS)
+                keep(unfinished, path, sha256[member.name], f"{address}#{member.name}", WEIGHTS)
                 if not waiting:
                     return
             require_whole(response)
@@ -309,12 +309,15 @@ class Installed(NamedTuple):
 
     def versions(self) -> dict[str, str]:
         """Return the version of each distribution, by its name in lower case with hyphens."""
-        found = importlib.metadata.distributions(path=[str(self.folder)])
-        return {re.sub(r"[-_.]+", "-", one.name).lower(): one.version for one in found}
+        distributions = importlib.metadata.distributions(path=[str(self.folder)])
+        return {
+            re.sub(r"[-_.]+", "-", distribution.name).lower(): distribution.version
+            for distribution in distributions
+        }
 
 
 def install(
-    wanted: Environment,
+    environment: Environment,
     policy: Path,
     say: Callable[[str], None] = lambda _: None,
     cache: Path | None = None,
@@ -327,29 +330,29 @@ def install(
     cannot be installed.
     """
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
-    if wanted.python not in {None, here}:
+    if environment.python not in {None, here}:
         raise AuditRefused(
-            f"the model needs Python {wanted.python}, this is {here}",
-            f"install geneb-ci under Python {wanted.python} and run the command with that",
+            f"the model needs Python {environment.python}, this is {here}",
+            f"install geneb-ci under Python {environment.python} and run the command with that",
         )
-    lock = policy / FOLDER / wanted.lock
-    raw = lock_bytes(policy, wanted)
-    kind = f"{wanted.sha256}-{platform.python_implementation()}{here}-{platform.machine()}"
+    lock = policy / FOLDER / environment.lock
+    raw = lock_bytes(policy, environment)
+    kind = f"{environment.sha256}-{platform.python_implementation()}{here}-{platform.machine()}"
     folder = (cache or cache_folder("environments")) / kind
     if not folder.is_dir():
-        say(f"installing the packages of {wanted.lock}")
+        say(f"installing the packages of {environment.lock}")
         _install(raw, folder, lock)
-    return Installed(folder, wanted.sha256)
+    return Installed(folder, environment.sha256)
 
 
-def lock_bytes(policy: Path, wanted: Environment) -> bytes:
+def lock_bytes(policy: Path, environment: Environment) -> bytes:
     """Return a lock of the policy folder. Raises BadConfiguration for another than the entry's."""
-    lock = policy / FOLDER / wanted.lock
+    lock = policy / FOLDER / environment.lock
     raw = policy_bytes(lock, LOCK_BYTES_MAX)
-    found = hashlib.sha256(raw).hexdigest()
-    if found != wanted.sha256:
+    digest = hashlib.sha256(raw).hexdigest()
+    if digest != environment.sha256:
         raise BadConfiguration(
-            f"{lock}: sha256 {found}, the entry of the model has {wanted.sha256}",
+            f"{lock}: sha256 {digest}, the entry of the model has {environment.sha256}",
             "restore the lock, or write its digest into the entry",
         )
     return raw
@@ -363,18 +366,18 @@ def _install(raw: bytes, folder: Path, lock: Path) -> None:
             f"{lock.name} has to be installed, and uv is not", "pip install uv, then repeat"
         )
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".making-") as made:
-        copy, target = Path(made) / "lock.txt", Path(made) / "packages"
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".making-") as folder_made:
+        copy, target = Path(folder_made) / "lock.txt", Path(folder_made) / "packages"
         copy.write_bytes(raw)
-        done = subprocess.run(  # noqa: S603 (our own words, no shell)
+        completed = subprocess.run(  # noqa: S603 (our own words, no shell)
             [program, *UV, "--python", sys.executable, "--target", str(target), "-r", str(copy)],
             capture_output=True,
             text=True,
             check=False,
         )
-        if done.returncode:
+        if completed.returncode:
             raise MachineFault(
-                f"{lock.name} cannot be installed: {done.stderr.strip()[-SAID:]}",
+                f"{lock.name} cannot be installed: {completed.stderr.strip()[-SAID:]}",
                 "check the connection to the package index, and that the lock has the hashes of "
                 "this platform",
             )

@@ -78,7 +78,7 @@ class FreshSet(NamedTuple):
     rows: tuple[FreshRow, ...]
 
 
-def parse_set(content: bytes, place: str, benchmark: Benchmark) -> tuple[FreshRow, ...]:
+def parse_set(content: bytes, name: str, benchmark: Benchmark) -> tuple[FreshRow, ...]:
     """Return the rows of a set.
 
     Raises NothingChecked, which names the line, for anything but labelled sequences of tasks of the
@@ -87,29 +87,29 @@ def parse_set(content: bytes, place: str, benchmark: Benchmark) -> tuple[FreshRo
     fix = f"write a CSV file with the header {','.join(COLUMNS)}, one labelled sequence a line"
     try:
         text = content.decode("ascii")
-        found = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+        lines = list(csv.reader(io.StringIO(text, newline=""), strict=True))
     except (UnicodeDecodeError, csv.Error) as error:
-        raise NothingChecked(f"{place}: not a CSV file in ASCII: {error}", fix) from error
-    if not found or tuple(found[0]) != COLUMNS:
-        first = ",".join(found[0]) if found else "nothing"
+        raise NothingChecked(f"{name}: not a CSV file in ASCII: {error}", fix) from error
+    if not lines or tuple(lines[0]) != COLUMNS:
+        first = ",".join(lines[0]) if lines else "nothing"
         raise NothingChecked(
-            f"{place}: begins with {quoted(first)}, expected {','.join(COLUMNS)}", fix
+            f"{name}: begins with {quoted(first)}, expected {','.join(COLUMNS)}", fix
         )
-    if len(found) == 1:
-        raise NothingChecked(f"{place}: has no sequence", fix)
+    if len(lines) == 1:
+        raise NothingChecked(f"{name}: has no sequence", fix)
     rows: dict[str, FreshRow] = {}
-    for number, values in enumerate(found[1:], 2):
+    for number, values in enumerate(lines[1:], 2):
         row, wrong = _row(values, benchmark)
         if row is None or row.sequence.upper() in rows:
             what = wrong or "its sequence is in the set twice"
-            raise NothingChecked(f"{place}: line {number}: {what}", fix)
+            raise NothingChecked(f"{name}: line {number}: {what}", fix)
         rows[row.sequence.upper()] = row
-    many = {t: n for t, n in Counter(one.task for one in rows.values()).items()
+    many = {t: n for t, n in Counter(fresh_row.task for fresh_row in rows.values()).items()
             if n > ROWS_PER_TASK_MAX}  # fmt: skip
     if many:
         task, count = next(iter(many.items()))
         raise NothingChecked(
-            f"{place}: task {task} has {count} sequences, expected at most {ROWS_PER_TASK_MAX}",
+            f"{name}: task {task} has {count} sequences, expected at most {ROWS_PER_TASK_MAX}",
             "leave some out: docs/adversary.md says what each size detects",
         )
     return tuple(rows.values())
@@ -143,22 +143,24 @@ def commit_to(path: Path, benchmark: Benchmark, source: TaskSource) -> FreshComm
     content = _read(path)
     rows = parse_set(content, str(path), benchmark)
     refuse_public(rows, source)
-    place = path.with_name(path.name + SALT_SUFFIX)
+    salt_path = path.with_name(path.name + SALT_SUFFIX)
     salt = secrets.token_bytes(SALT_BYTES)
     try:
-        with os.fdopen(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        with os.fdopen(
+            os.open(salt_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w"
+        ) as file:
             file.write(salt.hex() + "\n")
     except FileExistsError as error:
         raise AuditRefused(
-            f"{place}: is there already: this set was committed to before",
+            f"{salt_path}: is there already: this set was committed to before",
             "use that commitment; another one would let a maintainer choose between two sets",
         ) from error
     except OSError as error:
-        raise unwritable(str(place), error, "copy the set to a folder of yours") from error
+        raise unwritable(str(salt_path), error, "copy the set to a folder of yours") from error
     return FreshCommitment(
         schema_version="1.0",
         benchmark=benchmark.sha256,
-        tasks=dict(Counter(one.task for one in rows)),
+        tasks=dict(Counter(row.task for row in rows)),
         sha256=digest_of(salt, content),
     )
 
@@ -166,17 +168,17 @@ def commit_to(path: Path, benchmark: Benchmark, source: TaskSource) -> FreshComm
 def refuse_public(rows: Iterable[FreshRow], source: TaskSource) -> None:
     """Raise AuditRefused when a sequence, or its other strand, is in the task's public data."""
     by_task: dict[str, list[FreshRow]] = {}
-    for one in rows:
-        by_task.setdefault(one.task, []).append(one)
+    for row in rows:
+        by_task.setdefault(row.task, []).append(row)
     with tempfile.TemporaryDirectory() as folder, HarnessProcess() as harness:
         file = sequences_of(list(by_task), source, Path(folder), harness)
         public = {line.upper() for line in file.read_text(encoding="ascii").splitlines()}
-    for task, found in by_task.items():
-        known = [one for one in found if _either_strand(one.sequence) & public]
-        if known:
+    for task, of_task in by_task.items():
+        public_rows = [row for row in of_task if _either_strand(row.sequence) & public]
+        if public_rows:
             raise AuditRefused(
-                f"task {task}: {plural(len(known), 'sequence')} of the set are in the public data, "
-                f"the first being {quoted(known[0].sequence[:60])}",
+                f"task {task}: {plural(len(public_rows), 'sequence')} of the set are in the public "
+                f"data, the first being {quoted(public_rows[0].sequence[:60])}",
                 "remove them: only sequences that nobody has seen show whether labels are known",
             )
 
@@ -201,17 +203,18 @@ def open_set(path: Path, commitment: FreshCommitment, benchmark: Benchmark) -> F
 
 
 def check_release(
-    release: FreshRelease, commitment: FreshCommitment, benchmark: Benchmark, place: str
+    release: FreshRelease, commitment: FreshCommitment, benchmark: Benchmark, name: str
 ) -> FreshSet:
     """Return the rows of a set after comparing it with its commitment.
 
     Raises AuditRefused when digest, benchmark or numbers are others, NothingChecked for no set.
     """
     content = release.content.encode()
-    found = digest_of(bytes.fromhex(release.salt), content)
-    if found != commitment.sha256:
+    computed = digest_of(bytes.fromhex(release.salt), content)
+    if computed != commitment.sha256:
         raise AuditRefused(
-            f"{place}: its digest is {found[:16]}..., the commitment's {commitment.sha256[:16]}...",
+            f"{name}: its digest is {computed[:16]}..., the commitment's "
+            f"{commitment.sha256[:16]}...",
             "take the set, the salt and the commitment that belong together",
         )
     if commitment.benchmark != benchmark.sha256:
@@ -220,29 +223,30 @@ def check_release(
             f"{benchmark.sha256[:16]}...",
             "commit to the set again, for the current benchmark",
         )
-    rows = parse_set(content, place, benchmark)
-    counts = dict(Counter(one.task for one in rows))
+    rows = parse_set(content, name, benchmark)
+    counts = dict(Counter(row.task for row in rows))
     if counts != commitment.tasks:
         raise AuditRefused(
-            f"{place}: has {counts} sequences, the commitment says {commitment.tasks}",
+            f"{name}: has {counts} sequences, the commitment says {commitment.tasks}",
             "do not trust this commitment: its numbers are not those of its set",
         )
     return FreshSet(commitment.sha256, rows)
 
 
-def check_used(outcome: AuditOutcome, found: FreshSet) -> None:
+def check_used(outcome: AuditOutcome, released: FreshSet) -> None:
     """Compare an audit record with a released set. Raises AuditRefused when it used another."""
     used = outcome.fresh
     again = "compare with the set that the record names"
-    if used is None or used.commitment != found.sha256:
-        said = "no set" if used is None else f"the set {used.commitment[:16]}..."
-        raise AuditRefused(f"the record used {said}, expected {found.sha256[:16]}...", again)
-    counts = Counter(one.task for one in found.rows)
-    for one in outcome.tasks:
-        scored = used.tasks[one.task].fresh.rows if one.task in used.tasks else 0
-        if scored != counts[one.task]:
+    if used is None or used.commitment != released.sha256:
+        used_set = "no set" if used is None else f"the set {used.commitment[:16]}..."
+        raise AuditRefused(f"the record used {used_set}, expected {released.sha256[:16]}...", again)
+    counts = Counter(row.task for row in released.rows)
+    for audited in outcome.tasks:
+        scored = used.tasks[audited.task].fresh.rows if audited.task in used.tasks else 0
+        if scored != counts[audited.task]:
             raise AuditRefused(
-                f"task {one.task}: the record scored {scored} sequences of {counts[one.task]}",
+                f"task {audited.task}: the record scored {scored} sequences of "
+                f"{counts[audited.task]}",
                 again,
             )
 
@@ -267,14 +271,14 @@ def _parsed(path: Path, model: type[_M], command: str) -> _M:
 
 
 def _salt(path: Path) -> str:
-    place = path.with_name(path.name + SALT_SUFFIX)
-    found = _read(place).decode("ascii", "replace").strip()
-    if len(found) != 2 * SALT_BYTES or set(found) - set("0123456789abcdef"):
+    salt_path = path.with_name(path.name + SALT_SUFFIX)
+    salt = _read(salt_path).decode("ascii", "replace").strip()
+    if len(salt) != 2 * SALT_BYTES or set(salt) - set("0123456789abcdef"):
         raise NothingChecked(
-            f"{place}: not a salt of {2 * SALT_BYTES} hex digits",
+            f"{salt_path}: not a salt of {2 * SALT_BYTES} hex digits",
             "take the file that `geneb-ci audit fresh commit` wrote beside the set",
         )
-    return found
+    return salt
 
 
 def _read(path: Path) -> bytes:

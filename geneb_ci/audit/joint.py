@@ -95,29 +95,29 @@ class MeanBias(NamedTuple):
     @property
     def text(self) -> str:
         """What was found, beside what chance explains."""
-        said = f"claims differ from rerun and copies by {self.difference:+.4f} in the mean of "
-        said += f"{self.cells} cells, chance explains {self.limit:.4f}"
+        sentence = f"claims differ from rerun and copies by {self.difference:+.4f} in the mean of "
+        sentence += f"{self.cells} cells, chance explains {self.limit:.4f}"
         if self.far > self.far_limit:
-            said += f"; {self.far} cells are far from it, chance explains {self.far_limit}"
-        return said
+            sentence += f"; {self.far} cells are far from it, chance explains {self.far_limit}"
+        return sentence
 
 
 def joint_test(cells: Sequence[Difference], tests: int) -> MeanBias:
     """Test n cells, n at least 1, at the level that `tests` tests share."""
     level = ALARM / tests
     count = len(cells)
-    total = math.fsum(one.value for one in cells)
-    centre = math.fsum(one.centre or 0.0 for one in cells)
+    total = math.fsum(cell.value for cell in cells)
+    centre = math.fsum(cell.centre or 0.0 for cell in cells)
     limit = sum_limit(cells, level) / count
-    spread = math.hypot(*(one.deviation for one in cells)) / count
+    spread = math.hypot(*(cell.deviation for cell in cells)) / count
     return MeanBias(
         cells=count,
         difference=outside(total, centre) / count,
         limit=limit,
         room=limit + abs(centre) / count + LUCK * spread,
         far=sum(
-            abs(outside(one.value, one.centre or 0.0)) > FAR * one.deviation + one.step
-            for one in cells
+            abs(outside(cell.value, cell.centre or 0.0)) > FAR * cell.deviation + cell.step
+            for cell in cells
         ),
         far_limit=far_limit(count, level),
     )
@@ -131,9 +131,9 @@ def outside(value: float, centre: float) -> float:
 def sum_limit(cells: Sequence[Difference], level: float) -> float:
     """Return the largest |sum| that chance explains, at a level."""
     log = math.log(2 / level)
-    step = max(one.step for one in cells)
-    parts = [(one.deviation, one.step) for one in cells]
-    if any(one.centre is None for one in cells):
+    step = max(cell.step for cell in cells)
+    parts = [(cell.deviation, cell.step) for cell in cells]
+    if any(cell.centre is None for cell in cells):
         # Bernstein's bound, as earlier records have it.
         first = step * log / 3
         return first + math.hypot(first, math.sqrt(2 * log) * math.hypot(*(s for s, _ in parts)))
@@ -146,8 +146,8 @@ def sum_limit(cells: Sequence[Difference], level: float) -> float:
     # Downwards from the best u of a normal sum, which is too large for any other. Each u gives a
     # bound; the least of them is 2 % above the minimum at most.
     least = math.inf
-    while (found := _bound(parts, u, log)) < least:
-        least, u = found, u * CLOSER
+    while (bound := _bound(parts, u, log)) < least:
+        least, u = bound, u * CLOSER
     return least
 
 

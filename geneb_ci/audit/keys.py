@@ -141,9 +141,9 @@ class TrustedWorkflow(Trusted):
 
     def under(self, root: Path) -> Self:
         """Return the same workflow, whose bundles are verified with this trusted root."""
-        found = self.model_copy()
-        found._root = root  # noqa: SLF001 (our own)
-        return found
+        workflow = self.model_copy()
+        workflow._root = root  # noqa: SLF001 (our own)
+        return workflow
 
 
 class KeyFile(StrictModel):
@@ -160,7 +160,7 @@ class KeyFile(StrictModel):
     def _each_once(self) -> Self:
         if len({key.keyid for key in self.keys}) < len(self.keys):
             raise ValueError("a key is listed twice")
-        if len({one.keyid for one in self.workflows}) < len(self.workflows):
+        if len({workflow.keyid for workflow in self.workflows}) < len(self.workflows):
             raise ValueError("a workflow is listed twice")
         return self
 
@@ -176,15 +176,15 @@ def trusted_keys(layout: Layout) -> Keys:
     A policy without the file trusts no key; one without a trusted root verifies what workflows
     signed with the shipped one. Raises BadConfiguration when it cannot be used.
     """
-    found = _key_file(layout)
-    if found is None:
+    file = _key_file(layout)
+    if file is None:
         return {}
-    signers: list[Signer] = list(found.keys)
-    if found.workflows:
+    signers: list[Signer] = list(file.keys)
+    if file.workflows:
         own = layout.policy / ROOT_FILE if layout.policy is not None else None
         root = own if own is not None and lies_there(own) else shipped("policy", ROOT_FILE)
-        signers += [one.under(root) for one in found.workflows]
-    return {one.keyid: one for one in signers}
+        signers += [workflow.under(root) for workflow in file.workflows]
+    return {signer.keyid: signer for signer in signers}
 
 
 def log_signer(path: Path | None, keys: LogKeys) -> "Ed25519PrivateKey":
@@ -204,8 +204,8 @@ def log_keys(layout: Layout) -> LogKeys | None:
 
     Raises BadConfiguration when the policy cannot be used.
     """
-    found = _key_file(layout)
-    return found.log if found is not None else None
+    file = _key_file(layout)
+    return file.log if file is not None else None
 
 
 def _key_file(layout: Layout) -> KeyFile | None:
@@ -242,22 +242,22 @@ class RevokedKey(StepMismatch):
     """A signature that does not count any more, since its key was compromised."""
 
 
-def signer_of(found: ParsedEnvelope, keys: Keys) -> Signer:
+def signer_of(envelope: ParsedEnvelope, keys: Keys) -> Signer:
     """Return the listed key or workflow that signed an envelope, revoked or not.
 
     Raises StepMismatch, of the step "signer"; for a bundle also what `verify_bundle` raises.
     """
-    signer = keys.get(found.keyid)
-    if found.bundle is not None:
-        return _workflow_of(*found.bundle, signer, keys)
+    signer = keys.get(envelope.keyid)
+    if envelope.bundle is not None:
+        return _workflow_of(*envelope.bundle, signer, keys)
     if not isinstance(signer, TrustedKey):
         raise StepMismatch(
             SIGNER,
-            f"the key {found.keyid[:16]}... is not among the {_number(keys, TrustedKey)} trusted "
-            "ones",
+            f"the key {envelope.keyid[:16]}... is not among the {_number(keys, TrustedKey)} "
+            "trusted ones",
             f"ask a maintainer to add it to leaderboard/policy/{KEYS_FILE} of the main branch",
         )
-    if not is_signed_by(found, signer.raw):
+    if not is_signed_by(envelope, signer.raw):
         raise StepMismatch(
             SIGNER, f"the signature is not that of the {signer.title} over this payload", _AGAIN
         )
@@ -270,12 +270,12 @@ _AGAIN = "restore the file from the main branch, or sign the outcome again"
 def _workflow_of(raw: bytes, parts: BundleParts, signer: Signer | None, keys: Keys) -> Signer:
     """Return the listed workflow that signed a bundle."""
     if not isinstance(signer, TrustedWorkflow):
-        found = parts.workflow
+        workflow = parts.workflow
         raise StepMismatch(
             SIGNER,
-            f"it is signed by the workflow {quoted(found.workflow)} in {quoted(found.repository)}, "
-            f"by the word of {quoted(found.issuer)}: not one of the "
-            f"{_number(keys, TrustedWorkflow)} trusted ones",
+            f"it is signed by the workflow {quoted(workflow.workflow)} in "
+            f"{quoted(workflow.repository)}, by the word of {quoted(workflow.issuer)}: not one of "
+            f"the {_number(keys, TrustedWorkflow)} trusted ones",
             f"ask a maintainer to add it to `workflows` of leaderboard/policy/{KEYS_FILE}",
         )
     try:
@@ -289,7 +289,7 @@ def _workflow_of(raw: bytes, parts: BundleParts, signer: Signer | None, keys: Ke
 
 
 def _number(keys: Keys, of: type[Trusted]) -> int:
-    return sum(isinstance(one, of) for one in keys.values())
+    return sum(isinstance(signer, of) for signer in keys.values())
 
 
 def check_revoked(signer: Signer, index: int | None) -> None:

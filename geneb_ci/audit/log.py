@@ -104,13 +104,13 @@ class AuditLog:
         """Return the numbers of the entries of a kind for a commitment, given by its digest."""
         return [
             number
-            for number, one in enumerate(self.entries)
-            if one.kind == kind.value and one.commitment == commitment
+            for number, entry in enumerate(self.entries)
+            if entry.kind == kind.value and entry.commitment == commitment
         ]
 
     @functools.cached_property
     def _by_statement(self) -> dict[tuple[str, str], int]:
-        return {(one.kind, one.statement): number for number, one in enumerate(self.entries)}
+        return {(entry.kind, entry.statement): number for number, entry in enumerate(self.entries)}
 
     def check_follows(self, earlier: Checkpoint) -> None:
         """Raise LogBroken unless the log begins with the tree of an earlier checkpoint of it."""
@@ -133,19 +133,19 @@ class AuditLog:
 
 def log_files(folder: Path) -> dict[str, bytes]:
     """Read every file of a log: path below its folder to content. Raises LogBroken."""
-    found: dict[str, bytes] = {}
-    for place, folders, names in os.walk(folder):
+    contents: dict[str, bytes] = {}
+    for parent, folders, names in os.walk(folder):
         folders.sort()
         for name in sorted(names):
-            path = Path(place) / name
+            path = Path(parent) / name
             try:
                 content = read_regular(path, FILE_BYTES_MAX, links=False)
             except NotReadable as error:
                 raise LogBroken(f"{path}: {error.reason}") from error
-            found[path.relative_to(folder).as_posix()] = content
-            if len(found) > FILES_MAX:
+            contents[path.relative_to(folder).as_posix()] = content
+            if len(contents) > FILES_MAX:
                 raise LogBroken(f"{folder} has more than {FILES_MAX} files")
-    return found
+    return contents
 
 
 def read_log(files: Mapping[str, bytes], keys: LogKeys) -> AuditLog:
@@ -167,7 +167,7 @@ def read_log(files: Mapping[str, bytes], keys: LogKeys) -> AuditLog:
         raws = read_entries(files, checkpoint.size)
     except BadBundle as error:
         raise LogBroken(str(error)) from error
-    leaves = tuple(leaf_hash(one) for one in raws)
+    leaves = tuple(leaf_hash(raw_entry) for raw_entry in raws)
     if root_of(leaves) != checkpoint.root:
         raise LogBroken(
             f"the root over its {len(raws)} entries is not that of the checkpoint: one was changed"
@@ -200,7 +200,7 @@ def check_extends(files: Mapping[str, bytes], earlier: Mapping[str, bytes]) -> N
     try:
         own = parse_checkpoint(files[CHECKPOINT])
         before = parse_checkpoint(earlier[CHECKPOINT])
-        leaves = tuple(leaf_hash(one) for one in read_entries(files, own.size))
+        leaves = tuple(leaf_hash(raw_entry) for raw_entry in read_entries(files, own.size))
     except (NotANote, BadBundle) as error:
         raise LogBroken(str(error)) from error
     AuditLog(own, (), leaves).check_follows(before)
@@ -208,39 +208,39 @@ def check_extends(files: Mapping[str, bytes], earlier: Mapping[str, bytes]) -> N
 
 def _entry(number: int, raw: bytes) -> LogEntry:
     try:
-        found = LogEntry.model_validate_json(raw)
+        entry = LogEntry.model_validate_json(raw)
     except ValidationError as error:
         raise LogBroken(f"entry {number}: {first_error(error)}") from error
-    if found.raw != raw:
+    if entry.raw != raw:
         raise LogBroken(f"entry {number} is not canonical JSON")
-    return found
+    return entry
 
 
 def _check_files(files: Mapping[str, bytes], raws: Sequence[bytes]) -> None:
     """Refuse tiles that do not follow from the entries, and files that do not belong to the log."""
-    due = tile_files(raws)
-    whole = {path.partition(".p/")[0]: content for path, content in due.items()}
+    expected = tile_files(raws)
+    whole = {path.partition(".p/")[0]: content for path, content in expected.items()}
     for path, content in files.items():
         tile, partial, _ = path.partition(".p/")
         # A partial tile of an earlier checkpoint stays.
-        kept = bool(partial) and whole.get(tile, b"").startswith(content)
-        if path != CHECKPOINT and due.get(path) != content and not kept:
+        is_earlier = bool(partial) and whole.get(tile, b"").startswith(content)
+        if path != CHECKPOINT and expected.get(path) != content and not is_earlier:
             raise LogBroken(f"{path} does not follow from the entries")
-    for path in due:
+    for path in expected:
         if path not in files:
             raise LogBroken(f"{path} is missing")
 
 
 def _check_order(entries: Sequence[LogEntry]) -> None:
-    for number, (one, other) in enumerate(itertools.pairwise(entries), 1):
-        if other.round < one.round:
+    for number, (before, after) in enumerate(itertools.pairwise(entries), 1):
+        if after.round < before.round:
             raise LogBroken(
-                f"entry {number} names round {other.round} of the beacon, the entry before it "
-                f"round {one.round}: time goes forward"
+                f"entry {number} names round {after.round} of the beacon, the entry before it "
+                f"round {before.round}: time goes forward"
             )
     seen: dict[tuple[str, str], int] = {}
-    for number, one in enumerate(entries):
-        first = seen.setdefault((one.kind, one.statement), number)
+    for number, entry in enumerate(entries):
+        first = seen.setdefault((entry.kind, entry.statement), number)
         if first != number:
             raise LogBroken(f"entry {number} is entry {first} again")
 
@@ -255,7 +255,7 @@ def appended(
     """
     entries = [*(log.entries if log is not None else ()), *new]
     _check_order(entries)
-    raws = [one.raw for one in entries]
+    raws = [entry.raw for entry in entries]
     if any(len(raw) > ENTRY_BYTES_MAX for raw in raws):
         raise LogBroken(f"an entry has more than {ENTRY_BYTES_MAX} bytes")
     root = root_of([leaf_hash(raw) for raw in raws])

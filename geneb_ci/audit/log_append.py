@@ -92,16 +92,16 @@ def batch_of(repository: AuditRepository, logged: Logged, beacon: DrandBeacon) -
         )
     entries: list[LogEntry] = []
     refused: list[NotAdded] = []
-    for found in _new(repository, logged):
-        if isinstance(found, NotAdded):
-            refused.append(found)
+    for candidate in _new(repository, logged):
+        if isinstance(candidate, NotAdded):
+            refused.append(candidate)
             continue
         try:
-            _check_addition(found, entries, logged)
+            _check_addition(candidate, entries, logged)
         except StepMismatch as error:
-            refused.append(NotAdded(found.file, error.message))
+            refused.append(NotAdded(candidate.file, error.message))
         else:
-            entries.append(_entry(found, beacon))
+            entries.append(_entry(candidate, beacon))
     return Batch((*entries, *_revocations(repository, logged, beacon)), tuple(refused))
 
 
@@ -113,22 +113,22 @@ def log_with(
     Raises LogBroken for entries that may not follow.
     """
     files = appended(logged.log, batch.entries, logged.log.checkpoint.origin, key)
-    found: dict[Path, dict[str, bytes]] = {}
+    files_by_folder: dict[Path, dict[str, bytes]] = {}
     for path, content in files.items():
-        place = audits / FOLDER / path
-        found.setdefault(place.parent, {})[place.name] = content
-    return found
+        destination = audits / FOLDER / path
+        files_by_folder.setdefault(destination.parent, {})[destination.name] = content
+    return files_by_folder
 
 
 def _new(repository: AuditRepository, logged: Logged) -> Iterator[_Signed | NotAdded]:
     """Yield what the log lacks, in order of kind and path."""
-    log, found = logged.log, [*_events(repository), *_results(repository)]
+    log, candidates = logged.log, [*_events(repository), *_results(repository)]
     order = list(EntryKind)
-    signed = [one for one in found if isinstance(one, _Signed)]
-    yield from (one for one in found if isinstance(one, NotAdded))
-    for one in sorted(signed, key=lambda one: (order.index(one.kind), one.file)):
-        if log.index_of(one.kind, one.sha256) is None:
-            yield one
+    signed = [candidate for candidate in candidates if isinstance(candidate, _Signed)]
+    yield from (candidate for candidate in candidates if isinstance(candidate, NotAdded))
+    for event in sorted(signed, key=lambda event: (order.index(event.kind), event.file)):
+        if log.index_of(event.kind, event.sha256) is None:
+            yield event
 
 
 def _events(repository: AuditRepository) -> Iterator[_Signed | NotAdded]:
@@ -164,32 +164,34 @@ def _results(repository: AuditRepository) -> Iterator[_Signed | NotAdded]:
             yield _Signed(EntryKind.WITHDRAWAL, file, sha256, signer, None, None)
 
 
-def _check_addition(found: _Signed, before: list[LogEntry], logged: Logged) -> None:
+def _check_addition(candidate: _Signed, before: list[LogEntry], logged: Logged) -> None:
     """Raise StepMismatch for what may not follow the log and the entries of the batch before it."""
-    check_revoked(found.signer, len(logged.log.entries))
-    if found.plan is not None:
-        recompute_any(found.plan)
-        check_committed(found.plan, logged)
-        commitment = found.plan.commitment_sha256
-        started = any((one.kind, one.commitment) == (EntryKind.START, commitment) for one in before)
-        if found.kind is not EntryKind.START and not (
+    check_revoked(candidate.signer, len(logged.log.entries))
+    if candidate.plan is not None:
+        recompute_any(candidate.plan)
+        check_committed(candidate.plan, logged)
+        commitment = candidate.plan.commitment_sha256
+        started = any(
+            (entry.kind, entry.commitment) == (EntryKind.START, commitment) for entry in before
+        )
+        if candidate.kind is not EntryKind.START and not (
             started or logged.log.indices_of(EntryKind.START, commitment)
         ):
             raise StepMismatch(LOG, "no start of this draw is in the log", RESTORE_LOG)
-    if found.kind is EntryKind.WITHDRAWAL:
-        record = f"{found.file.removesuffix(WITHDRAWN)}.json"
-        if not any(one.file == record for one in (*logged.log.entries, *before)):
+    if candidate.kind is EntryKind.WITHDRAWAL:
+        record = f"{candidate.file.removesuffix(WITHDRAWN)}.json"
+        if not any(entry.file == record for entry in (*logged.log.entries, *before)):
             raise StepMismatch(LOG, f"the record that it withdraws, {record}, is not in the log")
 
 
-def _entry(found: _Signed, beacon: DrandBeacon) -> LogEntry:
-    commitment = found.commitment
+def _entry(signed: _Signed, beacon: DrandBeacon) -> LogEntry:
+    commitment = signed.commitment
     return LogEntry(
         format=FORMAT,
-        kind=found.kind.value,
-        file=found.file,
-        statement=found.sha256,
-        signer=found.signer.keyid,
+        kind=signed.kind.value,
+        file=signed.file,
+        statement=signed.sha256,
+        signer=signed.signer.keyid,
         commitment=commitment.sha256 if commitment is not None else None,
         identity=identity_digest(commitment) if commitment is not None else None,
         round=beacon.round,

@@ -119,16 +119,20 @@ def check_drawn(commitment: Commitment, before: int, logged: Logged) -> None:
     Looks at the entries before the number `before`. Raises StepMismatch, of the step "log".
     """
     own = identity_of(commitment)
-    drawn = {one.commitment for one in logged.log.entries if one.kind in _DRAWN}
+    drawn = {
+        logged_entry.commitment
+        for logged_entry in logged.log.entries
+        if logged_entry.kind in _DRAWN
+    }
     for number, entry in enumerate(logged.log.entries[:before]):
         if entry.kind != EntryKind.COMMITMENT.value or entry.commitment in drawn:
             continue
         other = logged.commitments.get(str(entry.commitment))
-        why = why_same(identity_of(other), own) if other is not None else ""
-        if why:
+        reason = why_same(identity_of(other), own) if other is not None else ""
+        if reason:
             raise StepMismatch(
                 LOG,
-                f"entry {number} is a commitment {why}, and its tasks were never drawn: "
+                f"entry {number} is a commitment {reason}, and its tasks were never drawn: "
                 f"{entry.file}",
                 f"draw it: geneb-ci audit plan leaderboard/audits/{entry.file} --key KEY --output "
                 "PLAN.json, and have the log extended",
@@ -141,14 +145,14 @@ _DRAWN = frozenset({EntryKind.START.value, EntryKind.ABORT.value, EntryKind.RESU
 def open_starts(entries: tuple[LogEntry, ...]) -> list[int]:
     """Return the numbers of the starts that neither an abort nor a record of that draw follows."""
     ended = {
-        one.commitment
-        for one in entries
-        if one.kind in {EntryKind.ABORT.value, EntryKind.RESULT.value}
+        entry.commitment
+        for entry in entries
+        if entry.kind in {EntryKind.ABORT.value, EntryKind.RESULT.value}
     }
     return [
         number
-        for number, one in enumerate(entries)
-        if one.kind == EntryKind.START.value and one.commitment not in ended
+        for number, entry in enumerate(entries)
+        if entry.kind == EntryKind.START.value and entry.commitment not in ended
     ]
 
 
@@ -193,9 +197,16 @@ def logged_of(
     ]
     return Logged(
         log,
-        {one.commitment.sha256: one.commitment for one in committed},
+        {
+            event_committed.commitment.sha256: event_committed.commitment
+            for event_committed in committed
+        },
         dict(_lost(log, audits, trusted)),
-        {one.commitment.sha256: one.begins for one in committed if one.begins},
+        {
+            event_committed.commitment.sha256: event_committed.begins
+            for event_committed in committed
+            if event_committed.begins
+        },
     )
 
 
@@ -217,9 +228,9 @@ def _change(entry: LogEntry, audits: Path | None) -> str:
     if audits is None or not path.is_file():
         return "was deleted"
     try:
-        found = parse_envelope(read_record(path))
+        envelope = parse_envelope(read_record(path))
     except StepMismatch:
         return "was changed"
-    if hashlib.sha256(found.payload).hexdigest() != entry.statement:
+    if hashlib.sha256(envelope.payload).hexdigest() != entry.statement:
         return "was changed"
-    return "" if found.keyid == entry.signer else "was signed again by another key"
+    return "" if envelope.keyid == entry.signer else "was signed again by another key"

@@ -71,7 +71,7 @@ class Checkpoint(NamedTuple):
     @property
     def note(self) -> str:
         """The checkpoint with its signatures, as it is written."""
-        return self.text + "\n" + "".join(f"{one.line}\n" for one in self.signatures)
+        return self.text + "\n" + "".join(f"{signature.line}\n" for signature in self.signatures)
 
 
 class NotANote(ValueError):  # noqa: N818 (named after what is wrong)
@@ -86,16 +86,16 @@ def note_key_id(name: str, kind: int, raw: bytes) -> bytes:
 def parse_key(text: str) -> NoteKey:
     """Parse a key of a log or of a witness. Raises NotANote."""
     name, plus, rest = text.partition("+")
-    given, colon, encoded = rest.partition("+")
+    written, colon, encoded = rest.partition("+")
     if not plus or not colon or not is_key_name(name):
         raise NotANote("a key is written NAME+ID+KEY, and its name has no space")
     raw = _bytes(encoded)
     if raw is None or len(raw) != 1 + _KEY_BYTES or raw[0] not in {ED25519, COSIGNATURE}:
         raise NotANote("the key is not base64 of a type, 1 or 4, and 32 bytes of Ed25519")
-    found = NoteKey(name, raw[0], raw[1:])
-    if found.text != text:
-        raise NotANote(f"its id is {given!r}, that of this name and key is {found.id.hex()}")
-    return found
+    key = NoteKey(name, raw[0], raw[1:])
+    if key.text != text:
+        raise NotANote(f"its id is {written!r}, that of this name and key is {key.id.hex()}")
+    return key
 
 
 class LogKeys(StrictModel):
@@ -121,12 +121,12 @@ class LogKeys(StrictModel):
     @property
     def signers(self) -> list[NoteKey]:
         """The keys of the log."""
-        return [parse_key(one) for one in self.keys]
+        return [parse_key(text) for text in self.keys]
 
     @property
     def observers(self) -> list[NoteKey]:
         """The keys of the witnesses."""
-        return [parse_key(one) for one in self.witnesses]
+        return [parse_key(text) for text in self.witnesses]
 
 
 def is_key_name(name: str) -> bool:
@@ -185,10 +185,10 @@ def check_signed(checkpoint: Checkpoint, keys: Sequence[NoteKey]) -> None:
     """
     valid = 0
     for key in keys:
-        for one in checkpoint.signatures:
-            if (one.name, one.id) != (key.name, key.id):
+        for signature in checkpoint.signatures:
+            if (signature.name, signature.id) != (key.name, key.id):
                 continue
-            if not is_ed25519(one.signature, checkpoint.text.encode(), key.raw):
+            if not is_ed25519(signature.signature, checkpoint.text.encode(), key.raw):
                 raise NotANote(f"the signature by {key.name} is not over this text")
             valid += 1
     if not valid:
@@ -205,22 +205,22 @@ class Witnessed(NamedTuple):
 
 def witnesses_of(checkpoint: Checkpoint, witnesses: Sequence[NoteKey]) -> list[Witnessed]:
     """Return the known witnesses that signed. Raises NotANote for a wrong signature of one."""
-    found = []
+    signed_by = []
     for key in witnesses:
-        for one in checkpoint.signatures:
-            if (one.name, one.id) != (key.name, key.id):
+        for signature in checkpoint.signatures:
+            if (signature.name, signature.id) != (key.name, key.id):
                 continue
-            time = int.from_bytes(one.signature[:_TIME_BYTES], "big")
+            time = int.from_bytes(signature.signature[:_TIME_BYTES], "big")
             message = f"cosignature/v1\ntime {time}\n{checkpoint.text}".encode()
-            if not is_ed25519(one.signature[_TIME_BYTES:], message, key.raw):
+            if not is_ed25519(signature.signature[_TIME_BYTES:], message, key.raw):
                 raise NotANote(f"the cosignature by {key.name} is not over this text and time")
-            found.append(Witnessed(key.name, time))
-    return found
+            signed_by.append(Witnessed(key.name, time))
+    return signed_by
 
 
 def hash_lines(hashes: Sequence[bytes]) -> str:
     """Return hashes in base64, one a line, as proofs are written."""
-    return "".join(f"{_base64(one)}\n" for one in hashes)
+    return "".join(f"{_base64(digest)}\n" for digest in hashes)
 
 
 def _base64(raw: bytes) -> str:

@@ -199,7 +199,7 @@ def verdict_of(cell: Compared | CanonicalCompared) -> Verdict:
 
 def task_verdict(cells: Iterable[Compared]) -> Verdict:
     """Return the verdict of a task: it differs as soon as one regime does."""
-    return DIFFERS if any(verdict_of(one) == DIFFERS for one in cells) else AGREES
+    return DIFFERS if any(verdict_of(cell) == DIFFERS for cell in cells) else AGREES
 
 
 def mean_biases(tasks: Sequence[AuditedTask]) -> dict[str, MeanBias]:
@@ -208,9 +208,9 @@ def mean_biases(tasks: Sequence[AuditedTask]) -> dict[str, MeanBias]:
     tests = len(cells) * len(METRICS)
     return {
         f"{regime}, {kind}{metric}": joint_test(
-            [difference(one, metric, tests) for one in found], tests
+            [difference(cell, metric, tests) for cell in of_regime], tests
         )
-        for (regime, kind), found in cells.items()
+        for (regime, kind), of_regime in cells.items()
         for metric in METRICS
     }
 
@@ -220,8 +220,8 @@ def hidden_raises(tasks: Sequence[AuditedTask]) -> dict[str, float]:
     cells = compared_cells(tasks)
     tests = len(cells) * len(METRICS)
     return {
-        regime: joint_test([difference(one, "MCC", tests) for one in found], tests).room
-        for (regime, kind), found in cells.items()
+        regime: joint_test([difference(cell, "MCC", tests) for cell in of_regime], tests).room
+        for (regime, kind), of_regime in cells.items()
         if not kind
     }
 
@@ -232,10 +232,10 @@ def compared_cells(
     """Return the cells of each regime, record and canonical apart: what joint tests are of."""
     cells: dict[tuple[str, str], list[Compared | CanonicalCompared]] = {}
     for task in tasks:
-        for regime, one in task.regimes.items():
-            cells.setdefault((regime, ""), []).append(one)
-            if one.canonical is not None:
-                cells.setdefault((regime, "canonical "), []).append(one.canonical)
+        for regime, cell in task.regimes.items():
+            cells.setdefault((regime, ""), []).append(cell)
+            if cell.canonical is not None:
+                cells.setdefault((regime, "canonical "), []).append(cell.canonical)
     return cells
 
 
@@ -269,10 +269,10 @@ def overall_verdict(
     differs = decoys.order_dependent or decoys.memorised
     differs = differs or (variants is not None and variants.memorised)
     differs = differs or (fresh is not None and fresh.dropped)
-    differs = differs or any(task_verdict(one.regimes.values()) == DIFFERS for one in tasks)
+    differs = differs or any(task_verdict(task.regimes.values()) == DIFFERS for task in tasks)
     return (
         DIFFERS
-        if differs or any(one.is_significant for one in mean_biases(tasks).values())
+        if differs or any(bias.is_significant for bias in mean_biases(tasks).values())
         else AGREES
     )
 
@@ -291,16 +291,16 @@ class InformativeCells(NamedTuple):
 
 def informative_cells(tasks: Iterable[AuditedTask]) -> dict[str, InformativeCells]:
     """Count the informative cells of each regime: those with an MCC tolerance of at most 0.1."""
-    found: dict[str, InformativeCells] = {}
-    for one in tasks:
-        for regime, cell in one.regimes.items():
-            cells, of = found.get(regime, (0, 0))
-            found[regime] = InformativeCells(
+    counts: dict[str, InformativeCells] = {}
+    for task in tasks:
+        for regime, cell in task.regimes.items():
+            cells, of = counts.get(regime, (0, 0))
+            counts[regime] = InformativeCells(
                 cells + (cell.tolerance.MCC <= INFORMATIVE_TOLERANCE), of + 1
             )
-    return found
+    return counts
 
 
-def informative_text(found: dict[str, InformativeCells]) -> str:
+def informative_text(counts: dict[str, InformativeCells]) -> str:
     """Return the counts as text: `full 4 of 5, 10shot 5 of 5`."""
-    return ", ".join(f"{regime} {one.cells} of {one.of}" for regime, one in found.items())
+    return ", ".join(f"{regime} {count.cells} of {count.of}" for regime, count in counts.items())

@@ -92,7 +92,7 @@ class Plan(AnyPlan):
     @property
     def drawn(self) -> list[str]:
         """Ids of the guaranteed sample."""
-        return [one.task for one in self.chosen if one.reason == "drawn"]
+        return [choice.task for choice in self.chosen if choice.reason == "drawn"]
 
 
 TEST_ROWS_MAX, TRAINING_ROWS_MAX = 1_000_000, 20_000
@@ -157,16 +157,16 @@ def read_commitment(path: Path) -> Commitment:
     nothing can be drawn from it.
     """
     kind = FileKind.COMMITMENT
-    found = _parsed(path, _bytes(path, kind), Committed, kind)
-    if found.commitment.sha256 != found.sha256:
+    file = _parsed(path, _bytes(path, kind), Committed, kind)
+    if file.commitment.sha256 != file.sha256:
         raise StepMismatch(
             COMMITMENT,
-            f"{path}: the commitment has digest {found.commitment.sha256}, the file says "
-            f"{found.sha256}",
+            f"{path}: the commitment has digest {file.commitment.sha256}, the file says "
+            f"{file.sha256}",
             "take the file as it was published, or commit again",
         )
-    check_commitment(found.commitment, found.sha256)
-    return found.commitment
+    check_commitment(file.commitment, file.sha256)
+    return file.commitment
 
 
 def read_plan(path: Path) -> Plan:

@@ -125,14 +125,14 @@ class Ready:
     def scoring_facts(self, rescoring: Rescored) -> dict[str, int]:
         """Return the largest limits of scoring a task, for the record."""
         shapes = {
-            task: Shape(one.distinct_sequences, rescoring.dim, self._classes(task))
-            for task, one in rescoring.tasks.items()
+            task: Shape(scores.distinct_sequences, rescoring.dim, self._classes(task))
+            for task, scores in rescoring.tasks.items()
         }
         scored = [limits_of(shape, self._how) for shape in shapes.values()]
         return {
             "scoring_factor": FACTOR,
-            SECONDS: max(one.seconds for one in scored),
-            MEMORY: max(one.memory_mib for one in scored),
+            SECONDS: max(limit.seconds for limit in scored),
+            MEMORY: max(limit.memory_mib for limit in scored),
         }
 
     @property
@@ -150,11 +150,11 @@ class Ready:
 
         The token budget is the smallest of those that the embedded tasks had.
         """
-        budgets = [one.token_budget for one in embedded if one.token_budget]
-        found = min(budgets, default=self.machine.token_budget)
+        budgets = [task.token_budget for task in embedded if task.token_budget]
+        budget = min(budgets, default=self.machine.token_budget)
         scoring = self.scoring_facts(rescoring) if rescoring is not None else {}
         return sandbox_facts(
-            self.runner.sandbox, self.runner.escapes, self.machine.limits, found, scoring
+            self.runner.sandbox, self.runner.escapes, self.machine.limits, budget, scoring
         )
 
     def check_weights(self) -> None:
@@ -164,8 +164,8 @@ class Ready:
         """
         if self.spec.weights is not None:
             committed = self.commitment.weights
-            found = weights.verify_weights(self.spec.weights, committed, self.settings.level)
-            self.work.pin_weights(found)
+            digests = weights.verify_weights(self.spec.weights, committed, self.settings.level)
+            self.work.pin_weights(digests)
 
 
 @contextlib.contextmanager
@@ -244,9 +244,9 @@ def _fresh(subject: AuditSubject, machine: Machine, source: TaskSource) -> Fresh
                 "pass both: --fresh SET.csv --fresh-commitment F.json",
             )
         return None
-    found = open_set(files[0], read_fresh_commitment(files[1]), subject.benchmark)
-    refuse_public(found.rows, source)
-    return found
+    fresh_set = open_set(files[0], read_fresh_commitment(files[1]), subject.benchmark)
+    refuse_public(fresh_set.rows, source)
+    return fresh_set
 
 
 def _noise(subject: AuditSubject, machine: Machine) -> str:

@@ -110,8 +110,8 @@ def record_of(outcome: AnyOutcome, key: "Ed25519PrivateKey") -> SignedRecord:
 
     Raises what `statement_of` does.
     """
-    payload, place = statement_of(outcome)
-    return SignedRecord(audit_id_of(payload), sign_payload(payload, key), place)
+    payload, path = statement_of(outcome)
+    return SignedRecord(audit_id_of(payload), sign_payload(payload, key), path)
 
 
 def check_can_record(signer: "Ed25519PrivateKey", layout: Layout, folder: Path) -> None:
@@ -160,14 +160,14 @@ def statement_in(payload: bytes) -> Statement | RowStatement:
             RESTORE,
         )
     outcome, pin = statement.predicate, commitment.benchmark
-    for what, one, other in (
+    for what, named, committed in (
         ("submission", subject.digest.get("sha256"), commitment.submission_sha256),
         ("benchmark", outcome.benchmark_sha256, pin.sha256),
         ("dataset revision", outcome.dataset_revision, pin.revision),
     ):
-        if one != other:
+        if named != committed:
             raise StepMismatch(
-                STATEMENT, f"its {what} is {one}, that of its commitment {other}", RESTORE
+                STATEMENT, f"its {what} is {named}, that of its commitment {committed}", RESTORE
             )
     return statement
 
@@ -204,12 +204,12 @@ def parse_record(raw: bytes, keys: Keys) -> Record:
 
     Raises StepMismatch, of the first of these steps that fails.
     """
-    found = parse_envelope(raw)
-    key = signer_of(found, keys)
-    outcome = statement_in(found.payload).predicate
+    envelope = parse_envelope(raw)
+    key = signer_of(envelope, keys)
+    outcome = statement_in(envelope.payload).predicate
     check_validity(key, outcome.finished_at, "this audit ended")
-    sha256 = hashlib.sha256(found.payload).hexdigest()
-    return Record(audit_id_of(found.payload), key, outcome, sha256)
+    sha256 = hashlib.sha256(envelope.payload).hexdigest()
+    return Record(audit_id_of(envelope.payload), key, outcome, sha256)
 
 
 def read_record(path: Path) -> bytes:
@@ -247,7 +247,7 @@ def named_records(paths: Iterable[Path]) -> list[Path]:
 
     Raises NothingChecked for a folder without any.
     """
-    found: list[Path] = []
+    records: list[Path] = []
     for path in paths:
         inside = record_files(path) if is_folder(path) else [path]
         if not inside:
@@ -255,8 +255,8 @@ def named_records(paths: Iterable[Path]) -> list[Path]:
                 f"{path}: the folder contains no <model_id>/<audit_id>.json",
                 "name a record, or a folder such as leaderboard/audits",
             )
-        found += inside
-    return found
+        records += inside
+    return records
 
 
 def event_files(audits: Path) -> list[Path]:

@@ -68,7 +68,7 @@ class AuditRepository:
 
         One by a key that was revoked, or that the log does not have yet, is none.
         """
-        found: dict[Path, Withdrawn | StepMismatch] = {}
+        by_record: dict[Path, Withdrawn | StepMismatch] = {}
         for path in withdrawal_files(self.layout.audits) if self.layout.audits is not None else ():
             record = path.with_name(f"{path.name.removesuffix(WITHDRAWN)}.json")
             try:
@@ -76,12 +76,14 @@ class AuditRepository:
                     self._raw[record] = read_record(record)
                 index, is_due = self._withdrawal_index(path)
                 if is_due:
-                    found[record] = read_withdrawal(path, self.keys, self._raw.get(record), index)
+                    by_record[record] = read_withdrawal(
+                        path, self.keys, self._raw.get(record), index
+                    )
             except RevokedKey:
                 continue
             except StepMismatch as error:
-                found[record] = error
-        return found
+                by_record[record] = error
+        return by_record
 
     def _withdrawal_index(self, path: Path) -> tuple[int | None, bool]:
         """Return the entry of a withdrawal in the log, and whether it counts already."""
@@ -102,14 +104,14 @@ class AuditRepository:
     @functools.cached_property
     def events(self) -> dict[Path, AuditEvent | StepMismatch]:
         """Commitments, starts and aborts, or why they are invalid, by their path."""
-        found: dict[Path, AuditEvent | StepMismatch] = {}
+        by_path: dict[Path, AuditEvent | StepMismatch] = {}
         for path in event_files(self.layout.audits) if self.layout.audits is not None else ():
             try:
-                place = f"{path.parent.name}/{path.name}"
-                found[path] = parse_event(read_record(path), place, self.keys)
+                name = f"{path.parent.name}/{path.name}"
+                by_path[path] = parse_event(read_record(path), name, self.keys)
             except StepMismatch as error:
-                found[path] = error
-        return found
+                by_path[path] = error
+        return by_path
 
     @functools.cached_property
     def inputs(self) -> TrustInputs:
@@ -226,22 +228,22 @@ def earlier_plans(
     StepMismatch when a plan does not recompute, or a record cannot be read, since its draw would be
     missing; UsageProblem for a file with the plan of another model or kind.
     """
-    known = repository.plans_of(commitment.model_id)
+    candidates = repository.plans_of(commitment.model_id)
     for file in files:
         plan = read_any_plan(file)
         if not of_method(kind, [plan], commitment):
-            drawn, wanted = (_DRAWN[type(plan)], _DRAWN[kind])
+            drawn, expected = (_DRAWN[type(plan)], _DRAWN[kind])
             raise UsageProblem(
                 f"{file}: this plan is of {drawn} of {plan.commitment.model_id!r}, expected one of "
-                f"{wanted} of {commitment.model_id!r}",
-                f"pass --earlier with plans of {wanted} of {commitment.model_id} only",
+                f"{expected} of {commitment.model_id!r}",
+                f"pass --earlier with plans of {expected} of {commitment.model_id} only",
             )
-        known.append(plan)
-    require_one_draw(kind, known, commitment, committed_at)
-    found = of_method(kind, known, commitment, near)
-    for plan in found:
+        candidates.append(plan)
+    require_one_draw(kind, candidates, commitment, committed_at)
+    earlier = of_method(kind, candidates, commitment, near)
+    for plan in earlier:
         recompute_any(plan)
-    return found
+    return earlier
 
 
 _DRAWN: dict[type[Plan | RowPlan], str] = {Plan: "tasks", RowPlan: "rows"}

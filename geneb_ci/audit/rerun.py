@@ -68,8 +68,8 @@ def rerun(
     recompute(plan)
     subject = subject_of(plan.commitment, layout)
     with contextlib.ExitStack() as stack:
-        kept = stack.enter_context(open_work(work)) if work is not None else None
-        here = stack.enter_context(ready(plan.commitment, subject, layout, machine, kept, say))
+        folder = stack.enter_context(open_work(work)) if work is not None else None
+        here = stack.enter_context(ready(plan.commitment, subject, layout, machine, folder, say))
         return outcome_of(plan, here, clock, say)
 
 
@@ -104,7 +104,7 @@ def outcome_of(plan: Plan, here: Ready, clock: Callable[[], float], say: Say) ->
         *([precision_text(precision)] if precision is not None else []),
         *_loaded(here.digests),
         *_run_with(here.packages, rescoring.packages),
-        *_attempted([one for task in embedded.values() for one in task.attempts]),
+        *_attempted([attempt for task in embedded.values() for attempt in task.attempts]),
         _used(embedded),
     ]
     return AuditOutcome(
@@ -134,14 +134,14 @@ def outcome_of(plan: Plan, here: Ready, clock: Callable[[], float], say: Say) ->
 
 
 def check_outcome(
-    outcome: AuditOutcome, place: Path, plan: Plan, subject: AuditSubject, work: Work
+    outcome: AuditOutcome, path: Path, plan: Plan, subject: AuditSubject, work: Work
 ) -> None:
     """Refuse an outcome, kept at `place`, that does not follow from the plan and the kept scores.
 
     Raises AuditRefused, which names the place.
     """
-    again = f"remove {place} and run the command again: only what is missing is computed"
-    tasks = [one.task for one in plan.chosen]
+    again = f"remove {path} and run the command again: only what is missing is computed"
+    tasks = [choice.task for choice in plan.chosen]
     folders = {task: work.task(task) for task in tasks}
     lacking = [
         folder / name
@@ -151,11 +151,11 @@ def check_outcome(
     ]
     if lacking:
         raise AuditRefused(
-            f"{place}: made from {lacking[0]}, which is not there as this audit wrote it", again
+            f"{path}: made from {lacking[0]}, which is not there as this audit wrote it", again
         )
     rescoring = merged([read_rescored(folder / RESCORED) for folder in folders.values()])
     read = {task: work.read_as(folder / EMBEDDED, EmbeddedTask) for task, folder in folders.items()}
-    decoys = _all_decoys({task: one for task, one in read.items() if one is not None})
+    decoys = _all_decoys({task: entry for task, entry in read.items() if entry is not None})
     memory = memory_of(plan, work, subject, rescoring)
     follows = {
         "plan": outcome.plan == plan,
@@ -167,7 +167,7 @@ def check_outcome(
     wrong = [name for name, holds in follows.items() if not holds]
     if wrong:
         raise AuditRefused(
-            f"{place}: its {wrong[0]} does not follow from the plan and the scores of its folder",
+            f"{path}: its {wrong[0]} does not follow from the plan and the scores of its folder",
             again,
         )
 
@@ -177,16 +177,18 @@ def memory_of(
 ) -> tuple[VariantResult | None, FreshResult | None]:
     """Return what variants and the fresh set show, from the decisions of all rerun tasks."""
     settings = work.settings()
-    found = {name: one.decisions for name, one in rescoring.tasks.items() if one.decisions}
-    if not found:
+    decisions = {
+        name: scores.decisions for name, scores in rescoring.tasks.items() if scores.decisions
+    }
+    if not decisions:
         return None, None
     variants = variant_result(
-        found.values(),
+        decisions.values(),
         settings.nonce,
         rows_varied(len(plan.chosen)),
         reverse=subject.reverse_complement,
     )
-    fresh = fresh_result(found, settings.fresh) if settings.fresh is not None else None
+    fresh = fresh_result(decisions, settings.fresh) if settings.fresh is not None else None
     return variants, fresh
 
 
@@ -201,7 +203,11 @@ def _run_with(packages: Installed | None, scored: Mapping[str, str]) -> list[str
     if packages is None:
         return []
     lock = f"environment: lock with sha256 {packages.lock_sha256}"
-    own = {name: one for name, one in packages.versions().items() if scored.get(name, one) != one}
+    own = {
+        name: version
+        for name, version in packages.versions().items()
+        if scored.get(name, version) != version
+    }
     if not own:
         return [lock]
     shown = ", ".join(f"{name} {version}" for name, version in sorted(own.items()))
@@ -214,13 +220,13 @@ def _loaded(digests: dict[str, str]) -> list[str]:
 
 def _all_decoys(embedded: dict[str, EmbeddedTask]) -> Decoys:
     """Return what the decoys of all tasks show."""
-    judged = {task: one.decoys for task, one in embedded.items() if one.decoys is not None}
+    judged = {task: result.decoys for task, result in embedded.items() if result.decoys is not None}
     alike: dict[str, list[str]] = {}
-    for task, one in judged.items():
-        alike.setdefault(one.detail, []).append(task)
+    for task, result in judged.items():
+        alike.setdefault(result.detail, []).append(task)
     return Decoys(
-        order_dependent=any(one.order_dependent for one in judged.values()),
-        memorised=any(one.memorised for one in judged.values()),
+        order_dependent=any(result.order_dependent for result in judged.values()),
+        memorised=any(result.memorised for result in judged.values()),
         detail="; ".join(f"{', '.join(tasks)}: {text}" for text, tasks in alike.items()),
     )
 
@@ -235,7 +241,7 @@ def _attempted(attempts: list[str]) -> list[str]:
 
 def _used(embedded: dict[str, EmbeddedTask]) -> str:
     """Return a note of the time and memory that the extractor took."""
-    seconds = sum(one.seconds for one in embedded.values())
-    peak = max(one.peak for one in embedded.values())
-    rows = sum(one.computed for one in embedded.values())
+    seconds = sum(task.seconds for task in embedded.values())
+    peak = max(task.peak for task in embedded.values())
+    rows = sum(task.computed for task in embedded.values())
     return f"embedding {rows} sequences took {seconds:.0f} s and up to {peak // MIB} MiB"

@@ -103,14 +103,14 @@ def earlier_row_draws(
 
     `near` has the roots of receipts that are near this one.
     """
-    found: dict[str, str] = {}
-    mine = commitment.sha256
+    seeds: dict[str, str] = {}
+    own = commitment.sha256
     for plan in of_method(RowPlan, plans, commitment, near):
-        draws = [(one.commitment, one.seed) for one in plan.earlier]
+        draws = [(draw.commitment, draw.seed) for draw in plan.earlier]
         for name, seed in (*draws, (plan.commitment_sha256, plan.seed)):
-            if name != mine:
-                found.setdefault(name, seed)
-    return [EarlierRows(commitment=name, seed=seed) for name, seed in found.items()]
+            if name != own:
+                seeds.setdefault(name, seed)
+    return [EarlierRows(commitment=name, seed=seed) for name, seed in seeds.items()]
 
 
 def require_not_lowered(rows: RowsWanted, plans: Iterable[RowPlan], commitment: Commitment) -> None:
@@ -118,11 +118,11 @@ def require_not_lowered(rows: RowsWanted, plans: Iterable[RowPlan], commitment: 
 
     A larger sample only adds rows, so a smaller one would leave out some that were drawn.
     """
-    mine, wanted = commitment.sha256, rows.model_dump()
+    digest, counts = commitment.sha256, rows.model_dump()
     for plan in plans:
         before = plan.rows.model_dump()
-        lower = any(wanted[name] < before[name] for name in before)
-        if plan.commitment_sha256 == mine and lower:
+        lower = any(counts[name] < before[name] for name in before)
+        if plan.commitment_sha256 == digest and lower:
             shown = FULL if plan.rows.whole else str(plan.rows.test)
             raise UsageProblem(
                 f"--rows would lower the sample: --rows {shown} was drawn before for this "
@@ -159,7 +159,7 @@ def recompute_rows(plan: RowPlan) -> None:
     Raises StepMismatch, whose `step` is one of `canonical.STEPS`.
     """
     recompute_seed(plan, ROW_PROTOCOL)
-    names = [one.commitment for one in plan.earlier]
+    names = [draw.commitment for draw in plan.earlier]
     if plan.commitment_sha256 in names:
         _refuse("the plan's own draw is listed among the earlier ones")
     if len(set(names)) != len(names):

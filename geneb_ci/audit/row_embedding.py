@@ -76,19 +76,22 @@ class RowEmbedder:
         """
         published = set(sequences)
         ordered = sorted(
-            published.union(variants), key=lambda one: hashlib.sha256(one.encode()).digest()
+            published.union(variants),
+            key=lambda sequence: hashlib.sha256(sequence.encode()).digest(),
         )
         parts = [ordered[start : start + PART] for start in range(0, len(ordered), PART)]
-        found: dict[str, npt.NDArray[np.float32]] = {}
+        rows_found: dict[str, npt.NDArray[np.float32]] = {}
         for number, mixed in enumerate(parts):
-            part = sorted(mixed, key=lambda one: one not in published)  # the decoys need them first
-            own = sum(one in published for one in part)
+            part = sorted(
+                mixed, key=lambda sequence: sequence not in published
+            )  # the decoys need them first
+            own = sum(sequence in published for sequence in part)
             values = self._part(part, own, f"part {number + 1} of {len(parts)}", number)
-            found.update(zip(part, values, strict=True))
-        return found
+            rows_found.update(zip(part, values, strict=True))
+        return rows_found
 
     def _part(
-        self, sequences: list[str], published: int, place: str, number: int
+        self, sequences: list[str], published: int, label: str, number: int
     ) -> "npt.NDArray[np.float32]":
         """Embed the sequences of a part, the published ones first, or read what is kept."""
         import numpy as np  # slow to import, and only needed here
@@ -96,21 +99,21 @@ class RowEmbedder:
         work = self._here.work
         folder = work.folder / FOLDER / str(number)
         folder.mkdir(parents=True, exist_ok=True)
-        lines = "".join(f"{one}\n" for one in sequences)
+        lines = "".join(f"{sequence}\n" for sequence in sequences)
         named = hashlib.sha256(lines.encode()).hexdigest()
         if work.has_result(folder / _ENTRY):
-            kept = work.read_as(folder / _ENTRY, EmbeddedTask)
+            entry = work.read_as(folder / _ENTRY, EmbeddedTask)
             if (
-                kept is not None
-                and kept.sequences_sha256 == named
-                and file_sha256(folder / _MATRIX) == kept.embeddings_sha256
+                entry is not None
+                and entry.sequences_sha256 == named
+                and file_sha256(folder / _MATRIX) == entry.embeddings_sha256
             ):
-                self.parts.append(kept)
+                self.parts.append(entry)
                 return self._checked(np.load(folder / _MATRIX, allow_pickle=False))
-        runs = SandboxRuns(self._here, sum(one.seconds for one in self.parts))
+        runs = SandboxRuns(self._here, sum(part.seconds for part in self.parts))
         decoyed = with_decoys(sequences, secrets.token_bytes(32), published)
         self._say(
-            f"{place}: embedding {plural(published, 'row')}, "
+            f"{label}: embedding {plural(published, 'row')}, "
             f"{plural(len(sequences) - published, 'variant')} and "
             f"{len(decoyed.sequences) - len(sequences)} decoys"
         )
@@ -120,7 +123,7 @@ class RowEmbedder:
             folder / _MATRIX,
             lambda stream: np.lib.format.write_array(stream, values, allow_pickle=False),
         )
-        done = EmbeddedTask(
+        entry = EmbeddedTask(
             sequences_sha256=named,
             embeddings_sha256=file_sha256(folder / _MATRIX),
             computed=published,
@@ -133,8 +136,8 @@ class RowEmbedder:
             further_sha256=None,
             repeated=ran.repeated,
         )
-        work.keep_result(folder / _ENTRY, done.model_dump_json(indent=1) + "\n")
-        self.parts.append(done)
+        work.keep_result(folder / _ENTRY, entry.model_dump_json(indent=1) + "\n")
+        self.parts.append(entry)
         return values
 
     def _checked(self, values: "np.ndarray") -> "npt.NDArray[np.float32]":
@@ -154,7 +157,7 @@ class RowEmbedder:
 
         Returns how, and the (n, d) rows.
         """
-        runs = SandboxRuns(self._here, sum(one.seconds for one in self.parts))
+        runs = SandboxRuns(self._here, sum(part.seconds for part in self.parts))
         spec = self._here.spec
         try:
             wider = {**spec.options, "dtype": PRECISE}
@@ -167,11 +170,11 @@ class RowEmbedder:
     @property
     def decoys(self) -> Decoys:
         """What the decoys of all parts show."""
-        judged = [one.decoys for one in self.parts if one.decoys is not None]
+        judged = [part.decoys for part in self.parts if part.decoys is not None]
         return Decoys(
-            order_dependent=any(one.order_dependent for one in judged),
-            memorised=any(one.memorised for one in judged),
-            detail="; ".join(dict.fromkeys(one.detail for one in judged)),
+            order_dependent=any(result.order_dependent for result in judged),
+            memorised=any(result.memorised for result in judged),
+            detail="; ".join(dict.fromkeys(result.detail for result in judged)),
         )
 
 
@@ -189,8 +192,12 @@ def varied(task: str, source: TaskSource, harness: HarnessProcess, seed: str, pa
     Raises NothingChecked, with what the harness said, when it cannot make them.
     """
     variants_of(task, source, harness, seed, ROWS_MIN, path, reverse=False)
-    own = [one for one in read_further(path).rows if (one.split, one.kind) == ("test", KIND)]
-    return Varied([one.row for one in own], [one.sequence for one in own])
+    own = [
+        variant
+        for variant in read_further(path).rows
+        if (variant.split, variant.kind) == ("test", KIND)
+    ]
+    return Varied([variant.row for variant in own], [variant.sequence for variant in own])
 
 
 Changes = Mapping[str, Sequence[ChangedDecisions]]
@@ -215,37 +222,37 @@ def changes_of(
     rounded = rounding(values, scale_log2).astype(np.float64)
     sound = np.asarray(np.isfinite(rounded).all(axis=1))
     features = np.ldexp(np.where(sound[:, None], rounded, 0.0), scale_log2)
-    places = np.array(rows, dtype=np.int64)
-    truth = strata.labels[places]
-    found = {}
+    indices = np.array(rows, dtype=np.int64)
+    truth = strata.labels[indices]
+    changes = {}
     for regime, predicted in strata.predicted.items():
         pairs = [
-            (before[places] == truth, (probe.predict(features) == truth) & sound)
+            (before[indices] == truth, (probe.predict(features) == truth) & sound)
             for before, probe in zip(predicted, probes[regime], strict=True)
         ]
-        found[regime] = [
+        changes[regime] = [
             ChangedDecisions(
-                rows=len(places),
+                rows=len(indices),
                 worse=int((before & ~after).sum()),
                 better=int((~before & after).sum()),
             )
             for before, after in pairs
         ]
-    return found
+    return changes
 
 
 def row_variants(changes: Collection[Changes], main: str, nonce: str) -> VariantResult:
     """Return what the variants of all tasks show; `main` is the regime of one probe."""
     fits: dict[str, int] = {}
     kinds: dict[str, ChangedDecisions] = {}
-    for regime in dict.fromkeys(name for one in changes for name in one):
-        parts = [one[regime] for one in changes if regime in one]
+    for regime in dict.fromkeys(name for by_regime in changes for name in by_regime):
+        parts = [by_regime[regime] for by_regime in changes if regime in by_regime]
         fits[regime] = max(map(len, parts))
         kinds[regime] = pooled(each for part in parts for each in part)
     own = {KIND: kinds[main]}
     others = {
-        f"{regime}, canonical": ProbeChanged(fits=fits[regime], kinds={KIND: found})
-        for regime, found in kinds.items()
+        f"{regime}, canonical": ProbeChanged(fits=fits[regime], kinds={KIND: decisions})
+        for regime, decisions in kinds.items()
         if regime != main
     }
     return VariantResult(
@@ -295,18 +302,18 @@ def row_cost(
     seeds = len(benchmark.protocol.seeds)
     total = 0
     for task, share in shares.items():
-        said = receipt.tasks[task]
+        entry = receipt.tasks[task]
         classes = len(benchmark.by_id[task].test_class_counts or (1, 1))
-        support = sorted(min(said.train, k * seeds * classes) for k in few.values())
-        whole = share.whole and said.train < SMALL_TASK
-        drawn = min(said.test, len(benchmark.regimes) * share.test)
-        drawn += said.train if whole else share.training
+        support = sorted(min(entry.train, k * seeds * classes) for k in few.values())
+        whole = share.whole and entry.train < SMALL_TASK
+        drawn = min(entry.test, len(benchmark.regimes) * share.test)
+        drawn += entry.train if whole else share.training
         drawn += sum(
             most if number == 0 or share.whole else min(most, share.support)
             for number, most in enumerate(support)
         )
         total += drawn
-    variants = sum(min(ROWS_MIN, said.test) for said in receipt.tasks.values())
+    variants = sum(min(ROWS_MIN, entry.test) for entry in receipt.tasks.values())
     embedded = total + variants
     embedded += DECOYS * (1 + embedded // PART)
     seconds = None if parameters is None else 2 * parameters * tokens * embedded / rate

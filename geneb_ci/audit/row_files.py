@@ -64,28 +64,28 @@ def read_task(folder: Path, task: str, benchmark: Benchmark) -> TaskRead:
     few = benchmark.protocol.few_shot_k
     path = folder / f"{task}{ARRAYS}"
     try:
-        with np.load(path, allow_pickle=False) as found:
-            regimes = [name for name in benchmark.regimes if f"predicted_{name}" in found]
+        with np.load(path, allow_pickle=False) as arrays:
+            regimes = [name for name in benchmark.regimes if f"predicted_{name}" in arrays]
             support = sorted((name for name in regimes if name in few), key=lambda name: few[name])
             strata = TaskStrata(
                 task,
-                len(found["train_labels"]),
-                found["test_labels"],
-                {name: found[f"predicted_{name}"] for name in regimes},
-                {name: found[f"support_{name}"] for name in support},
+                len(arrays["train_labels"]),
+                arrays["test_labels"],
+                {name: arrays[f"predicted_{name}"] for name in regimes},
+                {name: arrays[f"support_{name}"] for name in support},
             )
-            classes = found["classes"]
+            classes = arrays["classes"]
             probes = {
                 name: [
                     Probe(*both, classes)
                     for both in zip(
-                        found[f"weights_{name}"], found[f"intercepts_{name}"], strict=True
+                        arrays[f"weights_{name}"], arrays[f"intercepts_{name}"], strict=True
                     )
                 ]
                 for name in support
             }
-            probes = {FULL: [Probe(found["weights"], found["intercepts"], classes)], **probes}
-            train_labels = found["train_labels"]
+            probes = {FULL: [Probe(arrays["weights"], arrays["intercepts"], classes)], **probes}
+            train_labels = arrays["train_labels"]
         lines = (folder / f"{task}{LINES}").read_text(encoding="ascii").split("\n")[:-1]
     except (OSError, ValueError, KeyError) as error:
         raise NothingChecked(f"{path}: cannot be read: {error}", _AGAIN) from error
@@ -121,20 +121,20 @@ def drawn_task(
     """
     import numpy as np
 
-    said, rows = receipt.tasks[task], drawn.distinct
+    entry, rows = receipt.tasks[task], drawn.distinct
     values = np.fromfile(file, dtype="<f2").reshape(-1, receipt.dim)
     tree = RowTree([row_leaf(row.tobytes(), i) for i, row in enumerate(values)])
-    if tree.root.hex() != said.root:
+    if tree.root.hex() != entry.root:
         raise AuditRefused(
             f"{file}: its rows have the Merkle root {tree.root.hex()[:16]}..., the submission says "
-            f"{said.root[:16]}...",
+            f"{entry.root[:16]}...",
             "ask for the receipt as the harness wrote it",
         )
     labels = np.concatenate([read.train_labels, read.strata.labels])
     support = np.concatenate([*read.strata.support.values(), np.empty(0, dtype=np.int64)])
     return DrawnTask(
         task,
-        said,
+        entry,
         drawn,
         rows,
         [read.sequences[row] for row in rows],
@@ -157,30 +157,30 @@ class OwnReceipt(NamedTuple):
 
     def is_same_method(self, plan: RowPlan) -> bool:
         """Whether a plan is for this method, or for another benchmark."""
-        mine, other = self.commitment, plan.commitment
+        own, other = self.commitment, plan.commitment
         return (
-            mine.sha256 == plan.commitment_sha256
-            or mine.benchmark.sha256 != other.benchmark.sha256
-            or bool(why_same(identity_of(other), identity_of(mine)))
+            own.sha256 == plan.commitment_sha256
+            or own.benchmark.sha256 != other.benchmark.sha256
+            or bool(why_same(identity_of(other), identity_of(own)))
         )
 
     def sample(self, places: set[tuple[str, int]], say: Say) -> "Sample":
         """Return the rows at these places that the receipt has, and its predictions."""
         from geneb_ci.receipt.near import sample_at
 
-        said = self.receipt.tasks
+        entries = self.receipt.tasks
         here = sorted(
             (task, row)
             for task, row in places
-            if task in said and row < said[task].train + said[task].test
+            if task in entries and row < entries[task].train + entries[task].test
         )
         with self.files() as files:
             say(
                 f"comparing {len(here):,} rows with earlier receipts; "
                 f"{size_text(files.lacking([task for task, _ in here]))} to fetch"
             )
-            found = sample_at(files, self.receipt, tuple(here))
-            return found._replace(predictions=_predictions(files, self.receipt, self.benchmark))
+            sample = sample_at(files, self.receipt, tuple(here))
+            return sample._replace(predictions=_predictions(files, self.receipt, self.benchmark))
 
 
 def near_roots(
@@ -192,31 +192,33 @@ def near_roots(
     `others` has a folder of files for each model. What cannot be compared is said and left out.
     Raises what opening the own files does, where there is something to compare them with.
     """
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     samples: dict[str, tuple[str, Sample]] = {}
     for plan in repository.inputs.drawn:
         if not isinstance(plan, RowPlan):
             continue
         model = plan.commitment.model_id
-        if own.is_same_method(plan) or plan.root in samples or plan.root in found:
+        if own.is_same_method(plan) or plan.root in samples or plan.root in reasons:
             continue
         if plan.root == own.receipt.root:
-            found[plan.root] = f"{model}: the same rows"
+            reasons[plan.root] = f"{model}: the same rows"
         elif (sample := _sample_of(plan, repository, others, say)) is not None:
             samples[plan.root] = model, sample
     if samples:
         from geneb_ci.receipt.near import near  # NumPy is slow to import
 
-        mine = own.sample({place for _, one in samples.values() for place in one.places}, say)
+        own_sample = own.sample(
+            {row_place for _, other in samples.values() for row_place in other.places}, say
+        )
         for root, (model, sample) in samples.items():
             try:
-                nearness = near(mine, sample)
+                nearness = near(own_sample, sample)
             except NothingChecked as error:
                 say(f"{model}: not compared: {error.message}")
                 continue
             if nearness.is_near:
-                found[root] = f"{model}: {nearness.why}"
-    return found
+                reasons[root] = f"{model}: {nearness.why}"
+    return reasons
 
 
 def _sample_of(
@@ -226,24 +228,24 @@ def _sample_of(
     from geneb_ci.receipt.near import sample_of
 
     model, benchmark = plan.commitment.model_id, repository.inputs.benchmark
-    found = next(_embedded_then(plan.root, repository), None)
+    embedded = next(_embedded_then(plan.root, repository), None)
     receipt = _receipt_now(plan, repository)
     if receipt is None:
-        if found is None:
+        if embedded is None:
             say(f"{model}: not compared: neither its record's rows nor its receipt are here")
-        return found
+        return embedded
     folder = others / model if others is not None and (others / model).is_dir() else None
     try:
         with receipt_files(receipt, folder, say=say) as files:
             predictions = _predictions(files, receipt, benchmark)
-            if found is not None:
-                return found._replace(predictions=predictions)
+            if embedded is not None:
+                return embedded._replace(predictions=predictions)
             say(f"{model}: {size_text(files.lacking(list(receipt.tasks)))} to fetch and compare")
             return sample_of(files, receipt, benchmark, predictions)
     except GenebError as error:
-        if found is None:
+        if embedded is None:
             say(f"{model}: not compared: {error.message}")
-    return found
+    return embedded
 
 
 def _embedded_then(root: str, repository: AuditRepository) -> "Iterator[Sample]":
@@ -260,7 +262,7 @@ def _embedded_then(root: str, repository: AuditRepository) -> "Iterator[Sample]"
             rows = read_rerun(raw, outcome)
         except (NotReadable, StepMismatch):
             continue
-        names = [one.task for one in outcome.tasks]
+        names = [task_compared.task for task_compared in outcome.tasks]
         places = [
             (names[task], row)
             for task, row in zip(rows.task.tolist(), rows.row.tolist(), strict=True)
@@ -299,11 +301,11 @@ def directions(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> list[Stratu
     import numpy as np  # slow to import, and only needed here
 
     rows = task.directed
-    said = task.committed[rows].astype(np.float64)
+    committed = task.committed[rows].astype(np.float64)
     rounded = rounding(rerun[rows], task.said.scale_log2).astype(np.float64)
     with np.errstate(invalid="ignore"):
-        difference = np.nan_to_num(said - rounded, posinf=0.0, neginf=0.0)
-    features = np.ldexp(said, task.said.scale_log2)
+        difference = np.nan_to_num(committed - rounded, posinf=0.0, neginf=0.0)
+    features = np.ldexp(committed, task.said.scale_log2)
     return directions_of(task.task, difference, features, task.labels[rows], task.probes[FULL][0])
 
 
@@ -311,7 +313,7 @@ def row_task(
     task: DrawnTask, judged: RowComparison, again: Mapping[int, RowAgain], width: int
 ) -> RowTask:
     """Return the comparison of a task, as a record has it; `again` by row of the file."""
-    failed = [task.rows[place] for place in judged.failed(width).nonzero()[0].tolist()]
+    failed = [task.rows[index] for index in judged.failed(width).nonzero()[0].tolist()]
     return RowTask(
         task=task.task,
         train=task.said.train,
@@ -341,9 +343,9 @@ def rerun_file(
     """
     import numpy as np
 
-    proofs = [one for task in drawn for one in task.proofs]
+    proofs = [proof for task in drawn for proof in task.proofs]
     counts = [len(task.rows) for task in drawn]
-    hashes = b"".join(part for one in proofs for part in one)
+    hashes = b"".join(part for proof in proofs for part in proof)
     stream = io.BytesIO()
     np.savez(
         stream,
@@ -351,7 +353,7 @@ def rerun_file(
         row=np.array([row for task in drawn for row in task.rows], dtype="<i8"),
         committed=np.concatenate([task.committed for task in drawn]),
         rerun=np.concatenate(list(reruns)),
-        length=np.array([len(one) for one in proofs], dtype="<i8"),
+        length=np.array([len(proof) for proof in proofs], dtype="<i8"),
         proof=np.frombuffer(hashes, dtype="u1").reshape(-1, 32),
         varied_task=np.repeat(np.arange(len(variants)), list(map(len, variants))),
         varied_row=np.array([row for rows in variants for row in rows], dtype="<i8"),
@@ -360,21 +362,21 @@ def rerun_file(
     return stream.getvalue()
 
 
-def compared_cells(submission: SubmissionV12, found: ReceiptCells) -> RowCells:
+def compared_cells(submission: SubmissionV12, cells: ReceiptCells) -> RowCells:
     """Compare every cell of the receipt's tasks with what the submission claims of it, exactly."""
     wrong: dict[str, list[str]] = {}
     unclaimed = []
-    for one in differences(submission, found):
-        cell = f"{one.task}, {one.regime}"
-        if one.fills:
+    for difference in differences(submission, cells):
+        cell = f"{difference.task}, {difference.regime}"
+        if difference.fills:
             unclaimed.append(cell)
         else:
-            wrong.setdefault(cell, []).append(one.what)
-    total = sum(len(task.regimes) for task in found.tasks.values())
+            wrong.setdefault(cell, []).append(difference.what)
+    total = sum(len(task.regimes) for task in cells.tasks.values())
     return RowCells(
         equal=total - len(wrong) - len(unclaimed),
         of=total,
         differing=[f"{cell}: {', '.join(what)}" for cell, what in wrong.items()],
         unclaimed=unclaimed,
-        unequal=list(found.unequal),
+        unequal=list(cells.unequal),
     )

@@ -44,16 +44,18 @@ def _split(value: object) -> object:
         return value
     if not re.fullmatch(_NUMBERS, value):
         raise ValueError("expected numbers with a space between them")
-    return [float(one) if set(one) & set(".e") else int(one) for one in value.split()]
+    return [float(number) if set(number) & set(".e") else int(number) for number in value.split()]
 
 
 def _measures(value: object) -> object:
-    found = _split(value)
-    return [float(one) for one in found] if isinstance(found, list) else found
+    numbers = _split(value)
+    return [float(number) for number in numbers] if isinstance(numbers, list) else numbers
 
 
 def _joined(values: list[int] | list[float]) -> str:
-    return " ".join(f"{one:g}" if isinstance(one, float) else str(one) for one in values)
+    return " ".join(
+        f"{number:g}" if isinstance(number, float) else str(number) for number in values
+    )
 
 
 _AS_TEXT = (
@@ -172,7 +174,7 @@ class RowOutcome(StrictModel):
     @property
     def embedded(self) -> int:
         """Rows that were embedded again."""
-        return sum(len(one.deviation) for one in self.tasks)
+        return sum(len(task.deviation) for task in self.tasks)
 
 
 AnyOutcome = AuditOutcome | RowOutcome
@@ -193,9 +195,9 @@ def failing(task: RowTask, width: int) -> list[int]:
     return [row for row, deviation, mismatch in judged if not is_within(deviation, mismatch, width)]
 
 
-def is_altered(one: FailedRow, width: int) -> bool:
+def is_altered(failed: FailedRow, width: int) -> bool:
     """Whether a row that failed was embedded again, and failed then, too."""
-    again = one.again
+    again = failed.again
     return again is not None and not is_within(again.deviation, again.mismatch, width)
 
 
@@ -228,42 +230,51 @@ def _cell_reasons(cells: RowCells) -> Iterator[str]:
             f"{len(cells.differing)} of {cells.of} cells are not those that the committed rows "
             f"give: {first_and_more(cells.differing)}"
         )
-    for one in cells.unequal:
-        yield f"equal sequences have unequal rows: {one}"
+    for message in cells.unequal:
+        yield f"equal sequences have unequal rows: {message}"
 
 
 def _row_reasons(tasks: Sequence[RowTask], width: int) -> Iterator[str]:
-    found = [(task, one) for task in tasks for one in task.failed if is_altered(one, width)]
+    altered = [
+        (task, row_failed)
+        for task in tasks
+        for row_failed in task.failed
+        if is_altered(row_failed, width)
+    ]
     failed = sum(len(task.failed) for task in tasks)
     total = sum(len(task.deviation) for task in tasks)
-    if not found:
+    if not altered:
         return
-    task, one = found[0]
-    place = task.distinct.index(one.row)
-    split, row = ("training", one.row) if one.row < task.train else ("test", one.row - task.train)
-    again = one.again
+    task, row_failed = altered[0]
+    index = task.distinct.index(row_failed.row)
+    split, row = (
+        ("training", row_failed.row)
+        if row_failed.row < task.train
+        else ("test", row_failed.row - task.train)
+    )
+    again = row_failed.again
     text = (
         f"{plural(failed, 'row')} of {total:,} {'is' if failed == 1 else 'are'} not what the "
         f"extractor gives: {split} row {row} of {task.task} deviates by "
-        f"{task.deviation[place]:.1e} of its root mean square, {TAU:.0e} is allowed; "
-        f"{task.mismatch[place]} of its {width} coordinates round otherwise, {allowed(width)} may"
+        f"{task.deviation[index]:.1e} of its root mean square, {TAU:.0e} is allowed; "
+        f"{task.mismatch[index]} of its {width} coordinates round otherwise, {allowed(width)} may"
     )
     if again is not None:
         text += f"; alone in {again.dtype}, {again.deviation:.1e} and {again.mismatch}"
     yield text
 
 
-def _direction_reasons(found: Direction) -> Iterator[str]:
-    if found.p < LEVEL:
+def _direction_reasons(direction: Direction) -> Iterator[str]:
+    if direction.p < LEVEL:
         yield (
             "what the rows differ by points towards the labels: rank sum "
-            f"{found.statistic:.1f} standard deviations above its mean over {found.rows:,} rows, "
-            f"p = {found.p:.1e}, below {LEVEL:g}"
+            f"{direction.statistic:.1f} standard deviations above its mean over "
+            f"{direction.rows:,} rows, p = {direction.p:.1e}, below {LEVEL:g}"
         )
 
 
-def _decoy_reasons(found: Decoys) -> Iterator[str]:
-    if found.order_dependent:
+def _decoy_reasons(decoys: Decoys) -> Iterator[str]:
+    if decoys.order_dependent:
         yield "an embedding depends on the order or the batch of its sequence"
-    if found.memorised:
+    if decoys.memorised:
         yield "benchmark sequences are treated differently from similar new sequences"

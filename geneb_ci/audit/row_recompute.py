@@ -61,42 +61,42 @@ class FromReceipt(NamedTuple):
 
 
 def with_files(
-    found: Verification, path: Path, inputs: TrustInputs, receipt: FromReceipt | None = None
+    verification: Verification, path: Path, inputs: TrustInputs, receipt: FromReceipt | None = None
 ) -> Verification:
     """Return a verification with the steps that need more than the record.
 
     From the file of rerun rows beside the record at `path`: its digest, the proofs, and every
     comparison. With `receipt`, also the drawn rows, the cells and the direction, from the receipt.
     """
-    outcome = found.record.outcome if found.record is not None else None
+    outcome = verification.record.outcome if verification.record is not None else None
     if not isinstance(outcome, RowOutcome):
-        return found
+        return verification
     steps, rows = [], None
-    said = audited_receipt(outcome, inputs)
-    if said is None:
+    audited = audited_receipt(outcome, inputs)
+    if audited is None:
         missing = "the audited submission is not here"
         steps = [
             VerificationStep(name, StepState.UNKNOWN, missing, _SUBMISSION) for name in FURTHER
         ]
     else:
         rows = _rerun_of(path, outcome, steps)
-        steps += _compared(rows, outcome, said)
+        steps += _compared(rows, outcome, audited)
         if receipt is not None:
-            steps.append(_from_receipt(rows, outcome, said, inputs, receipt))
-    return found._replace(steps=(*found.steps, *steps))
+            steps.append(_from_receipt(rows, outcome, audited, inputs, receipt))
+    return verification._replace(steps=(*verification.steps, *steps))
 
 
 _SUBMISSION = "name the folder of submissions: --submissions DIR"
 
 
 def _rerun_of(path: Path, outcome: RowOutcome, steps: list[VerificationStep]) -> RerunRows | None:
-    place = path.with_name(f"{path.stem}{RERUN_SUFFIX}")
+    beside = path.with_name(f"{path.stem}{RERUN_SUFFIX}")
     try:
-        rows = read_rerun(read_regular(place, RERUN_BYTES_MAX), outcome)
+        rows = read_rerun(read_regular(beside, RERUN_BYTES_MAX), outcome)
     except NotReadable as error:
         fix = "fetch it from where the record is published, and put it beside the record"
         steps.append(
-            VerificationStep(RERUN, StepState.UNKNOWN, f"{place.name}: {error.reason}", fix)
+            VerificationStep(RERUN, StepState.UNKNOWN, f"{beside.name}: {error.reason}", fix)
         )
         return None
     except StepMismatch as error:
@@ -126,7 +126,7 @@ def _from_receipt(
     outcome: RowOutcome,
     receipt: EmbeddingReceipt,
     inputs: TrustInputs,
-    given: FromReceipt,
+    tools: FromReceipt,
 ) -> VerificationStep:
     """Compute cells, drawn rows and direction from the receipt, and compare them."""
     current = inputs.submission(outcome.plan.commitment.model_id)
@@ -135,36 +135,37 @@ def _from_receipt(
         return VerificationStep(CELLS, StepState.UNKNOWN, "the submission is not here", _SUBMISSION)
     plan, benchmark = outcome.plan, inputs.benchmark
     shares = task_shares(plan.rows, receipt, benchmark)
-    seeds = [plan.seed, *(one.seed for one in plan.earlier)]
+    seeds = [plan.seed, *(draw.seed for draw in plan.earlier)]
     drawn: dict[str, DrawnTask] = {}
-    made: dict[str, Varied] = {}
+    variants: dict[str, Varied] = {}
     with (
-        tempfile.TemporaryDirectory(prefix="geneb-ci-rows-") as place,
+        tempfile.TemporaryDirectory(prefix="geneb-ci-rows-") as folder,
         HarnessProcess() as harness,
-        given.files(receipt) as files,
+        tools.files(receipt) as files,
     ):
 
         def take(task: str, file: Path) -> None:
-            read = read_task(Path(place), task, benchmark)
+            read = read_task(Path(folder), task, benchmark)
             own = drawn_rows(seeds, read.strata, shares[task])
             drawn[task] = drawn_task(task, receipt, file, read, own)
 
         cells = recompute(
-            current.path, receipt, files, given.source, harness,
-            [one.task for one in outcome.tasks], benchmark=benchmark, say=given.say,
-            strata=Path(place), each=take,
+            current.path, receipt, files, tools.source, harness,
+            [audited.task for audited in outcome.tasks], benchmark=benchmark,
+            say=tools.say, strata=Path(folder), each=take,
         )  # fmt: skip
         if outcome.variants is not None:
             seed = variant_seed(plan.seed, outcome.variants.nonce)
-            path = Path(place) / "variants.json"
-            made = {
-                one.task: varied(one.task, given.source, harness, seed, path)
-                for one in outcome.tasks
+            path = Path(folder) / "variants.json"
+            variants = {
+                audited.task: varied(audited.task, tools.source, harness, seed, path)
+                for audited in outcome.tasks
             }
     other = [
-        one.task
-        for one in outcome.tasks
-        if (one.rows, one.strata) != (drawn[one.task].drawn.rows, drawn[one.task].drawn.sizes)
+        audited.task
+        for audited in outcome.tasks
+        if (audited.rows, audited.strata)
+        != (drawn[audited.task].drawn.rows, drawn[audited.task].drawn.sizes)
     ]
     wrong = {
         f"other rows of {', '.join(other)} follow from the seed": bool(other),
@@ -177,55 +178,61 @@ def _from_receipt(
         "its variants are not those of the seed, or the probes decide otherwise on them": (
             rows is not None
             and outcome.variants is not None
-            and _variants(outcome.variants, outcome, rows, drawn, made) != outcome.variants
+            and _variants(outcome.variants, outcome, rows, drawn, variants) != outcome.variants
         ),
     }
-    said = [text for text, holds in wrong.items() if holds]
-    if said:
-        return VerificationStep(CELLS, StepState.DIFFERS, "; ".join(said), RESTORE)
+    reasons = [text for text, holds in wrong.items() if holds]
+    if reasons:
+        return VerificationStep(CELLS, StepState.DIFFERS, "; ".join(reasons), RESTORE)
     return VerificationStep(CELLS, StepState.HOLDS)
 
 
 def _direction(outcome: RowOutcome, rows: RerunRows, drawn: dict[str, DrawnTask]) -> Direction:
     strata = [
-        one
+        stratum
         for number, task in enumerate(outcome.tasks)
-        for one in directions(drawn[task.task], rows.rerun[rows.task == number])
+        for stratum in directions(drawn[task.task], rows.rerun[rows.task == number])
     ]
-    found = direction_test(strata, outcome.plan.seed)
-    return Direction(rows=found.rows, statistic=found.statistic, p=found.p)
+    result = direction_test(strata, outcome.plan.seed)
+    return Direction(rows=result.rows, statistic=result.statistic, p=result.p)
 
 
 def _variants(
-    said: VariantResult,
+    signed: VariantResult,
     outcome: RowOutcome,
     rows: RerunRows,
     drawn: dict[str, DrawnTask],
-    made: dict[str, Varied],
+    variants: dict[str, Varied],
 ) -> VariantResult | None:
     """Return what the kept rows of the variants show; None where they are of other variants."""
-    kept = rows.variants
-    if kept is None:
+    kept_rows = rows.variants
+    if kept_rows is None:
         return None
-    due = [(number, row) for number, one in enumerate(outcome.tasks) for row in made[one.task].rows]
-    if list(zip(kept.task.tolist(), kept.row.tolist(), strict=True)) != due:
+    expected = [
+        (number, row)
+        for number, audited in enumerate(outcome.tasks)
+        for row in variants[audited.task].rows
+    ]
+    if list(zip(kept_rows.task.tolist(), kept_rows.row.tolist(), strict=True)) != expected:
         return None
     changes = []
-    for number, one in enumerate(outcome.tasks):
-        task, own = drawn[one.task], kept.task == number
-        values = kept.values[own]
+    for number, audited in enumerate(outcome.tasks):
+        task, own = drawn[audited.task], kept_rows.task == number
+        values = kept_rows.values[own]
         changes.append(
-            changes_of(task.strata, task.probes, task.said.scale_log2, made[one.task].rows, values)
+            changes_of(
+                task.strata, task.probes, task.said.scale_log2, variants[audited.task].rows, values
+            )
         )
-    return row_variants(changes, FULL, said.nonce)
+    return row_variants(changes, FULL, signed.nonce)
 
 
-def _is_near(one: Direction, other: Direction) -> bool:
+def _is_near(first: Direction, second: Direction) -> bool:
     """Whether two tests came to the same, but for how a machine sums."""
     return (
-        one.rows == other.rows
-        and abs(one.statistic - other.statistic) <= STATISTIC_SLACK
-        and (one.p < LEVEL) == (other.p < LEVEL)
+        first.rows == second.rows
+        and abs(first.statistic - second.statistic) <= STATISTIC_SLACK
+        and (first.p < LEVEL) == (second.p < LEVEL)
     )
 
 
@@ -249,7 +256,7 @@ def with_rows(
     repository: AuditRepository, path: Path, name: str, again: FromReceipt | None, *, named: bool
 ) -> Verification:
     """Verify a record; of an audit by receipt also its rows, where it is named or they are here."""
-    found = repository.verification(path, name)
+    verification = repository.verification(path, name)
     if named or again is not None or path.with_name(f"{path.stem}{RERUN_SUFFIX}").exists():
-        return with_files(found, path, repository.inputs, again)
-    return found
+        return with_files(verification, path, repository.inputs, again)
+    return verification

@@ -95,8 +95,8 @@ def rerun_rows(
     subject = subject_of(plan.commitment, layout)
     committed_receipt(plan, subject)
     with contextlib.ExitStack() as stack:
-        kept = stack.enter_context(open_work(work)) if work is not None else None
-        here = stack.enter_context(ready(plan.commitment, subject, layout, machine, kept, say))
+        folder = stack.enter_context(open_work(work)) if work is not None else None
+        here = stack.enter_context(ready(plan.commitment, subject, layout, machine, folder, say))
         return rows_of(plan, here, files, clock, say)
 
 
@@ -114,9 +114,9 @@ def rows_of(
     submission, receipt = committed_receipt(plan, here.subject)
     here = dataclasses.replace(here, spec=dataclasses.replace(here.spec, tf32=False))
     with files(receipt) as opened:
-        done = _RowRun(plan, here, submission, receipt, opened, say).done(clock)
-    here.work.keep_binary(RERUN_ROWS, lambda stream: stream.write(done.rerun))
-    return done
+        result = _RowRun(plan, here, submission, receipt, opened, say).done(clock)
+    here.work.keep_binary(RERUN_ROWS, lambda stream: stream.write(result.rerun))
+    return result
 
 
 def committed_receipt(
@@ -167,8 +167,12 @@ class _RowRun:
             changed = self._varied(drawn)
             stage = "embedding"
             rows = self.embedder.embed(
-                [one for task in drawn for one in task.sequences],
-                [one for each in changed for one in each.sequences],
+                [sequence for task in drawn for sequence in task.sequences],
+                [
+                    sequence
+                    for variants_of_task in changed
+                    for sequence in variants_of_task.sequences
+                ],
             )
             reruns = [self._stacked(rows, task.sequences) for task in drawn]
             judged = [
@@ -183,19 +187,25 @@ class _RowRun:
             )
             raise
         self.here.check_weights()
-        values = [self._stacked(rows, one.sequences) for one in changed]
-        rerun = rerun_file(drawn, reruns, [one.rows for one in changed], values)
+        values = [self._stacked(rows, variants_of_task.sequences) for variants_of_task in changed]
+        rerun = rerun_file(
+            drawn, reruns, [variants_of_task.rows for variants_of_task in changed], values
+        )
         changes = [
-            changes_of(task.strata, task.probes, task.said.scale_log2, one.rows, found)
-            for task, one, found in zip(drawn, changed, values, strict=True)
+            changes_of(
+                task.strata, task.probes, task.said.scale_log2, variants_of_task.rows, matrix
+            )
+            for task, variants_of_task, matrix in zip(drawn, changed, values, strict=True)
         ]
         variants = row_variants(changes, FULL, self.here.settings.nonce)
         tasks = [
-            row_task(task, one, again.get(task.task, {}), self.receipt.dim)
-            for task, one in zip(drawn, judged, strict=True)
+            row_task(task, comparison, again.get(task.task, {}), self.receipt.dim)
+            for task, comparison in zip(drawn, judged, strict=True)
         ]
         strata = [
-            one for task, rows in zip(drawn, reruns, strict=True) for one in directions(task, rows)
+            stratum
+            for task, rows in zip(drawn, reruns, strict=True)
+            for stratum in directions(task, rows)
         ]
         return RowsDone(self._outcome(tasks, strata, variants, rerun, clock), rerun)
 
@@ -203,24 +213,24 @@ class _RowRun:
         """Score and draw the tasks, one after another: one file of the receipt at a time."""
         work, benchmark = self.here.work, self.here.subject.benchmark
         shares = task_shares(self.plan.rows, self.receipt, benchmark)
-        seeds = [self.plan.seed, *(one.seed for one in self.plan.earlier)]
+        seeds = [self.plan.seed, *(draw.seed for draw in self.plan.earlier)]
         folder = work.folder / STRATA
-        found: list[DrawnTask] = []
+        drawn_tasks: list[DrawnTask] = []
 
         def take(task: str, file: Path) -> None:
             read = read_task(folder, task, benchmark)
             drawn = drawn_rows(seeds, read.strata, shares[task])
-            found.append(drawn_task(task, self.receipt, file, read, drawn))
+            drawn_tasks.append(drawn_task(task, self.receipt, file, read, drawn))
 
-        made = [folder / f"{name}{end}" for name in self.names for end in (ARRAYS, LINES)]
-        if all(work.has_result(one) for one in (*made, folder / CELLS)):
-            kept = work.read_as(folder / CELLS, ReceiptCells)
-            if kept is not None:
-                self.cells = kept
+        paths = [folder / f"{name}{end}" for name in self.names for end in (ARRAYS, LINES)]
+        if all(work.has_result(path) for path in (*paths, folder / CELLS)):
+            cells = work.read_as(folder / CELLS, ReceiptCells)
+            if cells is not None:
+                self.cells = cells
                 for task in self.names:
                     take(task, self.files.file(task))
                     self.files.release(task)
-                return found
+                return drawn_tasks
         folder.mkdir(parents=True, exist_ok=True)
         submission = folder / "submission.json"
         work.keep(submission, json.dumps(self.here.subject.document))
@@ -231,10 +241,10 @@ class _RowRun:
             benchmark=benchmark, options=self.here.machine.scoring, say=self.say, strata=folder,
             each=take,
         )  # fmt: skip
-        for one in made:
-            work.note_result(one)
+        for path in paths:
+            work.note_result(path)
         work.keep_result(folder / CELLS, self.cells.model_dump_json() + "\n")
-        return found
+        return drawn_tasks
 
     def _varied(self, drawn: Sequence[DrawnTask]) -> list[Varied]:
         """Return variants of test rows of each task."""
@@ -242,8 +252,8 @@ class _RowRun:
         harness = here.runner.harness
         seed = variant_seed(self.plan.seed, here.settings.nonce)
         return [
-            varied(one.task, here.source, harness, seed, folder / f"{one.task}{VARIANTS}")
-            for one in drawn
+            varied(task.task, here.source, harness, seed, folder / f"{task.task}{VARIANTS}")
+            for task in drawn
         ]
 
     def _stacked(
@@ -251,10 +261,10 @@ class _RowRun:
     ) -> "npt.NDArray[np.float32]":
         import numpy as np
 
-        found = np.empty((len(sequences), self.receipt.dim), dtype=np.float32)
-        for place, one in enumerate(sequences):
-            found[place] = rows[one]
-        return found
+        stacked = np.empty((len(sequences), self.receipt.dim), dtype=np.float32)
+        for index, sequence in enumerate(sequences):
+            stacked[index] = rows[sequence]
+        return stacked
 
     def _again(
         self, drawn: Sequence[DrawnTask], judged: Sequence[RowComparison]
@@ -265,30 +275,34 @@ class _RowRun:
         """
         width = self.receipt.dim
         failed = [
-            (-float(one.deviation[place]), -int(one.mismatch[place]), number, place)
-            for number, one in enumerate(judged)
-            for place in one.failed(width).nonzero()[0].tolist()
+            (-float(comparison.deviation[index]), -int(comparison.mismatch[index]), number, index)
+            for number, comparison in enumerate(judged)
+            for index in comparison.failed(width).nonzero()[0].tolist()
         ]
         failed.sort()
-        found: dict[str, dict[int, RowAgain]] = {}
+        results: dict[str, dict[int, RowAgain]] = {}
         for start in range(0, len(failed), AGAIN):
             some = failed[start : start + AGAIN]
             self.say(f"{len(failed)} rows fail: embedding {len(some)} again, each alone")
             how, values = self.embedder.again(
-                [drawn[number].sequences[place] for *_, number, place in some]
+                [drawn[number].sequences[index] for *_, number, index in some]
             )
             altered = False
-            for (*_, number, place), value in zip(some, values, strict=True):
+            for (*_, number, index), value in zip(some, values, strict=True):
                 task = drawn[number]
-                one = judge(task.committed[place : place + 1], value[None, :], task.said.scale_log2)
-                result = RowAgain(
-                    dtype=how, deviation=float(one.deviation[0]), mismatch=int(one.mismatch[0])
+                comparison = judge(
+                    task.committed[index : index + 1], value[None, :], task.said.scale_log2
                 )
-                found.setdefault(task.task, {})[task.rows[place]] = result
-                altered |= not bool(is_same(one.deviation, one.mismatch, width)[0])
+                result = RowAgain(
+                    dtype=how,
+                    deviation=float(comparison.deviation[0]),
+                    mismatch=int(comparison.mismatch[0]),
+                )
+                results.setdefault(task.task, {})[task.rows[index]] = result
+                altered |= not bool(is_same(comparison.deviation, comparison.mismatch, width)[0])
             if altered:
                 break
-        return found
+        return results
 
     def _outcome(
         self,
@@ -300,11 +314,11 @@ class _RowRun:
     ) -> RowOutcome:
         here, receipt = self.here, self.receipt
         cells = compared_cells(self.submission, self.cells)
-        found = direction_test(strata, self.plan.seed)
-        direction = Direction(rows=found.rows, statistic=found.statistic, p=found.p)
+        test = direction_test(strata, self.plan.seed)
+        direction = Direction(rows=test.rows, statistic=test.statistic, p=test.p)
         decoys = self.embedder.decoys
         reasons = reasons_of(cells, tasks, direction, decoys, receipt.dim, variants)
-        said = self.cells
+        computed = self.cells
         return RowOutcome(
             schema_version="1.0",
             plan=self.plan,
@@ -321,12 +335,12 @@ class _RowRun:
             sandbox=here.facts(self.embedder.parts),
             harness=HarnessFacts(
                 version=here.subject.benchmark.harness_version,
-                commit=said.harness.commit,
-                dirty=said.harness.dirty,
+                commit=computed.harness.commit,
+                dirty=computed.harness.dirty,
             ),
-            benchmark_sha256=said.benchmark.sha256,
-            dataset_revision=said.dataset.revision,
-            packages={"geneb-ci": said.harness.version, **said.packages},
+            benchmark_sha256=computed.benchmark.sha256,
+            dataset_revision=computed.dataset.revision,
+            packages={"geneb-ci": computed.harness.version, **computed.packages},
             notes=[variant_text(variants), *self._notes()],
             started_at=here.work.begin(moment_of(int(clock()))),
             finished_at=moment_of(int(clock())),
@@ -334,12 +348,12 @@ class _RowRun:
 
     def _notes(self) -> list[str]:
         parts = self.embedder.parts
-        called = list(dict.fromkeys(one for part in parts for one in part.attempts))
-        rows = sum(one.computed + one.further for one in parts)
-        seconds = sum(one.seconds for one in parts)
-        peak = max(one.peak for one in parts)
+        called = list(dict.fromkeys(attempt for part in parts for attempt in part.attempts))
+        rows = sum(part.computed + part.further for part in parts)
+        seconds = sum(part.seconds for part in parts)
+        peak = max(part.peak for part in parts)
         return [
-            *(f"weights: {name} {one}" for name, one in sorted(self.here.digests.items())),
+            *(f"weights: {name} {digest}" for name, digest in sorted(self.here.digests.items())),
             *(
                 [f"the extractor's Python code called, inside the sandbox: {', '.join(called)}"]
                 if called

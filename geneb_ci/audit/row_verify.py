@@ -56,14 +56,14 @@ def check_rows(outcome: RowOutcome, inputs: TrustInputs) -> None:
     receipt = audited_receipt(outcome, inputs)
     if receipt is not None:
         _check_receipt(outcome, receipt, inputs.benchmark)
-    names = [one.task for one in outcome.tasks]
+    names = [task.task for task in outcome.tasks]
     if len(set(names)) != len(names) or len(names) != outcome.receipt.tasks:
         _refuse(f"{len(names)} tasks are compared, the receipt has {outcome.receipt.tasks}")
     if outcome.receipt.root != outcome.plan.root:
         _refuse("its receipt is not the one that the plan draws from")
     for task in outcome.tasks:
         _check_task(task, outcome.receipt.dim)
-    _check_again([one for task in outcome.tasks for one in task.failed], outcome.receipt.dim)
+    _check_again([failed for task in outcome.tasks for failed in task.failed], outcome.receipt.dim)
     cells = outcome.cells
     if cells.equal + len(cells.differing) + len(cells.unclaimed) != cells.of:
         _refuse(f"its cells do not add up to {cells.of}")
@@ -83,14 +83,14 @@ def check_rows(outcome: RowOutcome, inputs: TrustInputs) -> None:
         _refuse(f"the verdict is {outcome.verdict!r}, its numbers give {verdict_by(reasons)!r}")
 
 
-def _check_variants(found: VariantResult, tasks: list[RowTask]) -> None:
-    if wrong := contradiction(found, ROWS_MIN):
+def _check_variants(result: VariantResult, tasks: list[RowTask]) -> None:
+    if wrong := contradiction(result, ROWS_MIN):
         _refuse(f"variants: {wrong}")
     most = sum(min(ROWS_MIN, task.test) for task in tasks)
-    counted = [(1, found.kinds), *((one.fits, one.kinds) for one in found.others.values())]
-    if found.training is not None or any(set(kinds) != {KIND} for _, kinds in counted):
+    counted = [(1, result.kinds), *((probe.fits, probe.kinds) for probe in result.others.values())]
+    if result.training is not None or any(set(kinds) != {KIND} for _, kinds in counted):
         _refuse(f"variants: expected those of test rows of the kind {KIND!r} alone")
-    rows = found.kinds[KIND].rows
+    rows = result.kinds[KIND].rows
     if rows > most or any(kinds[KIND].rows != fits * rows for fits, kinds in counted):
         _refuse(f"variants: {rows} test rows were varied, or not by every probe; {most} can be")
 
@@ -107,15 +107,15 @@ def audited_receipt(outcome: RowOutcome, inputs: TrustInputs) -> EmbeddingReceip
 
 def _check_receipt(outcome: RowOutcome, receipt: EmbeddingReceipt, benchmark: Benchmark) -> None:
     facts = outcome.receipt
-    said = (receipt.root, receipt.dim, receipt.compute_dtype, receipt.tf32, len(receipt.tasks))
-    if said != (facts.root, facts.dim, facts.compute_dtype, facts.tf32, facts.tasks):
+    declared = (receipt.root, receipt.dim, receipt.compute_dtype, receipt.tf32, len(receipt.tasks))
+    if declared != (facts.root, facts.dim, facts.compute_dtype, facts.tf32, facts.tasks):
         _refuse("what it says of the receipt is not what the submission says")
     if receipt_root(receipt, benchmark.task_ids) != receipt.root:
         _refuse("the root of the receipt is not that of its tasks")
     if weak := weakness_of(receipt.compute_dtype, tf32=receipt.tf32):
         _refuse(f"the receipt is weak: {weak}")
     order = [task for task in benchmark.task_ids if task in receipt.tasks]
-    if [one.task for one in outcome.tasks] != order:
+    if [audited.task for audited in outcome.tasks] != order:
         _refuse("its tasks are not those of the receipt, in the order of the benchmark")
     shares = task_shares(outcome.plan.rows, receipt, benchmark)
     for task in outcome.tasks:
@@ -128,9 +128,11 @@ def _check_receipt(outcome: RowOutcome, receipt: EmbeddingReceipt, benchmark: Be
 def _check_draw(task: RowTask, share: TaskShare, seed: bytes) -> None:
     """Compare what needs no strata: how many rows each part has, and which training rows."""
     training = task.rows.get("training", [])
-    due = [number_of(seed, f"{task.task} training", j, task.train) for j in range(share.training)]
+    expected = [
+        number_of(seed, f"{task.task} training", j, task.train) for j in range(share.training)
+    ]
     is_whole = len(training) == task.train and training == list(range(task.train))
-    if training != due and not is_whole:
+    if training != expected and not is_whole:
         _refuse(f"{task.task}: the training rows do not follow from the seed")
     for part, rows in task.rows.items():
         if part.startswith("test ") and len(rows) not in {share.test, 0}:
@@ -143,14 +145,14 @@ def _check_task(task: RowTask, width: int) -> None:
         _refuse(f"{task.task}: {len(distinct)} rows are drawn, {len(task.deviation)} compared")
     if distinct and distinct[-1] >= total:
         _refuse(f"{task.task}: row {distinct[-1]} of {total} was drawn")
-    if [one.row for one in task.failed] != failing(task, width):
+    if [failed.row for failed in task.failed] != failing(task, width):
         _refuse(f"{task.task}: the rows that fail are not those that its numbers give")
 
 
 def _check_again(failed: list[FailedRow], width: int) -> None:
     """Refuse an audit that left rows that fail as they are."""
-    if any(one.again is None for one in failed) and not any(
-        is_altered(one, width) for one in failed
+    if any(failed_row.again is None for failed_row in failed) and not any(
+        is_altered(failed_row, width) for failed_row in failed
     ):
         _refuse("rows that fail were not embedded again, and none of them is altered")
 
@@ -189,17 +191,17 @@ def read_rerun(raw: bytes, outcome: RowOutcome) -> RerunRows:
 
     if hashlib.sha256(raw).hexdigest() != outcome.rerun_sha256:
         _refuse("the file beside the record is not the one that was signed", RERUN)
-    due = [(number, row) for number, task in enumerate(outcome.tasks) for row in task.distinct]
-    count, dim = len(due), outcome.receipt.dim
+    expected = [(number, row) for number, task in enumerate(outcome.tasks) for row in task.distinct]
+    count, dim = len(expected), outcome.receipt.dim
     try:
         with zipfile.ZipFile(io.BytesIO(raw)) as archive:
             lengths = _array(archive, "length", "<i8", (count,)).tolist()
-            if any(not 0 <= one <= PROOF_MAX for one in lengths):
+            if any(not 0 <= length <= PROOF_MAX for length in lengths):
                 raise ValueError("a proof has a number of hashes that no tree gives")
             ends = np.cumsum([0, *lengths], dtype=np.int64).tolist()
             hashes = _array(archive, "proof", "|u1", (ends[-1], HASH_BYTES))
             proofs = [
-                [one.tobytes() for one in hashes[begin:end]]
+                [digest.tobytes() for digest in hashes[begin:end]]
                 for begin, end in itertools.pairwise(ends)
             ]
             rows = RerunRows(
@@ -212,13 +214,13 @@ def read_rerun(raw: bytes, outcome: RowOutcome) -> RerunRows:
             )
     except UNREADABLE as error:
         raise StepMismatch(RERUN, f"it cannot be read: {error}", RESTORE) from error
-    if list(zip(rows.task.tolist(), rows.row.tolist(), strict=True)) != due:
+    if list(zip(rows.task.tolist(), rows.row.tolist(), strict=True)) != expected:
         _refuse("its rows are not those of the record", RERUN)
     return rows
 
 
-def _variants(archive: zipfile.ZipFile, found: VariantResult, dim: int) -> VariantRows:
-    count = sum(one.rows for one in found.kinds.values())
+def _variants(archive: zipfile.ZipFile, result: VariantResult, dim: int) -> VariantRows:
+    count = sum(decisions.rows for decisions in result.kinds.values())
     return VariantRows(
         _array(archive, "varied_task", "<i8", (count,)),
         _array(archive, "varied_row", "<i8", (count,)),
@@ -241,21 +243,21 @@ def _array(
     if version != (1, 0):
         msg = f"{name} is of version {version}, expected (1, 0)"
         raise ValueError(msg)
-    found, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
-    if (found, fortran, dtype) != (shape, False, np.dtype(kind)):
-        msg = f"{name} has the shape {found} of {dtype.str}, expected {shape} of {kind}"
+    stored, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+    if (stored, fortran, dtype) != (shape, False, np.dtype(kind)):
+        msg = f"{name} has the shape {stored} of {dtype.str}, expected {shape} of {kind}"
         raise ValueError(msg)
     return np.frombuffer(stream.read(), dtype=kind).reshape(shape)
 
 
 def check_proofs(rows: RerunRows, outcome: RowOutcome, receipt: EmbeddingReceipt) -> None:
     """Compare the committed rows with the roots of their tasks. Raises StepMismatch."""
-    for place, number in enumerate(rows.task.tolist()):
+    for index, number in enumerate(rows.task.tolist()):
         task = outcome.tasks[number]
-        said, row = receipt.tasks[task.task], int(rows.row[place])
-        leaf = row_leaf(rows.committed[place].tobytes(), row)
-        root = root_by(leaf, row, said.train + said.test, rows.proofs[place])
-        if root is None or root.hex() != said.root:
+        entry, row = receipt.tasks[task.task], int(rows.row[index])
+        leaf = row_leaf(rows.committed[index].tobytes(), row)
+        root = root_by(leaf, row, entry.train + entry.test, rows.proofs[index])
+        if root is None or root.hex() != entry.root:
             _refuse(f"row {row} of {task.task} is not one that the receipt commits to", PROOFS)
 
 
@@ -266,9 +268,9 @@ def check_comparisons(rows: RerunRows, outcome: RowOutcome, receipt: EmbeddingRe
     for number, task in enumerate(outcome.tasks):
         own = rows.task == number
         scale = receipt.tasks[task.task].scale_log2
-        found = judge(rows.committed[own], rows.rerun[own], scale)
-        given = (task.deviation, task.mismatch)
-        if given != (found.deviation.tolist(), found.mismatch.tolist()):
+        comparison = judge(rows.committed[own], rows.rerun[own], scale)
+        recorded = (task.deviation, task.mismatch)
+        if recorded != (comparison.deviation.tolist(), comparison.mismatch.tolist()):
             _refuse(f"{task.task}: its rows compare otherwise than the record says", ROWS)
 
 

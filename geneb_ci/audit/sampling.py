@@ -87,9 +87,9 @@ def audit_policy(layout: Layout) -> AuditPolicy:
     if own is None or not lies_there(own):
         return shipped_policy(benchmark)
     with naming(layout, "policy"):
-        found = load_policy(own)
-        require_drawable(found, benchmark, str(own))
-    return found
+        policy = load_policy(own)
+        require_drawable(policy, benchmark, str(own))
+    return policy
 
 
 def load_policy(path: Path) -> AuditPolicy:
@@ -178,8 +178,8 @@ LARGER = 5
 
 def strata_of(benchmark: Benchmark, tasks: Sequence[str]) -> list[list[str]]:
     """Return the tasks of each of the larger categories, both in board order."""
-    wanted = set(tasks)
-    parts = ([task for task in ids if task in wanted] for ids in benchmark.categories.values())
+    chosen = set(tasks)
+    parts = ([task for task in ids if task in chosen] for ids in benchmark.categories.values())
     return [part for part in parts if len(part) >= LARGER]
 
 
@@ -248,8 +248,8 @@ def ticket_of(seed: str, task: str) -> str:
 
 def tickets_of(seed: str, tasks: Sequence[str]) -> list[Ticket]:
     """Return the ticket of every task, smallest first, whatever the order of `tasks`."""
-    found = [Ticket(task=task, ticket=ticket_of(seed, task)) for task in tasks]
-    return sorted(found, key=lambda one: (one.ticket, one.task))
+    tickets = [Ticket(task=task, ticket=ticket_of(seed, task)) for task in tasks]
+    return sorted(tickets, key=lambda ticket: (ticket.ticket, ticket.task))
 
 
 def sample(ranked: Sequence[str], drawn: int, strata: Sequence[Sequence[str]] = ()) -> list[str]:
@@ -300,12 +300,12 @@ def missed(tasks: int, fabricated: int, drawn: int, power: Fraction = CERTAIN) -
 
     sum_j C(m, j) C(N - m, k - j) (1 - q)^j / C(N, k), with q the `power` of one rerun.
     """
-    found = (
+    terms = (
         comb(fabricated, j) * comb(tasks - fabricated, drawn - j) * (1 - power) ** j
         for j in range(min(fabricated, drawn) + 1)
         if drawn - j <= tasks - fabricated
     )
-    return sum(found, Fraction(0)) / comb(tasks, drawn)
+    return sum(terms, Fraction(0)) / comb(tasks, drawn)
 
 
 def detection(design: Design, fabricated: int, drawn: int, power: Fraction = CERTAIN) -> Fraction:
@@ -391,7 +391,7 @@ def design_of(tasks: Sequence[str], strata: Sequence[Sequence[str]]) -> Design:
     return Design(tuple(len(part) for part in parts_of(tasks, strata)), len(strata))
 
 
-def size_of(commitment: Commitment, drawn: int | None, wanted: int, before: int) -> int:
+def size_of(commitment: Commitment, drawn: int | None, asked_for: int, before: int) -> int:
     """Return k: the largest of what is committed, wanted, and drawn before.
 
     Raises UsageProblem when `drawn`, the value of --drawn, is less.
@@ -403,7 +403,7 @@ def size_of(commitment: Commitment, drawn: int | None, wanted: int, before: int)
             + (f", and {before} were drawn before" if before > committed else ""),
             "a sample can only be raised: pass a larger number, or leave out --drawn",
         )
-    return max(committed, drawn or 0, wanted, before)
+    return max(committed, drawn or 0, asked_for, before)
 
 
 def probability(text: str, option: str) -> Fraction:
@@ -412,14 +412,14 @@ def probability(text: str, option: str) -> Fraction:
     Raises UsageProblem, which names `option`, unless it is above 0 and at most 1.
     """
     try:
-        found = Fraction(text)
+        value = Fraction(text)
     except (ValueError, ZeroDivisionError):
-        found = Fraction(-1)
-    if not 0 < found <= 1:
+        value = Fraction(-1)
+    if not 0 < value <= 1:
         raise UsageProblem(
             f"{option} {text!r} is not a probability", "pass a number above 0 and at most 1: 0.95"
         )
-    return found
+    return value
 
 
 def demands_of(policy: AuditPolicy, benchmark: Benchmark) -> Demands:

@@ -134,13 +134,13 @@ def rescored(
         *_further(how.further), "--output", str(output), "--quiet",
     ]  # fmt: skip
     harness.call(words, task, limits_of(_shape(embeddings, classes), how))
-    found = read_rescored(output)
-    if not found.dataset.verified:
+    scores = read_rescored(output)
+    if not scores.dataset.verified:
         raise NothingChecked(
             "the task data have no manifest of the benchmark's dataset revision",
             "download them with `geneb-ci data pull`, which writes the manifest",
         )
-    return found
+    return scores
 
 
 def _further(files: tuple[Path, Path] | None) -> list[str]:
@@ -149,26 +149,32 @@ def _further(files: tuple[Path, Path] | None) -> list[str]:
     return ["--further", str(files[0]), "--further-embeddings", str(files[1])]
 
 
-def merged(found: Sequence[Rescored]) -> Rescored:
+def merged(rescorings: Sequence[Rescored]) -> Rescored:
     """Return the rescorings of several tasks as one, with the libraries and seconds of all.
 
     Raises NothingChecked when they are of another benchmark, harness, noise or packages.
     """
-    first = found[0]
-    for one in found:
+    first = rescorings[0]
+    for rescoring in rescorings:
         for name in ("benchmark", "dataset", "harness", "noise", "packages"):
-            if getattr(one, name) != getattr(first, name):
+            if getattr(rescoring, name) != getattr(first, name):
                 raise NothingChecked(
                     f"tasks were scored with different {name}: "
-                    f"{', '.join(first.tasks)} and {', '.join(one.tasks)}",
+                    f"{', '.join(first.tasks)} and {', '.join(rescoring.tasks)}",
                     f"remove {RESCORED} of these tasks from the folder of the audit, and run the "
                     "command again",
                 )
-    libraries = [library for one in found for library in one.libraries]
+    libraries = [library for rescoring in rescorings for library in rescoring.libraries]
     return first.model_copy(
         update={
-            "tasks": {name: task for one in found for name, task in one.tasks.items()},
-            "libraries": [one for i, one in enumerate(libraries) if one not in libraries[:i]],
-            "seconds": sum(one.seconds for one in found),
+            "tasks": {
+                name: task for rescoring in rescorings for name, task in rescoring.tasks.items()
+            },
+            "libraries": [
+                library
+                for index, library in enumerate(libraries)
+                if library not in libraries[:index]
+            ],
+            "seconds": sum(rescoring.seconds for rescoring in rescorings),
         }
     )

@@ -74,14 +74,14 @@ def audits_of(layout: Layout) -> Path:
 
 def kept_log(layout: Layout) -> LogKeys:
     """Return the keys of the log of a place. Raises NothingChecked where its policy names none."""
-    found = log_keys(layout)
-    if found is None:
+    keys = log_keys(layout)
+    if keys is None:
         raise NothingChecked(
             "no log of audits is kept here: leaderboard/policy/keys.json names none",
             "make a key of a log with `geneb-ci audit keygen --log NAME --output log.pem`, and add "
             "what it prints to keys.json on the main branch",
         )
-    return found
+    return keys
 
 
 def append_to_log(
@@ -121,32 +121,32 @@ def read_committed(path: Path, layout: Layout) -> Commitment:
     """
     if not path.name.endswith(COMMITTED):
         return read_commitment(path)
-    place = f"{path.resolve().parent.name}/{path.name}"
-    found = parse_event(read_record(path), place, trusted_keys(layout))
-    return found.commitment
+    name = f"{path.resolve().parent.name}/{path.name}"
+    event = parse_event(read_record(path), name, trusted_keys(layout))
+    return event.commitment
 
 
-def logged_time(commitment: Commitment, layout: Layout, given: str | None) -> str | None:
+def logged_time(commitment: Commitment, layout: Layout, typed: str | None) -> str | None:
     """Return when a commitment was made: by its entry in the log, or as it was given.
 
     Raises UsageProblem where both would say it, AuditRefused where a log is kept and does not have
     the commitment.
     """
     if not keeps_log(layout):
-        return given
-    if given is not None:
+        return typed
+    if typed is not None:
         raise UsageProblem(
             "--committed-at is typed, and the log of this repository has the time of a commitment",
             "leave out --committed-at",
         )
-    found = time_in_log(commitment, layout)
-    if found is None:
+    time = time_in_log(commitment, layout)
+    if time is None:
         raise AuditRefused(
             f"the commitment {commitment.sha256[:16]}... is not in the log, which gives its time",
             "sign it with `geneb-ci audit commit FILE --key KEY`, and have the log extended: "
             "geneb-ci audit log append",
         )
-    return found
+    return time
 
 
 def known_time(commitment: Commitment, layout: Layout, given: str | None) -> str | None:
@@ -199,10 +199,10 @@ def commit_in_log(
     digest = f"commitment {commitment.sha256}"
     if signer is None:
         return f"{digest}\nnext: sign it, for the log: run this again with --key KEY"
-    place = _written(signed_event(commitment, signer), audits_of(layout), say)
+    path = _written(signed_event(commitment, signer), audits_of(layout), say)
     if log_key is None:
         return (
-            f"{digest}\nnext: commit {os.path.relpath(place)} to the main branch, where the log is "
+            f"{digest}\nnext: commit {os.path.relpath(path)} to the main branch, where the log is "
             "extended by\n  geneb-ci audit log append; then draw:\n"
             f"  {again}"
         )
@@ -235,9 +235,9 @@ def sign_abort(
             **at._asdict(),
         }
     )
-    place = _written(signed_event(aborted, signer), audits, say)
+    path = _written(signed_event(aborted, signer), audits, say)
     error.fix += (
-        f"; this run is recorded as aborted: commit {os.path.relpath(place)} to the main branch; "
+        f"; this run is recorded as aborted: commit {os.path.relpath(path)} to the main branch; "
         "its draw counts for the next audit"
     )
 
@@ -249,11 +249,11 @@ def _kind(error: ExtractorRefused) -> str:
 
 
 def _written(signed: SignedRecord, audits: Path, say: Say) -> Path:
-    place = audits / signed.place
-    if not place.exists():
-        write_files(place.parent, {place.name: signed.content})
-        say(f"wrote {place}")
-    return place
+    path = audits / signed.place
+    if not path.exists():
+        write_files(path.parent, {path.name: signed.content})
+        say(f"wrote {path}")
+    return path
 
 
 class Wanted(NamedTuple):
@@ -276,7 +276,7 @@ def drawn_plan(
     committed_at: str,
     layout: Layout,
     source: BeaconSource,
-    wanted: Wanted,
+    options: Wanted,
     say: Callable[[str], None],
 ) -> Plan:
     """Draw the tasks of a commitment that became public at a time; waits for the beacon's round.
@@ -284,17 +284,17 @@ def drawn_plan(
     Raises what `earlier_plans`, `targets_of`, `beacon_of` and `draw` do.
     """
     repository = AuditRepository(layout)
-    plans = earlier_plans(Plan, commitment, committed_at, repository, wanted.earlier)
+    plans = earlier_plans(Plan, commitment, committed_at, repository, options.earlier)
     if (logged := repository.logged) is not None:
         index = committed_index(commitment.sha256, logged)
         check_drawn(commitment, len(logged.log.entries) if index is None else index, logged)
     history = earlier_draws(plans, commitment)
-    size = size_of(commitment, wanted.drawn, wanted.at_least, drawn_before(plans, commitment))
-    if wanted.targeted is None:
-        count, aimed = CROWNS_MAX, crowns_of(commitment, wanted.submission, layout)
+    size = size_of(commitment, options.drawn, options.at_least, drawn_before(plans, commitment))
+    if options.targeted is None:
+        count, aimed = CROWNS_MAX, crowns_of(commitment, options.submission, layout)
     else:
-        count = wanted.targeted
-        aimed = targets_of(commitment, count, wanted.submission, layout)
+        count = options.targeted
+        aimed = targets_of(commitment, count, options.submission, layout)
     beacon = beacon_of(commitment, committed_at, source, repository.inputs.policy, say)
     return draw(
         commitment,

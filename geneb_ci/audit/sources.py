@@ -41,7 +41,7 @@ class RunSources(NamedTuple):
 def sources_of(
     submission: Submission,
     declared: DeclaredRun | None,
-    found: ExtractorFolder | None,
+    folder: ExtractorFolder | None,
     entry: ReadEntry | None,
 ) -> RunSources:
     """Return code and weights: of the run, of the maintainer, or of the model's entry."""
@@ -59,13 +59,13 @@ def sources_of(
             )
         code = run.extractor
         return RunSources(
-            extractor_code(found, code.path, code.class_name, code.sha256, code.options),
+            extractor_code(folder, code.path, code.class_name, code.sha256, code.options),
             _weights(run, entry),
         )
     if isinstance(submission, SubmissionByEntry):
         _check_entry(submission, declared, entry)
     if declared is None:
-        return _of_entry(submission.model_id, entry, found)
+        return _of_entry(submission.model_id, entry, folder)
     path, colon, class_name = declared.extractor.rpartition(":")
     if not colon or not path.endswith(".py") or not class_name.isidentifier():
         raise UsageProblem(
@@ -76,7 +76,7 @@ def sources_of(
         weights = Weights(kind="none", location="", revision=None, files={})
     else:
         weights = _declared_weights(declared)
-    return RunSources(extractor_code(found, path, class_name, None, declared.options), weights)
+    return RunSources(extractor_code(folder, path, class_name, None, declared.options), weights)
 
 
 def _check_entry(
@@ -97,7 +97,7 @@ def _check_entry(
         )
 
 
-def _of_entry(model_id: str, entry: ReadEntry | None, found: ExtractorFolder | None) -> RunSources:
+def _of_entry(model_id: str, entry: ReadEntry | None, folder: ExtractorFolder | None) -> RunSources:
     """Return code and weights as the model's entry in the registry describes them.
 
     Raises UsageProblem where there is no entry, AuditRefused where it is not complete.
@@ -126,7 +126,7 @@ def _of_entry(model_id: str, entry: ReadEntry | None, found: ExtractorFolder | N
     else:
         path, _, class_name = run.extractor.rpartition(":")
         sha256 = None
-    code = extractor_code(found, path, class_name, sha256, entry.entry.options)
+    code = extractor_code(folder, path, class_name, sha256, entry.entry.options)
     return RunSources(code, registered_weights(source), entry.sha256)
 
 

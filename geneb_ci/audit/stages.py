@@ -103,7 +103,7 @@ def default_work(commitment: Commitment, kind: str = "audits") -> Path:
     return cache_folder(kind) / commitment.model_id / commitment.sha256[:DIGITS]
 
 
-def audited(asked: FileAudit, layout: Layout, say: Say, show: Say) -> Reached:
+def audited(request: FileAudit, layout: Layout, say: Say, show: Say) -> Reached:
     """Carry one audit as far as it goes now; what is finished is kept for the next call.
 
     `say` gets progress, `show` what is to be read afterwards. Raises what `commit`, `ready`,
@@ -111,51 +111,51 @@ def audited(asked: FileAudit, layout: Layout, say: Say, show: Say) -> Reached:
     audit began.
     """
     started = time.monotonic()
-    check_moment(asked.committed_at)
-    commitment = commitment_of(asked)
-    audits = asked.output or audits_of(layout)
-    kept = keeps_log(layout) and not asked.unsigned
+    check_moment(request.committed_at)
+    commitment = commitment_of(request)
+    audits = request.output or audits_of(layout)
+    is_logged = keeps_log(layout) and not request.unsigned
     committed_at = (
-        known_time(commitment, layout, asked.committed_at) if kept else asked.committed_at
+        known_time(commitment, layout, request.committed_at) if is_logged else request.committed_at
     )
-    signer = None if asked.unsigned or asked.dry_run else private_key(asked.key)
+    signer = None if request.unsigned or request.dry_run else private_key(request.key)
     if signer is not None:
         check_can_record(signer, layout, audits / commitment.model_id)
-    folder = asked.work or default_work(commitment)
-    if asked.work is None and asked.committed_at is not None:
+    folder = request.work or default_work(commitment)
+    if request.work is None and request.committed_at is not None:
         refuse_other(commitment, folder)
     with open_work(folder) as work:
         plan = begun(work, commitment, committed_at, read_plan)
         outcome = _kept_outcome(work, plan, commitment, layout)
         if outcome is None:
             with ready(
-                commitment, subject_of(commitment, layout), layout, asked.machine, work, say
+                commitment, subject_of(commitment, layout), layout, request.machine, work, say
             ) as here:  # fmt: skip
                 setup = time.monotonic() - started
                 costs = _show_cost(here, plan, setup, say, show)
-                if asked.dry_run:
+                if request.dry_run:
                     return Reached(Exit.CLEAN, "dry run", cost=costs)
                 if plan is None:
-                    publish = in_log if kept else by_hand
-                    at = committed_at or publish(asked, here, layout, signer, say, show)
+                    publish = in_log if is_logged else by_hand
+                    at = committed_at or publish(request, here, layout, signer, say, show)
                     if isinstance(at, Reached):
                         return at._replace(cost=costs)
-                    plan = _drawn(asked, at, here, layout, say)
+                    plan = _drawn(request, at, here, layout, say)
                     _show_cost(here, plan, setup, say, show)
-                outcome = _finished(plan, here, signer, audits, say, in_log=kept)
-        if asked.dry_run:
+                outcome = _finished(plan, here, signer, audits, say, in_log=is_logged)
+        if request.dry_run:
             show("this audit is finished: nothing is left to run\n")
             return Reached(Exit.CLEAN, "finished")
         if signer is not None:
             _recorded(outcome, signer, audits, work, say)
-            if asked.log_key is not None and kept:
-                append_to_log(layout, asked.log_key, asked.source.relay)
+            if request.log_key is not None and is_logged:
+                append_to_log(layout, request.log_key, request.source.relay)
     agrees = outcome.verdict == "agrees"
     return Reached(Exit.CLEAN if agrees else Exit.ERRORS, outcome.verdict, outcome=outcome)
 
 
 def in_log(
-    asked: FileAudit,
+    request: FileAudit,
     here: Ready,
     layout: Layout,
     signer: "Ed25519PrivateKey | None",
@@ -164,18 +164,18 @@ def in_log(
 ) -> str | Reached:
     """Sign the commitment for the log; return its time, where it is added here and now."""
     commitment = here.commitment
-    said = commit_in_log(
-        commitment, layout, signer, asked.log_key, asked.source.relay, say, asked.again
+    next_steps = commit_in_log(
+        commitment, layout, signer, request.log_key, request.source.relay, say, request.again
     )
-    found = time_in_log(commitment, layout)
-    if found is not None:
-        return found
-    show(f"{said}\n")
-    return Reached(Exit.CLEAN, TO_BE_LOGGED, commitment.sha256, asked.again)
+    time = time_in_log(commitment, layout)
+    if time is not None:
+        return time
+    show(f"{next_steps}\n")
+    return Reached(Exit.CLEAN, TO_BE_LOGGED, commitment.sha256, request.again)
 
 
 def by_hand(
-    asked: FileAudit,
+    request: FileAudit,
     here: Ready,
     layout: Layout,  # noqa: ARG001 (as in_log)
     signer: "Ed25519PrivateKey | None",  # noqa: ARG001
@@ -185,9 +185,9 @@ def by_hand(
     """Show the digest that is to be published, where no log is kept."""
     commitment = here.commitment
     here.work.keep(SHOWN, commitment.sha256 + "\n")
-    again = f"{asked.again} --committed-at 2026-11-20T08:30:00Z"
+    again = f"{request.again} --committed-at 2026-11-20T08:30:00Z"
     drawn = f"{commitment.policy.drawn} of {len(commitment.tasks)} tasks"
-    show(_next(commitment, again, drawn if asked.rows is None else "rows of its receipt"))
+    show(_next(commitment, again, drawn if request.rows is None else "rows of its receipt"))
     return Reached(Exit.CLEAN, "to be published", commitment.sha256, again)
 
 
@@ -195,29 +195,29 @@ def _recorded(
     outcome: AuditOutcome, signer: "Ed25519PrivateKey", audits: Path, work: Work, say: Say
 ) -> None:
     record = record_of(outcome, signer)
-    place = audits / record.place
-    write_files(place.parent, {place.name: record.content})
+    path = audits / record.place
+    write_files(path.parent, {path.name: record.content})
     say(
-        f"wrote {place}\n"
-        f"next: commit it to the main branch: {_git(place)}\n"
+        f"wrote {path}\n"
+        f"next: commit it to the main branch: {_git(path)}\n"
         f"  once it is there, {work.folder} can be removed"
     )
 
 
-def commitment_of(asked: FileAudit) -> Commitment:
+def commitment_of(request: FileAudit) -> Commitment:
     """Read the commitment, or commit to the file. Raises AuditRefused and what both do."""
-    file = asked.file
+    file = request.file
     require_file(file, FileKind.SUBMISSION, "audit")
-    if asked.commitment is not None:
-        found, own = read_commitment(asked.commitment), read_submission(file).document.sha256
-        if own != found.submission_sha256:
+    if request.commitment is not None:
+        commitment, own = read_commitment(request.commitment), read_submission(file).document.sha256
+        if own != commitment.submission_sha256:
             raise AuditRefused(
-                f"{file}: sha256 {own}; {asked.commitment} commits to the submission of "
-                f"{found.model_id} with sha256 {found.submission_sha256}",
+                f"{file}: sha256 {own}; {request.commitment} commits to the submission of "
+                f"{commitment.model_id} with sha256 {commitment.submission_sha256}",
                 "name the submission that was committed to, or commit to this one: "
                 f"`geneb-ci audit commit {file} --output C.json`",
             )
-        return found
+        return commitment
     try:
         return commit(file, tolerance_digest())
     except (UsageProblem, AuditRefused) as error:
@@ -238,13 +238,13 @@ def _kept_outcome(
     """
     if not work.has_result(OUTCOME):
         return None
-    outcome, place = work.read_as(OUTCOME, AuditOutcome), work.folder / OUTCOME
+    outcome, path = work.read_as(OUTCOME, AuditOutcome), work.folder / OUTCOME
     if outcome is None or plan is None:
         raise AuditRefused(
-            f"{place}: its plan, {work.folder / PLAN}, is not there",
-            f"put the plan back, or remove {place} and run the command again",
+            f"{path}: its plan, {work.folder / PLAN}, is not there",
+            f"put the plan back, or remove {path} and run the command again",
         )
-    check_outcome(outcome, place, plan, subject_of(commitment, layout), work)
+    check_outcome(outcome, path, plan, subject_of(commitment, layout), work)
     return outcome
 
 
@@ -257,10 +257,10 @@ def begun(
     """
     if work.read(COMMITMENT) is None:
         work.keep(COMMITMENT, committed_text(commitment))
-    kept = read_commitment(work.folder / COMMITMENT)
-    if kept != commitment:
+    earlier = read_commitment(work.folder / COMMITMENT)
+    if earlier != commitment:
         raise AuditRefused(
-            f"{work.folder}: the audit began with another {_difference(kept, commitment)}",
+            f"{work.folder}: the audit began with another {_difference(earlier, commitment)}",
             "check out what it began with, or name another folder: --work DIR; if its tasks are "
             f"drawn, add --earlier {work.folder / PLAN}",
         )
@@ -284,13 +284,13 @@ def refuse_other(commitment: Commitment, folder: Path) -> None:
     """
     if _was_published(folder):
         return
-    for place in sorted(folder.parent.glob(f"*/{COMMITMENT}")):
-        if not _was_published(place.parent):
+    for path in sorted(folder.parent.glob(f"*/{COMMITMENT}")):
+        if not _was_published(path.parent):
             continue
-        kept = read_commitment(place)
+        published = read_commitment(path)
         raise AuditRefused(
-            f"commitment {commitment.sha256} was never shown here; {kept.sha256} was, with another "
-            f"{_difference(kept, commitment)}",
+            f"commitment {commitment.sha256} was never shown here; {published.sha256} was, "
+            f"with another {_difference(published, commitment)}",
             "check out what was committed to, or run the command without --committed-at and "
             "publish the new digest",
         )
@@ -301,11 +301,13 @@ def _was_published(folder: Path) -> bool:
     return any((folder / name).exists() for name in (SHOWN, PLAN))
 
 
-def _difference(one: Commitment, other: Commitment) -> str:
+def _difference(first: Commitment, second: Commitment) -> str:
     """Name the parts in which two commitments differ."""
-    mine, theirs = one.model_dump(), other.model_dump()
+    values, other_values = first.model_dump(), second.model_dump()
     names = {"submission_sha256": "submission", "model_id": "model"}
-    return ", ".join(names.get(name, name) for name in mine if mine[name] != theirs.get(name))
+    return ", ".join(
+        names.get(name, name) for name in values if values[name] != other_values.get(name)
+    )
 
 
 def _show_cost(here: Ready, plan: Plan | None, setup: float, say: Say, show: Say) -> str:
@@ -320,8 +322,8 @@ def _show_cost(here: Ready, plan: Plan | None, setup: float, say: Say, show: Say
     if not weights:
         return ""  # all is embedded
     sampled = cost.measured(here, weights, say)
-    found = cost.cost_of(here, sampled, weights, setup)
-    text = cost.cost_text(found, here, drawn=plan is not None)
+    expected = cost.cost_of(here, sampled, weights, setup)
+    text = cost.cost_text(expected, here, drawn=plan is not None)
     show(text)
     cost.refuse_too_large(here, sampled, tasks, drawn)
     return text
@@ -338,18 +340,18 @@ def _next(commitment: Commitment, again: str, drawn: str) -> str:
     )
 
 
-def _drawn(asked: FileAudit, committed_at: str, here: Ready, layout: Layout, say: Say) -> Plan:
-    others = [] if asked.work else _begun_here(here.work.folder, here.commitment, say)
+def _drawn(request: FileAudit, committed_at: str, here: Ready, layout: Layout, say: Say) -> Plan:
+    others = [] if request.work else _begun_here(here.work.folder, here.commitment, say)
     plan = drawn_plan(
         here.commitment,
         committed_at,
         layout,
-        asked.source,
-        Wanted(earlier=(*asked.earlier, *others)),
+        request.source,
+        Wanted(earlier=(*request.earlier, *others)),
         say,
     )
     here.work.keep(PLAN, encoded(plan))
-    say(f"drawn: {', '.join(one.task for one in plan.chosen)}")
+    say(f"drawn: {', '.join(choice.task for choice in plan.chosen)}")
     return plan
 
 
@@ -358,14 +360,14 @@ def _begun_here(folder: Path, commitment: Commitment, say: Say) -> list[Path]:
 
     A plan for another benchmark is of another repository, and left out.
     """
-    found = []
-    for place in sorted({*folder.parent.glob(f"*/{PLAN}")} - {folder / PLAN}):
-        benchmark = read_plan(place).commitment.benchmark
+    plans = []
+    for path in sorted({*folder.parent.glob(f"*/{PLAN}")} - {folder / PLAN}):
+        benchmark = read_plan(path).commitment.benchmark
         if benchmark.sha256 == commitment.benchmark.sha256:
-            found.append(place)
+            plans.append(path)
         else:
-            say(f"{place}: a draw for another benchmark, {benchmark.name}: left out")
-    return found
+            say(f"{path}: a draw for another benchmark, {benchmark.name}: left out")
+    return plans
 
 
 def _finished(
@@ -394,6 +396,6 @@ def _finished(
     return outcome
 
 
-def _git(place: Path) -> str:
-    name = os.path.relpath(place)
+def _git(path: Path) -> str:
+    name = os.path.relpath(path)
     return shlex.join(["git", "add", name]) + " && " + shlex.join(["git", "commit", name])

@@ -23,19 +23,19 @@ class BadBundle(ValueError):  # noqa: N818 (named after what is wrong)
 
 def tile_files(entries: Sequence[bytes]) -> dict[str, bytes]:
     """Return the files of a tree over these entries: path below the log to content."""
-    found: dict[str, bytes] = {}
+    files: dict[str, bytes] = {}
     for start in range(0, len(entries), WIDTH):
         bundle = entries[start : start + WIDTH]
-        content = b"".join(len(one).to_bytes(_LENGTH_BYTES, "big") + one for one in bundle)
-        found[tile_path(ENTRIES, start // WIDTH, len(bundle))] = content
-    hashes, level = [leaf_hash(one) for one in entries], 0
+        content = b"".join(len(entry).to_bytes(_LENGTH_BYTES, "big") + entry for entry in bundle)
+        files[tile_path(ENTRIES, start // WIDTH, len(bundle))] = content
+    hashes, level = [leaf_hash(entry) for entry in entries], 0
     while hashes:
         tiles = [hashes[start : start + WIDTH] for start in range(0, len(hashes), WIDTH)]
         for number, tile in enumerate(tiles):
-            found[tile_path(f"tile/{level}", number, len(tile))] = b"".join(tile)
+            files[tile_path(f"tile/{level}", number, len(tile))] = b"".join(tile)
         # A partial tile has no hash in the level above.
         hashes, level = [root_of(tile) for tile in tiles if len(tile) == WIDTH], level + 1
-    return found
+    return files
 
 
 def tile_path(folder: str, number: int, width: int) -> str:
@@ -48,26 +48,26 @@ def tile_path(folder: str, number: int, width: int) -> str:
 
 def read_entries(files: Mapping[str, bytes], size: int) -> list[bytes]:
     """Return the first `size` entries of a log from its files. Raises BadBundle."""
-    found: list[bytes] = []
-    while len(found) < size:
-        width = min(WIDTH, size - len(found))
-        path = tile_path(ENTRIES, len(found) // WIDTH, width)
+    entries: list[bytes] = []
+    while len(entries) < size:
+        width = min(WIDTH, size - len(entries))
+        path = tile_path(ENTRIES, len(entries) // WIDTH, width)
         if path not in files:
             raise BadBundle(f"{path} is missing")
         bundle = _split_bundle(files[path])
         if bundle is None or len(bundle) != width:
             raise BadBundle(f"{path} is not {width} entries, each after its length")
-        found += bundle
-    return found
+        entries += bundle
+    return entries
 
 
 def _split_bundle(raw: bytes) -> list[bytes] | None:
     """Return the entries of a bundle; None where the last one is cut."""
-    found, at = [], 0
+    entries, at = [], 0
     while at < len(raw):
         start = at + _LENGTH_BYTES
         at = start + int.from_bytes(raw[at:start], "big")
         if start > len(raw) or at > len(raw):
             return None
-        found.append(raw[start:at])
-    return found
+        entries.append(raw[start:at])
+    return entries

@@ -240,7 +240,7 @@ def _is_unstable(measured: Measured, seed: int) -> bool:
         (copy.flips[seed], copy.per_seed.MCC[seed], copy.per_seed.F1[seed])
         for copy in measured.plain
     ]
-    flips = math.fsum(one[0] for one in plain) / len(plain)
+    flips = math.fsum(outcome[0] for outcome in plain) / len(plain)
     stressed = math.fsum(copy.flips[seed] for copy in measured.stressed) / len(measured.stressed)
     return 2 * len(set(plain)) > len(plain) and stressed < SATURATED * flips
 
@@ -277,7 +277,7 @@ def _honest(measured: Measured, steps: Sequence[float], width: Triple) -> Honest
             for copies in (measured.plain, measured.stressed)
         )
         centres.append(math.fsum(plain) / len(plain) if plain else 0.0)
-        stops = math.fsum(one * one for one in excess[metric])
+        stops = math.fsum(value * value for value in excess[metric])
         square = spread(plain, stressed) + half * half / 3 + STOP_SHARE * stops
         deviations.append(math.sqrt(square))
     most = [max(step, *excess[metric], 0.0) for metric, step in zip(METRICS, steps, strict=True)]

@@ -168,8 +168,8 @@ class Recomputed:
     @property
     def text(self) -> str:
         """The sentence on the board: `cells recomputed from published embeddings: 300/300, ...`."""
-        done = f"{self.rows.equal}/{self.rows.cells}, {self.rows.embedded:,} rows embedded again"
-        return f"{RECOMPUTED}: {done}, {self.date}; the scores shown were not compared"
+        counts = f"{self.rows.equal}/{self.rows.cells}, {self.rows.embedded:,} rows embedded again"
+        return f"{RECOMPUTED}: {counts}, {self.date}; the scores shown were not compared"
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ class RatedSubmission(NamedTuple):
     @property
     def signers(self) -> tuple[str, ...]:
         """Who signed the audits that the evidence rests on, each person once."""
-        people = {person(one.signer): one.signer for one in self.decision.basis}
+        people = {person(audit.signer): audit.signer for audit in self.decision.basis}
         return tuple(people[name] for name in sorted(people))
 
 
@@ -235,23 +235,23 @@ def decide(
     An audit by receipt that differs disputes the row as any other does. One that agrees gives
     `recomputed` and nothing else: it compares none of the scores that the board shows.
     """
-    own = [one for one in audits if one.submission_sha256 == sha256 and not one.withdrawn]
+    own = [audit for audit in audits if audit.submission_sha256 == sha256 and not audit.withdrawn]
     # A rerun by a changed harness, or of an unconfined extractor, is not evidence.
-    own = [one for one in own if one.sandbox > NO_SANDBOX and one.harness_unchanged]
+    own = [audit for audit in own if audit.sandbox > NO_SANDBOX and audit.harness_unchanged]
     is_official = (origin or sha256) in official.values()
-    failed = [one for one in own if not one.agrees]
+    failed = [audit for audit in own if not audit.agrees]
     # The sandbox keeps an extractor from faking agreement. Disagreement needs no such protection: a
     # failed audit counts at any level but 0, and for any version, since a dispute stays open.
     agreeing = [
-        one
-        for one in own
-        if one.agrees and one.all_refused and one.sandbox >= demands.minimum_level
+        audit
+        for audit in own
+        if audit.agrees and audit.all_refused and audit.sandbox >= demands.minimum_level
     ]
     by_receipt = [
-        one for one in agreeing if one.rows is not None and one.versions == demands.versions
+        audit for audit in agreeing if audit.rows is not None and audit.versions == demands.versions
     ]
-    agreeing = [one for one in agreeing if one.rows is None]
-    current = [one for one in agreeing if one.versions == demands.versions]
+    agreeing = [audit for audit in agreeing if audit.rows is None]
+    current = [audit for audit in agreeing if audit.versions == demands.versions]
     recomputed = None if failed or aborted else _recomputed(by_receipt, demands)
     evidence: Evidence
     if failed:
@@ -301,17 +301,21 @@ _LEVELS = {
 
 def _verifying(audits: Iterable[Audit], demands: Demands) -> list[Audit]:
     """Return the audits that verify a row, each by itself: their samples do not add up."""
-    return [one for one in audits if not shortcoming(one, demands)]
+    return [audit for audit in audits if not shortcoming(audit, demands)]
 
 
 def _recomputed(by_receipt: Iterable[Audit], demands: Demands) -> Recomputed | None:
     """Return the largest audit by receipt that is as large and whole as the policy asks for."""
-    found = [
-        Recomputed(one.audit_id, one.rows, one.date)
-        for one in by_receipt
-        if one.rows is not None and not shortcoming(one, demands)
+    results = [
+        Recomputed(audit.audit_id, audit.rows, audit.date)
+        for audit in by_receipt
+        if audit.rows is not None and not shortcoming(audit, demands)
     ]
-    return max(found, key=lambda one: (one.rows.embedded, one.date, one.audit_id), default=None)
+    return max(
+        results,
+        key=lambda result: (result.rows.embedded, result.date, result.audit_id),
+        default=None,
+    )
 
 
 _PLAIN = "no variants of the sequences were embedded"
@@ -360,21 +364,21 @@ def _reproduced(audits: Sequence[Audit], demands: Demands) -> str:
     """
     covered: dict[tuple[Versions, str], set[str]] = {}
     signers: dict[tuple[Versions, str], set[str]] = {}
-    for one in audits:
-        loose = {regime for regime, raised in one.hidden.items() if raised > demands.room}
-        for regime in sorted(set(one.rerun) - set(one.uninformative) - loose):
-            key = (one.versions, regime)
-            tasks: AbstractSet[str] = one.rerun[regime]
-            if demands.canonical and one.canonical is not None:
-                tasks = one.canonical.get(regime, frozenset())
+    for audit in audits:
+        loose = {regime for regime, raised in audit.hidden.items() if raised > demands.room}
+        for regime in sorted(set(audit.rerun) - set(audit.uninformative) - loose):
+            key = (audit.versions, regime)
+            tasks: AbstractSet[str] = audit.rerun[regime]
+            if demands.canonical and audit.canonical is not None:
+                tasks = audit.canonical.get(regime, frozenset())
             covered.setdefault(key, set()).update(tasks)
-            if not shortcoming(one, demands):
-                signers.setdefault(key, set()).add(person(one.signer))
+            if not shortcoming(audit, demands):
+                signers.setdefault(key, set()).add(person(audit.signer))
     whole: dict[Versions, set[str]] = {}
     for key, tasks in covered.items():
         if tasks >= demands.tasks and len(signers.get(key, ())) >= SIGNERS:
             whole.setdefault(key[0], set()).add(key[1])
-    enough = [found for found in whole.values() if found >= demands.regimes]
+    enough = [regimes for regimes in whole.values() if regimes >= demands.regimes]
     if not enough:
         return ""
     if not demands.regimes:
@@ -391,31 +395,31 @@ def _unconfirmed(audits: list[Audit], recomputed: Recomputed | None, demands: De
     """Return why audits of tasks, or else by receipt, confirm nothing that the board shows."""
     if not audits:
         return "no audit counts"
-    largest = max(audits, key=lambda one: (one.drawn, one.audit_id))
-    if why := shortcoming(largest, demands):
-        return f"audit {largest.audit_id} is not enough: {why}"
+    largest = max(audits, key=lambda audit: (audit.drawn, audit.audit_id))
+    if reason := shortcoming(largest, demands):
+        return f"audit {largest.audit_id} is not enough: {reason}"
     return f"no audit of tasks counts; {recomputed.text if recomputed else ''}"
 
 
 def _audits(audits: list[Audit]) -> str:
-    names = sorted(one.audit_id for one in audits)
+    names = sorted(audit.audit_id for audit in audits)
     return f"audit {names[0]}" if len(names) == 1 else f"{len(names)} audits"
 
 
 def _summary(basis: list[Audit], demands: Demands, *, agrees: bool) -> Summary | None:
     if not basis:
         return None
-    rows = max((one.rows for one in basis if one.rows), key=_by_rows, default=None)
+    rows = max((audit.rows for audit in basis if audit.rows), key=_by_rows, default=None)
     return Summary(
-        tasks=len(frozenset().union(*(one.tasks for one in basis))),
+        tasks=len(frozenset().union(*(counted.tasks for counted in basis))),
         of=len(demands.tasks),
-        date=max(one.date for one in basis),
-        sandbox=min(one.sandbox for one in basis),
+        date=max(counted.date for counted in basis),
+        sandbox=min(counted.sandbox for counted in basis),
         agrees=agrees,
         cells=f"{rows.equal}/{rows.cells}" if rows else "",
         rows=rows.embedded if rows else 0,
     )
 
 
-def _by_rows(one: RowAuditFacts) -> int:
-    return one.embedded
+def _by_rows(facts: RowAuditFacts) -> int:
+    return facts.embedded

@@ -67,8 +67,8 @@ class RepositoryEvidence:
 
     def of_model(self, model_id: str) -> list[Audit]:
         """Return the audits of every version of a model's submission, by date."""
-        own = (one for one in self.audits if one.model_id == model_id)
-        return sorted(own, key=lambda one: (one.date, one.audit_id))
+        own = (audit for audit in self.audits if audit.model_id == model_id)
+        return sorted(own, key=lambda audit: (audit.date, audit.audit_id))
 
     def require_sound(self) -> None:
         """Raise BrokenRecordError when a record is broken: ignoring it could hide a dispute.
@@ -78,9 +78,9 @@ class RepositoryEvidence:
         if self.broken:
             raise BrokenRecordError(
                 "; ".join(
-                    f"audit record {one.name} is broken at {step.name}: {step.message}"
-                    for one in self.broken
-                    for step in one.broken[:1]
+                    f"audit record {record.name} is broken at {step.name}: {step.message}"
+                    for record in self.broken
+                    for step in record.broken[:1]
                 ),
                 "restore them from the main branch; `geneb-ci audit verify` shows every step",
             )
@@ -95,15 +95,25 @@ def gather(layout: Layout, model_id: str | None = None) -> RepositoryEvidence:
     return evidence_from(repository, list(repository.verifications(model_id)))
 
 
-def evidence_from(repository: AuditRepository, found: Sequence[Verification]) -> RepositoryEvidence:
+def evidence_from(
+    repository: AuditRepository, verifications: Sequence[Verification]
+) -> RepositoryEvidence:
     """Return what verifications of a repository's records come to.
 
     Raises BadConfiguration when its policy cannot be used.
     """
     inputs = repository.inputs
     return RepositoryEvidence(
-        audits=tuple(fact for one in found if (fact := audit_of(one, inputs)) is not None),
-        broken=tuple(one for one in found if one.broken and one.withdrawn is None),
+        audits=tuple(
+            fact
+            for verification in verifications
+            if (fact := audit_of(verification, inputs)) is not None
+        ),
+        broken=tuple(
+            verification
+            for verification in verifications
+            if verification.broken and verification.withdrawn is None
+        ),
         official=official_files(repository.layout),
         demands=demands_of(inputs.policy, inputs.benchmark),
         aborted=aborted_in_a_row(repository),
@@ -111,7 +121,7 @@ def evidence_from(repository: AuditRepository, found: Sequence[Verification]) ->
 
 
 def rated(
-    repository: AuditRepository, found: Sequence[Verification], least: str
+    repository: AuditRepository, verifications: Sequence[Verification], least: str
 ) -> list[RatedSubmission]:
     """Return the evidence of each submission that verified records are about, in order of name.
 
@@ -119,11 +129,15 @@ def rated(
     BadConfiguration when the policy cannot be used.
     """
     evidence = evidence_from(repository, list(repository.verifications()))
-    commitments = [one.record.outcome.plan.commitment for one in found if one.record is not None]
+    commitments = [
+        verification.record.outcome.plan.commitment
+        for verification in verifications
+        if verification.record is not None
+    ]
     return [
         RatedSubmission(model_id, sha256, evidence.decide(sha256), Evidence(least))
         for model_id, sha256 in sorted(
-            {(one.model_id, one.submission_sha256) for one in commitments}
+            {(commitment.model_id, commitment.submission_sha256) for commitment in commitments}
         )
     ]
 
@@ -149,16 +163,16 @@ def aborted_in_a_row(repository: AuditRepository) -> dict[str, tuple[str, ...]]:
     """
     runs = sorted(_runs(repository), key=lambda one: (one.at, one.audit_id))
     limit = repository.inputs.policy.aborts
-    found: dict[str, tuple[str, ...]] = {}
-    for own in {one.submission: one for one in runs if one.is_abort}.values():
+    by_submission: dict[str, tuple[str, ...]] = {}
+    for own in {run.submission: run for run in runs if run.is_abort}.values():
         last: list[_Run] = []
-        for one in runs:
-            if why_same(one.identity, own.identity):
-                ended = [each for each in last if one.by_receipt and not each.by_receipt]
-                last = [*last, one] if one.is_abort else ended
+        for run in runs:
+            if why_same(run.identity, own.identity):
+                ended = [earlier for earlier in last if run.by_receipt and not earlier.by_receipt]
+                last = [*last, run] if run.is_abort else ended
         if len(last) >= limit:
-            found[own.submission] = tuple(one.audit_id for one in last[-limit:])
-    return found
+            by_submission[own.submission] = tuple(last_run.audit_id for last_run in last[-limit:])
+    return by_submission
 
 
 def _runs(repository: AuditRepository) -> Iterator[_Run]:
@@ -205,18 +219,18 @@ def _entry(repository: AuditRepository, kind: EntryKind, sha256: str, signer: Si
     return index or 0
 
 
-def audit_of(found: Verification, inputs: TrustInputs) -> Audit | None:
+def audit_of(verification: Verification, inputs: TrustInputs) -> Audit | None:
     """Return the facts of a record that is valid in itself; None for any other."""
-    if found.record is None or not found.is_sound:
+    if verification.record is None or not verification.is_sound:
         return None
-    outcome = found.record.outcome
+    outcome = verification.record.outcome
     if isinstance(outcome, RowOutcome):
-        return row_audit_of(found, outcome, inputs)
+        return row_audit_of(verification, outcome, inputs)
     commitment, sandbox = outcome.plan.commitment, outcome.sandbox
-    drawn = [one for one in outcome.tasks if one.reason == "drawn"]
+    drawn = [task for task in outcome.tasks if task.reason == "drawn"]
     cells = informative_cells(drawn)
     return Audit(
-        audit_id=found.record.audit_id,
+        audit_id=verification.record.audit_id,
         model_id=commitment.model_id,
         submission_sha256=commitment.submission_sha256,
         agrees=outcome.verdict == "agrees",
@@ -224,7 +238,7 @@ def audit_of(found: Verification, inputs: TrustInputs) -> Audit | None:
         stratified=commitment.policy.stratified,
         left_out=tuple(left_out(outcome, inputs)),
         rerun={
-            regime: frozenset(one.task for one in outcome.tasks if regime in one.regimes)
+            regime: frozenset(task.task for task in outcome.tasks if regime in task.regimes)
             for regime in commitment.regimes
         },
         sandbox=sandbox.level,
@@ -234,39 +248,39 @@ def audit_of(found: Verification, inputs: TrustInputs) -> Audit | None:
             outcome.harness.version, outcome.benchmark_sha256, outcome.dataset_revision
         ),
         date=outcome.finished_at[: len("2026-11-20")],
-        withdrawn=found.withdrawn.reason if found.withdrawn is not None else "",
-        uninformative=tuple(regime for regime, one in cells.items() if not one.suffices),
+        withdrawn=verification.withdrawn.reason if verification.withdrawn is not None else "",
+        uninformative=tuple(regime for regime, task in cells.items() if not task.suffices),
         hidden=hidden_raises(outcome.tasks),
         informative=informative_text(cells),
         absent=tuple(
-            f"{name} of {one.task}"
-            for one in drawn
+            f"{name} of {task.task}"
+            for task in drawn
             for name in inputs.policy.regimes
-            if name not in one.regimes
+            if name not in task.regimes
         ),
         plain=tuple(
-            f"{name} of {one.task}"
-            for one in drawn
-            for name, cell in one.regimes.items()
+            f"{name} of {task.task}"
+            for task in drawn
+            for name, cell in task.regimes.items()
             if cell.canonical is None
         ),
         canonical={
             name: frozenset(
-                one.task
-                for one in outcome.tasks
-                if name in one.regimes and one.regimes[name].canonical is not None
+                task.task
+                for task in outcome.tasks
+                if name in task.regimes and task.regimes[name].canonical is not None
             )
             for name in commitment.regimes
         },
         varied=outcome.variants is not None,
-        signer=found.record.signer.owner,
+        signer=verification.record.signer.owner,
     )
 
 
-def row_audit_of(found: Verification, outcome: RowOutcome, inputs: TrustInputs) -> Audit:
+def row_audit_of(verification: Verification, outcome: RowOutcome, inputs: TrustInputs) -> Audit:
     """Return the facts of an audit by receipt that is valid in itself."""
     commitment, sandbox, facts = outcome.plan.commitment, outcome.sandbox, outcome.receipt
-    record = found.record
+    record = verification.record
     return Audit(
         audit_id=record.audit_id if record is not None else "",
         model_id=commitment.model_id,
@@ -283,7 +297,7 @@ def row_audit_of(found: Verification, outcome: RowOutcome, inputs: TrustInputs) 
             outcome.harness.version, outcome.benchmark_sha256, outcome.dataset_revision
         ),
         date=outcome.finished_at[: len("2026-11-20")],
-        withdrawn=found.withdrawn.reason if found.withdrawn is not None else "",
+        withdrawn=verification.withdrawn.reason if verification.withdrawn is not None else "",
         varied=outcome.variants is not None,
         signer=record.signer.owner if record is not None else "",
         rows=RowAuditFacts(
@@ -337,14 +351,14 @@ def reasons(model_id: str, file: Document, evidence: RepositoryEvidence) -> list
         lines.append(OFFICIAL_REASON)
     for audit in evidence.of_model(model_id):
         verdict = "agrees" if audit.agrees else "differs"
-        done = (
+        extent = (
             audit.rows.text
             if audit.rows is not None
             else f"{plural(audit.drawn, 'task')} drawn, {len(audit.tasks)} rerun, informative "
             f"cells {audit.informative}"
         )
         lines.append(
-            f"audit {audit.audit_id} of {audit.date}: {done}, sandbox level "
+            f"audit {audit.audit_id} of {audit.date}: {extent}, sandbox level "
             f"{audit.sandbox}, {verdict}; {audit_status(audit, sha256, evidence.demands)}"
         )
         lines += [
@@ -358,8 +372,8 @@ def reasons(model_id: str, file: Document, evidence: RepositoryEvidence) -> list
 
 def shown_audit(decision: Decision) -> str:
     """Return what the board shows of a row's audits: "audited 13/100, sandbox level 2, ..."."""
-    found, recomputed = decision.audit, decision.recomputed
-    audited = f"{found.text}, sandbox level {found.sandbox}, {found.date}" if found else ""
+    audit, recomputed = decision.audit, decision.recomputed
+    audited = f"{audit.text}, sandbox level {audit.sandbox}, {audit.date}" if audit else ""
     return "; ".join(filter(None, (audited, recomputed.text if recomputed else "")))
 
 

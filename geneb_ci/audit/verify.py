@@ -42,28 +42,31 @@ def check_comparison(outcome: AnyOutcome, inputs: TrustInputs) -> None:
         check_rows(outcome, inputs)
         return
     plan = outcome.plan
-    planned = [(one.task, one.reason) for one in plan.chosen]
-    if [(one.task, one.reason) for one in outcome.tasks] != planned:
+    planned = [(choice.task, choice.reason) for choice in plan.chosen]
+    if [(audited.task, audited.reason) for audited in outcome.tasks] != planned:
         _refuse("the tasks compared are not those of the plan, in its order")
     current = inputs.submission(plan.commitment.model_id)
-    known = current is not None and current.sha256 == plan.commitment.submission_sha256
-    submission = current.submission if current is not None and known else None
-    for one in outcome.tasks:
-        due = [
+    is_same = current is not None and current.sha256 == plan.commitment.submission_sha256
+    submission = current.submission if current is not None and is_same else None
+    for audited in outcome.tasks:
+        expected = [
             regime
             for regime in plan.commitment.regimes
-            if submission is None or one.task in submission.results.get(regime, {})
+            if submission is None or audited.task in submission.results.get(regime, {})
         ]
-        if not set(one.regimes) <= set(due) or (
-            submission is not None and len(one.regimes) < len(due)
+        if not set(audited.regimes) <= set(expected) or (
+            submission is not None and len(audited.regimes) < len(expected)
         ):
-            _refuse(f"{one.task} is compared in {sorted(one.regimes)}, expected {sorted(due)}")
-        for regime, compared in one.regimes.items():
-            place = f"{one.task}, {regime}"
+            _refuse(
+                f"{audited.task} is compared in {sorted(audited.regimes)}, expected "
+                f"{sorted(expected)}"
+            )
+        for regime, compared in audited.regimes.items():
+            where = f"{audited.task}, {regime}"
             if submission is not None:
-                _check_claim(place, compared, *_cell(submission, regime, one.task))
-            _check_verdicts(place, compared)
-        _check(one.task, one.verdict, task_verdict(one.regimes.values()))
+                _check_claim(where, compared, *_cell(submission, regime, audited.task))
+            _check_verdicts(where, compared)
+        _check(audited.task, audited.verdict, task_verdict(audited.regimes.values()))
     _check_memory(outcome)
     due_verdict = overall_verdict(outcome.tasks, outcome.decoys, outcome.variants, outcome.fresh)
     _check("the whole audit", outcome.verdict, due_verdict)
@@ -91,34 +94,34 @@ def _cell(
 
 
 def _check_claim(
-    place: str, compared: Compared, scores: Scores | None, evidence: CellEvidence | None
+    where: str, compared: Compared, scores: Scores | None, evidence: CellEvidence | None
 ) -> None:
     if not _same(compared.claimed, scores):
-        _refuse(f"{place}: the submission does not claim {_text(compared.claimed)}")
+        _refuse(f"{where}: the submission does not claim {_text(compared.claimed)}")
     if (compared.predictions_equal is None) != (evidence is None):
         _refuse(
-            f"{place}: predictions are compared without a digest, or have one and are not compared"
+            f"{where}: predictions are compared without a digest, or have one and are not compared"
         )
     canonical = evidence.canonical if evidence is not None else None
     if (compared.canonical is None) != (canonical is None) or (
         compared.canonical is not None and not _same(compared.canonical.claimed, canonical)
     ):
-        _refuse(f"{place}: the canonical scores are not those that the submission claims")
+        _refuse(f"{where}: the canonical scores are not those that the submission claims")
 
 
 def _same(claimed: Scores, scores: Scores | None) -> bool:
     return scores is not None and claimed.model_dump() == scores.model_dump()
 
 
-def _check_verdicts(place: str, compared: Compared) -> None:
+def _check_verdicts(where: str, compared: Compared) -> None:
     if compared.canonical is not None:
-        _check(f"{place}, canonical", compared.canonical.verdict, verdict_of(compared.canonical))
-    _check(place, compared.verdict, verdict_of(compared))
+        _check(f"{where}, canonical", compared.canonical.verdict, verdict_of(compared.canonical))
+    _check(where, compared.verdict, verdict_of(compared))
 
 
-def _check(place: str, given: Verdict, due: Verdict) -> None:
-    if given != due:
-        _refuse(f"{place}: the verdict is {given!r}, its numbers give {due!r}")
+def _check(where: str, verdict: Verdict, expected: Verdict) -> None:
+    if verdict != expected:
+        _refuse(f"{where}: the verdict is {verdict!r}, its numbers give {expected!r}")
 
 
 def _text(triple: Scores) -> str:
@@ -194,7 +197,7 @@ def _check_earlier(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     """Refuse a second draw of one commitment, and a plan that leaves out an earlier draw."""
     plan = outcome.plan
     model_id = plan.commitment.model_id
-    before = [one for one in inputs.drawn if _is_before(one, plan)]
+    before = [other for other in inputs.drawn if _is_before(other, plan)]
     try:
         require_one_draw(type(plan), before, plan.commitment, plan.committed_at)
     except AuditRefused as error:
@@ -219,31 +222,31 @@ def _check_earlier(outcome: AnyOutcome, inputs: TrustInputs) -> None:
 
 def _tasks_left_out(plan: Plan, before: Sequence[Plan | RowPlan]) -> str | None:
     """Return the commitment of the first earlier draw of tasks that a plan leaves out."""
-    listed = {one.commitment: set(one.drawn) for one in plan.earlier}
+    listed = {draw.commitment: set(draw.drawn) for draw in plan.earlier}
     lacking = (
-        one.commitment
-        for one in earlier_draws(before, plan.commitment)
-        if not set(one.drawn) <= listed.get(one.commitment, set())
+        draw.commitment
+        for draw in earlier_draws(before, plan.commitment)
+        if not set(draw.drawn) <= listed.get(draw.commitment, set())
     )
     return next(lacking, None)
 
 
 def _rows_left_out(plan: RowPlan, before: Sequence[Plan | RowPlan]) -> str | None:
     """Return the commitment of the first earlier draw of rows that a plan leaves out."""
-    due = earlier_row_draws(before, plan.commitment)
-    return next((one.commitment for one in due if one not in plan.earlier), None)
+    draws = earlier_row_draws(before, plan.commitment)
+    return next((draw.commitment for draw in draws if draw not in plan.earlier), None)
 
 
-def _is_before(one: Plan | RowPlan, plan: Plan | RowPlan) -> bool:
+def _is_before(other: Plan | RowPlan, plan: Plan | RowPlan) -> bool:
     """Return whether a plan is earlier: of two of the same second, the one that the other lists.
 
     Where neither lists the other, the order of their commitments decides.
     """
-    if one.committed_at == plan.committed_at:
-        if any(known.commitment == plan.commitment_sha256 for known in one.earlier):
+    if other.committed_at == plan.committed_at:
+        if any(draw.commitment == plan.commitment_sha256 for draw in other.earlier):
             return False
-        return one.commitment_sha256 < plan.commitment_sha256
-    return one.committed_at < plan.committed_at
+        return other.commitment_sha256 < plan.commitment_sha256
+    return other.committed_at < plan.committed_at
 
 
 def _check_beacon(outcome: AnyOutcome, inputs: TrustInputs) -> None:
@@ -283,30 +286,30 @@ def unreadable_record(
     name: str, error: StepMismatch, withdrawn: Withdrawn | None = None
 ) -> Verification:
     """Return the verification of a record that could not be parsed."""
-    found = [*_up_to(PARSING, error)]
+    steps = [*_up_to(PARSING, error)]
     rest = [VerificationStep(step, StepState.UNKNOWN) for step in STEPS[len(PARSING) :]]
-    return Verification(name, None, (*found, *rest), withdrawn)
+    return Verification(name, None, (*steps, *rest), withdrawn)
 
 
 def verify_record(
     name: str, record: Record, inputs: TrustInputs, withdrawn: Withdrawn | None = None
 ) -> Verification:
     """Verify a record that was parsed; every step is computed, whatever the others say."""
-    found = [VerificationStep(step, StepState.HOLDS) for step in PARSING]
+    steps = [VerificationStep(step, StepState.HOLDS) for step in PARSING]
     revoked = _revoked(record, inputs)
     if revoked is not None:
-        found[PARSING.index(SIGNER)] = _failed(SIGNER, revoked)
-    found += _draw(record.outcome, inputs)
-    found.append(_log(record, inputs))
+        steps[PARSING.index(SIGNER)] = _failed(SIGNER, revoked)
+    steps += _draw(record.outcome, inputs)
+    steps.append(_log(record, inputs))
     for step, check in (_CONSISTENCY | _APPLICABILITY).items():
         try:
             check(record.outcome, inputs)
         except StepMismatch as error:
             # A missing submission leaves several steps unknown, each under its own name.
-            found.append(_failed(step, error))
+            steps.append(_failed(step, error))
         else:
-            found.append(VerificationStep(step, StepState.HOLDS))
-    return Verification(name, record, tuple(found), withdrawn, revoked is not None)
+            steps.append(VerificationStep(step, StepState.HOLDS))
+    return Verification(name, record, tuple(steps), withdrawn, revoked is not None)
 
 
 def _revoked(record: Record, inputs: TrustInputs) -> RevokedKey | None:
@@ -332,13 +335,13 @@ _NO_LOG = "this policy names no log: a record can be deleted, and a time is as i
 
 def lost_entry(name: str, reason: str) -> Verification:
     """Return the verification of a file that the log lists and that is not there as it was."""
-    found = [
+    steps = [
         _failed(step, LogBroken(reason))
         if step == LOG
         else VerificationStep(step, StepState.UNKNOWN)
         for step in STEPS
     ]
-    return Verification(name, None, tuple(found))
+    return Verification(name, None, tuple(steps))
 
 
 def _draw(outcome: AnyOutcome, inputs: TrustInputs) -> Iterator[VerificationStep]:
@@ -347,14 +350,14 @@ def _draw(outcome: AnyOutcome, inputs: TrustInputs) -> Iterator[VerificationStep
         recompute_any(outcome.plan)
         _check_beacon(outcome, inputs)
     except StepMismatch as error:
-        found = list(_up_to(canonical.STEPS, error))
+        steps = list(_up_to(canonical.STEPS, error))
     else:
-        found = [VerificationStep(step, StepState.HOLDS) for step in canonical.STEPS]
+        steps = [VerificationStep(step, StepState.HOLDS) for step in canonical.STEPS]
     if isinstance(outcome, RowOutcome):
         # Rows have no tickets, and their sample needs the receipt: see `row_verify`.
-        found = [one for one in found if one.name != canonical.TICKETS]
-        found[-1] = found[-1]._replace(message=found[-1].message or _SAMPLE_OF_ROWS)
-    yield from found
+        steps = [draw_step for draw_step in steps if draw_step.name != canonical.TICKETS]
+        steps[-1] = steps[-1]._replace(message=steps[-1].message or _SAMPLE_OF_ROWS)
+    yield from steps
 
 
 _SAMPLE_OF_ROWS = "the size of the sample; its rows follow from the seed and the receipt"

@@ -89,9 +89,9 @@ def fetch(
         listed = api.list_repo_tree(weights.location, revision=weights.revision, recursive=True)
         entries = list(itertools.islice(listed, LISTED_MAX + 1))
         _refuse_crowd(len(entries), LISTED_MAX)
-        files = (one for one in entries if isinstance(one, RepoFile))
-        wanted = filter_repo_objects(files, allow_patterns=patterns, key=lambda one: one.path)
-        _refuse_large({one.path: one.size for one in wanted}, weights)
+        files = (entry for entry in entries if isinstance(entry, RepoFile))
+        chosen = filter_repo_objects(files, allow_patterns=patterns, key=lambda file: file.path)
+        _refuse_large({file.path: file.size for file in chosen}, weights)
         api.snapshot_download(
             weights.location,
             revision=weights.revision,
@@ -99,12 +99,12 @@ def fetch(
             local_dir=folder,
         )
     except (HfHubHTTPError, LocalEntryNotFoundError, ValueError) as error:
-        said = str(error).partition("\n")[0]
+        reason = str(error).partition("\n")[0]
         advice = "check the network, and that the repository is public and still has that commit"
         if isinstance(error, GatedRepoError):
-            said, advice = "it is gated", f"accept its terms there; {BY_HAND}"
+            reason, advice = "it is gated", f"accept its terms there; {BY_HAND}"
         raise WeightsRefused(
-            f"{weights.location} at {weights.revision} cannot be fetched: {said}", advice
+            f"{weights.location} at {weights.revision} cannot be fetched: {reason}", advice
         ) from error
     except (OSError, RuntimeError) as error:
         failure = storage_failure(error)
@@ -175,14 +175,14 @@ def verify_weights(folder: Path, weights: Weights, level: int) -> dict[str, str]
     _refuse_large({name: file.stat().st_size for name, file in files.items()}, weights)
     digests, configurations = _read(files)
     for name, expected in sorted(weights.files.items()):
-        found = digests.get(name)
-        if found != expected:
+        digest = digests.get(name)
+        if digest != expected:
             raise WeightsRefused(
-                f"{name}: sha256 {found}, the commitment has {expected}"
-                if found
+                f"{name}: sha256 {digest}, the commitment has {expected}"
+                if digest
                 else f"{name}: there is no such file, the commitment has sha256 {expected}",
                 "it is a pointer of git-lfs: run `git lfs pull` in its folder"
-                if found and _is_pointer(files[name])
+                if digest and _is_pointer(files[name])
                 else "fetch the committed revision; other weights need a submission of their own",
             )
     for name, file in files.items():
@@ -233,7 +233,7 @@ def _files(folder: Path) -> dict[str, Path]:
 
     Raises WeightsRefused for a link: the sandbox shows this folder alone.
     """
-    found = {}
+    paths_by_name = {}
     paths = list(itertools.islice(folder.rglob("*"), LISTED_MAX + 1))
     _refuse_crowd(len(paths), LISTED_MAX)
     for path in sorted(paths):
@@ -247,8 +247,8 @@ def _files(folder: Path) -> dict[str, Path]:
                 "`hf download --local-dir DIR` makes none",
             )
         if path.is_file():
-            found[name] = path
-    return found
+            paths_by_name[name] = path
+    return paths_by_name
 
 
 def file_sha256(file: Path) -> str:
@@ -334,13 +334,13 @@ def _mapped(value: Any) -> Iterator[str]:
     """Yield every text below an `auto_map`, wherever that is."""
     waiting = [(value, False)]
     while waiting:
-        one, inside = waiting.pop()
-        if isinstance(one, dict):
-            waiting += [(inner, inside or key == "auto_map") for key, inner in one.items()]
-        elif isinstance(one, list):
-            waiting += [(inner, inside) for inner in one]
-        elif inside and isinstance(one, str):
-            yield one
+        item, inside = waiting.pop()
+        if isinstance(item, dict):
+            waiting += [(inner, inside or key == "auto_map") for key, inner in item.items()]
+        elif isinstance(item, list):
+            waiting += [(inner, inside) for inner in item]
+        elif inside and isinstance(item, str):
+            yield item
 
 
 def _check_safetensors(file: Path, name: str) -> None:

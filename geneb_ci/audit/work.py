@@ -130,9 +130,9 @@ class Work:
 
     def task(self, name: str) -> Path:
         """Return the folder of a task, and make it; a task's id is a file name."""
-        place = self.folder / "tasks" / name
-        place.mkdir(parents=True, exist_ok=True)
-        return place
+        folder = self.folder / "tasks" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
 
     def keep(self, path: Path | str, content: str) -> None:
         """Write a text file, whole. Raises UsageProblem or MachineFault when it cannot."""
@@ -140,21 +140,21 @@ class Work:
 
     def keep_binary(self, path: Path | str, write: Callable[[BinaryIO], object]) -> None:
         """Write a file, whole, by a function that gets it open; raises as `keep` does."""
-        place = self.folder / path
+        target = self.folder / path
         try:
-            write_whole(place, write)
+            write_whole(target, write)
         except OSError as error:
-            raise unwritable(str(place), error, "name another folder: --work DIR") from error
+            raise unwritable(str(target), error, "name another folder: --work DIR") from error
 
     def read(self, path: Path | str) -> bytes | None:
         """Return the bytes of a file; None where there is none. Raises AuditRefused."""
-        place = self.folder / path
+        target = self.folder / path
         try:
-            return read_regular(place, BYTES_MAX)
+            return read_regular(target, BYTES_MAX)
         except NotReadable as error:
             if error.missing:
                 return None
-            raise AuditRefused(f"{place}: {error.reason}", _again(place)) from error
+            raise AuditRefused(f"{target}: {error.reason}", _again(target)) from error
 
     def read_as(self, path: Path | str, model: type[_M]) -> _M | None:
         """Return the value in a file; None where there is none. Raises AuditRefused."""
@@ -164,8 +164,8 @@ class Work:
         try:
             return model.model_validate_json(raw)
         except ValidationError as error:
-            place = self.folder / path
-            raise AuditRefused(f"{place}: {first_error(error)}", _again(place)) from error
+            target = self.folder / path
+            raise AuditRefused(f"{target}: {first_error(error)}", _again(target)) from error
 
     def keep_result(self, path: Path | str, content: str) -> None:
         """Write a text file and its digest, so that `has_result` knows it; raises as `keep` does.
@@ -185,61 +185,61 @@ class Work:
 
         Raises AuditRefused when it is not the file that was written.
         """
-        place = self.folder / path
+        target = self.folder / path
         expected = self._digests().get(self._name(path))
-        if expected is None or not place.exists():
+        if expected is None or not target.exists():
             return False
-        if not place.is_file() or file_sha256(place) != expected:
-            raise AuditRefused(f"{place}: not the file that was written", _again(place))
+        if not target.is_file() or file_sha256(target) != expected:
+            raise AuditRefused(f"{target}: not the file that was written", _again(target))
         return True
 
     def _name(self, path: Path | str) -> str:
         return (self.folder / path).relative_to(self.folder).as_posix()
 
     def _digests(self) -> dict[str, str]:
-        kept = self.read_as(DIGESTS, KeptDigests)
-        return {} if kept is None else kept.files
+        digests = self.read_as(DIGESTS, KeptDigests)
+        return {} if digests is None else digests.files
 
     def _note(self, path: Path | str, sha256: str) -> None:
-        kept = KeptDigests(files=self._digests() | {self._name(path): sha256})
-        self.keep(DIGESTS, kept.model_dump_json(indent=1) + "\n")
+        digests = KeptDigests(files=self._digests() | {self._name(path): sha256})
+        self.keep(DIGESTS, digests.model_dump_json(indent=1) + "\n")
 
-    def pin(self, wanted: WorkSettings) -> WorkSettings:
+    def pin(self, settings: WorkSettings) -> WorkSettings:
         """Keep the settings of a new audit; return those of one that continues.
 
         Raises AuditRefused when they differ; seed and nonce are those of the beginning.
         """
-        kept = self.read_as(SETTINGS, WorkSettings)
-        if kept is None:
-            self.keep(SETTINGS, wanted.model_dump_json(indent=1) + "\n")
-            return wanted
-        for name, found in wanted.model_dump(
+        earlier = self.read_as(SETTINGS, WorkSettings)
+        if earlier is None:
+            self.keep(SETTINGS, settings.model_dump_json(indent=1) + "\n")
+            return settings
+        for name, value in settings.model_dump(
             exclude={"seed", "nonce", "started_at", "weights"}
         ).items():
-            begun = getattr(kept, name)
-            if found != begun:
+            begun = getattr(earlier, name)
+            if value != begun:
                 option = OPTION_OF.get(name)
                 raise AuditRefused(
-                    f"this audit began with {name.replace('_', ' ')} {begun}, now it is {found}: "
+                    f"this audit began with {name.replace('_', ' ')} {begun}, now it is {value}: "
                     "its tasks would not belong together",
                     f"pass {option} {begun}, or begin in another folder: --work DIR"
                     if option
                     else f"restore what it began with, or remove {self.folder}",
                 )
-        return kept
+        return earlier
 
-    def pin_weights(self, found: dict[str, str]) -> None:
+    def pin_weights(self, digests: dict[str, str]) -> None:
         """Keep the digests of all files of the weights, or compare them with those of the start.
 
         Raises AuditRefused, which names a file, when they differ.
         """
-        kept = self.settings()
-        if kept.weights is None:
-            pinned = kept.model_copy(update={"weights": found})
+        settings = self.settings()
+        if settings.weights is None:
+            pinned = settings.model_copy(update={"weights": digests})
             self.keep(SETTINGS, pinned.model_dump_json(indent=1) + "\n")
             return
-        for name in sorted(kept.weights.keys() | found.keys()):
-            begun, now = kept.weights.get(name), found.get(name)
+        for name in sorted(settings.weights.keys() | digests.keys()):
+            begun, now = settings.weights.get(name), digests.get(name)
             if begun != now:
                 raise AuditRefused(
                     f"file {name} of the weights: this audit began with {_digest_text(begun)}, now "
@@ -249,22 +249,22 @@ class Work:
 
     def begin(self, now: str) -> str:
         """Return when the rerun of a drawn plan began: now, or when an earlier call began it."""
-        kept = self.settings()
-        if kept.started_at is not None:
-            return kept.started_at
-        begun = kept.model_copy(update={"started_at": now})
+        settings = self.settings()
+        if settings.started_at is not None:
+            return settings.started_at
+        begun = settings.model_copy(update={"started_at": now})
         self.keep(SETTINGS, begun.model_dump_json(indent=1) + "\n")
         return now
 
     def settings(self) -> WorkSettings:
         """Return the settings that were pinned. Raises AuditRefused when they are gone."""
-        kept = self.read_as(SETTINGS, WorkSettings)
-        if kept is None:
+        settings = self.read_as(SETTINGS, WorkSettings)
+        if settings is None:
             raise AuditRefused(
                 f"{self.folder / SETTINGS}: was removed while the audit ran",
                 f"remove {self.folder} and begin again",
             )
-        return kept
+        return settings
 
     def embedded(self, task: str) -> EmbeddedTask | None:
         """Return what is kept of a task; None where it is not embedded yet.
@@ -274,17 +274,17 @@ class Work:
         folder = self.task(task)
         if not self.has_result(folder / EMBEDDED):
             return None
-        found = self.read_as(folder / EMBEDDED, EmbeddedTask)
-        if found is None:
+        entry = self.read_as(folder / EMBEDDED, EmbeddedTask)
+        if entry is None:
             return None
-        kept = [(SEQUENCES, found.sequences_sha256), (EMBEDDINGS, found.embeddings_sha256)]
-        if found.further_sha256 is not None:
-            kept.append((FURTHER_EMBEDDINGS, found.further_sha256))
-        for name, expected in kept:
-            place = folder / name
-            if not place.is_file() or file_sha256(place) != expected:
-                raise AuditRefused(f"{place}: not the file that was written", _again(folder))
-        return found
+        files = [(SEQUENCES, entry.sequences_sha256), (EMBEDDINGS, entry.embeddings_sha256)]
+        if entry.further_sha256 is not None:
+            files.append((FURTHER_EMBEDDINGS, entry.further_sha256))
+        for name, expected in files:
+            path = folder / name
+            if not path.is_file() or file_sha256(path) != expected:
+                raise AuditRefused(f"{path}: not the file that was written", _again(folder))
+        return entry
 
 
 @contextlib.contextmanager
@@ -315,5 +315,5 @@ def _digest_text(sha256: str | None) -> str:
     return "no such file" if sha256 is None else f"sha256 {sha256}"
 
 
-def _again(place: Path) -> str:
-    return f"remove {place} and run the command again: only that is computed again"
+def _again(path: Path) -> str:
+    return f"remove {path} and run the command again: only that is computed again"
