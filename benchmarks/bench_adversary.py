@@ -142,7 +142,7 @@ def cells(found: Rescored, regime: str) -> Iterator[Cell]:
         one = task.regimes[regime]
         few = regime in found.few_shot_k
         base = one.base.per_seed
-        measured = rule.Measured(
+        measured = rule.MeasuredScore(
             base, one.base.confusion, one.plain, one.stressed, one.halts, not few
         )
         allowed = rule.tolerance(measured, alarm, NO_WIDTH)
@@ -157,7 +157,7 @@ def cells(found: Rescored, regime: str) -> Iterator[Cell]:
         )
 
 
-def claims(measured: rule.Measured, centre: float) -> tuple[float, ...]:
+def claims(measured: rule.MeasuredScore, centre: float) -> tuple[float, ...]:
     """Return where honest claims lie: plain copies, as far apart as sqrt(2) times the noise makes
     them; where those are all alike, the stressed ones as rarely as they are.
     """

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from benchmarks.bench_row_honest import false_alarms, honest
 from benchmarks.bench_row_power import Kept, Table, power, published, ruled, simulated, training
 from benchmarks.whole_audits import whole_audits
-from geneb_ci.audit.row_files import TaskRead, read_task
+from geneb_ci.audit.row_files import TaskFiles, read_task
 from geneb_ci.audit.row_outcome import verdict_by
 from geneb_ci.receipt.draw import RowSample, TaskShare, drawn_rows, shares
 from geneb_ci.receipt.embeddings import LEVEL
@@ -189,7 +189,7 @@ class Changed(NamedTuple):
     """The receipt of a task with changed rows, scored, and what further draws need of it."""
 
     scored: Scored
-    read: TaskRead
+    read: TaskFiles
     values: npt.NDArray[np.float16]
 
     def drawn(self, share: TaskShare, seed: str) -> Scored:

@@ -22,7 +22,7 @@ from benchmarks.tolerance_sets import GROUPS, Group, Work
 from geneb_ci.audit.compare import claims, compare
 from geneb_ci.audit.joint import Difference, joint_test
 from geneb_ci.audit.outcome import AuditedTask, compared_cells, difference, mean_biases
-from geneb_ci.audit.plan import Chosen
+from geneb_ci.audit.plan import ChosenTask
 from geneb_ci.audit.scoring import read_rescored
 from geneb_ci.common.benchmark import load_benchmark
 from reference_harness.engine.local import Pool
@@ -100,7 +100,7 @@ def _evidence(cell: ScoredRegime) -> Document:
 
 
 def audit(made: Document, found: Rescored, group: Group, bench: Benchmark) -> list[AuditedTask]:
-    chosen = [Chosen(task=task, reason="drawn") for task in group.tasks]
+    chosen = [ChosenTask(task=task, reason="drawn") for task in group.tasks]
     return compare(claims(made, bench, bench.regimes), found, chosen, bench)
 
 

@@ -22,12 +22,12 @@ from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.text import plural, quoted
 
 
-class NotHere(StepMismatch):
+class MissingInput(StepMismatch):
     """A step that cannot be computed, because something it needs is missing here."""
 
 
 @dataclass(frozen=True)
-class Logged:
+class LogContent:
     """The log of a repository, beside what it lists."""
 
     log: AuditLog
@@ -60,7 +60,7 @@ class TrustInputs:
     """The plan of each record, start and abort of the repository, withdrawn or revoked ones too."""
     unreadable: Mapping[str, str]
     """Model ids of which a record cannot be read, and its name: what it drew is not known."""
-    logged: Logged | None = None
+    logged: LogContent | None = None
     """The log of the repository; None where the policy names none."""
     seen: SeenReceipts = field(default_factory=SeenReceipts)
     """When published receipts were last there."""
@@ -94,7 +94,7 @@ HARNESS, SANDBOX = "harness", "sandbox"
 def check_submission(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     """Compare the commitment with the file: its bytes, its run, the tasks it claims.
 
-    Raises StepMismatch; NotHere when there is no such file.
+    Raises StepMismatch; MissingInput when there is no such file.
     """
     commitment = outcome.plan.commitment
     current = submission_of(outcome, inputs)
@@ -183,11 +183,11 @@ def declared_dtype(outcome: AnyOutcome) -> str:
 
 
 def submission_of(outcome: AnyOutcome, inputs: TrustInputs) -> SubmissionNow:
-    """Return the submission that a record is about. Raises NotHere where there is none."""
+    """Return the submission that a record is about. Raises MissingInput where there is none."""
     model_id = outcome.plan.commitment.model_id
     current = inputs.submission(model_id)
     if current is None:
-        raise NotHere(
+        raise MissingInput(
             SUBMISSION,
             f"there is no {model_id}.json here to compare the record with",
             "name the folder of submissions: --submissions DIR",

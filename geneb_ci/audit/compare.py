@@ -9,15 +9,15 @@ from geneb_ci.audit.outcome import (
     INFORMATIVE_TOLERANCE,
     METRICS,
     AuditedTask,
-    CanonicalCompared,
-    Compared,
+    CanonicalComparison,
+    CellComparison,
     cell_verdict,
     informative_cells,
     informative_text,
     mean_biases,
     task_verdict,
 )
-from geneb_ci.audit.plan import Chosen
+from geneb_ci.audit.plan import ChosenTask
 from geneb_ci.check.claims import claims_of
 from geneb_ci.common.errors import BrokenInstallation, NothingChecked
 from geneb_ci.common.shipped import shipped
@@ -43,7 +43,7 @@ UNMEASURED = 8.0
 farthest that were: what stressed copies have more noise by."""
 
 
-class Apart(NamedTuple):
+class DeviceDifference(NamedTuple):
     """How far two honest runs may lie apart because of device, kernels and batches alone."""
 
     row: float
@@ -68,7 +68,7 @@ def atlas() -> tuple[Mapping[str, Any], ...]:
         ) from error
 
 
-def apart(claimed: str | None, rerun: str, dtype: str) -> Apart:
+def apart(claimed: str | None, rerun: str, dtype: str) -> DeviceDifference:
     """Return how far runs on two kinds of device lie apart; None for one that is not known.
 
     Raises BrokenInstallation where the shipped table cannot be read.
@@ -81,7 +81,7 @@ def apart(claimed: str | None, rerun: str, dtype: str) -> Apart:
         *((entry["row_max"], entry["record_mcc"]) for entry in matches or same or atlas()),
         strict=True,
     )
-    return Apart(factor * max(rows), min(factor * max(scores), 2.0), bool(matches))
+    return DeviceDifference(factor * max(rows), min(factor * max(scores), 2.0), bool(matches))
 
 
 def atlas_note(claimed: str | None, rerun: str, dtype: str) -> str:
@@ -127,7 +127,7 @@ def claims(document: Mapping[str, Any], benchmark: Benchmark, regimes: Collectio
 
 
 def compare(
-    claimed: Claims, rescored: Rescored, chosen: Sequence[Chosen], benchmark: Benchmark
+    claimed: Claims, rescored: Rescored, chosen: Sequence[ChosenTask], benchmark: Benchmark
 ) -> list[AuditedTask]:
     """Compare every claim on a chosen task with the rerun; tasks in the order chosen.
 
@@ -232,11 +232,13 @@ def _keys(task: str, names: Sequence[str]) -> Iterator[Cell]:
     yield from ((name, task) for name in names)
 
 
-def _compared(rescored: Rescored, task: str, name: str, claimed: Claims, alarm: float) -> Compared:
+def _compared(
+    rescored: Rescored, task: str, name: str, claimed: Claims, alarm: float
+) -> CellComparison:
     regime = rescored.tasks[task].regimes[name]
     one_fit = name not in rescored.few_shot_k
     reading = claimed.record[name, task]
-    measured = rule.Measured(
+    measured = rule.MeasuredScore(
         regime.base.per_seed,
         regime.base.confusion,
         regime.plain,
@@ -248,7 +250,7 @@ def _compared(rescored: Rescored, task: str, name: str, claimed: Claims, alarm: 
     canonical = _canonical(regime, claimed.canonical.get((name, task)), one_fit=one_fit)
     digest = claimed.digests.get((name, task))
     scores, rerun = _triple(reading.value), _triple(_values(regime.base.scores))
-    return Compared(
+    return CellComparison(
         claimed=scores,
         rescored=rerun,
         tolerance=allowed,
@@ -260,7 +262,7 @@ def _compared(rescored: Rescored, task: str, name: str, claimed: Claims, alarm: 
 
 def _canonical(
     regime: RescoredRegime, reading: Reading | None, *, one_fit: bool
-) -> CanonicalCompared | None:
+) -> CanonicalComparison | None:
     solved = regime.base.canonical
     if reading is None:
         return None
@@ -270,10 +272,12 @@ def _canonical(
             "run `geneb-harness rescore` without --no-canonical; if it still has none, ask the "
             "contributor where that score is from",
         )
-    measured = rule.Measured(solved.per_seed, solved.confusion, (), regime.canonical, (), one_fit)
+    measured = rule.MeasuredScore(
+        solved.per_seed, solved.confusion, (), regime.canonical, (), one_fit
+    )
     allowed = rule.canonical_tolerance(measured, reading.width)
     scores, rerun = _triple(reading.value), _triple(_values(solved.scores))
-    return CanonicalCompared(
+    return CanonicalComparison(
         claimed=scores,
         rescored=rerun,
         tolerance=allowed,

@@ -69,7 +69,7 @@ class TaskSize(StrictModel):
     """Rows of the test split, where the benchmark says how many; each may be varied three times."""
 
 
-class Sampled(StrictModel):
+class Measurements(StrictModel):
     """Measurements of a model on this machine."""
 
     sizes: dict[str, TaskSize]
@@ -115,14 +115,14 @@ class Cost(NamedTuple):
         return self.setup + self.embedding + self.scoring
 
 
-def measured(here: Ready, weights: Mapping[str, float], say: Say) -> Sampled:
+def measured(here: Ready, weights: Mapping[str, float], say: Say) -> Measurements:
     """Return the measurements for these tasks; they are made once and kept in the work folder.
 
     `weights` has the tasks drawn, or before the draw all that may be drawn, each with its chance:
     their data are read, so that what is missing is found before a draw is spent. Raises
     NothingChecked for missing data, and what the sandbox raises for an extractor that fails.
     """
-    earlier = here.work.read_as(SAMPLED, Sampled)
+    earlier = here.work.read_as(SAMPLED, Measurements)
     if earlier is not None and weights.keys() <= earlier.sizes.keys():
         return earlier
     say(f"reading the data of {len(weights)} tasks")
@@ -137,7 +137,7 @@ def measured(here: Ready, weights: Mapping[str, float], say: Say) -> Sampled:
     values = timed.values
     smallest = min(sizes, key=lambda task: (sizes[task].sequences, task))
     say(f"timing the scoring on {smallest}")
-    measurements = Sampled(
+    measurements = Measurements(
         sizes=sizes,
         start=timed.start,
         per_letter=timed.per_letter,
@@ -170,7 +170,7 @@ def _chosen(sizes: Mapping[str, TaskSize], samples: Mapping[str, list[str]]) -> 
     return [sequence for task, share in shares.items() for sequence in samples[task][:share]]
 
 
-class Timed(NamedTuple):
+class TimedRun(NamedTuple):
     """One run of the extractor."""
 
     seconds: float
@@ -192,7 +192,7 @@ class Rate(NamedTuple):
     """Bytes of memory of its largest run."""
 
 
-class Ahead(NamedTuple):
+class ExpectedWork(NamedTuple):
     """What an audit will embed."""
 
     runs: float
@@ -201,26 +201,26 @@ class Ahead(NamedTuple):
     """In the mean of all draws, or of the largest task where that has more."""
 
 
-def _ahead(sizes: Mapping[str, TaskSize], weights: Mapping[str, float]) -> Ahead:
+def _ahead(sizes: Mapping[str, TaskSize], weights: Mapping[str, float]) -> ExpectedWork:
     tasks = sum(weights.values())
     letters = {task: _letters(sizes[task], max(1, round(tasks))) for task in weights}
     mean = sum(weight * letters[task] for task, weight in weights.items())
-    return Ahead(RUNS * tasks, max(mean, *letters.values()))
+    return ExpectedWork(RUNS * tasks, max(mean, *letters.values()))
 
 
-def _timed(here: Ready, sequences: list[str], ahead: Ahead) -> Rate:
+def _timed(here: Ready, sequences: list[str], ahead: ExpectedWork) -> Rate:
     """Time the extractor in the sandbox. Raises what the sandbox does."""
 
-    def run(sequences: list[str]) -> Timed:
+    def run(sequences: list[str]) -> TimedRun:
         started = time.monotonic()
         ran = here.runner.embed(sequences, here.spec, here.machine.limits)
-        return Timed(time.monotonic() - started, ran.values, ran.peak)
+        return TimedRun(time.monotonic() - started, ran.values, ran.peak)
 
     return rate_of(run, sequences, ahead, here.machine.limits.seconds / 2)
 
 
 def rate_of(
-    run: Callable[[list[str]], Timed], sequences: list[str], ahead: Ahead, allowed: float
+    run: Callable[[list[str]], TimedRun], sequences: list[str], ahead: ExpectedWork, allowed: float
 ) -> Rate:
     """Return the rate at which `run` embeds; no run may take more than about `allowed` seconds.
 
@@ -274,7 +274,7 @@ def _scoring(here: Ready, task: str, values: "np.ndarray") -> float:
     return time.monotonic() - started
 
 
-def cost_of(here: Ready, sampled: Sampled, weights: Mapping[str, float], setup: float) -> Cost:
+def cost_of(here: Ready, sampled: Measurements, weights: Mapping[str, float], setup: float) -> Cost:
     """Return the expected cost of tasks, each with its weight: 1, or the chance to be drawn.
 
     `setup` is in seconds: what the checks before the first task took.
@@ -312,7 +312,7 @@ def variants(size: TaskSize, tasks: int) -> int:
     return each * min(rows, size.test) + min(rows, size.sequences)
 
 
-def _embedding(sampled: Sampled, task: str, tasks: int) -> float:
+def _embedding(sampled: Measurements, task: str, tasks: int) -> float:
     """Return the seconds that a task takes in the sandbox, in an audit of so many tasks."""
     return RUNS * sampled.start + _letters(sampled.sizes[task], tasks) * sampled.per_letter
 
@@ -340,7 +340,7 @@ def left_of(plan: Plan, here: Ready) -> dict[str, float]:
     return {choice.task: 1.0 for choice in plan.chosen if here.work.embedded(choice.task) is None}
 
 
-def refuse_too_large(here: Ready, sampled: Sampled, tasks: Sequence[str], drawn: int) -> None:
+def refuse_too_large(here: Ready, sampled: Measurements, tasks: Sequence[str], drawn: int) -> None:
     """Refuse an audit that this machine or its limits cannot carry, whatever is drawn.
 
     Raises LimitExceeded, whose fix names the option, for a task above the limit of time or memory,

@@ -30,7 +30,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from geneb_ci.audit.embedding_checks import Repeated, repeated_of
+from geneb_ci.audit.embedding_checks import Repeatability, repeated_of
 from geneb_ci.audit.outcome import Decoys
 
 if TYPE_CHECKING:
@@ -133,13 +133,13 @@ def with_decoys(
     )
 
 
-class Embedded(NamedTuple):
+class TaskEmbeddings(NamedTuple):
     """Embeddings of the real sequences, and what those of the decoys show."""
 
     values: "np.ndarray"
     """(n, d), row i for real sequence i."""
     decoys: Decoys
-    repeated: Repeated
+    repeated: Repeatability
 
 
 def embed_among_decoys(
@@ -147,7 +147,7 @@ def embed_among_decoys(
     embed: Callable[[Sequence[str]], "np.ndarray"],
     embed_in_order: Callable[[Sequence[str]], "np.ndarray"],
     dtype: str,
-) -> Embedded:
+) -> TaskEmbeddings:
     """Embed real sequences and decoys, and judge the extractor by the decoys.
 
     Both callables turn n sequences into an (n, d) matrix: `embed` in batches of its choice,
@@ -159,7 +159,7 @@ def embed_among_decoys(
     apart = embed_in_order(decoyed.apart)
     rows = zip(decoyed.again, apart, strict=True)
     pairs = [pair for (a, b), row in rows for pair in ((values[a], values[b]), (values[a], row))]
-    return Embedded(
+    return TaskEmbeddings(
         real_rows(decoyed, values), judge(decoyed, values, dtype, apart), repeated_of(pairs)
     )
 

@@ -22,7 +22,7 @@ from geneb_ci.audit.commitment import PROTOCOL, Commitment, check_commitment, id
 from geneb_ci.audit.plan import (
     AnyPlan,
     Beacon,
-    Chosen,
+    ChosenTask,
     DrandBeacon,
     EarlierDraw,
     Plan,
@@ -174,8 +174,8 @@ def earlier_tasks(
     return [task for task in ranked if task in again]
 
 
-def _marked(tasks: Sequence[str], reason: Reason) -> list[Chosen]:
-    return [Chosen(task=task, reason=reason) for task in tasks]
+def _marked(tasks: Sequence[str], reason: Reason) -> list[ChosenTask]:
+    return [ChosenTask(task=task, reason=reason) for task in tasks]
 
 
 def recompute(plan: Plan) -> None:

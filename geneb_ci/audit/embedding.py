@@ -12,8 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from pydantic import Field, ValidationError
 
-from geneb_ci.audit.decoys import Embedded, SequencesWithDecoys, embed_among_decoys, with_decoys
-from geneb_ci.audit.embedding_checks import Repeated, precision_of, rows_varied
+from geneb_ci.audit.decoys import (
+    SequencesWithDecoys,
+    TaskEmbeddings,
+    embed_among_decoys,
+    with_decoys,
+)
+from geneb_ci.audit.embedding_checks import Repeatability, precision_of, rows_varied
 from geneb_ci.audit.fresh import FreshSet
 from geneb_ci.audit.plan import Plan
 from geneb_ci.audit.ready import Ready, Say
@@ -191,7 +196,7 @@ class TaskRuns:
         return merged(scores), self.embedded
 
     @property
-    def repeated(self) -> list[Repeated]:
+    def repeated(self) -> list[Repeatability]:
         """How far embeddings in other batches differ, of each task that has some."""
         return [task.repeated for task in self.embedded.values() if task.repeated is not None]
 
@@ -302,7 +307,7 @@ class SandboxRuns:
         """Return (n, d) rows of n sequences, each embedded in a batch of its own."""
         return self._run(sequences, "file", dataclasses.replace(spec, rows=1))
 
-    def embed(self, decoyed: SequencesWithDecoys) -> Embedded:
+    def embed(self, decoyed: SequencesWithDecoys) -> TaskEmbeddings:
         """Return the rows of the real sequences, in their order, and what the decoys show."""
         return embed_among_decoys(
             decoyed,

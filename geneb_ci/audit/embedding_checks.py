@@ -50,7 +50,7 @@ SIGNIFICAND = {"float16": 10, "float32": 23, "float64": 52}
 """Stored bits of the significand of each type that a matrix may have."""
 
 
-class Repeated(StrictModel):
+class Repeatability(StrictModel):
     """Embeddings of the same sequences in other places and batches."""
 
     pairs: Count
@@ -75,7 +75,7 @@ class Precision(StrictModel):
         return FINE if self.declared in COARSE and fine else self.declared
 
 
-def precision_of(declared: str, repetitions: Iterable[Repeated]) -> Precision | None:
+def precision_of(declared: str, repetitions: Iterable[Repeatability]) -> Precision | None:
     """Return the precision over all tasks; None where nothing was repeated."""
     parts = [part for part in repetitions if part.pairs]
     if not parts:
@@ -88,7 +88,7 @@ def precision_of(declared: str, repetitions: Iterable[Repeated]) -> Precision | 
     )
 
 
-def repeated_of(pairs: Sequence[tuple["np.ndarray", "np.ndarray"]]) -> Repeated:
+def repeated_of(pairs: Sequence[tuple["np.ndarray", "np.ndarray"]]) -> Repeatability:
     """Return how far pairs of (d,) embeddings of one sequence differ.
 
     Rows of different widths, and rows too long to measure, differ by the largest float.
@@ -96,7 +96,7 @@ def repeated_of(pairs: Sequence[tuple["np.ndarray", "np.ndarray"]]) -> Repeated:
     import numpy as np  # slow to import, and only needed here
 
     differences = [_difference(first, second) for first, second in pairs]
-    return Repeated(
+    return Repeatability(
         pairs=len(pairs),
         difference=min(max(differences, default=0.0), float(np.finfo(np.float64).max)),
         bits=max((_bits(first) for first, _ in pairs), default=0),
@@ -162,7 +162,7 @@ MEMORISED = "labels of published sequences are known that variants of them do no
 """What flagged variants show."""
 
 
-class ProbeChanged(StrictModel):
+class VariantDecisions(StrictModel):
     """Decisions of another probe on the same variants, summed over its fits."""
 
     fits: Positive
@@ -181,7 +181,7 @@ class VariantResult(StrictModel):
     kinds: dict[Name, ChangedDecisions]
     training: ChangedDecisions | None
     """Decisions on test rows by a probe fitted on training rows, and on variants of these."""
-    others: dict[Name, ProbeChanged] = Field(default={}, exclude_if=operator.not_)
+    others: dict[Name, VariantDecisions] = Field(default={}, exclude_if=operator.not_)
     """Decisions of the other probes, such as `10shot, record`; left out in earlier records."""
     memorised: bool
 
@@ -232,7 +232,7 @@ def limit(decisions: ChangedDecisions, margin: float, fits: int = 1) -> float:
 def is_flagged(
     kinds: Mapping[str, ChangedDecisions],
     training: ChangedDecisions | None,
-    others: Mapping[str, ProbeChanged] | None = None,
+    others: Mapping[str, VariantDecisions] | None = None,
 ) -> bool:
     """Whether variants of test rows of any kind, by any probe, or of training rows, are flagged."""
     tested = [(decisions, VARIANT_MARGIN, 1) for decisions in kinds.values()]
@@ -282,7 +282,7 @@ def variant_result(
     parts = list(decisions)
     kinds = _pooled_kinds([part.kinds for part in parts])
     others = {
-        name: ProbeChanged(
+        name: VariantDecisions(
             fits=max(part.others[name].fits for part in parts if name in part.others),
             kinds=_pooled_kinds([part.others[name].kinds for part in parts if name in part.others]),
         )

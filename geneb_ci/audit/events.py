@@ -55,7 +55,7 @@ class EntryKind(StrEnum):
     REVOCATION = "revocation"
 
 
-class Started(StrictModel):
+class AuditStart(StrictModel):
     """A draw that was made, before its tasks are rerun."""
 
     schema_version: Literal["1.0"]
@@ -72,7 +72,7 @@ class RunFacts(NamedTuple):
     finished_at: str
 
 
-class Aborted(StrictModel):
+class AuditAbort(StrictModel):
     """A run that ended without scores because of the extractor."""
 
     schema_version: Literal["1.0"]
@@ -106,14 +106,14 @@ class StartStatement(_Statement):
     """An in-toto statement (v1): the tasks of an audit are drawn."""
 
     predicateType: Literal["urn:geneb-ci:start:1.0"]  # noqa: N815
-    predicate: Started
+    predicate: AuditStart
 
 
 class AbortStatement(_Statement):
     """An in-toto statement (v1): a run of an audit ended without scores."""
 
     predicateType: Literal["urn:geneb-ci:aborted:1.0"]  # noqa: N815
-    predicate: Aborted
+    predicate: AuditAbort
 
 
 EventStatement = CommitmentStatement | StartStatement | AbortStatement
@@ -133,19 +133,19 @@ class AuditEvent(NamedTuple):
     """Of the signed bytes, as the log has it."""
     commitment: Commitment
     plan: Plan | RowPlan | None = None
-    aborted: Aborted | None = None
+    aborted: AuditAbort | None = None
     begins: str = ""
     """Of a bundle: the time from which its certificate is valid, so that it was signed later."""
 
 
 def signed_event(
-    predicate: Commitment | Started | Aborted, key: "Ed25519PrivateKey"
+    predicate: Commitment | AuditStart | AuditAbort, key: "Ed25519PrivateKey"
 ) -> SignedRecord:
     """Sign a commitment, a start or an abort. The same content and key produce the same bytes."""
     if isinstance(predicate, Commitment):
         kind, commitment = EntryKind.COMMITMENT, predicate
     else:
-        kind = EntryKind.START if isinstance(predicate, Started) else EntryKind.ABORT
+        kind = EntryKind.START if isinstance(predicate, AuditStart) else EntryKind.ABORT
         commitment = predicate.plan.commitment
     model, predicate_type, suffix = _STATEMENTS[kind]
     statement = model.model_validate(
@@ -200,7 +200,7 @@ def parse_event(raw: bytes, path: str, keys: Keys) -> AuditEvent:
     begins = envelope.bundle[1].begins if envelope.bundle is not None else ""
     if isinstance(predicate, Commitment):
         return AuditEvent(kind, signer, sha256, commitment, begins=begins)
-    aborted = predicate if isinstance(predicate, Aborted) else None
+    aborted = predicate if isinstance(predicate, AuditAbort) else None
     return AuditEvent(kind, signer, sha256, commitment, predicate.plan, aborted, begins)
 
 
@@ -234,7 +234,7 @@ class WithdrawalStatement(StrictModel):
     predicate: Withdrawal
 
 
-class Withdrawn(StrictModel):
+class WithdrawnAudit(StrictModel):
     """An audit that was withdrawn."""
 
     audit_id: Name
@@ -277,7 +277,7 @@ def withdrawal_of(
 
 def read_withdrawal(
     path: Path, keys: Keys, record: bytes | None, index: int | None = None
-) -> Withdrawn:
+) -> WithdrawnAudit:
     """Read a withdrawal, and compare it with the record beside it, given by its bytes.
 
     `index` is its entry in the log. Raises RevokedKey where its key was revoked and the log did not
@@ -308,7 +308,7 @@ def read_withdrawal(
             STATEMENT, f"it withdraws {subject.name}, which is another record", RESTORE
         )
     predicate = statement.predicate
-    return Withdrawn(
+    return WithdrawnAudit(
         audit_id=audit_id,
         reason=predicate.reason,
         withdrawn_at=predicate.withdrawn_at,

@@ -356,7 +356,7 @@ def extractor_code(
     )
 
 
-class BuiltIn(NamedTuple):
+class BuiltInExtractor(NamedTuple):
     """A built-in extractor of the harness that is installed here."""
 
     path: str
@@ -365,7 +365,7 @@ class BuiltIn(NamedTuple):
     """Digest of its source, as the harness writes it into submissions."""
 
 
-def built_in(path: str) -> BuiltIn:
+def built_in(path: str) -> BuiltInExtractor:
     """Return the built-in extractor `builtin:NAME` of the installed harness.
 
     Raises AuditRefused where the harness has none of that name, or is not installed.
@@ -378,7 +378,7 @@ def built_in(path: str) -> BuiltIn:
             f"{path}: not found in the harness: {' '.join(completed.stderr.split())[-200:]}",
             "correct the entry of the model registry, or pip install 'geneb-ci[audit]'",
         )
-    return BuiltIn(**json.loads(completed.stdout))
+    return BuiltInExtractor(**json.loads(completed.stdout))
 
 
 def write_modules(modules: Mapping[str, bytes], folder: Path) -> None:

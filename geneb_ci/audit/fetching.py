@@ -69,7 +69,7 @@ class ArchiveMember(NamedTuple):
     name: str
     size: int
     is_file: bool
-    source: "_Counted"
+    source: "_CountingReader"
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the content. Raises BrokenArchiveError where the archive ends before it."""
@@ -80,7 +80,7 @@ class ArchiveMember(NamedTuple):
             yield chunk
 
 
-class _Counted:
+class _CountingReader:
     """A stream with a limit, which ends only where it may."""
 
     def __init__(self, stream: io.BufferedIOBase, limit: int) -> None:
@@ -125,7 +125,7 @@ def tar_members(stream: io.BufferedIOBase, limit: int) -> Iterator[ArchiveMember
 
     Raises BrokenArchiveError for what is no archive, and what reading the stream raises.
     """
-    source = _Counted(_unpacked(stream), limit)
+    source = _CountingReader(_unpacked(stream), limit)
     header: dict[str, str] = {}
     extended = 0
     while True:
@@ -301,7 +301,7 @@ SAID = 2000
 """Characters of the installer's message that are shown."""
 
 
-class Installed(NamedTuple):
+class InstalledPackages(NamedTuple):
     """Packages of one lock on this machine."""
 
     folder: Path
@@ -321,7 +321,7 @@ def install(
     policy: Path,
     say: Callable[[str], None] = lambda _: None,
     cache: Path | None = None,
-) -> Installed:
+) -> InstalledPackages:
     """Install the packages of a lock below `cache`, unless they are there; return their folder.
 
     `policy` is the policy folder, in which the lock lies; `say` gets a line of progress.
@@ -342,7 +342,7 @@ def install(
     if not folder.is_dir():
         say(f"installing the packages of {environment.lock}")
         _install(raw, folder, lock)
-    return Installed(folder, environment.sha256)
+    return InstalledPackages(folder, environment.sha256)
 
 
 def lock_bytes(policy: Path, environment: Environment) -> bytes:

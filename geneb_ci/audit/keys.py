@@ -55,7 +55,7 @@ Address = Annotated[str, Field(pattern=r"^https://[!-~]+$", max_length=500)]
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
-class Trusted(StrictModel):
+class TrustedSigner(StrictModel):
     """Somebody who may sign audits, and until when what he signs counts."""
 
     owner: Name
@@ -86,7 +86,7 @@ class Trusted(StrictModel):
         return self
 
 
-class TrustedKey(Trusted):
+class TrustedKey(TrustedSigner):
     """A maintainer's public key."""
 
     keyid: Hex64
@@ -113,7 +113,7 @@ class TrustedKey(Trusted):
         return self
 
 
-class TrustedWorkflow(Trusted):
+class TrustedWorkflow(TrustedSigner):
     """A workflow that signs under its own identity, in Sigstore bundles."""
 
     issuer: Address
@@ -288,7 +288,7 @@ def _workflow_of(raw: bytes, parts: BundleParts, signer: Signer | None, keys: Ke
     return signer
 
 
-def _number(keys: Keys, of: type[Trusted]) -> int:
+def _number(keys: Keys, of: type[TrustedSigner]) -> int:
     return sum(isinstance(signer, of) for signer in keys.values())
 
 

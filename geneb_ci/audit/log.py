@@ -21,7 +21,7 @@ from geneb_ci.audit.note import (
     Checkpoint,
     LogKeys,
     NotANote,
-    Witnessed,
+    WitnessSignature,
     check_signed,
     parse_checkpoint,
     signed_checkpoint,
@@ -94,7 +94,7 @@ class AuditLog:
     checkpoint: Checkpoint
     entries: tuple[LogEntry, ...]
     leaves: tuple[bytes, ...]
-    witnesses: tuple[Witnessed, ...] = ()
+    witnesses: tuple[WitnessSignature, ...] = ()
 
     def index_of(self, kind: EntryKind, sha256: str) -> int | None:
         """Return the number of the entry of a signed file, by the digest of what was signed."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pydantic_core
 
-from geneb_ci.audit.applicability import Logged
+from geneb_ci.audit.applicability import LogContent
 from geneb_ci.audit.beacon import QUICKNET
 from geneb_ci.audit.beacon_source import RELAYS, fetch_round, parse_round
 from geneb_ci.audit.canonical import StepMismatch, digest
@@ -31,7 +31,7 @@ LATENESS = 6
 """Seconds after which every relay has a round: the newest one that is older is asked for."""
 
 
-class NotAdded(NamedTuple):
+class UnloggedFile(NamedTuple):
     """A file that is not in the log and cannot be added, and why."""
 
     file: str
@@ -42,10 +42,10 @@ class Batch(NamedTuple):
     """What an append adds, and what it cannot add."""
 
     entries: tuple[LogEntry, ...]
-    refused: tuple[NotAdded, ...]
+    refused: tuple[UnloggedFile, ...]
 
 
-class _Signed(NamedTuple):
+class _SignedFile(NamedTuple):
     """A file that is not in the log, parsed."""
 
     kind: EntryKind
@@ -76,7 +76,7 @@ def recent_round(now: float, file: Path | None, relays: tuple[str, ...]) -> Dran
     return parse_round(raw, number)
 
 
-def batch_of(repository: AuditRepository, logged: Logged, beacon: DrandBeacon) -> Batch:
+def batch_of(repository: AuditRepository, logged: LogContent, beacon: DrandBeacon) -> Batch:
     """Return what is signed and not in the log, as entries in order of kind and path.
 
     Raises LogBroken where the log is broken or a file that it lists is lost, UsageProblem where the
@@ -91,22 +91,22 @@ def batch_of(repository: AuditRepository, logged: Logged, beacon: DrandBeacon) -
             "pass a newer round: without --beacon-file the newest one is fetched",
         )
     entries: list[LogEntry] = []
-    refused: list[NotAdded] = []
+    refused: list[UnloggedFile] = []
     for candidate in _new(repository, logged):
-        if isinstance(candidate, NotAdded):
+        if isinstance(candidate, UnloggedFile):
             refused.append(candidate)
             continue
         try:
             _check_addition(candidate, entries, logged)
         except StepMismatch as error:
-            refused.append(NotAdded(candidate.file, error.message))
+            refused.append(UnloggedFile(candidate.file, error.message))
         else:
             entries.append(_entry(candidate, beacon))
     return Batch((*entries, *_revocations(repository, logged, beacon)), tuple(refused))
 
 
 def log_with(
-    batch: Batch, logged: Logged, key: "Ed25519PrivateKey", audits: Path
+    batch: Batch, logged: LogContent, key: "Ed25519PrivateKey", audits: Path
 ) -> dict[Path, dict[str, bytes]]:
     """Return the files to write: folder to name to content, the checkpoint last.
 
@@ -120,38 +120,38 @@ def log_with(
     return files_by_folder
 
 
-def _new(repository: AuditRepository, logged: Logged) -> Iterator[_Signed | NotAdded]:
+def _new(repository: AuditRepository, logged: LogContent) -> Iterator[_SignedFile | UnloggedFile]:
     """Yield what the log lacks, in order of kind and path."""
     log, candidates = logged.log, [*_events(repository), *_results(repository)]
     order = list(EntryKind)
-    signed = [candidate for candidate in candidates if isinstance(candidate, _Signed)]
-    yield from (candidate for candidate in candidates if isinstance(candidate, NotAdded))
+    signed = [candidate for candidate in candidates if isinstance(candidate, _SignedFile)]
+    yield from (candidate for candidate in candidates if isinstance(candidate, UnloggedFile))
     for event in sorted(signed, key=lambda event: (order.index(event.kind), event.file)):
         if log.index_of(event.kind, event.sha256) is None:
             yield event
 
 
-def _events(repository: AuditRepository) -> Iterator[_Signed | NotAdded]:
+def _events(repository: AuditRepository) -> Iterator[_SignedFile | UnloggedFile]:
     for path, event in repository.events.items():
         file = f"{path.parent.name}/{path.name}"
         if isinstance(event, AuditEvent):
-            yield _Signed(
+            yield _SignedFile(
                 event.kind, file, event.sha256, event.signer, event.commitment, event.plan
             )
         else:
-            yield NotAdded(file, event.message)
+            yield UnloggedFile(file, event.message)
 
 
-def _results(repository: AuditRepository) -> Iterator[_Signed | NotAdded]:
+def _results(repository: AuditRepository) -> Iterator[_SignedFile | UnloggedFile]:
     for path in repository.files:
         file, record = f"{path.parent.name}/{path.name}", repository.parsed(path)
         if isinstance(record, Record):
             plan = record.outcome.plan
-            yield _Signed(
+            yield _SignedFile(
                 kind_of(path.name), file, record.sha256, record.signer, plan.commitment, plan
             )
         else:
-            yield NotAdded(file, record.message)
+            yield UnloggedFile(file, record.message)
     audits = repository.layout.audits
     for path in withdrawal_files(audits) if audits is not None else ():
         file = f"{path.parent.name}/{path.name}"
@@ -159,12 +159,12 @@ def _results(repository: AuditRepository) -> Iterator[_Signed | NotAdded]:
             raw = read_record(path)
             signer, sha256 = signer_of(parse_envelope(raw), repository.keys), sha256_of(raw)
         except StepMismatch as error:
-            yield NotAdded(file, error.message)
+            yield UnloggedFile(file, error.message)
         else:
-            yield _Signed(EntryKind.WITHDRAWAL, file, sha256, signer, None, None)
+            yield _SignedFile(EntryKind.WITHDRAWAL, file, sha256, signer, None, None)
 
 
-def _check_addition(candidate: _Signed, before: list[LogEntry], logged: Logged) -> None:
+def _check_addition(candidate: _SignedFile, before: list[LogEntry], logged: LogContent) -> None:
     """Raise StepMismatch for what may not follow the log and the entries of the batch before it."""
     check_revoked(candidate.signer, len(logged.log.entries))
     if candidate.plan is not None:
@@ -184,7 +184,7 @@ def _check_addition(candidate: _Signed, before: list[LogEntry], logged: Logged) 
             raise StepMismatch(LOG, f"the record that it withdraws, {record}, is not in the log")
 
 
-def _entry(signed: _Signed, beacon: DrandBeacon) -> LogEntry:
+def _entry(signed: _SignedFile, beacon: DrandBeacon) -> LogEntry:
     commitment = signed.commitment
     return LogEntry(
         format=FORMAT,
@@ -200,7 +200,7 @@ def _entry(signed: _Signed, beacon: DrandBeacon) -> LogEntry:
 
 
 def _revocations(
-    repository: AuditRepository, logged: Logged, beacon: DrandBeacon
+    repository: AuditRepository, logged: LogContent, beacon: DrandBeacon
 ) -> Iterator[LogEntry]:
     """Yield an entry for each revocation of a key that the log lacks."""
     for key in repository.keys.values():

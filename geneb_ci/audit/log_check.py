@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from geneb_ci.audit.applicability import Logged, NotHere
+from geneb_ci.audit.applicability import LogContent, MissingInput
 from geneb_ci.audit.beacon import DELAY
 from geneb_ci.audit.canonical import StepMismatch, seconds_of
 from geneb_ci.audit.commitment import Commitment, identity_of, why_same
@@ -31,11 +31,11 @@ BROKEN, KEYS = "log/checkpoint", "policy/keys.json"
 """Names of the log and of the keys among what is lost: they concern every model."""
 
 
-def check_log(record: Record, logged: Logged | None) -> None:
+def check_log(record: Record, logged: LogContent | None) -> None:
     """Check a record against the log: commitment, start and record are entries, in this order.
 
-    Does nothing where no log is kept. Raises LogBroken or StepMismatch, of the step "log"; NotHere
-    for a record that is not in the log yet.
+    Does nothing where no log is kept. Raises LogBroken or StepMismatch, of the step "log";
+    MissingInput for a record that is not in the log yet.
     """
     if logged is None:
         return
@@ -44,7 +44,7 @@ def check_log(record: Record, logged: Logged | None) -> None:
     committed = check_committed(plan, logged)
     index = log.index_of(EntryKind.RESULT, record.sha256)
     if index is None:
-        raise NotHere(
+        raise MissingInput(
             LOG,
             "the record is not in the log yet, so it does not count",
             "a maintainer adds it: geneb-ci audit log append",
@@ -62,13 +62,13 @@ def check_log(record: Record, logged: Logged | None) -> None:
     check_drawn(plan.commitment, committed, logged)
 
 
-def check_kept(model_id: str, logged: Logged) -> None:
+def check_kept(model_id: str, logged: LogContent) -> None:
     """Raise LogBroken if the log is broken, or lists a file of a model that is not there."""
     for reason in lost_of(model_id, logged).values():
         raise LogBroken(reason)
 
 
-def lost_of(model_id: str | None, logged: Logged) -> dict[str, str]:
+def lost_of(model_id: str | None, logged: LogContent) -> dict[str, str]:
     """Return what the log lists and is lost, of one model or of all: path to reason."""
     return {
         name: reason
@@ -77,7 +77,7 @@ def lost_of(model_id: str | None, logged: Logged) -> dict[str, str]:
     }
 
 
-def check_committed(plan: AnyPlan, logged: Logged) -> int:
+def check_committed(plan: AnyPlan, logged: LogContent) -> int:
     """Return the number of the entry of a plan's commitment, which fixes its time.
 
     Raises StepMismatch, of the step "log", where there is none, or the plan has another time.
@@ -108,12 +108,12 @@ def check_committed(plan: AnyPlan, logged: Logged) -> int:
     return index
 
 
-def committed_index(commitment: str, logged: Logged) -> int | None:
+def committed_index(commitment: str, logged: LogContent) -> int | None:
     """Return the number of the entry of a commitment, given by its digest; None without one."""
     return min(logged.log.indices_of(EntryKind.COMMITMENT, commitment), default=None)
 
 
-def check_drawn(commitment: Commitment, before: int, logged: Logged) -> None:
+def check_drawn(commitment: Commitment, before: int, logged: LogContent) -> None:
     """Refuse to pass over a commitment to the same method that was never drawn.
 
     Looks at the entries before the number `before`. Raises StepMismatch, of the step "log".
@@ -179,7 +179,7 @@ def logged_of(
     audits: Path | None,
     events: Mapping[Path, AuditEvent | StepMismatch],
     trusted: Keys,
-) -> Logged:
+) -> LogContent:
     """Return the log of a folder of audits, and each file that it lists and that is lost.
 
     `events` are the commitments, starts and aborts of the folder.
@@ -187,7 +187,9 @@ def logged_of(
     try:
         log = log_at(audits, keys)
     except LogBroken as error:
-        return Logged(empty_log(keys.origin), {}, {BROKEN: error.message.removeprefix(f"{LOG}: ")})
+        return LogContent(
+            empty_log(keys.origin), {}, {BROKEN: error.message.removeprefix(f"{LOG}: ")}
+        )
     committed = [
         event
         for event in events.values()
@@ -195,7 +197,7 @@ def logged_of(
         and event.kind is EntryKind.COMMITMENT
         and log.index_of(event.kind, event.sha256) is not None
     ]
-    return Logged(
+    return LogContent(
         log,
         {
             event_committed.commitment.sha256: event_committed.commitment

@@ -195,7 +195,7 @@ def check_signed(checkpoint: Checkpoint, keys: Sequence[NoteKey]) -> None:
         raise NotANote("none of the log's keys signed it")
 
 
-class Witnessed(NamedTuple):
+class WitnessSignature(NamedTuple):
     """A witness that saw a checkpoint as the newest one of its log."""
 
     name: str
@@ -203,7 +203,7 @@ class Witnessed(NamedTuple):
     """Seconds since 1970, by the clock of the witness."""
 
 
-def witnesses_of(checkpoint: Checkpoint, witnesses: Sequence[NoteKey]) -> list[Witnessed]:
+def witnesses_of(checkpoint: Checkpoint, witnesses: Sequence[NoteKey]) -> list[WitnessSignature]:
     """Return the known witnesses that signed. Raises NotANote for a wrong signature of one."""
     signed_by = []
     for key in witnesses:
@@ -214,7 +214,7 @@ def witnesses_of(checkpoint: Checkpoint, witnesses: Sequence[NoteKey]) -> list[W
             message = f"cosignature/v1\ntime {time}\n{checkpoint.text}".encode()
             if not is_ed25519(signature.signature[_TIME_BYTES:], message, key.raw):
                 raise NotANote(f"the cosignature by {key.name} is not over this text and time")
-            signed_by.append(Witnessed(key.name, time))
+            signed_by.append(WitnessSignature(key.name, time))
     return signed_by
 
 

@@ -33,7 +33,7 @@ class HonestCentre(StrictModel):
     F1: Annotated[float, Field(ge=-1, le=1)]
 
 
-class Honest(StrictModel):
+class HonestDifference(StrictModel):
     """How an honest claim differs from the rescored value."""
 
     deviation: EachMetric
@@ -56,11 +56,11 @@ class Tolerance(StrictModel):
     """Mean number of predictions that a jittered copy flips, over all seeds."""
     spread: Annotated[float, Field(ge=0)]
     """Standard deviation of MCC over the copies."""
-    honest: Honest | None = None
+    honest: HonestDifference | None = None
     """For the joint tests of all cells; null in earlier records."""
 
 
-class Compared(StrictModel):
+class CellComparison(StrictModel):
     """One task in one regime: claim against rerun."""
 
     claimed: Scores
@@ -68,12 +68,12 @@ class Compared(StrictModel):
     tolerance: Tolerance
     predictions_equal: bool | None
     """Whether the prediction digests agree; null where the claim has none."""
-    canonical: "CanonicalCompared | None"
+    canonical: "CanonicalComparison | None"
     """The comparison of canonical scores; null where the claim has none."""
     verdict: Verdict
 
 
-class CanonicalCompared(StrictModel):
+class CanonicalComparison(StrictModel):
     """The probe solved to its optimum: far less noise, so a far smaller tolerance."""
 
     claimed: Scores
@@ -89,7 +89,7 @@ class AuditedTask(StrictModel):
     reason: Reason
     verdict: Verdict
     """`differs` as soon as one regime does."""
-    regimes: Annotated[dict[str, Compared], Field(min_length=1)]
+    regimes: Annotated[dict[str, CellComparison], Field(min_length=1)]
 
 
 class Decoys(StrictModel):
@@ -173,7 +173,7 @@ def outside_tolerance(claimed: Scores, rescored: Scores, tolerance: Tolerance) -
     ]
 
 
-def differing_metrics(cell: Compared | CanonicalCompared) -> list[str]:
+def differing_metrics(cell: CellComparison | CanonicalComparison) -> list[str]:
     """Name the metrics of a cell outside their tolerance; canonical scores have their own."""
     return outside_tolerance(cell.claimed, cell.rescored, cell.tolerance)
 
@@ -182,7 +182,7 @@ def cell_verdict(
     claimed: Scores,
     rescored: Scores,
     tolerance: Tolerance,
-    canonical: CanonicalCompared | None = None,
+    canonical: CanonicalComparison | None = None,
 ) -> Verdict:
     """Return the verdict of a cell; canonical scores count as much as the others."""
     outside = outside_tolerance(claimed, rescored, tolerance)
@@ -191,13 +191,13 @@ def cell_verdict(
     return DIFFERS if outside else AGREES
 
 
-def verdict_of(cell: Compared | CanonicalCompared) -> Verdict:
+def verdict_of(cell: CellComparison | CanonicalComparison) -> Verdict:
     """Return the verdict that follows from the numbers of a cell."""
-    canonical = cell.canonical if isinstance(cell, Compared) else None
+    canonical = cell.canonical if isinstance(cell, CellComparison) else None
     return cell_verdict(cell.claimed, cell.rescored, cell.tolerance, canonical)
 
 
-def task_verdict(cells: Iterable[Compared]) -> Verdict:
+def task_verdict(cells: Iterable[CellComparison]) -> Verdict:
     """Return the verdict of a task: it differs as soon as one regime does."""
     return DIFFERS if any(verdict_of(cell) == DIFFERS for cell in cells) else AGREES
 
@@ -228,9 +228,9 @@ def hidden_raises(tasks: Sequence[AuditedTask]) -> dict[str, float]:
 
 def compared_cells(
     tasks: Sequence[AuditedTask],
-) -> dict[tuple[str, str], list[Compared | CanonicalCompared]]:
+) -> dict[tuple[str, str], list[CellComparison | CanonicalComparison]]:
     """Return the cells of each regime, record and canonical apart: what joint tests are of."""
-    cells: dict[tuple[str, str], list[Compared | CanonicalCompared]] = {}
+    cells: dict[tuple[str, str], list[CellComparison | CanonicalComparison]] = {}
     for task in tasks:
         for regime, cell in task.regimes.items():
             cells.setdefault((regime, ""), []).append(cell)
@@ -239,7 +239,7 @@ def compared_cells(
     return cells
 
 
-def difference(cell: Compared | CanonicalCompared, metric: str, tests: int) -> Difference:
+def difference(cell: CellComparison | CanonicalComparison, metric: str, tests: int) -> Difference:
     """Return one metric of a cell as a joint test takes it."""
     allowed = cell.tolerance
     value = getattr(cell.claimed, metric) - getattr(cell.rescored, metric)

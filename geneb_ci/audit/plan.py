@@ -60,7 +60,7 @@ class EarlierDraw(StrictModel):
     drawn: Annotated[list[Name], Field(min_length=1)]
 
 
-class Chosen(StrictModel):
+class ChosenTask(StrictModel):
     """A task to rerun."""
 
     task: Name
@@ -86,7 +86,7 @@ class Plan(AnyPlan):
     tickets: Annotated[list[Ticket], Field(min_length=1)]
     """Every task, smallest ticket first."""
     earlier: list[EarlierDraw]
-    chosen: Annotated[list[Chosen], Field(min_length=1)]
+    chosen: Annotated[list[ChosenTask], Field(min_length=1)]
     """Tasks to rerun: drawn in order of ticket, then earlier ones, then targeted ones."""
 
     @property
@@ -101,7 +101,7 @@ TEST_ROWS_MAX, TRAINING_ROWS_MAX = 1_000_000, 20_000
 Draws = Annotated[int, Field(ge=1, le=TEST_ROWS_MAX)]
 
 
-class RowsWanted(StrictModel):
+class RowCounts(StrictModel):
     """How many rows of a receipt are embedded again."""
 
     test: Draws
@@ -126,14 +126,14 @@ class RowPlan(AnyPlan):
 
     root: Hex64
     """Merkle root of the receipt."""
-    rows: RowsWanted
+    rows: RowCounts
     earlier: list[EarlierRows]
 
 
 _M = TypeVar("_M", bound=BaseModel)
 
 
-class Committed(StrictModel):
+class CommitmentFile(StrictModel):
     """What `audit commit` writes: a commitment beside its digest."""
 
     commitment: Commitment
@@ -147,7 +147,7 @@ def encoded(value: BaseModel) -> str:
 
 def committed_text(commitment: Commitment) -> str:
     """Return the file of a commitment: the commitment and its digest."""
-    return encoded(Committed(commitment=commitment, sha256=commitment.sha256))
+    return encoded(CommitmentFile(commitment=commitment, sha256=commitment.sha256))
 
 
 def read_commitment(path: Path) -> Commitment:
@@ -157,7 +157,7 @@ def read_commitment(path: Path) -> Commitment:
     nothing can be drawn from it.
     """
     kind = FileKind.COMMITMENT
-    file = _parsed(path, _bytes(path, kind), Committed, kind)
+    file = _parsed(path, _bytes(path, kind), CommitmentFile, kind)
     if file.commitment.sha256 != file.sha256:
         raise StepMismatch(
             COMMITMENT,

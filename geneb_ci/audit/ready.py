@@ -13,7 +13,7 @@ from geneb_ci.audit import runner, weights
 from geneb_ci.audit.commit import AuditSubject
 from geneb_ci.audit.commitment import Commitment, Weights
 from geneb_ci.audit.extractors import write_modules
-from geneb_ci.audit.fetching import Installed, install
+from geneb_ci.audit.fetching import InstalledPackages, install
 from geneb_ci.audit.fresh import FreshSet, open_set, read_fresh_commitment, refuse_public
 from geneb_ci.audit.runner import Runner
 from geneb_ci.audit.scoring import Scoring, limits_of, rescored
@@ -105,7 +105,7 @@ class Ready:
     digests: dict[str, str]
     """Name to sha256 of each file of the weights."""
     spec: ExtractorSpec
-    packages: Installed | None = None
+    packages: InstalledPackages | None = None
     """Packages of the model's own environment, where its entry names one."""
     fresh: FreshSet | None = None
 

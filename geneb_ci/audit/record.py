@@ -49,7 +49,7 @@ class SignedRecord(NamedTuple):
 
     audit_id: str
     content: bytes
-    place: Path
+    path: Path
     """Below the folder of audits."""
 
 

@@ -6,11 +6,17 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from geneb_ci.audit.applicability import Logged, TrustInputs
+from geneb_ci.audit.applicability import LogContent, TrustInputs
 from geneb_ci.audit.canonical import StepMismatch
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.draw import of_method, require_one_draw
-from geneb_ci.audit.events import AuditEvent, EntryKind, Withdrawn, parse_event, read_withdrawal
+from geneb_ci.audit.events import (
+    AuditEvent,
+    EntryKind,
+    WithdrawnAudit,
+    parse_event,
+    read_withdrawal,
+)
 from geneb_ci.audit.keys import RevokedKey, log_keys, trusted_keys
 from geneb_ci.audit.log_check import logged_of, lost_of, sha256_of
 from geneb_ci.audit.plan import Plan, RowPlan, read_any_plan
@@ -63,12 +69,12 @@ class AuditRepository:
         return record_files(self.layout.audits) if self.layout.audits is not None else []
 
     @functools.cached_property
-    def withdrawals(self) -> dict[Path, Withdrawn | StepMismatch]:
+    def withdrawals(self) -> dict[Path, WithdrawnAudit | StepMismatch]:
         """Withdrawals, or why they are invalid, by the path of their record.
 
         One by a key that was revoked, or that the log does not have yet, is none.
         """
-        by_record: dict[Path, Withdrawn | StepMismatch] = {}
+        by_record: dict[Path, WithdrawnAudit | StepMismatch] = {}
         for path in withdrawal_files(self.layout.audits) if self.layout.audits is not None else ():
             record = path.with_name(f"{path.name.removesuffix(WITHDRAWN)}.json")
             try:
@@ -94,7 +100,7 @@ class AuditRepository:
         return index, index is not None
 
     @functools.cached_property
-    def logged(self) -> Logged | None:
+    def logged(self) -> LogContent | None:
         """The log beside what it lists; None where the policy names none."""
         keys = log_keys(self.layout)
         if keys is None or self.layout.audits is None:
@@ -122,7 +128,7 @@ class AuditRepository:
             record = self.parsed(path)
             if isinstance(record, Record):
                 drawn.append(record.outcome.plan)
-            elif not isinstance(self.withdrawals.get(path), Withdrawn):
+            elif not isinstance(self.withdrawals.get(path), WithdrawnAudit):
                 unreadable[path.parent.name] = path.name
         for path, event in self.events.items():
             if isinstance(event, StepMismatch):

@@ -26,7 +26,7 @@ from geneb_ci.audit.embedding_checks import (
     variant_text,
 )
 from geneb_ci.audit.events import RunFacts
-from geneb_ci.audit.fetching import Installed
+from geneb_ci.audit.fetching import InstalledPackages
 from geneb_ci.audit.outcome import AuditedTask, AuditOutcome, Decoys, HarnessFacts, overall_verdict
 from geneb_ci.audit.plan import Plan
 from geneb_ci.audit.ready import Machine, Ready, Say, ready
@@ -198,7 +198,7 @@ def _compared(plan: Plan, subject: AuditSubject, rescoring: Rescored) -> list[Au
     return compare.compare(claimed, rescoring, plan.chosen, subject.benchmark)
 
 
-def _run_with(packages: Installed | None, scored: Mapping[str, str]) -> list[str]:
+def _run_with(packages: InstalledPackages | None, scored: Mapping[str, str]) -> list[str]:
     """Return the lock, and the packages of it that are others than those that scored."""
     if packages is None:
         return []

@@ -6,7 +6,7 @@ from typing import NamedTuple, NoReturn
 from geneb_ci.audit.canonical import SAMPLE, AuditRefused, StepMismatch
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.draw import beacon_value, of_method, recompute, recompute_seed
-from geneb_ci.audit.plan import TEST_ROWS_MAX, Beacon, EarlierRows, Plan, RowPlan, RowsWanted
+from geneb_ci.audit.plan import TEST_ROWS_MAX, Beacon, EarlierRows, Plan, RowCounts, RowPlan
 from geneb_ci.audit.sampling import seed_of
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.receipt.draw import STANDARD_TEST, STANDARD_TRAINING, RowSample, TaskShare, shares
@@ -20,13 +20,13 @@ FLOAT32 = ("float32", "float64")
 """Types whose rows are reproducible to the tolerance of a row."""
 
 
-def rows_wanted(text: str) -> RowsWanted:
+def rows_wanted(text: str) -> RowCounts:
     """Return the sample that `--rows` names: "standard", "full", or N test rows of each regime.
 
     Training and support rows grow in proportion to N. Raises UsageProblem.
     """
     if text in {STANDARD, FULL}:
-        return RowsWanted(**RowSample(whole=text == FULL)._asdict())
+        return RowCounts(**RowSample(whole=text == FULL)._asdict())
     number = int(text) if text.isascii() and text.isdigit() and len(text) < len("10000000") else 0
     if not 1 <= number <= TEST_ROWS_MAX:
         raise UsageProblem(
@@ -34,17 +34,17 @@ def rows_wanted(text: str) -> RowsWanted:
             f"pass --rows {STANDARD}, --rows {FULL}, or a number of test rows of each regime",
         )
     training = -(-STANDARD_TRAINING * number // STANDARD_TEST)
-    return RowsWanted(test=number, training=training, support=number, whole=False)
+    return RowCounts(test=number, training=training, support=number, whole=False)
 
 
-class WithReceipt(NamedTuple):
+class SubmissionWithReceipt(NamedTuple):
     """A submission whose rows can be drawn, and its receipt."""
 
     submission: SubmissionV12
     receipt: EmbeddingReceipt
 
 
-def receipt_of(submission: Submission | None, benchmark: Benchmark) -> WithReceipt:
+def receipt_of(submission: Submission | None, benchmark: Benchmark) -> SubmissionWithReceipt:
     """Return a submission with its receipt, whose rows can be drawn.
 
     Raises AuditRefused where there is none, or where its rows cannot be compared: computed in
@@ -67,7 +67,7 @@ def receipt_of(submission: Submission | None, benchmark: Benchmark) -> WithRecei
             "the root of the receipt is not that of its tasks",
             "ask for the submission as the harness wrote it: see rule wrong-receipt",
         )
-    return WithReceipt(submission, receipt)
+    return SubmissionWithReceipt(submission, receipt)
 
 
 def weakness_of(compute_dtype: str, *, tf32: bool) -> str:
@@ -85,7 +85,7 @@ def weakness_of(compute_dtype: str, *, tf32: bool) -> str:
 
 
 def task_shares(
-    rows: RowsWanted, receipt: EmbeddingReceipt, benchmark: Benchmark
+    rows: RowCounts, receipt: EmbeddingReceipt, benchmark: Benchmark
 ) -> dict[str, TaskShare]:
     """Return the draws of each task of a receipt, in board order."""
     classes = {
@@ -113,7 +113,7 @@ def earlier_row_draws(
     return [EarlierRows(commitment=name, seed=seed) for name, seed in seeds.items()]
 
 
-def require_not_lowered(rows: RowsWanted, plans: Iterable[RowPlan], commitment: Commitment) -> None:
+def require_not_lowered(rows: RowCounts, plans: Iterable[RowPlan], commitment: Commitment) -> None:
     """Raise UsageProblem where more rows were drawn before for this very commitment.
 
     A larger sample only adds rows, so a smaller one would leave out some that were drawn.
@@ -136,7 +136,7 @@ def draw_rows(
     committed_at: str,
     beacon: Beacon,
     root: str,
-    rows: RowsWanted,
+    rows: RowCounts,
     earlier: Sequence[EarlierRows] = (),
 ) -> RowPlan:
     """Return the plan of rows: the rows themselves follow from its seed and the receipt."""

@@ -20,13 +20,13 @@ from geneb_ci.audit.embedding import SandboxRuns, read_further
 from geneb_ci.audit.embedding_checks import (
     KIND,
     ROWS_MIN,
-    ProbeChanged,
+    VariantDecisions,
     VariantResult,
     is_flagged,
     pooled,
 )
 from geneb_ci.audit.outcome import Decoys
-from geneb_ci.audit.plan import RowsWanted
+from geneb_ci.audit.plan import RowCounts
 from geneb_ci.audit.ready import Ready, Say
 from geneb_ci.audit.row_draw import task_shares
 from geneb_ci.audit.scoring import variants_of
@@ -178,7 +178,7 @@ class RowEmbedder:
         )
 
 
-class Varied(NamedTuple):
+class TaskVariants(NamedTuple):
     """Variants of v test rows of a task."""
 
     rows: list[int]
@@ -186,7 +186,9 @@ class Varied(NamedTuple):
     sequences: list[str]
 
 
-def varied(task: str, source: TaskSource, harness: HarnessProcess, seed: str, path: Path) -> Varied:
+def varied(
+    task: str, source: TaskSource, harness: HarnessProcess, seed: str, path: Path
+) -> TaskVariants:
     """Return variants of `ROWS_MIN` test rows of a task, or of all; `path` is a file to write.
 
     Raises NothingChecked, with what the harness said, when it cannot make them.
@@ -197,7 +199,7 @@ def varied(task: str, source: TaskSource, harness: HarnessProcess, seed: str, pa
         for variant in read_further(path).rows
         if (variant.split, variant.kind) == ("test", KIND)
     ]
-    return Varied([variant.row for variant in own], [variant.sequence for variant in own])
+    return TaskVariants([variant.row for variant in own], [variant.sequence for variant in own])
 
 
 Changes = Mapping[str, Sequence[ChangedDecisions]]
@@ -251,7 +253,7 @@ def row_variants(changes: Collection[Changes], main: str, nonce: str) -> Variant
         kinds[regime] = pooled(each for part in parts for each in part)
     own = {KIND: kinds[main]}
     others = {
-        f"{regime}, canonical": ProbeChanged(fits=fits[regime], kinds={KIND: decisions})
+        f"{regime}, canonical": VariantDecisions(fits=fits[regime], kinds={KIND: decisions})
         for regime, decisions in kinds.items()
         if regime != main
     }
@@ -282,14 +284,14 @@ class RowCost(NamedTuple):
     """Variants of test rows, at most."""
     embedded: int
     """Sequences in the sandbox, variants and decoys among them."""
-    kept: int
+    disk: int
     """Bytes of the file of rerun rows."""
     embedding: float | None
     """Seconds in the sandbox; None where the number of parameters is not known."""
 
 
 def row_cost(
-    rows: RowsWanted,
+    rows: RowCounts,
     receipt: EmbeddingReceipt,
     benchmark: Benchmark,
     parameters: int | None,
@@ -321,7 +323,7 @@ def row_cost(
         rows=total,
         variants=variants,
         embedded=embedded,
-        kept=total * (6 * receipt.dim + 32 * 20) + variants * (4 * receipt.dim + 16),
+        disk=total * (6 * receipt.dim + 32 * 20) + variants * (4 * receipt.dim + 16),
         embedding=seconds,
     )
 
@@ -340,5 +342,5 @@ def row_cost_lines(cost: RowCost, cells: ReceiptCost) -> list[str]:
             f"cost: at most {cost.rows:,} rows, {cost.variants:,} variants and {decoys:,} decoys "
             f"to embed, {took}"
         ),
-        f"  cells: {cells.text}; rerun rows up to {size_text(cost.kept)}",
+        f"  cells: {cells.text}; rerun rows up to {size_text(cost.disk)}",
     ]

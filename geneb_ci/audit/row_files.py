@@ -16,7 +16,7 @@ from geneb_ci.audit.commitment import Commitment, identity_of, why_same
 from geneb_ci.audit.plan import RowPlan
 from geneb_ci.audit.record import RERUN, Record
 from geneb_ci.audit.repository import AuditRepository
-from geneb_ci.audit.row_outcome import FailedRow, RowAgain, RowCells, RowOutcome, RowTask
+from geneb_ci.audit.row_outcome import FailedRow, RowCells, RowOutcome, RowRepeat, RowTask
 from geneb_ci.audit.row_verify import RERUN_BYTES_MAX, read_rerun
 from geneb_ci.common.errors import GenebError, NothingChecked
 from geneb_ci.receipt.cells import differences
@@ -43,7 +43,7 @@ FULL = "full"
 _AGAIN = "run `geneb-harness` of the same version as geneb-ci"
 
 
-class TaskRead(NamedTuple):
+class TaskFiles(NamedTuple):
     """What the harness wrote of a task, read."""
 
     strata: TaskStrata
@@ -54,7 +54,7 @@ class TaskRead(NamedTuple):
     """Of each regime that the receipt has."""
 
 
-def read_task(folder: Path, task: str, benchmark: Benchmark) -> TaskRead:
+def read_task(folder: Path, task: str, benchmark: Benchmark) -> TaskFiles:
     """Read the files that `geneb-harness receipt-cells --strata` wrote of a task.
 
     Raises NothingChecked when they are not what this version reads.
@@ -89,14 +89,14 @@ def read_task(folder: Path, task: str, benchmark: Benchmark) -> TaskRead:
         lines = (folder / f"{task}{LINES}").read_text(encoding="ascii").split("\n")[:-1]
     except (OSError, ValueError, KeyError) as error:
         raise NothingChecked(f"{path}: cannot be read: {error}", _AGAIN) from error
-    return TaskRead(strata, lines, train_labels, probes)
+    return TaskFiles(strata, lines, train_labels, probes)
 
 
 class DrawnTask(NamedTuple):
     """The drawn rows of a task, with all that they are judged by; n distinct rows, ascending."""
 
     task: str
-    said: ReceiptTask
+    entry: ReceiptTask
     drawn: DrawnRows
     rows: list[int]
     sequences: list[str]
@@ -113,7 +113,7 @@ class DrawnTask(NamedTuple):
 
 
 def drawn_task(
-    task: str, receipt: EmbeddingReceipt, file: Path, read: TaskRead, drawn: DrawnRows
+    task: str, receipt: EmbeddingReceipt, file: Path, read: TaskFiles, drawn: DrawnRows
 ) -> DrawnTask:
     """Take the drawn rows from the file of a task, which was verified, with their proofs.
 
@@ -302,22 +302,22 @@ def directions(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> list[Stratu
 
     rows = task.directed
     committed = task.committed[rows].astype(np.float64)
-    rounded = rounding(rerun[rows], task.said.scale_log2).astype(np.float64)
+    rounded = rounding(rerun[rows], task.entry.scale_log2).astype(np.float64)
     with np.errstate(invalid="ignore"):
         difference = np.nan_to_num(committed - rounded, posinf=0.0, neginf=0.0)
-    features = np.ldexp(committed, task.said.scale_log2)
+    features = np.ldexp(committed, task.entry.scale_log2)
     return directions_of(task.task, difference, features, task.labels[rows], task.probes[FULL][0])
 
 
 def row_task(
-    task: DrawnTask, judged: RowComparison, again: Mapping[int, RowAgain], width: int
+    task: DrawnTask, judged: RowComparison, again: Mapping[int, RowRepeat], width: int
 ) -> RowTask:
     """Return the comparison of a task, as a record has it; `again` by row of the file."""
     failed = [task.rows[index] for index in judged.failed(width).nonzero()[0].tolist()]
     return RowTask(
         task=task.task,
-        train=task.said.train,
-        test=task.said.test,
+        train=task.entry.train,
+        test=task.entry.test,
         strata=task.drawn.sizes,
         rows=task.drawn.rows,
         deviation=judged.deviation.tolist(),

@@ -68,7 +68,7 @@ Measures = Annotated[list[Measure], BeforeValidator(_measures), *_AS_TEXT]
 """Numbers of six significant digits, in the same form."""
 
 
-class RowAgain(StrictModel):
+class RowRepeat(StrictModel):
     """A row that failed and was embedded again, alone."""
 
     dtype: Name
@@ -82,7 +82,7 @@ class FailedRow(StrictModel):
 
     row: Count
     """Of the file: training rows come first."""
-    again: RowAgain | None
+    again: RowRepeat | None
     """None where another row of the audit was found altered before its turn."""
 
 

@@ -13,7 +13,7 @@ from geneb_ci.audit.envelope import RESTORE
 from geneb_ci.audit.record import RERUN as RERUN_SUFFIX
 from geneb_ci.audit.repository import AuditRepository
 from geneb_ci.audit.row_draw import task_shares
-from geneb_ci.audit.row_embedding import Varied, changes_of, row_variants, varied
+from geneb_ci.audit.row_embedding import TaskVariants, changes_of, row_variants, varied
 from geneb_ci.audit.row_files import (
     FULL,
     DrawnTask,
@@ -52,7 +52,7 @@ STATISTIC_SLACK = 0.01
 nearly equal rows now and then."""
 
 
-class FromReceipt(NamedTuple):
+class ReceiptTools(NamedTuple):
     """What `--cells` needs: the receipt's files, the task data, and the harness."""
 
     files: Callable[[EmbeddingReceipt], ReceiptFiles]
@@ -61,7 +61,7 @@ class FromReceipt(NamedTuple):
 
 
 def with_files(
-    verification: Verification, path: Path, inputs: TrustInputs, receipt: FromReceipt | None = None
+    verification: Verification, path: Path, inputs: TrustInputs, receipt: ReceiptTools | None = None
 ) -> Verification:
     """Return a verification with the steps that need more than the record.
 
@@ -126,7 +126,7 @@ def _from_receipt(
     outcome: RowOutcome,
     receipt: EmbeddingReceipt,
     inputs: TrustInputs,
-    tools: FromReceipt,
+    tools: ReceiptTools,
 ) -> VerificationStep:
     """Compute cells, drawn rows and direction from the receipt, and compare them."""
     current = inputs.submission(outcome.plan.commitment.model_id)
@@ -137,7 +137,7 @@ def _from_receipt(
     shares = task_shares(plan.rows, receipt, benchmark)
     seeds = [plan.seed, *(draw.seed for draw in plan.earlier)]
     drawn: dict[str, DrawnTask] = {}
-    variants: dict[str, Varied] = {}
+    variants: dict[str, TaskVariants] = {}
     with (
         tempfile.TemporaryDirectory(prefix="geneb-ci-rows-") as folder,
         HarnessProcess() as harness,
@@ -202,7 +202,7 @@ def _variants(
     outcome: RowOutcome,
     rows: RerunRows,
     drawn: dict[str, DrawnTask],
-    variants: dict[str, Varied],
+    variants: dict[str, TaskVariants],
 ) -> VariantResult | None:
     """Return what the kept rows of the variants show; None where they are of other variants."""
     kept_rows = rows.variants
@@ -221,7 +221,7 @@ def _variants(
         values = kept_rows.values[own]
         changes.append(
             changes_of(
-                task.strata, task.probes, task.said.scale_log2, variants[audited.task].rows, values
+                task.strata, task.probes, task.entry.scale_log2, variants[audited.task].rows, values
             )
         )
     return row_variants(changes, FULL, signed.nonce)
@@ -240,12 +240,12 @@ def _failed(name: str, error: StepMismatch) -> VerificationStep:
     return VerificationStep(name, StepState.DIFFERS, message_of(error), error.fix)
 
 
-def from_receipt(layout: Layout, folder: Path | None, data: Path | None, say: Say) -> FromReceipt:
+def from_receipt(layout: Layout, folder: Path | None, data: Path | None, say: Say) -> ReceiptTools:
     """Return what computes an audit again from the receipt, in a folder or fetched.
 
     Raises UsageProblem when the benchmark needs a folder of task data.
     """
-    return FromReceipt(
+    return ReceiptTools(
         lambda receipt: receipt_files(receipt, folder, say=say),
         task_source(benchmark_of(layout), layout.benchmark, data),
         say,
@@ -253,7 +253,7 @@ def from_receipt(layout: Layout, folder: Path | None, data: Path | None, say: Sa
 
 
 def with_rows(
-    repository: AuditRepository, path: Path, name: str, again: FromReceipt | None, *, named: bool
+    repository: AuditRepository, path: Path, name: str, again: ReceiptTools | None, *, named: bool
 ) -> Verification:
     """Verify a record; of an audit by receipt also its rows, where it is named or they are here."""
     verification = repository.verification(path, name)

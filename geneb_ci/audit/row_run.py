@@ -21,7 +21,7 @@ from geneb_ci.audit.outcome import HarnessFacts
 from geneb_ci.audit.plan import RowPlan
 from geneb_ci.audit.ready import Machine, Ready, Say, ready
 from geneb_ci.audit.row_draw import receipt_of, recompute_rows, task_shares
-from geneb_ci.audit.row_embedding import RowEmbedder, Varied, changes_of, row_variants, varied
+from geneb_ci.audit.row_embedding import RowEmbedder, TaskVariants, changes_of, row_variants, varied
 from geneb_ci.audit.row_files import (
     ARRAYS,
     FULL,
@@ -38,8 +38,8 @@ from geneb_ci.audit.row_outcome import (
     NOT_PROVED,
     Direction,
     ReceiptFacts,
-    RowAgain,
     RowOutcome,
+    RowRepeat,
     RowTask,
     reasons_of,
     verdict_by,
@@ -70,7 +70,7 @@ AGAIN = 16
 """Rows that fail are embedded again so many at a time, the worst first, until one is altered."""
 
 
-class RowsDone(NamedTuple):
+class RowAuditResult(NamedTuple):
     """The outcome of an audit by receipt, and the file of rerun rows that it names."""
 
     outcome: RowOutcome
@@ -85,7 +85,7 @@ def rerun_rows(
     clock: Callable[[], float],
     say: Say,
     work: Path | None = None,
-) -> RowsDone:
+) -> RowAuditResult:
     """Run a plan of rows and return the outcome; arguments are as of `rerun.rerun`.
 
     `files` opens the files of the receipt. Raises what `rerun.rerun` does, and AuditRefused for a
@@ -106,7 +106,7 @@ def rows_of(
     files: Callable[[EmbeddingReceipt], ReceiptFiles],
     clock: Callable[[], float],
     say: Say,
-) -> RowsDone:
+) -> RowAuditResult:
     """Run a plan of rows that recomputes, and return the outcome; the work folder keeps the rows.
 
     Raises what `rerun_rows` does.
@@ -159,7 +159,7 @@ class _RowRun:
         self.names = [name for name in here.subject.benchmark.task_ids if name in receipt.tasks]
         self.embedder = RowEmbedder(here, receipt.dim, say)
 
-    def done(self, clock: Callable[[], float]) -> RowsDone:
+    def done(self, clock: Callable[[], float]) -> RowAuditResult:
         stage: Literal["embedding", "scoring"] = "scoring"
         started_at = self.here.work.begin(moment_of(int(clock())))
         try:
@@ -176,7 +176,7 @@ class _RowRun:
             )
             reruns = [self._stacked(rows, task.sequences) for task in drawn]
             judged = [
-                judge(task.committed, rerun, task.said.scale_log2)
+                judge(task.committed, rerun, task.entry.scale_log2)
                 for task, rerun in zip(drawn, reruns, strict=True)
             ]
             again = self._again(drawn, judged)
@@ -193,7 +193,7 @@ class _RowRun:
         )
         changes = [
             changes_of(
-                task.strata, task.probes, task.said.scale_log2, variants_of_task.rows, matrix
+                task.strata, task.probes, task.entry.scale_log2, variants_of_task.rows, matrix
             )
             for task, variants_of_task, matrix in zip(drawn, changed, values, strict=True)
         ]
@@ -207,7 +207,7 @@ class _RowRun:
             for task, rows in zip(drawn, reruns, strict=True)
             for stratum in directions(task, rows)
         ]
-        return RowsDone(self._outcome(tasks, strata, variants, rerun, clock), rerun)
+        return RowAuditResult(self._outcome(tasks, strata, variants, rerun, clock), rerun)
 
     def _drawn(self) -> list[DrawnTask]:
         """Score and draw the tasks, one after another: one file of the receipt at a time."""
@@ -246,7 +246,7 @@ class _RowRun:
         work.keep_result(folder / CELLS, self.cells.model_dump_json() + "\n")
         return drawn_tasks
 
-    def _varied(self, drawn: Sequence[DrawnTask]) -> list[Varied]:
+    def _varied(self, drawn: Sequence[DrawnTask]) -> list[TaskVariants]:
         """Return variants of test rows of each task."""
         here, folder = self.here, self.here.work.folder / STRATA
         harness = here.runner.harness
@@ -268,7 +268,7 @@ class _RowRun:
 
     def _again(
         self, drawn: Sequence[DrawnTask], judged: Sequence[RowComparison]
-    ) -> dict[str, dict[int, RowAgain]]:
+    ) -> dict[str, dict[int, RowRepeat]]:
         """Embed rows that fail again, the worst first, until one fails again or none is left.
 
         Returns task to row to result.
@@ -280,7 +280,7 @@ class _RowRun:
             for index in comparison.failed(width).nonzero()[0].tolist()
         ]
         failed.sort()
-        results: dict[str, dict[int, RowAgain]] = {}
+        results: dict[str, dict[int, RowRepeat]] = {}
         for start in range(0, len(failed), AGAIN):
             some = failed[start : start + AGAIN]
             self.say(f"{len(failed)} rows fail: embedding {len(some)} again, each alone")
@@ -291,9 +291,9 @@ class _RowRun:
             for (*_, number, index), value in zip(some, values, strict=True):
                 task = drawn[number]
                 comparison = judge(
-                    task.committed[index : index + 1], value[None, :], task.said.scale_log2
+                    task.committed[index : index + 1], value[None, :], task.entry.scale_log2
                 )
-                result = RowAgain(
+                result = RowRepeat(
                     dtype=how,
                     deviation=float(comparison.deviation[0]),
                     mismatch=int(comparison.mismatch[0]),

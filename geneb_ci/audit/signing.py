@@ -18,9 +18,9 @@ from geneb_ci.audit.draw import (
     targets_of,
 )
 from geneb_ci.audit.events import (
-    Aborted,
+    AuditAbort,
+    AuditStart,
     RunFacts,
-    Started,
     bounded,
     parse_event,
     signed_event,
@@ -212,7 +212,7 @@ def commit_in_log(
 
 def sign_start(plan: Plan | RowPlan, signer: "Ed25519PrivateKey", audits: Path, say: Say) -> None:
     """Write the signed start of a plan, unless it is there."""
-    _written(signed_event(Started(schema_version="1.0", plan=plan), signer), audits, say)
+    _written(signed_event(AuditStart(schema_version="1.0", plan=plan), signer), audits, say)
 
 
 def sign_abort(
@@ -226,7 +226,7 @@ def sign_abort(
     at = error.at
     if not isinstance(at, RunFacts) or getattr(error, "limit", "") == OF_THE_MACHINE:
         return
-    aborted = Aborted.model_validate(
+    aborted = AuditAbort.model_validate(
         {
             "schema_version": "1.0",
             "plan": plan,
@@ -249,14 +249,14 @@ def _kind(error: ExtractorRefused) -> str:
 
 
 def _written(signed: SignedRecord, audits: Path, say: Say) -> Path:
-    path = audits / signed.place
+    path = audits / signed.path
     if not path.exists():
         write_files(path.parent, {path.name: signed.content})
         say(f"wrote {path}")
     return path
 
 
-class Wanted(NamedTuple):
+class DrawOptions(NamedTuple):
     """What a draw adds to the committed sample."""
 
     drawn: int | None = None
@@ -276,7 +276,7 @@ def drawn_plan(
     committed_at: str,
     layout: Layout,
     source: BeaconSource,
-    options: Wanted,
+    options: DrawOptions,
     say: Callable[[str], None],
 ) -> Plan:
     """Draw the tasks of a commitment that became public at a time; waits for the beacon's round.

@@ -21,7 +21,7 @@ from geneb_ci.audit.record import check_can_record, record_of
 from geneb_ci.audit.rerun import check_outcome, outcome_of
 from geneb_ci.audit.row_draw import recompute_any
 from geneb_ci.audit.signing import (
-    Wanted,
+    DrawOptions,
     append_to_log,
     audits_of,
     check_moment,
@@ -84,7 +84,7 @@ class FileAudit:
     """Folder of other receipts, a folder for each model; None: they are fetched."""
 
 
-class Reached(NamedTuple):
+class AuditProgress(NamedTuple):
     """How far an audit came."""
 
     exit_code: Exit
@@ -103,7 +103,7 @@ def default_work(commitment: Commitment, kind: str = "audits") -> Path:
     return cache_folder(kind) / commitment.model_id / commitment.sha256[:DIGITS]
 
 
-def audited(request: FileAudit, layout: Layout, say: Say, show: Say) -> Reached:
+def audited(request: FileAudit, layout: Layout, say: Say, show: Say) -> AuditProgress:
     """Carry one audit as far as it goes now; what is finished is kept for the next call.
 
     `say` gets progress, `show` what is to be read afterwards. Raises what `commit`, `ready`,
@@ -134,24 +134,24 @@ def audited(request: FileAudit, layout: Layout, say: Say, show: Say) -> Reached:
                 setup = time.monotonic() - started
                 costs = _show_cost(here, plan, setup, say, show)
                 if request.dry_run:
-                    return Reached(Exit.CLEAN, "dry run", cost=costs)
+                    return AuditProgress(Exit.CLEAN, "dry run", cost=costs)
                 if plan is None:
                     publish = in_log if is_logged else by_hand
                     at = committed_at or publish(request, here, layout, signer, say, show)
-                    if isinstance(at, Reached):
+                    if isinstance(at, AuditProgress):
                         return at._replace(cost=costs)
                     plan = _drawn(request, at, here, layout, say)
                     _show_cost(here, plan, setup, say, show)
                 outcome = _finished(plan, here, signer, audits, say, in_log=is_logged)
         if request.dry_run:
             show("this audit is finished: nothing is left to run\n")
-            return Reached(Exit.CLEAN, "finished")
+            return AuditProgress(Exit.CLEAN, "finished")
         if signer is not None:
             _recorded(outcome, signer, audits, work, say)
             if request.log_key is not None and is_logged:
                 append_to_log(layout, request.log_key, request.source.relay)
     agrees = outcome.verdict == "agrees"
-    return Reached(Exit.CLEAN if agrees else Exit.ERRORS, outcome.verdict, outcome=outcome)
+    return AuditProgress(Exit.CLEAN if agrees else Exit.ERRORS, outcome.verdict, outcome=outcome)
 
 
 def in_log(
@@ -161,7 +161,7 @@ def in_log(
     signer: "Ed25519PrivateKey | None",
     say: Say,
     show: Show,
-) -> str | Reached:
+) -> str | AuditProgress:
     """Sign the commitment for the log; return its time, where it is added here and now."""
     commitment = here.commitment
     next_steps = commit_in_log(
@@ -171,7 +171,7 @@ def in_log(
     if time is not None:
         return time
     show(f"{next_steps}\n")
-    return Reached(Exit.CLEAN, TO_BE_LOGGED, commitment.sha256, request.again)
+    return AuditProgress(Exit.CLEAN, TO_BE_LOGGED, commitment.sha256, request.again)
 
 
 def by_hand(
@@ -181,21 +181,21 @@ def by_hand(
     signer: "Ed25519PrivateKey | None",  # noqa: ARG001
     say: Say,  # noqa: ARG001
     show: Show,
-) -> Reached:
+) -> AuditProgress:
     """Show the digest that is to be published, where no log is kept."""
     commitment = here.commitment
     here.work.keep(SHOWN, commitment.sha256 + "\n")
     again = f"{request.again} --committed-at 2026-11-20T08:30:00Z"
     drawn = f"{commitment.policy.drawn} of {len(commitment.tasks)} tasks"
     show(_next(commitment, again, drawn if request.rows is None else "rows of its receipt"))
-    return Reached(Exit.CLEAN, "to be published", commitment.sha256, again)
+    return AuditProgress(Exit.CLEAN, "to be published", commitment.sha256, again)
 
 
 def _recorded(
     outcome: AuditOutcome, signer: "Ed25519PrivateKey", audits: Path, work: Work, say: Say
 ) -> None:
     record = record_of(outcome, signer)
-    path = audits / record.place
+    path = audits / record.path
     write_files(path.parent, {path.name: record.content})
     say(
         f"wrote {path}\n"
@@ -347,7 +347,7 @@ def _drawn(request: FileAudit, committed_at: str, here: Ready, layout: Layout, s
         committed_at,
         layout,
         request.source,
-        Wanted(earlier=(*request.earlier, *others)),
+        DrawOptions(earlier=(*request.earlier, *others)),
         say,
     )
     here.work.keep(PLAN, encoded(plan))

@@ -11,8 +11,8 @@ from geneb_ci.audit.outcome import (
     INFORMATIVE_TOLERANCE,
     METRICS,
     EachMetric,
-    Honest,
     HonestCentre,
+    HonestDifference,
     Tolerance,
 )
 from geneb_ci.common.errors import NothingChecked
@@ -68,7 +68,7 @@ GROWTH = math.sqrt(2)
 """By how much the variance of single flips grows with sqrt(2) times the noise."""
 
 
-class Measured(NamedTuple):
+class MeasuredScore(NamedTuple):
     """One score of one task and regime, with its copies."""
 
     base: PerSeed
@@ -115,7 +115,7 @@ def level(comparisons: int) -> float:
     return FALSE_ALARM / comparisons
 
 
-def tolerance(measured: Measured, alarm: float, width: Triple) -> Tolerance:
+def tolerance(measured: MeasuredScore, alarm: float, width: Triple) -> Tolerance:
     """Return the tolerance of a score of record.
 
     `alarm` is the false alarm of one metric; `width` the half-width of the interval that the
@@ -132,7 +132,7 @@ def tolerance(measured: Measured, alarm: float, width: Triple) -> Tolerance:
     return _tolerance(measured, parts, width, measured.plain)
 
 
-def canonical_tolerance(measured: Measured, width: Triple) -> Tolerance:
+def canonical_tolerance(measured: MeasuredScore, width: Triple) -> Tolerance:
     """Return the tolerance of a canonical score: an optimum has no draws of the third kind.
 
     Its copies are all stressed, and so are `flips` and `spread` of the result.
@@ -155,7 +155,7 @@ def _most_copies_change(copies: Sequence[JitteredCopy]) -> bool:
     return 2 * sum(any(copy.flips) for copy in copies) > len(copies)
 
 
-def _flips(measured: Measured, metric: str, alarm: float) -> float:
+def _flips(measured: MeasuredScore, metric: str, alarm: float) -> float:
     """Return the allowance for flips in proportion and for rare outcomes, of a score of record.
 
     Single flips add up to a normal deviation. Its spread among stressed copies is that of plain
@@ -170,7 +170,7 @@ def _flips(measured: Measured, metric: str, alarm: float) -> float:
     return min(farthest, math.sqrt(2) * quantile(alarm, len(measured.plain)) * spread)
 
 
-def _proportional(measured: Measured) -> bool:
+def _proportional(measured: MeasuredScore) -> bool:
     """Whether flips grow with the noise: most plain copies flip, stressed ones far more."""
     plain, stressed = (
         math.fsum(sum(copy.flips) for copy in copies) / len(copies)
@@ -179,24 +179,24 @@ def _proportional(measured: Measured) -> bool:
     return _most_copies_change(measured.plain) and stressed >= SATURATED * plain
 
 
-def _outcomes(measured: Measured, metric: str) -> float:
+def _outcomes(measured: MeasuredScore, metric: str) -> float:
     """Return the largest deviation of any copy, with its margin."""
     seeds = range(len(measured.matrices))
     return _farthest(measured, metric, seeds)
 
 
-def _farthest(measured: Measured, metric: str, seeds: Sequence[int]) -> float:
+def _farthest(measured: MeasuredScore, metric: str, seeds: Sequence[int]) -> float:
     margin = MARGIN_MANY if len(measured.stressed) >= MANY else MARGIN_FEW
     copies = [*measured.plain, *measured.stressed]
     return margin * max(map(abs, _deviations(measured, copies, metric, seeds)), default=0.0)
 
 
-def _unseen_stops(measured: Measured, metric: str) -> float:
+def _unseen_stops(measured: MeasuredScore, metric: str) -> float:
     """Return the mean over the fits of max(0, STOP_MARGIN |possible stop| - |copies seen|)."""
     return math.fsum(_excess(measured, metric))
 
 
-def _excess(measured: Measured, metric: str) -> list[float]:
+def _excess(measured: MeasuredScore, metric: str) -> list[float]:
     """Return what each fit contributes to that: a share of a mean over all fits.
 
     Only fits count that a copy moved, or that end elsewhere in float64.
@@ -213,7 +213,7 @@ def _excess(measured: Measured, metric: str) -> list[float]:
     return excess
 
 
-def _draws(measured: Measured, metric: str, alarm: float) -> float:
+def _draws(measured: MeasuredScore, metric: str, alarm: float) -> float:
     """Return the allowance for unstable fits, which end elsewhere each time.
 
     One fit on all rows always gets it; of few-shot fits those of unstable seeds. Copies of such a
@@ -234,7 +234,7 @@ def _draws(measured: Measured, metric: str, alarm: float) -> float:
     return quantile(alarm, len(copies)) * spread + _farthest(measured, metric, stable)
 
 
-def _is_unstable(measured: Measured, seed: int) -> bool:
+def _is_unstable(measured: MeasuredScore, seed: int) -> bool:
     """Whether most plain copies of a seed's fit end differently, and more noise hardly more so."""
     plain = [
         (copy.flips[seed], copy.per_seed.MCC[seed], copy.per_seed.F1[seed])
@@ -246,7 +246,7 @@ def _is_unstable(measured: Measured, seed: int) -> bool:
 
 
 def _deviations(
-    measured: Measured, copies: Sequence[JitteredCopy], metric: str, seeds: Sequence[int]
+    measured: MeasuredScore, copies: Sequence[JitteredCopy], metric: str, seeds: Sequence[int]
 ) -> list[float]:
     """Return the change of each copy's mean over all seeds that the given seeds cause."""
     base: list[float] = getattr(measured.base, metric)
@@ -260,7 +260,7 @@ def _rms(values: Sequence[float]) -> float:
     return math.sqrt(math.fsum(value * value for value in values) / len(values))
 
 
-def _honest(measured: Measured, steps: Sequence[float], width: Triple) -> Honest:
+def _honest(measured: MeasuredScore, steps: Sequence[float], width: Triple) -> HonestDifference:
     """Return how an honest claim differs from the rerun.
 
     The rerun is given, and its copies lie about a centre of their own: many begin with ties that
@@ -281,7 +281,7 @@ def _honest(measured: Measured, steps: Sequence[float], width: Triple) -> Honest
         square = spread(plain, stressed) + half * half / 3 + STOP_SHARE * stops
         deviations.append(math.sqrt(square))
     most = [max(step, *excess[metric], 0.0) for metric, step in zip(METRICS, steps, strict=True)]
-    return Honest(
+    return HonestDifference(
         deviation=_each(deviations),
         step=_each(most),
         centre=HonestCentre.model_validate(_named(centres)),
@@ -309,7 +309,7 @@ def _variance(values: Sequence[float]) -> float:
 
 
 def _tolerance(
-    measured: Measured,
+    measured: MeasuredScore,
     parts: dict[str, float],
     width: Triple,
     shown: Sequence[JitteredCopy],

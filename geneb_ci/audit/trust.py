@@ -157,7 +157,7 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class Recomputed:
+class Recomputation:
     """The cells that an agreeing audit by receipt recomputed. It raises no level."""
 
     audit_id: str
@@ -185,7 +185,7 @@ class Decision:
     audit: Summary | None = None
     basis: tuple[Audit, ...] = ()
     """The audits that the evidence rests on."""
-    recomputed: Recomputed | None = None
+    recomputed: Recomputation | None = None
     """The largest audit by receipt that agrees, which adds no evidence; None where none counts or
     the row is disputed."""
 
@@ -304,10 +304,10 @@ def _verifying(audits: Iterable[Audit], demands: Demands) -> list[Audit]:
     return [audit for audit in audits if not shortcoming(audit, demands)]
 
 
-def _recomputed(by_receipt: Iterable[Audit], demands: Demands) -> Recomputed | None:
+def _recomputed(by_receipt: Iterable[Audit], demands: Demands) -> Recomputation | None:
     """Return the largest audit by receipt that is as large and whole as the policy asks for."""
     results = [
-        Recomputed(audit.audit_id, audit.rows, audit.date)
+        Recomputation(audit.audit_id, audit.rows, audit.date)
         for audit in by_receipt
         if audit.rows is not None and not shortcoming(audit, demands)
     ]
@@ -391,7 +391,7 @@ def person(owner: str) -> str:
     return skeleton(skeleton(owner).casefold())
 
 
-def _unconfirmed(audits: list[Audit], recomputed: Recomputed | None, demands: Demands) -> str:
+def _unconfirmed(audits: list[Audit], recomputed: Recomputation | None, demands: Demands) -> str:
     """Return why audits of tasks, or else by receipt, confirm nothing that the board shows."""
     if not audits:
         return "no audit counts"

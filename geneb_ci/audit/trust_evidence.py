@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from geneb_ci.audit.applicability import TrustInputs, left_out, missing_cells
 from geneb_ci.audit.commitment import Identity, identity_of, why_same
-from geneb_ci.audit.events import AuditEvent, EntryKind, Withdrawn
+from geneb_ci.audit.events import AuditEvent, EntryKind, WithdrawnAudit
 from geneb_ci.audit.keys import RevokedKey, Signer, check_revoked
 from geneb_ci.audit.outcome import hidden_raises, informative_cells, informative_text
 from geneb_ci.audit.plan import Plan, RowPlan
@@ -184,7 +184,7 @@ def _runs(repository: AuditRepository) -> Iterator[_Run]:
     for path in repository.files:
         record = repository.parsed(path)
         if isinstance(record, Record) and not isinstance(
-            repository.withdrawals.get(path), Withdrawn
+            repository.withdrawals.get(path), WithdrawnAudit
         ):
             outcome = record.outcome
             entry = _entry(repository, EntryKind.RESULT, record.sha256, record.signer)

@@ -5,19 +5,19 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from geneb_ci.audit import applicability, canonical
-from geneb_ci.audit.applicability import NotHere, TrustInputs
+from geneb_ci.audit.applicability import MissingInput, TrustInputs
 from geneb_ci.audit.beacon import is_open
 from geneb_ci.audit.canonical import AuditRefused, StepMismatch
 from geneb_ci.audit.draw import earlier_draws, require_one_draw
 from geneb_ci.audit.embedding_checks import contradiction, is_dropped, rows_varied
 from geneb_ci.audit.envelope import ENVELOPE, RESTORE, SIGNER, STATEMENT
-from geneb_ci.audit.events import EntryKind, Withdrawn
+from geneb_ci.audit.events import EntryKind, WithdrawnAudit
 from geneb_ci.audit.keys import RevokedKey, check_revoked
 from geneb_ci.audit.log import LOG, LogBroken
 from geneb_ci.audit.log_check import check_log
 from geneb_ci.audit.outcome import (
     AuditOutcome,
-    Compared,
+    CellComparison,
     Verdict,
     overall_verdict,
     task_verdict,
@@ -94,7 +94,7 @@ def _cell(
 
 
 def _check_claim(
-    where: str, compared: Compared, scores: Scores | None, evidence: CellEvidence | None
+    where: str, compared: CellComparison, scores: Scores | None, evidence: CellEvidence | None
 ) -> None:
     if not _same(compared.claimed, scores):
         _refuse(f"{where}: the submission does not claim {_text(compared.claimed)}")
@@ -113,7 +113,7 @@ def _same(claimed: Scores, scores: Scores | None) -> bool:
     return scores is not None and claimed.model_dump() == scores.model_dump()
 
 
-def _check_verdicts(where: str, compared: Compared) -> None:
+def _check_verdicts(where: str, compared: CellComparison) -> None:
     if compared.canonical is not None:
         _check(f"{where}, canonical", compared.canonical.verdict, verdict_of(compared.canonical))
     _check(where, compared.verdict, verdict_of(compared))
@@ -162,7 +162,7 @@ class Verification(NamedTuple):
     record: Record | None
     """None when it could not be parsed."""
     steps: tuple[VerificationStep, ...]
-    withdrawn: Withdrawn | None = None
+    withdrawn: WithdrawnAudit | None = None
     is_revoked: bool = False
     """Whether its key was revoked, so that it does not count; its draw still does."""
 
@@ -213,7 +213,7 @@ def _check_earlier(outcome: AnyOutcome, inputs: TrustInputs) -> None:
             "plan the audit again with the records of the repository",
         )
     if model_id in inputs.unreadable:
-        raise NotHere(
+        raise MissingInput(
             EARLIER,
             f"{inputs.unreadable[model_id]} cannot be read, so its draw is not known",
             "fix that record first; `geneb-ci audit verify` shows what is wrong with it",
@@ -262,7 +262,7 @@ def _check_beacon(outcome: AnyOutcome, inputs: TrustInputs) -> None:
             "do not trust this draw: the policy has published keys in fallback_keys and spent_keys",
         )
     if is_open(beacon):
-        raise NotHere(
+        raise MissingInput(
             canonical.SIGNATURE,
             "the fallback key is not revealed yet, so nobody can verify the draw",
             "verify again after the end of the key's epoch",
@@ -283,7 +283,7 @@ STEPS = (*PARSING, *canonical.STEPS, LOG, *_CONSISTENCY, *_APPLICABILITY)
 
 
 def unreadable_record(
-    name: str, error: StepMismatch, withdrawn: Withdrawn | None = None
+    name: str, error: StepMismatch, withdrawn: WithdrawnAudit | None = None
 ) -> Verification:
     """Return the verification of a record that could not be parsed."""
     steps = [*_up_to(PARSING, error)]
@@ -292,7 +292,7 @@ def unreadable_record(
 
 
 def verify_record(
-    name: str, record: Record, inputs: TrustInputs, withdrawn: Withdrawn | None = None
+    name: str, record: Record, inputs: TrustInputs, withdrawn: WithdrawnAudit | None = None
 ) -> Verification:
     """Verify a record that was parsed; every step is computed, whatever the others say."""
     steps = [VerificationStep(step, StepState.HOLDS) for step in PARSING]
@@ -371,7 +371,7 @@ def _up_to(names: tuple[str, ...], error: StepMismatch) -> Iterator[Verification
 
 
 def _failed(step: str, error: StepMismatch) -> VerificationStep:
-    state = StepState.UNKNOWN if isinstance(error, NotHere) else StepState.DIFFERS
+    state = StepState.UNKNOWN if isinstance(error, MissingInput) else StepState.DIFFERS
     return VerificationStep(step, state, message_of(error), error.fix)
 
 

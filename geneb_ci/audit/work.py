@@ -19,7 +19,7 @@ from typing import BinaryIO, TypeVar
 from pydantic import Field, ValidationError
 
 from geneb_ci.audit.canonical import AuditRefused
-from geneb_ci.audit.embedding_checks import Repeated
+from geneb_ci.audit.embedding_checks import Repeatability
 from geneb_ci.audit.outcome import Decoys
 from geneb_ci.audit.weights import file_sha256
 from geneb_ci.common.errors import LeftOver, unwritable
@@ -64,7 +64,7 @@ class WorkSettings(StrictModel):
     verified for the first time."""
 
 
-class KeptDigests(StrictModel):
+class ResultDigests(StrictModel):
     """Digests of the results that are kept."""
 
     files: dict[str, Hex64]
@@ -101,7 +101,7 @@ class EmbeddedTask(StrictModel):
     """Variants and fresh sequences among what was embedded."""
     further_sha256: Hex64 | None
     """Of their embeddings; None where there are none, or where the matrix has them."""
-    repeated: Repeated | None
+    repeated: Repeatability | None
     """How far embeddings of one sequence in other batches differ; None without decoys."""
 
 
@@ -197,11 +197,11 @@ class Work:
         return (self.folder / path).relative_to(self.folder).as_posix()
 
     def _digests(self) -> dict[str, str]:
-        digests = self.read_as(DIGESTS, KeptDigests)
+        digests = self.read_as(DIGESTS, ResultDigests)
         return {} if digests is None else digests.files
 
     def _note(self, path: Path | str, sha256: str) -> None:
-        digests = KeptDigests(files=self._digests() | {self._name(path): sha256})
+        digests = ResultDigests(files=self._digests() | {self._name(path): sha256})
         self.keep(DIGESTS, digests.model_dump_json(indent=1) + "\n")
 
     def pin(self, settings: WorkSettings) -> WorkSettings:

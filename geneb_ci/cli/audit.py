@@ -236,8 +236,8 @@ def run_command(
         return Exit.CLEAN if rows_done.outcome.verdict == "agrees" else Exit.ERRORS
     if signer is not None:  # before anything is printed: a closed pipe must not lose the record
         record = record_of(outcome, signer)
-        write_files((audits / record.place).parent, {record.place.name: record.content})
-        echo(f"wrote {audits / record.place}", err=True)
+        write_files((audits / record.path).parent, {record.path.name: record.content})
+        echo(f"wrote {audits / record.path}", err=True)
     click.echo(encoded(outcome) if as_json else outcome_text(outcome, _columns()), nl=False)
     return Exit.CLEAN if outcome.verdict == "agrees" else Exit.ERRORS
 

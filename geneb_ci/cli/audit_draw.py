@@ -21,7 +21,7 @@ from geneb_ci.audit.sampling import (
     probability_text,
 )
 from geneb_ci.audit.signing import (
-    Wanted,
+    DrawOptions,
     audits_of,
     drawn_plan,
     logged_time,
@@ -266,7 +266,7 @@ def plan_command(
         committed_at,
         layout,
         BeaconSource(**source),
-        Wanted(drawn, size, targeted, submission, earlier),
+        DrawOptions(drawn, size, targeted, submission, earlier),
         say,
     )
     write(Output("json", output), encoded(plan))

@@ -23,7 +23,7 @@ from geneb_ci.audit.ready import Ready, ready
 from geneb_ci.audit.record import check_can_record
 from geneb_ci.audit.row_draw import rows_wanted
 from geneb_ci.audit.row_outcome import RowOutcome
-from geneb_ci.audit.row_run import RERUN_ROWS, RowsDone, rows_of
+from geneb_ci.audit.row_run import RERUN_ROWS, RowAuditResult, rows_of
 from geneb_ci.audit.row_verify import RERUN_BYTES_MAX
 from geneb_ci.audit.signing import (
     append_to_log,
@@ -38,8 +38,8 @@ from geneb_ci.audit.signing import (
 from geneb_ci.audit.stages import (
     OUTCOME,
     PLAN,
+    AuditProgress,
     FileAudit,
-    Reached,
     begun,
     by_hand,
     commitment_of,
@@ -223,7 +223,7 @@ def file_command(
     return result.exit_code
 
 
-def audited_rows(request: FileAudit, layout: Layout, say: Say, show: Say) -> Reached:
+def audited_rows(request: FileAudit, layout: Layout, say: Say, show: Say) -> AuditProgress:
     """Carry one audit by receipt as far as it goes now, as `audited` does one of tasks.
 
     Raises what `audited` and the parts of an audit by receipt do.
@@ -254,11 +254,11 @@ def audited_rows(request: FileAudit, layout: Layout, say: Say, show: Say) -> Rea
                 cost = "".join(f"{line}\n" for line in lines)
                 show(cost)
                 if request.dry_run:
-                    return Reached(Exit.CLEAN, "dry run", cost=cost)
+                    return AuditProgress(Exit.CLEAN, "dry run", cost=cost)
                 if plan is None:
                     publish = in_log if is_logged else by_hand
                     published_at = at or publish(request, here, layout, signer, say, show)
-                    if isinstance(published_at, Reached):
+                    if isinstance(published_at, AuditProgress):
                         return published_at._replace(cost=cost)
                     sources = RowSources(request.earlier, request.receipt, request.near)
                     plan = drawn_row_plan(
@@ -279,7 +279,7 @@ def audited_rows(request: FileAudit, layout: Layout, say: Say, show: Say) -> Rea
             append_to_log(layout, request.log_key, request.source.relay)
     show(shown_rows(rows_done.outcome, as_json=False))
     agrees = rows_done.outcome.verdict == "agrees"
-    return Reached(Exit.CLEAN if agrees else Exit.ERRORS, rows_done.outcome.verdict)
+    return AuditProgress(Exit.CLEAN if agrees else Exit.ERRORS, rows_done.outcome.verdict)
 
 
 def _run_rows(
@@ -289,7 +289,7 @@ def _run_rows(
     signer: "Ed25519PrivateKey | None",
     audits: Path,
     say: Say,
-) -> RowsDone:
+) -> RowAuditResult:
     """Run a plan of rows and keep what it came to; with a key, sign its start, and an abort."""
     if signer is not None:
         sign_start(plan, signer, audits, say)
@@ -314,7 +314,7 @@ def _row_plan(path: Path) -> RowPlan:
     return plan
 
 
-def _finished_rows(work: Work, plan: RowPlan | None) -> RowsDone | None:
+def _finished_rows(work: Work, plan: RowPlan | None) -> RowAuditResult | None:
     """Return what this audit finished, where its outcome, plan and rows are here and agree."""
     if plan is None or not work.has_result(OUTCOME):
         return None
@@ -326,7 +326,7 @@ def _finished_rows(work: Work, plan: RowPlan | None) -> RowsDone | None:
     digest = hashlib.sha256(rerun).hexdigest()
     if outcome is None or outcome.plan != plan or outcome.rerun_sha256 != digest:
         return None
-    return RowsDone(outcome, rerun)
+    return RowAuditResult(outcome, rerun)
 
 
 def _write_for_queue(report: Path, text: str) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from geneb_ci.audit.applicability import Logged
+from geneb_ci.audit.applicability import LogContent
 from geneb_ci.audit.beacon import verify_round
 from geneb_ci.audit.log import LogBroken
 from geneb_ci.audit.note import LogKeys, NotANote, check_signed, hash_lines, parse_checkpoint
@@ -75,7 +75,7 @@ def log_command() -> None:
     """Append to the log of audits, which only grows, and verify it without network access."""
 
 
-def _here() -> tuple[AuditRepository, Logged, LogKeys]:
+def _here() -> tuple[AuditRepository, LogContent, LogKeys]:
     layout = find_layout(Path.cwd())
     keys, repository = kept_log(layout), AuditRepository(layout)
     logged = repository.logged

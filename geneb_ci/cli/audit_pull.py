@@ -23,7 +23,7 @@ from geneb_ci.audit.record import record_of
 from geneb_ci.audit.repository import AuditRepository
 from geneb_ci.audit.rerun import rerun
 from geneb_ci.audit.signing import (
-    Wanted,
+    DrawOptions,
     audits_of,
     drawn_plan,
     keeps_log,
@@ -156,7 +156,7 @@ def _opened(
             _print(f"commitment {commitment.sha256}, public since {at}")
             before = audits.write_plans(Path(drawn), earlier, commitment.sha256, at)
             source = BeaconSource(None, relay, None, "", reveal=False)
-            options = Wanted(submission=file, earlier=before)
+            options = DrawOptions(submission=file, earlier=before)
             plan = drawn_plan(commitment, at, laid_out, source, options, _print)
         return audits.AuditOrder(
             format_version="1.0",
@@ -343,7 +343,7 @@ def _deliver(
         with _laid_out(own, main, raws) as laid_out:
             folder = audits_of(laid_out)
             record = record_of(outcome, signer)
-            path = folder / record.place
+            path = folder / record.path
             write_files(path.parent, {path.name: record.content})
             if keeps_log(laid_out):
                 sign_start(order.plan, signer, folder, _print)

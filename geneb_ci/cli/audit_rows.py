@@ -11,11 +11,11 @@ from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.commit import read_submission
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.log_check import check_drawn, committed_index
-from geneb_ci.audit.plan import RowPlan, RowsWanted, encoded
+from geneb_ci.audit.plan import RowCounts, RowPlan, encoded
 from geneb_ci.audit.record import RERUN, record_of
 from geneb_ci.audit.repository import AuditRepository, earlier_plans
 from geneb_ci.audit.row_draw import (
-    WithReceipt,
+    SubmissionWithReceipt,
     draw_rows,
     earlier_row_draws,
     receipt_of,
@@ -25,7 +25,7 @@ from geneb_ci.audit.row_draw import (
 from geneb_ci.audit.row_embedding import row_cost, row_cost_lines
 from geneb_ci.audit.row_files import OwnReceipt, near_roots
 from geneb_ci.audit.row_outcome import RowOutcome
-from geneb_ci.audit.row_run import RowsDone, rerun_rows
+from geneb_ci.audit.row_run import RowAuditResult, rerun_rows
 from geneb_ci.audit.signing import sign_start
 from geneb_ci.cli.main import echo
 from geneb_ci.cli.shared import STDOUT, Output, machine_of, write
@@ -48,7 +48,7 @@ Say = Callable[[str], None]
 
 def committed_receipt(
     commitment: Commitment, submission: Path | None, layout: Layout
-) -> WithReceipt:
+) -> SubmissionWithReceipt:
     """Return the committed submission, whose receipt rows are drawn from.
 
     Raises UsageProblem where it is not here, AuditRefused for another one or one without rows that
@@ -72,7 +72,7 @@ def committed_receipt(
 
 
 def finds(
-    submission: SubmissionV12, rows: RowsWanted, benchmark: Benchmark, commitment: Commitment
+    submission: SubmissionV12, rows: RowCounts, benchmark: Benchmark, commitment: Commitment
 ) -> list[str]:
     """Return what a draw of rows finds, by the submission's own matrices, as lines of text."""
     detected, binary = {}, 0
@@ -94,8 +94,8 @@ def finds(
 
 
 def before_the_draw(
-    drawn_from: WithReceipt,
-    rows: RowsWanted,
+    drawn_from: SubmissionWithReceipt,
+    rows: RowCounts,
     layout: Layout,
     commitment: Commitment,
     fetched: int = 0,
@@ -125,8 +125,8 @@ def drawn_row_plan(
     committed_at: str,
     layout: Layout,
     source: BeaconSource,
-    rows: RowsWanted,
-    drawn_from: WithReceipt,
+    rows: RowCounts,
+    drawn_from: SubmissionWithReceipt,
     sources: RowSources,
     say: Say,
 ) -> RowPlan:
@@ -198,7 +198,7 @@ def run_rows(
     folder: Path | None,
     say: Say,
     work: Path | None,
-) -> RowsDone:
+) -> RowAuditResult:
     """Run a plan of rows; the receipt is in a folder, or is fetched. Raises what its parts do."""
     return rerun_rows(
         plan,
@@ -211,17 +211,19 @@ def run_rows(
     )
 
 
-def write_rows(rows_done: RowsDone, signer: "Ed25519PrivateKey", audits: Path, say: Say) -> None:
+def write_rows(
+    rows_done: RowAuditResult, signer: "Ed25519PrivateKey", audits: Path, say: Say
+) -> None:
     """Write the signed record of an audit by receipt, and the rerun rows beside it."""
     record = record_of(rows_done.outcome, signer)
-    path = audits / record.place
+    path = audits / record.path
     rerun = f"{record.audit_id}{RERUN}"
     write_files(path.parent, {rerun: rows_done.rerun, path.name: record.content})
     say(f"wrote {path}, and {rerun} beside it")
 
 
 def keep_rows(
-    rows_done: RowsDone,
+    rows_done: RowAuditResult,
     signer: "Ed25519PrivateKey | None",
     audits: Path,
     work: Path | None,

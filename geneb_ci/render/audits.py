@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from geneb_ci.audit.applicability import Logged
+from geneb_ci.audit.applicability import LogContent
 from geneb_ci.audit.beacon import is_open
 from geneb_ci.audit.canonical import moment_of
 from geneb_ci.audit.commitment import Commitment
@@ -22,7 +22,7 @@ from geneb_ci.audit.log_check import open_starts
 from geneb_ci.audit.outcome import (
     AuditedTask,
     AuditOutcome,
-    Compared,
+    CellComparison,
     differing_metrics,
     mean_biases,
 )
@@ -241,7 +241,7 @@ def _rows(outcome: AuditOutcome) -> Iterator[tuple[str, ...]]:
             name = ""
 
 
-def _numbers(cell: Compared) -> tuple[str, ...]:
+def _numbers(cell: CellComparison) -> tuple[str, ...]:
     difference = cell.claimed.MCC - cell.rescored.MCC
     text = _MARKS[cell.verdict]
     if cell.verdict == "differs":
@@ -255,7 +255,7 @@ def _numbers(cell: Compared) -> tuple[str, ...]:
     )
 
 
-def _which(cell: Compared) -> str:
+def _which(cell: CellComparison) -> str:
     """Name the metrics outside their tolerance; canonical ones only if no other is."""
     if metrics := differing_metrics(cell):
         return ", ".join(metrics)
@@ -356,7 +356,7 @@ def _caption(design: Design, power: Fraction) -> str:
     return "\n".join(lines)
 
 
-def log_text(logged: Logged, keys: Keys) -> str:
+def log_text(logged: LogContent, keys: Keys) -> str:
     """Return the entries as text, one a line, then what is wrong and who witnessed it."""
     log, running = logged.log, set(open_starts(logged.log.entries))
     lines = []
@@ -380,7 +380,7 @@ def witness_lines(log: AuditLog) -> Iterator[str]:
         yield f"cosigned by {witness.name} at {moment_of(witness.time)}"
 
 
-def log_json(logged: Logged, keys: Keys) -> str:
+def log_json(logged: LogContent, keys: Keys) -> str:
     """Return the entries as JSON."""
     log, running = logged.log, set(open_starts(logged.log.entries))
     value = {

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from geneb_ci.audit.beacon import DELAY, QUICKNET
 from geneb_ci.audit.canonical import moment_of
 from geneb_ci.audit.commitment import Commitment
-from geneb_ci.audit.events import Aborted, Started, signed_event
+from geneb_ci.audit.events import AuditAbort, AuditStart, signed_event
 from geneb_ci.audit.keys import TrustedKey, log_keys
 from geneb_ci.audit.log import FORMAT, AuditLog, LogEntry
 from geneb_ci.audit.log_append import Batch, batch_of, log_with
@@ -54,11 +54,11 @@ def set_keys(root: Path, keys: list[dict[str, Any]], log: dict[str, Any] | None 
 
 
 def signed(
-    root: Path, what: Commitment | Started | Aborted, of: Ed25519PrivateKey | None = None
+    root: Path, what: Commitment | AuditStart | AuditAbort, of: Ed25519PrivateKey | None = None
 ) -> Path:
     """Sign a commitment, a start or an abort, and write it where it belongs."""
     made = signed_event(what, of or key())
-    path = root / "leaderboard/audits" / made.place
+    path = root / "leaderboard/audits" / made.path
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(made.content)
     find_layout.cache_clear()
@@ -125,7 +125,7 @@ def begun(root: Path, plan: Plan, number: int = FIRST) -> Plan:
     """Commit, draw and start, each an entry of the log."""
     signed(root, plan.commitment)
     extend(root, number - BEFORE)
-    signed(root, Started(schema_version="1.0", plan=plan))
+    signed(root, AuditStart(schema_version="1.0", plan=plan))
     extend(root, number)
     return plan
 
@@ -140,10 +140,10 @@ def audited(
     return path
 
 
-def aborted(plan: Plan, message: str = "CUDA out of memory", at: int = 0) -> Aborted:
+def aborted(plan: Plan, message: str = "CUDA out of memory", at: int = 0) -> AuditAbort:
     """Return the abort of a run of a plan."""
     outcome = outcome_of(plan, submission_bytes())
-    return Aborted(
+    return AuditAbort(
         schema_version="1.0",
         plan=plan,
         stage="embedding",

@@ -242,7 +242,7 @@ def repository(
 def put(root: Path, outcome: AnyOutcome, of: Ed25519PrivateKey | None = None) -> Path:
     """Write a record where it belongs."""
     found = record_of(outcome, of or key())
-    path = root / "leaderboard/audits" / found.place
+    path = root / "leaderboard/audits" / found.path
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(found.content)
     return path

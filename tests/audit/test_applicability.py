@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from geneb_ci.audit.applicability import (
-    NotHere,
+    MissingInput,
     TrustInputs,
     check_benchmark,
     check_harness,
@@ -233,7 +233,7 @@ def test_a_folder_is_the_published_weights_if_the_files_are_the_same(tmp_path, s
 
 
 def test_a_submission_that_is_not_here_was_changed_or_cannot_be_read(tmp_path):
-    with pytest.raises(NotHere) as caught:
+    with pytest.raises(MissingInput) as caught:
         check_submission(OUTCOME, inputs(tmp_path / "empty"))
     assert (
         caught.value.message == "submission: there is no model.json here to compare the record with"

@@ -14,7 +14,7 @@ import pytest
 from geneb_ci.audit.canonical import StepMismatch
 from geneb_ci.audit.draw import draw
 from geneb_ci.audit.envelope import parse_envelope
-from geneb_ci.audit.events import Started
+from geneb_ci.audit.events import AuditStart
 from geneb_ci.audit.keys import signer_of, trusted_keys
 from geneb_ci.audit.plan import encoded
 from geneb_ci.audit.record import parse_record, record_of
@@ -79,7 +79,7 @@ def test_a_key_and_a_workflow_reproduce_a_row_and_one_owner_of_both_does_not(tmp
     policy(root)
     plan = begun(root, plan_for(RAW))
     own = record_of(outcome_of(plan, RAW), key())
-    path = root / "leaderboard/audits" / own.place
+    path = root / "leaderboard/audits" / own.path
     path.parent.mkdir(parents=True, exist_ok=True)
     bundle = PUBLIC.sign(parse_envelope(own.content).payload)
     path.write_text(json.dumps(bundle, indent=1), encoding="utf-8")
@@ -116,7 +116,7 @@ def test_an_entry_that_is_dated_back_before_the_bundle_was_signed_is_refused(
     bundle = PUBLIC.sign(parse_envelope(path.read_bytes()).payload)
     path.write_text(json.dumps(bundle), encoding="utf-8")
     extend(root, number - BEFORE)
-    signed(root, Started(schema_version="1.0", plan=plan))
+    signed(root, AuditStart(schema_version="1.0", plan=plan))
     refused = extend(root, number).refused
     record = put(root, outcome_of(plan, RAW))
     extend(root, number + 1)
@@ -266,7 +266,7 @@ def test_what_a_workflow_signs_is_what_a_key_signs(tmp_path, capfdbinary):
     path.write_text(encoded(outcome), encoding="utf-8")
     assert main(["audit", "statement", str(path)]) == 0
     out, err = capfdbinary.readouterr()
-    place = record_of(outcome, key()).place
+    place = record_of(outcome, key()).path
     assert (out, err.decode()) == (payload(), f"sign these bytes into leaderboard/audits/{place}\n")
     path.write_bytes(RAW)
     assert main(["audit", "statement", str(path)]) == 3
@@ -280,7 +280,7 @@ def test_a_workflow_signs_an_audit_by_receipt(tmp_path, capfdbinary, keys, alter
     path.write_text(encoded(outcome), encoding="utf-8")
     assert main(["audit", "statement", str(path)]) == 0
     out, err = capfdbinary.readouterr()
-    place = Path("leaderboard/audits") / record_of(outcome, key()).place
+    place = Path("leaderboard/audits") / record_of(outcome, key()).path
     assert err.decode() == (
         f"sign these bytes into {place}\n"
         "  and put the rerun rows beside it: rerun.npz of the work folder, whose sha256 is "

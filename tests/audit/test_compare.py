@@ -15,7 +15,7 @@ from benchmarks.tolerance_sets import Group, Work
 from geneb_ci.audit import compare as stage
 from geneb_ci.audit import scoring as reader
 from geneb_ci.audit.outcome import METRICS, AuditedTask, differing_metrics
-from geneb_ci.audit.plan import Chosen
+from geneb_ci.audit.plan import ChosenTask
 from geneb_ci.audit.scoring import read_rescored
 from geneb_ci.common.errors import NothingChecked
 from reference_harness import rescore
@@ -151,7 +151,7 @@ def test_a_regime_left_out_is_not_compared(audits: Audits) -> None:
 
 
 def refused(made: Document, found: Rescored, audits: Audits, chosen: tuple[str, ...]) -> str:
-    drawn = [Chosen(task=task, reason="drawn") for task in chosen]
+    drawn = [ChosenTask(task=task, reason="drawn") for task in chosen]
     bench = audits.benchmark
     claimed = stage.claims(made, bench, bench.regimes)
     with pytest.raises(NothingChecked) as said:
@@ -231,7 +231,7 @@ def test_files_that_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_a_regime_that_the_policy_does_not_audit_is_not_compared(audits: Audits) -> None:
     """Else no verifier would take the record: its commitment does not name that regime."""
     made, bench = document(audits.claimed[OTHER], "1.1"), audits.benchmark
-    drawn = [Chosen(task=task, reason="drawn") for task in TASKS]
+    drawn = [ChosenTask(task=task, reason="drawn") for task in TASKS]
     claimed = stage.claims(made, bench, ["10shot"])
     said = stage.compare(claimed, audits.rescored["counts"], drawn, bench)
     assert all(list(one.regimes) == ["10shot"] for one in said)

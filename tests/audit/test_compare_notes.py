@@ -6,8 +6,8 @@ import pytest
 
 from geneb_ci.audit import tolerance as rule
 from geneb_ci.audit.compare import Claims, compare, notes
-from geneb_ci.audit.outcome import AuditedTask, Compared, Tolerance, Verdict
-from geneb_ci.audit.plan import Chosen
+from geneb_ci.audit.outcome import AuditedTask, CellComparison, Tolerance, Verdict
+from geneb_ci.audit.plan import ChosenTask
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.statistics.metrics import Reading, Triple
 from reference_harness.formats.base import Scores
@@ -83,7 +83,7 @@ RESCORED = Rescored.model_validate(
         },
     }
 )
-CHOSEN = [Chosen(task=TASK, reason="drawn")]
+CHOSEN = [ChosenTask(task=TASK, reason="drawn")]
 
 
 def claims(*canonical: str) -> Claims:
@@ -100,7 +100,7 @@ def claims(*canonical: str) -> Claims:
 def test_the_false_alarm_is_shared_by_all_metrics_that_are_compared(canonical, comparisons):
     (found,) = compare(claims(*canonical), RESCORED, CHOSEN, BENCHMARK)
     cell = RESCORED.tasks[TASK].regimes["full"]
-    measured = rule.Measured(
+    measured = rule.MeasuredScore(
         cell.base.per_seed, cell.base.confusion, cell.plain, cell.stressed, cell.halts, one_fit=True
     )
     alarm = rule.level(comparisons)
@@ -132,7 +132,7 @@ def audited(task: str, tolerance: float, **gains: float) -> AuditedTask:
     regimes = {}
     for name, gain in gains.items():
         verdict: Verdict = "differs" if abs(gain) > tolerance else "agrees"
-        regimes[name] = Compared(
+        regimes[name] = CellComparison(
             claimed=Scores(MCC=0.5 + gain, Acc=0.5, F1=0.5),
             rescored=Scores(MCC=0.5, Acc=0.5, F1=0.5),
             tolerance=Tolerance(MCC=tolerance, Acc=1, F1=1, copies=16, flips=0, spread=0),

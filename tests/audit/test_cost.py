@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from geneb_ci.audit import cost
-from geneb_ci.audit.cost import Sampled, TaskSize, expected
+from geneb_ci.audit.cost import Measurements, TaskSize, expected
 from geneb_ci.audit.sampling import sample
 from tests.audit.recorded import commitment, submission_bytes
 
@@ -40,7 +40,7 @@ def test_the_chance_of_a_task_is_its_share_of_simulated_draws(
 
 
 def test_a_task_costs_two_starts_and_its_letters_with_those_of_decoys_and_variants() -> None:
-    sampled = Sampled(
+    sampled = Measurements(
         sizes=SIZES, start=3.0, per_letter=0.001, row_bytes=64, peak=1, reading=1.0, scored=10,
         scoring=2.0,
     )  # fmt: skip
@@ -50,7 +50,7 @@ def test_a_task_costs_two_starts_and_its_letters_with_those_of_decoys_and_varian
     # Three of each of 40 test rows, one of each of 100 sequences at most: 308 rows would be varied.
     assert cost.variants(TaskSize(sequences=100, letters=1, test=40), 13) == 220
     assert cost.variants(TaskSize(sequences=9000, letters=1, test=5000), 13) == 1232
-    assert Sampled.model_validate_json(json.dumps(sampled.model_dump())) == sampled
+    assert Measurements.model_validate_json(json.dumps(sampled.model_dump())) == sampled
 
 
 PER_LETTER, START = 2e-4, 4.0
@@ -65,13 +65,13 @@ class _Runs:
         self.seconds = seconds
         self.number = 0
 
-    def __call__(self, given: list[str]) -> cost.Timed:
+    def __call__(self, given: list[str]) -> cost.TimedRun:
         took = (START + self.seconds * sum(map(len, given))) * self.delays(self.number)
         self.number += 1
-        return cost.Timed(took, np.zeros((len(given), 2)), len(given))
+        return cost.TimedRun(took, np.zeros((len(given), 2)), len(given))
 
 
-LARGE = cost.Ahead(runs=26, letters=1e9)
+LARGE = cost.ExpectedWork(runs=26, letters=1e9)
 
 
 def _rate(delays: Callable[[int], float]) -> cost.Rate:
@@ -111,12 +111,12 @@ def test_a_small_audit_is_not_timed_for_longer_than_it_takes() -> None:
     """One task of a few thousand letters: its two starts are most of it."""
     runs = _Runs(lambda _: 1.0, PER_LETTER / 100)
     letters = 2 * cost.SAMPLE * len(WORDS[0])
-    found = cost.rate_of(runs, WORDS, cost.Ahead(runs=2, letters=letters), 1800)
+    found = cost.rate_of(runs, WORDS, cost.ExpectedWork(runs=2, letters=letters), 1800)
     assert (found.start, found.per_letter) == pytest.approx((START, PER_LETTER / 100))
     assert runs.number == 4  # two starts, the sample, and four times the sample
 
 
 def test_nothing_is_repeated_where_all_letters_were_timed() -> None:
     runs = _Runs(lambda _: 1.0, PER_LETTER / 100)
-    cost.rate_of(runs, WORDS, cost.Ahead(runs=2, letters=len(WORDS[0])), 1800)
+    cost.rate_of(runs, WORDS, cost.ExpectedWork(runs=2, letters=len(WORDS[0])), 1800)
     assert runs.number == 3

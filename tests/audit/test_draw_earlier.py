@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.draw import draw, drawn_before, earlier_draws, require_one_draw
-from geneb_ci.audit.plan import DrandBeacon, EarlierDraw, Plan, RowPlan, RowsWanted
+from geneb_ci.audit.plan import DrandBeacon, EarlierDraw, Plan, RowCounts, RowPlan
 from geneb_ci.audit.row_draw import draw_rows, earlier_row_draws
 from geneb_ci.common.errors import UsageProblem
 from tests.audit.examples import COMMITTED_AT, TASKS, beacon, commitment, hexes, plan
@@ -63,7 +63,7 @@ def test_another_name_for_the_same_code_is_no_other_model():
 
 def rows() -> RowPlan:
     """Return a draw of rows for the same commitment as `plan`."""
-    wanted = RowsWanted(test=9, training=3, support=9, whole=False)
+    wanted = RowCounts(test=9, training=3, support=9, whole=False)
     return draw_rows(commitment(), COMMITTED_AT, beacon(), hexes("root"), wanted)
 
 

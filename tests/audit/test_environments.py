@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from geneb_ci.audit.canonical import AuditRefused
-from geneb_ci.audit.fetching import Installed, install
+from geneb_ci.audit.fetching import InstalledPackages, install
 from geneb_ci.common.errors import BadConfiguration, MachineFault
 from geneb_ci.models.entry import Environment
 from tests.loopback import loopback
@@ -38,7 +38,7 @@ class Index:
         fields = {"lock": name, "sha256": hashlib.sha256(raw).hexdigest()} | changes
         return Environment.model_validate(fields)
 
-    def install(self, wanted: Environment) -> Installed:
+    def install(self, wanted: Environment) -> InstalledPackages:
         return install(wanted, self.policy, cache=self.cache)
 
 
@@ -53,7 +53,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
         yield Index(tmp_path / "policy", asked)
 
 
-def version_in(installed: Installed) -> str:
+def version_in(installed: InstalledPackages) -> str:
     """Return the version that a fresh Python imports from an environment."""
     done = subprocess.run(
         [sys.executable, "-c", "import tinyformers; print(tinyformers.VERSION)"],

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from geneb_ci.audit.events import Aborted, RunFacts, bounded, parse_event
+from geneb_ci.audit.events import AuditAbort, RunFacts, bounded, parse_event
 from geneb_ci.audit.keys import trusted_keys
 from geneb_ci.audit.record import event_files
 from geneb_ci.audit.scoring import Scoring, rescored, sequences_of
@@ -65,7 +65,7 @@ class Place:
         how = Scoring("float32", 1, 2, 1, canonical=True, limits=options)
         return rescored(TASK, self.source, self.sequences, embeddings, how, self.harness, 2)
 
-    def abort_of(self, error: ExtractorRefused, audits: Path) -> Aborted:
+    def abort_of(self, error: ExtractorRefused, audits: Path) -> AuditAbort:
         """Sign the abort that a run writes for what ended it, and read it as a trusted one."""
         assert error.stage == "scoring"
         ran = self.outcome

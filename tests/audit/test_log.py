@@ -7,7 +7,7 @@ import pytest
 
 from geneb_ci.audit.beacon import time_of
 from geneb_ci.audit.canonical import moment_of
-from geneb_ci.audit.events import Started
+from geneb_ci.audit.events import AuditStart
 from geneb_ci.audit.keys import log_keys
 from geneb_ci.audit.log import LogBroken, log_files, read_log
 from geneb_ci.audit.trust_evidence import BrokenRecordError, gather
@@ -161,7 +161,7 @@ def test_a_commitment_that_was_never_drawn_blocks_the_next_one(tmp_path):
     assert f"{MODEL}/{skipped.name}" in message
     # Drawn late, its draw is one that the plan should have listed.
     early = plan_for(submission_bytes(" before"), FIRST)
-    signed(root, Started(schema_version="1.0", plan=early))
+    signed(root, AuditStart(schema_version="1.0", plan=early))
     extend(root, SECOND + 2)
     found = verified(root, path)
     assert step(found)[0] is StepState.HOLDS

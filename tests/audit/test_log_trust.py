@@ -7,7 +7,7 @@ import pytest
 
 from geneb_ci.audit.canonical import moment_of, seconds_of
 from geneb_ci.audit.draw import draw
-from geneb_ci.audit.events import Started, bounded
+from geneb_ci.audit.events import AuditStart, bounded
 from geneb_ci.audit.trust_evidence import gather
 from geneb_ci.audit.verify import StepState
 from geneb_ci.common.config import find_layout
@@ -71,7 +71,7 @@ def test_aborts_follow_the_code_whatever_the_row_is_called(tmp_path):
         plan = plan_for(RAW, FIRST, model_id=name)
         signed(root, plan.commitment)
         extend(root, FIRST - 20)
-        signed(root, Started(schema_version="1.0", plan=plan))
+        signed(root, AuditStart(schema_version="1.0", plan=plan))
         signed(root, aborted(plan, at=number))
     extend(root, FIRST)
     assert [one.kind for one in log_of(root).entries].count("abort") == 3
@@ -181,7 +181,7 @@ def test_revocation_and_withdrawal_lose_no_draw(stolen):
     plan = plan_for(other, SECOND)
     signed(root, plan.commitment, OTHER)
     extend(root, SECOND - 20)
-    signed(root, Started(schema_version="1.0", plan=plan), OTHER)
+    signed(root, AuditStart(schema_version="1.0", plan=plan), OTHER)
     path = put(root, outcome_of(plan, other), OTHER)
     extend(root, SECOND)
     found = read(root).verification(path)

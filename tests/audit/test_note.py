@@ -11,7 +11,7 @@ from geneb_ci.audit.note import (
     ED25519,
     NotANote,
     NoteKey,
-    Witnessed,
+    WitnessSignature,
     check_signed,
     note_key_id,
     parse_checkpoint,
@@ -90,7 +90,7 @@ def test_a_witness_counts_where_its_key_is_known_and_is_kept_where_it_is_not():
     note = cosigned(signed_checkpoint(ORIGIN, 0, root_of([]), KEY).note)
     found = parse_checkpoint(note.encode())
     check_signed(found, [OWN])
-    assert witnesses_of(found, [SEEN_BY]) == [Witnessed("witness.example/w1", TIME)]
+    assert witnesses_of(found, [SEEN_BY]) == [WitnessSignature("witness.example/w1", TIME)]
     assert witnesses_of(found, []) == []
     assert found.note == note
 

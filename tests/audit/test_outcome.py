@@ -13,12 +13,12 @@ from geneb_ci.audit.joint import UNSEEN_RATE, Difference, MeanBias, joint_test, 
 from geneb_ci.audit.outcome import (
     INFORMATIVE_TOLERANCE,
     AuditedTask,
-    CanonicalCompared,
-    Compared,
+    CanonicalComparison,
+    CellComparison,
     Decoys,
     EachMetric,
-    Honest,
     HonestCentre,
+    HonestDifference,
     InformativeCells,
     Tolerance,
     cell_verdict,
@@ -34,11 +34,11 @@ from reference_harness.formats.base import Scores
 QUIET = Decoys(order_dependent=False, memorised=False, detail="none")
 
 
-def cell(gain: float, tolerance: float = 0.02) -> Compared:
+def cell(gain: float, tolerance: float = 0.02) -> CellComparison:
     wide = Tolerance(MCC=tolerance, Acc=1.0, F1=1.0, copies=48, flips=0.0, spread=0.0)
     claimed = Scores(MCC=max(-1.0, min(1.0, 0.5 + gain)), Acc=0.5, F1=0.5)
     rescored = Scores(MCC=0.5, Acc=0.5, F1=0.5)
-    return Compared(
+    return CellComparison(
         claimed=claimed,
         rescored=rescored,
         tolerance=wide,
@@ -48,7 +48,7 @@ def cell(gain: float, tolerance: float = 0.02) -> Compared:
     )
 
 
-def tasks(*cells: Compared, regime: str = "full") -> list[AuditedTask]:
+def tasks(*cells: CellComparison, regime: str = "full") -> list[AuditedTask]:
     return [
         AuditedTask(task=f"task-{k}", reason="drawn", verdict=one.verdict, regimes={regime: one})
         for k, one in enumerate(cells)
@@ -69,14 +69,14 @@ def test_a_task_differs_as_soon_as_one_cell_does():
         assert overall_verdict(found, QUIET) == expected
 
 
-def by_regime(cells: tuple[Compared, ...]) -> dict[str, Compared]:
+def by_regime(cells: tuple[CellComparison, ...]) -> dict[str, CellComparison]:
     return dict(zip(("full", "10shot"), cells, strict=True))
 
 
 def test_a_cell_differs_with_its_canonical_score():
     within, outside = cell(0.019), cell(0.021)
     for canonical, expected in ((within, "agrees"), (outside, "differs")):
-        other = CanonicalCompared(
+        other = CanonicalComparison(
             claimed=canonical.claimed,
             rescored=canonical.rescored,
             tolerance=canonical.tolerance,
@@ -92,12 +92,12 @@ def joint(found: list[AuditedTask], regime: str = "full") -> MeanBias:
 
 def measured(
     gain: float, deviation: float, step: float, centre: float | None = 0.0, tolerance: float = 0.05
-) -> Compared:
+) -> CellComparison:
     """Return a cell of which the copies say how an honest claim differs."""
     one = cell(gain, tolerance)
     each = EachMetric(MCC=deviation, Acc=1.0, F1=1.0), EachMetric(MCC=step, Acc=1.0, F1=1.0)
     middle = None if centre is None else HonestCentre(MCC=centre, Acc=0.0, F1=0.0)
-    honest = Honest(deviation=each[0], step=each[1], centre=middle)
+    honest = HonestDifference(deviation=each[0], step=each[1], centre=middle)
     return one.model_copy(update={"tolerance": one.tolerance.model_copy(update={"honest": honest})})
 
 
@@ -189,7 +189,7 @@ def test_a_bias_is_found_in_any_number_of_cells(count):
 
 def test_canonical_scores_have_a_joint_test_of_their_own():
     one = measured(0.045, 0.002, 0.002)
-    canonical = CanonicalCompared(
+    canonical = CanonicalComparison(
         claimed=one.claimed, rescored=one.rescored, tolerance=one.tolerance, verdict="agrees"
     )
     both = measured(0.0, 0.002, 0.002).model_copy(update={"canonical": canonical})

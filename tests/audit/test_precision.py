@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from geneb_ci.audit.embedding_checks import (
     REPRODUCIBLE,
     Precision,
-    Repeated,
+    Repeatability,
     precision_of,
     precision_text,
     repeated_of,
@@ -36,9 +36,9 @@ def test_the_noise_is_never_coarser_than_declared(declared, difference, pairs, n
 
 def test_the_precision_is_that_of_all_tasks():
     parts = [
-        Repeated(pairs=64, difference=0.0, bits=8),
-        Repeated(pairs=0, difference=0.0, bits=0),
-        Repeated(pairs=2, difference=1e-3, bits=7),
+        Repeatability(pairs=64, difference=0.0, bits=8),
+        Repeatability(pairs=0, difference=0.0, bits=0),
+        Repeatability(pairs=2, difference=1e-3, bits=7),
     ]
     found = precision_of("bfloat16", parts)
     assert found == Precision(declared="bfloat16", pairs=66, difference=1e-3, bits=8)
@@ -57,7 +57,7 @@ def test_the_bits_are_those_that_the_numbers_use(bits, seed):
     rng = np.random.RandomState(seed)
     most = (1 << bits) - 1  # all ones
     row = np.array([most, 0, *(1 << rng.randint(0, bits, 5))], dtype=np.float32) / 2**7
-    assert repeated_of([(row, row)]) == Repeated(pairs=1, difference=0.0, bits=bits)
+    assert repeated_of([(row, row)]) == Repeatability(pairs=1, difference=0.0, bits=bits)
 
 
 def test_rows_that_cannot_be_compared_differ_without_limit():
@@ -67,4 +67,4 @@ def test_rows_that_cannot_be_compared_differ_without_limit():
     large = np.full(4, 1e308)
     assert math.isfinite(repeated_of([(large, -large)]).difference)
     assert repeated_of([(one, one * 1.5)]).difference == pytest.approx(0.5)
-    assert repeated_of([]) == Repeated(pairs=0, difference=0.0, bits=0)
+    assert repeated_of([]) == Repeatability(pairs=0, difference=0.0, bits=0)

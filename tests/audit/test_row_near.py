@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from geneb_ci.audit.beacon_source import BeaconSource
-from geneb_ci.audit.plan import EarlierRows, RowPlan, RowsWanted
-from geneb_ci.audit.row_draw import WithReceipt, draw_rows, task_shares
+from geneb_ci.audit.plan import EarlierRows, RowCounts, RowPlan
+from geneb_ci.audit.row_draw import SubmissionWithReceipt, draw_rows, task_shares
 from geneb_ci.audit.row_files import DrawnTask, rerun_file
 from geneb_ci.audit.row_outcome import RowOutcome
 from geneb_ci.cli.audit_rows import RowSources, drawn_row_plan
@@ -32,7 +32,7 @@ DRAW = np.random.default_rng(5)
 ROWS = (DRAW.normal(size=(TRAIN + TEST, 5)) @ DRAW.normal(size=(5, WIDTH))).astype("f4")
 ROWS += DRAW.normal(size=ROWS.shape).astype("f4")
 NOISE = DRAW.normal(size=ROWS.shape).astype("f4")
-SAMPLE = RowsWanted(test=6, training=4, support=6, whole=False)
+SAMPLE = RowCounts(test=6, training=4, support=6, whole=False)
 Said = list[str]
 
 
@@ -91,7 +91,7 @@ def planned(place: Path, rows: np.ndarray, said: Said, others: Path | None = Non
     return drawn_row_plan(
         committed, committed_at(SECOND), find_layout(place),
         BeaconSource(place / "round.json", (), None, "", reveal=False), SAMPLE,
-        WithReceipt(SubmissionV12.model_validate(small_v12("copy")), receipt),
+        SubmissionWithReceipt(SubmissionV12.model_validate(small_v12("copy")), receipt),
         RowSources(receipt=place / "copy", others=others), said.append,
     )  # fmt: skip
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from geneb_ci.audit.envelope import STATEMENT, strict_json
-from geneb_ci.audit.row_outcome import FailedRow, RowAgain, RowTask, is_altered
+from geneb_ci.audit.row_outcome import FailedRow, RowRepeat, RowTask, is_altered
 from geneb_ci.receipt.embeddings import TAU
 
 
@@ -60,7 +60,7 @@ def test_a_row_is_altered_only_if_it_failed_again() -> None:
     def failed(deviation: float | None, mismatch: int = 0) -> FailedRow:
         again = None
         if deviation is not None:
-            again = RowAgain(dtype="float64", deviation=deviation, mismatch=mismatch)
+            again = RowRepeat(dtype="float64", deviation=deviation, mismatch=mismatch)
         return FailedRow(row=3, again=again)
 
     assert not is_altered(failed(None), 256)

@@ -18,7 +18,7 @@ from geneb_ci.audit.beacon import QUICKNET
 from geneb_ci.audit.canonical import StepMismatch
 from geneb_ci.audit.embedding_checks import MEMORISED
 from geneb_ci.audit.keys import TrustedKey
-from geneb_ci.audit.plan import DrandBeacon, EarlierRows, RowPlan, RowsWanted
+from geneb_ci.audit.plan import DrandBeacon, EarlierRows, RowCounts, RowPlan
 from geneb_ci.audit.record import parse_record, record_of
 from geneb_ci.audit.row_draw import draw_rows, earlier_row_draws, recompute_rows, rows_wanted
 from geneb_ci.audit.row_outcome import NOT_PROVED, RowOutcome, reasons_of, verdict_by
@@ -62,7 +62,7 @@ Change = Callable[[dict[str, Any]], None]
 
 def row_plan(number: int = FIRST, earlier: tuple[EarlierRows, ...] = (), tag: str = "") -> RowPlan:
     beacon = DrandBeacon(kind="drand", chain=QUICKNET.hash, round=number, signature=ROUNDS[number])
-    rows = RowsWanted(test=1500, training=3, support=9, whole=False)
+    rows = RowCounts(test=1500, training=3, support=9, whole=False)
     raw = submission_bytes(tag)
     return draw_rows(commitment(raw), committed_at(number), beacon, ROOT, rows, earlier)
 
@@ -404,7 +404,7 @@ def test_what_is_no_sample_is_refused(text: str) -> None:
 
 
 def test_samples() -> None:
-    assert rows_wanted("standard") == RowsWanted(test=1500, training=30, support=1500, whole=False)
+    assert rows_wanted("standard") == RowCounts(test=1500, training=30, support=1500, whole=False)
     assert rows_wanted("full").whole
-    assert rows_wanted("3000") == RowsWanted(test=3000, training=60, support=3000, whole=False)
-    assert rows_wanted("1") == RowsWanted(test=1, training=1, support=1, whole=False)
+    assert rows_wanted("3000") == RowCounts(test=3000, training=60, support=3000, whole=False)
+    assert rows_wanted("1") == RowCounts(test=1, training=1, support=1, whole=False)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geneb_ci.audit import tolerance as rule
-from geneb_ci.audit.outcome import METRICS, CanonicalCompared, Tolerance, differing_metrics
+from geneb_ci.audit.outcome import METRICS, CanonicalComparison, Tolerance, differing_metrics
 from geneb_ci.audit.tolerance import quantile
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.statistics.metrics import Triple, largest_effect
@@ -31,7 +31,7 @@ quick = settings(max_examples=40)
 
 def agree(claim: Triple, rerun: Triple, allowed: Tolerance) -> bool:
     values = [Scores(MCC=one.mcc, Acc=one.acc, F1=one.f1) for one in (claim, rerun)]
-    cell = CanonicalCompared(
+    cell = CanonicalComparison(
         claimed=values[0], rescored=values[1], tolerance=allowed, verdict="agrees"
     )
     return not differing_metrics(cell)

@@ -154,7 +154,7 @@ def test_text_of_a_record_cannot_speak_to_the_terminal_or_the_runner(place, caps
 def test_the_same_outcome_gives_the_same_record():
     one, two = record_of(OUTCOME, key()), record_of(OUTCOME, key())
     assert one == two
-    assert one.place == Path("model") / f"{one.audit_id}.json"
+    assert one.path == Path("model") / f"{one.audit_id}.json"
 
 
 @pytest.mark.parametrize("name", ["audit", "envelope", "keys", "withdrawal"])

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from geneb_ci.audit.outcome import Decoys
-from geneb_ci.audit.plan import RowsWanted
+from geneb_ci.audit.plan import RowCounts
 from geneb_ci.audit.row_files import DrawnTask, directions, drawn_task, read_task, row_task
-from geneb_ci.audit.row_outcome import Direction, RowAgain, RowCells, RowTask, reasons_of
+from geneb_ci.audit.row_outcome import Direction, RowCells, RowRepeat, RowTask, reasons_of
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK
 from geneb_ci.receipt.draw import RowSample, TaskStrata, drawn_rows, shares
@@ -105,9 +105,9 @@ def audit(found: Mapping[str, Scored], reruns: Mapping[str, Rows], seed: str = S
     for name, one in found.items():
         width = one.receipt.dim
         rerun = reruns[name][one.drawn.rows]
-        judged = judge(one.drawn.committed, rerun, one.drawn.said.scale_log2)
+        judged = judge(one.drawn.committed, rerun, one.drawn.entry.scale_log2)
         again = {
-            one.drawn.rows[place]: RowAgain(
+            one.drawn.rows[place]: RowRepeat(
                 dtype="float64",
                 deviation=float(judged.deviation[place]),
                 mismatch=int(judged.mismatch[place]),
@@ -122,9 +122,9 @@ def audit(found: Mapping[str, Scored], reruns: Mapping[str, Rows], seed: str = S
     return Found(tasks, direction, reasons_of(cells, tasks, direction, QUIET, width))
 
 
-def wanted(sample: RowSample) -> RowsWanted:
+def wanted(sample: RowSample) -> RowCounts:
     """Return a sample as a plan has it."""
-    return RowsWanted(**sample._asdict())
+    return RowCounts(**sample._asdict())
 
 
 def strata_example(test: int = 40, train: int = 100, classes: int = 2, seed: int = 0) -> TaskStrata:

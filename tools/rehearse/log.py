@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 BRANCH = "audit-log"
 _SIGNED = signed_event(commitment(submission_bytes()), key())
-COMMITMENT = f"leaderboard/audits/{_SIGNED.place}"
+COMMITMENT = f"leaderboard/audits/{_SIGNED.path}"
 FILES = [
     f"leaderboard/audits/log/{name}"
     for name in ("checkpoint", "tile/0/000.p/1", "tile/entries/000.p/1")
