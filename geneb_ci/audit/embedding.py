@@ -173,7 +173,7 @@ class TaskRuns:
         self.running: tuple[Literal["embedding", "scoring"], str] = ("embedding", "")
         """Stage and task."""
 
-    def done(self) -> tuple[Rescored, dict[str, EmbeddedTask]]:
+    def results(self) -> tuple[Rescored, dict[str, EmbeddedTask]]:
         """Return the scores of all tasks, and what embedding each took.
 
         All are embedded before the first is scored: the noise of the scores follows from how far

@@ -149,7 +149,7 @@ def _names(raw: bytes) -> tuple[Workflow, str]:
         )
         begins = moment_of(int(certificate.not_valid_before_utc.timestamp()))
     except Exception as error:  # whatever a parser says of bytes that anybody may have written
-        raise InvalidBundle(f"its certificate names no workflow: {_said(error)}") from error
+        raise InvalidBundle(f"its certificate names no workflow: {_message_of(error)}") from error
     if len(names) != 1 or not isinstance(names[0], x509.UniformResourceIdentifier):
         raise InvalidBundle("its certificate is not for one workflow: its name is not one address")
     return Workflow(issuer, names[0].value, repository), begins
@@ -179,14 +179,14 @@ def verify_bundle(raw: bytes, parts: BundleParts, root: Path) -> None:
     try:
         _, payload = verifier.verify_dsse(Bundle.from_json(raw), expected)
     except Error as error:
-        raise InvalidBundle(_said(error)) from error
+        raise InvalidBundle(_message_of(error)) from error
     except Exception as error:  # as above
-        raise InvalidBundle(f"{type(error).__name__}: {_said(error)}") from error
+        raise InvalidBundle(f"{type(error).__name__}: {_message_of(error)}") from error
     if payload != parts.payload:
         raise InvalidBundle("what was signed is not what the envelope has")
 
 
-def _said(error: Exception) -> str:
+def _message_of(error: Exception) -> str:
     """Return an error of the library as one line of ASCII; the signer chose parts of it."""
     cause = error.__cause__ or error.__context__ or error
     text = (
@@ -219,7 +219,7 @@ def _verifier(root: Path, _: tuple[int, int]) -> "Verifier":
     except NotReadable as error:
         raise BadConfiguration(f"{root}: {error.reason}", fix) from error
     except Exception as error:  # any error of the library is one of this file
-        message = f"{root}: no trusted root of Sigstore: {_said(error)}"
+        message = f"{root}: no trusted root of Sigstore: {_message_of(error)}"
         raise BadConfiguration(message, fix) from error
 
 

@@ -81,7 +81,7 @@ def outcome_of(plan: Plan, here: Ready, clock: Callable[[], float], say: Say) ->
     started_at = here.work.begin(moment_of(int(clock())))
     run = TaskRuns(plan, here, say)
     try:
-        rescoring, embedded = run.done()
+        rescoring, embedded = run.results()
     except ExtractorRefused as error:
         error.at = RunFacts(
             *run.running,
@@ -102,10 +102,10 @@ def outcome_of(plan: Plan, here: Ready, clock: Callable[[], float], say: Say) ->
         *([variant_text(variants)] if variants is not None else []),
         *([fresh_text(fresh)] if fresh is not None else []),
         *([precision_text(precision)] if precision is not None else []),
-        *_loaded(here.digests),
+        *_weight_notes(here.digests),
         *_run_with(here.packages, rescoring.packages),
-        *_attempted([attempt for task in embedded.values() for attempt in task.attempts]),
-        _used(embedded),
+        *_attempt_notes([attempt for task in embedded.values() for attempt in task.attempts]),
+        _usage_note(embedded),
     ]
     return AuditOutcome(
         schema_version="1.0",
@@ -214,7 +214,7 @@ def _run_with(packages: InstalledPackages | None, scored: Mapping[str, str]) -> 
     return [f"{lock}; it embedded with {shown}; `packages` are those that scored"]
 
 
-def _loaded(digests: dict[str, str]) -> list[str]:
+def _weight_notes(digests: dict[str, str]) -> list[str]:
     return [f"weights: {name} {digest}" for name, digest in sorted(digests.items())]
 
 
@@ -231,7 +231,7 @@ def _all_decoys(embedded: dict[str, EmbeddedTask]) -> Decoys:
     )
 
 
-def _attempted(attempts: list[str]) -> list[str]:
+def _attempt_notes(attempts: list[str]) -> list[str]:
     """Return a note of what the extractor attempted, as far as Python saw it."""
     if not attempts:
         return []
@@ -239,7 +239,7 @@ def _attempted(attempts: list[str]) -> list[str]:
     return [f"the extractor's Python code called, inside the sandbox: {called}"]
 
 
-def _used(embedded: dict[str, EmbeddedTask]) -> str:
+def _usage_note(embedded: dict[str, EmbeddedTask]) -> str:
     """Return a note of the time and memory that the extractor took."""
     seconds = sum(task.seconds for task in embedded.values())
     peak = max(task.peak for task in embedded.values())

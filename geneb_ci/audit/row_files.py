@@ -228,8 +228,8 @@ def _sample_of(
     from geneb_ci.receipt.near import sample_of
 
     model, benchmark = plan.commitment.model_id, repository.inputs.benchmark
-    embedded = next(_embedded_then(plan.root, repository), None)
-    receipt = _receipt_now(plan, repository)
+    embedded = next(_recorded_rows(plan.root, repository), None)
+    receipt = _current_receipt(plan, repository)
     if receipt is None:
         if embedded is None:
             say(f"{model}: not compared: neither its record's rows nor its receipt are here")
@@ -248,7 +248,7 @@ def _sample_of(
     return embedded
 
 
-def _embedded_then(root: str, repository: AuditRepository) -> "Iterator[Sample]":
+def _recorded_rows(root: str, repository: AuditRepository) -> "Iterator[Sample]":
     """Yield the rows that audits of a receipt embedded, `ROWS` of each, from beside its record."""
     from geneb_ci.receipt.near import ROWS, ROWS_MIN, Sample
 
@@ -277,7 +277,7 @@ def _mixed(task: str, row: int) -> bytes:
     return hashlib.sha256(f"{task} {row}".encode()).digest()
 
 
-def _receipt_now(plan: RowPlan, repository: AuditRepository) -> EmbeddingReceipt | None:
+def _current_receipt(plan: RowPlan, repository: AuditRepository) -> EmbeddingReceipt | None:
     """Return the receipt that a plan drew from, where its submission still has it."""
     current = repository.inputs.submission(plan.commitment.model_id)
     submission = current.submission if current is not None else None

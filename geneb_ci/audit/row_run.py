@@ -114,7 +114,7 @@ def rows_of(
     submission, receipt = committed_receipt(plan, here.subject)
     here = dataclasses.replace(here, spec=dataclasses.replace(here.spec, tf32=False))
     with files(receipt) as opened:
-        result = _RowRun(plan, here, submission, receipt, opened, say).done(clock)
+        result = _RowRun(plan, here, submission, receipt, opened, say).result(clock)
     here.work.keep_binary(RERUN_ROWS, lambda stream: stream.write(result.rerun))
     return result
 
@@ -159,7 +159,7 @@ class _RowRun:
         self.names = [name for name in here.subject.benchmark.task_ids if name in receipt.tasks]
         self.embedder = RowEmbedder(here, receipt.dim, say)
 
-    def done(self, clock: Callable[[], float]) -> RowAuditResult:
+    def result(self, clock: Callable[[], float]) -> RowAuditResult:
         stage: Literal["embedding", "scoring"] = "scoring"
         started_at = self.here.work.begin(moment_of(int(clock())))
         try:

@@ -199,7 +199,7 @@ def commit_in_log(
     digest = f"commitment {commitment.sha256}"
     if signer is None:
         return f"{digest}\nnext: sign it, for the log: run this again with --key KEY"
-    path = _written(signed_event(commitment, signer), audits_of(layout), say)
+    path = _write_signed(signed_event(commitment, signer), audits_of(layout), say)
     if log_key is None:
         return (
             f"{digest}\nnext: commit {os.path.relpath(path)} to the main branch, where the log is "
@@ -212,7 +212,7 @@ def commit_in_log(
 
 def sign_start(plan: Plan | RowPlan, signer: "Ed25519PrivateKey", audits: Path, say: Say) -> None:
     """Write the signed start of a plan, unless it is there."""
-    _written(signed_event(AuditStart(schema_version="1.0", plan=plan), signer), audits, say)
+    _write_signed(signed_event(AuditStart(schema_version="1.0", plan=plan), signer), audits, say)
 
 
 def sign_abort(
@@ -235,7 +235,7 @@ def sign_abort(
             **at._asdict(),
         }
     )
-    path = _written(signed_event(aborted, signer), audits, say)
+    path = _write_signed(signed_event(aborted, signer), audits, say)
     error.fix += (
         f"; this run is recorded as aborted: commit {os.path.relpath(path)} to the main branch; "
         "its draw counts for the next audit"
@@ -248,7 +248,7 @@ def _kind(error: ExtractorRefused) -> str:
     return "result" if isinstance(error, ResultRefused) else "failed"
 
 
-def _written(signed: SignedRecord, audits: Path, say: Say) -> Path:
+def _write_signed(signed: SignedRecord, audits: Path, say: Say) -> Path:
     path = audits / signed.path
     if not path.exists():
         write_files(path.parent, {path.name: signed.content})

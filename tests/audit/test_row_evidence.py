@@ -105,7 +105,7 @@ def test_the_page_of_a_model_says_it_below_the_evidence():
     facts = [(fact.label, fact.value) for fact in facts_of_model(own, None)][:2]
     assert facts == [
         ("Evidence", "checked, not rerun: passes every check; no audit confirms its scores"),
-        ("Recomputation", SAID),
+        ("Recomputed", SAID),
     ]
 
 
