@@ -152,6 +152,7 @@ def test_words_that_are_no_file_get_a_suggestion(
     assert "missing.json" in capsys.readouterr().err
 
 
+@pytest.mark.nightly
 def test_a_queue_carries_what_it_can_and_continues(place: Installed) -> None:
     folder = place.root / "submissions" / "extractors"
     folder.mkdir(exist_ok=True)

@@ -89,6 +89,7 @@ def grown(code: str, *words: object) -> int:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
+@pytest.mark.nightly
 def test_a_task_is_held_once(tmp_path: Path) -> None:
     # 1. Embedding keeps no more than some shards, whatever the task's size.
     embedding = grown(EMBED, tmp_path, ROWS, SHARD_BYTES, DIM)

@@ -191,6 +191,7 @@ print(json.dumps([peak_rss() - before, rows * dim * 8]))
 """
 
 
+@pytest.mark.nightly
 def test_memory_is_that_of_a_block_and_a_hessian(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", MEASURED, str(tmp_path / "half.bin")],

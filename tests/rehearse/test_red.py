@@ -28,6 +28,7 @@ def rehearsed(tmp_path, capsys):
     return run
 
 
+@pytest.mark.nightly
 def test_a_removed_permission(rehearsed):
     line = "      statuses: write # geneb/audit-commit\n"
     code, out = rehearsed(f"{FLOWS}/audit-open.yml", line, "", "audit-open")

@@ -83,6 +83,7 @@ def test_reading_the_board(tmp_path, identity):
     play(Session(tmp_path, clean(identity)), "tutorial-reader.md")
 
 
+@pytest.mark.nightly
 def test_running_a_board(tmp_path, identity, servers, monkeypatch):
     folder = tmp_path / "board"
     folder.mkdir()

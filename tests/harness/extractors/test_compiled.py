@@ -51,6 +51,7 @@ def spec(model: str, **options: str) -> EmbedderSpec:
     )
 
 
+@pytest.mark.nightly
 def test_the_graph_that_torch_captures_gives_the_same_bits(model, backend):
     """One graph for every length and size of a batch. `make bench-atlas` measures its kernels."""
     backend("eager")
