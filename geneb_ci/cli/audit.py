@@ -33,6 +33,7 @@ from geneb_ci.cli.audit_rows import keep_rows, run_rows, shown_rows
 from geneb_ci.cli.main import LazyGroup, echo
 from geneb_ci.cli.shared import (
     STDOUT,
+    LayeredCommand,
     Output,
     format_option,
     machine_of,
@@ -159,7 +160,13 @@ def commit_command(
     )
 
 
-@click.command()
+@click.command(
+    cls=LayeredCommand,
+    common=(
+        *("--key", "--unsigned", "--output", "--receipt", "--data", "--weights"),
+        *("--gpu", "--work"),
+    ),
+)
 @click.argument("plan_file", metavar="PLAN", type=click.Path(path_type=Path))
 @click.option("--key", type=click.Path(path_type=Path), help="Private key to sign the record with.")
 @click.option(

@@ -32,7 +32,7 @@ from geneb_ci.audit.signing import (
 from geneb_ci.cli.audit_log import relay_option
 from geneb_ci.cli.audit_rows import RowSources, plan_rows
 from geneb_ci.cli.main import echo
-from geneb_ci.cli.shared import STDOUT, Output, write
+from geneb_ci.cli.shared import STDOUT, LayeredCommand, Output, write
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.render.audits import plan_text
@@ -141,7 +141,13 @@ def table_was_all(detect: int | None) -> None:
         )
 
 
-@click.command()
+@click.command(
+    cls=LayeredCommand,
+    common=(
+        *("--committed-at", "--drawn", "--detect", "--targeted", "--rows"),
+        *("--earlier", "--output", "--key"),
+    ),
+)
 @click.argument("commitment_file", metavar="COMMITMENT", type=click.Path(path_type=Path))
 @click.option(
     "--committed-at",

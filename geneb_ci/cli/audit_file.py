@@ -60,7 +60,7 @@ from geneb_ci.cli.audit_rows import (
     write_rows,
 )
 from geneb_ci.cli.main import echo
-from geneb_ci.cli.shared import Output, machine_of, machine_options, width, write
+from geneb_ci.cli.shared import LayeredCommand, Output, machine_of, machine_options, width, write
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import Exit, ExtractorRefused, UsageProblem, unwritable
 from geneb_ci.receipt.source import ReceiptFiles, receipt_files
@@ -77,7 +77,7 @@ QUEUED = "GENEB_CI_QUEUED"
 """Variable by which a queue marks its processes; it names the file for their report."""
 
 
-class _Repeatable(click.Command):
+class _Repeatable(LayeredCommand):
     """A command that keeps its words, so that it can print itself with one option more."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -115,7 +115,13 @@ def _show(text: str) -> None:
     echo(text.removesuffix("\n"))
 
 
-@click.command(cls=_Repeatable)
+@click.command(
+    cls=_Repeatable,
+    common=(
+        *("--committed-at", "--rows", "--dry-run", "--key", "--unsigned"),
+        *("--data", "--weights", "--gpu"),
+    ),
+)
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "--committed-at",

@@ -24,7 +24,7 @@ from geneb_ci.cli.audit_draw import source_options
 from geneb_ci.cli.audit_file import QUEUED, check_options, file_command, record_options
 from geneb_ci.cli.audit_log import log_key_option
 from geneb_ci.cli.main import echo
-from geneb_ci.cli.shared import machine_options
+from geneb_ci.cli.shared import LayeredCommand, machine_options
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
 from geneb_ci.render.plain import visible
@@ -300,7 +300,13 @@ def exit_of(ended: Sequence[AuditEnd]) -> Exit:
     return Exit.CLEAN if codes <= {Exit.CLEAN} else Exit.NOT_CHECKED
 
 
-@click.command()
+@click.command(
+    cls=LayeredCommand,
+    common=(
+        *("--from", "--device", "--dry-run", "--key", "--unsigned"),
+        *("--data", "--weights", "--gpu"),
+    ),
+)
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
     "--from",

@@ -2,13 +2,16 @@
 
 import hashlib
 import json
+import re
 import time
 from pathlib import Path
 
+import click
 import pytest
 
 from geneb_ci.audit.draw import recompute
 from geneb_ci.audit.plan import read_plan
+from geneb_ci.cli.audit import audit_command
 from geneb_ci.cli.main import main
 from tests.audit.examples import COMMITTED_AT, ROUND, ROUNDS, hexes
 from tests.audit.place import POLICY, repository
@@ -280,3 +283,22 @@ INCOMPLETE = (
 def test_a_run_that_is_declared_incompletely_is_refused(capsys, options, message):
     assert main(["audit", "commit", "submissions/model.json", *options]) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["file", "queue", "plan", "run"])
+def test_help_shows_eight_options_and_help_all_every_one(command, capsys):
+    """The queue of audits takes the options of `audit file`, of which `--help-all` is none."""
+    known = audit_command.get_command(click.Context(audit_command), command)
+    assert known is not None
+    options = [name for one in known.params if isinstance(one, click.Option) for name in one.opts]
+    assert "--help-all" not in options
+    assert main(["audit", command, "--help"]) == 0
+    shown = re.findall(r"^  (?:-h, )?(--[a-z-]+)", capsys.readouterr().out, re.MULTILINE)
+    assert len(shown) == 8 + 1
+    assert {*shown} <= {*options, "--help"}
+    assert main(["audit", command, "--help"]) == 0
+    more = f"{len(options) - 8} more options: geneb-ci audit {command} --help-all"
+    assert more in capsys.readouterr().out
+    assert main(["audit", command, "--help-all"]) == 0
+    whole = re.findall(r"^  (?:-h, )?(--[a-z-]+)", capsys.readouterr().out, re.MULTILINE)
+    assert {*whole} == {*options, "--help", "--help-all"}
