@@ -31,6 +31,7 @@ ALLOWED = {
     "*_command": "commands: cli.main.COMMANDS names their modules",
     "_repr_html_": "notebooks call it",
     "format_commands": "click calls it",
+    "format_options": "click calls it",
     "embed_in_sandbox": "the call that sandbox/__init__.py documents; audits also want the log",
     "list_directory": "http.server calls it",
     "handle_error": "socketserver calls it",
