@@ -67,11 +67,11 @@ test: $(READY) $(VALIDATORS)/.ready  ## what gates a change; AREA=github for one
 test-all: $(READY) $(VALIDATORS)/.ready  ## every test, with those marked `nightly`
 	$(BIN)/python -m pytest -n auto --dist worksteal -m ""
 
-expected: $(READY) $(VALIDATORS)/.ready  ## rewrites every expected output and generated file; read git diff afterwards
-	$(BIN)/python -m tests.rules.update --all
-	$(BIN)/python -m pytest -q -n auto --dist worksteal --update-golden \
-	  $$(git grep -lE 'update_golden|golden\(' -- 'tests/*/test_*.py' 'tests/statistics/*/test_*.py')
+expected: $(READY) $(VALIDATORS)/.ready  ## rewrites expected outputs and generated files; read git diff afterwards
 	$(BIN)/python tools/generate.py
+	$(BIN)/python -m tests.rules.update --all
+	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "" --update-golden \
+	  $$(git grep -lE 'update_golden|golden\(' -- 'tests/*/test_*.py' 'tests/statistics/*/test_*.py')
 
 compare: $(READY)  ## what this checkout makes of public rows, fixtures, generated rows and audits, beside BASE=main
 	$(BIN)/python -m tools.compare_outputs $(or $(BASE),main)

@@ -18,11 +18,11 @@ from reference_harness.receipt.task_file import file_of
 
 def main(threads: int, output: Path) -> None:
     """Compute the cells of the receipt in this folder, and write what they are."""
-    _, said = receipt_in(Path("row.json"))
+    _, entries = receipt_in(Path("row.json"))
     definition = benchmark.load(Path("data/benchmark.json"))
     source = Folder(Path("data"), definition)
     cells, used = {}, set()
-    for task, one in said.items():
+    for task, one in entries.items():
         job = CellsJob(
             task, file_of(Path("receipt"), task), one, definition, source, tuple(definition.regimes)
         )

@@ -252,6 +252,8 @@ def build(
         require_parquet()
     path, how = None if folder is None else Path(folder), "build FOLDER --out DIR"
     layout, paths = boards.files_at(path, how)
+    if out is not None:
+        boards.require_apart(Path(out), layout, paths)
     numbers = boards.Numbers.ERRORS if diagnostics else boards.Numbers.SCORES
     with _reported():
         entries = boards.entries_of(

@@ -58,6 +58,7 @@ class ScoredRegime(NamedTuple):
     """One per fit; a single one for all seeds without sampling."""
     predictions: list[Labels]
     canonical: list[Labels] | None
+    """Predictions of the canonical probe; None where it was not asked for."""
 
 
 @dataclass(frozen=True)

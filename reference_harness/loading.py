@@ -9,7 +9,9 @@ loaded runs with all the rights of this process.
 
 import hashlib
 import importlib.util
+import inspect
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.abc import SourceLoader
 from pathlib import Path
@@ -208,7 +210,12 @@ def _package(folder: Path) -> str:
     return name
 
 
+_ALWAYS = frozenset({"name_model", "device"})
+"""Arguments of each constructor, which no option names."""
+
+
 def _build(cls: Any, path: str, **keywords: Any) -> BaseEmbeddingExtractor:
+    _refuse_unknown(cls, path, keywords)
     try:
         extractor: BaseEmbeddingExtractor = cls(**keywords)
     except ExtractorError:
@@ -218,6 +225,24 @@ def _build(cls: Any, path: str, **keywords: Any) -> BaseEmbeddingExtractor:
         msg = f"{path}:{cls.__name__}({given}) failed: {_say(error)}; correct the constructor"
         raise ExtractorError(msg) from error
     return extractor
+
+
+def _refuse_unknown(cls: Any, path: str, keywords: Mapping[str, Any]) -> None:
+    """Raise ExtractorError for an option that the constructor does not take."""
+    try:
+        parameters = inspect.signature(cls).parameters
+    except (TypeError, ValueError):  # a class of C says nothing: its constructor will
+        return
+    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return
+    for name in keywords:
+        if name not in parameters and name not in _ALWAYS:
+            known = [option for option in parameters if option not in _ALWAYS]
+            msg = (
+                f"{path}:{cls.__name__} has no option {name!r}; "
+                f"its options are: {', '.join(known) or 'none'}"
+            )
+            raise ExtractorError(msg)
 
 
 def _say(error: BaseException) -> str:

@@ -3,8 +3,9 @@
 usage: python -m tools.compare_outputs BASE
 
 BASE is a commit. The inputs are made once, by this checkout: the public rows, the fixtures of every
-rule, 400 generated rows, and a repository with audits that agree, differ and are withdrawn. Each
-version checks, labels, verifies and builds them. What differs is printed; exit 1 if anything does.
+rule but those of pull requests, 400 generated rows, and a repository with audits that agree, differ
+and are withdrawn. Each version checks, labels, verifies and builds them. What differs is printed;
+exit 1 if anything does.
 """
 
 import contextlib

@@ -243,7 +243,8 @@ def _fallback(
     until = time_of(round_at(at)) + OUTAGE
     if time.time() < until:
         raise AuditRefused(
-            f"the beacon's round has not been missing for an hour: that ends {moment_of(until)}",
+            "the beacon's round is less than an hour overdue; the fallback key may be used from "
+            f"{moment_of(until)} on",
             "draw by the beacon, or wait until then",
         )
     return substitute

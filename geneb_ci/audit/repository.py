@@ -242,7 +242,7 @@ def earlier_plans(
             raise UsageProblem(
                 f"{file}: this plan is of {drawn} of {plan.commitment.model_id!r}, expected one of "
                 f"{expected} of {commitment.model_id!r}",
-                f"pass --earlier with plans of {expected} of {commitment.model_id} only",
+                f"pass to --earlier only plans that drew {expected} of {commitment.model_id}",
             )
         candidates.append(plan)
     require_one_draw(kind, candidates, commitment, committed_at)

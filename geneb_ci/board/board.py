@@ -256,6 +256,19 @@ def files_at(folder: Path | None, usage: str) -> tuple[Layout, list[Path]]:
     return layout, files_of([folder or layout.root])
 
 
+def require_apart(out: Path, layout: Layout, files: Iterable[Path] = ()) -> None:
+    """Raise UsageProblem where a board would be written among submissions, and be read as some."""
+    folders = {file.parent for file in files}
+    if layout.submissions is not None:
+        folders.add(layout.submissions)
+    if out.resolve() in {folder.resolve() for folder in folders}:
+        raise UsageProblem(
+            f"{out}: submissions are read from this folder, and the files of a board would be "
+            "taken for some",
+            "name another folder by --out, such as build/board",
+        )
+
+
 def entries_of(
     layout: Layout,
     files: list[Path],

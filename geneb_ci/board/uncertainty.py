@@ -156,15 +156,18 @@ def ranked_intervals(
 
 
 def _regime_intervals(
-    board: RegimeScores, regime: str, benchmark: Benchmark, stood: Mapping[str, RankRanges]
+    board: RegimeScores,
+    regime: str,
+    benchmark: Benchmark,
+    ranks_by_score: Mapping[str, RankRanges],
 ) -> RegimeIntervals:
     places = {model: index for index, model in enumerate(board.models)}
-    columns = {name: standings(board, name, ranks) for name, ranks in stood.items()}
+    by_score = {name: standings(board, name, ranks) for name, ranks in ranks_by_score.items()}
     return RegimeIntervals(
         board=board,
-        macro=columns["macro"],
-        micro=columns["micro"],
-        categories={name: columns[name] for name in benchmark.category_order},
+        macro=by_score["macro"],
+        micro=by_score["micro"],
+        categories={name: by_score[name] for name in benchmark.category_order},
         tasks={task: _limits(places, scores) for task, scores in board.tasks.items()},
         is_drawn=is_drawn(regime, benchmark),
     )

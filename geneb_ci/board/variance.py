@@ -116,11 +116,11 @@ def cells_of(
 
 
 def near_mean(small: FloatOrMore, large: FloatOrMore, mean: Triple) -> tuple[Floats, Floats]:
-    """Return the right predictions in each class of tables near mean triples; not whole numbers.
+    """Return how many of each class are right, as fractions, in the table that fits a mean best.
 
-    Sizes, triples and results are arrays of one shape. A table has the mean's accuracy and, as far
-    as a table can, its macro-F1 (inverted from the formula in `statistics.binary`); of the two such
-    tables, it is the one that is nearer in MCC.
+    Sizes, means (MCC, accuracy, macro-F1) and results are arrays of one shape. Accuracy and
+    macro-F1 leave two tables (inverted from the formula in `statistics.binary`), of which MCC
+    chooses the nearer one; the result is cut to what the sizes of the classes allow.
     """
     mcc, acc, f1 = (np.asarray(part, dtype=float) for part in mean)
     n = small + large

@@ -70,7 +70,9 @@ class Fixed:
         try:
             now, mode = read_regular(path, BYTES_MAX, links=False), path.stat().st_mode
         except (NotReadable, OSError) as error:
-            raise MachineFault(f"{path}: it is gone since it was read", "try again") from error
+            raise MachineFault(
+                f"{path}: it cannot be read again: {error}", "run the command again"
+            ) from error
         if now != self.before.encode():
             raise MachineFault(f"{path}: it changed since it was read", "run the command again")
         write_files(path.parent, {path.name: self.after.encode()})

@@ -77,8 +77,8 @@ def declared_run(
     pinned = (model, revision, weights)
     if any(pinned) == no_weights or any(pinned) != all(pinned):
         raise UsageProblem(
-            "incomplete weights: expected a repository, its commit and the digest of each weight "
-            "file, or no weights",
+            "--extractor needs its weights declared: a repository, its commit and the digest of "
+            "each weight file, or that it has none",
             "pass --model REPO --revision COMMIT --weights NAME=SHA256, or --no-weights alone",
         )
     return DeclaredRun(extractor, model, revision, _pairs(weights), _pairs(options))

@@ -9,7 +9,7 @@ import click
 
 from geneb_ci.api import build
 from geneb_ci.audit.trust_evidence import gather
-from geneb_ci.board.board import SubmissionsRefused, layout_of
+from geneb_ci.board.board import SubmissionsRefused, layout_of, require_apart
 from geneb_ci.board.numbers import recovered
 from geneb_ci.board.page import POLICY, drop_former, write_page
 from geneb_ci.check.registry import RULES
@@ -210,8 +210,9 @@ def _build(
 
 
 def _at(commit: str, out: Path) -> int:
-    from geneb_ci.cli.repository import built, repository_here  # 0.1 s
+    from geneb_ci.cli.repository import built, layout_here, repository_here  # 0.1 s
 
+    require_apart(out, layout_here())
     code, generation = built(repository_here(), commit)
     if generation is None:
         return code

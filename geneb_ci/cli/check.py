@@ -138,10 +138,12 @@ def check_command(
         other = None if engine == "models" else engine
         flags = (isolated or None, fix or None, diff or None, other, jobs, no_cache or None)
         given = (*paths, *selected, *ignored, against, config_from, baseline, *flags)
-        if any(value is not None for value in given) or (base is not None and pr is not None):
+        if base is not None and pr is not None:
+            raise UsageProblem("--base and --pr exclude each other", "pass one of them")
+        if any(value is not None for value in given):
             raise UsageProblem(
-                "--base and --pr check a whole pull request by main's settings",
-                "omit paths and the other options but --strict, --format and --output",
+                "--base and --pr check a whole pull request by main's settings, and take no paths",
+                "omit paths and every option but --strict, --format and --output",
             )
         return _proposed(base, pr, repo, paired(formats, outputs), strict=strict)
     reports = paired(formats, outputs)

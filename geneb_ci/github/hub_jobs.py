@@ -200,7 +200,8 @@ def call_hub(call: Callable[..., Any], *given: Any, **named: Any) -> Any:
         if status in {401, 403}:
             raise UsageProblem(
                 f"the Hub refused the token in HF_TOKEN ({status})",
-                "use one with the permission job.write of the namespace, which has credit",
+                "set HF_TOKEN to a token with job.write for the namespace that runs the jobs, and "
+                "see that the namespace has credit",
             ) from error
         raise NothingChecked(f"the Hub answered {status}", "run this again later") from error
     except httpx.HTTPError as error:

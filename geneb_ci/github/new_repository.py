@@ -86,7 +86,9 @@ def answers(
         maintainers or earlier.get("maintainers", f"@{owner}"),
     )
     if not _NAME.fullmatch(name):
-        raise UsageProblem(f"--repo {name!r} is not a name", "write --repo OWNER/NAME")
+        raise UsageProblem(
+            f"--repo {name!r}: expected the form OWNER/NAME", "write --repo OWNER/NAME"
+        )
     require_space(completed.space, "--space")
     if not _OWNER.fullmatch(completed.maintainers):
         raise UsageProblem(

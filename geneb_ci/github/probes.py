@@ -77,14 +77,14 @@ def allowed_actions(seen: Observed) -> str | None:
 
 
 def no_runners(seen: Observed) -> str | None:
-    """Count the machines outside of GitHub that take jobs, but for those of one audit each."""
+    """Count the self-hosted runners, except the ephemeral ones that audits use."""
     runners = seen.settings("/actions/runners")
-    one_job = [
+    audit_runners = [
         runner
         for runner in runners.get("runners", ())
         if runner.get("ephemeral") and AUDIT_RUNNER in {label["name"] for label in runner["labels"]}
     ]
-    count = runners.get("total_count", 0) - len(one_job)
+    count = runners.get("total_count", 0) - len(audit_runners)
     return f"{count} self-hosted runners" if count else None
 
 

@@ -341,14 +341,14 @@ class Wire:
         key = Requester.add_parameters_to_url(url, dict(parameters))
         cached = self.etags.find(key)
         headers = {} if cached is None else {"If-None-Match": cached.etag}
-        status, answer, body = self._ask("GET", url, parameters, headers, None)
+        status, reply_headers, body = self._ask("GET", url, parameters, headers, None)
         if status == _NOT_MODIFIED:
             if cached is None:
                 raise UnexpectedReply("GitHub sent 304 to an unconditional request", AGAIN)
             return Reply(cached.body, cached.following)
-        following = _following(answer.get("link", ""))
-        if "etag" in answer:
-            self.etags.keep(key, CachedReply(answer["etag"], body, following))
+        following = _following(reply_headers.get("link", ""))
+        if "etag" in reply_headers:
+            self.etags.keep(key, CachedReply(reply_headers["etag"], body, following))
         return Reply(body, following)
 
     def _ask(
@@ -361,14 +361,16 @@ class Wire:
     ) -> tuple[int, Mapping[str, str], Any]:
         requester = self._github.requester
         try:
-            status, answer, text = requester.requestJson(verb, url, parameters, headers, body)
-            self._note(answer)
+            status, reply_headers, text = requester.requestJson(
+                verb, url, parameters, headers, body
+            )
+            self._note(reply_headers)
             if status == _NOT_MODIFIED:
-                return status, answer, None
+                return status, reply_headers, None
             data = _json(text)
             if status in _OK:
-                return status, answer, data
-            self._refuse(Refusal(status, answer, data))
+                return status, reply_headers, data
+            self._refuse(Refusal(status, reply_headers, data))
         except GithubException as error:  # raised while PyGithub was deciding whether to retry
             self._refuse(Refusal(error.status, lower(error.headers), error.data))
         except requests.exceptions.RequestException as error:

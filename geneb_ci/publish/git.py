@@ -226,9 +226,9 @@ def lay_out(
 
 
 def repository_at(layout: Layout) -> GitRepository:
-    """Return the repository of a layout, whose root must be the repository's own.
+    """Return the git repository whose top folder is the root of a layout.
 
-    Raises WrongRepository if it is not, or if there is no repository.
+    Raises WrongRepository if the root is in no repository, or below its top folder.
     """
     repository = GitRepository(layout.root)
     output = repository.run("rev-parse", "--show-toplevel", ok=(0, 128))

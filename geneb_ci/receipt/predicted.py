@@ -206,8 +206,8 @@ def errors_shared(predictions: Mapping[str, Predictions], benchmark: Benchmark) 
     """
     if len(predictions) > ROWS_MAX:
         raise NothingChecked(
-            f"{len(predictions)} rows have predictions; what at most {ROWS_MAX} share is noted",
-            "name the files of the rows to note",
+            f"{len(predictions)} rows have predictions; at most {ROWS_MAX} can be compared",
+            f"name the files of at most {ROWS_MAX} rows",
         )
     models = sorted(predictions)
     regimes = {}

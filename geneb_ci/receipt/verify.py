@@ -68,7 +68,7 @@ class ReceiptStep(NamedTuple):
     name: str
     state: StepResult
     reason: str = ""
-    """What is wrong, where it was refused."""
+    """Why the step was refused; empty where it holds."""
     fix: str = ""
 
 

@@ -72,7 +72,10 @@ class TableRun(NamedTuple):
 
 
 def table(classes: Classes, right: int, rho: int) -> BinaryTable:
-    """Return the table with c = right and the given rho."""
+    """Return the table with `right` right predictions.
+
+    The large class has `rho` more of them than the small one.
+    """
     small, large = (right - rho) // 2, (right + rho) // 2
     return BinaryTable(small, classes.small - small, large, classes.large - large)
 
@@ -81,7 +84,7 @@ _triple = Triple._make
 
 
 def scores(classes: Classes, right: float, rho: float) -> Triple:
-    """Return the metrics of the table with c = right and the given rho."""
+    """Return the metrics of the table that `table` returns for the same numbers."""
     a, b = classes
     n = a + b
     square = rho * rho

@@ -11,6 +11,7 @@ import hashlib
 import json
 import re
 import unicodedata
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -59,65 +60,75 @@ class UnusableBenchmarkError(ValueError):
         self.faults = faults
 
 
+class _Condition(ABC):
+    """A condition on a member: pydantic asks it for the validation and for the JSON Schema."""
+
+    def problem(self, value: Any) -> str | None:
+        """Return what was expected of a value of the right type; None where it is that."""
+        del value
+        return None
+
+    @abstractmethod
+    def keywords(self) -> dict[str, Any]:
+        """Return the keywords of the JSON Schema."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        """Return the schema of the type, followed by the condition."""
+        from pydantic_core import PydanticCustomError, core_schema  # as in `_validated`
+
+        def validate(value: Any) -> Any:
+            if (message := self.problem(value)) is not None:
+                raise PydanticCustomError("unusable", "{message}", {"message": message})
+            return value
+
+        return core_schema.no_info_after_validator_function(validate, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+        """Return the JSON Schema of the type with the keywords."""
+        return {**handler(schema), **self.keywords()}
+
+
 @dataclass(frozen=True)
-class Only:
+class Only(_Condition):
     """The one value that a member may have, and why it may have no other."""
 
     value: Any
     why: str
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        """Return the schema of the type, followed by the comparison."""
-        return _compared(handler(source), self._compare)
-
-    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
-        """Return the JSON Schema of the type with the value."""
-        return {**handler(schema), "const": self.value}
-
-    def _compare(self, value: Any) -> str | None:
+    def problem(self, value: Any) -> str | None:
+        """Return the value that was expected; None where it is that."""
         expected = f"expected {json.dumps(self.value)}: {self.why}"
         return None if value == self.value else expected
 
+    def keywords(self) -> dict[str, Any]:
+        """Return the value as `const`."""
+        return {"const": self.value}
+
 
 @dataclass(frozen=True)
-class Written:
+class Written(_Condition):
     """How a text is written: a pattern of the whole text, and the same in words."""
 
     pattern: str
     words: str
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        """Return the schema of the type, followed by the comparison."""
-        return _compared(handler(source), self._compare)
-
-    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
-        """Return the JSON Schema of the type with the pattern."""
-        return {**handler(schema), "pattern": f"^({self.pattern})$"}
-
-    def _compare(self, value: str) -> str | None:
+    def problem(self, value: Any) -> str | None:
+        """Return the words; None where the whole text fits the pattern."""
         return None if re.fullmatch(self.pattern, value) else f"expected {self.words}"
 
-
-def _compared(schema: Any, compare: Callable[[Any], str | None]) -> Any:
-    """Return a schema that refuses a value for which `compare` returns a message."""
-    from pydantic_core import PydanticCustomError, core_schema
-
-    def validate(value: Any) -> Any:
-        if (message := compare(value)) is not None:
-            raise PydanticCustomError("unusable", "{message}", {"message": message})
-        return value
-
-    return core_schema.no_info_after_validator_function(validate, schema)
+    def keywords(self) -> dict[str, Any]:
+        """Return the pattern."""
+        return {"pattern": f"^({self.pattern})$"}
 
 
 @dataclass(frozen=True)
-class _Schema:
-    """Members of a JSON Schema that no type says; `_contradictions` checks the same."""
+class _Schema(_Condition):
+    """Keywords of what only `_CHECKS` compare, since other members take part."""
 
     members: dict[str, Any]
 
-    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
-        return {**handler(schema), **self.members}
+    def keywords(self) -> dict[str, Any]:
+        return self.members
 
 
 Title = Annotated[

@@ -20,6 +20,7 @@ from jsonschema import Draft202012Validator
 from geneb_ci.board.numbers import mean
 from geneb_ci.board.page import NAMES
 from geneb_ci.board.rows import EXTRA, InvalidBoard, encode, extra_at_hand, leaderboards
+from geneb_ci.cli.main import main
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.errors import MachineFault, UsageProblem
 from geneb_ci.common.files import write_files
@@ -259,6 +260,16 @@ def test_build_writes_upstreams_two_files_and_the_page_when_told_to(tmp_path: Pa
     assert written == {*NAMES, *scripts, *BYTES, *pages}
     assert len(pages) == 2 * 41 + 100 + 13 + 9 + 2
     assert "feed.xml" not in written, "a folder has no history"
+
+
+@pytest.mark.parametrize("words", [[], ["--at", "HEAD"], ["submissions"]])
+def test_build_does_not_write_among_submissions(words, tmp_path, monkeypatch, capsys):
+    """Four of its files would be read as submissions by the next command."""
+    monkeypatch.chdir(shutil.copytree(PUBLIC, tmp_path / "board"))
+    before = sorted(Path("submissions").iterdir())
+    assert main(["build", *words, "--out", "submissions"]) == 2
+    assert "submissions are read from this folder" in capsys.readouterr().err
+    assert sorted(Path("submissions").iterdir()) == before
 
 
 def test_build_writes_nothing_when_a_submission_has_an_error(tmp_path: Path):

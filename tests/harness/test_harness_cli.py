@@ -123,3 +123,12 @@ def test_every_command_and_option_has_a_help_text() -> None:
         return lacking
 
     assert walk(cli, "geneb-harness") == []
+
+
+def test_an_option_that_an_extractor_lacks_is_named_with_those_that_it_has(
+    harness: Harness,
+) -> None:
+    done = harness("run", "--output", "r.json", "--option", "z=3", "--tasks", "mini_tf")
+    assert done.returncode == 3
+    assert "KmerExtractor has no option 'z'; its options are: k" in done.stderr
+    assert "correct the constructor" not in done.stderr

@@ -20,7 +20,7 @@ EXPECTATIONS = {
 }
 CASES = [f"{rule}/{v}" for pairs in FAMILIES.values() for rule in pairs for v in VERDICTS]
 CRASHED = "check-crashed"
-UPDATE = "if this is what you meant, run python -m tests.rules.update"
+UPDATE = "if this is what you meant, run .venv/bin/python -m tests.rules.update"
 
 
 def test_every_rule_has_fixtures_and_every_fixture_expectations():

@@ -62,8 +62,9 @@ def test_without_a_name_every_difference_is_shown_and_nothing_is_written(folder,
     assert update.main([], NEW, folder) == 1
     assert capsys.readouterr().out == (
         f"{A_RULE}{C_RULE}{GONE_RULE}differ, and were not written: 4 expectations\n"
-        "if this is what you meant: python -m tests.rules.update a-rule c-rule gone-rule\n"
-        "or, for every rule: python -m tests.rules.update --all\n"
+        "if this is what you meant: .venv/bin/python -m tests.rules.update a-rule c-rule "
+        "gone-rule\n"
+        "or, for every rule: .venv/bin/python -m tests.rules.update --all\n"
     )
     assert read(folder) == OLD
 
@@ -73,8 +74,8 @@ def test_only_the_named_rules_are_written(folder, capsys):
     assert capsys.readouterr().out == (
         f"{A_RULE}written: 2 expectations\n"
         f"{C_RULE}{GONE_RULE}differ, and were not written: 2 expectations\n"
-        "if this is what you meant: python -m tests.rules.update c-rule gone-rule\n"
-        "or, for every rule: python -m tests.rules.update --all\n"
+        "if this is what you meant: .venv/bin/python -m tests.rules.update c-rule gone-rule\n"
+        "or, for every rule: .venv/bin/python -m tests.rules.update --all\n"
     )
     assert read(folder) == {
         "card": {case: NEW["card"][case] for case in OLD["card"]},
@@ -127,8 +128,8 @@ def test_cases_that_differ_the_same_way_are_shown_together(folder, capsys):
             "missing-task",
             (
                 'missing-task has no fixtures: add "missing-task": (failing, passing) to FIXTURES'
-                " in tests/rules/fixtures/coverage.py, then run python -m tests.rules.update"
-                " missing-task"
+                " in tests/rules/fixtures/coverage.py, then run .venv/bin/python -m "
+                "tests.rules.update missing-task"
             ),
         ),
     ],

@@ -1,8 +1,8 @@
 """Shows how findings differ from the expectations, and writes the expectations you name.
 
-    python -m tests.rules.update                   show every difference, write nothing
-    python -m tests.rules.update missing-task ...  write the expectations of these rules alone
-    python -m tests.rules.update --all             write all of them
+    .venv/bin/python -m tests.rules.update                   show every difference, write nothing
+    .venv/bin/python -m tests.rules.update missing-task ...  write what these rules are to find
+    .venv/bin/python -m tests.rules.update --all             write all of them
 
 Read the difference before you commit it: it is what contributors will read. The exit status is 0
 when findings and expectations agree afterwards, 1 when some still differ, 2 for a wrong argument.
@@ -76,7 +76,8 @@ def merged(old: Table, new: Table, rules: Collection[str]) -> Table:
 def main(arguments: list[str], new: Table | None = None, folder: Path = FOLDER) -> int:
     """Show the differences, and write what is asked for; return the exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m tests.rules.update", description="update the expectations of rules"
+        prog=".venv/bin/python -m tests.rules.update",
+        description="update the expectations of rules",
     )
     parser.add_argument("rules", nargs="*", help="rules whose expectations to write")
     parser.add_argument("--all", action="store_true", help="write the expectations of every rule")
@@ -98,8 +99,8 @@ def main(arguments: list[str], new: Table | None = None, folder: Path = FOLDER) 
         names = " ".join(dict.fromkeys(rule_of(case) for _, case in others))
         sys.stdout.write(
             f"{shown(others)}differ, and were not written: {_count(others)}\n"
-            f"if this is what you meant: python -m tests.rules.update {names}\n"
-            "or, for every rule: python -m tests.rules.update --all\n"
+            f"if this is what you meant: .venv/bin/python -m tests.rules.update {names}\n"
+            "or, for every rule: .venv/bin/python -m tests.rules.update --all\n"
         )
     if not every:
         sys.stdout.write("every expectation agrees with what is found\n")

@@ -158,5 +158,5 @@ def test_what_cannot_be_loaded_is_said(write, tmp_path, spec, message):
 
 
 def test_an_option_it_does_not_take_is_said(write):
-    with pytest.raises(ExtractorError, match=r"Mine\(name_model, device, depth\) failed"):
+    with pytest.raises(ExtractorError, match="Mine has no option 'depth'; its options are: none"):
         load(f"{write('mine.py')}:Mine", depth=3)
