@@ -108,6 +108,7 @@ CASES: dict[str, tuple[tuple[str, int], ...]] = {
         ("--extractor nothing --output x", 3),
         ("--extractor huggingface --output x", 2),
     ),
+    "geneb-harness scorer": (("x", 2),),
     "geneb-harness sequences": (("--tasks nothing --output out", 2), ("", 2)),
     "geneb-harness tasks": (("", 0), ("--mini", 0)),
     "geneb-harness upgrade": ((f"{ROW} --record x.json --output up.json", 2),),
