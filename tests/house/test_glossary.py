@@ -80,8 +80,10 @@ TYPES = "geneb_ci/common/types.py"
             AUDIT,
             f"`{WRONG}`",
             [
-                f"{WRONG}: geneb_ci/audit/sampling/design.py has no Audit; "
-                "it is in geneb_ci/audit/trust/level.py"
+                (
+                    f"{WRONG}: geneb_ci/audit/sampling/design.py has no Audit; "
+                    "it is in geneb_ci/audit/trust/level.py"
+                )
             ],
         ),
         (AUDIT, "nowhere", ["audit: 0 places in the code, expected one"]),
