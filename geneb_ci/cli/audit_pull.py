@@ -47,6 +47,7 @@ from geneb_ci.github.judge import Judge
 from geneb_ci.github.judgement import BaseBranch
 from geneb_ci.github.main_branch import Clone, further_places, lay_out_main, layout_of_main
 from geneb_ci.github.sides import Main, git_sha, main_at
+from geneb_ci.github.transport import decode, encode
 from geneb_ci.publish.git import GitRepository
 from geneb_ci.submission.reading import BYTES_MAX
 
@@ -115,7 +116,7 @@ def open_command(pr: int | None, repo: str | None, author_id: int, relay: tuple[
             audits.mark(github, pull.number, report.FAILED)
             raise error from None
         audits.mark(github, pull.number, report.RUNNING)
-    line = audits.encode(order)
+    line = encode(order, audits.AGAIN)
     echo(line)
     _output("order", line)
     _summary(audits.begun_text(order))
@@ -177,7 +178,7 @@ def _order() -> audits.AuditOrder:
         raise UsageProblem(
             f"there is no order: {ORDER} is empty", "pass what `geneb-ci audit open` prints"
         )
-    return audits.decode(line, audits.AuditOrder, "the order")
+    return decode(line, audits.AuditOrder, "the order", audits.AGAIN)
 
 
 @click.command()
@@ -214,7 +215,7 @@ def job_command(**machine: Any) -> int:
         if machine["data"] is None and not _is_practice(laid_out):
             machine["data"] = _pulled(order, laid_out, Path(data))
         outcome = rerun(order.plan, laid_out, machine_of(machine), time.time, _print)
-    line = audits.encode(outcome)
+    line = encode(outcome, audits.AGAIN)
     for text in hub_jobs.outcome_lines(line, order.nonce):
         echo(text)
     _output("outcome", line)
@@ -327,7 +328,7 @@ def _deliver(
     line = os.environ.get(OUTCOME, "")
     if not line:
         raise AuditRefused("the run ended without an outcome", "read its log, and audit again")
-    outcome = audits.decode(line, AuditOutcome, "the outcome")
+    outcome = decode(line, AuditOutcome, "the outcome", audits.AGAIN)
     if order.repository.casefold() != github.wire.repository.casefold():
         raise AuditRefused(f"the order is for {order.repository}", "run it where it belongs")
     if outcome.plan != order.plan:
