@@ -7,7 +7,7 @@ import click
 import pytest
 from rich.cells import cell_len
 
-from geneb_ci.audit.plan import committed_text
+from geneb_ci.audit.sampling.plan import committed_text
 from geneb_ci.cli.main import main
 from reference_harness import cli as harness
 from tests.audit.recorded import (
