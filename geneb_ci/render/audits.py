@@ -13,7 +13,7 @@ from rich.text import Text
 
 from geneb_ci.audit.canonical import moment_of
 from geneb_ci.audit.commitment import Commitment
-from geneb_ci.audit.compare.embedding_outcome import RowOutcome
+from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, RowOutcome
 from geneb_ci.audit.compare.outcome import (
     AuditedTask,
     AuditOutcome,
@@ -34,11 +34,12 @@ from geneb_ci.audit.sampling.design import (
     detection_table,
     probability_text,
 )
-from geneb_ci.audit.sampling.plan import FallbackBeacon, Plan
+from geneb_ci.audit.sampling.plan import FallbackBeacon, Plan, RowPlan
 from geneb_ci.audit.trust.applicability import LogContent
 from geneb_ci.audit.trust.level import SIGNERS, RatedSubmission
 from geneb_ci.common.types import Evidence
 from geneb_ci.render.plain import visible
+from geneb_ci.render.receipts import row_outcome_text, row_plan_text
 from geneb_ci.render.table import fitted
 from geneb_ci.render.text import escape
 from reference_harness.formats.text import plural
@@ -214,11 +215,13 @@ WIDTH = 110  # columns: the table's own width, so that a pipe shows what a termi
 _MARKS = {"agrees": "✓", "differs": "✗"}
 
 
-def outcome_text(outcome: AuditOutcome, width: int = WIDTH) -> str:
-    """Return an outcome as text: one line per task and regime, then the result.
+def outcome_text(outcome: AnyOutcome, width: int = WIDTH) -> str:
+    """Return an outcome as text; of tasks: one line per task and regime, then the result.
 
     In fewer than `WIDTH` columns long names of tasks take several lines.
     """
+    if isinstance(outcome, RowOutcome):
+        return row_outcome_text(outcome)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("task", "regime", "claimed MCC", "rerun", "difference", "tolerance", ""):
         table.add_column(
@@ -290,8 +293,10 @@ def _names(tasks: list[AuditedTask]) -> str:
     return ", ".join(visible(task.task) for task in tasks)
 
 
-def plan_text(plan: Plan, targeted: int, name: str) -> str:
-    """Return the drawn tasks and the next step; `targeted` is the number of tasks to add."""
+def plan_text(plan: Plan | RowPlan, targeted: int, name: str) -> str:
+    """Return what was drawn and the next step; `targeted` is the number of tasks to add."""
+    if isinstance(plan, RowPlan):
+        return row_plan_text(plan, name)
     by_reason = {
         reason: [choice.task for choice in plan.chosen if choice.reason == reason]
         for reason in ("drawn", "earlier", "targeted")

@@ -3,7 +3,7 @@
 import operator
 import re
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
@@ -178,6 +178,14 @@ class RowOutcome(StrictModel):
 
 
 AnyOutcome = AuditOutcome | RowOutcome
+
+
+class RerunResult(NamedTuple):
+    """A finished rerun: its outcome, and the file that a record of it needs beside it."""
+
+    outcome: AnyOutcome
+    embeddings: bytes | None = None
+    """What was embedded, as the outcome names it by digest; None where the outcome is all."""
 
 
 class RowStatement(StrictModel):
