@@ -254,9 +254,9 @@ def rerun_plan(
     """
     recompute_any(plan)
     sample: Sample[Any] = sample_of(plan, receipt)
-    subject = subject_of(plan.commitment, signing.layout)
     if signing.key is not None and signing.is_logged:
         check_in_log(plan, signing.layout)
+    subject = subject_of(plan.commitment, signing.layout)
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(open_work(work)) if work is not None else None
         here = stack.enter_context(

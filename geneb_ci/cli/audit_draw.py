@@ -20,6 +20,7 @@ from geneb_ci.audit.samples import (
     SAMPLES,
     AnySample,
     EmbeddingSample,
+    Sample,
     TaskSample,
     sample_by,
     with_receipt,
@@ -32,7 +33,7 @@ from geneb_ci.audit.sampling.design import (
     probability,
     probability_text,
 )
-from geneb_ci.audit.sampling.plan import encoded
+from geneb_ci.audit.sampling.plan import Plan, RowPlan, encoded
 from geneb_ci.audit.sampling.task_draw import CROWNS_MAX
 from geneb_ci.audit.workflow import draw_plan
 from geneb_ci.cli.audit_log import relay_option
@@ -296,7 +297,10 @@ def plan_command(
         table_was_all(detect, sample)
         return
     signer = private_key(key) if key is not None else None
-    plan = draw_plan(commitment, committed_at, read, sample, layout, BeaconSource(**options), say)
+    sample_drawn: Sample[Any] = sample
+    plan: Plan | RowPlan = draw_plan(
+        commitment, committed_at, read, sample_drawn, layout, BeaconSource(**options), say
+    )
     write(Output("json", output), encoded(plan))
     if signer is not None:
         sign_start(plan, signer, audits_of(layout), say)

@@ -97,7 +97,7 @@ class Plan(AnyPlan):
 
 TEST_ROWS_MAX, TRAINING_ROWS_MAX = 1_000_000, 20_000
 """Of a sample: more test rows than the benchmark has, and as many training rows of each task as
-`--rows` takes beside them. Whoever verifies a record makes every draw again."""
+`--size` takes beside them. Whoever verifies a record makes every draw again."""
 Draws = Annotated[int, Field(ge=1, le=TEST_ROWS_MAX)]
 
 
