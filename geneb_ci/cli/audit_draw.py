@@ -287,7 +287,14 @@ def plan_command(
         if by_tasks
         else detect or 0
     )
-    sample = sample_by(**words, earlier=earlier, drawn=drawn, targeted=targeted, at_least=at_least)
+    sample = sample_by(
+        words.pop("sample"),
+        **words,
+        earlier=earlier,
+        drawn=drawn,
+        targeted=targeted,
+        at_least=at_least,
+    )
     read = submission_here(commitment, submission, layout)
     if isinstance(sample, EmbeddingSample):
         benchmark = benchmark_of(layout)
