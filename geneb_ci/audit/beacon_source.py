@@ -34,9 +34,8 @@ from geneb_ci.common.addresses import Reach
 from geneb_ci.common.connection import opener
 from geneb_ci.common.errors import NothingChecked, UsageProblem
 from geneb_ci.common.finding import Fault
-from geneb_ci.common.types import first_error
 from geneb_ci.submission.reading import read_bytes
-from reference_harness.formats.base import Hex64
+from reference_harness.formats.base import Hex64, first_error
 
 # Public relays of the League of Entropy: https://docs.drand.love/developer/http-api
 RELAYS = (

@@ -40,11 +40,10 @@ from geneb_ci.audit.work import (
     Work,
 )
 from geneb_ci.common.errors import LimitExceeded, NothingChecked, ResultRefused
-from geneb_ci.common.types import first_error
 from geneb_ci.harness.process import HarnessProcess, TaskSource
 from geneb_ci.sandbox.limits import Limits, advice
 from geneb_ci.sandbox.run import Batching, ExtractorSpec
-from reference_harness.formats.base import Count, Name, StrictModel
+from reference_harness.formats.base import Count, Name, StrictModel, first_error
 from reference_harness.formats.rescored import Rescored
 from reference_harness.formats.text import plural
 

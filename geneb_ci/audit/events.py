@@ -31,9 +31,8 @@ from geneb_ci.audit.record import (
     read_record,
 )
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.common.types import first_error
 from geneb_ci.sandbox.launch import SandboxFacts
-from reference_harness.formats.base import Moment, Name, StrictModel
+from reference_harness.formats.base import Moment, Name, StrictModel, first_error
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

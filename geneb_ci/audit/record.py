@@ -27,9 +27,9 @@ from geneb_ci.audit.outcome import PREDICATE_TYPE, STATEMENT_TYPE, Statement
 from geneb_ci.audit.row_outcome import ROW_PREDICATE, AnyOutcome, RowOutcome, RowStatement
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import NothingChecked, UsageProblem
-from geneb_ci.common.types import first_error
-from geneb_ci.submission.names import MODEL_ID_MAX, MODEL_ID_PATTERN
 from geneb_ci.submission.reading import files_in, is_folder, read_bytes
+from reference_harness.formats.base import first_error
+from reference_harness.formats.submission_terms import MODEL_ID_MAX, MODEL_ID_PATTERN
 from reference_harness.formats.text import quoted
 
 if TYPE_CHECKING:

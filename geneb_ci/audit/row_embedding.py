@@ -37,9 +37,9 @@ from geneb_ci.harness.process import HarnessProcess, TaskSource
 from geneb_ci.receipt.cells import ReceiptCost, duration_text
 from geneb_ci.receipt.draw import SMALL_TASK, TaskStrata
 from geneb_ci.receipt.source import size_text
-from geneb_ci.submission.models import EmbeddingReceipt
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.rescored import ChangedDecisions
+from reference_harness.formats.submission import EmbeddingReceipt
 from reference_harness.formats.text import plural
 
 if TYPE_CHECKING:

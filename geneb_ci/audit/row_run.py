@@ -52,9 +52,9 @@ from geneb_ci.receipt.draw import drawn_rows
 from geneb_ci.receipt.row_rule import RowComparison, Stratum, direction_test, is_same, judge
 from geneb_ci.receipt.source import ReceiptFiles
 from geneb_ci.sandbox.limits import MIB
-from geneb_ci.submission.models import MODELS, EmbeddingReceipt, SubmissionV12
 from geneb_ci.submission.structure import model_key_of
 from reference_harness.formats.receipt_cells import ReceiptCells
+from reference_harness.formats.submission import MODELS, EmbeddingReceipt, SubmissionV12
 
 if TYPE_CHECKING:
     import numpy as np

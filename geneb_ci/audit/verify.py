@@ -28,8 +28,8 @@ from geneb_ci.audit.record import Record
 from geneb_ci.audit.row_draw import earlier_row_draws, recompute_any
 from geneb_ci.audit.row_outcome import AnyOutcome, RowOutcome
 from geneb_ci.audit.row_verify import COMPARISON, check_rows
-from geneb_ci.submission.models import CellEvidence, Submission, SubmissionV11
 from reference_harness.formats.base import Scores
+from reference_harness.formats.submission import CellEvidence, Submission, SubmissionV11
 
 
 def check_comparison(outcome: AnyOutcome, inputs: TrustInputs) -> None:

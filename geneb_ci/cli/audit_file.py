@@ -66,8 +66,8 @@ from geneb_ci.common.errors import Exit, ExtractorRefused, UsageProblem, unwrita
 from geneb_ci.receipt.source import ReceiptFiles, receipt_files
 from geneb_ci.render.audits import WIDTH as OUTCOME_WIDTH
 from geneb_ci.render.results import AuditResult
-from geneb_ci.submission.models import EmbeddingReceipt
 from reference_harness.formats.files import NotReadable, read_regular
+from reference_harness.formats.submission import EmbeddingReceipt
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

@@ -36,9 +36,9 @@ from geneb_ci.receipt.cells import cost_of
 from geneb_ci.receipt.row_rule import BINARY, RAISES, cells_of, found_test
 from geneb_ci.receipt.source import receipt_files
 from geneb_ci.render.receipts import power_lines, row_outcome_text, row_plan_text
-from geneb_ci.submission.models import SubmissionV12
 from geneb_ci.submission.structure import check_structure
 from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.submission import SubmissionV12
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

@@ -21,7 +21,6 @@ from geneb_ci.audit.verify import StepState, Verification
 from geneb_ci.check.change import REGULAR, Blob
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import Fault, first_and_more
-from geneb_ci.common.types import first_error
 from geneb_ci.github.api import GitHub
 from geneb_ci.github.batch import prefetch_talks
 from geneb_ci.github.envelope import packed, unpacked
@@ -34,7 +33,7 @@ from geneb_ci.render.markdown import code
 from geneb_ci.render.plain import visible
 from geneb_ci.render.table import Table
 from geneb_ci.submission.scanner import scan
-from reference_harness.formats.base import Hex40, StrictModel
+from reference_harness.formats.base import Hex40, StrictModel, first_error
 
 KEY_TEXT, WRITER = "AUDIT_KEY", "AUDIT_TOKEN"
 """Variables of the environment: the two secrets of the job that signs."""

@@ -11,11 +11,11 @@ from pydantic import ValidationError
 
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.common.types import first_error
 from geneb_ci.github.errors import Tampered
 from geneb_ci.github.verdict import BYTES_MAX, PullVerdict, Verdicts, outcome_of
 from geneb_ci.render.plain import visible
 from geneb_ci.submission.scanner import scan
+from reference_harness.formats.base import first_error
 
 # Fifty verdicts take about 200 kB, with the longest findings ten times as much.
 PLAIN_MAX = 4_000_000
