@@ -22,6 +22,7 @@ from .formats.submission_terms import UNNAMED, VERSIONS
 from .probe_cli import probe
 from .receipt_cli import receipt_cells, receipt_equal
 from .rescore_cli import batch, fresh, rescore, sequences, variants
+from .scorer_cli import scorer
 from .text import echo
 from .upgrade_cli import upgrade
 
@@ -243,6 +244,7 @@ cli.add_command(sequences)
 cli.add_command(rescore)
 cli.add_command(receipt_cells)
 cli.add_command(probe)
+cli.add_command(scorer)
 cli.add_command(upgrade)
 cli.add_command(receipt_equal)
 cli.add_command(batch)

@@ -34,8 +34,6 @@ class Command(StrictModel):
     reason: Annotated[str, Field(max_length=REASON_MAX)]
 
 
-# GitHub limits the outputs of a job to 1 MB in UTF-16, Linux an environment variable to 128 KiB.
-BYTES_MAX = 120_000
 # Per sweep: four sweeps an hour give 200 new pull requests their verdict, in fewer than 1,000
 # requests. More would not fit into one verdict.
 PULLS_MAX = 50
