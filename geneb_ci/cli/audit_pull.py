@@ -14,15 +14,13 @@ from typing import Any
 
 import click
 
-from geneb_ci.audit.beacon_source import BeaconSource
 from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.commit import commit
-from geneb_ci.audit.keys import private_key
-from geneb_ci.audit.outcome import AuditOutcome
-from geneb_ci.audit.record import record_of
-from geneb_ci.audit.repository import AuditRepository
-from geneb_ci.audit.rerun import rerun
-from geneb_ci.audit.signing import (
+from geneb_ci.audit.compare.outcome import AuditOutcome
+from geneb_ci.audit.compare.tolerance import tolerance_digest
+from geneb_ci.audit.record.keys import private_key
+from geneb_ci.audit.record.repository import AuditRepository
+from geneb_ci.audit.record.signing import (
     DrawOptions,
     audits_of,
     drawn_plan,
@@ -30,7 +28,9 @@ from geneb_ci.audit.signing import (
     sign_start,
     time_in_log,
 )
-from geneb_ci.audit.tolerance import tolerance_digest
+from geneb_ci.audit.record.statement import record_of
+from geneb_ci.audit.rerun.tasks import rerun
+from geneb_ci.audit.sampling.beacon_source import BeaconSource
 from geneb_ci.cli.audit_log import relay_option
 from geneb_ci.cli.main import echo
 from geneb_ci.cli.shared import Seconds, machine_of, machine_options
@@ -47,6 +47,7 @@ from geneb_ci.github.judge import Judge
 from geneb_ci.github.judgement import BaseBranch
 from geneb_ci.github.main_branch import Clone, further_places, lay_out_main, layout_of_main
 from geneb_ci.github.sides import Main, git_sha, main_at
+from geneb_ci.github.transport import decode, encode
 from geneb_ci.publish.git import GitRepository
 from geneb_ci.submission.reading import BYTES_MAX
 
@@ -115,7 +116,7 @@ def open_command(pr: int | None, repo: str | None, author_id: int, relay: tuple[
             audits.mark(github, pull.number, report.FAILED)
             raise error from None
         audits.mark(github, pull.number, report.RUNNING)
-    line = audits.encode(order)
+    line = encode(order, audits.AGAIN)
     echo(line)
     _output("order", line)
     _summary(audits.begun_text(order))
@@ -177,7 +178,7 @@ def _order() -> audits.AuditOrder:
         raise UsageProblem(
             f"there is no order: {ORDER} is empty", "pass what `geneb-ci audit open` prints"
         )
-    return audits.decode(line, audits.AuditOrder, "the order")
+    return decode(line, audits.AuditOrder, "the order", audits.AGAIN)
 
 
 @click.command()
@@ -214,7 +215,7 @@ def job_command(**machine: Any) -> int:
         if machine["data"] is None and not _is_practice(laid_out):
             machine["data"] = _pulled(order, laid_out, Path(data))
         outcome = rerun(order.plan, laid_out, machine_of(machine), time.time, _print)
-    line = audits.encode(outcome)
+    line = encode(outcome, audits.AGAIN)
     for text in hub_jobs.outcome_lines(line, order.nonce):
         echo(text)
     _output("outcome", line)
@@ -327,7 +328,7 @@ def _deliver(
     line = os.environ.get(OUTCOME, "")
     if not line:
         raise AuditRefused("the run ended without an outcome", "read its log, and audit again")
-    outcome = audits.decode(line, AuditOutcome, "the outcome")
+    outcome = decode(line, AuditOutcome, "the outcome", audits.AGAIN)
     if order.repository.casefold() != github.wire.repository.casefold():
         raise AuditRefused(f"the order is for {order.repository}", "run it where it belongs")
     if outcome.plan != order.plan:

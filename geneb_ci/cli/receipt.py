@@ -192,7 +192,7 @@ def push_command(file: Path, folder: Path, repo: str, definition: Path | None, q
         receipt_files,
         write_location,
     )
-    from geneb_ci.submission.models import ReceiptLocation
+    from reference_harness.formats.submission import ReceiptLocation
 
     if not REPOSITORY.fullmatch(repo):
         raise UsageProblem(f"--repo {repo!r} is not OWNER/NAME", "pass for example --repo me/rows")

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from geneb_ci.common.errors import Exit, GenebError, NothingChecked, UsageProblem
-from geneb_ci.github.audits import AuditOrder, encode
+from geneb_ci.github.audits import AGAIN, AuditOrder
+from geneb_ci.github.transport import encode
 from geneb_ci.render.plain import visible
 
 IMAGE = "python:3.13"
@@ -122,7 +123,7 @@ def job_environment(order: AuditOrder) -> dict[str, str]:
         "AUDIT_SERVER": os.environ.get("GITHUB_SERVER_URL", "https://github.com"),
         "AUDIT_REPOSITORY": order.repository,
         "AUDIT_MAIN": order.main_sha,
-        "AUDIT_ORDER": encode(order),
+        "AUDIT_ORDER": encode(order, AGAIN),
     }
 
 

@@ -14,17 +14,18 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
 from geneb_ci.common.errors import NothingChecked, UsageProblem, unwritable
 from geneb_ci.common.hosts import LOOPBACK, PUBLIC_ADDRESS
-from geneb_ci.receipt.embeddings import FILES, SUFFIX, RowsRefused, file_of, read_rows
+from geneb_ci.receipt.embeddings import FILES, RowsRefused, file_of, read_rows
 from geneb_ci.receipt.predictions import BYTES_MAX, PredictionsRefused, bytes_of
 from geneb_ci.receipt.predictions import FILE as PREDICTIONS
 from geneb_ci.submission.document import Document, read_document
-from geneb_ci.submission.models import (
+from reference_harness.formats.files import write_whole
+from reference_harness.formats.submission import (
     EmbeddingReceipt,
     PredictionsFile,
     ReceiptLocation,
     ReceiptTask,
 )
-from reference_harness.formats.files import write_whole
+from reference_harness.formats.submission_terms import SUFFIX
 from reference_harness.formats.text import quoted
 
 if TYPE_CHECKING:

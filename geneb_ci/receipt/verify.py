@@ -34,9 +34,9 @@ from geneb_ci.receipt.cells import (
 from geneb_ci.receipt.embeddings import FILES, TREE, VALUES, RowsRefused
 from geneb_ci.receipt.predictions import PredictionsRefused, read_predictions
 from geneb_ci.receipt.source import ReceiptFiles, Say, receipt_files
-from geneb_ci.submission.models import EmbeddingReceipt, SubmissionV12
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.receipt_cells import ReceiptCells
+from reference_harness.formats.submission import EmbeddingReceipt, SubmissionV12
 from reference_harness.formats.text import plural
 
 if TYPE_CHECKING:
