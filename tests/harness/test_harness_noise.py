@@ -24,9 +24,11 @@ def test_noise_of_the_first_rows_does_not_hang_on_the_others(count: int, copy: i
     assert (noise.jitter(ROWS[:count], told, "task") == whole[:count]).all()
 
 
-def test_pieces_give_what_the_whole_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("cells", [7 * 64, 64 - 1])
+def test_pieces_give_what_the_whole_gives(monkeypatch: pytest.MonkeyPatch, cells: int) -> None:
+    """Rows that are wider than a piece included."""
     whole = noise.jitter(ROWS, PLAIN, "task")
-    monkeypatch.setattr(noise, "CHUNK_CELLS", 7 * 64)
+    monkeypatch.setattr(noise, "CHUNK_CELLS", cells)
     assert (noise.jitter(ROWS, PLAIN, "task") == whole).all()
 
 
