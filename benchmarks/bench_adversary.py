@@ -16,15 +16,16 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.tolerance_sets import MINI, REAL
-from geneb_ci.audit import tolerance as rule
-from geneb_ci.audit.outcome import METRICS
-from geneb_ci.audit.scoring import read_rescored
+from geneb_ci.audit.compare import tolerance as rule
+from geneb_ci.audit.compare.outcome import METRICS
+from geneb_ci.audit.rerun.scoring import read_rescored
 from geneb_ci.statistics.metrics import Triple
 from reference_harness import benchmark, data
 from reference_harness.extractors.kmer import KmerExtractor
 from reference_harness.formats.benchmark import Benchmark, Task
 from reference_harness.formats.files import write_bytes, write_json
-from reference_harness.formats.rescored import Dtype, Rescored
+from reference_harness.formats.rescored import Rescored
+from reference_harness.formats.submission_terms import Dtype
 from reference_harness.noise import Noise, jitter
 from reference_harness.rescore import RescoreRequest, distinct, rescore
 from reference_harness.tasks import TaskData

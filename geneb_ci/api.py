@@ -17,12 +17,13 @@ from geneb_ci.check.report import Outcome, Report, named_files, outcome_of, read
 from geneb_ci.common.config import Finder, Layout, benchmark_of, find_layout, finder
 from geneb_ci.common.errors import BadConfiguration, NothingChecked, UsageProblem
 from geneb_ci.render.formats import WIDTH, Verdict, render, verdict
+from reference_harness.formats.text import Say, silent
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from geneb_ci.audit.beacon_source import BeaconSource
-    from geneb_ci.audit.ready import Machine
+    from geneb_ci.audit.rerun.prepare import Machine
+    from geneb_ci.audit.sampling.beacon_source import BeaconSource
     from geneb_ci.check.cached import CachedChecker
     from geneb_ci.check.fixes import Fixed
     from geneb_ci.check.place import ComparisonRows
@@ -32,17 +33,12 @@ if TYPE_CHECKING:
 PathLike = str | os.PathLike[str]
 Progress = Callable[[Iterable[Any], int], Iterator[Any]]
 """Passes results on and may show progress; it is told how many there will be."""
-Say = Callable[[str], None]
 STDIN = "-"
 """Name of a submission that was given as bytes, in findings."""
 
 
 def _all(results: Iterable[Any], _: int) -> Iterator[Any]:
     return iter(results)
-
-
-def _silent(_: str) -> None:
-    """Print nothing."""
 
 
 @dataclass
@@ -315,7 +311,7 @@ def verify(
     receipt: PathLike | None = None,
     data: PathLike | None = None,
     evidence: str | None = None,
-    say: Say = _silent,
+    say: Say = silent,
     progress: Progress = _all,
 ) -> "Verifications":
     """Verify audit records, files or folders of them, from public data; all without any named.
@@ -325,10 +321,10 @@ def verify(
     that each submission needs, see `rated`. A record that does not verify is no error: see `hold`.
     Raises NothingChecked if there is none, UsageProblem for options that contradict each other.
     """
-    from geneb_ci.audit.record import named_records  # cryptography
-    from geneb_ci.audit.repository import AuditRepository
-    from geneb_ci.audit.row_recompute import from_receipt, with_rows
-    from geneb_ci.audit.trust_evidence import rated
+    from geneb_ci.audit.record.recompute_embeddings import from_receipt, with_rows
+    from geneb_ci.audit.record.repository import AuditRepository
+    from geneb_ci.audit.record.statement import named_records  # cryptography
+    from geneb_ci.audit.trust.evidence import rated
     from geneb_ci.render.results import Verifications
     from geneb_ci.submission.reading import located
 
@@ -369,8 +365,8 @@ def audit(
     dry_run: bool = False,
     log_key: PathLike | None = None,
     again: str = "",
-    say: Say = _silent,
-    show: Say = _silent,
+    say: Say = silent,
+    show: Say = silent,
 ) -> "AuditResult":
     """Carry the audit of a file as far as it goes now; what is finished is kept for the next call.
 
@@ -381,10 +377,10 @@ def audit(
     `state`. Raises UsageProblem for options that contradict each other, and another GenebError for
     whatever refuses or ends the audit.
     """
-    from geneb_ci.audit.beacon_source import BeaconSource
-    from geneb_ci.audit.ready import Machine
-    from geneb_ci.audit.signing import check_record_options
-    from geneb_ci.audit.stages import FileAudit, audited
+    from geneb_ci.audit.record.signing import check_record_options
+    from geneb_ci.audit.rerun.prepare import Machine
+    from geneb_ci.audit.sampling.beacon_source import BeaconSource
+    from geneb_ci.audit.workflow import FileAudit, audited
     from geneb_ci.render.results import AuditResult
 
     paths = {"commitment": commitment, "work": work, "key": key, "output": output}

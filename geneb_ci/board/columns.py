@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from geneb_ci.audit.trust import Decision, Summary
+from geneb_ci.audit.trust.level import Decision, Summary
 from geneb_ci.board.marks import (
     NO_MARKS,
     Audited,
@@ -26,8 +26,8 @@ from geneb_ci.common.types import Authorship, Evidence, TrustLevel
 from geneb_ci.models.registry import TERMS
 from geneb_ci.receipt.seen import Published, SharedErrors
 from geneb_ci.statistics.metrics import RowNumbers
-from geneb_ci.submission.models import Submission
 from reference_harness.formats.base import Count
+from reference_harness.formats.submission import Submission
 
 
 @dataclass(frozen=True)

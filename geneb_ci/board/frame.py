@@ -13,8 +13,8 @@ from geneb_ci.board.columns import Entry
 from geneb_ci.board.numbers import ranked_regimes, scored_cells
 from geneb_ci.board.parts import unknown_sizes
 from geneb_ci.board.variance import cells_of
-from geneb_ci.submission.models import Submission
 from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.submission import Submission
 
 KEYS = ("model", "task", "category", "regime", "metric")
 """The columns that tell a line from every other."""

@@ -12,17 +12,16 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, ValidationError
 
-from geneb_ci.audit.keys import log_keys
-from geneb_ci.audit.sampling import audit_policy, demands_of
-from geneb_ci.audit.trust import Decision, decide
+from geneb_ci.audit.record.keys import log_keys
+from geneb_ci.audit.sampling.design import audit_policy, demands_of
+from geneb_ci.audit.trust.level import Decision, decide
 from geneb_ci.common.config import Layout, benchmark_of, official_files, policy_bytes
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.common.shipped import shipped
-from geneb_ci.common.types import first_error
-from geneb_ci.submission.models import Submission, SubmissionV11, SubmissionV12
-from reference_harness.formats.base import Name, StrictModel
+from reference_harness.formats.base import Name, StrictModel, first_error
 from reference_harness.formats.files import lies_there
+from reference_harness.formats.submission import Submission, SubmissionV11, SubmissionV12
 
 FILE = "defects.json"
 BYTES_MAX = 200_000
@@ -145,7 +144,7 @@ def decider(layout: Layout) -> Callable[[str, str], Decision]:
     """
     folder = layout.audits or layout.root / "leaderboard" / "audits"
     if log_keys(layout) is not None or folder.exists():
-        from geneb_ci.audit.trust_evidence import gather  # 50 ms: types of all records
+        from geneb_ci.audit.trust.evidence import gather  # 50 ms: types of all records
 
         evidence = gather(layout)
         evidence.require_sound()

@@ -12,9 +12,9 @@ from geneb_ci.check.claims import Results, readings, two_classes
 from geneb_ci.check.rule import Context
 from geneb_ci.statistics.binary import Classes, Recovered, counts_of, recovered_cell
 from geneb_ci.statistics.metrics import RowNumbers, Triple
-from geneb_ci.submission.models import Submission, SubmissionV11
 from reference_harness.formats.base import Scores
 from reference_harness.formats.benchmark import Benchmark, Task
+from reference_harness.formats.submission import Submission, SubmissionV11
 
 
 def recovered(context: Context, regime: str) -> Iterator[Recovered]:

@@ -1,7 +1,6 @@
 """`geneb-ci audit open`, `job`, `send`, `deliver`: an open pull request audited by jobs."""
 
 import contextlib
-import functools
 import os
 import secrets
 import subprocess
@@ -14,15 +13,13 @@ from typing import Any
 
 import click
 
-from geneb_ci.audit.beacon_source import BeaconSource
 from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.commit import commit
-from geneb_ci.audit.keys import private_key
-from geneb_ci.audit.outcome import AuditOutcome
-from geneb_ci.audit.record import record_of
-from geneb_ci.audit.repository import AuditRepository
-from geneb_ci.audit.rerun import rerun
-from geneb_ci.audit.signing import (
+from geneb_ci.audit.compare.outcome import AuditOutcome
+from geneb_ci.audit.compare.tolerance import tolerance_digest
+from geneb_ci.audit.record.keys import private_key
+from geneb_ci.audit.record.repository import AuditRepository
+from geneb_ci.audit.record.signing import (
     DrawOptions,
     audits_of,
     drawn_plan,
@@ -30,9 +27,11 @@ from geneb_ci.audit.signing import (
     sign_start,
     time_in_log,
 )
-from geneb_ci.audit.tolerance import tolerance_digest
+from geneb_ci.audit.record.statement import record_of
+from geneb_ci.audit.rerun.tasks import rerun
+from geneb_ci.audit.sampling.beacon_source import BeaconSource
 from geneb_ci.cli.audit_log import relay_option
-from geneb_ci.cli.main import echo
+from geneb_ci.cli.main import echo, say
 from geneb_ci.cli.shared import Seconds, machine_of, machine_options
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK, Layout, benchmark_of, find_layout
@@ -47,12 +46,12 @@ from geneb_ci.github.judge import Judge
 from geneb_ci.github.judgement import BaseBranch
 from geneb_ci.github.main_branch import Clone, further_places, lay_out_main, layout_of_main
 from geneb_ci.github.sides import Main, git_sha, main_at
+from geneb_ci.github.transport import decode, encode
 from geneb_ci.publish.git import GitRepository
 from geneb_ci.submission.reading import BYTES_MAX
 
 ORDER, OUTCOME, RUN = "AUDIT_ORDER", "AUDIT_OUTCOME", "AUDIT_RUN"
 """Variables of the environment: what the jobs of one run pass on."""
-_print = functools.partial(echo, err=True)
 
 
 @contextlib.contextmanager
@@ -104,7 +103,7 @@ def open_command(pr: int | None, repo: str | None, author_id: int, relay: tuple[
     with connect(repo, author=author_id) as github:
         pull = audits.pull_to_audit(github, pr)
         if pull is None:
-            _print(f"no open pull request has the label {report.ASKED}")
+            say(f"no open pull request has the label {report.ASKED}")
             return Exit.CLEAN
         try:
             report.refuse_locked(pull)
@@ -115,7 +114,7 @@ def open_command(pr: int | None, repo: str | None, author_id: int, relay: tuple[
             audits.mark(github, pull.number, report.FAILED)
             raise error from None
         audits.mark(github, pull.number, report.RUNNING)
-    line = audits.encode(order)
+    line = encode(order, audits.AGAIN)
     echo(line)
     _output("order", line)
     _summary(audits.begun_text(order))
@@ -149,15 +148,15 @@ def _opened(
                     f"in a checkout of the pull request: geneb-ci audit commit submissions/{model}"
                     ".json --key KEY --log-key LOGKEY; merge the log, and set the label again",
                 )
-            earlier = audits.draws_of(github, number, commitment, _print)
+            earlier = audits.draws_of(github, number, commitment, say)
             published_on = None
             if at is None:
                 at, published_on = audits.publish(github, head, commitment.sha256, earlier)
-            _print(f"commitment {commitment.sha256}, public since {at}")
+            say(f"commitment {commitment.sha256}, public since {at}")
             before = audits.write_plans(Path(drawn), earlier, commitment.sha256, at)
             source = BeaconSource(None, relay, None, "", reveal=False)
             options = DrawOptions(submission=file, earlier=before)
-            plan = drawn_plan(commitment, at, laid_out, source, options, _print)
+            plan = drawn_plan(commitment, at, laid_out, source, options, say)
         return audits.AuditOrder(
             format_version="1.0",
             repository=github.wire.repository,
@@ -177,7 +176,7 @@ def _order() -> audits.AuditOrder:
         raise UsageProblem(
             f"there is no order: {ORDER} is empty", "pass what `geneb-ci audit open` prints"
         )
-    return audits.decode(line, audits.AuditOrder, "the order")
+    return decode(line, audits.AuditOrder, "the order", audits.AGAIN)
 
 
 @click.command()
@@ -213,8 +212,8 @@ def job_command(**machine: Any) -> int:
     with _laid_out(layout, main, raws) as laid_out, tempfile.TemporaryDirectory() as data:
         if machine["data"] is None and not _is_practice(laid_out):
             machine["data"] = _pulled(order, laid_out, Path(data))
-        outcome = rerun(order.plan, laid_out, machine_of(machine), time.time, _print)
-    line = audits.encode(outcome)
+        outcome = rerun(order.plan, laid_out, machine_of(machine), time.time, say)
+    line = encode(outcome, audits.AGAIN)
     for text in hub_jobs.outcome_lines(line, order.nonce):
         echo(text)
     _output("outcome", line)
@@ -270,7 +269,7 @@ def send_command(
     order = _order()
     client = hub_jobs.api(os.environ.get("HF_TOKEN", ""))
     machine = hub_jobs.offer(client, flavor, timeout)
-    _print(machine.text)
+    say(machine.text)
     _summary(machine.text)
     if max_cost is not None and machine.dollars > max_cost:
         raise UsageProblem(
@@ -280,8 +279,8 @@ def send_command(
     if dry_run:
         return Exit.CLEAN
     job = hub_jobs.start(client, order, machine, image, namespace)
-    _print(f"started {job.url}")
-    line = hub_jobs.collect(client, job, order, machine, namespace, _print, poll)
+    say(f"started {job.url}")
+    line = hub_jobs.collect(client, job, order, machine, namespace, say, poll)
     echo(line)
     _output("outcome", line)
     return Exit.CLEAN
@@ -327,7 +326,7 @@ def _deliver(
     line = os.environ.get(OUTCOME, "")
     if not line:
         raise AuditRefused("the run ended without an outcome", "read its log, and audit again")
-    outcome = audits.decode(line, AuditOutcome, "the outcome")
+    outcome = decode(line, AuditOutcome, "the outcome", audits.AGAIN)
     if order.repository.casefold() != github.wire.repository.casefold():
         raise AuditRefused(f"the order is for {order.repository}", "run it where it belongs")
     if outcome.plan != order.plan:
@@ -346,7 +345,7 @@ def _deliver(
             path = folder / record.path
             write_files(path.parent, {path.name: record.content})
             if keeps_log(laid_out):
-                sign_start(order.plan, signer, folder, _print)
+                sign_start(order.plan, signer, folder, say)
             verification = AuditRepository(find_layout(laid_out.root)).verification(path)
             if wrong := audits.does_not_hold(verification, logged=keeps_log(laid_out)):
                 raise AuditRefused(f"the record does not verify: {wrong}", "audit again")
@@ -370,7 +369,7 @@ def _deliver(
     audits.mark(github, number, state)
     if is_whole and pull.state == "open":
         github.close_pull(order.number)
-    _print(f"audit {record.audit_id} of pull request {order.number}: {outcome.verdict}; #{number}")
+    say(f"audit {record.audit_id} of pull request {order.number}: {outcome.verdict}; #{number}")
 
 
 def connect_writer(github: GitHub) -> GitHub:

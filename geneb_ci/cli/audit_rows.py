@@ -2,19 +2,23 @@
 
 import functools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from geneb_ci.audit.beacon_source import BeaconSource, beacon_of
 from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.commit import read_submission
 from geneb_ci.audit.commitment import Commitment
-from geneb_ci.audit.log_check import check_drawn, committed_index
-from geneb_ci.audit.plan import RowCounts, RowPlan, encoded
-from geneb_ci.audit.record import RERUN, record_of
-from geneb_ci.audit.repository import AuditRepository, earlier_plans
-from geneb_ci.audit.row_draw import (
+from geneb_ci.audit.compare.embedding_outcome import RowOutcome
+from geneb_ci.audit.compare.embeddings import OwnReceipt, near_roots
+from geneb_ci.audit.log.check import check_drawn, committed_index
+from geneb_ci.audit.record.repository import AuditRepository, earlier_plans
+from geneb_ci.audit.record.signing import sign_start
+from geneb_ci.audit.record.statement import RERUN, record_of
+from geneb_ci.audit.rerun.embedder import row_cost, row_cost_lines
+from geneb_ci.audit.rerun.embeddings import RowAuditResult, rerun_rows
+from geneb_ci.audit.sampling.beacon_source import BeaconSource, beacon_of
+from geneb_ci.audit.sampling.embedding_draw import (
     SubmissionWithReceipt,
     draw_rows,
     earlier_row_draws,
@@ -22,11 +26,7 @@ from geneb_ci.audit.row_draw import (
     require_not_lowered,
     rows_wanted,
 )
-from geneb_ci.audit.row_embedding import row_cost, row_cost_lines
-from geneb_ci.audit.row_files import OwnReceipt, near_roots
-from geneb_ci.audit.row_outcome import RowOutcome
-from geneb_ci.audit.row_run import RowAuditResult, rerun_rows
-from geneb_ci.audit.signing import sign_start
+from geneb_ci.audit.sampling.plan import RowCounts, RowPlan, encoded
 from geneb_ci.cli.main import echo
 from geneb_ci.cli.shared import STDOUT, Output, machine_of, write
 from geneb_ci.common.config import Layout, benchmark_of
@@ -36,14 +36,13 @@ from geneb_ci.receipt.cells import cost_of
 from geneb_ci.receipt.row_rule import BINARY, RAISES, cells_of, found_test
 from geneb_ci.receipt.source import receipt_files
 from geneb_ci.render.receipts import power_lines, row_outcome_text, row_plan_text
-from geneb_ci.submission.models import SubmissionV12
 from geneb_ci.submission.structure import check_structure
 from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.submission import SubmissionV12
+from reference_harness.formats.text import Say
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-Say = Callable[[str], None]
 
 
 def committed_receipt(

@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from geneb_ci.audit.canonical import AuditRefused
-from geneb_ci.audit.extractors import BUILTIN, built_in
-from geneb_ci.audit.fetching import lock_bytes
-from geneb_ci.audit.weights import file_sha256
+from geneb_ci.audit.code_digest import BUILTIN, built_in
+from geneb_ci.audit.rerun.fetching import lock_bytes
+from geneb_ci.audit.rerun.weights import file_sha256
 from geneb_ci.cli.check import STDIN, read_stdin
 from geneb_ci.cli.main import LazyGroup, echo, hand_over
 from geneb_ci.cli.shared import STDOUT, format_option, row_width
@@ -30,10 +30,10 @@ from geneb_ci.models.registry import TERMS, ModelRegistry, in_words
 from geneb_ci.render.plain import visible
 from geneb_ci.render.table import Table, fitted
 from geneb_ci.submission.document import Document, downgraded, parse_document, upgraded
-from geneb_ci.submission.names import BY_ENTRY, ENTRY_MEMBER
 from geneb_ci.submission.reading import BYTES_MAX, FileKind, located, read_bytes, require_file
 from geneb_ci.submission.structure import check_structure, model_key_of, version_of
 from reference_harness.formats.files import write_whole
+from reference_harness.formats.submission_terms import BY_ENTRY, ENTRY_MEMBER
 from reference_harness.formats.text import plural, quoted
 
 FORMATS = ("text", "json")

@@ -17,8 +17,9 @@ from geneb_ci.common.errors import Exit, UsageProblem, unwritable
 from geneb_ci.render.formats import FORMATS, WIDTH, Verdict, verdict
 
 if TYPE_CHECKING:
-    from geneb_ci.audit.ready import Machine
+    from geneb_ci.audit.rerun.prepare import Machine
 from geneb_ci.sandbox.limits import MEMORY_MIB, SECONDS, TOKEN_BUDGET, TOTAL_SECONDS
+from reference_harness.formats.submission_terms import DTYPES
 
 STDOUT = "-"
 NARROWEST, WIDEST = 60, 120  # limits of the width of a report, in columns
@@ -246,7 +247,7 @@ _MACHINE = (
     ),
     click.option(
         "--noise",
-        type=click.Choice(("float64", "float32", "float16", "bfloat16"), case_sensitive=False),
+        type=click.Choice(DTYPES, case_sensitive=False),
         help="For format 1.0: dtype in which the model computes; its rounding is the noise.",
     ),
     click.option(
@@ -339,7 +340,7 @@ def machine_of(options: Mapping[str, Any], device: str | None = None) -> "Machin
 
     `device` is `cpu`, `cuda` or `cuda:N`; None: as --gpu says.
     """
-    from geneb_ci.audit.ready import Machine  # a heavy import for other commands
+    from geneb_ci.audit.rerun.prepare import Machine  # a heavy import for other commands
     from geneb_ci.harness.process import ScoringOptions
     from geneb_ci.sandbox.limits import Limits
 

@@ -8,33 +8,32 @@ with the row and its record.
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import Field
 
 from geneb_ci.audit.commitment import Commitment, identity_of, why_same
-from geneb_ci.audit.plan import Plan, encoded
-from geneb_ci.audit.verify import StepState, Verification
+from geneb_ci.audit.record.verify import StepState, Verification
+from geneb_ci.audit.sampling.plan import Plan, encoded
 from geneb_ci.check.change import REGULAR, Blob
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import Fault, first_and_more
-from geneb_ci.common.types import first_error
 from geneb_ci.github.api import GitHub
 from geneb_ci.github.batch import prefetch_talks
-from geneb_ci.github.envelope import packed, unpacked
 from geneb_ci.github.errors import HeadMoved, Tampered, UnexpectedReply
 from geneb_ci.github.replies import REPORT_IT, UNREADABLE, Comment, Commit, Pull
 from geneb_ci.github.report import ASKED, AUDIT_STATES
 from geneb_ci.github.sides import Source, read_blob
-from geneb_ci.github.verdict import BYTES_MAX, REPOSITORY, FileDigest, Number
+from geneb_ci.github.transport import decode, encode
+from geneb_ci.github.verdict import REPOSITORY, FileDigest, Number
 from geneb_ci.render.markdown import code
 from geneb_ci.render.plain import visible
 from geneb_ci.render.table import Table
-from geneb_ci.submission.scanner import scan
 from reference_harness.formats.base import Hex40, StrictModel
+from reference_harness.formats.text import Say
 
 KEY_TEXT, WRITER = "AUDIT_KEY", "AUDIT_TOKEN"
 """Variables of the environment: the two secrets of the job that signs."""
@@ -47,7 +46,7 @@ ORDERS_MAX = 6
 AUDITED_MAX = 500
 """Other pull requests whose draws are read: at most 24 requests and 20 queries."""
 FILES_MAX = 3  # the row, its card, its extractor
-_AGAIN = "run the workflow audit again; set the label again for a new commit"
+AGAIN = "run the workflow audit again; set the label again for a new commit"
 _RESTORE = "restore the first line of that comment from its edit history"
 _REASON_MAX = 300  # characters of a reason in a comment
 
@@ -72,33 +71,6 @@ class AuditOrder(StrictModel):
     def row(self) -> str:
         """Id of the model."""
         return self.plan.commitment.model_id
-
-
-_M = TypeVar("_M", bound=BaseModel)
-
-
-def encode(value: BaseModel) -> str:
-    """Return a value as one compressed line; it fits into one variable of the environment.
-
-    Raises Tampered if it does not.
-    """
-    line = packed(json.dumps(value.model_dump(mode="json"), ensure_ascii=True))
-    if len(line) > BYTES_MAX:
-        raise Tampered(f"the line has {len(line):,} bytes; the limit is {BYTES_MAX:,}", _AGAIN)
-    return line
-
-
-def decode(line: str, model: type[_M], what: str) -> _M:
-    """Return the value of a line. Raises Tampered unless it is strict JSON of this model."""
-    if len(line) > BYTES_MAX:
-        raise Tampered(f"{what} has {len(line):,} bytes; the limit is {BYTES_MAX:,}", _AGAIN)
-    text = unpacked(line.strip())
-    if faults := scan(text).faults:
-        raise Tampered(f"{what} is not JSON: {visible(faults[0].message, _REASON_MAX)}", _AGAIN)
-    try:
-        return model.model_validate_json(text)
-    except ValidationError as error:
-        raise Tampered(f"{what} does not fit its schema at {first_error(error)}", _AGAIN) from error
 
 
 def pull_to_audit(github: GitHub, number: int | None) -> Pull | None:
@@ -172,7 +144,7 @@ def files_at_head(source: Source, files: Iterable[FileDigest]) -> dict[str, byte
     for file in files:
         raw = read_blob(source, Blob(REGULAR, file.blob))
         if isinstance(raw, Fault):
-            raise Tampered(f"{file.path}: {raw.message}", _AGAIN)
+            raise Tampered(f"{file.path}: {raw.message}", AGAIN)
         contents[file.path] = raw
     return contents
 
@@ -198,14 +170,12 @@ def earlier_orders(github: GitHub, number: int) -> list[AuditOrder]:
     if match is None:
         raise Tampered(f"{what} cannot be found", _RESTORE)
     try:
-        return [decode(line, AuditOrder, what) for line in match[1].split()]
+        return [decode(line, AuditOrder, what, _RESTORE) for line in match[1].split()]
     except Tampered as error:
         raise Tampered(f"{what} cannot be read: {error.message}", _RESTORE) from error
 
 
-def draws_of(
-    github: GitHub, number: int, commitment: Commitment, note: Callable[[str], None]
-) -> list[AuditOrder]:
+def draws_of(github: GitHub, number: int, commitment: Commitment, note: Say) -> list[AuditOrder]:
     """Return the draws for a method in the comments on this pull request and on all audited ones.
 
     Others are found by the labels of an audit, open or closed, the newest 500 of them: what is
@@ -261,7 +231,7 @@ def _marked_comment(github: GitHub, comments: Iterable[Comment]) -> Comment | No
 
 def write_comment(github: GitHub, number: int, orders: Iterable[AuditOrder], text: str) -> None:
     """Write the one comment on the audits of a pull request; it keeps their draws, hidden."""
-    encoded = {order.plan.commitment_sha256: encode(order) for order in orders}
+    encoded = {order.plan.commitment_sha256: encode(order, AGAIN) for order in orders}
     body = f"{MARKER}{' '.join(list(encoded.values())[-ORDERS_MAX:])} -->\n{text}"
     comment = _audit_comment(github, number)
     if comment is None:

@@ -1,25 +1,13 @@
-"""A verdict as one line between two jobs: written to fit, compressed if need be, read strictly."""
+"""Verdicts as one line between two jobs: cut to fit, refused where they contradict themselves."""
 
-import base64
-import binascii
-import json
-import zlib
 from collections import Counter
 from collections.abc import Iterable
 
-from pydantic import ValidationError
-
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.common.types import first_error
+from geneb_ci.github import transport
 from geneb_ci.github.errors import Tampered
-from geneb_ci.github.verdict import BYTES_MAX, PullVerdict, Verdicts, outcome_of
-from geneb_ci.render.plain import visible
-from geneb_ci.submission.scanner import scan
-
-# Fifty verdicts take about 200 kB, with the longest findings ten times as much.
-PLAIN_MAX = 4_000_000
-PACKED = "zlib:"
+from geneb_ci.github.verdict import PullVerdict, Verdicts, outcome_of
 
 _AGAIN = "run `geneb-ci reconcile` again, and pass its output unchanged"
 
@@ -39,7 +27,7 @@ def fitting(verdict: Verdicts) -> Verdicts:
     The numbers by rule stay complete.
     """
     limit = max((len(pull.findings) for pull in verdict.pulls), default=0)
-    while len(_shortest(verdict)) > BYTES_MAX:
+    while len(_shortest(verdict)) > transport.BYTES_MAX:
         if limit == 0:
             verdict = _without_last(verdict)
             continue
@@ -58,64 +46,22 @@ def _without_last(verdict: Verdicts) -> Verdicts:
 
 def _shortest(verdict: Verdicts) -> str:
     """Return the verdict as JSON, or compressed if it does not fit."""
-    line = plain(verdict)
-    return line if len(line) <= BYTES_MAX or len(line) > PLAIN_MAX else packed(line)
-
-
-def packed(text: str) -> str:
-    """Return a text as one line of ASCII, compressed; `unpacked` reads it."""
-    return PACKED + base64.b64encode(zlib.compress(text.encode(), 9)).decode()
-
-
-def plain(verdict: Verdicts) -> str:
-    """Return a verdict as JSON on one line; "##[", which commands a runner, is escaped."""
-    text = json.dumps(verdict.model_dump(mode="json"), ensure_ascii=True, allow_nan=False)
-    return text.replace("##[", "\\u0023#[")
-
-
-def unpacked(text: str) -> str:
-    """Return the text of a line. Raises Tampered if it is not compressed as `packed` does it."""
-    if not text.startswith(PACKED):
-        return text
-    inflate = zlib.decompressobj()
-    try:
-        raw = inflate.decompress(base64.b64decode(text[len(PACKED) :], validate=True), PLAIN_MAX)
-        if inflate.unconsumed_tail:
-            raise Tampered(f"the line has more than {PLAIN_MAX:,} bytes", _AGAIN)
-        if not inflate.eof:
-            raise Tampered("the line is not complete", _AGAIN)
-        return raw.decode("ascii")
-    except (zlib.error, binascii.Error, ValueError) as error:
-        raise Tampered("the line is not compressed JSON", _AGAIN) from error
+    line = transport.plain(verdict)
+    is_short = len(line) <= transport.BYTES_MAX
+    return line if is_short or len(line) > transport.PLAIN_MAX else transport.packed(verdict)
 
 
 def decode(text: str, repository: str) -> Verdicts:
     """Return a validated verdict. Raises Tampered if it is invalid or contradicts itself."""
-    # 1. Size, before parsing.
     if not text.strip():
         raise UsageProblem("there is no verdict: VERDICT is empty", _AGAIN)
-    size = len(text.encode("utf-8", "surrogatepass"))
-    if size > BYTES_MAX:
-        raise Tampered(f"the verdict has {size:,} bytes; the limit is {BYTES_MAX:,}", _AGAIN)
-    # 2. Strict JSON.
-    text = unpacked(text.strip())
-    faults = scan(text).faults
-    if faults:
-        raise Tampered(f"the verdict is not JSON: {visible(faults[0].message, 200)}", _AGAIN)
-    # 3. Schema.
-    try:
-        verdict = Verdicts.model_validate_json(text)
-    except ValidationError as error:
-        raise Tampered(
-            f"the verdict does not fit its schema at {first_error(error)}", _AGAIN
-        ) from error
-    # 4. Repository and pull requests.
+    verdict = transport.decode(text, Verdicts, "the verdict", _AGAIN)
     if verdict.repository.casefold() != repository.casefold():
         raise Tampered(f"the verdict is about {verdict.repository}, not about {repository}", _AGAIN)
     numbers = [pull.number for pull in verdict.pulls]
     if len(set(numbers)) < len(numbers):
         raise Tampered("the verdict has a duplicate pull request", _AGAIN)
-    # 5. Consistency: known rules, their severities, and the outcome that follows from them.
+    # Known rules, their severities, and the outcome that follows from them.
     for pull in verdict.pulls:
         hold_together(pull)
     for group in verdict.groups:

@@ -12,8 +12,10 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from geneb_ci.common.errors import Exit, GenebError, NothingChecked, UsageProblem
-from geneb_ci.github.audits import AuditOrder, encode
+from geneb_ci.github.audits import AGAIN, AuditOrder
+from geneb_ci.github.transport import encode
 from geneb_ci.render.plain import visible
+from reference_harness.formats.text import Say
 
 IMAGE = "python:3.13"
 """Debian, with git; bubblewrap is installed into it."""
@@ -122,7 +124,7 @@ def job_environment(order: AuditOrder) -> dict[str, str]:
         "AUDIT_SERVER": os.environ.get("GITHUB_SERVER_URL", "https://github.com"),
         "AUDIT_REPOSITORY": order.repository,
         "AUDIT_MAIN": order.main_sha,
-        "AUDIT_ORDER": encode(order),
+        "AUDIT_ORDER": encode(order, AGAIN),
     }
 
 
@@ -132,7 +134,7 @@ def collect(
     order: AuditOrder,
     machine: Offer,
     namespace: str | None,
-    say: Callable[[str], None],
+    say: Say,
     poll: float = POLL_S,
 ) -> str:
     """Wait for a Job, and return the line of its outcome.

@@ -4,8 +4,14 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from geneb_ci.audit.sampling import AuditPolicy, audit_policy, design_of, detection, strata_of
-from geneb_ci.audit.trust_evidence import gather
+from geneb_ci.audit.sampling.design import (
+    AuditPolicy,
+    audit_policy,
+    design_of,
+    detection,
+    strata_of,
+)
+from geneb_ci.audit.trust.evidence import gather
 from geneb_ci.board.numbers import category_means, mean, ranked_regimes
 from geneb_ci.board.parts import unknown_sizes
 from geneb_ci.check.registry import BY_ID
@@ -39,9 +45,9 @@ from geneb_ci.github.verdict import (
 from geneb_ci.receipt.seen import shared_errors
 from geneb_ci.render.plain import visible
 from geneb_ci.statistics.neighbours import needed, resemblances
-from geneb_ci.submission.models import Submission, SubmissionV11
 from geneb_ci.submission.reading import files_in
 from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.submission import Submission, SubmissionV11
 from reference_harness.formats.text import quoted
 
 Decided = Callable[[str], DecidedStanding]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from geneb_ci.audit.keys import KEY_BYTES_MAX
+from geneb_ci.audit.record.keys import KEY_BYTES_MAX
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.github import probes
 from geneb_ci.github.api import STATUS_CONTEXT

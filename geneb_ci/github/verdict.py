@@ -10,8 +10,8 @@ from pydantic import Field, Strict
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.common.types import TrustLevel
-from geneb_ci.submission.names import MODEL_ID_MAX, MODEL_ID_PATTERN
 from reference_harness.formats.base import Hex40, Hex64, Signed, StrictModel
+from reference_harness.formats.submission_terms import MODEL_ID_MAX, MODEL_ID_PATTERN
 
 REASON_MAX = 200  # characters
 
@@ -34,8 +34,6 @@ class Command(StrictModel):
     reason: Annotated[str, Field(max_length=REASON_MAX)]
 
 
-# GitHub limits the outputs of a job to 1 MB in UTF-16, Linux an environment variable to 128 KiB.
-BYTES_MAX = 120_000
 # Per sweep: four sweeps an hour give 200 new pull requests their verdict, in fewer than 1,000
 # requests. More would not fit into one verdict.
 PULLS_MAX = 50

@@ -8,17 +8,16 @@ would need the right to push.
 
 import datetime as dt
 import itertools
-import json
 import re
 from collections.abc import Iterable
 from typing import Annotated, NamedTuple
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from geneb_ci.common.errors import GenebError
 from geneb_ci.github.api import GitHub
-from geneb_ci.github.envelope import packed, unpacked
 from geneb_ci.github.errors import RateLimited, Tampered
+from geneb_ci.github.transport import decode, packed
 from geneb_ci.github.verdict import OPEN_MAX, Number, Text, Trouble
 from geneb_ci.render.markdown import code
 from geneb_ci.render.plain import visible
@@ -94,8 +93,8 @@ def known_waits(github: GitHub) -> dict[int, Wait]:
 
 def _unpacked(text: str) -> dict[int, Wait]:
     try:
-        waits = _Waits.model_validate_json(unpacked(text))
-    except (ValidationError, Tampered):
+        waits = decode(text, _Waits, "the list of those that wait", "")
+    except Tampered:
         return {}
     return {wait.number: wait for wait in waits.waits}
 
@@ -103,16 +102,12 @@ def _unpacked(text: str) -> dict[int, Wait]:
 def _packed(waits: dict[int, Wait]) -> str:
     """Return the list as one line; where it would be too long, the last ones have no reason."""
     shown, with_reason = list(waits.values()), len(waits)
-    while len(line := packed(_line(shown))) > PACKED_MAX and with_reason:
+    while len(line := packed(_Waits(waits=shown))) > PACKED_MAX and with_reason:
         with_reason //= 2
         shown[with_reason:] = [
             wait.model_copy(update={"reason": ""}) for wait in shown[with_reason:]
         ]
     return line
-
-
-def _line(waits: list[Wait]) -> str:
-    return json.dumps(_Waits(waits=waits).model_dump(mode="json"), ensure_ascii=True)
 
 
 def is_due(wait: Wait | None, head_sha: str, now: dt.datetime) -> bool:

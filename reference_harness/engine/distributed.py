@@ -16,12 +16,12 @@ from typing import Any, Self
 from reference_harness.embedder import EmbedderSpec, EmbedJob, EmbedResult
 from reference_harness.errors import EmbeddingError, OptionError, WorkerDiedError
 from reference_harness.facts import ExtractorFacts
-from reference_harness.formats.text import plural
+from reference_harness.formats.text import Say, plural, silent
 from reference_harness.job import Job, ProbeFailure, ProbeResult
 
 from . import Notice
 from .cluster import Cluster, Size
-from .remote import Ready, RemoteEmbedder, probe, variables
+from .remote import Ready, RemoteEmbedder, probe, probe_variables, variables
 
 DEATHS = 8
 """Deaths that a task may see. More than on one machine: a machine that leaves is no fault of the
@@ -33,7 +33,6 @@ POLL_SECONDS = 1.0
 WAIT_SECONDS = 60.0
 """Time after which the user is told that nothing runs."""
 
-Say = Callable[[str], None]
 Progress = Callable[[int, int], None]
 RunEvent = EmbedResult | ProbeResult | ProbeFailure | Notice
 
@@ -61,7 +60,7 @@ class RayEngine:
         workers: int | None = None,
         array_api: bool = False,
         fail_fast: bool = False,
-        say: Say = lambda _: None,
+        say: Say = silent,
     ) -> None:
         """Load the extractor on the first embedder.
 
@@ -82,7 +81,7 @@ class RayEngine:
             num_gpus=1 if self._gpus else 0,
             runtime_env={"env_vars": variables(self._threads)},
         )
-        one_thread = {"env_vars": variables(1, array_api=array_api)}
+        one_thread = {"env_vars": probe_variables(array_api=array_api)}
         self._probe = self._ray.remote(max_retries=0, runtime_env=one_thread)(probe)
         self._arguments = (spec, str(Path.cwd()), self._threads)
         self._size, self._sized = size, time.monotonic()

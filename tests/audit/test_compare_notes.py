@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from geneb_ci.audit import tolerance as rule
-from geneb_ci.audit.compare import Claims, compare, notes
-from geneb_ci.audit.outcome import AuditedTask, CellComparison, Tolerance, Verdict
-from geneb_ci.audit.plan import ChosenTask
+from geneb_ci.audit.compare import tolerance as rule
+from geneb_ci.audit.compare.outcome import AuditedTask, CellComparison, Tolerance, Verdict
+from geneb_ci.audit.compare.tasks import Claims, compare, notes
+from geneb_ci.audit.sampling.plan import ChosenTask
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.statistics.metrics import Reading, Triple
 from reference_harness.formats.base import Scores
@@ -161,10 +161,17 @@ def informative(counts: str) -> str:
 
 
 def test_notes_on_a_regime_with_all_rows_and_on_claims_that_are_too_low():
-    tasks = [audited("a", 0.05, full=0.2, **{"1shot": 0.0}), audited("b", 0.125, full=-0.2)]
+    other_digest = audited("c", 0.05, **{"1shot": 0.0})
+    cell = other_digest.regimes["1shot"]
+    other_digest.regimes["1shot"] = cell.model_copy(update={"verdict": "differs"})
+    tasks = [
+        audited("a", 0.05, full=0.2, **{"1shot": 0.0}),
+        audited("b", 0.125, full=-0.2),
+        other_digest,
+    ]
     assert notes(tasks, RESCORED) == [
         SETTING,
-        informative("full 1 of 2, 1shot 1 of 1"),
+        informative("full 1 of 2, 1shot 2 of 2"),
         FULL,
         "claimed lower than rescored: b (full)",
     ]

@@ -16,7 +16,7 @@ from typing import Any, get_args
 import pytest
 from pydantic import TypeAdapter
 
-from geneb_ci.audit.trust import Summary
+from geneb_ci.audit.trust.level import Summary
 from geneb_ci.board.board import board_of, rows_of
 from geneb_ci.board.columns import COLUMNS, PUBLISHED, Column, Kind, facts_of, page_columns
 from geneb_ci.board.diff import FACTS, Estimate, Side, board_diff
@@ -25,7 +25,7 @@ from geneb_ci.check.runner import files_of
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.types import TrustLevel
-from geneb_ci.submission.models import SubmissionV11, SubmissionV12
+from reference_harness.formats.submission import SubmissionV11, SubmissionV12
 from tests.board.board import entries, entry
 from tests.paths import ROOT, outside_rows
 from tests.rules.deltas import entry_of

@@ -12,7 +12,7 @@ from geneb_ci.board.frame import COLUMNS, KEYS, score_frame
 from geneb_ci.board.rows import leaderboards
 from geneb_ci.board.uncertainty import row_scores
 from geneb_ci.common.benchmark import shipped_benchmark
-from geneb_ci.submission.models import MODELS
+from reference_harness.formats.submission import MODELS
 from tests import small
 from tests.board.board import entries, entry
 from tests.paths import SUBMISSIONS

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from geneb_ci.audit.trust import Summary
+from geneb_ci.audit.trust.level import Summary
 from geneb_ci.board.advice import Advice, ModelRequest, exact_need, parameters
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.reasons import bound_text, probability_text, score_text, size_text
@@ -21,7 +21,7 @@ from geneb_ci.board.uncertainty import intervals
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.types import TrustLevel
-from geneb_ci.submission.models import SubmissionV10
+from reference_harness.formats.submission import SubmissionV10
 from tests.board.board import entries, entry, found_intervals
 from tests.board.test_decisions import NAMES, NEEDS
 

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from geneb_ci.audit.outcome import AuditOutcome
+from geneb_ci.audit.compare.outcome import AuditOutcome
 from geneb_ci.cli.main import main
 from geneb_ci.github import audits, errors, report
 from geneb_ci.github.audits import variables_of
+from geneb_ci.github.transport import decode, encode
 from tests.audit.examples import ROUNDS
 from tests.audit.recorded import FIRST, committed_at, key, repository
 from tests.audit.relay import relay, says
@@ -32,15 +33,15 @@ from tools.rehearse.standins import clone
 ROUND = json.dumps({"round": FIRST, "signature": ROUNDS[FIRST]})
 # In place of the rerun, which takes a model and minutes: an outcome of that plan, made up.
 RERUN = (
-    "import os, subprocess; from geneb_ci.github import audits, hub_jobs; "
+    "import os, subprocess; from geneb_ci.github import audits, hub_jobs, transport; "
     "from tests.audit.recorded import *; "
-    "order = audits.decode(os.environ['AUDIT_ORDER'], audits.AuditOrder, ''); "
+    "order = transport.decode(os.environ['AUDIT_ORDER'], audits.AuditOrder, '', ''); "
     "git = ['git', '-C', os.environ['HOME'] + '/board']; "
     "address = os.environ['AUDIT_SERVER'] + '/' + order.repository; "
     "subprocess.run([*git, 'fetch', '-q', '--depth=1', address, order.head_sha], check=True); "
     "blob = next(one.blob for one in order.files if one.path.endswith('json')); "
     "document = subprocess.check_output([*git, 'cat-file', 'blob', blob]); "
-    "line = audits.encode(outcome_of(order.plan, document)); "
+    "line = transport.encode(outcome_of(order.plan, document), ''); "
     "print('one line more'); "
     "print(*hub_jobs.outcome_lines(line, order.nonce), sep=chr(10))"
 )
@@ -88,12 +89,12 @@ class Flow:
     def opened(self) -> audits.AuditOrder:
         code, out, err = self.run("audit", "open", "--relay", self.relay)
         assert code == 0, err
-        return audits.decode(out, audits.AuditOrder, "the order")
+        return decode(out, audits.AuditOrder, "the order", audits.AGAIN)
 
     def delivered(self, order: audits.AuditOrder, outcome: AuditOutcome | None) -> tuple[int, str]:
-        line = audits.encode(outcome) if outcome is not None else ""
+        line = encode(outcome, audits.AGAIN) if outcome is not None else ""
         code, _, err = self.run(
-            *("audit", "deliver"), AUDIT_ORDER=audits.encode(order), AUDIT_OUTCOME=line
+            *("audit", "deliver"), AUDIT_ORDER=encode(order, audits.AGAIN), AUDIT_OUTCOME=line
         )
         assert "Traceback" not in err
         return code, err

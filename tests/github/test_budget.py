@@ -6,10 +6,12 @@ import json
 import pytest
 
 from geneb_ci.github.api import connect
-from geneb_ci.github.envelope import unpacked
+from geneb_ci.github.envelope import decode
 from geneb_ci.github.reconcile import RESERVE
-from geneb_ci.github.verdict import BYTES_MAX, PULLS_MAX
+from geneb_ci.github.transport import BYTES_MAX
+from geneb_ci.github.verdict import PULLS_MAX
 from tests.github.conftest import CARD_PATH, REGULAR, Place, sound
+from tests.github.server import REPOSITORY
 
 HOUR = 1000
 OPEN = 200
@@ -62,7 +64,7 @@ def swept(place: Place) -> list[int]:
     assert code == 0, err
     assert len(line) <= BYTES_MAX
     assert place.report(line)[0] == 0
-    return [pull["number"] for pull in json.loads(unpacked(line))["pulls"]]
+    return [pull.number for pull in decode(line, REPOSITORY).pulls]
 
 
 @pytest.mark.nightly

@@ -6,14 +6,14 @@ import re
 
 import pytest
 
-from geneb_ci.audit.sampling import audit_policy
+from geneb_ci.audit.sampling.design import audit_policy
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import Layout, LayoutKind
 from geneb_ci.github.comment import comment
 from geneb_ci.github.judge import Judge
 from geneb_ci.github.judgement import audit_estimate, standings
 from geneb_ci.github.verdict import DecidedStanding
-from geneb_ci.submission.models import SubmissionV10
+from reference_harness.formats.submission import SubmissionV10
 from tests.cli.repository import real_repository
 from tests.github.conftest import ADDRESS, REGULAR, ROW, encoded, golden, sound
 from tests.github.history import Files

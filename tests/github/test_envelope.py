@@ -17,8 +17,8 @@ from geneb_ci.github.comment import comment
 from geneb_ci.github.envelope import decode, encode
 from geneb_ci.github.errors import Tampered
 from geneb_ci.github.judgement import _findings
+from geneb_ci.github.transport import BYTES_MAX
 from geneb_ci.github.verdict import (
-    BYTES_MAX,
     PLACES_MAX,
     PullVerdict,
     Verdicts,

@@ -6,9 +6,10 @@ import zlib
 
 import pytest
 
-from geneb_ci.github import envelope
-from geneb_ci.github.envelope import PACKED, _shortest, decode, encode
+from geneb_ci.github import transport
+from geneb_ci.github.envelope import _shortest, decode, encode
 from geneb_ci.github.errors import Tampered
+from geneb_ci.github.transport import PACKED
 from tests.github.test_envelope import REPOSITORY, many, pull_of, verdict_of
 
 
@@ -25,13 +26,13 @@ def test_a_command_to_the_runner_is_escaped_and_read_back():
 
 def test_a_verdict_that_does_not_fit_without_findings_is_a_bug(monkeypatch):
     made = verdict_of(pull_of(many(8)))
-    monkeypatch.setattr(envelope, "BYTES_MAX", 0)
+    monkeypatch.setattr(transport, "BYTES_MAX", 0)
     bare = verdict_of(pull_of(many(8)).model_copy(update={"findings": []}))
     size = len(_shortest(bare))
-    monkeypatch.setattr(envelope, "BYTES_MAX", size)
+    monkeypatch.setattr(transport, "BYTES_MAX", size)
     assert encode(made).startswith(PACKED)
     assert decode(encode(made), REPOSITORY) == bare
-    monkeypatch.setattr(envelope, "BYTES_MAX", size - 1)
+    monkeypatch.setattr(transport, "BYTES_MAX", size - 1)
     with pytest.raises(AssertionError, match=r"^1$"):
         encode(made)
 
@@ -39,7 +40,7 @@ def test_a_verdict_that_does_not_fit_without_findings_is_a_bug(monkeypatch):
 def test_pull_requests_that_do_not_fit_are_left_for_the_next_run(monkeypatch):
     pulls = [pull_of([], number, f"model-{number}") for number in range(1, 31)]
     made = verdict_of(*pulls)
-    monkeypatch.setattr(envelope, "BYTES_MAX", 2_000)
+    monkeypatch.setattr(transport, "BYTES_MAX", 2_000)
     left = decode(encode(made), REPOSITORY)
     assert left.pulls == pulls[: len(left.pulls)]
     assert 0 < len(left.pulls) == 30 - left.waiting + made.waiting
@@ -50,7 +51,7 @@ def test_pull_requests_that_do_not_fit_are_left_for_the_next_run(monkeypatch):
     [
         (b"noise", "not compressed JSON"),
         (zlib.compress(b"{}")[:-1], "not complete"),
-        (zlib.compress(b" " * 5_000_000), "more than 4,000,000 bytes"),
+        (zlib.compress(b" " * 5_000_000), "unpacks to more than 4,000,000 bytes"),
         (zlib.compress("{\u00e9}".encode()), "not compressed JSON"),
     ],
     ids=["noise", "cut", "bomb", "not-ascii"],

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from geneb_ci.audit.commit import commit, subject_of
-from geneb_ci.audit.tolerance import tolerance_digest
+from geneb_ci.audit.compare.tolerance import tolerance_digest
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker
 from geneb_ci.cli.main import main
@@ -18,9 +18,9 @@ from geneb_ci.common.config import find_layout
 from geneb_ci.common.finding import Severity
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.submission.document import Document, downgraded, parse_document, upgraded
-from geneb_ci.submission.models import SubmissionByEntry
 from geneb_ci.submission.schema_engine import check_by_schema
 from geneb_ci.submission.structure import check_structure
+from reference_harness.formats.submission import SubmissionByEntry
 from tests.paths import PUBLIC, ROOT, SUBMISSIONS
 
 ROWS = sorted(SUBMISSIONS.glob("*.json"))

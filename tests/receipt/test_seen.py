@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from geneb_ci.audit.sampling import policy_text
+from geneb_ci.audit.sampling.design import policy_text
 from geneb_ci.board.board import board_of, read_entries
 from geneb_ci.check.registry import select
 from geneb_ci.common.benchmark import load_benchmark
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.receipt.seen import SeenReceipt, SeenReceipts, noted, published_state, seen_receipts
-from geneb_ci.submission.models import SubmissionV12
+from reference_harness.formats.submission import SubmissionV12
 from tests.paths import ROOT as CHECKOUT
 from tests.publish.command import environment, geneb_ci
 from tests.publish.conftest import hub

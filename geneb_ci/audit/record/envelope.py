@@ -1,0 +1,366 @@
+"""Signed envelopes: DSSE v1 with one Ed25519 signature, or the same in a Sigstore bundle.
+
+Specification: github.com/secure-systems-lab/dsse, protocol.md and envelope.md, version 1.0.2. What
+is signed is what is parsed: `parse_envelope` returns the bytes that the signature covers. There is
+one way to write an envelope of a key; a bundle is as the tool that signed wrote it.
+
+A bundle (v0.3) holds a DSSE envelope, the certificate of the key that signed it and the proof that
+a transparency log has the signature. The certificate is valid for minutes and names the workflow.
+"""
+
+import base64
+import binascii
+import functools
+import hashlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+from pydantic import ConfigDict, Field, ValidationError
+
+from geneb_ci.audit.canonical import StepMismatch, digest, moment_of
+from geneb_ci.common.errors import BadConfiguration, BrokenInstallation
+from geneb_ci.submission.document import parse_document
+from geneb_ci.submission.reading import FileKind, other_kind
+from reference_harness.formats.base import Hex64, StrictModel, first_error
+from reference_harness.formats.files import NotReadable, read_regular
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from sigstore.verify import Verifier
+
+
+ROOT_FILE = "trusted_root.json"
+"""File of the policy: the certificate authorities and logs that bundles are verified with."""
+
+# That of the public instance has 7 kB.
+ROOT_BYTES_MAX = 1_000_000
+# A board has one; a ledger those of many commits.
+ROOTS_KEPT = 16
+# The longest reason of the library that helps names two identities.
+SAID_MAX = 300
+NOT_INSTALLED = "sigstore, which verifies what a workflow signed, is not installed"
+INSTALL = "pip install 'geneb-ci[sigstore]'"
+
+_ISSUER = "1.3.6.1.4.1.57264.1.8"
+_REPOSITORY = "1.3.6.1.4.1.57264.1.12"
+"""Extensions of a certificate, by github.com/sigstore/fulcio/blob/main/docs/oid-info.md."""
+
+_Base64 = Annotated[str, Field(pattern=r"^[A-Za-z0-9+/]+={0,2}$")]
+
+
+class InvalidBundle(ValueError):  # noqa: N818 (named after what is wrong)
+    """A bundle that cannot be read, or whose signature, certificate or proof is not valid."""
+
+
+class Workflow(NamedTuple):
+    """Who signed a bundle, as the certificate names it."""
+
+    issuer: str
+    """Who vouches for the identity, such as https://token.actions.githubusercontent.com."""
+    workflow: str
+    """File of the workflow and its branch: https://github.com/O/R/.github/workflows/F@REF."""
+    repository: str
+    """Repository that the workflow ran in: https://github.com/O/R."""
+
+    @property
+    def id(self) -> str:
+        """SHA-256 of the three: the place of a key's id."""
+        return digest(self._asdict())
+
+
+class _Part(StrictModel):
+    """A part of a bundle whose other members are verified later, by the library."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class _Certificate(StrictModel):
+    rawBytes: _Base64  # noqa: N815 (the format's own name)
+
+
+class _Material(_Part):
+    certificate: _Certificate
+
+
+class _Signature(_Part):
+    sig: _Base64
+
+
+class _Envelope(StrictModel):
+    payload: _Base64
+    payloadType: Literal["application/vnd.in-toto+json"]  # noqa: N815
+    signatures: Annotated[list[_Signature], Field(min_length=1, max_length=1)]
+
+
+class _Bundle(StrictModel):
+    mediaType: Literal["application/vnd.dev.sigstore.bundle.v0.3+json"]  # noqa: N815
+    verificationMaterial: _Material  # noqa: N815
+    dsseEnvelope: _Envelope  # noqa: N815
+
+
+class BundleParts(NamedTuple):
+    """Content of a bundle of which nothing is verified yet."""
+
+    payload: bytes
+    signature: bytes
+    workflow: Workflow
+    begins: str
+    """First time at which the certificate is valid; it was signed within minutes."""
+
+
+def is_bundle(value: object) -> bool:
+    """Whether a parsed file is a bundle, of any version."""
+    return isinstance(value, dict) and "mediaType" in value and "verificationMaterial" in value
+
+
+def parts_of(value: Any) -> BundleParts:
+    """Return the parts of a bundle, given as parsed JSON. Raises InvalidBundle."""
+    try:
+        bundle = _Bundle.model_validate(value)
+        payload = base64.b64decode(bundle.dsseEnvelope.payload, validate=True)
+        signature = base64.b64decode(bundle.dsseEnvelope.signatures[0].sig, validate=True)
+        raw = base64.b64decode(bundle.verificationMaterial.certificate.rawBytes, validate=True)
+    except ValidationError as error:
+        raise InvalidBundle(f"not a bundle that can be verified: {first_error(error)}") from error
+    except binascii.Error as error:
+        raise InvalidBundle(f"invalid base64: {error}") from error
+    return BundleParts(payload, signature, *_names(raw))
+
+
+def _names(raw: bytes) -> tuple[Workflow, str]:
+    """Return who a certificate, in DER, is for, and the time from which it is valid."""
+    try:  # it costs 30 ms to import
+        from cryptography import x509
+        from cryptography.hazmat import asn1
+    except ImportError as error:
+        raise BrokenInstallation(NOT_INSTALLED, INSTALL) from error
+    try:
+        certificate = x509.load_der_x509_certificate(raw)
+        names = list(
+            certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        )
+        issuer, repository = (
+            asn1.decode_der(
+                str, certificate.extensions.get_extension_for_oid(oid).value.public_bytes()
+            )
+            for oid in map(x509.ObjectIdentifier, (_ISSUER, _REPOSITORY))
+        )
+        begins = moment_of(int(certificate.not_valid_before_utc.timestamp()))
+    except Exception as error:  # whatever a parser says of bytes that anybody may have written
+        raise InvalidBundle(f"its certificate names no workflow: {_message_of(error)}") from error
+    if len(names) != 1 or not isinstance(names[0], x509.UniformResourceIdentifier):
+        raise InvalidBundle("its certificate is not for one workflow: its name is not one address")
+    return Workflow(issuer, names[0].value, repository), begins
+
+
+def verify_bundle(raw: bytes, parts: BundleParts, root: Path) -> None:
+    """Verify a bundle, given by its bytes and parts, with a trusted root.
+
+    Envelope and signature, the chain of the certificate at the time of signing, its SCT, that the
+    transparency log has the signature (proof of inclusion, checkpoint) and that it was signed while
+    the certificate was valid. `root` is the file of the trusted root. Raises InvalidBundle,
+    BadConfiguration for a root that cannot be used, BrokenInstallation without sigstore.
+    """
+    verifier = _verifier(root, _stamp(root))
+    from sigstore.errors import Error  # half a second
+    from sigstore.models import Bundle
+    from sigstore.verify import policy
+
+    workflow = parts.workflow
+    expected = policy.AllOf(
+        [
+            policy.Identity(identity=workflow.workflow, issuer=None),
+            policy.OIDCIssuerV2(workflow.issuer),
+            policy.OIDCSourceRepositoryURI(workflow.repository),
+        ]
+    )
+    try:
+        _, payload = verifier.verify_dsse(Bundle.from_json(raw), expected)
+    except Error as error:
+        raise InvalidBundle(_message_of(error)) from error
+    except Exception as error:  # as above
+        raise InvalidBundle(f"{type(error).__name__}: {_message_of(error)}") from error
+    if payload != parts.payload:
+        raise InvalidBundle("what was signed is not what the envelope has")
+
+
+def _message_of(error: Exception) -> str:
+    """Return an error of the library as one line of ASCII; the signer chose parts of it."""
+    cause = error.__cause__ or error.__context__ or error
+    text = (
+        first_error(cause) if isinstance(cause, ValidationError) else " ".join(str(error).split())
+    )
+    return json.dumps(text.replace("\x7f", " "))[1:-1][:SAID_MAX]
+
+
+def _stamp(root: Path) -> tuple[int, int]:
+    """Return size and time of change of a file: while they stay, it is read once."""
+    try:
+        status = root.stat()
+    except OSError:
+        return (0, 0)  # reading it says why
+    return (status.st_size, status.st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=ROOTS_KEPT)
+def _verifier(root: Path, _: tuple[int, int]) -> "Verifier":
+    """Read a trusted root, once while it is the same file."""
+    try:
+        from sigstore.models import TrustedRoot  # a second
+        from sigstore.verify import Verifier
+    except ImportError as error:
+        raise BrokenInstallation(NOT_INSTALLED, INSTALL) from error
+    fix = "restore the file from the main branch"
+    try:
+        read_regular(root, ROOT_BYTES_MAX, links=False)  # the library sets no limits
+        return Verifier(trusted_root=TrustedRoot.from_file(str(root)))
+    except NotReadable as error:
+        raise BadConfiguration(f"{root}: {error.reason}", fix) from error
+    except Exception as error:  # any error of the library is one of this file
+        message = f"{root}: no trusted root of Sigstore: {_message_of(error)}"
+        raise BadConfiguration(message, fix) from error
+
+
+PAYLOAD_TYPE: Literal["application/vnd.in-toto+json"] = "application/vnd.in-toto+json"
+
+ENVELOPE, SIGNER, STATEMENT = "envelope", "signer", "statement"
+"""The first steps of a verification. A plan has a step "signature": that is the beacon's."""
+
+RESTORE = "restore the file from the main branch, or sign the outcome again"
+
+
+class Signature(StrictModel):
+    """Who signed, and the signature."""
+
+    keyid: Hex64
+    """SHA-256 of the raw public key."""
+    sig: _Base64
+
+
+class Envelope(StrictModel):
+    """A DSSE envelope with exactly one signature: none can be added, none goes unchecked."""
+
+    payload: _Base64
+    payloadType: Literal["application/vnd.in-toto+json"]  # noqa: N815 (DSSE's own name)
+    signatures: Annotated[list[Signature], Field(min_length=1, max_length=1)]
+
+
+class ParsedEnvelope(NamedTuple):
+    """Content of an envelope whose signature is not verified yet."""
+
+    payload: bytes
+    keyid: str
+    """Of the key, or of the workflow that the certificate of a bundle names."""
+    signature: bytes
+    bundle: tuple[bytes, BundleParts] | None = None
+    """The bytes and parts of a bundle; None where a key signed."""
+
+
+def key_id(public_key: bytes) -> str:
+    """Return the id of a raw public key: its SHA-256, as hex digits."""
+    return hashlib.sha256(public_key).hexdigest()
+
+
+def pae(payload_type: str, payload: bytes) -> bytes:
+    """Return the bytes that are signed: DSSE's pre-authentication encoding."""
+    kind = payload_type.encode()
+    return b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(payload), payload)
+
+
+def sign_payload(payload: bytes, key: "Ed25519PrivateKey") -> bytes:
+    """Return the envelope of a payload, signed; the same bytes each time."""
+    public = key.public_key().public_bytes_raw()
+    signature = key.sign(pae(PAYLOAD_TYPE, payload))
+    return _encoded(payload, key_id(public), signature)
+
+
+def _encoded(payload: bytes, keyid: str, signature: bytes) -> bytes:
+    value = {
+        "payloadType": PAYLOAD_TYPE,
+        "payload": base64.b64encode(payload).decode(),
+        "signatures": [{"keyid": keyid, "sig": base64.b64encode(signature).decode()}],
+    }
+    return json.dumps(value, separators=(",", ":")).encode() + b"\n"
+
+
+def parse_envelope(raw: bytes) -> ParsedEnvelope:
+    """Parse an envelope or a bundle, without verifying its signature.
+
+    Raises StepMismatch, of the step "envelope", unless the bytes are a bundle of version 0.3, or
+    exactly those that `sign_payload` writes for this payload, key and signature.
+    """
+    value = strict_json(raw, ENVELOPE)
+    if is_bundle(value):
+        try:
+            parts = parts_of(value)
+        except InvalidBundle as error:
+            raise StepMismatch(ENVELOPE, str(error), RESTORE) from error
+        return ParsedEnvelope(parts.payload, parts.workflow.id, parts.signature, (raw, parts))
+    try:
+        envelope = Envelope.model_validate(value)
+        payload = base64.b64decode(envelope.payload, validate=True)
+        signature = base64.b64decode(envelope.signatures[0].sig, validate=True)
+    except ValidationError as error:
+        raise StepMismatch(ENVELOPE, *_not_an_envelope(value, error)) from error
+    except binascii.Error as error:
+        raise StepMismatch(ENVELOPE, f"invalid base64: {error}", RESTORE) from error
+    parsed = ParsedEnvelope(payload, envelope.signatures[0].keyid, signature)
+    if _encoded(parsed.payload, parsed.keyid, parsed.signature) != raw:
+        raise StepMismatch(ENVELOPE, "the JSON is not written as this program writes it", RESTORE)
+    return parsed
+
+
+def _not_an_envelope(value: object, error: ValidationError) -> tuple[str, str]:
+    """Return message and fix for a file that is no envelope."""
+    if FileKind.RECORD.fits(value):
+        return first_error(error), RESTORE
+    message = (
+        other_kind(value, FileKind.RECORD) or f"this is not an audit record: {first_error(error)}"
+    )
+    return message, FileKind.RECORD.fix
+
+
+def strict_json(raw: bytes, step: str) -> Any:
+    """Parse JSON as strictly as submissions: bounded size and depth, no duplicate key.
+
+    Raises StepMismatch of the given step.
+    """
+    document = parse_document(raw, Path(step), step)
+    if document.faults:
+        message, fix = document.faults[0].message, RESTORE
+        if step == ENVELOPE and not raw.lstrip().startswith(b"{"):
+            message, fix = f"this is not an audit record: {message}", FileKind.RECORD.fix
+        raise StepMismatch(step, message, fix)
+    return document.value
+
+
+def is_signed_by(envelope: ParsedEnvelope, public_key: bytes) -> bool:
+    """Whether the signature is that of a raw public key, over this payload and its type.
+
+    Raises BrokenInstallation when cryptography is not installed.
+    """
+    return is_ed25519(envelope.signature, pae(PAYLOAD_TYPE, envelope.payload), public_key)
+
+
+def is_ed25519(signature: bytes, message: bytes, public_key: bytes) -> bool:
+    """Whether a signature is that of a raw Ed25519 key over a message.
+
+    Raises BrokenInstallation when cryptography is not installed.
+    """
+    try:  # it costs 30 ms to import
+        from cryptography.exceptions import InvalidSignature
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import (
+            Ed25519PublicKey,
+        )
+    except ModuleNotFoundError as error:
+        raise BrokenInstallation(
+            "cryptography, which verifies signatures, is not installed",
+            "pip install 'geneb-ci[records]'",
+        ) from error
+
+    try:
+        Ed25519PublicKey.from_public_bytes(public_key).verify(signature, message)
+    except (InvalidSignature, ValueError):
+        return False
+    return True

@@ -1,0 +1,400 @@
+"""Fetches what a rerun needs and the checkout lacks, and reads tar archives of strangers.
+
+This phase has network access and runs no foreign code. A download is continued after a break, and
+kept only if its digest is right. Packages are for models that the harness's own do not load, since
+no version of transformers loads every model of the board: a lock has those that differ, each with
+its hashes, all others stay those of the harness; they are unpacked, never built from source.
+
+Archives are read as a stream, each step of bounded memory and size. The standard library's reader
+takes the length of an extended header, and of what it skips, from the archive. POSIX.1-2001 (pax)
+and GNU archives, plain or gzip.
+"""
+
+import gzip
+import hashlib
+import http.client
+import importlib.metadata
+import io
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from geneb_ci.audit.canonical import AuditRefused
+from geneb_ci.common.config import cache_folder, policy_bytes
+from geneb_ci.common.download import (
+    Purpose,
+    keep,
+    opened,
+    partial,
+    require_whole,
+    undelivered,
+    writing,
+)
+from geneb_ci.common.download import download as download_file
+from geneb_ci.common.errors import BadConfiguration, MachineFault, WeightsRefused
+from geneb_ci.models.entry import Environment
+from reference_harness.formats.text import Say, silent
+
+BLOCK = 512
+HEADER_MAX = 1 << 16
+"""Bytes of an extended header: a path has at most 4,096."""
+CHUNK = 1 << 20
+GZIP = b"\x1f\x8b"
+OTHER_KINDS = {b"PK\x03\x04": "a zip archive", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"<": "a page"}
+"""How a file begins that people name an archive, and what it is."""
+_REGULAR = (b"0", b"\0", b"7")
+_PAX, _PAX_GLOBAL, _LONG_NAME, _LONG_LINK = b"x", b"g", b"L", b"K"
+_EXTENDED = (_PAX, _PAX_GLOBAL, _LONG_NAME, _LONG_LINK)
+_EXTENDED_MAX = 8
+"""Extended headers of one member: writers make at most three."""
+
+
+class BrokenArchiveError(Exception):
+    """The bytes are no archive, or one that nobody needs."""
+
+
+class NotTarError(BrokenArchiveError):
+    """The bytes are whole, but of another kind."""
+
+
+class ArchiveMember(NamedTuple):
+    """One entry of an archive; its content has to be read before the next."""
+
+    name: str
+    size: int
+    is_file: bool
+    source: "_CountingReader"
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield the content. Raises BrokenArchiveError where the archive ends before it."""
+        left = self.size
+        while left:
+            chunk = self.source.exactly(min(left, CHUNK))
+            left -= len(chunk)
+            yield chunk
+
+
+class _CountingReader:
+    """A stream with a limit, which ends only where it may."""
+
+    def __init__(self, stream: io.BufferedIOBase, limit: int) -> None:
+        self._stream = stream
+        self._left = limit
+        self.read = 0
+
+    def some(self, count: int) -> bytes:
+        """Return up to `count` bytes: fewer at the end alone."""
+        if count > self._left:
+            raise BrokenArchiveError("it is larger than any model")
+        parts, left = [], count
+        while left:
+            try:
+                part = self._stream.read(left)
+            except (gzip.BadGzipFile, zlib.error) as error:
+                raise BrokenArchiveError(f"damaged compression: {error}") from error
+            if not part:
+                break
+            parts.append(part)
+            left -= len(part)
+        content = b"".join(parts)
+        self._left -= len(content)
+        self.read += len(content)
+        return content
+
+    def exactly(self, count: int) -> bytes:
+        """Return `count` bytes. Raises BrokenArchiveError where there are fewer."""
+        content = self.some(count)
+        if len(content) < count:
+            raise BrokenArchiveError("it ends in the middle of a file")
+        return content
+
+    def skip(self, count: int) -> None:
+        """Read over `count` bytes."""
+        while count:
+            count -= len(self.exactly(min(count, CHUNK)))
+
+
+def tar_members(stream: io.BufferedIOBase, limit: int) -> Iterator[ArchiveMember]:
+    """Yield the members of an archive of at most `limit` unpacked bytes.
+
+    Raises BrokenArchiveError for what is no archive, and what reading the stream raises.
+    """
+    source = _CountingReader(_unpacked(stream), limit)
+    header: dict[str, str] = {}
+    extended = 0
+    while True:
+        first = source.read == 0
+        block = source.some(BLOCK)
+        if not block or not block.strip(b"\0"):
+            return
+        if len(block) < BLOCK or not _is_header(block):
+            if first and len(block) == BLOCK:
+                raise NotTarError(_kind_of(block))
+            raise BrokenArchiveError("it is damaged")
+        size, kind = _number(block[124:136]), block[156:157]
+        if kind in _EXTENDED:
+            extended += 1
+            if size > HEADER_MAX or extended > _EXTENDED_MAX:
+                raise BrokenArchiveError("an extended header is larger than any path")
+            content = source.exactly(size)
+            source.skip(-size % BLOCK)
+            if kind != _PAX_GLOBAL:
+                header |= _extended(kind, content)
+            continue
+        if "size" in header:
+            size = _decimal(header["size"])
+        name = header.get("path") or _name(block)
+        before = source.read
+        yield ArchiveMember(name.removeprefix("./"), size, kind in _REGULAR, source)
+        source.skip(before + size + (-size % BLOCK) - source.read)
+        header, extended = {}, 0
+
+
+def _unpacked(stream: io.BufferedIOBase) -> io.BufferedIOBase:
+    """Return the stream, decompressed where it is gzip."""
+    buffered = io.BufferedReader(stream)
+    return gzip.GzipFile(fileobj=buffered) if buffered.peek(2)[:2] == GZIP else buffered
+
+
+def _extended(kind: bytes, content: bytes) -> dict[str, str]:
+    """Return what an extended header says of path and size."""
+    if kind == _LONG_LINK:
+        return {}
+    if kind == _LONG_NAME:
+        return {"path": content.rstrip(b"\0").decode("utf-8", "replace")}
+    values = {}
+    while content:
+        match = re.match(rb"(\d{1,8}) ([^=\n]{1,200})=", content)
+        length = int(match[1]) if match else 0
+        if match is None or not match.end() < length <= len(content):
+            raise BrokenArchiveError("an extended header is damaged")
+        key, value = match[2].decode("ascii", "replace"), content[match.end() : length - 1]
+        if key in {"path", "size"}:
+            values[key] = value.decode("utf-8", "replace")
+        elif key.startswith("GNU.sparse"):
+            raise BrokenArchiveError("it contains sparse files")
+        content = content[length:]
+    return values
+
+
+def _is_header(block: bytes) -> bool:
+    try:
+        return _checksum(block) == _number(block[148:156])
+    except BrokenArchiveError:
+        return False
+
+
+def _kind_of(block: bytes) -> str:
+    """Return what a file is that does not begin as a tar archive."""
+    kinds = (kind for start, kind in OTHER_KINDS.items() if block.startswith(start))
+    return f"it is {next(kinds, 'something else')}, expected a tar archive, plain or gzip"
+
+
+def _checksum(block: bytes) -> int:
+    """Return the sum of a header's bytes, those of the sum itself read as spaces."""
+    return sum(block[:148]) + sum(b" " * 8) + sum(block[156:])
+
+
+def _number(field: bytes) -> int:
+    """Return a number of a header: octal text, or base 256 where the first bit is set."""
+    if field[:1] == b"\x80":
+        return int.from_bytes(field[1:], "big")
+    text = field.strip(b"\0 ") or b"0"
+    if not re.fullmatch(rb"[0-7]+", text):
+        raise BrokenArchiveError("a number of a header is damaged")
+    return int(text, 8)
+
+
+def _decimal(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,20}", text):
+        raise BrokenArchiveError("the size in an extended header is damaged")
+    return int(text)
+
+
+def _name(block: bytes) -> str:
+    """Return the path in a header, which has it in two parts."""
+    name, prefix = (part.partition(b"\0")[0] for part in (block[:100], block[345:500]))
+    is_posix = block[257:263] == b"ustar\0"
+    joined = prefix + b"/" + name if is_posix and prefix else name
+    return joined.decode("utf-8", "replace")
+
+
+NOT_TAR = (
+    "correct the entry of the model registry, or fetch the files by hand and name their folder: "
+    "--weights DIR"
+)
+ARCHIVE_MAX = 1 << 36
+"""Bytes of an unpacked archive: a decompressor can make any number of them from few."""
+WEIGHTS = Purpose(
+    undelivered=WeightsRefused,
+    other=WeightsRefused,
+    folder="--weights DIR",
+    changed="the file was changed since it was pinned: audit another submission, or correct the "
+    "entry of the model registry",
+)
+
+
+def download(address: str, path: Path, sha256: str) -> None:
+    """Download one file to `path`, continuing an earlier download of it.
+
+    Raises WeightsRefused when the server does not deliver it, and when its digest is another; the
+    file is then not kept.
+    """
+    download_file(address, path, sha256, WEIGHTS)
+
+
+def extract(address: str, members: Mapping[str, Path], sha256: Mapping[str, str]) -> None:
+    """Download a tar archive, keeping these members of it: path in the archive to place.
+
+    The archive itself is never stored, and begins again after a break. Raises WeightsRefused for a
+    member that is missing, not a regular file, or other than its digest says, and what `download`
+    does.
+    """
+    waiting = dict(members)
+    with opened(address, 0, WEIGHTS) as response:
+        try:
+            for member in tar_members(response, ARCHIVE_MAX):
+                if member.name not in waiting:
+                    continue
+                if not member.is_file:
+                    raise WeightsRefused(
+                        f"{address}: {member.name} is a link or a folder, expected a regular file",
+                        "correct the entry of the model registry",
+                    )
+                path = waiting.pop(member.name)
+                unfinished = partial(path, WEIGHTS)
+                with writing(unfinished, WEIGHTS), unfinished.open("wb") as stream:
+                    for chunk in member.chunks():
+                        stream.write(chunk)
+                keep(unfinished, path, sha256[member.name], f"{address}#{member.name}", WEIGHTS)
+                if not waiting:
+                    return
+            require_whole(response)
+        except NotTarError as error:
+            raise WeightsRefused(f"{address}: {error}", NOT_TAR) from error
+        except BrokenArchiveError as error:
+            raise undelivered(address, error, WEIGHTS) from error
+        except (OSError, EOFError, http.client.HTTPException) as error:
+            raise undelivered(address, error, WEIGHTS) from error
+    raise WeightsRefused(
+        f"{address}: the archive does not contain {min(waiting)}",
+        "correct `archive` or `folder` of the entry in the model registry",
+    )
+
+
+FOLDER = "environments"
+"""Folder of the locks in the policy folder."""
+LOCK_BYTES_MAX = 2_000_000
+"""A lock of 90 packages for every platform has 400 kB."""
+UV = (
+    *("pip", "install", "--quiet", "--no-config", "--no-deps", "--require-hashes"),
+    *("--only-binary", ":all:"),
+)
+"""No building: a source distribution runs its author's code outside the sandbox."""
+SAID = 2000
+"""Characters of the installer's message that are shown."""
+
+
+class InstalledPackages(NamedTuple):
+    """Packages of one lock on this machine."""
+
+    folder: Path
+    lock_sha256: str
+
+    def versions(self) -> dict[str, str]:
+        """Return the version of each distribution, by its name in lower case with hyphens."""
+        distributions = importlib.metadata.distributions(path=[str(self.folder)])
+        return {
+            re.sub(r"[-_.]+", "-", distribution.name).lower(): distribution.version
+            for distribution in distributions
+        }
+
+
+def install(
+    environment: Environment,
+    policy: Path,
+    say: Say = silent,
+    cache: Path | None = None,
+) -> InstalledPackages:
+    """Install the packages of a lock below `cache`, unless they are there; return their folder.
+
+    `policy` is the policy folder, in which the lock lies; `say` gets a line of progress.
+    Raises BadConfiguration for a lock that is missing or not the one that the entry names,
+    AuditRefused where this Python is another than the entry's, MachineFault where the packages
+    cannot be installed.
+    """
+    here = f"{sys.version_info.major}.{sys.version_info.minor}"
+    if environment.python not in {None, here}:
+        raise AuditRefused(
+            f"the model needs Python {environment.python}, this is {here}",
+            f"install geneb-ci under Python {environment.python} and run the command with that",
+        )
+    lock = policy / FOLDER / environment.lock
+    raw = lock_bytes(policy, environment)
+    kind = f"{environment.sha256}-{platform.python_implementation()}{here}-{platform.machine()}"
+    folder = (cache or cache_folder("environments")) / kind
+    if not folder.is_dir():
+        say(f"installing the packages of {environment.lock}")
+        _install(raw, folder, lock)
+    return InstalledPackages(folder, environment.sha256)
+
+
+def lock_bytes(policy: Path, environment: Environment) -> bytes:
+    """Return a lock of the policy folder. Raises BadConfiguration for another than the entry's."""
+    lock = policy / FOLDER / environment.lock
+    raw = policy_bytes(lock, LOCK_BYTES_MAX)
+    digest = hashlib.sha256(raw).hexdigest()
+    if digest != environment.sha256:
+        raise BadConfiguration(
+            f"{lock}: sha256 {digest}, the entry of the model has {environment.sha256}",
+            "restore the lock, or write its digest into the entry",
+        )
+    return raw
+
+
+def _install(raw: bytes, folder: Path, lock: Path) -> None:
+    """Install into a folder beside it that gets its name when it is complete."""
+    program = shutil.which("uv") or _packaged()
+    if program is None:
+        raise MachineFault(
+            f"{lock.name} has to be installed, and uv is not", "pip install uv, then repeat"
+        )
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".making-") as folder_made:
+        copy, target = Path(folder_made) / "lock.txt", Path(folder_made) / "packages"
+        copy.write_bytes(raw)
+        completed = subprocess.run(  # noqa: S603 (our own words, no shell)
+            [program, *UV, "--python", sys.executable, "--target", str(target), "-r", str(copy)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if completed.returncode:
+            raise MachineFault(
+                f"{lock.name} cannot be installed: {completed.stderr.strip()[-SAID:]}",
+                "check the connection to the package index, and that the lock has the hashes of "
+                "this platform",
+            )
+        try:
+            target.rename(folder)
+        except OSError:
+            # Another process was faster: the same packages, by their hashes.
+            if not folder.is_dir():
+                raise
+
+
+def _packaged() -> str | None:
+    """Return the program of the package uv, where that is installed."""
+    try:
+        from uv import find_uv_bin  # seldom needed
+
+        return str(find_uv_bin())
+    except (ImportError, FileNotFoundError):
+        return None

@@ -1,0 +1,180 @@
+"""The part of the harness in an audit: sequences without labels, then scores of embeddings."""
+
+import contextlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from geneb_ci.common.errors import NothingChecked
+from geneb_ci.harness.process import (
+    CLASSES_UNKNOWN,
+    DERIVED,
+    HarnessProcess,
+    ScoringLimits,
+    ScoringOptions,
+    Shape,
+    TaskSource,
+    scoring_limits,
+)
+from reference_harness.formats.base import first_error
+from reference_harness.formats.files import NotReadable, read_regular
+from reference_harness.formats.rescored import Rescored
+
+RESCORED = "rescored.json"
+BYTES_MAX = 1 << 28  # 100 tasks have about 15 MB; confusion matrices of many classes more
+
+
+def read_rescored(path: Path) -> Rescored:
+    """Read a rescoring.
+
+    Raises NothingChecked, which names file and key, for anything but what this version writes.
+    """
+    fix = "run `geneb-harness rescore` of the same version again"
+    try:
+        return Rescored.model_validate_json(read_regular(path, BYTES_MAX))
+    except NotReadable as error:
+        raise NothingChecked(f"{path}: {error.reason}", fix) from error
+    except ValidationError as error:
+        raise NothingChecked(f"{path}: {first_error(error)}", fix) from error
+
+
+def sequences_of(
+    tasks: Sequence[str], source: TaskSource, folder: Path, harness: HarnessProcess
+) -> Path:
+    """Write the distinct sequences of tasks, one a line, and return the file.
+
+    Raises NothingChecked, with what the harness said, when it cannot.
+    """
+    file = folder / "sequences.txt"
+    words = ["--tasks", ",".join(tasks), *source.options, "--output", str(file), "--quiet"]
+    harness.call(["sequences", *words])
+    return file
+
+
+def variants_of(
+    task: str,
+    source: TaskSource,
+    harness: HarnessProcess,
+    seed: str,
+    rows: int,
+    output: Path,
+    *,
+    reverse: bool,
+) -> None:
+    """Write variants of at most `rows` test rows and as many training rows of a task.
+
+    Raises NothingChecked, with what the harness said, when it cannot.
+    """
+    harness.call([
+        "variants", "--task", task, *source.options, "--seed", seed, "--rows", str(rows),
+        *(["--reverse"] if reverse else []), "--output", str(output), "--quiet",
+    ])  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """How to score."""
+
+    noise: str
+    """Dtype whose rounding the jittered copies have."""
+    seed: int
+    copies: int
+    workers: int | None
+    canonical: bool
+    """Whether the claim has canonical scores to compare."""
+    limits: ScoringOptions = DERIVED
+    further: tuple[Path, Path] | None = None
+    """Variants and fresh sequences of the one task, and their embeddings."""
+
+
+def limits_of(shape: Shape, how: Scoring) -> ScoringLimits:
+    """Return the limits of scoring embeddings of a shape."""
+    return scoring_limits(shape, how.copies, how.workers or _cores(), how.limits)
+
+
+def _shape(embeddings: Path, classes: int) -> Shape:
+    import numpy as np  # slow to import, and only needed here
+
+    rows, width = 1, 1  # for what is no matrix, which the harness refuses before it fits anything
+    with contextlib.suppress(ValueError, EOFError):
+        rows, width = np.load(embeddings, mmap_mode="r", allow_pickle=False).shape
+    return Shape(rows, width, classes)
+
+
+def _cores() -> int:
+    """Return the workers that the harness starts unless it is told."""
+    return len(os.sched_getaffinity(0))
+
+
+def rescored(
+    task: str,
+    source: TaskSource,
+    sequences: Path,
+    embeddings: Path,
+    how: Scoring,
+    harness: HarnessProcess,
+    classes: int = CLASSES_UNKNOWN,
+) -> Rescored:
+    """Return the scores of embeddings; row i is the embedding of line i of `sequences`.
+
+    `classes` is the number of the task's classes, where the benchmark has it. Raises LimitExceeded
+    or ResultRefused for embeddings that cannot be scored within the limits, NothingChecked, with
+    what the harness said, for anything else.
+    """
+    output = embeddings.with_name(RESCORED)
+    words = [
+        "rescore", "--tasks", task, *source.options,
+        "--sequences", str(sequences), "--embeddings", str(embeddings),
+        "--noise", how.noise, "--seed", str(how.seed), "--copies", str(how.copies),
+        *(["--workers", str(how.workers)] if how.workers else []),
+        "--canonical" if how.canonical else "--no-canonical",
+        *_further(how.further), "--output", str(output), "--quiet",
+    ]  # fmt: skip
+    harness.call(words, task, limits_of(_shape(embeddings, classes), how))
+    scores = read_rescored(output)
+    if not scores.dataset.verified:
+        raise NothingChecked(
+            "the task data have no manifest of the benchmark's dataset revision",
+            "download them with `geneb-ci data pull`, which writes the manifest",
+        )
+    return scores
+
+
+def _further(files: tuple[Path, Path] | None) -> list[str]:
+    if files is None:
+        return []
+    return ["--further", str(files[0]), "--further-embeddings", str(files[1])]
+
+
+def merged(rescorings: Sequence[Rescored]) -> Rescored:
+    """Return the rescorings of several tasks as one, with the libraries and seconds of all.
+
+    Raises NothingChecked when they are of another benchmark, harness, noise or packages.
+    """
+    first = rescorings[0]
+    for rescoring in rescorings:
+        for name in ("benchmark", "dataset", "harness", "noise", "packages"):
+            if getattr(rescoring, name) != getattr(first, name):
+                raise NothingChecked(
+                    f"tasks were scored with different {name}: "
+                    f"{', '.join(first.tasks)} and {', '.join(rescoring.tasks)}",
+                    f"remove {RESCORED} of these tasks from the folder of the audit, and run the "
+                    "command again",
+                )
+    libraries = [library for rescoring in rescorings for library in rescoring.libraries]
+    return first.model_copy(
+        update={
+            "tasks": {
+                name: task for rescoring in rescorings for name, task in rescoring.tasks.items()
+            },
+            "libraries": [
+                library
+                for index, library in enumerate(libraries)
+                if library not in libraries[:index]
+            ],
+            "seconds": sum(rescoring.seconds for rescoring in rescorings),
+        }
+    )

@@ -1,0 +1,209 @@
+"""Plans: which tasks an audit reruns, and why these; plans and commitments as files."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Literal, TypeVar
+
+import pydantic_core
+from pydantic import BaseModel, Field, ValidationError
+
+from geneb_ci.audit.canonical import COMMITMENT, StepMismatch
+from geneb_ci.audit.commitment import Commitment, check_commitment
+from geneb_ci.common.errors import NothingChecked
+from geneb_ci.common.finding import Fault
+from geneb_ci.submission.reading import FileKind, other_kind_of, read_bytes, require_file
+from reference_harness.formats.base import Hex64, Moment, Name, Positive, StrictModel, first_error
+
+Reason = Literal["drawn", "earlier", "targeted"]
+"""Why a task is rerun. Only drawn ones carry the guarantee; earlier ones were drawn for an earlier
+version of the submission; targeted ones are named by the plausibility scores."""
+
+
+class DrandBeacon(StrictModel):
+    """A round of the public drand beacon, proved by its signature."""
+
+    kind: Literal["drand"]
+    chain: Hex64
+    round: Positive
+    signature: Annotated[str, Field(pattern=r"^[0-9a-f]{96}$")]
+    """BLS12-381 signature on G1, compressed, over SHA-256 of the round as 8 bytes, big-endian."""
+
+
+class FallbackBeacon(StrictModel):
+    """The fallback for an outage of the beacon: HMAC under a key whose digest was published."""
+
+    kind: Literal["hmac"]
+    key_sha256: Hex64
+    """Published at the start of the key's epoch."""
+    key: Hex64 | None
+    """Revealed at the end of the epoch; null before."""
+    value: Hex64
+    """HMAC-SHA256 of the commitment."""
+    why: Annotated[str, Field(min_length=1)]
+
+
+Beacon = Annotated[DrandBeacon | FallbackBeacon, Field(discriminator="kind")]
+
+
+class Ticket(StrictModel):
+    """A task's place in the draw."""
+
+    task: Name
+    ticket: Hex64
+
+
+class EarlierDraw(StrictModel):
+    """A draw for an earlier version of the same submission: its sample is audited again."""
+
+    commitment: Hex64
+    drawn: Annotated[list[Name], Field(min_length=1)]
+
+
+class ChosenTask(StrictModel):
+    """A task to rerun."""
+
+    task: Name
+    reason: Reason
+
+
+class AnyPlan(StrictModel):
+    """What every plan has: what was committed to, and the seed that the draw follows from."""
+
+    schema_version: Literal["1.0"]
+    commitment: Commitment
+    commitment_sha256: Hex64
+    committed_at: Moment
+    """t0: when the commitment became public, by the clock of the server that shows it."""
+    beacon: Beacon
+    seed: Hex64
+    """SHA-256 of protocol, commitment and beacon value."""
+
+
+class Plan(AnyPlan):
+    """One audit of tasks, before it runs."""
+
+    tickets: Annotated[list[Ticket], Field(min_length=1)]
+    """Every task, smallest ticket first."""
+    earlier: list[EarlierDraw]
+    chosen: Annotated[list[ChosenTask], Field(min_length=1)]
+    """Tasks to rerun: drawn in order of ticket, then earlier ones, then targeted ones."""
+
+    @property
+    def drawn(self) -> list[str]:
+        """Ids of the guaranteed sample."""
+        return [choice.task for choice in self.chosen if choice.reason == "drawn"]
+
+
+TEST_ROWS_MAX, TRAINING_ROWS_MAX = 1_000_000, 20_000
+"""Of a sample: more test rows than the benchmark has, and as many training rows of each task as
+`--rows` takes beside them. Whoever verifies a record makes every draw again."""
+Draws = Annotated[int, Field(ge=1, le=TEST_ROWS_MAX)]
+
+
+class RowCounts(StrictModel):
+    """How many rows of a receipt are embedded again."""
+
+    test: Draws
+    """Test rows of each regime, in all tasks together, at least."""
+    training: Annotated[int, Field(ge=1, le=TRAINING_ROWS_MAX)]
+    """Training rows of each task."""
+    support: Draws
+    """Rows of each further few-shot regime's support, in all tasks together."""
+    whole: bool
+    """Whether every support row is taken, and every training row of the smaller tasks."""
+
+
+class EarlierRows(StrictModel):
+    """A draw of rows for the same method: its rows are embedded again, too."""
+
+    commitment: Hex64
+    seed: Hex64
+
+
+class RowPlan(AnyPlan):
+    """One audit by receipt, before it runs: rows instead of tasks."""
+
+    root: Hex64
+    """Merkle root of the receipt."""
+    rows: RowCounts
+    earlier: list[EarlierRows]
+
+
+_M = TypeVar("_M", bound=BaseModel)
+
+
+class CommitmentFile(StrictModel):
+    """What `audit commit` writes: a commitment beside its digest."""
+
+    commitment: Commitment
+    sha256: Hex64
+
+
+def encoded(value: BaseModel) -> str:
+    """Return indented JSON with a final newline, the same bytes each time."""
+    return json.dumps(value.model_dump(), indent=2, ensure_ascii=False) + "\n"
+
+
+def committed_text(commitment: Commitment) -> str:
+    """Return the file of a commitment: the commitment and its digest."""
+    return encoded(CommitmentFile(commitment=commitment, sha256=commitment.sha256))
+
+
+def read_commitment(path: Path) -> Commitment:
+    """Read what `audit commit` wrote.
+
+    Raises NothingChecked when it cannot be read, StepMismatch when the digest is not its own or
+    nothing can be drawn from it.
+    """
+    kind = FileKind.COMMITMENT
+    file = _parsed(path, _bytes(path, kind), CommitmentFile, kind)
+    if file.commitment.sha256 != file.sha256:
+        raise StepMismatch(
+            COMMITMENT,
+            f"{path}: the commitment has digest {file.commitment.sha256}, the file says "
+            f"{file.sha256}",
+            "take the file as it was published, or commit again",
+        )
+    check_commitment(file.commitment, file.sha256)
+    return file.commitment
+
+
+def read_plan(path: Path) -> Plan:
+    """Read a plan of tasks, without recomputing it.
+
+    Raises NothingChecked when it cannot be read.
+    """
+    return _parsed(path, _bytes(path, FileKind.PLAN), Plan, FileKind.PLAN)
+
+
+def read_any_plan(path: Path) -> Plan | RowPlan:
+    """Read a plan of tasks or of rows, as `read_plan` does."""
+    raw = _bytes(path, FileKind.PLAN)
+    if FileKind.ROW_PLAN.fits(_value(raw)):
+        return _parsed(path, raw, RowPlan, FileKind.ROW_PLAN)
+    return _parsed(path, raw, Plan, FileKind.PLAN)
+
+
+def _value(raw: bytes) -> object:
+    try:
+        return pydantic_core.from_json(raw)
+    except ValueError:
+        return None
+
+
+def _bytes(path: Path, kind: FileKind) -> bytes:
+    require_file(path, kind)
+    raw = read_bytes(path)
+    if isinstance(raw, Fault):
+        what = kind.title.partition(" ")[2]
+        raise NothingChecked(f"{path}: not a {what}: {raw.message}", kind.fix)
+    return raw
+
+
+def _parsed(path: Path, raw: bytes, model: type[_M], kind: FileKind) -> _M:
+    try:
+        return model.model_validate_json(raw)
+    except ValidationError as error:
+        what = kind.title.partition(" ")[2]
+        other = other_kind_of(raw, kind) or f"not a {what}: {first_error(error)}"
+        raise NothingChecked(f"{path}: {other}", kind.fix) from error

@@ -1,0 +1,80 @@
+"""A value as one line of ASCII, between jobs or kept in a comment: written and read strictly."""
+
+import base64
+import binascii
+import json
+import zlib
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from geneb_ci.github.errors import Tampered
+from geneb_ci.render.plain import visible
+from geneb_ci.submission.scanner import scan
+from reference_harness.formats.base import first_error
+
+# GitHub limits the outputs of a job to 1 MB in UTF-16, Linux an environment variable to 128 KiB.
+BYTES_MAX = 120_000
+# Fifty verdicts take about 200 kB, with the longest findings ten times as much.
+PLAIN_MAX = 4_000_000
+PACKED = "zlib:"
+_REASON_MAX = 200  # characters of what is wrong with the JSON
+
+_M = TypeVar("_M", bound=BaseModel)
+
+
+def plain(value: BaseModel) -> str:
+    """Return a value as JSON on one line; "##[", which commands a runner, is escaped."""
+    text = json.dumps(value.model_dump(mode="json"), ensure_ascii=True, allow_nan=False)
+    return text.replace("##[", "\\u0023#[")
+
+
+def packed(value: BaseModel) -> str:
+    """Return a value as a compressed line, of any length."""
+    return PACKED + base64.b64encode(zlib.compress(plain(value).encode(), 9)).decode()
+
+
+def encode(value: BaseModel, fix: str) -> str:
+    """Return a value as a compressed line of at most `BYTES_MAX` bytes.
+
+    Raises Tampered, with this fix, for a longer one.
+    """
+    return _short(packed(value), "the line", fix)
+
+
+def decode(line: str, model: type[_M], what: str, fix: str) -> _M:
+    """Return the value of a line, compressed or not.
+
+    Raises Tampered, with this fix, unless `what` is strict JSON of this model within the limits.
+    """
+    text = _unpacked(_short(line, what, fix).strip(), what, fix)
+    if faults := scan(text).faults:
+        reason = visible(faults[0].message, _REASON_MAX)
+        raise Tampered(f"{what} is not JSON: {reason}", fix)
+    try:
+        return model.model_validate_json(text)
+    except ValidationError as error:
+        raise Tampered(f"{what} does not fit its schema at {first_error(error)}", fix) from error
+
+
+def _short(line: str, what: str, fix: str) -> str:
+    size = len(line.encode("utf-8", "surrogatepass"))
+    if size > BYTES_MAX:
+        raise Tampered(f"{what} has {size:,} bytes; the limit is {BYTES_MAX:,}", fix)
+    return line
+
+
+def _unpacked(text: str, what: str, fix: str) -> str:
+    """Return the text of a line. Raises Tampered if it is not compressed as `packed` does it."""
+    if not text.startswith(PACKED):
+        return text
+    inflate = zlib.decompressobj()
+    try:
+        raw = inflate.decompress(base64.b64decode(text[len(PACKED) :], validate=True), PLAIN_MAX)
+        if inflate.unconsumed_tail:
+            raise Tampered(f"{what} unpacks to more than {PLAIN_MAX:,} bytes", fix)
+        if not inflate.eof:
+            raise Tampered(f"{what} is not complete", fix)
+        return raw.decode("ascii")
+    except (zlib.error, binascii.Error, ValueError) as error:
+        raise Tampered(f"{what} is not compressed JSON", fix) from error

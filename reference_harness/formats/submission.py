@@ -1,0 +1,396 @@
+"""Typed models of submissions, formats 1.0 to 1.2; 1.1 also as `geneb-ci upgrade` writes it.
+
+`tools/generate.py` generates the JSON Schemas in `schemas/` from these models. Names of regimes and
+tasks are not part of the models: they belong to the benchmark, and the coverage rules check them.
+
+The root of a receipt is that of a Merkle tree over its tasks, in the benchmark's order. The file of
+a task, `<task_id>.f16`, has the rows of the training and then of the test split, in file order of
+the pinned data: float16, little-endian, in C order, without a header.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, FailFast, Field
+
+from reference_harness.formats.base import Count, Hex40, Hex64, Scores, Signed, StrictModel, Unit
+from reference_harness.formats.benchmark import CLASSES_MAX, SEEDS_MAX
+from reference_harness.formats.merkle import root_of, task_leaf
+from reference_harness.formats.submission_terms import (
+    BY_ENTRY,
+    DISPLAY_MAX,
+    LINE_MAX,
+    MODEL_ID_MAX,
+    MODEL_ID_PATTERN,
+    PARAMS_MAX,
+    SCALE_MAX,
+    SCALE_MIN,
+    TEXT_MAX,
+    Dtype,
+    SourceKind,
+    Truncation,
+)
+
+# A claimed size is what verifying takes: whoever verifies reads so many bytes. The largest task has
+# 336,000 rows, 44 GB at the most columns; its files end well below the limit of a download.
+ROWS_MAX, COLUMNS_MAX, ROWS_BYTES_MAX = 10_000_000, 1 << 16, 1 << 36
+SECONDS_MAX = 1e9  # 30 years
+
+
+def _integral(value: object) -> object:
+    """Accept 1.2e9 as an integer, as JSON Schema does."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Positive = Annotated[int, Field(ge=1), BeforeValidator(_integral)]
+TaskRows = Annotated[int, Field(ge=1, le=ROWS_MAX), BeforeValidator(_integral)]
+Columns = Annotated[int, Field(ge=1, le=COLUMNS_MAX), BeforeValidator(_integral)]
+TaskBytes = Annotated[int, Field(ge=1, le=ROWS_BYTES_MAX), BeforeValidator(_integral)]
+Parameters = Annotated[int, Field(ge=0, le=PARAMS_MAX), BeforeValidator(_integral)]
+Line = Annotated[str, Field(max_length=LINE_MAX)]
+Text = Annotated[str, Field(max_length=TEXT_MAX)]
+Name = Annotated[str, Field(min_length=1, max_length=LINE_MAX)]
+Timestamp = Annotated[
+    str,
+    Field(
+        # Not \d, which in some languages matches the digits of every script.
+        pattern=r"^[0-9]{4}(-[0-9]{2}){2}T[0-9]{2}(:[0-9]{2}){2}(\.[0-9]{1,6})?Z$",
+        examples=["2026-11-20T08:30:00Z"],
+    ),
+]
+
+
+class Meta(StrictModel):
+    """What the board shows about a model besides its scores."""
+
+    display: Annotated[str, Field(min_length=1, max_length=DISPLAY_MAX)]
+    """Name on the board."""
+    params: Parameters
+    """Number of parameters of the encoder; 0 for a method without parameters."""
+    url: Line
+    """https link to the weights or the paper; may be empty."""
+    zero_shot: bool
+    """Whether the model saw no sequence of any benchmark task in training."""
+    training_data: Text
+    """What the model was trained on; may be empty."""
+    provenance: Line
+    """Always "self-reported": any higher level is computed from evidence."""
+    submitted_by: Line
+    """Who ran the evaluation."""
+
+
+class SubmissionV10(StrictModel):
+    """Upstream's format: identity, metadata and the scores of every task in every regime."""
+
+    schema_: Annotated[str | None, Field(alias="$schema", max_length=LINE_MAX)] = None
+    """URI of this schema, for completion in editors."""
+    schema_version: Literal["1.0"]
+    model_id: Annotated[str, Field(pattern=MODEL_ID_PATTERN, max_length=MODEL_ID_MAX)]
+    """Key of the row; the file name is `<model_id>.json`."""
+    harness_version: Name
+    """Version of the evaluation harness, as in benchmark.json."""
+    meta: Meta
+    results: dict[str, dict[str, Scores]]
+    """Regime, then task, then metric."""
+
+
+class DatasetUsed(StrictModel):
+    """The task data of the run."""
+
+    repo_id: Name
+    revision: Hex40
+
+
+class Harness(StrictModel):
+    """The harness of the run."""
+
+    version: Name
+    commit: Hex40 | None
+    """Commit of the harness; null for an installed package."""
+    dirty: bool
+    """Whether the harness had uncommitted changes."""
+
+
+class BenchmarkRef(StrictModel):
+    """The benchmark definition of the run."""
+
+    name: Name
+    sha256: Hex64
+    """SHA-256 of benchmark.json."""
+
+
+class Extractor(StrictModel):
+    """The code that computed the embeddings."""
+
+    path: Name
+    """Path of the module in the repository, or `builtin:<name>`."""
+    class_name: Name
+    sha256: Hex64
+    options: dict[Name, Line] = {}  # noqa: RUF012 (pydantic copies it)
+    """Keyword arguments of the constructor, as strings; integers, true, false and none are
+    converted."""
+
+
+class ModelSource(StrictModel):
+    """Where the weights come from."""
+
+    kind: SourceKind
+    """`none` for a method without weights."""
+    location: Line
+    """Repository id or URL."""
+    revision: Hex40 | None
+    """Commit of the repository; required for `huggingface`."""
+    weights: dict[str, Hex64]
+    """Weight file name to SHA-256."""
+
+
+class Embedding(StrictModel):
+    """How hidden states became one vector per sequence."""
+
+    layer: Name
+    pooling: Name
+    dim: Positive
+    max_length: Positive | None
+    """In tokens; null if the model accepts any length."""
+    truncation: Truncation
+    dtype: Dtype
+
+
+class Hardware(StrictModel):
+    """The hardware of the run."""
+
+    device: Name
+    """cpu, cuda or mps."""
+    name: Line
+    """Model of the processor or accelerator."""
+
+
+class Run(StrictModel):
+    """What somebody else needs to repeat the run."""
+
+    benchmark: BenchmarkRef
+    dataset: DatasetUsed
+    harness: Harness
+    extractor: Extractor
+    model: ModelSource
+    embedding: Embedding
+    hardware: Hardware
+    packages: dict[str, Line]
+    """Package name to version."""
+    started_at: Timestamp
+    finished_at: Timestamp
+
+
+class SeedScores(StrictModel):
+    """One value per seed, in the order of the benchmark's seeds."""
+
+    MCC: Annotated[list[Signed], Field(min_length=1, max_length=SEEDS_MAX)]
+    Acc: Annotated[list[Unit], Field(min_length=1, max_length=SEEDS_MAX)]
+    F1: Annotated[list[Unit], Field(min_length=1, max_length=SEEDS_MAX)]
+
+
+class CellEvidence(StrictModel):
+    """The evidence of one cell."""
+
+    n_test: Positive
+    """Number of sequences in the test split."""
+    per_seed: SeedScores
+    predictions_sha256: Hex64
+    """Digest of the predicted labels of all seeds, as defined in the run record."""
+    canonical: Scores | None = None
+    """Scores of the probe solved to its optimum; never mixed with the scores in `results`."""
+
+
+class SubmissionV11(SubmissionV10):
+    """Superset of format 1.0, with run details, evidence and reasons for missing cells."""
+
+    schema_version: Literal["1.1"]  # type: ignore[assignment]  # distinguishes the formats
+    run: Run
+    evidence: dict[str, dict[str, CellEvidence]]
+    """Regime, then task, as in `results`."""
+    gaps: dict[str, dict[str, Text]] = {}  # noqa: RUF012 (pydantic copies it)
+    """Regime, then task: why a cell is missing. A regime with missing cells is not ranked."""
+
+
+class RegisteredFiles(StrictModel):
+    """Where the model registry says that the weights are."""
+
+    kind: Literal["huggingface", "zenodo", "gdrive", "dataverse", "url", "none"]
+    location: Line
+    revision: Hex40 | None = None
+    """Commit of a repository of the Hub."""
+    files: dict[str, Hex64] = {}  # noqa: RUF012 (pydantic copies it)
+    """File name to SHA-256."""
+
+
+class PublishedSettings(StrictModel):
+    """How the published scores were computed, in the words of the model registry."""
+
+    pooling: Text
+    hidden_layer: Text
+    dtype: Text | None = None
+    max_length: Positive | None = None
+    """In tokens, special ones included."""
+
+
+class RegistryEntry(StrictModel):
+    """What the model registry says of the model; what it does not know is left out."""
+
+    sha256: Hex64
+    """SHA-256 of the entry, leaderboard/policy/models/<model_id>.toml."""
+    submission_sha256: Hex64
+    """SHA-256 of the file of format 1.0 that this one was made from."""
+    extractor: Name
+    """`builtin:NAME`, or `PATH:CLASS`: what reruns the model."""
+    options: dict[Name, Text] = {}  # noqa: RUF012 (pydantic copies it)
+    """Keyword arguments of the extractor's constructor, as strings."""
+    dtype: Dtype
+    """In which a rerun computes."""
+    dim: Positive | None = None
+    """Width of the embeddings."""
+    environment: Hex64 | None = None
+    """SHA-256 of the lock of the packages; absent where the harness's own load the model."""
+    weights: RegisteredFiles
+    published: PublishedSettings | None = None
+
+
+class SubmissionByEntry(SubmissionV10):
+    """Format 1.1 of a row whose run nobody recorded: the model registry says how to rerun it."""
+
+    schema_version: Literal["1.1"]  # type: ignore[assignment]  # distinguishes the formats
+    registry_entry: RegistryEntry
+    """In the place of `run` and `evidence`, as `geneb-ci upgrade` writes it; nothing else may."""
+
+
+Matrix = Annotated[
+    list[Annotated[list[Count], Field(min_length=2, max_length=CLASSES_MAX), FailFast()]],
+    Field(min_length=2, max_length=CLASSES_MAX),
+    FailFast(),
+]
+"""A confusion matrix: a row for each true class, a column for each predicted one.
+
+Of those of a cell the first invalid number is named: a file may have 150,000 of them.
+"""
+Matrices = Annotated[list[Matrix], Field(min_length=1, max_length=SEEDS_MAX), FailFast()]
+
+
+class CanonicalEvidence(Scores):
+    """Canonical scores, and what they follow from."""
+
+    confusion: Matrices
+    """One matrix per seed, in the order of `classes`."""
+    predictions_sha256: Hex64
+    """Digest of the predicted labels of all seeds, as defined in the run record."""
+
+
+class CellEvidenceV12(CellEvidence):
+    """The evidence of one cell, from which each of its scores follows exactly."""
+
+    canonical: CanonicalEvidence | None = None
+    """Scores of the probe solved to its optimum; never mixed with the scores in `results`."""
+    classes: Annotated[list[int], Field(min_length=2, max_length=CLASSES_MAX)]
+    """Labels of rows and columns of the confusion matrices, ascending."""
+    confusion: Matrices
+    """One matrix per seed."""
+
+
+class ReceiptLocation(StrictModel):
+    """Where the files of a receipt are published."""
+
+    kind: Literal["huggingface-dataset", "url"]
+    address: Line
+    """Repository id, or the https address of the folder."""
+    revision: Hex40 | None
+    """Commit of the repository; required for `huggingface-dataset`."""
+
+
+class ReceiptTask(StrictModel):
+    """The file of one task: rows of train, then test, in file order of the pinned data."""
+
+    train: TaskRows
+    test: TaskRows
+    scale_log2: Annotated[int, Field(ge=SCALE_MIN, le=SCALE_MAX)]
+    """A value of the file times 2^scale_log2 is the feature that was scored."""
+    bytes: TaskBytes
+    sha256: Hex64
+    root: Hex64
+    """Merkle root over the rows."""
+
+
+class PredictionsFile(StrictModel):
+    """The file of predicted labels beside a receipt, `predictions.bin`."""
+
+    bytes: Positive
+    sha256: Hex64
+
+
+class EmbeddingReceipt(StrictModel):
+    """The embeddings of the run, rounded to float16, in files that a Merkle root commits to."""
+
+    version: Literal["1"]
+    location: ReceiptLocation | None
+    """null until the files are published."""
+    dtype: Literal["float16"]
+    compute_dtype: Dtype
+    """The type that the embeddings were computed in."""
+    tf32: bool
+    """Whether the device may have used TF32."""
+    dim: Columns
+    rows: Positive
+    root: Hex64
+    """Merkle root over the tasks, in the benchmark's order."""
+    tasks: Annotated[dict[str, ReceiptTask], Field(min_length=1)]
+    predictions: PredictionsFile | None = None
+    """null where the predicted labels are not published."""
+
+
+class EmbeddingCost(StrictModel):
+    """What embedding took, as the harness measured it, without what a cache had."""
+
+    letters: Positive
+    seconds: Annotated[float, Field(gt=0, le=SECONDS_MAX)]
+    """From the tokens to the embeddings in the cache; loading the model is no part of it."""
+    peak_memory_bytes: Positive | None
+    """The most that the accelerator gave out, or that the process held on a CPU."""
+
+
+class RunV12(Run):
+    """A run, and what its embedding took."""
+
+    embedding_cost: EmbeddingCost | None = None
+    """null where a cache had every embedding."""
+
+
+class SubmissionV12(SubmissionV11):
+    """Superset of format 1.1, with confusion matrices and an optional receipt."""
+
+    schema_version: Literal["1.2"]  # type: ignore[assignment]  # distinguishes the formats
+    run: RunV12
+    evidence: dict[str, dict[str, CellEvidenceV12]]  # type: ignore[assignment]  # a narrower cell
+    """Regime, then task, as in `results`."""
+    receipt: EmbeddingReceipt | None = None
+
+
+Submission = SubmissionV10
+MODELS: dict[str, type[SubmissionV10]] = {
+    "1.0": SubmissionV10,
+    "1.1": SubmissionV11,
+    "1.2": SubmissionV12,
+    BY_ENTRY: SubmissionByEntry,
+}
+
+
+def receipt_root(receipt: EmbeddingReceipt, order: Sequence[str]) -> str:
+    """Return the root over the tasks of a receipt, as hex digits; `order` is the benchmark's."""
+    tasks = {name: receipt.tasks[name] for name in order if name in receipt.tasks}
+    return root_over(tasks, receipt.dim)
+
+
+def root_over(tasks: Mapping[str, ReceiptTask], dim: int) -> str:
+    """Return the root over tasks of one width, in the benchmark's order, as hex digits."""
+    return root_of(
+        [
+            task_leaf(name, task.train + task.test, dim, task.scale_log2, bytes.fromhex(task.root))
+            for name, task in tasks.items()
+        ]
+    ).hex()
