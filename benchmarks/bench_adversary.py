@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.tolerance_sets import MINI, REAL
-from geneb_ci.audit import tolerance as rule
-from geneb_ci.audit.outcome import METRICS
-from geneb_ci.audit.scoring import read_rescored
+from geneb_ci.audit.compare import tolerance as rule
+from geneb_ci.audit.compare.outcome import METRICS
+from geneb_ci.audit.rerun.scoring import read_rescored
 from geneb_ci.statistics.metrics import Triple
 from reference_harness import benchmark, data
 from reference_harness.extractors.kmer import KmerExtractor

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.many_records import RECORDS, many_records
-from geneb_ci.audit.beacon import verify_round
+from geneb_ci.audit.sampling.beacon import verify_round
 from tests.audit.examples import ROUNDS
 from tests.audit.recorded import SECOND
 from tests.paths import ROOT

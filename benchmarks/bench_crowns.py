@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from benchmarks.bench_plausibility import DEFECTIVE, SEED, warned
-from geneb_ci.audit.draw import CROWNS_MAX, crowned
+from geneb_ci.audit.sampling.task_draw import CROWNS_MAX, crowned
 from geneb_ci.check.rules import plausibility_rows
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.statistics.reference import ScoreTable, Vector, table_of

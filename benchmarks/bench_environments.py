@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.bench_families import OwnPlace, place_of
-from geneb_ci.audit.envelope import parse_envelope
-from geneb_ci.audit.fetching import install
-from geneb_ci.audit.record import record_files
+from geneb_ci.audit.record.envelope import parse_envelope
+from geneb_ci.audit.record.statement import record_files
+from geneb_ci.audit.rerun.fetching import install
 from geneb_ci.models.entry import Environment
 from tests.audit.file_place import GO
 from tests.audit.test_by_entry import FORMAT_1_0, table

@@ -31,6 +31,7 @@ from benchmarks.bench_embedding import batching_table  # noqa: E402
 from reference_harness import benchmark, data, environment, job, loading  # noqa: E402
 from reference_harness.cache import Cache  # noqa: E402
 from reference_harness.engine.local import Pool  # noqa: E402
+from reference_harness.scorer import THREAD_VARIABLES  # noqa: E402
 from reference_harness.tasks import TaskData, sequence_digests  # noqa: E402
 from tests.harness.oracle import kmers  # noqa: E402
 from tests.paths import REAL_TASKS as TASKS  # noqa: E402
@@ -102,9 +103,9 @@ def kmer_table(tasks: list[TaskData]) -> None:
 
 
 def stock(path: Path, regimes: str, one_thread: bool) -> dict[str, Any]:
-    environ = {k: v for k, v in os.environ.items() if k not in threads.VARIABLES}
+    environ = {k: v for k, v in os.environ.items() if k not in THREAD_VARIABLES}
     if one_thread:
-        environ |= dict.fromkeys(threads.VARIABLES, "1")
+        environ |= dict.fromkeys(THREAD_VARIABLES, "1")
     done = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("stock.py")), str(path), regimes],
         env=environ,

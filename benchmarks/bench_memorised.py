@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.tolerance_sets import REAL
-from geneb_ci.audit.embedding_checks import (
+from geneb_ci.audit.rerun.honesty import (
     ALARM,
     FreshResult,
     difference,

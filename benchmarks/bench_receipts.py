@@ -19,8 +19,8 @@ from typing import Any
 from benchmarks.bench_row_honest import bert
 from benchmarks.bench_row_power import Kept
 from benchmarks.measured import Measured, measured, step
-from geneb_ci.audit.envelope import parse_envelope
-from geneb_ci.audit.record import record_files
+from geneb_ci.audit.record.envelope import parse_envelope
+from geneb_ci.audit.record.statement import record_files
 from tests.harness.extractors.models import save
 from tests.paths import IMPORTABLE, REAL_TASKS, ROOT
 from tests.publish.hub import Hub

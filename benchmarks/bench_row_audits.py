@@ -18,8 +18,8 @@ import numpy.typing as npt
 from benchmarks.bench_row_honest import false_alarms, honest
 from benchmarks.bench_row_power import Kept, Table, power, published, ruled, simulated, training
 from benchmarks.whole_audits import whole_audits
-from geneb_ci.audit.row_files import TaskFiles, read_task
-from geneb_ci.audit.row_outcome import verdict_by
+from geneb_ci.audit.compare.embedding_outcome import verdict_by
+from geneb_ci.audit.compare.embeddings import TaskFiles, read_task
 from geneb_ci.receipt.draw import RowSample, TaskShare, drawn_rows, shares
 from geneb_ci.receipt.embeddings import LEVEL
 from geneb_ci.receipt.row_rule import needed_hit

@@ -13,9 +13,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import NamedTuple
 
-from geneb_ci.audit.draw import earlier_tasks
-from geneb_ci.audit.plan import EarlierDraw
-from geneb_ci.audit.sampling import (
+from geneb_ci.audit.sampling.design import (
     SHOWN_DRAWN,
     SHOWN_FABRICATED,
     Design,
@@ -29,6 +27,8 @@ from geneb_ci.audit.sampling import (
     strata_of,
     tickets_of,
 )
+from geneb_ci.audit.sampling.plan import EarlierDraw
+from geneb_ci.audit.sampling.task_draw import earlier_tasks
 from geneb_ci.common.benchmark import shipped_benchmark
 from tests.paths import ROOT
 

@@ -19,11 +19,11 @@ import numpy as np
 
 from benchmarks.tolerance_noise import measured_noise, single_flips
 from benchmarks.tolerance_sets import GROUPS, Group, Work
-from geneb_ci.audit.compare import claims, compare
-from geneb_ci.audit.joint import Difference, joint_test
-from geneb_ci.audit.outcome import AuditedTask, compared_cells, difference, mean_biases
-from geneb_ci.audit.plan import ChosenTask
-from geneb_ci.audit.scoring import read_rescored
+from geneb_ci.audit.compare.joint import Difference, joint_test
+from geneb_ci.audit.compare.outcome import AuditedTask, compared_cells, difference, mean_biases
+from geneb_ci.audit.compare.tasks import claims, compare
+from geneb_ci.audit.rerun.scoring import read_rescored
+from geneb_ci.audit.sampling.plan import ChosenTask
 from geneb_ci.common.benchmark import load_benchmark
 from reference_harness.engine.local import Pool
 from reference_harness.formats.benchmark import Benchmark

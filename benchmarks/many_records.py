@@ -5,10 +5,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from geneb_ci.audit.beacon import QUICKNET
-from geneb_ci.audit.draw import draw
-from geneb_ci.audit.plan import DrandBeacon, Plan
-from geneb_ci.audit.tolerance import tolerance_digest
+from geneb_ci.audit.compare.tolerance import tolerance_digest
+from geneb_ci.audit.sampling.beacon import QUICKNET
+from geneb_ci.audit.sampling.plan import DrandBeacon, Plan
+from geneb_ci.audit.sampling.task_draw import draw
 from geneb_ci.common.benchmark import shipped_benchmark
 from tests.audit import recorded
 from tests.audit.examples import ROUNDS

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.stats import skellam
 
 from benchmarks.tolerance_sets import Group
-from geneb_ci.audit import tolerance as rule
+from geneb_ci.audit.compare import tolerance as rule
 from reference_harness import noise
 from reference_harness.formats.rescored import Rescored
 from reference_harness.job import ScoredRegime

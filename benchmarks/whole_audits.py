@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.bench_row_power import Kept, Table
-from geneb_ci.audit.envelope import parse_envelope
-from geneb_ci.audit.record import record_files
+from geneb_ci.audit.record.envelope import parse_envelope
+from geneb_ci.audit.record.statement import record_files
 from reference_harness import benchmark, mini
 from reference_harness.extractors.kmer import KmerExtractor
 from reference_harness.probe import few_shot_rows

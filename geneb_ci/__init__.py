@@ -14,7 +14,7 @@ __version__ = "0.1.0"
 
 _PUBLIC = {
     "geneb_ci.api": ("CheckReport", "build", "fix", "recommend", "verify"),
-    "geneb_ci.audit.ready": ("Machine",),
+    "geneb_ci.audit.rerun.prepare": ("Machine",),
     "geneb_ci.board.board": ("SubmissionsRefused",),
     "geneb_ci.check.fixes": ("Fixed",),
     "geneb_ci.common.errors": (

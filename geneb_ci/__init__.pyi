@@ -5,7 +5,7 @@ from geneb_ci.api import check as check
 from geneb_ci.api import fix as fix
 from geneb_ci.api import recommend as recommend
 from geneb_ci.api import verify as verify
-from geneb_ci.audit.ready import Machine as Machine
+from geneb_ci.audit.rerun.prepare import Machine as Machine
 from geneb_ci.check.fixes import Fixed as Fixed
 from geneb_ci.common.errors import BadConfiguration as BadConfiguration
 from geneb_ci.common.errors import BrokenInstallation as BrokenInstallation

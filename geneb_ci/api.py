@@ -19,8 +19,8 @@ from geneb_ci.common.errors import BadConfiguration, NothingChecked, UsageProble
 from geneb_ci.render.formats import WIDTH, Verdict, render, verdict
 
 if TYPE_CHECKING:
-    from geneb_ci.audit.beacon_source import BeaconSource
-    from geneb_ci.audit.ready import Machine
+    from geneb_ci.audit.rerun.prepare import Machine
+    from geneb_ci.audit.sampling.beacon_source import BeaconSource
     from geneb_ci.check.cached import CachedChecker
     from geneb_ci.check.fixes import Fixed
     from geneb_ci.check.place import ComparisonRows
@@ -297,10 +297,10 @@ def verify(
     that each submission needs, see `rated`. A record that does not verify is no error: see `hold`.
     Raises NothingChecked if there is none, UsageProblem for options that contradict each other.
     """
-    from geneb_ci.audit.record import named_records  # cryptography
-    from geneb_ci.audit.repository import AuditRepository
-    from geneb_ci.audit.row_recompute import from_receipt, with_rows
-    from geneb_ci.audit.trust_evidence import rated
+    from geneb_ci.audit.record.recompute_embeddings import from_receipt, with_rows
+    from geneb_ci.audit.record.repository import AuditRepository
+    from geneb_ci.audit.record.statement import named_records  # cryptography
+    from geneb_ci.audit.trust.evidence import rated
     from geneb_ci.render.results import Verifications
     from geneb_ci.submission.reading import located
 
@@ -353,10 +353,10 @@ def audit(
     `state`. Raises UsageProblem for options that contradict each other, and another GenebError for
     whatever refuses or ends the audit.
     """
-    from geneb_ci.audit.beacon_source import BeaconSource
-    from geneb_ci.audit.ready import Machine
-    from geneb_ci.audit.signing import check_record_options
-    from geneb_ci.audit.stages import FileAudit, audited
+    from geneb_ci.audit.record.signing import check_record_options
+    from geneb_ci.audit.rerun.prepare import Machine
+    from geneb_ci.audit.sampling.beacon_source import BeaconSource
+    from geneb_ci.audit.workflow import FileAudit, audited
     from geneb_ci.render.results import AuditResult
 
     paths = {"commitment": commitment, "work": work, "key": key, "output": output}

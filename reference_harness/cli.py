@@ -21,6 +21,7 @@ from .extractors_cli import TokenBudget, extractors
 from .probe_cli import probe
 from .receipt_cli import receipt_cells, receipt_equal
 from .rescore_cli import batch, fresh, rescore, sequences, variants
+from .scorer_cli import scorer
 from .text import echo
 from .upgrade_cli import upgrade
 
@@ -244,6 +245,7 @@ cli.add_command(sequences)
 cli.add_command(rescore)
 cli.add_command(receipt_cells)
 cli.add_command(probe)
+cli.add_command(scorer)
 cli.add_command(upgrade)
 cli.add_command(receipt_equal)
 cli.add_command(batch)

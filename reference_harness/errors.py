@@ -82,6 +82,10 @@ class OutOfMemoryError(ProbeError):
     """The memory that the probe of a task may take was not enough for it."""
 
 
+class ScorerError(HarnessError):
+    """This process cannot compute scores of record; the message says what it has instead."""
+
+
 class WorkerDiedError(ProbeError):
     """A worker process was killed, and with it every task that waited for one."""
 

@@ -28,6 +28,7 @@ from types import ModuleType
 from typing import Any
 
 from reference_harness.extractors import BUILTINS
+from reference_harness.scorer import environment
 from tests.paths import ROOT
 
 PRODUCT = ("geneb_ci", "reference_harness")
@@ -44,8 +45,9 @@ TORCH = tuple(
 """Modules that import torch and transformers, and with them `huggingface_hub`."""
 MODEL_FAMILIES = ("transformers.models.bert.modeling_bert",)
 """What transformers loads for the models of the tests, after the extractor."""
-ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-"""Of the server: a fork has none of its parent's threads, which must not be missed."""
+OF_THE_SERVER = environment()
+"""Its libraries have one thread, for a fork has none of its parent's, and the kernel of the scorer:
+a worker of the harness is a fork, too."""
 Loaded = tuple[Path, tuple[tuple[str, str], ...] | None]
 """The folder whose product a server has; with torch, the Hub's settings that it was loaded under,
 else None."""
@@ -224,7 +226,7 @@ def _server(loaded: Loaded) -> forkserver.ForkServer:
     server = _servers.setdefault(loaded, forkserver.ForkServer())
     more = () if hub is None else (*TORCH, *MODEL_FAMILIES)
     server.set_forkserver_preload([*LIBRARIES, *modules(), *more])
-    names = {**ONE_THREAD, "PYTHONPATH": str(home), **dict(hub or ())}
+    names = {**OF_THE_SERVER, "PYTHONPATH": str(home), **dict(hub or ())}
     before = {name: os.environ.get(name) for name in names}
     os.environ.update(names)
     try:

@@ -10,7 +10,12 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from geneb_ci.audit import commitment, envelope, events, keys, log, outcome, plan, row_outcome
+from geneb_ci.audit import commitment
+from geneb_ci.audit.compare import embedding_outcome as row_outcome
+from geneb_ci.audit.compare import outcome
+from geneb_ci.audit.log import entries as log
+from geneb_ci.audit.record import envelope, events, keys
+from geneb_ci.audit.sampling import plan
 from geneb_ci.board import advice, columns, marks
 from geneb_ci.board import rows as board_files
 from geneb_ci.board.diagnostics import shape as diagnostics_shape

@@ -16,7 +16,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from geneb_ci.audit.plan import committed_text, read_commitment
+from geneb_ci.audit.sampling.plan import committed_text, read_commitment
 from geneb_ci.common.errors import GenebError
 
 CONTEXT = "geneb/audit-commit"

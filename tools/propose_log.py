@@ -36,8 +36,8 @@ class Refused(Exception):  # noqa: N818 (named after what is wrong)
 
 def sign() -> str:
     """Extend the log in this checkout; return its new files as text, "" where nothing is new."""
-    from geneb_ci.audit.keys import log_keys  # the job that writes has no packages
-    from geneb_ci.audit.signing import append_to_log
+    from geneb_ci.audit.record.keys import log_keys  # the job that writes has no packages
+    from geneb_ci.audit.record.signing import append_to_log
     from geneb_ci.common.config import find_layout
 
     layout = find_layout(Path.cwd())

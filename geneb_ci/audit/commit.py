@@ -9,6 +9,12 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from geneb_ci.audit.canonical import AuditRefused
+from geneb_ci.audit.code_digest import (
+    BUILTIN,
+    ExtractorFolder,
+    extractor_code,
+    read_extractors,
+)
 from geneb_ci.audit.commitment import (
     PROTOCOL,
     BenchmarkPin,
@@ -16,15 +22,9 @@ from geneb_ci.audit.commitment import (
     DrawPolicy,
     claims_of,
 )
-from geneb_ci.audit.extractors import (
-    BUILTIN,
-    ExtractorFolder,
-    extractor_code,
-    read_extractors,
-)
-from geneb_ci.audit.sampling import audit_policy, drawable, strata_of
-from geneb_ci.audit.sources import DeclaredRun, sources_of
-from geneb_ci.audit.tolerance import tolerance_digest
+from geneb_ci.audit.compare.tolerance import tolerance_digest
+from geneb_ci.audit.rerun.sources import DeclaredRun, sources_of
+from geneb_ci.audit.sampling.design import audit_policy, drawable, strata_of
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.row_facts import ProposedRow, is_built_in
 from geneb_ci.check.rule import Context

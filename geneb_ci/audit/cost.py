@@ -19,12 +19,12 @@ from pydantic import Field
 
 from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.commitment import Commitment
-from geneb_ci.audit.decoys import FRESH, TRIANGLES, TWICE
-from geneb_ci.audit.embedding_checks import rows_varied
-from geneb_ci.audit.plan import Plan
-from geneb_ci.audit.ready import Ready, Say
-from geneb_ci.audit.sampling import allocation, parts_of
-from geneb_ci.audit.scoring import sequences_of
+from geneb_ci.audit.rerun.decoys import FRESH, TRIANGLES, TWICE
+from geneb_ci.audit.rerun.honesty import rows_varied
+from geneb_ci.audit.rerun.prepare import Ready, Say
+from geneb_ci.audit.rerun.scoring import sequences_of
+from geneb_ci.audit.sampling.design import allocation, parts_of
+from geneb_ci.audit.sampling.plan import Plan
 from geneb_ci.common.errors import LimitExceeded, NothingChecked
 from geneb_ci.sandbox.limits import MIB, advice
 from reference_harness.formats.base import Count, Positive, StrictModel

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from geneb_ci.audit.trust import Decision, Summary
+from geneb_ci.audit.trust.level import Decision, Summary
 from geneb_ci.board.marks import (
     NO_MARKS,
     Audited,

@@ -12,9 +12,9 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, ValidationError
 
-from geneb_ci.audit.keys import log_keys
-from geneb_ci.audit.sampling import audit_policy, demands_of
-from geneb_ci.audit.trust import Decision, decide
+from geneb_ci.audit.record.keys import log_keys
+from geneb_ci.audit.sampling.design import audit_policy, demands_of
+from geneb_ci.audit.trust.level import Decision, decide
 from geneb_ci.common.config import Layout, benchmark_of, official_files, policy_bytes
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.common.finding import Finding, Severity
@@ -145,7 +145,7 @@ def decider(layout: Layout) -> Callable[[str, str], Decision]:
     """
     folder = layout.audits or layout.root / "leaderboard" / "audits"
     if log_keys(layout) is not None or folder.exists():
-        from geneb_ci.audit.trust_evidence import gather  # 50 ms: types of all records
+        from geneb_ci.audit.trust.evidence import gather  # 50 ms: types of all records
 
         evidence = gather(layout)
         evidence.require_sound()

@@ -12,21 +12,21 @@ import click
 from geneb_ci.api import verify
 from geneb_ci.audit.canonical import FORMAT
 from geneb_ci.audit.commit import commit
-from geneb_ci.audit.events import withdrawal_of
-from geneb_ci.audit.keys import KEY_VARIABLE, private_key
-from geneb_ci.audit.plan import RowPlan, committed_text, encoded, read_any_plan
-from geneb_ci.audit.record import WITHDRAWN, check_can_record, read_record, record_of
-from geneb_ci.audit.rerun import rerun
-from geneb_ci.audit.signing import (
+from geneb_ci.audit.compare.tolerance import tolerance_digest
+from geneb_ci.audit.record.events import withdrawal_of
+from geneb_ci.audit.record.keys import KEY_VARIABLE, private_key
+from geneb_ci.audit.record.signing import (
     check_in_log,
     commit_in_log,
     keeps_log,
     sign_abort,
     sign_start,
 )
-from geneb_ci.audit.sources import DeclaredRun
-from geneb_ci.audit.tolerance import tolerance_digest
-from geneb_ci.audit.verify import StepState
+from geneb_ci.audit.record.statement import WITHDRAWN, check_can_record, read_record, record_of
+from geneb_ci.audit.record.verify import StepState
+from geneb_ci.audit.rerun.sources import DeclaredRun
+from geneb_ci.audit.rerun.tasks import rerun
+from geneb_ci.audit.sampling.plan import RowPlan, committed_text, encoded, read_any_plan
 from geneb_ci.cli.audit_file import check_options
 from geneb_ci.cli.audit_log import signing_options
 from geneb_ci.cli.audit_rows import keep_rows, run_rows, shown_rows

@@ -6,21 +6,9 @@ from typing import Any
 
 import click
 
-from geneb_ci.audit.beacon_source import BeaconSource
 from geneb_ci.audit.commitment import Commitment
-from geneb_ci.audit.draw import (
-    CROWNS_MAX,
-)
-from geneb_ci.audit.keys import private_key
-from geneb_ci.audit.plan import encoded
-from geneb_ci.audit.sampling import (
-    design_of,
-    detection,
-    needed,
-    probability,
-    probability_text,
-)
-from geneb_ci.audit.signing import (
+from geneb_ci.audit.record.keys import private_key
+from geneb_ci.audit.record.signing import (
     DrawOptions,
     audits_of,
     drawn_plan,
@@ -28,6 +16,18 @@ from geneb_ci.audit.signing import (
     read_committed,
     sign_start,
     time_in_log,
+)
+from geneb_ci.audit.sampling.beacon_source import BeaconSource
+from geneb_ci.audit.sampling.design import (
+    design_of,
+    detection,
+    needed,
+    probability,
+    probability_text,
+)
+from geneb_ci.audit.sampling.plan import encoded
+from geneb_ci.audit.sampling.task_draw import (
+    CROWNS_MAX,
 )
 from geneb_ci.cli.audit_log import relay_option
 from geneb_ci.cli.audit_rows import RowSources, plan_rows

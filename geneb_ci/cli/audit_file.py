@@ -14,18 +14,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from geneb_ci.api import audit
-from geneb_ci.audit.beacon_source import BeaconSource
 from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.commit import subject_of
-from geneb_ci.audit.keys import private_key
-from geneb_ci.audit.plan import RowPlan, encoded, read_any_plan
-from geneb_ci.audit.ready import Ready, ready
-from geneb_ci.audit.record import check_can_record
-from geneb_ci.audit.row_draw import rows_wanted
-from geneb_ci.audit.row_outcome import RowOutcome
-from geneb_ci.audit.row_run import RERUN_ROWS, RowAuditResult, rows_of
-from geneb_ci.audit.row_verify import RERUN_BYTES_MAX
-from geneb_ci.audit.signing import (
+from geneb_ci.audit.compare.embedding_outcome import RowOutcome
+from geneb_ci.audit.record.keys import private_key
+from geneb_ci.audit.record.signing import (
     append_to_log,
     audits_of,
     check_moment,
@@ -35,7 +28,15 @@ from geneb_ci.audit.signing import (
     sign_abort,
     sign_start,
 )
-from geneb_ci.audit.stages import (
+from geneb_ci.audit.record.statement import check_can_record
+from geneb_ci.audit.record.verify_embeddings import RERUN_BYTES_MAX
+from geneb_ci.audit.rerun.embeddings import RERUN_ROWS, RowAuditResult, rows_of
+from geneb_ci.audit.rerun.prepare import Ready, ready
+from geneb_ci.audit.rerun.workspace import Work, open_work
+from geneb_ci.audit.sampling.beacon_source import BeaconSource
+from geneb_ci.audit.sampling.embedding_draw import rows_wanted
+from geneb_ci.audit.sampling.plan import RowPlan, encoded, read_any_plan
+from geneb_ci.audit.workflow import (
     OUTCOME,
     PLAN,
     AuditProgress,
@@ -47,7 +48,6 @@ from geneb_ci.audit.stages import (
     in_log,
     refuse_other,
 )
-from geneb_ci.audit.work import Work, open_work
 from geneb_ci.cli.audit_draw import earlier_option, near_option, source_options
 from geneb_ci.cli.audit_log import log_key_option
 from geneb_ci.cli.audit_rows import (

@@ -6,12 +6,18 @@ from typing import Any
 
 import click
 
-from geneb_ci.audit.applicability import LogContent
-from geneb_ci.audit.beacon import verify_round
-from geneb_ci.audit.log import LogBroken
-from geneb_ci.audit.note import LogKeys, NotANote, check_signed, hash_lines, parse_checkpoint
-from geneb_ci.audit.repository import AuditRepository
-from geneb_ci.audit.signing import append_to_log, kept_log
+from geneb_ci.audit.log.checkpoint import (
+    LogKeys,
+    NotANote,
+    check_signed,
+    hash_lines,
+    parse_checkpoint,
+)
+from geneb_ci.audit.log.entries import LogBroken
+from geneb_ci.audit.record.repository import AuditRepository
+from geneb_ci.audit.record.signing import append_to_log, kept_log
+from geneb_ci.audit.sampling.beacon import verify_round
+from geneb_ci.audit.trust.applicability import LogContent
 from geneb_ci.cli.main import LazyGroup, echo
 from geneb_ci.cli.shared import format_option, row_width
 from geneb_ci.common.config import find_layout

@@ -8,8 +8,13 @@ import click
 from pydantic import ValidationError
 
 from geneb_ci.audit.canonical import FORMAT
-from geneb_ci.audit.embedding_checks import fresh_power
-from geneb_ci.audit.fresh import (
+from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, RowOutcome
+from geneb_ci.audit.compare.outcome import AuditOutcome
+from geneb_ci.audit.log.checkpoint import ED25519, NoteKey, is_key_name
+from geneb_ci.audit.record.keys import KEY_VARIABLE, new_key, trusted_keys
+from geneb_ci.audit.record.statement import RERUN, parse_record, read_record, statement_of
+from geneb_ci.audit.rerun.embeddings import RERUN_ROWS
+from geneb_ci.audit.rerun.fresh import (
     check_release,
     check_used,
     commit_to,
@@ -19,13 +24,8 @@ from geneb_ci.audit.fresh import (
     refuse_public,
     released,
 )
-from geneb_ci.audit.keys import KEY_VARIABLE, new_key, trusted_keys
-from geneb_ci.audit.note import ED25519, NoteKey, is_key_name
-from geneb_ci.audit.outcome import AuditOutcome
-from geneb_ci.audit.plan import encoded
-from geneb_ci.audit.record import RERUN, parse_record, read_record, statement_of
-from geneb_ci.audit.row_outcome import AnyOutcome, RowOutcome
-from geneb_ci.audit.row_run import RERUN_ROWS
+from geneb_ci.audit.rerun.honesty import fresh_power
+from geneb_ci.audit.sampling.plan import encoded
 from geneb_ci.cli.main import LazyGroup, echo
 from geneb_ci.cli.shared import STDOUT, Output, write
 from geneb_ci.common.config import benchmark_of, find_layout

@@ -14,15 +14,13 @@ from typing import Any
 
 import click
 
-from geneb_ci.audit.beacon_source import BeaconSource
 from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.commit import commit
-from geneb_ci.audit.keys import private_key
-from geneb_ci.audit.outcome import AuditOutcome
-from geneb_ci.audit.record import record_of
-from geneb_ci.audit.repository import AuditRepository
-from geneb_ci.audit.rerun import rerun
-from geneb_ci.audit.signing import (
+from geneb_ci.audit.compare.outcome import AuditOutcome
+from geneb_ci.audit.compare.tolerance import tolerance_digest
+from geneb_ci.audit.record.keys import private_key
+from geneb_ci.audit.record.repository import AuditRepository
+from geneb_ci.audit.record.signing import (
     DrawOptions,
     audits_of,
     drawn_plan,
@@ -30,7 +28,9 @@ from geneb_ci.audit.signing import (
     sign_start,
     time_in_log,
 )
-from geneb_ci.audit.tolerance import tolerance_digest
+from geneb_ci.audit.record.statement import record_of
+from geneb_ci.audit.rerun.tasks import rerun
+from geneb_ci.audit.sampling.beacon_source import BeaconSource
 from geneb_ci.cli.audit_log import relay_option
 from geneb_ci.cli.main import echo
 from geneb_ci.cli.shared import Seconds, machine_of, machine_options

@@ -17,9 +17,9 @@ import click
 from click.core import ParameterSource
 
 from geneb_ci.audit.canonical import FORMAT
-from geneb_ci.audit.keys import log_signer
-from geneb_ci.audit.signing import append_to_log, keeps_log, kept_log
-from geneb_ci.audit.stages import TO_BE_LOGGED
+from geneb_ci.audit.record.keys import log_signer
+from geneb_ci.audit.record.signing import append_to_log, keeps_log, kept_log
+from geneb_ci.audit.workflow import TO_BE_LOGGED
 from geneb_ci.cli.audit_draw import source_options
 from geneb_ci.cli.audit_file import QUEUED, check_options, file_command, record_options
 from geneb_ci.cli.audit_log import log_key_option

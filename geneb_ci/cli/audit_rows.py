@@ -6,15 +6,19 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from geneb_ci.audit.beacon_source import BeaconSource, beacon_of
 from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.commit import read_submission
 from geneb_ci.audit.commitment import Commitment
-from geneb_ci.audit.log_check import check_drawn, committed_index
-from geneb_ci.audit.plan import RowCounts, RowPlan, encoded
-from geneb_ci.audit.record import RERUN, record_of
-from geneb_ci.audit.repository import AuditRepository, earlier_plans
-from geneb_ci.audit.row_draw import (
+from geneb_ci.audit.compare.embedding_outcome import RowOutcome
+from geneb_ci.audit.compare.embeddings import OwnReceipt, near_roots
+from geneb_ci.audit.log.check import check_drawn, committed_index
+from geneb_ci.audit.record.repository import AuditRepository, earlier_plans
+from geneb_ci.audit.record.signing import sign_start
+from geneb_ci.audit.record.statement import RERUN, record_of
+from geneb_ci.audit.rerun.embedder import row_cost, row_cost_lines
+from geneb_ci.audit.rerun.embeddings import RowAuditResult, rerun_rows
+from geneb_ci.audit.sampling.beacon_source import BeaconSource, beacon_of
+from geneb_ci.audit.sampling.embedding_draw import (
     SubmissionWithReceipt,
     draw_rows,
     earlier_row_draws,
@@ -22,11 +26,7 @@ from geneb_ci.audit.row_draw import (
     require_not_lowered,
     rows_wanted,
 )
-from geneb_ci.audit.row_embedding import row_cost, row_cost_lines
-from geneb_ci.audit.row_files import OwnReceipt, near_roots
-from geneb_ci.audit.row_outcome import RowOutcome
-from geneb_ci.audit.row_run import RowAuditResult, rerun_rows
-from geneb_ci.audit.signing import sign_start
+from geneb_ci.audit.sampling.plan import RowCounts, RowPlan, encoded
 from geneb_ci.cli.main import echo
 from geneb_ci.cli.shared import STDOUT, Output, machine_of, write
 from geneb_ci.common.config import Layout, benchmark_of

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from geneb_ci.api import build
-from geneb_ci.audit.trust_evidence import gather
+from geneb_ci.audit.trust.evidence import gather
 from geneb_ci.board.board import SubmissionsRefused, layout_of, require_apart
 from geneb_ci.board.numbers import recovered
 from geneb_ci.board.page import POLICY, drop_former, write_page

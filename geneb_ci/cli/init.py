@@ -12,8 +12,15 @@ from pathlib import Path
 import click
 
 from geneb_ci.audit.canonical import FORMAT
-from geneb_ci.audit.keys import KEYS_FILE, KeyFile, TrustedKey, entry_of, new_key, private_key
-from geneb_ci.audit.note import ED25519, LogKeys, NoteKey
+from geneb_ci.audit.log.checkpoint import ED25519, LogKeys, NoteKey
+from geneb_ci.audit.record.keys import (
+    KEYS_FILE,
+    KeyFile,
+    TrustedKey,
+    entry_of,
+    new_key,
+    private_key,
+)
 from geneb_ci.cli.main import echo
 from geneb_ci.cli.shared import STDOUT, Output, width, write
 from geneb_ci.common.errors import Exit, UsageProblem

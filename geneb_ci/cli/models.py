@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from geneb_ci.audit.canonical import AuditRefused
-from geneb_ci.audit.extractors import BUILTIN, built_in
-from geneb_ci.audit.fetching import lock_bytes
-from geneb_ci.audit.weights import file_sha256
+from geneb_ci.audit.code_digest import BUILTIN, built_in
+from geneb_ci.audit.rerun.fetching import lock_bytes
+from geneb_ci.audit.rerun.weights import file_sha256
 from geneb_ci.cli.check import STDIN, read_stdin
 from geneb_ci.cli.main import LazyGroup, echo, hand_over
 from geneb_ci.cli.shared import STDOUT, format_option, row_width

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, get_args
 
 import click
 
-from geneb_ci.audit.weights import CONFIG_MAX, JSON_MAX, PATTERNS, file_sha256
+from geneb_ci.audit.rerun.weights import CONFIG_MAX, JSON_MAX, PATTERNS, file_sha256
 from geneb_ci.check.rules.identity import refuse_bad_id
 from geneb_ci.cli.shared import row_width
 from geneb_ci.common.config import Layout, find_layout

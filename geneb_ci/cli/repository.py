@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from geneb_ci.audit import trust_evidence
+from geneb_ci.audit.trust import evidence as trust_evidence
 from geneb_ci.board.board import SubmissionsRefused, entries_of, files_at
 from geneb_ci.board.columns import Entry
 from geneb_ci.check.registry import BY_ID

@@ -17,7 +17,7 @@ from geneb_ci.common.errors import Exit, UsageProblem, unwritable
 from geneb_ci.render.formats import FORMATS, WIDTH, Verdict, verdict
 
 if TYPE_CHECKING:
-    from geneb_ci.audit.ready import Machine
+    from geneb_ci.audit.rerun.prepare import Machine
 from geneb_ci.sandbox.limits import MEMORY_MIB, SECONDS, TOKEN_BUDGET, TOTAL_SECONDS
 
 STDOUT = "-"
@@ -339,7 +339,7 @@ def machine_of(options: Mapping[str, Any], device: str | None = None) -> "Machin
 
     `device` is `cpu`, `cuda` or `cuda:N`; None: as --gpu says.
     """
-    from geneb_ci.audit.ready import Machine  # a heavy import for other commands
+    from geneb_ci.audit.rerun.prepare import Machine  # a heavy import for other commands
     from geneb_ci.harness.process import ScoringOptions
     from geneb_ci.sandbox.limits import Limits
 

@@ -16,8 +16,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from geneb_ci.audit.commitment import Commitment, identity_of, why_same
-from geneb_ci.audit.plan import Plan, encoded
-from geneb_ci.audit.verify import StepState, Verification
+from geneb_ci.audit.record.verify import StepState, Verification
+from geneb_ci.audit.sampling.plan import Plan, encoded
 from geneb_ci.check.change import REGULAR, Blob
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import Fault, first_and_more

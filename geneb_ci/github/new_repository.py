@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from geneb_ci import __version__
-from geneb_ci.audit.sampling import policy_text
+from geneb_ci.audit.sampling.design import policy_text
 from geneb_ci.common.benchmark import parse_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK
 from geneb_ci.common.errors import UsageProblem, unwritable

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from geneb_ci.audit.log import FOLDER, log_files
+from geneb_ci.audit.log.entries import FOLDER, log_files
 from geneb_ci.board.board import Watch, board_of, rows_of
 from geneb_ci.board.page import INDEX, assembled, page_files, with_data
 from geneb_ci.board.rows import encode

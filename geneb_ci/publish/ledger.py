@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from geneb_ci.audit.log import CHECKPOINT, LogBroken, entries_in
-from geneb_ci.audit.note import NotANote, parse_checkpoint
-from geneb_ci.audit.record import EVENTS, WITHDRAWN
-from geneb_ci.audit.trust_evidence import BrokenRecordError, RepositoryEvidence, gather
+from geneb_ci.audit.log.checkpoint import NotANote, parse_checkpoint
+from geneb_ci.audit.log.entries import CHECKPOINT, LogBroken, entries_in
+from geneb_ci.audit.record.statement import EVENTS, WITHDRAWN
+from geneb_ci.audit.trust.evidence import BrokenRecordError, RepositoryEvidence, gather
 from geneb_ci.common.config import Layout, LayoutKind
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.common.types import TrustLevel

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from geneb_ci.audit.log import CHECKPOINT, LOG, LogBroken, check_extends
-from geneb_ci.audit.note import NOTE_BYTES_MAX
+from geneb_ci.audit.log.checkpoint import NOTE_BYTES_MAX
+from geneb_ci.audit.log.entries import CHECKPOINT, LOG, LogBroken, check_extends
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.publish.faults import HubRefused, NotFastForward, Unknown, Unverified
 from geneb_ci.publish.generation import PUBLISHED_LOG, Generation

@@ -11,32 +11,32 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from geneb_ci.audit.applicability import LogContent
-from geneb_ci.audit.beacon import is_open
 from geneb_ci.audit.canonical import moment_of
 from geneb_ci.audit.commitment import Commitment
-from geneb_ci.audit.embedding_checks import MEMORISED
-from geneb_ci.audit.keys import Keys
-from geneb_ci.audit.log import AuditLog
-from geneb_ci.audit.log_check import open_starts
-from geneb_ci.audit.outcome import (
+from geneb_ci.audit.compare.embedding_outcome import RowOutcome
+from geneb_ci.audit.compare.outcome import (
     AuditedTask,
     AuditOutcome,
     CellComparison,
     differing_metrics,
     mean_biases,
 )
-from geneb_ci.audit.plan import FallbackBeacon, Plan
-from geneb_ci.audit.row_outcome import RowOutcome
-from geneb_ci.audit.sampling import (
+from geneb_ci.audit.log.check import open_starts
+from geneb_ci.audit.log.entries import AuditLog
+from geneb_ci.audit.record.keys import Keys
+from geneb_ci.audit.record.verify import StepState, Verification, VerificationStep
+from geneb_ci.audit.rerun.honesty import MEMORISED
+from geneb_ci.audit.sampling.beacon import is_open
+from geneb_ci.audit.sampling.design import (
     SHOWN_DRAWN,
     SHOWN_FABRICATED,
     Design,
     detection_table,
     probability_text,
 )
-from geneb_ci.audit.trust import SIGNERS, RatedSubmission
-from geneb_ci.audit.verify import StepState, Verification, VerificationStep
+from geneb_ci.audit.sampling.plan import FallbackBeacon, Plan
+from geneb_ci.audit.trust.applicability import LogContent
+from geneb_ci.audit.trust.level import SIGNERS, RatedSubmission
 from geneb_ci.common.types import Evidence
 from geneb_ci.render.plain import visible
 from geneb_ci.render.table import fitted

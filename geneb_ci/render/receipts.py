@@ -21,8 +21,8 @@ from geneb_ci.render.text import escape
 from reference_harness.formats.text import plural
 
 if TYPE_CHECKING:
-    from geneb_ci.audit.plan import RowPlan
-    from geneb_ci.audit.row_outcome import RowOutcome
+    from geneb_ci.audit.compare.embedding_outcome import RowOutcome
+    from geneb_ci.audit.sampling.plan import RowPlan
     from geneb_ci.receipt.near import Nearness
     from geneb_ci.receipt.predicted import PairedRegime
 
@@ -293,7 +293,7 @@ def chance_text(chance: float) -> str:
 
 def row_plan_text(plan: "RowPlan", lines: Iterable[str], name: str) -> str:
     """Return a plan of rows with what it finds, and the next step."""
-    from geneb_ci.audit.plan import FallbackBeacon  # of audits
+    from geneb_ci.audit.sampling.plan import FallbackBeacon  # of audits
 
     source = plan.beacon
     what = (
@@ -314,7 +314,7 @@ def row_plan_text(plan: "RowPlan", lines: Iterable[str], name: str) -> str:
 
 def row_outcome_text(outcome: "RowOutcome") -> str:
     """Return an outcome as text."""
-    from geneb_ci.audit.row_verify import draws_shown  # of audits
+    from geneb_ci.audit.record.verify_embeddings import draws_shown  # of audits
 
     cells, direction = outcome.cells, outcome.direction
     deviations = [deviation for task in outcome.tasks for deviation in task.deviation]

@@ -13,9 +13,9 @@ from geneb_ci.board.advice import Advice
 from geneb_ci.render.table import Table
 
 if TYPE_CHECKING:
-    from geneb_ci.audit.outcome import AuditOutcome
-    from geneb_ci.audit.trust import RatedSubmission
-    from geneb_ci.audit.verify import Verification
+    from geneb_ci.audit.compare.outcome import AuditOutcome
+    from geneb_ci.audit.record.verify import Verification
+    from geneb_ci.audit.trust.level import RatedSubmission
     from geneb_ci.check.report import Report
     from geneb_ci.common.errors import Exit
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
-from geneb_ci.audit.trust import Decision
-from geneb_ci.audit.trust_evidence import OFFICIAL_REASON, RepositoryEvidence, reasons, shown_audit
+from geneb_ci.audit.trust.evidence import OFFICIAL_REASON, RepositoryEvidence, reasons, shown_audit
+from geneb_ci.audit.trust.level import Decision
 from geneb_ci.common.types import Authorship, Evidence
 from geneb_ci.publish.difference import (
     SCORE,

@@ -21,7 +21,7 @@ from reference_harness.job import Job, ProbeFailure, ProbeResult
 
 from . import Notice
 from .cluster import Cluster, Size
-from .remote import Ready, RemoteEmbedder, probe, variables
+from .remote import Ready, RemoteEmbedder, probe, probe_variables, variables
 
 DEATHS = 8
 """Deaths that a task may see. More than on one machine: a machine that leaves is no fault of the
@@ -82,7 +82,7 @@ class RayEngine:
             num_gpus=1 if self._gpus else 0,
             runtime_env={"env_vars": variables(self._threads)},
         )
-        one_thread = {"env_vars": variables(1, array_api=array_api)}
+        one_thread = {"env_vars": probe_variables(array_api=array_api)}
         self._probe = self._ray.remote(max_retries=0, runtime_env=one_thread)(probe)
         self._arguments = (spec, str(Path.cwd()), self._threads)
         self._size, self._sized = size, time.monotonic()

@@ -11,6 +11,7 @@ from reference_harness.embedder import Embedder, EmbedderSpec, EmbedJob, EmbedRe
 from reference_harness.errors import HarnessError
 from reference_harness.facts import ExtractorFacts
 from reference_harness.job import Job, ProbeFailure, ProbeResult
+from reference_harness.scorer import THREAD_VARIABLES, environment
 
 from . import threads
 
@@ -78,10 +79,14 @@ def hold(count: int) -> None:
         torch.set_num_threads(count)
 
 
-def variables(count: int, *, array_api: bool = False) -> dict[str, str]:
+def variables(count: int) -> dict[str, str]:
     """Return the variables of a process that may take so many threads, read when it starts."""
-    values = dict.fromkeys((*threads.VARIABLES, "RAYON_NUM_THREADS"), str(count))
-    return values | ({"SCIPY_ARRAY_API": "1"} if array_api else {})
+    return dict.fromkeys((*THREAD_VARIABLES, "RAYON_NUM_THREADS"), str(count))
+
+
+def probe_variables(*, array_api: bool) -> dict[str, str]:
+    """Return the variables of a process that scores, read when it starts."""
+    return variables(1) | environment() | ({"SCIPY_ARRAY_API": "1"} if array_api else {})
 
 
 def probe(job: Job) -> ProbeResult | ProbeFailure:

@@ -1,4 +1,4 @@
-"""Limits every BLAS to one thread, and reports which BLAS is used.
+"""Limits every BLAS to one thread and names OpenBLAS's kernel; reports which BLAS is used.
 
 The thread count can change what stock lbfgs gives (92 against 139 iterations, 4 of 810 predictions
 on one task measured), and two OpenBLAS pools in one process spin against each other: the default
@@ -9,14 +9,8 @@ set, for OpenBLAS and OpenMP read their variables when they are loaded.
 import os
 from typing import TypedDict
 
-THREADS = 1
-VARIABLES = (
-    "OPENBLAS_NUM_THREADS",
-    "OMP_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "BLIS_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
-)
+from reference_harness import scorer
+from reference_harness.formats.scorer import THREADS
 
 
 class Library(TypedDict):
@@ -29,12 +23,11 @@ class Library(TypedDict):
 
 
 def pin(array_api: bool = False) -> None:
-    """Hold this process to one thread a library, for good.
+    """Hold this process to one thread a library and to the kernel of the scorer, for good.
 
     `array_api` readies SciPy for arrays of other libraries, which it decides when it is imported.
     """
-    for name in VARIABLES:
-        os.environ[name] = str(THREADS)
+    scorer.hold()
     if array_api:
         os.environ["SCIPY_ARRAY_API"] = "1"
     import numpy  # noqa: F401, ICN001 - loads its BLAS, under the variables above

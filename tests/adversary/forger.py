@@ -11,8 +11,8 @@ import random
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from geneb_ci.audit.joint import Difference, joint_test
-from geneb_ci.audit.sampling import missed
+from geneb_ci.audit.compare.joint import Difference, joint_test
+from geneb_ci.audit.sampling.design import missed
 
 TASKS = 100
 CAP = 0.1

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from geneb_ci.audit.outcome import AuditOutcome
+from geneb_ci.audit.compare.outcome import AuditOutcome
 from reference_harness import mini
 from tests.audit.installed import Installed
 from tools.demo_audit import COMMITTED_AT

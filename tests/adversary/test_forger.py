@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from geneb_ci.audit.joint import Difference, joint_test
-from geneb_ci.audit.sampling import missed
+from geneb_ci.audit.compare.joint import Difference, joint_test
+from geneb_ci.audit.sampling.design import missed
 from tests.adversary import forger
 from tests.adversary.forger import (
     CAP,

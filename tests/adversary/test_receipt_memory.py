@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from geneb_ci.audit.embedding_checks import MEMORISED, ROWS_MIN
-from geneb_ci.audit.row_embedding import changes_of, row_variants
-from geneb_ci.audit.trust import RECOMPUTED
+from geneb_ci.audit.rerun.embedder import changes_of, row_variants
+from geneb_ci.audit.rerun.honesty import MEMORISED, ROWS_MIN
+from geneb_ci.audit.trust.level import RECOMPUTED
 from geneb_ci.receipt.draw import TaskStrata
 from geneb_ci.receipt.row_rule import Probe
 from reference_harness import mini

@@ -5,11 +5,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from geneb_ci.audit.beacon import DELAY, QUICKNET, time_of
 from geneb_ci.audit.canonical import moment_of
 from geneb_ci.audit.commitment import BenchmarkPin, Commitment, DrawPolicy, ExtractorCode, Weights
-from geneb_ci.audit.draw import draw
-from geneb_ci.audit.plan import DrandBeacon, Plan
+from geneb_ci.audit.sampling.beacon import DELAY, QUICKNET, time_of
+from geneb_ci.audit.sampling.plan import DrandBeacon, Plan
+from geneb_ci.audit.sampling.task_draw import draw
 
 VECTORS: dict[str, Any] = json.loads(
     Path(__file__).with_name("beacon_vectors.json").read_text(encoding="utf-8")

@@ -7,16 +7,16 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from geneb_ci.audit.beacon import DELAY, QUICKNET
 from geneb_ci.audit.canonical import moment_of
 from geneb_ci.audit.commitment import Commitment
-from geneb_ci.audit.events import AuditAbort, AuditStart, signed_event
-from geneb_ci.audit.keys import TrustedKey, log_keys
-from geneb_ci.audit.log import FORMAT, AuditLog, LogEntry
-from geneb_ci.audit.log_append import Batch, batch_of, log_with
-from geneb_ci.audit.note import ED25519, NoteKey
-from geneb_ci.audit.plan import DrandBeacon, Plan
-from geneb_ci.audit.repository import AuditRepository
+from geneb_ci.audit.log.append import Batch, batch_of, log_with
+from geneb_ci.audit.log.checkpoint import ED25519, NoteKey
+from geneb_ci.audit.log.entries import FORMAT, AuditLog, LogEntry
+from geneb_ci.audit.record.events import AuditAbort, AuditStart, signed_event
+from geneb_ci.audit.record.keys import TrustedKey, log_keys
+from geneb_ci.audit.record.repository import AuditRepository
+from geneb_ci.audit.sampling.beacon import DELAY, QUICKNET
+from geneb_ci.audit.sampling.plan import DrandBeacon, Plan
 from geneb_ci.common.config import find_layout
 from tests.audit.examples import ROUNDS
 from tests.audit.recorded import (

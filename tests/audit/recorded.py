@@ -11,19 +11,19 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from geneb_ci.audit.beacon import DELAY, QUICKNET, time_of
 from geneb_ci.audit.canonical import moment_of
 from geneb_ci.audit.commitment import Commitment
-from geneb_ci.audit.draw import draw
-from geneb_ci.audit.embedding_checks import rows_varied
-from geneb_ci.audit.envelope import key_id, parse_envelope, sign_payload
-from geneb_ci.audit.events import withdrawal_of
-from geneb_ci.audit.keys import TrustedKey
-from geneb_ci.audit.outcome import AuditOutcome
-from geneb_ci.audit.plan import DrandBeacon, EarlierDraw, Plan
-from geneb_ci.audit.record import WITHDRAWN, record_of
-from geneb_ci.audit.row_outcome import AnyOutcome
-from geneb_ci.audit.tolerance import tolerance_digest
+from geneb_ci.audit.compare.embedding_outcome import AnyOutcome
+from geneb_ci.audit.compare.outcome import AuditOutcome
+from geneb_ci.audit.compare.tolerance import tolerance_digest
+from geneb_ci.audit.record.envelope import key_id, parse_envelope, sign_payload
+from geneb_ci.audit.record.events import withdrawal_of
+from geneb_ci.audit.record.keys import TrustedKey
+from geneb_ci.audit.record.statement import WITHDRAWN, record_of
+from geneb_ci.audit.rerun.honesty import rows_varied
+from geneb_ci.audit.sampling.beacon import DELAY, QUICKNET, time_of
+from geneb_ci.audit.sampling.plan import DrandBeacon, EarlierDraw, Plan
+from geneb_ci.audit.sampling.task_draw import draw
 from tests.audit.examples import ROUNDS
 from tests.small import BENCHMARK, BENCHMARK_FILE, small_v11
 

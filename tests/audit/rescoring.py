@@ -3,8 +3,8 @@
 import random
 from collections.abc import Sequence
 
-from geneb_ci.audit.outcome import METRICS
-from geneb_ci.audit.tolerance import COPIES_MIN, MANY, MeasuredScore
+from geneb_ci.audit.compare.outcome import METRICS
+from geneb_ci.audit.compare.tolerance import COPIES_MIN, MANY, MeasuredScore
 from reference_harness.formats.base import Scores
 from reference_harness.formats.rescored import JitteredCopy
 from reference_harness.formats.run_record import PerSeed

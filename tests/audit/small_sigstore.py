@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from geneb_ci.audit.envelope import PAYLOAD_TYPE, pae
+from geneb_ci.audit.record.envelope import PAYLOAD_TYPE, pae
 from reference_harness.formats.merkle import inclusion_proof, root_of
 
 ISSUER = "https://token.actions.githubusercontent.com"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from geneb_ci.audit.beacon_source import BeaconUnavailable, fetch_round
-from geneb_ci.audit.fetching import WEIGHTS
+from geneb_ci.audit.rerun.fetching import WEIGHTS
+from geneb_ci.audit.sampling.beacon_source import BeaconUnavailable, fetch_round
 from geneb_ci.common import addresses
 from geneb_ci.common.addresses import NotPublicError, Reach, is_global
 from geneb_ci.common.download import length_there

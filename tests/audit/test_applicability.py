@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
-from geneb_ci.audit.applicability import (
+from geneb_ci.audit.canonical import StepMismatch
+from geneb_ci.audit.compare.outcome import AuditOutcome
+from geneb_ci.audit.sampling.design import AuditPolicy
+from geneb_ci.audit.trust.applicability import (
     MissingInput,
     TrustInputs,
     check_benchmark,
@@ -18,9 +21,6 @@ from geneb_ci.audit.applicability import (
     check_submission,
     left_out,
 )
-from geneb_ci.audit.canonical import StepMismatch
-from geneb_ci.audit.outcome import AuditOutcome
-from geneb_ci.audit.sampling import AuditPolicy
 from tests.audit.recorded import FIRST, MODEL, outcome_of, plan_for, submission_bytes
 from tests.small import BENCHMARK
 

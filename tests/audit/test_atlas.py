@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from geneb_ci.audit import compare
+from geneb_ci.audit.compare import tasks as compare
 from geneb_ci.common.errors import BrokenInstallation
 from tests.paths import ROOT
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from geneb_ci.audit.plan import read_commitment
-from geneb_ci.audit.work import ENDING_SECONDS, open_work
+from geneb_ci.audit.rerun.workspace import ENDING_SECONDS, open_work
+from geneb_ci.audit.sampling.plan import read_commitment
 from geneb_ci.cli.audit_queue import QueuedAudit, entries_of
 from geneb_ci.cli.main import main
 from geneb_ci.common.errors import LeftOver

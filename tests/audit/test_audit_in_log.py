@@ -10,8 +10,9 @@ from pathlib import Path
 import py_arkworks_bls12381 as curve
 import pytest
 
-from geneb_ci.audit import beacon, record
 from geneb_ci.audit.canonical import moment_of
+from geneb_ci.audit.record import statement as record
+from geneb_ci.audit.sampling import beacon
 from geneb_ci.cli.main import main
 from geneb_ci.common.config import find_layout
 from tests.audit import unboxed
@@ -129,7 +130,8 @@ def test_a_queue_extends_the_log_between_commitment_and_draw(
 ):
     (tmp_path / "chain").mkdir()
     (tmp_path / "chain/sitecustomize.py").write_text(
-        "from geneb_ci.audit import beacon, record\n"
+        "from geneb_ci.audit.sampling import beacon\n"
+        "from geneb_ci.audit.record import statement as record\n"
         f"beacon.verify_round.__wrapped__.__defaults__ = ({PUBLIC!r},)\n"
         f"beacon.DELAY = record.DELAY = {HASTE}\n"
         f"import runpy; runpy.run_path({str(UNBOXED_SITE / 'sitecustomize.py')!r})\n",

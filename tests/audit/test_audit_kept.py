@@ -11,9 +11,9 @@ import pytest
 
 from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.commitment import Commitment
-from geneb_ci.audit.plan import committed_text, read_commitment, read_plan
-from geneb_ci.audit.record import record_files
-from geneb_ci.audit.stages import refuse_other
+from geneb_ci.audit.record.statement import record_files
+from geneb_ci.audit.sampling.plan import committed_text, read_commitment, read_plan
+from geneb_ci.audit.workflow import refuse_other
 from geneb_ci.cli.main import main
 from tests.audit.file_place import GO, MODEL, TASKS, made, work_of
 from tests.audit.installed import Installed

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geneb_ci.audit.canonical import AuditRefused
-from geneb_ci.audit.embedding import KnownRow, matrix_of
-from geneb_ci.audit.ready import Machine, Ready, weights_here
-from geneb_ci.audit.record import record_files
-from geneb_ci.audit.weights import file_sha256
-from geneb_ci.audit.work import EmbeddedTask, WorkSettings, open_work
+from geneb_ci.audit.record.statement import record_files
+from geneb_ci.audit.rerun.prepare import Machine, Ready, weights_here
+from geneb_ci.audit.rerun.task_embedding import KnownRow, matrix_of
+from geneb_ci.audit.rerun.weights import file_sha256
+from geneb_ci.audit.rerun.workspace import EmbeddedTask, WorkSettings, open_work
 from geneb_ci.common.errors import ResultRefused
 from geneb_ci.sandbox.run import ExtractorSpec
 from tests.audit.file_place import GO, MODEL, TASKS, made, work_of
@@ -238,9 +238,9 @@ DOWNLOAD = """
 import sys
 from pathlib import Path
 from geneb_ci.audit.commitment import Weights
-from geneb_ci.audit.weights import file_sha256
-from geneb_ci.audit.ready import Machine, weights_here
-from geneb_ci.audit.work import open_work
+from geneb_ci.audit.rerun.weights import file_sha256
+from geneb_ci.audit.rerun.prepare import Machine, weights_here
+from geneb_ci.audit.rerun.workspace import open_work
 
 pinned = Weights.model_validate_json(sys.argv[2])
 with open_work(Path(sys.argv[1])) as work:

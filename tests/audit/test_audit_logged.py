@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from geneb_ci.audit.events import RunFacts
-from geneb_ci.audit.keys import private_key
-from geneb_ci.audit.plan import read_plan
-from geneb_ci.audit.record import ABORTED, COMMITTED, STARTED
-from geneb_ci.audit.signing import sign_abort
+from geneb_ci.audit.record.events import RunFacts
+from geneb_ci.audit.record.keys import private_key
+from geneb_ci.audit.record.signing import sign_abort
+from geneb_ci.audit.record.statement import ABORTED, COMMITTED, STARTED
+from geneb_ci.audit.sampling.plan import read_plan
 from geneb_ci.cli.main import main
 from geneb_ci.common.errors import ExtractorFailed, LimitExceeded, ResultRefused
 from tests.audit.examples import ROUNDS

@@ -11,9 +11,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from geneb_ci.audit import beacon
-from geneb_ci.audit.beacon import DELAY, QUICKNET, round_at, time_of, value_of, verify_round
 from geneb_ci.audit.canonical import StepMismatch, moment_of, seconds_of
+from geneb_ci.audit.sampling import beacon
+from geneb_ci.audit.sampling.beacon import (
+    DELAY,
+    QUICKNET,
+    round_at,
+    time_of,
+    value_of,
+    verify_round,
+)
 from geneb_ci.common.errors import BrokenInstallation, UsageProblem
 from tests.audit.examples import ROUNDS, VECTORS
 
@@ -221,7 +228,7 @@ def test_a_round_is_verified_in_milliseconds():
 
 def test_the_recursion_limit_stays_as_it_was():
     script = (
-        "import sys; from geneb_ci.audit.beacon import verify_round; "
+        "import sys; from geneb_ci.audit.sampling.beacon import verify_round; "
         f"verify_round(123, {ROUNDS[123]!r}); print(sys.getrecursionlimit())"
     )
     done = subprocess.run(

@@ -5,11 +5,11 @@ import hmac
 
 import pytest
 
-from geneb_ci.audit.beacon import fallback, is_open, verify_fallback
 from geneb_ci.audit.canonical import AuditRefused, StepMismatch
-from geneb_ci.audit.draw import draw, recompute
-from geneb_ci.audit.plan import FallbackBeacon
-from geneb_ci.audit.sampling import seed_of
+from geneb_ci.audit.sampling.beacon import fallback, is_open, verify_fallback
+from geneb_ci.audit.sampling.design import seed_of
+from geneb_ci.audit.sampling.plan import FallbackBeacon
+from geneb_ci.audit.sampling.task_draw import draw, recompute
 from tests.audit.examples import COMMITTED_AT, commitment, hexes
 
 KEY = hexes("the key of an epoch")

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from geneb_ci.audit.beacon import QUICKNET, time_of, value_of
-from geneb_ci.audit.beacon_source import (
+from geneb_ci.audit.canonical import StepMismatch
+from geneb_ci.audit.sampling.beacon import QUICKNET, time_of, value_of
+from geneb_ci.audit.sampling.beacon_source import (
     ANSWER_MAX,
     ATTEMPTS,
     PAUSE,
@@ -15,7 +16,6 @@ from geneb_ci.audit.beacon_source import (
     parse_round,
     wait_for,
 )
-from geneb_ci.audit.canonical import StepMismatch
 from geneb_ci.common.errors import Exit, UsageProblem
 from tests.audit.examples import ROUND, ROUNDS, VECTORS, beacon
 from tests.audit.relay import drips, hangs_up, relay, says

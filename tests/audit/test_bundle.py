@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from geneb_ci.audit.canonical import StepMismatch
-from geneb_ci.audit.draw import draw
-from geneb_ci.audit.envelope import parse_envelope
-from geneb_ci.audit.events import AuditStart
-from geneb_ci.audit.keys import signer_of, trusted_keys
-from geneb_ci.audit.plan import encoded
-from geneb_ci.audit.record import parse_record, record_of
+from geneb_ci.audit.record.envelope import parse_envelope
+from geneb_ci.audit.record.events import AuditStart
+from geneb_ci.audit.record.keys import signer_of, trusted_keys
+from geneb_ci.audit.record.statement import parse_record, record_of
+from geneb_ci.audit.sampling.plan import encoded
+from geneb_ci.audit.sampling.task_draw import draw
 from geneb_ci.cli.main import main
 from geneb_ci.common.config import find_layout
 from tests.audit.log_place import BEFORE, begun, extend, kept, read, signed

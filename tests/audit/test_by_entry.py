@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from geneb_ci.audit.envelope import parse_envelope
-from geneb_ci.audit.record import record_files
+from geneb_ci.audit.record.envelope import parse_envelope
+from geneb_ci.audit.record.statement import record_files
 from tests.audit.installed import Installed
 from tests.loopback import loopback
 from tests.models.publishers import Shelf, tar_gz

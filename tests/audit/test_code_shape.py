@@ -5,7 +5,7 @@ import ast
 import pytest
 
 from geneb_ci.audit.canonical import AuditRefused
-from geneb_ci.audit.extractors import code_shape
+from geneb_ci.audit.code_digest import code_shape
 from tests.paths import ROOT
 
 MODULE = b'''\

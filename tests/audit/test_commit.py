@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from geneb_ci.audit.canonical import AuditRefused, StepMismatch, canonical
+from geneb_ci.audit.code_digest import code_shape
 from geneb_ci.audit.commit import commit, subject_of
 from geneb_ci.audit.commitment import Commitment
-from geneb_ci.audit.extractors import code_shape
-from geneb_ci.audit.plan import committed_text, read_commitment
-from geneb_ci.audit.sources import DeclaredRun
-from geneb_ci.audit.tolerance import tolerance_digest
+from geneb_ci.audit.compare.tolerance import tolerance_digest
+from geneb_ci.audit.rerun.sources import DeclaredRun
+from geneb_ci.audit.sampling.plan import committed_text, read_commitment
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import BadConfiguration, Exit, GenebError, NothingChecked, UsageProblem
 from tests.audit.examples import hexes

@@ -12,11 +12,11 @@ from benchmarks import bench_tolerance
 from benchmarks.bench_tolerance import Audits, Document, audit, document, false_alarms, gather
 from benchmarks.bench_tolerance import trials as forgeries
 from benchmarks.tolerance_sets import Group, Work
-from geneb_ci.audit import compare as stage
-from geneb_ci.audit import scoring as reader
-from geneb_ci.audit.outcome import METRICS, AuditedTask, differing_metrics
-from geneb_ci.audit.plan import ChosenTask
-from geneb_ci.audit.scoring import read_rescored
+from geneb_ci.audit.compare import tasks as stage
+from geneb_ci.audit.compare.outcome import METRICS, AuditedTask, differing_metrics
+from geneb_ci.audit.rerun import scoring as reader
+from geneb_ci.audit.rerun.scoring import read_rescored
+from geneb_ci.audit.sampling.plan import ChosenTask
 from geneb_ci.common.errors import NothingChecked
 from reference_harness import rescore
 from reference_harness.formats.rescored import Rescored

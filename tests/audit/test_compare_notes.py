@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from geneb_ci.audit import tolerance as rule
-from geneb_ci.audit.compare import Claims, compare, notes
-from geneb_ci.audit.outcome import AuditedTask, CellComparison, Tolerance, Verdict
-from geneb_ci.audit.plan import ChosenTask
+from geneb_ci.audit.compare import tolerance as rule
+from geneb_ci.audit.compare.outcome import AuditedTask, CellComparison, Tolerance, Verdict
+from geneb_ci.audit.compare.tasks import Claims, compare, notes
+from geneb_ci.audit.sampling.plan import ChosenTask
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.statistics.metrics import Reading, Triple
 from reference_harness.formats.base import Scores

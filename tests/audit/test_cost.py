@@ -9,7 +9,7 @@ import pytest
 
 from geneb_ci.audit import cost
 from geneb_ci.audit.cost import Measurements, TaskSize, expected
-from geneb_ci.audit.sampling import sample
+from geneb_ci.audit.sampling.design import sample
 from tests.audit.recorded import commitment, submission_bytes
 
 DRAWS = 4000

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geneb_ci.audit.decoys import NOISE, embed_among_decoys, judge, real_rows, with_decoys
+from geneb_ci.audit.rerun.decoys import NOISE, embed_among_decoys, judge, real_rows, with_decoys
 from reference_harness import mini
 from reference_harness.extractors.huggingface import HuggingFaceExtractor
 from reference_harness.extractors.kmer import KmerExtractor

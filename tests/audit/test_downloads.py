@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from safetensors.numpy import save
 
-from geneb_ci.audit import fetching
 from geneb_ci.audit.commitment import Weights
-from geneb_ci.audit.sources import registered_weights
-from geneb_ci.audit.weights import provide
+from geneb_ci.audit.rerun import fetching
+from geneb_ci.audit.rerun.sources import registered_weights
+from geneb_ci.audit.rerun.weights import provide
 from geneb_ci.common.errors import GenebError, UsageProblem, WeightsRefused
 from geneb_ci.models.entry import WeightsSource
 from tests.loopback import as_public, loopback

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from geneb_ci.audit.canonical import AuditRefused
-from geneb_ci.audit.draw import draw, drawn_before, earlier_draws, require_one_draw
-from geneb_ci.audit.plan import DrandBeacon, EarlierDraw, Plan, RowCounts, RowPlan
-from geneb_ci.audit.row_draw import draw_rows, earlier_row_draws
+from geneb_ci.audit.sampling.embedding_draw import draw_rows, earlier_row_draws
+from geneb_ci.audit.sampling.plan import DrandBeacon, EarlierDraw, Plan, RowCounts, RowPlan
+from geneb_ci.audit.sampling.task_draw import draw, drawn_before, earlier_draws, require_one_draw
 from geneb_ci.common.errors import UsageProblem
 from tests.audit.examples import COMMITTED_AT, TASKS, beacon, commitment, hexes, plan
 

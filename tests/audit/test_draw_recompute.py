@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from geneb_ci.audit.canonical import STEPS, StepMismatch
-from geneb_ci.audit.draw import recompute
-from geneb_ci.audit.plan import EarlierDraw, Plan
+from geneb_ci.audit.sampling.plan import EarlierDraw, Plan
+from geneb_ci.audit.sampling.task_draw import recompute
 from tests.audit.examples import (
     ROUNDS,
     STRATA,

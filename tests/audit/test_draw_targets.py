@@ -9,7 +9,7 @@ import pytest
 
 from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.commit import checked, read_submission
-from geneb_ci.audit.draw import gains, suspicion, targets, targets_of
+from geneb_ci.audit.sampling.task_draw import gains, suspicion, targets, targets_of
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import Layout, LayoutKind
 from geneb_ci.common.errors import UsageProblem

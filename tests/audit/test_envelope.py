@@ -8,8 +8,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from geneb_ci.audit.canonical import StepMismatch
-from geneb_ci.audit.envelope import PAYLOAD_TYPE, is_signed_by, pae, parse_envelope, sign_payload
-from geneb_ci.audit.keys import TrustedKey, signer_of
+from geneb_ci.audit.record.envelope import (
+    PAYLOAD_TYPE,
+    is_signed_by,
+    pae,
+    parse_envelope,
+    sign_payload,
+)
+from geneb_ci.audit.record.keys import TrustedKey, signer_of
 from tests.audit.recorded import entry, key
 
 PAYLOAD = json.dumps({"a": ["statement", 1, 0.5, None]}).encode()

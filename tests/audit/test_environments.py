@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from geneb_ci.audit.canonical import AuditRefused
-from geneb_ci.audit.fetching import InstalledPackages, install
+from geneb_ci.audit.rerun.fetching import InstalledPackages, install
 from geneb_ci.common.errors import BadConfiguration, MachineFault
 from geneb_ci.models.entry import Environment
 from tests.loopback import loopback

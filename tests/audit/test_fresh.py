@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from geneb_ci.audit.canonical import AuditRefused
-from geneb_ci.audit.embedding_checks import FreshResult, FreshTask
-from geneb_ci.audit.fresh import (
+from geneb_ci.audit.compare.outcome import AuditOutcome
+from geneb_ci.audit.rerun.fresh import (
     FreshCommitment,
     check_release,
     check_used,
@@ -20,8 +20,8 @@ from geneb_ci.audit.fresh import (
     read_release,
     released,
 )
-from geneb_ci.audit.outcome import AuditOutcome
-from geneb_ci.audit.plan import encoded
+from geneb_ci.audit.rerun.honesty import FreshResult, FreshTask
+from geneb_ci.audit.sampling.plan import encoded
 from geneb_ci.common.benchmark import load_benchmark
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.harness.process import TaskSource

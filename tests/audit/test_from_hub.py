@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from geneb_ci.audit.envelope import parse_envelope
-from geneb_ci.audit.record import record_files
+from geneb_ci.audit.record.envelope import parse_envelope
+from geneb_ci.audit.record.statement import record_files
 from tests.audit.installed import Installed
 from tests.harness.extractors.models import save
 from tests.publish.hub import Hub

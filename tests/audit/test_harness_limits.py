@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from geneb_ci.audit.events import AuditAbort, RunFacts, bounded, parse_event
-from geneb_ci.audit.keys import trusted_keys
-from geneb_ci.audit.record import event_files
-from geneb_ci.audit.scoring import Scoring, rescored, sequences_of
-from geneb_ci.audit.signing import sign_abort
+from geneb_ci.audit.record.events import AuditAbort, RunFacts, bounded, parse_event
+from geneb_ci.audit.record.keys import trusted_keys
+from geneb_ci.audit.record.signing import sign_abort
+from geneb_ci.audit.record.statement import event_files
+from geneb_ci.audit.rerun.scoring import Scoring, rescored, sequences_of
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import (
     ExtractorRefused,

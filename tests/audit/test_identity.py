@@ -17,7 +17,7 @@ from geneb_ci.audit.commitment import (
     identity_of,
     why_same,
 )
-from geneb_ci.audit.draw import earlier_draws
+from geneb_ci.audit.sampling.task_draw import earlier_draws
 from tests.audit.examples import TASKS, commitment, draw_at, hexes
 from tests.paths import ROOT
 

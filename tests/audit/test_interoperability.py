@@ -10,7 +10,7 @@ from securesystemslib.exceptions import VerificationError
 from securesystemslib.signer._crypto_signer import CryptoSigner
 from securesystemslib.signer._key import SSlibKey
 
-from geneb_ci.audit.envelope import (
+from geneb_ci.audit.record.envelope import (
     PAYLOAD_TYPE,
     is_signed_by,
     key_id,

@@ -100,7 +100,7 @@ def test_a_sample_is_drawn_once(journey, command, draws):
     """`run`, `verify` and `label` draw to compare the plan with it."""
     for function in ("tickets_of", "sample"):
         called = [callee for _, callee in journey[command].calls]
-        assert called.count(f"geneb_ci/audit/sampling.py:{function}") == draws
+        assert called.count(f"geneb_ci/audit/sampling/design.py:{function}") == draws
 
 
 def test_each_extractor_is_read_once(tmp_path):

@@ -9,8 +9,14 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from geneb_ci.audit.canonical import StepMismatch
-from geneb_ci.audit.envelope import sign_payload
-from geneb_ci.audit.keys import KEY_VARIABLE, TrustedKey, check_validity, private_key, trusted_keys
+from geneb_ci.audit.record.envelope import sign_payload
+from geneb_ci.audit.record.keys import (
+    KEY_VARIABLE,
+    TrustedKey,
+    check_validity,
+    private_key,
+    trusted_keys,
+)
 from geneb_ci.cli.main import main
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import BadConfiguration, UsageProblem

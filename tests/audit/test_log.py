@@ -5,13 +5,13 @@ import shutil
 
 import pytest
 
-from geneb_ci.audit.beacon import time_of
 from geneb_ci.audit.canonical import moment_of
-from geneb_ci.audit.events import AuditStart
-from geneb_ci.audit.keys import log_keys
-from geneb_ci.audit.log import LogBroken, log_files, read_log
-from geneb_ci.audit.trust_evidence import BrokenRecordError, gather
-from geneb_ci.audit.verify import StepState, Verification
+from geneb_ci.audit.log.entries import LogBroken, log_files, read_log
+from geneb_ci.audit.record.events import AuditStart
+from geneb_ci.audit.record.keys import log_keys
+from geneb_ci.audit.record.verify import StepState, Verification
+from geneb_ci.audit.sampling.beacon import time_of
+from geneb_ci.audit.trust.evidence import BrokenRecordError, gather
 from geneb_ci.cli.main import main
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import UsageProblem

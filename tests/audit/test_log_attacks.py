@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import geneb_ci
-from geneb_ci.audit.draw import draw
+from geneb_ci.audit.sampling.task_draw import draw
 from geneb_ci.cli.main import main
 from geneb_ci.common.errors import Exit
 from tests.audit.log_place import aborted, audited, begun, extend, kept, signed

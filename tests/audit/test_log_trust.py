@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from geneb_ci.audit.canonical import moment_of, seconds_of
-from geneb_ci.audit.draw import draw
-from geneb_ci.audit.events import AuditStart, bounded
-from geneb_ci.audit.trust_evidence import gather
-from geneb_ci.audit.verify import StepState
+from geneb_ci.audit.record.events import AuditStart, bounded
+from geneb_ci.audit.record.verify import StepState
+from geneb_ci.audit.sampling.task_draw import draw
+from geneb_ci.audit.trust.evidence import gather
 from geneb_ci.common.config import find_layout
 from tests.audit.log_place import (
     aborted,

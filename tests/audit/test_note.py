@@ -5,8 +5,7 @@ import base64
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from geneb_ci.audit.envelope import is_ed25519
-from geneb_ci.audit.note import (
+from geneb_ci.audit.log.checkpoint import (
     COSIGNATURE,
     ED25519,
     NotANote,
@@ -19,6 +18,7 @@ from geneb_ci.audit.note import (
     signed_checkpoint,
     witnesses_of,
 )
+from geneb_ci.audit.record.envelope import is_ed25519
 from reference_harness.formats.merkle import root_of
 
 KEY = Ed25519PrivateKey.from_private_bytes(b"a" * 32)

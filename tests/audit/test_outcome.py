@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import skellam
 
-from geneb_ci.audit.joint import UNSEEN_RATE, Difference, MeanBias, joint_test, sum_limit
-from geneb_ci.audit.outcome import (
+from geneb_ci.audit.compare.joint import UNSEEN_RATE, Difference, MeanBias, joint_test, sum_limit
+from geneb_ci.audit.compare.outcome import (
     INFORMATIVE_TOLERANCE,
     AuditedTask,
     CanonicalComparison,

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from geneb_ci.audit.sampling import (
+from geneb_ci.audit.sampling.design import (
     AuditPolicy,
     audit_policy,
     load_policy,

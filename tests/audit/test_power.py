@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geneb_ci.audit.sampling import (
+from geneb_ci.audit.sampling.design import (
     SHOWN_DRAWN,
     SHOWN_FABRICATED,
     Design,

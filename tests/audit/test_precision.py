@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geneb_ci.audit.embedding_checks import (
+from geneb_ci.audit.rerun.honesty import (
     REPRODUCIBLE,
     Precision,
     Repeatability,

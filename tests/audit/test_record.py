@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from geneb_ci.audit.canonical import StepMismatch
-from geneb_ci.audit.envelope import ENVELOPE, strict_json
-from geneb_ci.audit.outcome import StatementSubject
-from geneb_ci.audit.record import audit_id_of, check_can_record, payload_of
+from geneb_ci.audit.compare.outcome import StatementSubject
+from geneb_ci.audit.record.envelope import ENVELOPE, strict_json
+from geneb_ci.audit.record.statement import audit_id_of, check_can_record, payload_of
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import UsageProblem
 from reference_harness.formats.base import Scores

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from geneb_ci.audit.plan import read_plan
+from geneb_ci.audit.sampling.plan import read_plan
 from geneb_ci.cli.main import main
 from tests.audit.examples import ROUNDS
 from tests.audit.recorded import (

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import pytest
 
-from geneb_ci.audit.envelope import parse_envelope
-from geneb_ci.audit.record import record_files
+from geneb_ci.audit.record.envelope import parse_envelope
+from geneb_ci.audit.record.statement import record_files
 from tests.audit.installed import Installed
 from tests.sandbox.conftest import sandbox_of
 from tools.demo_audit import COMMITTED_AT, FORGED, HONEST, HONEST_K

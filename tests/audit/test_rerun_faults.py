@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from geneb_ci.audit.events import parse_event
-from geneb_ci.audit.keys import trusted_keys
-from geneb_ci.audit.plan import read_plan
-from geneb_ci.audit.record import event_files, record_files
+from geneb_ci.audit.record.events import parse_event
+from geneb_ci.audit.record.keys import trusted_keys
+from geneb_ci.audit.record.statement import event_files, record_files
+from geneb_ci.audit.sampling.plan import read_plan
 from geneb_ci.common.config import find_layout
 from tests import forked
 from tests.audit import unboxed

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from geneb_ci.audit.envelope import parse_envelope
-from geneb_ci.audit.record import record_files
+from geneb_ci.audit.record.envelope import parse_envelope
+from geneb_ci.audit.record.statement import record_files
 from reference_harness import benchmark
 from reference_harness.probe import few_shot_rows
 from tests.audit.installed import Installed

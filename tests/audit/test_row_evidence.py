@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from geneb_ci.audit.embedding_checks import MEMORISED
-from geneb_ci.audit.row_outcome import RowOutcome
-from geneb_ci.audit.trust import RECOMPUTED
-from geneb_ci.audit.trust_evidence import gather
+from geneb_ci.audit.compare.embedding_outcome import RowOutcome
+from geneb_ci.audit.rerun.honesty import MEMORISED
+from geneb_ci.audit.trust.evidence import gather
+from geneb_ci.audit.trust.level import RECOMPUTED
 from geneb_ci.board.site.model import facts_of_model
 from geneb_ci.cli.main import main
 from geneb_ci.common.config import find_layout

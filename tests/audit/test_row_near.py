@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from geneb_ci.audit.beacon_source import BeaconSource
-from geneb_ci.audit.plan import EarlierRows, RowCounts, RowPlan
-from geneb_ci.audit.row_draw import SubmissionWithReceipt, draw_rows, task_shares
-from geneb_ci.audit.row_files import DrawnTask, rerun_file
-from geneb_ci.audit.row_outcome import RowOutcome
+from geneb_ci.audit.compare.embedding_outcome import RowOutcome
+from geneb_ci.audit.compare.embeddings import DrawnTask, rerun_file
+from geneb_ci.audit.sampling.beacon_source import BeaconSource
+from geneb_ci.audit.sampling.embedding_draw import SubmissionWithReceipt, draw_rows, task_shares
+from geneb_ci.audit.sampling.plan import EarlierRows, RowCounts, RowPlan
 from geneb_ci.cli.audit_rows import RowSources, drawn_row_plan
 from geneb_ci.common.config import find_layout
 from geneb_ci.receipt.draw import drawn_rows

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from geneb_ci.audit.envelope import STATEMENT, strict_json
-from geneb_ci.audit.row_outcome import FailedRow, RowRepeat, RowTask, is_altered
+from geneb_ci.audit.compare.embedding_outcome import FailedRow, RowRepeat, RowTask, is_altered
+from geneb_ci.audit.record.envelope import STATEMENT, strict_json
 from geneb_ci.receipt.embeddings import TAU
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from geneb_ci.audit.trust import RECOMPUTED, Decision, RowAuditFacts, decide
+from geneb_ci.audit.trust.level import RECOMPUTED, Decision, RowAuditFacts, decide
 from geneb_ci.common.types import Evidence, TrustLevel
 from tests.audit.test_trust import BEFORE, DEMANDS, OWN, TASKS, audit
 

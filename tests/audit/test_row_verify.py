@@ -13,18 +13,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geneb_ci.audit.applicability import TrustInputs
-from geneb_ci.audit.beacon import QUICKNET
 from geneb_ci.audit.canonical import StepMismatch
-from geneb_ci.audit.embedding_checks import MEMORISED
-from geneb_ci.audit.keys import TrustedKey
-from geneb_ci.audit.plan import DrandBeacon, EarlierRows, RowCounts, RowPlan
-from geneb_ci.audit.record import parse_record, record_of
-from geneb_ci.audit.row_draw import draw_rows, earlier_row_draws, recompute_rows, rows_wanted
-from geneb_ci.audit.row_outcome import NOT_PROVED, RowOutcome, reasons_of, verdict_by
-from geneb_ci.audit.row_verify import RerunRows, check_rows, read_rerun
-from geneb_ci.audit.sampling import AuditPolicy
-from geneb_ci.audit.verify import verify_record
+from geneb_ci.audit.compare.embedding_outcome import NOT_PROVED, RowOutcome, reasons_of, verdict_by
+from geneb_ci.audit.record.keys import TrustedKey
+from geneb_ci.audit.record.statement import parse_record, record_of
+from geneb_ci.audit.record.verify import verify_record
+from geneb_ci.audit.record.verify_embeddings import RerunRows, check_rows, read_rerun
+from geneb_ci.audit.rerun.honesty import MEMORISED
+from geneb_ci.audit.sampling.beacon import QUICKNET
+from geneb_ci.audit.sampling.design import AuditPolicy
+from geneb_ci.audit.sampling.embedding_draw import (
+    draw_rows,
+    earlier_row_draws,
+    recompute_rows,
+    rows_wanted,
+)
+from geneb_ci.audit.sampling.plan import DrandBeacon, EarlierRows, RowCounts, RowPlan
+from geneb_ci.audit.trust.applicability import TrustInputs
 from geneb_ci.common.errors import UsageProblem
 from tests.audit.examples import ROUNDS
 from tests.audit.recorded import (

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geneb_ci.audit.beacon import value_of
-from geneb_ci.audit.sampling import (
+from geneb_ci.audit.sampling.beacon import value_of
+from geneb_ci.audit.sampling.design import (
     LARGER,
     allocation,
     parts_of,

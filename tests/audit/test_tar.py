@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geneb_ci.audit.fetching import BLOCK, BrokenArchiveError, tar_members
+from geneb_ci.audit.rerun.fetching import BLOCK, BrokenArchiveError, tar_members
 
 LIMIT = 1 << 24
 NAMES = st.text("abcä/._- \n", min_size=1, max_size=300).filter(

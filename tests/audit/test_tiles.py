@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geneb_ci.audit.tiles import BadBundle, read_entries, tile_files, tile_path
+from geneb_ci.audit.log.tiles import BadBundle, read_entries, tile_files, tile_path
 from reference_harness.formats.merkle import leaf_hash, root_of
 
 

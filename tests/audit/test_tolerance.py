@@ -8,9 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geneb_ci.audit import tolerance as rule
-from geneb_ci.audit.outcome import METRICS, CanonicalComparison, Tolerance, differing_metrics
-from geneb_ci.audit.tolerance import quantile
+from geneb_ci.audit.compare import tolerance as rule
+from geneb_ci.audit.compare.outcome import (
+    METRICS,
+    CanonicalComparison,
+    Tolerance,
+    differing_metrics,
+)
+from geneb_ci.audit.compare.tolerance import quantile
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.statistics.metrics import Triple, largest_effect
 from reference_harness.formats.base import Scores

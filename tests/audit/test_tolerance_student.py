@@ -3,7 +3,7 @@
 import pytest
 from scipy import stats
 
-from geneb_ci.audit.tolerance import quantile
+from geneb_ci.audit.compare.tolerance import quantile
 
 
 @pytest.mark.parametrize("freedom", [2, 3, 4, 5, 15, 16, 31, 48, 200])

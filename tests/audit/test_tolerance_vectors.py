@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from geneb_ci.audit import tolerance as rule
+from geneb_ci.audit.compare import tolerance as rule
 from geneb_ci.statistics.metrics import Triple, largest_effect
 from reference_harness.formats.base import Scores
 from tests.audit.rescoring import SEEDS, measured

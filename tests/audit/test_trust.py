@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geneb_ci.audit.trust import Audit, Decision, Demands, Summary, Versions, decide
+from geneb_ci.audit.trust.level import Audit, Decision, Demands, Summary, Versions, decide
 from geneb_ci.common.types import TrustLevel
 
 OWN, OTHER = "a" * 64, "b" * 64

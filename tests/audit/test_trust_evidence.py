@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from geneb_ci.audit.plan import EarlierDraw
-from geneb_ci.audit.trust_evidence import gather
+from geneb_ci.audit.sampling.plan import EarlierDraw
+from geneb_ci.audit.trust.evidence import gather
 from geneb_ci.cli.main import main
 from geneb_ci.common.config import find_layout
 from tests.audit.recorded import (

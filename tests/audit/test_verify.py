@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from geneb_ci.audit.canonical import moment_of, seconds_of
-from geneb_ci.audit.draw import draw
-from geneb_ci.audit.outcome import AuditOutcome
-from geneb_ci.audit.plan import EarlierDraw, FallbackBeacon
-from geneb_ci.audit.repository import AuditRepository
-from geneb_ci.audit.verify import StepState, Verification
+from geneb_ci.audit.compare.outcome import AuditOutcome
+from geneb_ci.audit.record.repository import AuditRepository
+from geneb_ci.audit.record.verify import StepState, Verification
+from geneb_ci.audit.sampling.plan import EarlierDraw, FallbackBeacon
+from geneb_ci.audit.sampling.task_draw import draw
 from geneb_ci.common.config import find_layout
 from tests.audit.recorded import (
     FIRST,

@@ -7,11 +7,11 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import geneb_ci
-from geneb_ci.audit.envelope import parse_envelope
-from geneb_ci.audit.record import record_of
-from geneb_ci.audit.row_recompute import FURTHER
-from geneb_ci.audit.row_verify import CELLS
-from geneb_ci.audit.verify import STEPS
+from geneb_ci.audit.record.envelope import parse_envelope
+from geneb_ci.audit.record.recompute_embeddings import FURTHER
+from geneb_ci.audit.record.statement import record_of
+from geneb_ci.audit.record.verify import STEPS
+from geneb_ci.audit.record.verify_embeddings import CELLS
 from geneb_ci.cli.main import main
 from geneb_ci.render.audits import _HELD
 from tests.audit.recorded import (

@@ -13,7 +13,7 @@ COUNTING = """
 import collections, json, sys
 opened = collections.Counter()
 sys.addaudithook(lambda event, given: event == "open" and opened.update([str(given[0])]))
-from geneb_ci.audit.beacon import verify_round
+from geneb_ci.audit.sampling.beacon import verify_round
 from geneb_ci.cli.main import main
 code = main(sys.argv[1:])
 print(json.dumps([verify_round.cache_info().misses, opened]), file=sys.stderr)

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from geneb_ci.audit.envelope import is_signed_by, parse_envelope
-from geneb_ci.audit.repository import AuditRepository
-from geneb_ci.audit.verify import STEPS, StepState
+from geneb_ci.audit.record.envelope import is_signed_by, parse_envelope
+from geneb_ci.audit.record.repository import AuditRepository
+from geneb_ci.audit.record.verify import STEPS, StepState
 from geneb_ci.common.config import find_layout
 from tests.audit import flip
 from tests.audit.recorded import (

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import save
 
-from geneb_ci.audit import weights as limits
 from geneb_ci.audit.commitment import Weights
-from geneb_ci.audit.weights import fetch, verify_weights
+from geneb_ci.audit.rerun import weights as limits
+from geneb_ci.audit.rerun.weights import fetch, verify_weights
 from geneb_ci.common.errors import UsageProblem, WeightsRefused
 from tests.loopback import loopback
 

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from geneb_ci.audit.canonical import StepMismatch
-from geneb_ci.audit.events import read_withdrawal
-from geneb_ci.audit.record import WITHDRAWN
-from geneb_ci.audit.repository import AuditRepository
-from geneb_ci.audit.verify import Verification
+from geneb_ci.audit.record.events import read_withdrawal
+from geneb_ci.audit.record.repository import AuditRepository
+from geneb_ci.audit.record.statement import WITHDRAWN
+from geneb_ci.audit.record.verify import Verification
 from geneb_ci.cli.main import main
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import UsageProblem

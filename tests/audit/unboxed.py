@@ -1,8 +1,9 @@
 """Audits without sandbox and without processes, for tests of what follows from a rerun.
 
 `install` lets the extractor and the harness run in this process, in the place of what
-`geneb_ci.audit.runner` opens. Where `SCORES` names a folder, the scores of a matrix are computed
-once and kept there: an audit with the same embeddings and task data gets those, and its own seed.
+`geneb_ci.audit.rerun.runner` opens. Where `SCORES` names a folder, the scores of a matrix are
+computed once and kept there: an audit with the same embeddings and task data gets those, and its
+own seed.
 So an extractor that is honest on published rows alone needs the real sandbox or no `SCORES`: its
 decisions on variants would be those of an honest one. No escape is attempted, and all count as
 refused. tests/forked.py runs this file before a command, so it imports
@@ -18,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
-from geneb_ci.audit import runner
+from geneb_ci.audit.rerun import runner
 from geneb_ci.common.errors import ExtractorFailed, LimitExceeded
 from geneb_ci.harness import process
 from geneb_ci.sandbox import levels, mounts

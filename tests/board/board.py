@@ -4,7 +4,7 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-from geneb_ci.audit.trust import Decision, Summary
+from geneb_ci.audit.trust.level import Decision, Summary
 from geneb_ci.board.board import rows_of
 from geneb_ci.board.columns import Entry, entry_of
 from geneb_ci.board.diagnostics.whole import diagnostics

@@ -16,7 +16,7 @@ from typing import Any, get_args
 import pytest
 from pydantic import TypeAdapter
 
-from geneb_ci.audit.trust import Summary
+from geneb_ci.audit.trust.level import Summary
 from geneb_ci.board.board import board_of, rows_of
 from geneb_ci.board.columns import COLUMNS, PUBLISHED, Column, Kind, facts_of, page_columns
 from geneb_ci.board.diff import FACTS, Estimate, Side, board_diff

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from geneb_ci.audit.trust_evidence import gather
+from geneb_ci.audit.trust.evidence import gather
 from geneb_ci.board.advice import ModelRequest
 from geneb_ci.board.board import rows_of
 from geneb_ci.board.marks import FILE, DefectFile, decider, marks_of, read_defects

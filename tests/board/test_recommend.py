@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from geneb_ci.audit.trust import Summary
+from geneb_ci.audit.trust.level import Summary
 from geneb_ci.board.advice import Advice, ModelRequest, exact_need, parameters
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.reasons import bound_text, probability_text, score_text, size_text

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from geneb_ci.audit.trust import Summary
+from geneb_ci.audit.trust.level import Summary
 from geneb_ci.board.board import analysed
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.diagnostics.whole import diagnostics

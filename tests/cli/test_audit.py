@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 import pytest
 
-from geneb_ci.audit.draw import recompute
-from geneb_ci.audit.plan import read_plan
+from geneb_ci.audit.sampling.plan import read_plan
+from geneb_ci.audit.sampling.task_draw import recompute
 from geneb_ci.cli.audit import audit_command
 from geneb_ci.cli.main import main
 from tests.audit.examples import COMMITTED_AT, ROUND, ROUNDS, hexes
@@ -103,7 +103,7 @@ def test_plan_by_a_relay(place):
 
 
 def test_no_relay_at_all_is_exit_3(place, capsys, monkeypatch):
-    monkeypatch.setattr("geneb_ci.audit.beacon_source.ATTEMPTS", 1)
+    monkeypatch.setattr("geneb_ci.audit.sampling.beacon_source.ATTEMPTS", 1)
     with relay(says("gone", 503)) as (bad, _):
         assert planned("--relay", bad) == 3
     assert f"no relay gave round {ROUND}: {bad}: HTTP 503" in capsys.readouterr().err

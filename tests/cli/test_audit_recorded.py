@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from geneb_ci.audit.draw import recompute
-from geneb_ci.audit.plan import EarlierDraw, Plan, committed_text, read_plan
-from geneb_ci.audit.tolerance import tolerance_digest
+from geneb_ci.audit.compare.tolerance import tolerance_digest
+from geneb_ci.audit.sampling.plan import EarlierDraw, Plan, committed_text, read_plan
+from geneb_ci.audit.sampling.task_draw import recompute
 from geneb_ci.cli.main import main
 from tests.audit.examples import ROUNDS
 from tests.audit.recorded import (

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from geneb_ci.audit.outcome import AuditOutcome
+from geneb_ci.audit.compare.outcome import AuditOutcome
 from geneb_ci.cli.main import main
 from geneb_ci.github import audits, errors, report
 from geneb_ci.github.audits import variables_of

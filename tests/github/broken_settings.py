@@ -4,8 +4,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from geneb_ci.audit.keys import entry_of
-from geneb_ci.audit.note import ED25519, LogKeys, NoteKey
+from geneb_ci.audit.log.checkpoint import ED25519, LogKeys, NoteKey
+from geneb_ci.audit.record.keys import entry_of
 from tests.github.history import Files
 from tests.github.settings_server import PERMISSIONS, SettingsServer
 

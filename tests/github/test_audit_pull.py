@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from geneb_ci.audit.outcome import AuditOutcome
-from geneb_ci.audit.record import STARTED
+from geneb_ci.audit.compare.outcome import AuditOutcome
+from geneb_ci.audit.record.statement import STARTED
 from geneb_ci.common.config import find_layout
 from geneb_ci.github import audits
 from geneb_ci.github.audits import variables_of

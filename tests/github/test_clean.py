@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from geneb_ci.audit.sampling import audit_policy
+from geneb_ci.audit.sampling.design import audit_policy
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import Layout, LayoutKind
 from geneb_ci.github.comment import comment

@@ -8,13 +8,13 @@ import pytest
 import sklearn.linear_model  # noqa: F401 - loads every BLAS, so that the limit below reaches it
 from threadpoolctl import threadpool_limits
 
-from reference_harness.engine import threads
+from reference_harness.formats.scorer import THREADS
 from tests.conftest import NO_REAL_TASKS
 from tests.harness.support import Harness
 from tests.paths import REAL_TASKS, ROOT
 
 # Two pools of BLAS threads in one process spin against each other.
-threadpool_limits(limits=threads.THREADS)
+threadpool_limits(limits=THREADS)
 
 PINNED = json.loads((ROOT / "tests/real_tasks.json").read_bytes())["tasks"]
 

@@ -14,8 +14,8 @@ from reference_harness.cache import Cache
 from reference_harness.claims import distinct
 from reference_harness.embed import Batching, budget_now
 from reference_harness.embedder import Embedder, EmbedJob, EmbedResult
-from reference_harness.engine import threads
 from reference_harness.errors import EmbeddingError
+from reference_harness.formats.scorer import THREADS
 from reference_harness.memory import MemoryLimit
 from reference_harness.tasks import Split, TaskData
 from tests import forked
@@ -163,7 +163,7 @@ def padded_tokens(lengths: Sequence[int], batches: Sequence[np.ndarray]) -> int:
 def torch_on_cpu() -> DeviceArithmetic:
     """Return the arithmetic of a device without one, with one thread, as a worker has it."""
     found = DeviceArithmetic("cpu")
-    found.xp.set_num_threads(threads.THREADS)  # more of them spin where the machine is busy
+    found.xp.set_num_threads(THREADS)  # more of them spin where the machine is busy
     return found
 
 

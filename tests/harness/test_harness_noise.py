@@ -103,7 +103,7 @@ def test_the_noise_of_an_audit_is_the_same_in_every_version(
 
 
 def test_the_units_of_noise_are_those_of_the_tolerance() -> None:
-    from geneb_ci.audit.tolerance import STRESS, UNITS
+    from geneb_ci.audit.compare.tolerance import STRESS, UNITS
 
     assert (noise.UNITS, noise.STRESS) == (UNITS, STRESS)
     assert noise.UNIT_ROUNDOFF["float64"] == np.finfo(np.float64).eps / 2

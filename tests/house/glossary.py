@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple, get_args
 
-from geneb_ci.audit.events import EntryKind
-from geneb_ci.audit.outcome import Verdict as AuditVerdict
-from geneb_ci.audit.plan import Reason
-from geneb_ci.audit.verify import StepState
+from geneb_ci.audit.compare.outcome import Verdict as AuditVerdict
+from geneb_ci.audit.record.events import EntryKind
+from geneb_ci.audit.record.verify import StepState
+from geneb_ci.audit.sampling.plan import Reason
 from geneb_ci.check.registry import FAMILIES
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.finding import Severity

@@ -16,7 +16,8 @@ import jsonschema
 import numpy as np
 import pytest
 
-from geneb_ci.audit import scoring, trust
+from geneb_ci.audit.rerun import scoring
+from geneb_ci.audit.trust import level as trust
 from geneb_ci.check.rules.identity_facts import PLACEHOLDER
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.types import EVIDENCE_MEANING, EVIDENCE_ORDER, Evidence, TrustLevel

@@ -35,13 +35,13 @@ def test_another_installation_is_used_where_the_path_names_one(tmp_path):
 
 def test_the_installation_has_a_server_that_loaded_its_product_and_the_checkout_another(tmp_path):
     (tmp_path / "asked.py").write_text(
-        "import sys; print(sys.modules['geneb_ci.audit.record'].__file__, sys.path[1])"
+        "import sys; print(sys.modules['geneb_ci.audit.record.statement'].__file__, sys.path[1])"
     )
     site = forked.installation()
     assert site == forked.installation()
     for home in (site, ROOT):
         done = forked.run("asked", cwd=tmp_path, env={"PYTHONPATH": str(home)})
-        assert done.stdout == f"{home / 'geneb_ci/audit/record.py'} {home}\n"
+        assert done.stdout == f"{home / 'geneb_ci/audit/record/statement.py'} {home}\n"
     assert [*site.rglob("*.json")] != []
 
 

@@ -51,8 +51,8 @@ def test_no_page_uses_a_discouraged_word(page):
 
 
 LEVEL = "| verified | trust level |"
-AUDIT = "`geneb_ci/audit/trust.py:Audit`"
-WRONG = "geneb_ci/audit/sampling.py:Audit"
+AUDIT = "`geneb_ci/audit/trust/level.py:Audit`"
+WRONG = "geneb_ci/audit/sampling/design.py:Audit"
 
 
 TYPES = "geneb_ci/common/types.py"
@@ -63,8 +63,8 @@ TYPES = "geneb_ci/common/types.py"
     [
         (
             AUDIT,
-            "`geneb_ci/audit/trust.py:Auditt`",
-            ["geneb_ci/audit/trust.py:Auditt: geneb_ci/audit/trust.py has no Auditt"],
+            "`geneb_ci/audit/trust/level.py:Auditt`",
+            ["geneb_ci/audit/trust/level.py:Auditt: geneb_ci/audit/trust/level.py has no Auditt"],
         ),
         (
             AUDIT,
@@ -79,7 +79,12 @@ TYPES = "geneb_ci/common/types.py"
         (
             AUDIT,
             f"`{WRONG}`",
-            [f"{WRONG}: geneb_ci/audit/sampling.py has no Audit; it is in geneb_ci/audit/trust.py"],
+            [
+                (
+                    f"{WRONG}: geneb_ci/audit/sampling/design.py has no Audit; "
+                    "it is in geneb_ci/audit/trust/level.py"
+                )
+            ],
         ),
         (AUDIT, "nowhere", ["audit: 0 places in the code, expected one"]),
         (AUDIT, f"{AUDIT} {AUDIT}", ["audit: 2 places in the code, expected one"]),

@@ -7,7 +7,7 @@ import click
 import pytest
 from rich.cells import cell_len
 
-from geneb_ci.audit.plan import committed_text
+from geneb_ci.audit.sampling.plan import committed_text
 from geneb_ci.cli.main import main
 from reference_harness import cli as harness
 from tests.audit.recorded import (
@@ -108,6 +108,7 @@ CASES: dict[str, tuple[tuple[str, int], ...]] = {
         ("--extractor nothing --output x", 3),
         ("--extractor huggingface --output x", 2),
     ),
+    "geneb-harness scorer": (("x", 2),),
     "geneb-harness sequences": (("--tasks nothing --output out", 2), ("", 2)),
     "geneb-harness tasks": (("", 0), ("--mini", 0)),
     "geneb-harness upgrade": ((f"{ROW} --record x.json --output up.json", 2),),

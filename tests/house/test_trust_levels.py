@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from geneb_ci.audit import trust
+from geneb_ci.audit.trust import level as trust
 from geneb_ci.common.types import EVIDENCE_ORDER, Evidence, TrustLevel
 from tests.paths import ROOT
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from geneb_ci.audit.plan import read_commitment, read_plan
-from geneb_ci.audit.sampling import load_policy, policy_text
+from geneb_ci.audit.sampling.design import load_policy, policy_text
+from geneb_ci.audit.sampling.plan import read_commitment, read_plan
 from geneb_ci.cli.main import main
 from geneb_ci.common.benchmark import load_benchmark, shipped_benchmark
 from geneb_ci.common.config import find_layout

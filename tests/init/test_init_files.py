@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from geneb_ci.audit.keys import KeyFile, private_key
+from geneb_ci.audit.record.keys import KeyFile, private_key
 from geneb_ci.cli.main import main
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.shipped import shipped

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from geneb_ci.audit.commit import commit, subject_of
-from geneb_ci.audit.tolerance import tolerance_digest
+from geneb_ci.audit.compare.tolerance import tolerance_digest
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker
 from geneb_ci.cli.main import main

@@ -6,7 +6,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from geneb_ci.audit import beacon
+from geneb_ci.audit.sampling import beacon
 from geneb_ci.cli.main import cli
 from geneb_ci.publish.generation import generate
 from geneb_ci.publish.git import GitRepository

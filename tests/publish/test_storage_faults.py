@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from geneb_ci.audit.commitment import Weights
-from geneb_ci.audit.weights import fetch
+from geneb_ci.audit.rerun.weights import fetch
 from geneb_ci.common.errors import WeightsRefused
 from geneb_ci.publish import faults
 from geneb_ci.publish.git import GitRepository

@@ -10,10 +10,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from geneb_ci.audit.outcome import Decoys
-from geneb_ci.audit.plan import RowCounts
-from geneb_ci.audit.row_files import DrawnTask, directions, drawn_task, read_task, row_task
-from geneb_ci.audit.row_outcome import Direction, RowCells, RowRepeat, RowTask, reasons_of
+from geneb_ci.audit.compare.embedding_outcome import (
+    Direction,
+    RowCells,
+    RowRepeat,
+    RowTask,
+    reasons_of,
+)
+from geneb_ci.audit.compare.embeddings import DrawnTask, directions, drawn_task, read_task, row_task
+from geneb_ci.audit.compare.outcome import Decoys
+from geneb_ci.audit.sampling.plan import RowCounts
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK
 from geneb_ci.receipt.draw import RowSample, TaskStrata, drawn_rows, shares

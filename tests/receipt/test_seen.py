@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from geneb_ci.audit.sampling import policy_text
+from geneb_ci.audit.sampling.design import policy_text
 from geneb_ci.board.board import board_of, read_entries
 from geneb_ci.check.registry import select
 from geneb_ci.common.benchmark import load_benchmark

@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 import yaml
 
-from geneb_ci.audit.trust import Audit, Decision, Versions
+from geneb_ci.audit.trust.level import Audit, Decision, Versions
 from geneb_ci.board.columns import entry_of
 from geneb_ci.cli.main import main
 from geneb_ci.cli.publish import FORMATS
@@ -27,7 +27,7 @@ from tests.render.exported import PARQUET, SITE_PACKAGES, WHEN, unmarked, valida
 WITH_MORE = """
 import sys
 sys.path.append(sys.argv.pop(1))
-from geneb_ci.audit.trust import Audit, Decision, Versions
+from geneb_ci.audit.trust.level import Audit, Decision, Versions
 from geneb_ci.board.columns import entry_of
 from geneb_ci.cli.publish import FORMATS
 from geneb_ci.cli.main import main

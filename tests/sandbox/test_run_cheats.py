@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from geneb_ci.audit.decoys import judge, with_decoys
+from geneb_ci.audit.rerun.decoys import judge, with_decoys
 from geneb_ci.sandbox.launch import Sandbox
 from geneb_ci.sandbox.limits import Limits
 from geneb_ci.sandbox.run import embed_in_sandbox

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from cryptography.hazmat.primitives import serialization
 
-from geneb_ci.audit.events import signed_event
+from geneb_ci.audit.record.events import signed_event
 from tests.audit.examples import ROUNDS
 from tests.audit.log_place import LOG_KEY, ORIGIN, VKEY
 from tests.audit.recorded import FIRST, commitment, entry, key, submission_bytes

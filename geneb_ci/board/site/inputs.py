@@ -300,7 +300,7 @@ class Site:
     @functools.cached_property
     def records(self) -> dict[str, list[Path]]:
         """Model id to the audit records in its folder."""
-        from geneb_ci.audit.record import record_files  # 50 ms, and only this needs it
+        from geneb_ci.audit.record.statement import record_files  # 50 ms, and only this needs it
 
         paths_of: dict[str, list[Path]] = {}
         for path in record_files(self.layout.audits) if self.layout.audits else ():

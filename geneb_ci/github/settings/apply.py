@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from geneb_ci.audit.keys import KEY_BYTES_MAX
+from geneb_ci.audit.record.keys import KEY_BYTES_MAX
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.github.errors import UnexpectedReply, Unseen
 from geneb_ci.github.settings.check import idle_workflows, missing_labels

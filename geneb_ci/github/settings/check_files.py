@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterable
 
-from geneb_ci.audit.keys import KeyFile
-from geneb_ci.audit.sampling import parse_policy, require_drawable
+from geneb_ci.audit.record.keys import KeyFile
+from geneb_ci.audit.sampling.design import parse_policy, require_drawable
 from geneb_ci.common.benchmark import parse_benchmark
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.common.shipped import shipped, shipped_files

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from geneb_ci.audit.applicability import HARNESS, SUBMISSION
 from geneb_ci.audit.canonical import StepMismatch
-from geneb_ci.audit.log import LOG
-from geneb_ci.audit.record import WITHDRAWN
-from geneb_ci.audit.repository import AuditRepository
-from geneb_ci.audit.verify import StepState, Verification, message_of
+from geneb_ci.audit.log.entries import LOG
+from geneb_ci.audit.record.repository import AuditRepository
+from geneb_ci.audit.record.statement import WITHDRAWN
+from geneb_ci.audit.record.verify import StepState, Verification, message_of
+from geneb_ci.audit.trust.applicability import HARNESS, SUBMISSION
 from geneb_ci.check.change import REGULAR, Blob, Change, ChangeFault, RepositoryFolders
 from geneb_ci.check.registry import BY_ID, CHANGE_RULES, RULES
 from geneb_ci.check.row_facts import ProposedRow, extractor_module, is_built_in

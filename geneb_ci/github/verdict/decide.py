@@ -4,8 +4,14 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from geneb_ci.audit.sampling import AuditPolicy, audit_policy, design_of, detection, strata_of
-from geneb_ci.audit.trust_evidence import gather
+from geneb_ci.audit.sampling.design import (
+    AuditPolicy,
+    audit_policy,
+    design_of,
+    detection,
+    strata_of,
+)
+from geneb_ci.audit.trust.evidence import gather
 from geneb_ci.board.numbers import category_means, mean, ranked_regimes
 from geneb_ci.board.parts import unknown_sizes
 from geneb_ci.check.registry import BY_ID

@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 from transformers import BertModel
 
 from geneb_ci.audit.commitment import Weights
-from geneb_ci.audit.weights import verify_weights
+from geneb_ci.audit.rerun.weights import verify_weights
 from reference_harness.extractors.base import ExtractorError
 from reference_harness.extractors.huggingface import HuggingFaceExtractor
 from tests.harness.extractors.families import FAMILIES

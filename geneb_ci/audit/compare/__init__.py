@@ -1,0 +1,1 @@
+"""Comparison of claims with a rerun, and the verdict that follows."""

@@ -1,0 +1,280 @@
+"""Outcome of an audit by receipt: the predicate of its signed record, and the verdict it gives."""
+
+import operator
+import re
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
+
+from geneb_ci.audit.compare.outcome import (
+    AGREES,
+    DIFFERS,
+    AuditOutcome,
+    Decoys,
+    HarnessFacts,
+    StatementSubject,
+    Verdict,
+)
+from geneb_ci.audit.rerun.honesty import MEMORISED, VariantResult
+from geneb_ci.audit.sampling.plan import RowPlan
+from geneb_ci.common.finding import first_and_more
+from geneb_ci.receipt.embeddings import LEVEL, TAU, allowed, is_within
+from geneb_ci.sandbox.launch import SandboxFacts
+from reference_harness.formats.base import Count, Hex40, Hex64, Moment, Name, Positive, StrictModel
+from reference_harness.formats.text import plural
+
+ROW_PREDICATE = "urn:geneb-ci:row-audit:1.0"
+NOT_PROVED = (
+    "that the extractor is honest: a look-up that tolerates three changed letters is not found",
+    "that no training row is altered: few of a small task raise a score and are seldom drawn",
+    "that the score of one task is right: its own draws are few; rerun the task where it matters",
+    "that the auditor reported the rows that the extractor gave: anybody can embed a row again",
+    "that the scores on the board are right: only canonical ones are computed; no level follows",
+)
+"""What an audit by receipt leaves open; part of each record."""
+Measure = Annotated[float, Field(ge=0)]
+_NUMBER = r"[0-9]{1,15}(\.[0-9]{1,6})?(e[+-][0-9]{1,3})?"
+_NUMBERS = rf"^({_NUMBER}( {_NUMBER})*)?$"
+
+
+def _split(value: object) -> object:
+    """Read numbers from a text; anything else is left to the type's own validation."""
+    if not isinstance(value, str):
+        return value
+    if not re.fullmatch(_NUMBERS, value):
+        raise ValueError("expected numbers with a space between them")
+    return [float(number) if set(number) & set(".e") else int(number) for number in value.split()]
+
+
+def _measures(value: object) -> object:
+    numbers = _split(value)
+    return [float(number) for number in numbers] if isinstance(numbers, list) else numbers
+
+
+def _joined(values: list[int] | list[float]) -> str:
+    return " ".join(
+        f"{number:g}" if isinstance(number, float) else str(number) for number in values
+    )
+
+
+_AS_TEXT = (
+    PlainSerializer(_joined, return_type=str),
+    WithJsonSchema({"type": "string", "pattern": _NUMBERS}),
+)
+Counts = Annotated[list[Count], BeforeValidator(_split), *_AS_TEXT]
+"""Whole numbers, in a record one text: a record of 10,000 rows would have too many values."""
+Measures = Annotated[list[Measure], BeforeValidator(_measures), *_AS_TEXT]
+"""Numbers of six significant digits, in the same form."""
+
+
+class RowRepeat(StrictModel):
+    """A row that failed and was embedded again, alone."""
+
+    dtype: Name
+    """In which the model computed: float64 where the extractor has that option."""
+    deviation: Measure
+    mismatch: Count
+
+
+class FailedRow(StrictModel):
+    """A row that is not the one of the rerun."""
+
+    row: Count
+    """Of the file: training rows come first."""
+    again: RowRepeat | None
+    """None where another row of the audit was found altered before its turn."""
+
+
+class RowTask(StrictModel):
+    """The drawn rows of one task, and their comparison with the rerun."""
+
+    task: Name
+    train: Count
+    test: Count
+    strata: dict[str, Positive]
+    """Stratum to its size, of each that was drawn from."""
+    rows: dict[str, Counts]
+    """Part to rows of the file, in the order of the draws: `test full`, `training`, ..."""
+    deviation: Measures
+    """Of each distinct row, ascending: largest distance of a coordinate beyond half a unit of
+    float16, in root mean squares of the row."""
+    mismatch: Counts
+    """Coordinates that differ from the rounding of the rerun."""
+    failed: list[FailedRow]
+
+    @property
+    def distinct(self) -> list[int]:
+        """The rows that were embedded, ascending."""
+        return sorted({row for rows in self.rows.values() for row in rows})
+
+
+class RowCells(StrictModel):
+    """Canonical cells recomputed from the committed rows, against the claims."""
+
+    equal: Count
+    """Cells whose every claimed number is the recomputed one."""
+    of: Positive
+    """Cells of the receipt's tasks, claimed or not."""
+    differing: list[str]
+    """`task, regime: what differs` of each claim that is another."""
+    unclaimed: list[str]
+    """Cells that the receipt gives and the submission does not claim."""
+    unequal: list[str]
+    """What is wrong with the rows of equal sequences."""
+
+
+class Direction(StrictModel):
+    """Whether committed rows differ from the rerun in the direction of the labels."""
+
+    rows: Count
+    statistic: float
+    """Van Elteren's, in standard deviations."""
+    p: Annotated[float, Field(ge=0, le=1)]
+
+
+class ReceiptFacts(StrictModel):
+    """What the submission says of its receipt."""
+
+    root: Hex64
+    dim: Positive
+    compute_dtype: Name
+    tf32: bool
+    tasks: Positive
+
+
+class RowOutcome(StrictModel):
+    """All of one audit by receipt: the predicate of the in-toto statement."""
+
+    schema_version: Literal["1.0"]
+    plan: RowPlan
+    receipt: ReceiptFacts
+    cells: RowCells
+    tasks: Annotated[list[RowTask], Field(min_length=1)]
+    """Every task of the receipt, in the order of the benchmark."""
+    direction: Direction
+    decoys: Decoys
+    variants: VariantResult | None = Field(default=None, exclude_if=operator.not_)
+    """Decisions on variants of test rows; left out in earlier records."""
+    verdict: Verdict
+    reasons: list[str]
+    """Why it differs, in words; none where it agrees."""
+    not_proved: list[str]
+    rerun_sha256: Hex64
+    """Of the file of rerun rows beside the record."""
+    sandbox: SandboxFacts
+    harness: HarnessFacts
+    benchmark_sha256: Hex64
+    dataset_revision: Hex40
+    packages: dict[str, str]
+    notes: list[str]
+    started_at: Moment
+    finished_at: Moment
+
+    @property
+    def embedded(self) -> int:
+        """Rows that were embedded again."""
+        return sum(len(task.deviation) for task in self.tasks)
+
+
+AnyOutcome = AuditOutcome | RowOutcome
+
+
+class RowStatement(StrictModel):
+    """An in-toto statement (v1) about one submission."""
+
+    type_: Annotated[Literal["https://in-toto.io/Statement/v1"], Field(alias="_type")]
+    subject: Annotated[list[StatementSubject], Field(min_length=1, max_length=1)]
+    predicateType: Literal["urn:geneb-ci:row-audit:1.0"]  # noqa: N815 (in-toto's own name)
+    predicate: RowOutcome
+
+
+def failing(task: RowTask, width: int) -> list[int]:
+    """Return the rows of a task that fail by their own numbers, ascending."""
+    judged = zip(task.distinct, task.deviation, task.mismatch, strict=True)
+    return [row for row, deviation, mismatch in judged if not is_within(deviation, mismatch, width)]
+
+
+def is_altered(failed: FailedRow, width: int) -> bool:
+    """Whether a row that failed was embedded again, and failed then, too."""
+    again = failed.again
+    return again is not None and not is_within(again.deviation, again.mismatch, width)
+
+
+def reasons_of(
+    cells: RowCells,
+    tasks: Sequence[RowTask],
+    direction: Direction,
+    decoys: Decoys,
+    width: int,
+    variants: VariantResult | None = None,
+) -> list[str]:
+    """Return why an audit differs, in words; none where it agrees."""
+    return [
+        *_cell_reasons(cells),
+        *_row_reasons(tasks, width),
+        *_direction_reasons(direction),
+        *_decoy_reasons(decoys),
+        *([MEMORISED] if variants is not None and variants.memorised else []),
+    ]
+
+
+def verdict_by(reasons: Sequence[str]) -> Verdict:
+    """Return the verdict that reasons give."""
+    return DIFFERS if reasons else AGREES
+
+
+def _cell_reasons(cells: RowCells) -> Iterator[str]:
+    if cells.differing:
+        yield (
+            f"{len(cells.differing)} of {cells.of} cells are not those that the committed rows "
+            f"give: {first_and_more(cells.differing)}"
+        )
+    for message in cells.unequal:
+        yield f"equal sequences have unequal rows: {message}"
+
+
+def _row_reasons(tasks: Sequence[RowTask], width: int) -> Iterator[str]:
+    altered = [
+        (task, row_failed)
+        for task in tasks
+        for row_failed in task.failed
+        if is_altered(row_failed, width)
+    ]
+    failed = sum(len(task.failed) for task in tasks)
+    total = sum(len(task.deviation) for task in tasks)
+    if not altered:
+        return
+    task, row_failed = altered[0]
+    index = task.distinct.index(row_failed.row)
+    split, row = (
+        ("training", row_failed.row)
+        if row_failed.row < task.train
+        else ("test", row_failed.row - task.train)
+    )
+    again = row_failed.again
+    text = (
+        f"{plural(failed, 'row')} of {total:,} {'is' if failed == 1 else 'are'} not what the "
+        f"extractor gives: {split} row {row} of {task.task} deviates by "
+        f"{task.deviation[index]:.1e} of its root mean square, {TAU:.0e} is allowed; "
+        f"{task.mismatch[index]} of its {width} coordinates round otherwise, {allowed(width)} may"
+    )
+    if again is not None:
+        text += f"; alone in {again.dtype}, {again.deviation:.1e} and {again.mismatch}"
+    yield text
+
+
+def _direction_reasons(direction: Direction) -> Iterator[str]:
+    if direction.p < LEVEL:
+        yield (
+            "what the rows differ by points towards the labels: rank sum "
+            f"{direction.statistic:.1f} standard deviations above its mean over "
+            f"{direction.rows:,} rows, p = {direction.p:.1e}, below {LEVEL:g}"
+        )
+
+
+def _decoy_reasons(decoys: Decoys) -> Iterator[str]:
+    if decoys.order_dependent:
+        yield "an embedding depends on the order or the batch of its sequence"
+    if decoys.memorised:
+        yield "benchmark sequences are treated differently from similar new sequences"

@@ -1,0 +1,388 @@
+"""The rows of a receipt under audit: what each task draws, and how it compares with its rerun.
+
+A receipt that is near another one inherits its draws: a new name or a touched weight gives no new
+chance. The other's rows come from the file beside its record, else from its receipt.
+"""
+
+import hashlib
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from geneb_ci.audit.canonical import AuditRefused, StepMismatch
+from geneb_ci.audit.commitment import Commitment, identity_of, why_same
+from geneb_ci.audit.compare.embedding_outcome import (
+    FailedRow,
+    RowCells,
+    RowOutcome,
+    RowRepeat,
+    RowTask,
+)
+from geneb_ci.audit.record.repository import AuditRepository
+from geneb_ci.audit.record.statement import RERUN, Record
+from geneb_ci.audit.record.verify_embeddings import RERUN_BYTES_MAX, read_rerun
+from geneb_ci.audit.sampling.plan import RowPlan
+from geneb_ci.common.errors import GenebError, NothingChecked
+from geneb_ci.receipt.cells import differences
+from geneb_ci.receipt.draw import DrawnRows, TaskStrata
+from geneb_ci.receipt.predictions import Predictions, read_predictions
+from geneb_ci.receipt.row_rule import Probe, RowComparison, Stratum, directions_of, rounding
+from geneb_ci.receipt.source import ReceiptFiles, Say, receipt_files, size_text
+from geneb_ci.submission.models import EmbeddingReceipt, ReceiptTask, SubmissionV12
+from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.files import NotReadable, read_regular
+from reference_harness.formats.merkle import RowTree, row_leaf
+from reference_harness.formats.receipt_cells import ReceiptCells
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from geneb_ci.receipt.near import Sample
+
+
+ARRAYS, LINES = ".npz", ".txt"
+FULL = "full"
+"""The regime whose one probe sees all training rows."""
+_AGAIN = "run `geneb-harness` of the same version as geneb-ci"
+
+
+class TaskFiles(NamedTuple):
+    """What the harness wrote of a task, read."""
+
+    strata: TaskStrata
+    sequences: list[str]
+    """Training rows, then test rows."""
+    train_labels: "npt.NDArray[np.int64]"
+    probes: dict[str, list[Probe]]
+    """Of each regime that the receipt has."""
+
+
+def read_task(folder: Path, task: str, benchmark: Benchmark) -> TaskFiles:
+    """Read the files that `geneb-harness receipt-cells --strata` wrote of a task.
+
+    Raises NothingChecked when they are not what this version reads.
+    """
+    import numpy as np  # slow to import, and only needed here
+
+    few = benchmark.protocol.few_shot_k
+    path = folder / f"{task}{ARRAYS}"
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            regimes = [name for name in benchmark.regimes if f"predicted_{name}" in arrays]
+            support = sorted((name for name in regimes if name in few), key=lambda name: few[name])
+            strata = TaskStrata(
+                task,
+                len(arrays["train_labels"]),
+                arrays["test_labels"],
+                {name: arrays[f"predicted_{name}"] for name in regimes},
+                {name: arrays[f"support_{name}"] for name in support},
+            )
+            classes = arrays["classes"]
+            probes = {
+                name: [
+                    Probe(*both, classes)
+                    for both in zip(
+                        arrays[f"weights_{name}"], arrays[f"intercepts_{name}"], strict=True
+                    )
+                ]
+                for name in support
+            }
+            probes = {FULL: [Probe(arrays["weights"], arrays["intercepts"], classes)], **probes}
+            train_labels = arrays["train_labels"]
+        lines = (folder / f"{task}{LINES}").read_text(encoding="ascii").split("\n")[:-1]
+    except (OSError, ValueError, KeyError) as error:
+        raise NothingChecked(f"{path}: cannot be read: {error}", _AGAIN) from error
+    return TaskFiles(strata, lines, train_labels, probes)
+
+
+class DrawnTask(NamedTuple):
+    """The drawn rows of a task, with all that they are judged by; n distinct rows, ascending."""
+
+    task: str
+    entry: ReceiptTask
+    drawn: DrawnRows
+    rows: list[int]
+    sequences: list[str]
+    committed: "npt.NDArray[np.float16]"
+    """(n, d)."""
+    proofs: list[list[bytes]]
+    labels: "npt.NDArray[np.int64]"
+    """(n,)."""
+    directed: "npt.NDArray[np.bool_]"
+    """(n,) whether a row is outside of all support sets."""
+    strata: TaskStrata
+    probes: dict[str, list[Probe]]
+    """Of each regime."""
+
+
+def drawn_task(
+    task: str, receipt: EmbeddingReceipt, file: Path, read: TaskFiles, drawn: DrawnRows
+) -> DrawnTask:
+    """Take the drawn rows from the file of a task, which was verified, with their proofs.
+
+    Raises AuditRefused when its rows changed since.
+    """
+    import numpy as np
+
+    entry, rows = receipt.tasks[task], drawn.distinct
+    values = np.fromfile(file, dtype="<f2").reshape(-1, receipt.dim)
+    tree = RowTree([row_leaf(row.tobytes(), i) for i, row in enumerate(values)])
+    if tree.root.hex() != entry.root:
+        raise AuditRefused(
+            f"{file}: its rows have the Merkle root {tree.root.hex()[:16]}..., the submission says "
+            f"{entry.root[:16]}...",
+            "ask for the receipt as the harness wrote it",
+        )
+    labels = np.concatenate([read.train_labels, read.strata.labels])
+    support = np.concatenate([*read.strata.support.values(), np.empty(0, dtype=np.int64)])
+    return DrawnTask(
+        task,
+        entry,
+        drawn,
+        rows,
+        [read.sequences[row] for row in rows],
+        values[rows],
+        [tree.proof(row) for row in rows],
+        labels[rows],
+        ~np.isin(rows, support),
+        read.strata,
+        read.probes,
+    )
+
+
+class OwnReceipt(NamedTuple):
+    """The receipt that rows are to be drawn from, and what opens its files."""
+
+    commitment: Commitment
+    receipt: EmbeddingReceipt
+    files: Callable[[], AbstractContextManager[ReceiptFiles]]
+    benchmark: Benchmark
+
+    def is_same_method(self, plan: RowPlan) -> bool:
+        """Whether a plan is for this method, or for another benchmark."""
+        own, other = self.commitment, plan.commitment
+        return (
+            own.sha256 == plan.commitment_sha256
+            or own.benchmark.sha256 != other.benchmark.sha256
+            or bool(why_same(identity_of(other), identity_of(own)))
+        )
+
+    def sample(self, places: set[tuple[str, int]], say: Say) -> "Sample":
+        """Return the rows at these places that the receipt has, and its predictions."""
+        from geneb_ci.receipt.near import sample_at
+
+        entries = self.receipt.tasks
+        here = sorted(
+            (task, row)
+            for task, row in places
+            if task in entries and row < entries[task].train + entries[task].test
+        )
+        with self.files() as files:
+            say(
+                f"comparing {len(here):,} rows with earlier receipts; "
+                f"{size_text(files.lacking([task for task, _ in here]))} to fetch"
+            )
+            sample = sample_at(files, self.receipt, tuple(here))
+            return sample._replace(predictions=_predictions(files, self.receipt, self.benchmark))
+
+
+def near_roots(
+    own: "OwnReceipt", repository: AuditRepository, others: Path | None, say: Say
+) -> dict[str, str]:
+    """Return the roots of other receipts that were drawn from and are near, each with why.
+
+    Compared are those of other methods, since draws for the same one are inherited anyhow.
+    `others` has a folder of files for each model. What cannot be compared is said and left out.
+    Raises what opening the own files does, where there is something to compare them with.
+    """
+    reasons: dict[str, str] = {}
+    samples: dict[str, tuple[str, Sample]] = {}
+    for plan in repository.inputs.drawn:
+        if not isinstance(plan, RowPlan):
+            continue
+        model = plan.commitment.model_id
+        if own.is_same_method(plan) or plan.root in samples or plan.root in reasons:
+            continue
+        if plan.root == own.receipt.root:
+            reasons[plan.root] = f"{model}: the same rows"
+        elif (sample := _sample_of(plan, repository, others, say)) is not None:
+            samples[plan.root] = model, sample
+    if samples:
+        from geneb_ci.receipt.near import near  # NumPy is slow to import
+
+        own_sample = own.sample(
+            {row_place for _, other in samples.values() for row_place in other.places}, say
+        )
+        for root, (model, sample) in samples.items():
+            try:
+                nearness = near(own_sample, sample)
+            except NothingChecked as error:
+                say(f"{model}: not compared: {error.message}")
+                continue
+            if nearness.is_near:
+                reasons[root] = f"{model}: {nearness.why}"
+    return reasons
+
+
+def _sample_of(
+    plan: RowPlan, repository: AuditRepository, others: Path | None, say: Say
+) -> "Sample | None":
+    """Return the rows of an earlier receipt: those embedded then, else those of its files."""
+    from geneb_ci.receipt.near import sample_of
+
+    model, benchmark = plan.commitment.model_id, repository.inputs.benchmark
+    embedded = next(_recorded_rows(plan.root, repository), None)
+    receipt = _current_receipt(plan, repository)
+    if receipt is None:
+        if embedded is None:
+            say(f"{model}: not compared: neither its record's rows nor its receipt are here")
+        return embedded
+    folder = others / model if others is not None and (others / model).is_dir() else None
+    try:
+        with receipt_files(receipt, folder, say=say) as files:
+            predictions = _predictions(files, receipt, benchmark)
+            if embedded is not None:
+                return embedded._replace(predictions=predictions)
+            say(f"{model}: {size_text(files.lacking(list(receipt.tasks)))} to fetch and compare")
+            return sample_of(files, receipt, benchmark, predictions)
+    except GenebError as error:
+        if embedded is None:
+            say(f"{model}: not compared: {error.message}")
+    return embedded
+
+
+def _recorded_rows(root: str, repository: AuditRepository) -> "Iterator[Sample]":
+    """Yield the rows that audits of a receipt embedded, `ROWS` of each, from beside its record."""
+    from geneb_ci.receipt.near import ROWS, ROWS_MIN, Sample
+
+    for path in repository.files:
+        record = repository.parsed(path)
+        outcome = record.outcome if isinstance(record, Record) else None
+        if not isinstance(outcome, RowOutcome) or outcome.plan.root != root:
+            continue
+        try:
+            raw = read_regular(path.with_name(f"{path.stem}{RERUN}"), RERUN_BYTES_MAX)
+            rows = read_rerun(raw, outcome)
+        except (NotReadable, StepMismatch):
+            continue
+        names = [task_compared.task for task_compared in outcome.tasks]
+        places = [
+            (names[task], row)
+            for task, row in zip(rows.task.tolist(), rows.row.tolist(), strict=True)
+        ]
+        order = sorted(range(len(places)), key=lambda at: _mixed(*places[at]))[:ROWS]
+        if len(order) >= ROWS_MIN:
+            yield Sample(tuple(places[at] for at in order), rows.rerun[order].astype("f8"))
+
+
+def _mixed(task: str, row: int) -> bytes:
+    """Return what orders rows of all tasks and parts alike."""
+    return hashlib.sha256(f"{task} {row}".encode()).digest()
+
+
+def _current_receipt(plan: RowPlan, repository: AuditRepository) -> EmbeddingReceipt | None:
+    """Return the receipt that a plan drew from, where its submission still has it."""
+    current = repository.inputs.submission(plan.commitment.model_id)
+    submission = current.submission if current is not None else None
+    receipt = submission.receipt if isinstance(submission, SubmissionV12) else None
+    return receipt if receipt is not None and receipt.root == plan.root else None
+
+
+def _predictions(
+    files: ReceiptFiles, receipt: EmbeddingReceipt, benchmark: Benchmark
+) -> Predictions | None:
+    """Return the predictions beside a receipt; None where they are not there or not readable."""
+    try:
+        path = files.predictions()
+        return read_predictions(path, benchmark, receipt.predictions) if path is not None else None
+    except GenebError:
+        return None
+
+
+def directions(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> list[Stratum]:
+    """Return the strata of the directional test of one task."""
+    import numpy as np  # slow to import, and only needed here
+
+    rows = task.directed
+    committed = task.committed[rows].astype(np.float64)
+    rounded = rounding(rerun[rows], task.entry.scale_log2).astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        difference = np.nan_to_num(committed - rounded, posinf=0.0, neginf=0.0)
+    features = np.ldexp(committed, task.entry.scale_log2)
+    return directions_of(task.task, difference, features, task.labels[rows], task.probes[FULL][0])
+
+
+def row_task(
+    task: DrawnTask, judged: RowComparison, again: Mapping[int, RowRepeat], width: int
+) -> RowTask:
+    """Return the comparison of a task, as a record has it; `again` by row of the file."""
+    failed = [task.rows[index] for index in judged.failed(width).nonzero()[0].tolist()]
+    return RowTask(
+        task=task.task,
+        train=task.entry.train,
+        test=task.entry.test,
+        strata=task.drawn.sizes,
+        rows=task.drawn.rows,
+        deviation=judged.deviation.tolist(),
+        mismatch=judged.mismatch.tolist(),
+        failed=[FailedRow(row=row, again=again.get(row)) for row in failed],
+    )
+
+
+def rerun_file(
+    drawn: Sequence[DrawnTask],
+    reruns: Sequence["np.ndarray"],
+    variants: Sequence[Sequence[int]],
+    varied: Sequence["np.ndarray"],
+) -> bytes:
+    """Return the file of rerun rows: of each drawn row, what was committed, the rerun, its proof.
+
+    `variants` has the test rows that were varied of each task, `varied` their (v, d) variants.
+
+    An `.npz` with `task` (n,) as a place in the receipt, `row` (n,) of the file, `committed` (n, d)
+    float16, `rerun` (n, d) float32, `length` (n,) and `proof` (sum of lengths, 32) bytes; then of
+    all variants `varied_task` and `varied_row` (v,), of the test split, and `varied` (v, d)
+    float32. Its bytes depend on the rows alone.
+    """
+    import numpy as np
+
+    proofs = [proof for task in drawn for proof in task.proofs]
+    counts = [len(task.rows) for task in drawn]
+    hashes = b"".join(part for proof in proofs for part in proof)
+    stream = io.BytesIO()
+    np.savez(
+        stream,
+        task=np.repeat(np.arange(len(drawn)), counts),
+        row=np.array([row for task in drawn for row in task.rows], dtype="<i8"),
+        committed=np.concatenate([task.committed for task in drawn]),
+        rerun=np.concatenate(list(reruns)),
+        length=np.array([len(proof) for proof in proofs], dtype="<i8"),
+        proof=np.frombuffer(hashes, dtype="u1").reshape(-1, 32),
+        varied_task=np.repeat(np.arange(len(variants)), list(map(len, variants))),
+        varied_row=np.array([row for rows in variants for row in rows], dtype="<i8"),
+        varied=np.concatenate(list(varied)),
+    )
+    return stream.getvalue()
+
+
+def compared_cells(submission: SubmissionV12, cells: ReceiptCells) -> RowCells:
+    """Compare every cell of the receipt's tasks with what the submission claims of it, exactly."""
+    wrong: dict[str, list[str]] = {}
+    unclaimed = []
+    for difference in differences(submission, cells):
+        cell = f"{difference.task}, {difference.regime}"
+        if difference.fills:
+            unclaimed.append(cell)
+        else:
+            wrong.setdefault(cell, []).append(difference.what)
+    total = sum(len(task.regimes) for task in cells.tasks.values())
+    return RowCells(
+        equal=total - len(wrong) - len(unclaimed),
+        of=total,
+        differing=[f"{cell}: {', '.join(what)}" for cell, what in wrong.items()],
+        unclaimed=unclaimed,
+        unequal=list(cells.unequal),
+    )

@@ -1,0 +1,306 @@
+"""Outcome of an audit: the predicate of the signed record, and the verdict its numbers give."""
+
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Literal, NamedTuple
+
+from pydantic import Field
+
+from geneb_ci.audit.compare.joint import Difference, MeanBias, earlier_deviation, joint_test
+from geneb_ci.audit.rerun.honesty import FreshResult, Precision, VariantResult
+from geneb_ci.audit.sampling.plan import Plan, Reason
+from geneb_ci.sandbox.launch import SandboxFacts
+from reference_harness.formats.base import Count, Hex40, Hex64, Moment, Name, Scores, StrictModel
+
+PREDICATE_TYPE = "urn:geneb-ci:audit:1.0"
+STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
+
+Verdict = Literal["agrees", "differs"]
+
+
+class EachMetric(StrictModel):
+    """A number of at least 0 for each metric."""
+
+    MCC: Annotated[float, Field(ge=0)]
+    Acc: Annotated[float, Field(ge=0)]
+    F1: Annotated[float, Field(ge=0)]
+
+
+class HonestCentre(StrictModel):
+    """A difference of each metric."""
+
+    MCC: Annotated[float, Field(ge=-2, le=2)]
+    Acc: Annotated[float, Field(ge=-1, le=1)]
+    F1: Annotated[float, Field(ge=-1, le=1)]
+
+
+class HonestDifference(StrictModel):
+    """How an honest claim differs from the rescored value."""
+
+    deviation: EachMetric
+    """Standard deviation about the centre."""
+    step: EachMetric
+    """Largest effect of one changed prediction, or of another stop of one fit."""
+    centre: HonestCentre | None = None
+    """Mean of the copies less the rescored value; null in earlier records."""
+
+
+class Tolerance(StrictModel):
+    """How far an honest claim may differ from the rescored value, and how that was measured."""
+
+    MCC: Annotated[float, Field(ge=0)]
+    Acc: Annotated[float, Field(ge=0)]
+    F1: Annotated[float, Field(ge=0)]
+    copies: Count
+    """Refits on jittered embeddings."""
+    flips: Annotated[float, Field(ge=0)]
+    """Mean number of predictions that a jittered copy flips, over all seeds."""
+    spread: Annotated[float, Field(ge=0)]
+    """Standard deviation of MCC over the copies."""
+    honest: HonestDifference | None = None
+    """For the joint tests of all cells; null in earlier records."""
+
+
+class CellComparison(StrictModel):
+    """One task in one regime: claim against rerun."""
+
+    claimed: Scores
+    rescored: Scores
+    tolerance: Tolerance
+    predictions_equal: bool | None
+    """Whether the prediction digests agree; null where the claim has none."""
+    canonical: "CanonicalComparison | None"
+    """The comparison of canonical scores; null where the claim has none."""
+    verdict: Verdict
+
+
+class CanonicalComparison(StrictModel):
+    """The probe solved to its optimum: far less noise, so a far smaller tolerance."""
+
+    claimed: Scores
+    rescored: Scores
+    tolerance: Tolerance
+    verdict: Verdict
+
+
+class AuditedTask(StrictModel):
+    """One rerun task."""
+
+    task: Name
+    reason: Reason
+    verdict: Verdict
+    """`differs` as soon as one regime does."""
+    regimes: Annotated[dict[str, CellComparison], Field(min_length=1)]
+
+
+class Decoys(StrictModel):
+    """Whether embeddings depended on what they may not depend on."""
+
+    order_dependent: bool
+    """The same sequence in another place or batch got another embedding."""
+    memorised: bool
+    """Sequences of the benchmark get embeddings unlike those of fresh sequences like them."""
+    detail: str
+
+
+class HarnessFacts(StrictModel):
+    """Which harness scored."""
+
+    version: Name
+    commit: Hex40 | None
+    dirty: bool
+
+
+class AuditOutcome(StrictModel):
+    """All of one audit: the predicate of the in-toto statement."""
+
+    schema_version: Literal["1.0"]
+    plan: Plan
+    tasks: Annotated[list[AuditedTask], Field(min_length=1)]
+    """In the order of the plan's chosen tasks, each of them."""
+    decoys: Decoys
+    variants: VariantResult | None = None
+    """What variants of the sequences show; null in earlier records."""
+    fresh: FreshResult | None = None
+    """What a fresh set shows; null where the audit had none."""
+    verdict: Verdict
+    """`differs` as soon as a task, a joint test of a regime, a decoy, the variants or the fresh set
+    do."""
+    sandbox: SandboxFacts
+    noise: Name
+    """The dtype whose numeric noise the tolerance was measured at."""
+    precision: Precision | None = None
+    """What the embeddings show of the declared dtype; null in earlier records."""
+    harness: HarnessFacts
+    benchmark_sha256: Hex64
+    dataset_revision: Hex40
+    packages: dict[str, str]
+    notes: list[str]
+    """What a reader of the record should know, such as the tolerances of the full regime."""
+    started_at: Moment
+    finished_at: Moment
+
+
+class StatementSubject(StrictModel):
+    """What the statement is about: the submission's bytes."""
+
+    name: Name
+    digest: dict[Literal["sha256"], Hex64]
+
+
+class Statement(StrictModel):
+    """An in-toto statement (v1) about one submission."""
+
+    type_: Annotated[Literal["https://in-toto.io/Statement/v1"], Field(alias="_type")]
+    subject: Annotated[list[StatementSubject], Field(min_length=1, max_length=1)]
+    predicateType: Literal["urn:geneb-ci:audit:1.0"]  # noqa: N815 (in-toto's own name)
+    predicate: AuditOutcome
+
+
+AGREES: Verdict = "agrees"
+DIFFERS: Verdict = "differs"
+METRICS = ("MCC", "Acc", "F1")
+INFORMATIVE_TOLERANCE = 0.1
+"""Largest tolerance of MCC at which a cell is informative: the raise of a single task that the
+power tables of docs/audits.md assume."""
+
+
+def outside_tolerance(claimed: Scores, rescored: Scores, tolerance: Tolerance) -> list[str]:
+    """Name the metrics with |claimed - rescored| > tolerance."""
+    return [
+        metric
+        for metric in METRICS
+        if abs(getattr(claimed, metric) - getattr(rescored, metric)) > getattr(tolerance, metric)
+    ]
+
+
+def differing_metrics(cell: CellComparison | CanonicalComparison) -> list[str]:
+    """Name the metrics of a cell outside their tolerance; canonical scores have their own."""
+    return outside_tolerance(cell.claimed, cell.rescored, cell.tolerance)
+
+
+def cell_verdict(
+    claimed: Scores,
+    rescored: Scores,
+    tolerance: Tolerance,
+    canonical: CanonicalComparison | None = None,
+) -> Verdict:
+    """Return the verdict of a cell; canonical scores count as much as the others."""
+    outside = outside_tolerance(claimed, rescored, tolerance)
+    if canonical is not None:
+        outside += differing_metrics(canonical)
+    return DIFFERS if outside else AGREES
+
+
+def verdict_of(cell: CellComparison | CanonicalComparison) -> Verdict:
+    """Return the verdict that follows from the numbers of a cell."""
+    canonical = cell.canonical if isinstance(cell, CellComparison) else None
+    return cell_verdict(cell.claimed, cell.rescored, cell.tolerance, canonical)
+
+
+def task_verdict(cells: Iterable[CellComparison]) -> Verdict:
+    """Return the verdict of a task: it differs as soon as one regime does."""
+    return DIFFERS if any(verdict_of(cell) == DIFFERS for cell in cells) else AGREES
+
+
+def mean_biases(tasks: Sequence[AuditedTask]) -> dict[str, MeanBias]:
+    """Return the joint test of each regime and metric, record and canonical, by name."""
+    cells = compared_cells(tasks)
+    tests = len(cells) * len(METRICS)
+    return {
+        f"{regime}, {kind}{metric}": joint_test(
+            [difference(cell, metric, tests) for cell in of_regime], tests
+        )
+        for (regime, kind), of_regime in cells.items()
+        for metric in METRICS
+    }
+
+
+def hidden_raises(tasks: Sequence[AuditedTask]) -> dict[str, float]:
+    """Return for each regime the mean raise of MCC, as scored of record, that could be hidden."""
+    cells = compared_cells(tasks)
+    tests = len(cells) * len(METRICS)
+    return {
+        regime: joint_test([difference(cell, "MCC", tests) for cell in of_regime], tests).room
+        for (regime, kind), of_regime in cells.items()
+        if not kind
+    }
+
+
+def compared_cells(
+    tasks: Sequence[AuditedTask],
+) -> dict[tuple[str, str], list[CellComparison | CanonicalComparison]]:
+    """Return the cells of each regime, record and canonical apart: what joint tests are of."""
+    cells: dict[tuple[str, str], list[CellComparison | CanonicalComparison]] = {}
+    for task in tasks:
+        for regime, cell in task.regimes.items():
+            cells.setdefault((regime, ""), []).append(cell)
+            if cell.canonical is not None:
+                cells.setdefault((regime, "canonical "), []).append(cell.canonical)
+    return cells
+
+
+def difference(cell: CellComparison | CanonicalComparison, metric: str, tests: int) -> Difference:
+    """Return one metric of a cell as a joint test takes it."""
+    allowed = cell.tolerance
+    value = getattr(cell.claimed, metric) - getattr(cell.rescored, metric)
+    if allowed.honest is None:
+        deviation = earlier_deviation(getattr(allowed, metric), tests)
+        return Difference(value, deviation, 0.0, None)
+    honest = allowed.honest
+    return Difference(
+        value,
+        getattr(honest.deviation, metric),
+        getattr(honest.step, metric),
+        getattr(honest.centre, metric, None),
+    )
+
+
+def overall_verdict(
+    tasks: Sequence[AuditedTask],
+    decoys: Decoys,
+    variants: VariantResult | None = None,
+    fresh: FreshResult | None = None,
+) -> Verdict:
+    """Return the verdict of an audit.
+
+    It differs when a task does, a joint test of a regime is significant, a decoy was noticed, or
+    the variants or the fresh set show that labels are known.
+    """
+    differs = decoys.order_dependent or decoys.memorised
+    differs = differs or (variants is not None and variants.memorised)
+    differs = differs or (fresh is not None and fresh.dropped)
+    differs = differs or any(task_verdict(task.regimes.values()) == DIFFERS for task in tasks)
+    return (
+        DIFFERS
+        if differs or any(bias.is_significant for bias in mean_biases(tasks).values())
+        else AGREES
+    )
+
+
+class InformativeCells(NamedTuple):
+    """How many compared cells of a regime are informative."""
+
+    cells: int
+    of: int
+
+    @property
+    def suffices(self) -> bool:
+        """Whether at least half of them are."""
+        return 2 * self.cells >= self.of
+
+
+def informative_cells(tasks: Iterable[AuditedTask]) -> dict[str, InformativeCells]:
+    """Count the informative cells of each regime: those with an MCC tolerance of at most 0.1."""
+    counts: dict[str, InformativeCells] = {}
+    for task in tasks:
+        for regime, cell in task.regimes.items():
+            cells, of = counts.get(regime, (0, 0))
+            counts[regime] = InformativeCells(
+                cells + (cell.tolerance.MCC <= INFORMATIVE_TOLERANCE), of + 1
+            )
+    return counts
+
+
+def informative_text(counts: dict[str, InformativeCells]) -> str:
+    """Return the counts as text: `full 4 of 5, 10shot 5 of 5`."""
+    return ", ".join(f"{regime} {count.cells} of {count.of}" for regime, count in counts.items())

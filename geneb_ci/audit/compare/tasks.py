@@ -1,0 +1,293 @@
+"""Comparison: the claims of a submission with the rerun, cell by cell."""
+
+import functools
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from geneb_ci.audit.compare import tolerance as rule
+from geneb_ci.audit.compare.outcome import (
+    INFORMATIVE_TOLERANCE,
+    METRICS,
+    AuditedTask,
+    CanonicalComparison,
+    CellComparison,
+    cell_verdict,
+    informative_cells,
+    informative_text,
+    mean_biases,
+    task_verdict,
+)
+from geneb_ci.audit.sampling.plan import ChosenTask
+from geneb_ci.check.claims import claims_of
+from geneb_ci.common.errors import BrokenInstallation, NothingChecked
+from geneb_ci.common.shipped import shipped
+from geneb_ci.statistics.metrics import Reading
+from geneb_ci.statistics.metrics import Triple as Values
+from reference_harness.formats.base import Scores
+from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.files import NotReadable, read_json, read_regular
+from reference_harness.formats.rescored import Rescored, RescoredRegime
+
+Cell = tuple[str, str]
+"""Regime and task."""
+_RESCORE = "run `geneb-harness rescore` again, for this plan and with this version"
+STOPPING_MCC = 0.015
+"""Largest change of MCC, full regime, that another batch or BLAS kernel made: 24 comparisons on
+random BERTs with 613 to 1,883 test sequences."""
+
+
+ATLAS = "atlas.json"
+ATLAS_BYTES_MAX = 1_000_000  # its forty entries take 12 kB
+UNMEASURED = 8.0
+"""Conditions of which nothing was measured are taken to lie so many times as far apart as the
+farthest that were: what stressed copies have more noise by."""
+
+
+class DeviceDifference(NamedTuple):
+    """How far two honest runs may lie apart because of device, kernels and batches alone."""
+
+    row: float
+    """Largest distance of an embedding from its rerun, over its length."""
+    mcc: float
+    """Largest difference of a task's MCC, score of record."""
+    is_measured: bool
+    """Whether runs on these devices were compared; else both are `UNMEASURED` times others."""
+
+
+@functools.cache
+def atlas() -> tuple[Mapping[str, Any], ...]:
+    """Return the measured entries of the shipped table. Raises BrokenInstallation."""
+    path = shipped("schemas", ATLAS)
+    try:
+        entries = read_json(read_regular(path, ATLAS_BYTES_MAX))["entries"]
+        return tuple(entry for entry in entries if entry["row_max"] is not None)
+    except (NotReadable, ValueError, KeyError, TypeError) as error:
+        raise BrokenInstallation(
+            f"the shipped file {path} cannot be read: {error}",
+            "reinstall geneb-ci: pip install --force-reinstall geneb-ci",
+        ) from error
+
+
+def apart(claimed: str | None, rerun: str, dtype: str) -> DeviceDifference:
+    """Return how far runs on two kinds of device lie apart; None for one that is not known.
+
+    Raises BrokenInstallation where the shipped table cannot be read.
+    """
+    pair = {claimed, rerun}
+    same = [entry for entry in atlas() if entry["dtype"] == dtype]
+    matches = [entry for entry in same if {entry["claimed"], entry["rerun"]} == pair]
+    factor = 1.0 if matches else UNMEASURED
+    rows, scores = zip(
+        *((entry["row_max"], entry["record_mcc"]) for entry in matches or same or atlas()),
+        strict=True,
+    )
+    return DeviceDifference(factor * max(rows), min(factor * max(scores), 2.0), bool(matches))
+
+
+def atlas_note(claimed: str | None, rerun: str, dtype: str) -> str:
+    """Return what a reader of the record should know of devices, in one sentence."""
+    difference = apart(claimed, rerun, dtype)
+    sizes = f"rows by up to {difference.row:.1e} of their length and a task's MCC by "
+    sizes += f"{difference.mcc:.4f}"
+    pair = f"{claimed or 'an unknown device'} and {rerun} in {dtype}"
+    if difference.is_measured:
+        return f"devices: between {pair}, other kernels and batches were measured to move {sizes}"
+    return (
+        f"devices: {pair} were never compared; {UNMEASURED:g} times the farthest that was measured "
+        f"would move {sizes}, so confirm a claim that differs on a device like that of the claim"
+    )
+
+
+class Claims(NamedTuple):
+    """What a submission claims of the audited tasks."""
+
+    record: Mapping[Cell, Reading]
+    canonical: Mapping[Cell, Reading]
+    digests: Mapping[Cell, str]
+    """Of the predictions, where the submission has them."""
+
+
+def claims(document: Mapping[str, Any], benchmark: Benchmark, regimes: Collection[str]) -> Claims:
+    """Return the claims of a submission in these regimes, each with the rounding of its digits.
+
+    `document` is a submission of any format that passed every check.
+    """
+    results, evidence = document.get("results", {}), document.get("evidence", {})
+    readings: tuple[dict[Cell, Reading], dict[Cell, Reading]] = ({}, {})
+    for claim in claims_of(results, evidence, benchmark):
+        if claim.regime in regimes:
+            readings[claim.path[-1] == "canonical"][claim.regime, claim.task.id] = claim.reading
+    digests = {
+        (regime, task): cell["predictions_sha256"]
+        for regime, tasks in evidence.items()
+        for task, cell in tasks.items()
+        if "predictions_sha256" in cell
+    }
+    return Claims(*readings, digests)
+
+
+def compare(
+    claimed: Claims, rescored: Rescored, chosen: Sequence[ChosenTask], benchmark: Benchmark
+) -> list[AuditedTask]:
+    """Compare every claim on a chosen task with the rerun; tasks in the order chosen.
+
+    A regime without a claim is left out. Raises NothingChecked where the rescoring is of another
+    benchmark, has other noise or lacks a task, or where a task has no claim.
+    """
+    _fits(rescored, benchmark)
+    cells = {
+        choice.task: list(_cells(choice.task, claimed, rescored, benchmark)) for choice in chosen
+    }
+    if not cells or (empty := [task for task, regimes in cells.items() if not regimes]):
+        what = f"task {empty[0]}: the submission" if cells else "the plan"
+        raise NothingChecked(
+            f"{what} has nothing to compare", "commit and draw again, for this submission"
+        )
+    both = [
+        cell in claimed.canonical for task, names in cells.items() for cell in _keys(task, names)
+    ]
+    alarm = rule.level(len(METRICS) * (len(both) + sum(both)))
+    tasks = []
+    for choice in chosen:
+        regimes = {
+            name: _compared(rescored, choice.task, name, claimed, alarm)
+            for name in cells[choice.task]
+        }
+        verdict = task_verdict(regimes.values())
+        tasks.append(
+            AuditedTask(task=choice.task, reason=choice.reason, verdict=verdict, regimes=regimes)
+        )
+    return tasks
+
+
+def notes(tasks: Sequence[AuditedTask], rescored: Rescored) -> list[str]:
+    """Return what a reader of the record should know of the tolerances, one sentence each."""
+    lines = [
+        (
+            f"tolerances: {rescored.noise.copies} copies or more at the noise of "
+            f"{rescored.noise.dtype}, as many at {rescored.noise.stress:g} times it, false alarm "
+            f"{rule.FALSE_ALARM:.1%} for the whole audit"
+        ),
+    ]
+    lines.append(
+        f"informative cells (tolerance of MCC at most {INFORMATIVE_TOLERANCE:g}): "
+        f"{informative_text(informative_cells(tasks))}; the others are not evidence"
+    )
+    lines += [
+        f"{regime}: {bias.text}"
+        for regime, bias in mean_biases(tasks).items()
+        if bias.is_significant
+    ]
+    full = [
+        compared.tolerance.MCC
+        for task in tasks
+        for name, compared in task.regimes.items()
+        if name not in rescored.few_shot_k
+    ]
+    if full:
+        lines.append(
+            "the probe on all training rows stops before its optimum, and the last bit decides "
+            f"where: that alone changed MCC by up to {STOPPING_MCC} in measurements. Tolerances of "
+            f"MCC there: {min(full):.4f} to {max(full):.4f}; the few-shot regimes are the stronger "
+            "evidence"
+        )
+    below = [
+        f"{task.task} ({name})"
+        for task in tasks
+        for name, compared in task.regimes.items()
+        if compared.verdict == "differs" and compared.claimed.MCC < compared.rescored.MCC
+    ]
+    if below:
+        lines.append(f"claimed lower than rescored: {', '.join(below)}")
+    return lines
+
+
+def _fits(rescored: Rescored, benchmark: Benchmark) -> None:
+    """Refuse a rescoring for which the constants of the tolerance were not measured."""
+    if rescored.benchmark.sha256 != benchmark.sha256:
+        raise NothingChecked(
+            f"the rescoring is of {rescored.benchmark.name} {rescored.benchmark.sha256}, expected "
+            f"{benchmark.name} {benchmark.sha256}",
+            _RESCORE,
+        )
+    noise = rescored.noise
+    if (noise.units, noise.stress) != (rule.UNITS[noise.dtype], rule.STRESS):
+        raise NothingChecked(
+            f"the rescoring has noise of {noise.units:g} units and {noise.stress:g} times that, "
+            f"expected {rule.UNITS[noise.dtype]:g} units and {rule.STRESS:g} times that",
+            _RESCORE,
+        )
+
+
+def _cells(task: str, claimed: Claims, rescored: Rescored, benchmark: Benchmark) -> Iterator[str]:
+    """Return the regimes in which a task has a claim, all of which the rescoring must have."""
+    for name in benchmark.regimes:
+        if (name, task) in claimed.record:
+            if task not in rescored.tasks or name not in rescored.tasks[task].regimes:
+                raise NothingChecked(f"task {task}: the rescoring lacks it in {name}", _RESCORE)
+            yield name
+
+
+def _keys(task: str, names: Sequence[str]) -> Iterator[Cell]:
+    yield from ((name, task) for name in names)
+
+
+def _compared(
+    rescored: Rescored, task: str, name: str, claimed: Claims, alarm: float
+) -> CellComparison:
+    regime = rescored.tasks[task].regimes[name]
+    one_fit = name not in rescored.few_shot_k
+    reading = claimed.record[name, task]
+    measured = rule.MeasuredScore(
+        regime.base.per_seed,
+        regime.base.confusion,
+        regime.plain,
+        regime.stressed,
+        regime.halts,
+        one_fit,
+    )
+    allowed = rule.tolerance(measured, alarm, reading.width)
+    canonical = _canonical(regime, claimed.canonical.get((name, task)), one_fit=one_fit)
+    digest = claimed.digests.get((name, task))
+    scores, rerun = _triple(reading.value), _triple(_values(regime.base.scores))
+    return CellComparison(
+        claimed=scores,
+        rescored=rerun,
+        tolerance=allowed,
+        predictions_equal=None if digest is None else digest == regime.base.predictions_sha256,
+        canonical=canonical,
+        verdict=cell_verdict(scores, rerun, allowed, canonical),
+    )
+
+
+def _canonical(
+    regime: RescoredRegime, reading: Reading | None, *, one_fit: bool
+) -> CanonicalComparison | None:
+    solved = regime.base.canonical
+    if reading is None:
+        return None
+    if solved is None:
+        raise NothingChecked(
+            f"the claim has a canonical score, the rescoring none: {regime.base.no_canonical}",
+            "run `geneb-harness rescore` without --no-canonical; if it still has none, ask the "
+            "contributor where that score is from",
+        )
+    measured = rule.MeasuredScore(
+        solved.per_seed, solved.confusion, (), regime.canonical, (), one_fit
+    )
+    allowed = rule.canonical_tolerance(measured, reading.width)
+    scores, rerun = _triple(reading.value), _triple(_values(solved.scores))
+    return CanonicalComparison(
+        claimed=scores,
+        rescored=rerun,
+        tolerance=allowed,
+        verdict=cell_verdict(scores, rerun, allowed),
+    )
+
+
+def _values(scores: Scores) -> Values:
+    return Values(scores.MCC, scores.Acc, scores.F1)
+
+
+def _triple(values: Values) -> Scores:
+    return Scores(MCC=float(values.mcc), Acc=float(values.acc), F1=float(values.f1))

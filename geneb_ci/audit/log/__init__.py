@@ -1,0 +1,1 @@
+"""The transparency log of audits: entries, checkpoints, and what they say of a record."""

@@ -1,0 +1,1 @@
+"""Signed statements of an audit, and their verification from public data."""

@@ -1,0 +1,322 @@
+"""What is signed beside a record: commitment, start and abort of an audit, and withdrawals.
+
+Each is a DSSE envelope around an in-toto statement about the submission, as a record is. The same
+content and key produce the same bytes.
+"""
+
+import hashlib
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+
+from pydantic import AfterValidator, Field, ValidationError
+
+from geneb_ci.audit.canonical import StepMismatch, checked_moment
+from geneb_ci.audit.commitment import Commitment, check_commitment
+from geneb_ci.audit.compare.outcome import STATEMENT_TYPE, StatementSubject
+from geneb_ci.audit.record.envelope import (
+    RESTORE,
+    STATEMENT,
+    parse_envelope,
+    sign_payload,
+    strict_json,
+)
+from geneb_ci.audit.record.keys import Keys, Signer, check_revoked, check_validity, signer_of
+from geneb_ci.audit.record.statement import (
+    ABORTED,
+    COMMITTED,
+    ID_DIGITS,
+    STARTED,
+    WITHDRAWN,
+    SignedRecord,
+    audit_id_of,
+    check_model_id,
+    payload_of,
+    read_record,
+)
+from geneb_ci.audit.sampling.plan import Plan, RowPlan
+from geneb_ci.common.errors import UsageProblem
+from geneb_ci.common.types import first_error
+from geneb_ci.sandbox.launch import SandboxFacts
+from reference_harness.formats.base import Moment, Name, StrictModel
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+
+MESSAGE_MAX = 500
+"""Characters of the message of an abort: the reason, without the log of the extractor."""
+_CUT = "..."
+
+
+class EntryKind(StrEnum):
+    """Kinds of entries of the log, in the order in which one batch is added."""
+
+    COMMITMENT = "commitment"
+    START = "start"
+    ABORT = "abort"
+    RESULT = "result"
+    WITHDRAWAL = "withdrawal"
+    REVOCATION = "revocation"
+
+
+class AuditStart(StrictModel):
+    """A draw that was made, before its tasks are rerun."""
+
+    schema_version: Literal["1.0"]
+    plan: Plan | RowPlan
+
+
+class RunFacts(NamedTuple):
+    """Where in a run the extractor ended it."""
+
+    stage: Literal["embedding", "scoring"]
+    task: str
+    sandbox: SandboxFacts
+    started_at: str
+    finished_at: str
+
+
+class AuditAbort(StrictModel):
+    """A run that ended without scores because of the extractor."""
+
+    schema_version: Literal["1.0"]
+    plan: Plan | RowPlan
+    stage: Literal["embedding", "scoring"]
+    task: str
+    """The task that was running; "" where none was."""
+    kind: Literal["failed", "limit", "result"]
+    """The extractor ended with an error, exceeded a limit, or returned no valid embeddings."""
+    message: Annotated[str, Field(max_length=MESSAGE_MAX)]
+    """What was wrong, in printable ASCII; the extractor chose parts of it."""
+    sandbox: SandboxFacts
+    started_at: Annotated[Moment, AfterValidator(checked_moment)]
+    finished_at: Annotated[Moment, AfterValidator(checked_moment)]
+
+
+class _Statement(StrictModel):
+    type_: Annotated[Literal["https://in-toto.io/Statement/v1"], Field(alias="_type")]
+    subject: Annotated[list[StatementSubject], Field(min_length=1, max_length=1)]
+    """The submission."""
+
+
+class CommitmentStatement(_Statement):
+    """An in-toto statement (v1): what an audit of a submission commits to."""
+
+    predicateType: Literal["urn:geneb-ci:commitment:1.0"]  # noqa: N815 (in-toto's own name)
+    predicate: Commitment
+
+
+class StartStatement(_Statement):
+    """An in-toto statement (v1): the tasks of an audit are drawn."""
+
+    predicateType: Literal["urn:geneb-ci:start:1.0"]  # noqa: N815
+    predicate: AuditStart
+
+
+class AbortStatement(_Statement):
+    """An in-toto statement (v1): a run of an audit ended without scores."""
+
+    predicateType: Literal["urn:geneb-ci:aborted:1.0"]  # noqa: N815
+    predicate: AuditAbort
+
+
+EventStatement = CommitmentStatement | StartStatement | AbortStatement
+_STATEMENTS: dict[EntryKind, tuple[type[EventStatement], str, str]] = {
+    EntryKind.COMMITMENT: (CommitmentStatement, "urn:geneb-ci:commitment:1.0", COMMITTED),
+    EntryKind.START: (StartStatement, "urn:geneb-ci:start:1.0", STARTED),
+    EntryKind.ABORT: (AbortStatement, "urn:geneb-ci:aborted:1.0", ABORTED),
+}
+
+
+class AuditEvent(NamedTuple):
+    """A signed event whose signature and structure are valid; its draw is not recomputed."""
+
+    kind: EntryKind
+    signer: Signer
+    sha256: str
+    """Of the signed bytes, as the log has it."""
+    commitment: Commitment
+    plan: Plan | RowPlan | None = None
+    aborted: AuditAbort | None = None
+    begins: str = ""
+    """Of a bundle: the time from which its certificate is valid, so that it was signed later."""
+
+
+def signed_event(
+    predicate: Commitment | AuditStart | AuditAbort, key: "Ed25519PrivateKey"
+) -> SignedRecord:
+    """Sign a commitment, a start or an abort. The same content and key produce the same bytes."""
+    if isinstance(predicate, Commitment):
+        kind, commitment = EntryKind.COMMITMENT, predicate
+    else:
+        kind = EntryKind.START if isinstance(predicate, AuditStart) else EntryKind.ABORT
+        commitment = predicate.plan.commitment
+    model, predicate_type, suffix = _STATEMENTS[kind]
+    statement = model.model_validate(
+        {
+            "_type": STATEMENT_TYPE,
+            "subject": [
+                {
+                    "name": f"{commitment.model_id}.json",
+                    "digest": {"sha256": commitment.submission_sha256},
+                }
+            ],
+            "predicateType": predicate_type,
+            "predicate": predicate,
+        }
+    )
+    payload = payload_of(statement)
+    name = commitment.sha256[:ID_DIGITS] if kind is EntryKind.COMMITMENT else audit_id_of(payload)
+    path = Path(commitment.model_id) / f"{name}{suffix}"
+    return SignedRecord(name, sign_payload(payload, key), path)
+
+
+def kind_of(name: str) -> EntryKind:
+    """Return the kind of a file of the folder of audits, by the end of its name."""
+    kinds = (kind for kind, (_, _, suffix) in _STATEMENTS.items() if name.endswith(suffix))
+    return next(kinds, EntryKind.RESULT)
+
+
+def parse_event(raw: bytes, path: str, keys: Keys) -> AuditEvent:
+    """Parse a signed event, given with its path below the folder of audits.
+
+    Raises StepMismatch, of the step "envelope", "signer" or "statement".
+    """
+    kind = kind_of(path)
+    envelope = parse_envelope(raw)
+    signer = signer_of(envelope, keys)
+    try:
+        statement = _STATEMENTS[kind][0].model_validate(strict_json(envelope.payload, STATEMENT))
+    except ValidationError as error:
+        raise StepMismatch(STATEMENT, first_error(error), RESTORE) from error
+    predicate = statement.predicate
+    commitment = predicate if isinstance(predicate, Commitment) else predicate.plan.commitment
+    check_model_id(commitment.model_id)
+    subject, sha256 = statement.subject[0], hashlib.sha256(envelope.payload).hexdigest()
+    name = commitment.sha256 if kind is EntryKind.COMMITMENT else sha256
+    expected = f"{commitment.model_id}/{name[:ID_DIGITS]}{_STATEMENTS[kind][2]}"
+    if path != expected or (subject.name, subject.digest.get("sha256")) != (
+        f"{commitment.model_id}.json",
+        commitment.submission_sha256,
+    ):
+        raise StepMismatch(STATEMENT, f"the file is at {path}, expected {expected}", RESTORE)
+    check_commitment(commitment, commitment.sha256)
+    begins = envelope.bundle[1].begins if envelope.bundle is not None else ""
+    if isinstance(predicate, Commitment):
+        return AuditEvent(kind, signer, sha256, commitment, begins=begins)
+    aborted = predicate if isinstance(predicate, AuditAbort) else None
+    return AuditEvent(kind, signer, sha256, commitment, predicate.plan, aborted, begins)
+
+
+def bounded(message: str) -> str:
+    """Return a message of an extractor as one line of printable ASCII of bounded length."""
+    text = json.dumps(" ".join(message.split()), ensure_ascii=True)[1:-1].replace("\x7f", "\\u007f")
+    return text if len(text) <= MESSAGE_MAX else f"{text[: MESSAGE_MAX - len(_CUT)]}{_CUT}"
+
+
+WITHDRAWAL_TYPE: Literal["urn:geneb-ci:withdrawal:1.0"] = "urn:geneb-ci:withdrawal:1.0"
+
+REASON_MAX = 1000  # characters: a paragraph
+
+
+class Withdrawal(StrictModel):
+    """Why an audit no longer counts."""
+
+    schema_version: Literal["1.0"]
+    reason: Annotated[str, Field(min_length=1, max_length=REASON_MAX)]
+    """What was wrong with the audit, for readers of the board."""
+    withdrawn_at: Annotated[Moment, AfterValidator(checked_moment)]
+
+
+class WithdrawalStatement(StrictModel):
+    """An in-toto statement (v1) about one audit record."""
+
+    type_: Annotated[Literal["https://in-toto.io/Statement/v1"], Field(alias="_type")]
+    subject: Annotated[list[StatementSubject], Field(min_length=1, max_length=1)]
+    """The record: `<model_id>/<audit_id>.json`, and the sha256 of its payload."""
+    predicateType: Literal["urn:geneb-ci:withdrawal:1.0"]  # noqa: N815 (in-toto's own name)
+    predicate: Withdrawal
+
+
+class WithdrawnAudit(StrictModel):
+    """An audit that was withdrawn."""
+
+    audit_id: Name
+    reason: str
+    withdrawn_at: Moment
+    signer: str
+    """Who signed the withdrawal: another person than the record's signer may have."""
+
+
+def withdrawal_of(
+    model_id: str, record: bytes, reason: str, now: str, key: "Ed25519PrivateKey"
+) -> bytes:
+    """Return the signed withdrawal of a record, given by its bytes.
+
+    `now` is a time. Raises StepMismatch when the record is not an envelope, or for characters in
+    the reason that are not allowed; UsageProblem for a reason that is empty or too long.
+    """
+    payload = parse_envelope(record).payload
+    name = f"{model_id}/{audit_id_of(payload)}.json"
+    try:
+        statement = WithdrawalStatement.model_validate(
+            {
+                "_type": STATEMENT_TYPE,
+                "subject": [
+                    {"name": name, "digest": {"sha256": hashlib.sha256(payload).hexdigest()}}
+                ],
+                "predicateType": WITHDRAWAL_TYPE,
+                "predicate": {"schema_version": "1.0", "reason": reason, "withdrawn_at": now},
+            }
+        )
+    except ValidationError as error:
+        raise UsageProblem(
+            f"the withdrawal cannot be written: {first_error(error)}",
+            f"pass --reason with 1 to {REASON_MAX} characters",
+        ) from error
+    content = payload_of(statement)
+    strict_json(content, STATEMENT)
+    return sign_payload(content, key)
+
+
+def read_withdrawal(
+    path: Path, keys: Keys, record: bytes | None, index: int | None = None
+) -> WithdrawnAudit:
+    """Read a withdrawal, and compare it with the record beside it, given by its bytes.
+
+    `index` is its entry in the log. Raises RevokedKey where its key was revoked and the log did not
+    have it before, StepMismatch, of the steps "envelope", "signer" or "statement"; also where the
+    record is None, which means that there is no such file.
+    """
+    envelope = parse_envelope(read_record(path))
+    key = signer_of(envelope, keys)
+    check_revoked(key, index)
+    try:
+        statement = WithdrawalStatement.model_validate(strict_json(envelope.payload, STATEMENT))
+    except ValidationError as error:
+        raise StepMismatch(STATEMENT, first_error(error)) from error
+    check_validity(key, statement.predicate.withdrawn_at, "this withdrawal was signed")
+    audit_id = path.name.removesuffix(WITHDRAWN)
+    if record is None:
+        raise StepMismatch(
+            STATEMENT,
+            "the record that is withdrawn is not there",
+            "restore it from the main branch: records are never deleted",
+        )
+    subject = statement.subject[0]
+    digest = hashlib.sha256(parse_envelope(record).payload).hexdigest()
+    if subject.name != f"{path.parent.name}/{audit_id}.json" or (
+        subject.digest.get("sha256") != digest or audit_id != digest[:ID_DIGITS]
+    ):
+        raise StepMismatch(
+            STATEMENT, f"it withdraws {subject.name}, which is another record", RESTORE
+        )
+    predicate = statement.predicate
+    return WithdrawnAudit(
+        audit_id=audit_id,
+        reason=predicate.reason,
+        withdrawn_at=predicate.withdrawn_at,
+        signer=key.owner,
+    )

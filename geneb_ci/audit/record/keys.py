@@ -1,0 +1,404 @@
+"""Keys: those that the base branch trusts, and the private key that a maintainer signs with."""
+
+import base64
+import functools
+import operator
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Self
+
+from pydantic import Field, PrivateAttr, ValidationError, model_validator
+
+from geneb_ci.audit.canonical import StepMismatch, checked_moment
+from geneb_ci.audit.log.checkpoint import ED25519, LogKeys, NoteKey
+from geneb_ci.audit.record.envelope import (
+    ROOT_FILE,
+    SIGNER,
+    BundleParts,
+    InvalidBundle,
+    ParsedEnvelope,
+    Workflow,
+    is_signed_by,
+    key_id,
+    strict_json,
+    verify_bundle,
+)
+from geneb_ci.common.config import Layout, naming
+from geneb_ci.common.errors import BadConfiguration, UsageProblem
+from geneb_ci.common.shipped import shipped
+from geneb_ci.common.types import first_error
+from reference_harness.formats.base import Count, Hex64, Moment, Name, StrictModel
+from reference_harness.formats.files import NotReadable, lies_there, read_regular
+from reference_harness.formats.text import quoted
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+KEYS_FILE = "keys.json"
+KEY_VARIABLE = "GENEB_AUDIT_KEY_FILE"
+"""Environment variable that names the file of the private key."""
+
+LOG_KEY_VARIABLE = "GENEB_LOG_KEY_FILE"
+"""Environment variable that names the file of the private key of the log."""
+
+# An entry has 300 bytes: room for 3,000 keys.
+KEYS_BYTES_MAX = 1_000_000
+# A private Ed25519 key in PEM has 119 bytes; some tools write text around it.
+KEY_BYTES_MAX = 20_000
+# A command reads the keys of one place; a ledger those of many commits.
+FILES_KEPT = 16
+_RAW_BYTES = 32  # of an Ed25519 public key, RFC 8032
+Address = Annotated[str, Field(pattern=r"^https://[!-~]+$", max_length=500)]
+"""An address as a certificate has it: compared letter by letter."""
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+class TrustedSigner(StrictModel):
+    """Somebody who may sign audits, and until when what he signs counts."""
+
+    owner: Name
+    """The person who answers for it; two entries of one owner are one signer."""
+    valid_from: Moment
+    """Audits that ended earlier are not accepted."""
+    valid_until: Moment | None = None
+    """Audits that ended later are not accepted; set when a key is replaced."""
+    revoked_at: Moment | None = None
+    """When it was found to be compromised. Nothing that it signed counts, whatever its date, since
+    whoever has a key writes the dates; but see `revoked_from`."""
+    revoked_from: Count | None = Field(default=None, exclude_if=operator.not_)
+    """Size of the log at a time when it was still safe: entries before this number go on counting,
+    since nobody can add to them."""
+
+    @model_validator(mode="after")
+    def _is_in_order(self) -> Self:
+        for moment in (self.valid_from, self.valid_until, self.revoked_at):
+            if moment is not None:
+                checked_moment(moment)
+        if self.valid_until is not None and self.valid_until < self.valid_from:
+            raise ValueError(
+                f"valid_until {self.valid_until} is before valid_from {self.valid_from}: no audit "
+                "could be accepted"
+            )
+        if self.revoked_from is not None and self.revoked_at is None:
+            raise ValueError("revoked_from is given without revoked_at")
+        return self
+
+
+class TrustedKey(TrustedSigner):
+    """A maintainer's public key."""
+
+    keyid: Hex64
+    """SHA-256 of the raw public key."""
+    public_key: Annotated[str, Field(pattern=r"^[A-Za-z0-9+/]{43}=$")]
+    """The raw Ed25519 key, 32 bytes in base64."""
+
+    @property
+    def raw(self) -> bytes:
+        """The public key itself."""
+        return base64.b64decode(self.public_key, validate=True)
+
+    @property
+    def title(self) -> str:
+        """How messages name it."""
+        return f"key {self.keyid[:16]}..."
+
+    @model_validator(mode="after")
+    def _names_itself(self) -> Self:
+        if len(self.raw) != _RAW_BYTES or base64.b64encode(self.raw).decode() != self.public_key:
+            raise ValueError("public_key is not the base64 of 32 bytes")
+        if key_id(self.raw) != self.keyid:
+            raise ValueError(f"keyid is not {key_id(self.raw)}, the sha256 of public_key")
+        return self
+
+
+class TrustedWorkflow(TrustedSigner):
+    """A workflow that signs under its own identity, in Sigstore bundles."""
+
+    issuer: Address
+    """Who vouches for the identity: https://token.actions.githubusercontent.com."""
+    workflow: Address
+    """Its file and branch: https://github.com/O/R/.github/workflows/audit.yml@refs/heads/main."""
+    repository: Address
+    """The repository that it has to run in: https://github.com/O/R."""
+    _root: Path = PrivateAttr(Path(ROOT_FILE))
+
+    @property
+    def keyid(self) -> str:
+        """SHA-256 of the canonical JSON of issuer, workflow and repository."""
+        return Workflow(self.issuer, self.workflow, self.repository).id
+
+    @property
+    def title(self) -> str:
+        """How messages name it."""
+        return f"workflow {self.workflow}"
+
+    @property
+    def root(self) -> Path:
+        """The trusted root that its bundles are verified with."""
+        return self._root
+
+    def under(self, root: Path) -> Self:
+        """Return the same workflow, whose bundles are verified with this trusted root."""
+        workflow = self.model_copy()
+        workflow._root = root  # noqa: SLF001 (our own)
+        return workflow
+
+
+class KeyFile(StrictModel):
+    """The keys and workflows that may sign audits: keys.json of the base branch."""
+
+    note: str = ""
+    keys: list[TrustedKey]
+    workflows: list[TrustedWorkflow] = Field(default=[], exclude_if=operator.not_)
+    """Workflows whose Sigstore bundles count beside the records that keys signed."""
+    log: LogKeys | None = Field(default=None, exclude_if=operator.not_)
+    """The log of audits; a repository that names none keeps none."""
+
+    @model_validator(mode="after")
+    def _each_once(self) -> Self:
+        if len({key.keyid for key in self.keys}) < len(self.keys):
+            raise ValueError("a key is listed twice")
+        if len({workflow.keyid for workflow in self.workflows}) < len(self.workflows):
+            raise ValueError("a workflow is listed twice")
+        return self
+
+
+Signer = TrustedKey | TrustedWorkflow
+Keys = Mapping[str, Signer]
+"""Trusted keys and workflows by their keyid."""
+
+
+def trusted_keys(layout: Layout) -> Keys:
+    """Return the trusted keys of a place, or the shipped ones where it has no policy of its own.
+
+    A policy without the file trusts no key; one without a trusted root verifies what workflows
+    signed with the shipped one. Raises BadConfiguration when it cannot be used.
+    """
+    file = _key_file(layout)
+    if file is None:
+        return {}
+    signers: list[Signer] = list(file.keys)
+    if file.workflows:
+        own = layout.policy / ROOT_FILE if layout.policy is not None else None
+        root = own if own is not None and lies_there(own) else shipped("policy", ROOT_FILE)
+        signers += [workflow.under(root) for workflow in file.workflows]
+    return {signer.keyid: signer for signer in signers}
+
+
+def log_signer(path: Path | None, keys: LogKeys) -> "Ed25519PrivateKey":
+    """Return the private key of the log. Raises UsageProblem when it is not one of the policy's."""
+    key = private_key(path, LOG_KEY_VARIABLE)
+    own = NoteKey(keys.origin, ED25519, key.public_key().public_bytes_raw())
+    if own.text not in keys.keys:
+        raise UsageProblem(
+            f"the key {own.text} is not one of the log {keys.origin} in {KEYS_FILE}",
+            "sign with the key of the log; one that audits are signed with is another",
+        )
+    return key
+
+
+def log_keys(layout: Layout) -> LogKeys | None:
+    """Return the keys of the log of a place; None where its policy names no log.
+
+    Raises BadConfiguration when the policy cannot be used.
+    """
+    file = _key_file(layout)
+    return file.log if file is not None else None
+
+
+def _key_file(layout: Layout) -> KeyFile | None:
+    path = shipped("policy", KEYS_FILE) if layout.policy is None else layout.policy / KEYS_FILE
+    if not lies_there(path):
+        return None
+    try:
+        status = path.stat()
+    except OSError:
+        stamp = (0, 0, 0)  # reading it says why
+    else:
+        stamp = (status.st_ino, status.st_size, status.st_mtime_ns)
+    with naming(layout, "policy"):
+        return _keys_in(path, stamp)
+
+
+@functools.lru_cache(maxsize=FILES_KEPT)
+def _keys_in(path: Path, _: tuple[int, int, int]) -> KeyFile:
+    """Read the file, once while it is the same one: inode, size and time of change."""
+    fix = "restore the file from the main branch"
+    try:
+        raw = read_regular(path, KEYS_BYTES_MAX, links=False)
+    except NotReadable as error:
+        raise BadConfiguration(f"{path}: {error.reason}", fix) from error
+    try:
+        return KeyFile.model_validate(strict_json(raw, KEYS_FILE))
+    except StepMismatch as error:
+        raise BadConfiguration(f"{path}: {error.message}", fix) from error
+    except ValidationError as error:
+        raise BadConfiguration(f"{path}: {first_error(error)}", fix) from error
+
+
+class RevokedKey(StepMismatch):
+    """A signature that does not count any more, since its key was compromised."""
+
+
+def signer_of(envelope: ParsedEnvelope, keys: Keys) -> Signer:
+    """Return the listed key or workflow that signed an envelope, revoked or not.
+
+    Raises StepMismatch, of the step "signer"; for a bundle also what `verify_bundle` raises.
+    """
+    signer = keys.get(envelope.keyid)
+    if envelope.bundle is not None:
+        return _workflow_of(*envelope.bundle, signer, keys)
+    if not isinstance(signer, TrustedKey):
+        raise StepMismatch(
+            SIGNER,
+            f"the key {envelope.keyid[:16]}... is not among the {_number(keys, TrustedKey)} "
+            "trusted ones",
+            f"ask a maintainer to add it to leaderboard/policy/{KEYS_FILE} of the main branch",
+        )
+    if not is_signed_by(envelope, signer.raw):
+        raise StepMismatch(
+            SIGNER, f"the signature is not that of the {signer.title} over this payload", _AGAIN
+        )
+    return signer
+
+
+_AGAIN = "restore the file from the main branch, or sign the outcome again"
+
+
+def _workflow_of(raw: bytes, parts: BundleParts, signer: Signer | None, keys: Keys) -> Signer:
+    """Return the listed workflow that signed a bundle."""
+    if not isinstance(signer, TrustedWorkflow):
+        workflow = parts.workflow
+        raise StepMismatch(
+            SIGNER,
+            f"it is signed by the workflow {quoted(workflow.workflow)} in "
+            f"{quoted(workflow.repository)}, by the word of {quoted(workflow.issuer)}: not one of "
+            f"the {_number(keys, TrustedWorkflow)} trusted ones",
+            f"ask a maintainer to add it to `workflows` of leaderboard/policy/{KEYS_FILE}",
+        )
+    try:
+        verify_bundle(raw, parts, signer.root)
+    except InvalidBundle as error:
+        raise StepMismatch(
+            SIGNER, f"the bundle of the {signer.title} is not valid: {error}", _AGAIN
+        ) from error
+    check_validity(signer, parts.begins, "this bundle was signed")
+    return signer
+
+
+def _number(keys: Keys, of: type[TrustedSigner]) -> int:
+    return sum(isinstance(signer, of) for signer in keys.values())
+
+
+def check_revoked(signer: Signer, index: int | None) -> None:
+    """Refuse what was signed by a key or workflow that was revoked since, unless the log had it.
+
+    `index` is its entry in the log; None without one. Raises RevokedKey, of the step "signer".
+    """
+    if signer.revoked_at is None:
+        return
+    if index is None or signer.revoked_from is None or index >= signer.revoked_from:
+        before = f", from entry {signer.revoked_from} of the log on"
+        raise RevokedKey(
+            SIGNER,
+            f"the {signer.title} was revoked at {signer.revoked_at}"
+            f"{'' if signer.revoked_from is None else before}",
+            "run the audit again: this one does not count, and its draw still does",
+        )
+
+
+def check_validity(signer: Signer, moment: str, what: str) -> None:
+    """Raise StepMismatch, of the step "signer", for a time at which a signer was not valid.
+
+    `what` says what happened at that time, such as "this audit ended".
+    """
+    if not signer.valid_from <= moment <= (signer.valid_until or moment):
+        until = signer.valid_until or "now"
+        raise StepMismatch(
+            SIGNER,
+            f"the {signer.title} is valid from {signer.valid_from} to {until}, but {what} at "
+            f"{moment}",
+            "sign with a key that was valid then",
+        )
+
+
+def new_key(path: Path, owner: str, now: str) -> TrustedKey:
+    """Write a new private key with mode 0600, and return the entry of its public part.
+
+    `now`, a time, becomes `valid_from`. Raises UsageProblem when the path exists, or cannot be
+    written.
+    """
+    from cryptography.hazmat.primitives import serialization  # costs 30 ms to import
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import (
+        Ed25519PrivateKey,
+    )
+
+    key = Ed25519PrivateKey.generate()
+    text = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise UsageProblem(
+            f"{path}: cannot be written: {error.strerror}",
+            "name a file that does not exist: a key is never overwritten",
+        ) from error
+    with os.fdopen(handle, "wb") as stream:
+        stream.write(text)
+    return entry_of(key.public_key().public_bytes_raw(), owner, now)
+
+
+def entry_of(raw: bytes, owner: str, now: str) -> TrustedKey:
+    """Return the entry of a public key, 32 bytes, that is valid from now on."""
+    return TrustedKey(
+        keyid=key_id(raw),
+        public_key=base64.b64encode(raw).decode(),
+        owner=owner,
+        valid_from=now,
+    )
+
+
+def private_key(path: Path | None, variable: str = KEY_VARIABLE) -> "Ed25519PrivateKey":
+    """Return the private key of a file, or of the one that a variable of the environment names.
+
+    Raises UsageProblem when there is none, when others may read it, or when it is not an Ed25519
+    key in PEM without a password.
+    """
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import (
+        Ed25519PrivateKey,
+    )
+
+    name = str(path) if path is not None else os.environ.get(variable, "")
+    if not name:
+        raise UsageProblem(
+            "there is no key to sign with",
+            f"pass --key FILE, or set {variable}=FILE; `geneb-ci audit keygen` makes a key",
+        )
+    try:
+        raw = read_regular(Path(name), KEY_BYTES_MAX)
+        mode = Path(name).stat().st_mode
+    except NotReadable as error:
+        raise UsageProblem(f"{name}: {error.reason}", "check the path of the key") from error
+    if mode & _OTHERS:
+        raise UsageProblem(
+            f"{name}: other users may read this key: mode {stat.S_IMODE(mode):04o}, expected 0600",
+            f"chmod 600 {name}",
+        )
+    try:
+        key = serialization.load_pem_private_key(raw, None)
+    except (ValueError, TypeError) as error:
+        raise UsageProblem(
+            f"{name}: this is not a private key in PEM without a password",
+            "make one with `geneb-ci audit keygen`",
+        ) from error
+    if not isinstance(key, Ed25519PrivateKey):
+        raise UsageProblem(
+            f"{name}: this is not an Ed25519 key", "make one with `geneb-ci audit keygen`"
+        )
+    return key

@@ -1,0 +1,262 @@
+"""An audit by receipt computed again: its files beside the record, and all from the receipt."""
+
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from geneb_ci.audit.canonical import StepMismatch
+from geneb_ci.audit.compare.embedding_outcome import Direction, RowOutcome
+from geneb_ci.audit.compare.embeddings import (
+    FULL,
+    DrawnTask,
+    compared_cells,
+    directions,
+    drawn_task,
+    read_task,
+)
+from geneb_ci.audit.record.envelope import RESTORE
+from geneb_ci.audit.record.repository import AuditRepository
+from geneb_ci.audit.record.statement import RERUN as RERUN_SUFFIX
+from geneb_ci.audit.record.verify import StepState, Verification, VerificationStep, message_of
+from geneb_ci.audit.record.verify_embeddings import (
+    CELLS,
+    PROOFS,
+    RERUN,
+    RERUN_BYTES_MAX,
+    ROWS,
+    RerunRows,
+    audited_receipt,
+    check_comparisons,
+    check_proofs,
+    read_rerun,
+)
+from geneb_ci.audit.rerun.embedder import TaskVariants, changes_of, row_variants, varied
+from geneb_ci.audit.rerun.honesty import VariantResult
+from geneb_ci.audit.rerun.task_embedding import variant_seed
+from geneb_ci.audit.sampling.embedding_draw import task_shares
+from geneb_ci.audit.trust.applicability import TrustInputs
+from geneb_ci.common.config import Layout, benchmark_of
+from geneb_ci.harness.process import HarnessProcess, TaskSource, task_source
+from geneb_ci.receipt.cells import recompute
+from geneb_ci.receipt.draw import drawn_rows
+from geneb_ci.receipt.embeddings import LEVEL
+from geneb_ci.receipt.row_rule import direction_test
+from geneb_ci.receipt.source import ReceiptFiles, Say, receipt_files
+from geneb_ci.submission.models import EmbeddingReceipt, SubmissionV12
+from reference_harness.formats.files import NotReadable, read_regular
+
+FURTHER = (RERUN, PROOFS, ROWS)
+STATISTIC_SLACK = 0.01
+"""Standard deviations. The weights of another machine differ by 1e-10, which swaps two ranks of
+nearly equal rows now and then."""
+
+
+class ReceiptTools(NamedTuple):
+    """What `--cells` needs: the receipt's files, the task data, and the harness."""
+
+    files: Callable[[EmbeddingReceipt], ReceiptFiles]
+    source: TaskSource
+    say: Say
+
+
+def with_files(
+    verification: Verification, path: Path, inputs: TrustInputs, receipt: ReceiptTools | None = None
+) -> Verification:
+    """Return a verification with the steps that need more than the record.
+
+    From the file of rerun rows beside the record at `path`: its digest, the proofs, and every
+    comparison. With `receipt`, also the drawn rows, the cells and the direction, from the receipt.
+    """
+    outcome = verification.record.outcome if verification.record is not None else None
+    if not isinstance(outcome, RowOutcome):
+        return verification
+    steps, rows = [], None
+    audited = audited_receipt(outcome, inputs)
+    if audited is None:
+        missing = "the audited submission is not here"
+        steps = [
+            VerificationStep(name, StepState.UNKNOWN, missing, _SUBMISSION) for name in FURTHER
+        ]
+    else:
+        rows = _rerun_of(path, outcome, steps)
+        steps += _compared(rows, outcome, audited)
+        if receipt is not None:
+            steps.append(_from_receipt(rows, outcome, audited, inputs, receipt))
+    return verification._replace(steps=(*verification.steps, *steps))
+
+
+_SUBMISSION = "name the folder of submissions: --submissions DIR"
+
+
+def _rerun_of(path: Path, outcome: RowOutcome, steps: list[VerificationStep]) -> RerunRows | None:
+    beside = path.with_name(f"{path.stem}{RERUN_SUFFIX}")
+    try:
+        rows = read_rerun(read_regular(beside, RERUN_BYTES_MAX), outcome)
+    except NotReadable as error:
+        fix = "fetch it from where the record is published, and put it beside the record"
+        steps.append(
+            VerificationStep(RERUN, StepState.UNKNOWN, f"{beside.name}: {error.reason}", fix)
+        )
+        return None
+    except StepMismatch as error:
+        steps.append(_failed(RERUN, error))
+        return None
+    steps.append(VerificationStep(RERUN, StepState.HOLDS))
+    return rows
+
+
+def _compared(
+    rows: RerunRows | None, outcome: RowOutcome, receipt: EmbeddingReceipt
+) -> Iterator[VerificationStep]:
+    for name, check in ((PROOFS, check_proofs), (ROWS, check_comparisons)):
+        if rows is None:
+            yield VerificationStep(name, StepState.UNKNOWN)
+            continue
+        try:
+            check(rows, outcome, receipt)
+        except StepMismatch as error:
+            yield _failed(name, error)
+        else:
+            yield VerificationStep(name, StepState.HOLDS)
+
+
+def _from_receipt(
+    rows: RerunRows | None,
+    outcome: RowOutcome,
+    receipt: EmbeddingReceipt,
+    inputs: TrustInputs,
+    tools: ReceiptTools,
+) -> VerificationStep:
+    """Compute cells, drawn rows and direction from the receipt, and compare them."""
+    current = inputs.submission(outcome.plan.commitment.model_id)
+    submission = current.submission if current is not None else None
+    if current is None or not isinstance(submission, SubmissionV12):
+        return VerificationStep(CELLS, StepState.UNKNOWN, "the submission is not here", _SUBMISSION)
+    plan, benchmark = outcome.plan, inputs.benchmark
+    shares = task_shares(plan.rows, receipt, benchmark)
+    seeds = [plan.seed, *(draw.seed for draw in plan.earlier)]
+    drawn: dict[str, DrawnTask] = {}
+    variants: dict[str, TaskVariants] = {}
+    with (
+        tempfile.TemporaryDirectory(prefix="geneb-ci-rows-") as folder,
+        HarnessProcess() as harness,
+        tools.files(receipt) as files,
+    ):
+
+        def take(task: str, file: Path) -> None:
+            read = read_task(Path(folder), task, benchmark)
+            own = drawn_rows(seeds, read.strata, shares[task])
+            drawn[task] = drawn_task(task, receipt, file, read, own)
+
+        cells = recompute(
+            current.path, receipt, files, tools.source, harness,
+            [audited.task for audited in outcome.tasks], benchmark=benchmark,
+            say=tools.say, strata=Path(folder), each=take,
+        )  # fmt: skip
+        if outcome.variants is not None:
+            seed = variant_seed(plan.seed, outcome.variants.nonce)
+            path = Path(folder) / "variants.json"
+            variants = {
+                audited.task: varied(audited.task, tools.source, harness, seed, path)
+                for audited in outcome.tasks
+            }
+    other = [
+        audited.task
+        for audited in outcome.tasks
+        if (audited.rows, audited.strata)
+        != (drawn[audited.task].drawn.rows, drawn[audited.task].drawn.sizes)
+    ]
+    wrong = {
+        f"other rows of {', '.join(other)} follow from the seed": bool(other),
+        "its cells are not those of the receipt": (
+            compared_cells(submission, cells) != outcome.cells
+        ),
+        "its test of direction is another": rows is not None
+        and not other
+        and not _is_near(_direction(outcome, rows, drawn), outcome.direction),
+        "its variants are not those of the seed, or the probes decide otherwise on them": (
+            rows is not None
+            and outcome.variants is not None
+            and _variants(outcome.variants, outcome, rows, drawn, variants) != outcome.variants
+        ),
+    }
+    reasons = [text for text, holds in wrong.items() if holds]
+    if reasons:
+        return VerificationStep(CELLS, StepState.DIFFERS, "; ".join(reasons), RESTORE)
+    return VerificationStep(CELLS, StepState.HOLDS)
+
+
+def _direction(outcome: RowOutcome, rows: RerunRows, drawn: dict[str, DrawnTask]) -> Direction:
+    strata = [
+        stratum
+        for number, task in enumerate(outcome.tasks)
+        for stratum in directions(drawn[task.task], rows.rerun[rows.task == number])
+    ]
+    result = direction_test(strata, outcome.plan.seed)
+    return Direction(rows=result.rows, statistic=result.statistic, p=result.p)
+
+
+def _variants(
+    signed: VariantResult,
+    outcome: RowOutcome,
+    rows: RerunRows,
+    drawn: dict[str, DrawnTask],
+    variants: dict[str, TaskVariants],
+) -> VariantResult | None:
+    """Return what the kept rows of the variants show; None where they are of other variants."""
+    kept_rows = rows.variants
+    if kept_rows is None:
+        return None
+    expected = [
+        (number, row)
+        for number, audited in enumerate(outcome.tasks)
+        for row in variants[audited.task].rows
+    ]
+    if list(zip(kept_rows.task.tolist(), kept_rows.row.tolist(), strict=True)) != expected:
+        return None
+    changes = []
+    for number, audited in enumerate(outcome.tasks):
+        task, own = drawn[audited.task], kept_rows.task == number
+        values = kept_rows.values[own]
+        changes.append(
+            changes_of(
+                task.strata, task.probes, task.entry.scale_log2, variants[audited.task].rows, values
+            )
+        )
+    return row_variants(changes, FULL, signed.nonce)
+
+
+def _is_near(first: Direction, second: Direction) -> bool:
+    """Whether two tests came to the same, but for how a machine sums."""
+    return (
+        first.rows == second.rows
+        and abs(first.statistic - second.statistic) <= STATISTIC_SLACK
+        and (first.p < LEVEL) == (second.p < LEVEL)
+    )
+
+
+def _failed(name: str, error: StepMismatch) -> VerificationStep:
+    return VerificationStep(name, StepState.DIFFERS, message_of(error), error.fix)
+
+
+def from_receipt(layout: Layout, folder: Path | None, data: Path | None, say: Say) -> ReceiptTools:
+    """Return what computes an audit again from the receipt, in a folder or fetched.
+
+    Raises UsageProblem when the benchmark needs a folder of task data.
+    """
+    return ReceiptTools(
+        lambda receipt: receipt_files(receipt, folder, say=say),
+        task_source(benchmark_of(layout), layout.benchmark, data),
+        say,
+    )
+
+
+def with_rows(
+    repository: AuditRepository, path: Path, name: str, again: ReceiptTools | None, *, named: bool
+) -> Verification:
+    """Verify a record; of an audit by receipt also its rows, where it is named or they are here."""
+    verification = repository.verification(path, name)
+    if named or again is not None or path.with_name(f"{path.stem}{RERUN_SUFFIX}").exists():
+        return with_files(verification, path, repository.inputs, again)
+    return verification

@@ -1,0 +1,286 @@
+"""Records: an outcome as a signed in-toto statement, and its place in the repository."""
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from pydantic import BaseModel, ValidationError
+
+from geneb_ci.audit.canonical import StepMismatch, seconds_of
+from geneb_ci.audit.compare.embedding_outcome import (
+    ROW_PREDICATE,
+    AnyOutcome,
+    RowOutcome,
+    RowStatement,
+)
+from geneb_ci.audit.compare.outcome import PREDICATE_TYPE, STATEMENT_TYPE, Statement
+from geneb_ci.audit.record.envelope import (
+    ENVELOPE,
+    RESTORE,
+    STATEMENT,
+    key_id,
+    parse_envelope,
+    sign_payload,
+    strict_json,
+)
+from geneb_ci.audit.record.keys import Keys, Signer, check_validity, signer_of, trusted_keys
+from geneb_ci.audit.sampling.beacon import DELAY
+from geneb_ci.common.config import Layout
+from geneb_ci.common.errors import NothingChecked, UsageProblem
+from geneb_ci.common.types import first_error
+from geneb_ci.submission.names import MODEL_ID_MAX, MODEL_ID_PATTERN
+from geneb_ci.submission.reading import files_in, is_folder, read_bytes
+from reference_harness.formats.text import quoted
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+WITHDRAWN = ".withdrawn.json"
+COMMITTED, STARTED, ABORTED = ".committed.json", ".started.json", ".aborted.json"
+EVENTS = (COMMITTED, STARTED, ABORTED)
+"""Ends of the names of what was signed before a record, or in its place."""
+RERUN = ".rows.npz"
+"""End of the name of the file of rerun rows beside the record of an audit by receipt."""
+ID_DIGITS = 16  # hex digits: 64 bits are unique among the audits of one model
+
+
+class SignedRecord(NamedTuple):
+    """A record to be written."""
+
+    audit_id: str
+    content: bytes
+    path: Path
+    """Below the folder of audits."""
+
+
+class Record(NamedTuple):
+    """A record whose signature and structure are valid; nothing else of it is verified."""
+
+    audit_id: str
+    signer: Signer
+    outcome: AnyOutcome
+    sha256: str
+    """Of the signed bytes, as the log has it."""
+
+
+def payload_of(statement: BaseModel) -> bytes:
+    """Return the bytes of a statement: sorted keys, no spaces, UTF-8, shortest form of numbers."""
+    return json.dumps(
+        statement.model_dump(by_alias=True),
+        sort_keys=True,
+        separators=(",", ":"),
+        ensure_ascii=False,
+        allow_nan=False,
+    ).encode()
+
+
+def audit_id_of(payload: bytes) -> str:
+    """Return the id of an audit: the first digits of the SHA-256 of what was signed."""
+    return hashlib.sha256(payload).hexdigest()[:ID_DIGITS]
+
+
+def statement_of(outcome: AnyOutcome) -> tuple[bytes, Path]:
+    """Return what is signed of an outcome, and the place of its record below the audits.
+
+    Raises UsageProblem when the outcome could not be read back from its record.
+    """
+    commitment = outcome.plan.commitment
+    name, sha256 = f"{commitment.model_id}.json", commitment.submission_sha256
+    rows = isinstance(outcome, RowOutcome)
+    statement = (RowStatement if rows else Statement).model_validate(
+        {
+            "_type": STATEMENT_TYPE,
+            "subject": [{"name": name, "digest": {"sha256": sha256}}],
+            "predicateType": ROW_PREDICATE if rows else PREDICATE_TYPE,
+            "predicate": outcome,
+        }
+    )
+    payload = payload_of(statement)
+    try:
+        statement_in(payload)
+    except StepMismatch as error:
+        raise UsageProblem(
+            f"the outcome cannot be recorded: {error.message}", "run the audit again"
+        ) from error
+    return payload, Path(commitment.model_id) / f"{audit_id_of(payload)}.json"
+
+
+def record_of(outcome: AnyOutcome, key: "Ed25519PrivateKey") -> SignedRecord:
+    """Sign an outcome. The same outcome and key produce the same bytes.
+
+    Raises what `statement_of` does.
+    """
+    payload, path = statement_of(outcome)
+    return SignedRecord(audit_id_of(payload), sign_payload(payload, key), path)
+
+
+def check_can_record(signer: "Ed25519PrivateKey", layout: Layout, folder: Path) -> None:
+    """Check, before hours of work, that the record can be written and will be accepted.
+
+    Raises UsageProblem when the key is not trusted, or `folder` cannot be written to.
+    """
+    raw = signer.public_key().public_bytes_raw()
+    if key_id(raw) not in trusted_keys(layout):
+        raise UsageProblem(
+            f"the key {key_id(raw)[:16]}... is not among the trusted ones: nobody would accept its "
+            "record",
+            "add it to leaderboard/policy/keys.json of the main branch first, or run --unsigned",
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise UsageProblem(
+            f"{folder}: no record can be written here: {error.strerror}",
+            "name another folder: --output DIR, or run --unsigned",
+        ) from error
+
+
+def statement_in(payload: bytes) -> Statement | RowStatement:
+    """Read a statement from the bytes that were signed.
+
+    Raises StepMismatch, of the step "statement".
+    """
+    value = strict_json(payload, STATEMENT)
+    rows = isinstance(value, dict) and value.get("predicateType") == ROW_PREDICATE
+    statement: Statement | RowStatement
+    try:
+        statement = (RowStatement if rows else Statement).model_validate(value)
+    except ValidationError as error:
+        raise StepMismatch(STATEMENT, first_error(error), RESTORE) from error
+    commitment, subject = statement.predicate.plan.commitment, statement.subject[0]
+    model_id = commitment.model_id
+    check_model_id(model_id)
+    _check_moments(statement.predicate)
+    if subject.name != f"{model_id}.json":
+        raise StepMismatch(
+            STATEMENT,
+            f"its subject is {quoted(subject.name)}, that of its commitment {model_id}.json",
+            RESTORE,
+        )
+    outcome, pin = statement.predicate, commitment.benchmark
+    for what, named, committed in (
+        ("submission", subject.digest.get("sha256"), commitment.submission_sha256),
+        ("benchmark", outcome.benchmark_sha256, pin.sha256),
+        ("dataset revision", outcome.dataset_revision, pin.revision),
+    ):
+        if named != committed:
+            raise StepMismatch(
+                STATEMENT, f"its {what} is {named}, that of its commitment {committed}", RESTORE
+            )
+    return statement
+
+
+def check_model_id(model_id: str) -> None:
+    """Refuse what is no model id, before any file is opened by it.
+
+    Raises StepMismatch, of the step "statement".
+    """
+    if not re.fullmatch(MODEL_ID_PATTERN, model_id) or len(model_id) > MODEL_ID_MAX:
+        raise StepMismatch(STATEMENT, f"{quoted(model_id)} is not a model id", RESTORE)
+
+
+def _check_moments(outcome: AnyOutcome) -> None:
+    """Refuse what only looks like a time, and times that are out of order."""
+    try:
+        begun, ended = seconds_of(outcome.started_at), seconds_of(outcome.finished_at)
+        committed = seconds_of(outcome.plan.committed_at)
+    except UsageProblem as error:
+        raise StepMismatch(STATEMENT, error.message, RESTORE) from error
+    # The draw is known no earlier than this, and nothing can be rerun before the draw.
+    if not committed + DELAY <= begun <= ended:
+        raise StepMismatch(
+            STATEMENT,
+            f"timestamps out of order: committed_at {outcome.plan.committed_at}, started_at "
+            f"{outcome.started_at}, finished_at {outcome.finished_at}; expected committed_at + "
+            f"{DELAY} s <= started_at <= finished_at",
+            RESTORE,
+        )
+
+
+def parse_record(raw: bytes, keys: Keys) -> Record:
+    """Parse a record: envelope, signer, statement, in this order.
+
+    Raises StepMismatch, of the first of these steps that fails.
+    """
+    envelope = parse_envelope(raw)
+    key = signer_of(envelope, keys)
+    outcome = statement_in(envelope.payload).predicate
+    check_validity(key, outcome.finished_at, "this audit ended")
+    sha256 = hashlib.sha256(envelope.payload).hexdigest()
+    return Record(audit_id_of(envelope.payload), key, outcome, sha256)
+
+
+def read_record(path: Path) -> bytes:
+    """Read the bytes of a record.
+
+    Raises StepMismatch, of the step "envelope", where it is too large or not a regular file, and
+    NothingChecked when it cannot be opened.
+    """
+    raw = read_bytes(path)
+    if not isinstance(raw, bytes):
+        raise StepMismatch(ENVELOPE, raw.message, RESTORE)
+    return raw
+
+
+def check_place(path: Path, record: Record) -> None:
+    """Raise StepMismatch for a record of the repository that is in the wrong place."""
+    given = f"{path.parent.name}/{path.name}"
+    expected = f"{record.outcome.plan.commitment.model_id}/{record.audit_id}.json"
+    if given != expected:
+        raise StepMismatch(
+            STATEMENT, f"the record is at {given}, expected {expected}", f"move it to {expected}"
+        )
+
+
+def record_files(audits: Path) -> list[Path]:
+    """List the records of a repository: `<model_id>/<audit_id>.json`, in order of their paths.
+
+    Raises NothingChecked when a folder cannot be listed.
+    """
+    return [path for path in _files(audits) if not path.name.endswith((WITHDRAWN, *EVENTS))]
+
+
+def named_records(paths: Iterable[Path]) -> list[Path]:
+    """Return the records that paths name: files, or folders such as leaderboard/audits.
+
+    Raises NothingChecked for a folder without any.
+    """
+    records: list[Path] = []
+    for path in paths:
+        inside = record_files(path) if is_folder(path) else [path]
+        if not inside:
+            raise NothingChecked(
+                f"{path}: the folder contains no <model_id>/<audit_id>.json",
+                "name a record, or a folder such as leaderboard/audits",
+            )
+        records += inside
+    return records
+
+
+def event_files(audits: Path) -> list[Path]:
+    """List the commitments, starts and aborts of a repository, in order of their paths."""
+    return [path for path in _files(audits) if path.name.endswith(EVENTS)]
+
+
+def withdrawal_files(audits: Path) -> list[Path]:
+    """List the withdrawals of a repository: `<model_id>/<audit_id>.withdrawn.json`."""
+    return [path for path in _files(audits) if path.name.endswith(WITHDRAWN)]
+
+
+def _files(audits: Path) -> list[Path]:
+    if not audits.exists():
+        return []
+    try:
+        folders = [entry.name for entry in os.scandir(audits) if is_folder(Path(entry.path))]
+    except OSError as error:
+        raise NothingChecked(
+            f"{audits}: cannot be listed: {error.strerror}", "check its permissions"
+        ) from error
+    return sorted(path for name in folders for path in files_in(audits / name))

@@ -1,0 +1,381 @@
+"""Verification: every step of a record computed again from public data, without network."""
+
+from collections.abc import Callable, Iterator, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from geneb_ci.audit import canonical
+from geneb_ci.audit.canonical import AuditRefused, StepMismatch
+from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, RowOutcome
+from geneb_ci.audit.compare.outcome import (
+    AuditOutcome,
+    CellComparison,
+    Verdict,
+    overall_verdict,
+    task_verdict,
+    verdict_of,
+)
+from geneb_ci.audit.log.check import check_log
+from geneb_ci.audit.log.entries import LOG, LogBroken
+from geneb_ci.audit.record.envelope import ENVELOPE, RESTORE, SIGNER, STATEMENT
+from geneb_ci.audit.record.events import EntryKind, WithdrawnAudit
+from geneb_ci.audit.record.keys import RevokedKey, check_revoked
+from geneb_ci.audit.record.statement import Record
+from geneb_ci.audit.record.verify_embeddings import COMPARISON, check_rows
+from geneb_ci.audit.rerun.honesty import contradiction, is_dropped, rows_varied
+from geneb_ci.audit.sampling.beacon import is_open
+from geneb_ci.audit.sampling.embedding_draw import earlier_row_draws, recompute_any
+from geneb_ci.audit.sampling.plan import FallbackBeacon, Plan, RowPlan
+from geneb_ci.audit.sampling.task_draw import earlier_draws, require_one_draw
+from geneb_ci.audit.trust import applicability
+from geneb_ci.audit.trust.applicability import MissingInput, TrustInputs
+from geneb_ci.submission.models import CellEvidence, Submission, SubmissionV11
+from reference_harness.formats.base import Scores
+
+
+def check_comparison(outcome: AnyOutcome, inputs: TrustInputs) -> None:
+    """Make the comparison again from its numbers, and compare its claims with the submission.
+
+    Without the submission that was audited, the claims are not compared.
+    Raises StepMismatch, of the step "comparison".
+    """
+    if isinstance(outcome, RowOutcome):
+        check_rows(outcome, inputs)
+        return
+    plan = outcome.plan
+    planned = [(choice.task, choice.reason) for choice in plan.chosen]
+    if [(audited.task, audited.reason) for audited in outcome.tasks] != planned:
+        _refuse("the tasks compared are not those of the plan, in its order")
+    current = inputs.submission(plan.commitment.model_id)
+    is_same = current is not None and current.sha256 == plan.commitment.submission_sha256
+    submission = current.submission if current is not None and is_same else None
+    for audited in outcome.tasks:
+        expected = [
+            regime
+            for regime in plan.commitment.regimes
+            if submission is None or audited.task in submission.results.get(regime, {})
+        ]
+        if not set(audited.regimes) <= set(expected) or (
+            submission is not None and len(audited.regimes) < len(expected)
+        ):
+            _refuse(
+                f"{audited.task} is compared in {sorted(audited.regimes)}, expected "
+                f"{sorted(expected)}"
+            )
+        for regime, compared in audited.regimes.items():
+            where = f"{audited.task}, {regime}"
+            if submission is not None:
+                _check_claim(where, compared, *_cell(submission, regime, audited.task))
+            _check_verdicts(where, compared)
+        _check(audited.task, audited.verdict, task_verdict(audited.regimes.values()))
+    _check_memory(outcome)
+    due_verdict = overall_verdict(outcome.tasks, outcome.decoys, outcome.variants, outcome.fresh)
+    _check("the whole audit", outcome.verdict, due_verdict)
+
+
+def _check_memory(outcome: AuditOutcome) -> None:
+    """Compute again what the variants, the fresh set and the precision come to."""
+    variants, fresh, precision = outcome.variants, outcome.fresh, outcome.precision
+    if variants is not None:
+        wrong = contradiction(variants, rows_varied(len(outcome.plan.chosen)))
+        if wrong:
+            _refuse(f"variants: {wrong}")
+    if fresh is not None and fresh.dropped != is_dropped(fresh.tasks, fresh.others):
+        _refuse(f"fresh set: dropped is {fresh.dropped}, which contradicts its numbers")
+    if precision is not None and outcome.noise != precision.noise:
+        _refuse(f"noise: {outcome.noise} was used, the embeddings give {precision.noise}")
+
+
+def _cell(
+    submission: Submission, regime: str, task: str
+) -> tuple[Scores | None, CellEvidence | None]:
+    scores = submission.results.get(regime, {}).get(task)
+    evidence = submission.evidence if isinstance(submission, SubmissionV11) else {}
+    return scores, evidence.get(regime, {}).get(task)
+
+
+def _check_claim(
+    where: str, compared: CellComparison, scores: Scores | None, evidence: CellEvidence | None
+) -> None:
+    if not _same(compared.claimed, scores):
+        _refuse(f"{where}: the submission does not claim {_text(compared.claimed)}")
+    if (compared.predictions_equal is None) != (evidence is None):
+        _refuse(
+            f"{where}: predictions are compared without a digest, or have one and are not compared"
+        )
+    canonical = evidence.canonical if evidence is not None else None
+    if (compared.canonical is None) != (canonical is None) or (
+        compared.canonical is not None and not _same(compared.canonical.claimed, canonical)
+    ):
+        _refuse(f"{where}: the canonical scores are not those that the submission claims")
+
+
+def _same(claimed: Scores, scores: Scores | None) -> bool:
+    return scores is not None and claimed.model_dump() == scores.model_dump()
+
+
+def _check_verdicts(where: str, compared: CellComparison) -> None:
+    if compared.canonical is not None:
+        _check(f"{where}, canonical", compared.canonical.verdict, verdict_of(compared.canonical))
+    _check(where, compared.verdict, verdict_of(compared))
+
+
+def _check(where: str, verdict: Verdict, expected: Verdict) -> None:
+    if verdict != expected:
+        _refuse(f"{where}: the verdict is {verdict!r}, its numbers give {expected!r}")
+
+
+def _text(triple: Scores) -> str:
+    return f"MCC {triple.MCC}, Acc {triple.Acc}, F1 {triple.F1}"
+
+
+def _refuse(message: str) -> None:
+    raise StepMismatch(COMPARISON, message, RESTORE)
+
+
+EARLIER = "earlier"
+PARSING = (ENVELOPE, SIGNER, STATEMENT)
+_Check = Callable[[AnyOutcome, TrustInputs], None]
+
+
+class StepState(StrEnum):
+    """Result of a step."""
+
+    HOLDS = "holds"
+    DIFFERS = "differs"
+    UNKNOWN = "unknown"
+    """Not computed: a step before it differs, or something it needs is missing here."""
+
+
+class VerificationStep(NamedTuple):
+    """One step of a verification."""
+
+    name: str
+    state: StepState
+    message: str = ""
+    fix: str = ""
+
+
+class Verification(NamedTuple):
+    """Result of verifying one record."""
+
+    name: str
+    record: Record | None
+    """None when it could not be parsed."""
+    steps: tuple[VerificationStep, ...]
+    withdrawn: WithdrawnAudit | None = None
+    is_revoked: bool = False
+    """Whether its key was revoked, so that it does not count; its draw still does."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether every step holds, so that the record is evidence here."""
+        return all(step.state is StepState.HOLDS for step in self.steps)
+
+    @property
+    def differs(self) -> tuple[VerificationStep, ...]:
+        """The steps with another result than the record has."""
+        return tuple(step for step in self.steps if step.state is StepState.DIFFERS)
+
+    @property
+    def broken(self) -> tuple[VerificationStep, ...]:
+        """The steps that differ and depend on nothing that may change later: forged or damaged.
+
+        There are none where the key was revoked: whatever a thief signs may not stop the board.
+        """
+        broken = (step for step in self.differs if step.name not in _APPLICABILITY)
+        return () if self.is_revoked else tuple(broken)
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether the record is valid in itself, whether or not it applies here."""
+        return all(
+            step.state is StepState.HOLDS for step in self.steps if step.name not in _APPLICABILITY
+        )
+
+
+def _check_earlier(outcome: AnyOutcome, inputs: TrustInputs) -> None:
+    """Refuse a second draw of one commitment, and a plan that leaves out an earlier draw."""
+    plan = outcome.plan
+    model_id = plan.commitment.model_id
+    before = [other for other in inputs.drawn if _is_before(other, plan)]
+    try:
+        require_one_draw(type(plan), before, plan.commitment, plan.committed_at)
+    except AuditRefused as error:
+        raise StepMismatch(EARLIER, error.message, error.fix) from error
+    if isinstance(plan, RowPlan):
+        lacking = _rows_left_out(plan, before)
+    else:
+        lacking = _tasks_left_out(plan, before)
+    if lacking is not None:
+        raise StepMismatch(
+            EARLIER,
+            f"the earlier draw for commitment {lacking[:16]}... is left out",
+            "plan the audit again with the records of the repository",
+        )
+    if model_id in inputs.unreadable:
+        raise MissingInput(
+            EARLIER,
+            f"{inputs.unreadable[model_id]} cannot be read, so its draw is not known",
+            "fix that record first; `geneb-ci audit verify` shows what is wrong with it",
+        )
+
+
+def _tasks_left_out(plan: Plan, before: Sequence[Plan | RowPlan]) -> str | None:
+    """Return the commitment of the first earlier draw of tasks that a plan leaves out."""
+    listed = {draw.commitment: set(draw.drawn) for draw in plan.earlier}
+    lacking = (
+        draw.commitment
+        for draw in earlier_draws(before, plan.commitment)
+        if not set(draw.drawn) <= listed.get(draw.commitment, set())
+    )
+    return next(lacking, None)
+
+
+def _rows_left_out(plan: RowPlan, before: Sequence[Plan | RowPlan]) -> str | None:
+    """Return the commitment of the first earlier draw of rows that a plan leaves out."""
+    draws = earlier_row_draws(before, plan.commitment)
+    return next((draw.commitment for draw in draws if draw not in plan.earlier), None)
+
+
+def _is_before(other: Plan | RowPlan, plan: Plan | RowPlan) -> bool:
+    """Return whether a plan is earlier: of two of the same second, the one that the other lists.
+
+    Where neither lists the other, the order of their commitments decides.
+    """
+    if other.committed_at == plan.committed_at:
+        if any(draw.commitment == plan.commitment_sha256 for draw in other.earlier):
+            return False
+        return other.commitment_sha256 < plan.commitment_sha256
+    return other.committed_at < plan.committed_at
+
+
+def _check_beacon(outcome: AnyOutcome, inputs: TrustInputs) -> None:
+    """Accept a fallback only under a published key, and once that key is revealed."""
+    beacon = outcome.plan.beacon
+    if not isinstance(beacon, FallbackBeacon):
+        return
+    policy = inputs.policy
+    if beacon.key_sha256 not in (*policy.fallback_keys, *policy.spent_keys):
+        raise StepMismatch(
+            canonical.SIGNATURE,
+            f"the fallback key {beacon.key_sha256[:16]}... was never published",
+            "do not trust this draw: the policy has published keys in fallback_keys and spent_keys",
+        )
+    if is_open(beacon):
+        raise MissingInput(
+            canonical.SIGNATURE,
+            "the fallback key is not revealed yet, so nobody can verify the draw",
+            "verify again after the end of the key's epoch",
+        )
+
+
+# Steps that compare a record with what may change after it was signed.
+_APPLICABILITY: dict[str, _Check] = {
+    applicability.SUBMISSION: applicability.check_submission,
+    applicability.BENCHMARK: applicability.check_benchmark,
+    applicability.POLICY: applicability.check_policy,
+    applicability.HARNESS: applicability.check_harness,
+    applicability.SANDBOX: applicability.check_sandbox,
+}
+_CONSISTENCY: dict[str, _Check] = {EARLIER: _check_earlier, COMPARISON: check_comparison}
+STEPS = (*PARSING, *canonical.STEPS, LOG, *_CONSISTENCY, *_APPLICABILITY)
+"""Every step, in the order in which the steps are shown."""
+
+
+def unreadable_record(
+    name: str, error: StepMismatch, withdrawn: WithdrawnAudit | None = None
+) -> Verification:
+    """Return the verification of a record that could not be parsed."""
+    steps = [*_up_to(PARSING, error)]
+    rest = [VerificationStep(step, StepState.UNKNOWN) for step in STEPS[len(PARSING) :]]
+    return Verification(name, None, (*steps, *rest), withdrawn)
+
+
+def verify_record(
+    name: str, record: Record, inputs: TrustInputs, withdrawn: WithdrawnAudit | None = None
+) -> Verification:
+    """Verify a record that was parsed; every step is computed, whatever the others say."""
+    steps = [VerificationStep(step, StepState.HOLDS) for step in PARSING]
+    revoked = _revoked(record, inputs)
+    if revoked is not None:
+        steps[PARSING.index(SIGNER)] = _failed(SIGNER, revoked)
+    steps += _draw(record.outcome, inputs)
+    steps.append(_log(record, inputs))
+    for step, check in (_CONSISTENCY | _APPLICABILITY).items():
+        try:
+            check(record.outcome, inputs)
+        except StepMismatch as error:
+            # A missing submission leaves several steps unknown, each under its own name.
+            steps.append(_failed(step, error))
+        else:
+            steps.append(VerificationStep(step, StepState.HOLDS))
+    return Verification(name, record, tuple(steps), withdrawn, revoked is not None)
+
+
+def _revoked(record: Record, inputs: TrustInputs) -> RevokedKey | None:
+    log = inputs.logged.log if inputs.logged is not None else None
+    index = log.index_of(EntryKind.RESULT, record.sha256) if log is not None else None
+    try:
+        check_revoked(record.signer, index)
+    except RevokedKey as error:
+        return error
+    return None
+
+
+def _log(record: Record, inputs: TrustInputs) -> VerificationStep:
+    try:
+        check_log(record, inputs.logged)
+    except StepMismatch as error:
+        return _failed(LOG, error)
+    return VerificationStep(LOG, StepState.HOLDS, _NO_LOG if inputs.logged is None else "")
+
+
+_NO_LOG = "this policy names no log: a record can be deleted, and a time is as it was typed"
+
+
+def lost_entry(name: str, reason: str) -> Verification:
+    """Return the verification of a file that the log lists and that is not there as it was."""
+    steps = [
+        _failed(step, LogBroken(reason))
+        if step == LOG
+        else VerificationStep(step, StepState.UNKNOWN)
+        for step in STEPS
+    ]
+    return Verification(name, None, tuple(steps))
+
+
+def _draw(outcome: AnyOutcome, inputs: TrustInputs) -> Iterator[VerificationStep]:
+    """Return the steps of the draw; each follows from the one before."""
+    try:
+        recompute_any(outcome.plan)
+        _check_beacon(outcome, inputs)
+    except StepMismatch as error:
+        steps = list(_up_to(canonical.STEPS, error))
+    else:
+        steps = [VerificationStep(step, StepState.HOLDS) for step in canonical.STEPS]
+    if isinstance(outcome, RowOutcome):
+        # Rows have no tickets, and their sample needs the receipt: see `row_verify`.
+        steps = [draw_step for draw_step in steps if draw_step.name != canonical.TICKETS]
+        steps[-1] = steps[-1]._replace(message=steps[-1].message or _SAMPLE_OF_ROWS)
+    yield from steps
+
+
+_SAMPLE_OF_ROWS = "the size of the sample; its rows follow from the seed and the receipt"
+
+
+def _up_to(names: tuple[str, ...], error: StepMismatch) -> Iterator[VerificationStep]:
+    at = names.index(error.step)
+    yield from (VerificationStep(name, StepState.HOLDS) for name in names[:at])
+    yield _failed(error.step, error)
+    yield from (VerificationStep(name, StepState.UNKNOWN) for name in names[at + 1 :])
+
+
+def _failed(step: str, error: StepMismatch) -> VerificationStep:
+    state = StepState.UNKNOWN if isinstance(error, MissingInput) else StepState.DIFFERS
+    return VerificationStep(step, state, message_of(error), error.fix)
+
+
+def message_of(error: StepMismatch) -> str:
+    """Return the message of a mismatch without the name of its step."""
+    return error.message.removeprefix(f"{error.step}: ")

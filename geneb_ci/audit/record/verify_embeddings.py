@@ -1,0 +1,283 @@
+"""Verification of an audit by receipt: from its numbers alone, from its rows, from the receipt."""
+
+import hashlib
+import io
+import itertools
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from geneb_ci.audit.canonical import StepMismatch
+from geneb_ci.audit.compare.embedding_outcome import (
+    FailedRow,
+    RowOutcome,
+    RowTask,
+    failing,
+    is_altered,
+    reasons_of,
+    verdict_by,
+)
+from geneb_ci.audit.record.envelope import RESTORE
+from geneb_ci.audit.rerun.honesty import KIND, ROWS_MIN, VariantResult, contradiction
+from geneb_ci.audit.sampling.embedding_draw import task_shares, weakness_of
+from geneb_ci.audit.trust.applicability import TrustInputs
+from geneb_ci.receipt.draw import TaskShare, number_of
+from geneb_ci.submission.models import EmbeddingReceipt, SubmissionV12, receipt_root
+from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.merkle import root_by, row_leaf
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+COMPARISON = "comparison"
+RERUN, PROOFS, ROWS, CELLS = "rerun", "proofs", "rows", "cells"
+"""Further steps, where the file of rerun rows is here, or the receipt itself."""
+HASH_BYTES = 32
+PROOF_MAX = 64
+"""Hashes of a proof: a tree has fewer than 2^64 rows."""
+UNREADABLE = (
+    *(ValueError, LookupError, OSError, EOFError, RuntimeError, ArithmeticError, MemoryError),
+    *(struct.error, zipfile.BadZipFile, zlib.error),
+)
+"""What reading an archive of unknown bytes raises."""
+RERUN_BYTES_MAX = 8 << 30
+"""Of the file of rerun rows: 200,000 rows of 4,096 columns take 5 GB."""
+
+
+def check_rows(outcome: RowOutcome, inputs: TrustInputs) -> None:
+    """Make the verdict again from its numbers, and compare what the submission says of its receipt.
+
+    Without the submission that was audited, that is not compared. Raises StepMismatch, of the step
+    "comparison".
+    """
+    receipt = audited_receipt(outcome, inputs)
+    if receipt is not None:
+        _check_receipt(outcome, receipt, inputs.benchmark)
+    names = [task.task for task in outcome.tasks]
+    if len(set(names)) != len(names) or len(names) != outcome.receipt.tasks:
+        _refuse(f"{len(names)} tasks are compared, the receipt has {outcome.receipt.tasks}")
+    if outcome.receipt.root != outcome.plan.root:
+        _refuse("its receipt is not the one that the plan draws from")
+    for task in outcome.tasks:
+        _check_task(task, outcome.receipt.dim)
+    _check_again([failed for task in outcome.tasks for failed in task.failed], outcome.receipt.dim)
+    cells = outcome.cells
+    if cells.equal + len(cells.differing) + len(cells.unclaimed) != cells.of:
+        _refuse(f"its cells do not add up to {cells.of}")
+    if outcome.variants is not None:
+        _check_variants(outcome.variants, outcome.tasks)
+    reasons = reasons_of(
+        cells,
+        outcome.tasks,
+        outcome.direction,
+        outcome.decoys,
+        outcome.receipt.dim,
+        outcome.variants,
+    )
+    if outcome.reasons != reasons:
+        _refuse("its reasons are not those that its numbers give")
+    if outcome.verdict != verdict_by(reasons):
+        _refuse(f"the verdict is {outcome.verdict!r}, its numbers give {verdict_by(reasons)!r}")
+
+
+def _check_variants(result: VariantResult, tasks: list[RowTask]) -> None:
+    if wrong := contradiction(result, ROWS_MIN):
+        _refuse(f"variants: {wrong}")
+    most = sum(min(ROWS_MIN, task.test) for task in tasks)
+    counted = [(1, result.kinds), *((probe.fits, probe.kinds) for probe in result.others.values())]
+    if result.training is not None or any(set(kinds) != {KIND} for _, kinds in counted):
+        _refuse(f"variants: expected those of test rows of the kind {KIND!r} alone")
+    rows = result.kinds[KIND].rows
+    if rows > most or any(kinds[KIND].rows != fits * rows for fits, kinds in counted):
+        _refuse(f"variants: {rows} test rows were varied, or not by every probe; {most} can be")
+
+
+def audited_receipt(outcome: RowOutcome, inputs: TrustInputs) -> EmbeddingReceipt | None:
+    """Return the receipt of the audited submission; None where that is not here."""
+    commitment = outcome.plan.commitment
+    current = inputs.submission(commitment.model_id)
+    if current is None or current.sha256 != commitment.submission_sha256:
+        return None
+    submission = current.submission
+    return submission.receipt if isinstance(submission, SubmissionV12) else None
+
+
+def _check_receipt(outcome: RowOutcome, receipt: EmbeddingReceipt, benchmark: Benchmark) -> None:
+    facts = outcome.receipt
+    declared = (receipt.root, receipt.dim, receipt.compute_dtype, receipt.tf32, len(receipt.tasks))
+    if declared != (facts.root, facts.dim, facts.compute_dtype, facts.tf32, facts.tasks):
+        _refuse("what it says of the receipt is not what the submission says")
+    if receipt_root(receipt, benchmark.task_ids) != receipt.root:
+        _refuse("the root of the receipt is not that of its tasks")
+    if weak := weakness_of(receipt.compute_dtype, tf32=receipt.tf32):
+        _refuse(f"the receipt is weak: {weak}")
+    order = [task for task in benchmark.task_ids if task in receipt.tasks]
+    if [audited.task for audited in outcome.tasks] != order:
+        _refuse("its tasks are not those of the receipt, in the order of the benchmark")
+    shares = task_shares(outcome.plan.rows, receipt, benchmark)
+    for task in outcome.tasks:
+        counts = receipt.tasks[task.task]
+        if (task.train, task.test) != (counts.train, counts.test):
+            _refuse(f"{task.task} has other numbers of rows than the receipt")
+        _check_draw(task, shares[task.task], bytes.fromhex(outcome.plan.seed))
+
+
+def _check_draw(task: RowTask, share: TaskShare, seed: bytes) -> None:
+    """Compare what needs no strata: how many rows each part has, and which training rows."""
+    training = task.rows.get("training", [])
+    expected = [
+        number_of(seed, f"{task.task} training", j, task.train) for j in range(share.training)
+    ]
+    is_whole = len(training) == task.train and training == list(range(task.train))
+    if training != expected and not is_whole:
+        _refuse(f"{task.task}: the training rows do not follow from the seed")
+    for part, rows in task.rows.items():
+        if part.startswith("test ") and len(rows) not in {share.test, 0}:
+            _refuse(f"{task.task}: {len(rows)} rows of {part!r}, expected {share.test}")
+
+
+def _check_task(task: RowTask, width: int) -> None:
+    distinct, total = task.distinct, task.train + task.test
+    if not len(distinct) == len(task.deviation) == len(task.mismatch):
+        _refuse(f"{task.task}: {len(distinct)} rows are drawn, {len(task.deviation)} compared")
+    if distinct and distinct[-1] >= total:
+        _refuse(f"{task.task}: row {distinct[-1]} of {total} was drawn")
+    if [failed.row for failed in task.failed] != failing(task, width):
+        _refuse(f"{task.task}: the rows that fail are not those that its numbers give")
+
+
+def _check_again(failed: list[FailedRow], width: int) -> None:
+    """Refuse an audit that left rows that fail as they are."""
+    if any(failed_row.again is None for failed_row in failed) and not any(
+        is_altered(failed_row, width) for failed_row in failed
+    ):
+        _refuse("rows that fail were not embedded again, and none of them is altered")
+
+
+def _refuse(message: str, step: str = COMPARISON) -> None:
+    raise StepMismatch(step, message, RESTORE)
+
+
+class RerunRows(NamedTuple):
+    """The file of rerun rows, read."""
+
+    task: "npt.NDArray[np.int64]"
+    row: "npt.NDArray[np.int64]"
+    committed: "npt.NDArray[np.float16]"
+    rerun: "npt.NDArray[np.float32]"
+    proofs: list[list[bytes]]
+    variants: "VariantRows | None" = None
+    """None in earlier files."""
+
+
+class VariantRows(NamedTuple):
+    """The rows of v variants."""
+
+    task: "npt.NDArray[np.int64]"
+    row: "npt.NDArray[np.int64]"
+    """Of the test split."""
+    values: "npt.NDArray[np.float32]"
+
+
+def read_rerun(raw: bytes, outcome: RowOutcome) -> RerunRows:
+    """Read the file of rerun rows of a record. Raises StepMismatch, of the step "rerun".
+
+    Number and type of every array follow from the record; nothing is read that is otherwise.
+    """
+    import numpy as np  # slow to import, and only needed here
+
+    if hashlib.sha256(raw).hexdigest() != outcome.rerun_sha256:
+        _refuse("the file beside the record is not the one that was signed", RERUN)
+    expected = [(number, row) for number, task in enumerate(outcome.tasks) for row in task.distinct]
+    count, dim = len(expected), outcome.receipt.dim
+    try:
+        with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+            lengths = _array(archive, "length", "<i8", (count,)).tolist()
+            if any(not 0 <= length <= PROOF_MAX for length in lengths):
+                raise ValueError("a proof has a number of hashes that no tree gives")
+            ends = np.cumsum([0, *lengths], dtype=np.int64).tolist()
+            hashes = _array(archive, "proof", "|u1", (ends[-1], HASH_BYTES))
+            proofs = [
+                [digest.tobytes() for digest in hashes[begin:end]]
+                for begin, end in itertools.pairwise(ends)
+            ]
+            rows = RerunRows(
+                _array(archive, "task", "<i8", (count,)),
+                _array(archive, "row", "<i8", (count,)),
+                _array(archive, "committed", "<f2", (count, dim)),
+                _array(archive, "rerun", "<f4", (count, dim)),
+                proofs,
+                _variants(archive, outcome.variants, dim) if outcome.variants else None,
+            )
+    except UNREADABLE as error:
+        raise StepMismatch(RERUN, f"it cannot be read: {error}", RESTORE) from error
+    if list(zip(rows.task.tolist(), rows.row.tolist(), strict=True)) != expected:
+        _refuse("its rows are not those of the record", RERUN)
+    return rows
+
+
+def _variants(archive: zipfile.ZipFile, result: VariantResult, dim: int) -> VariantRows:
+    count = sum(decisions.rows for decisions in result.kinds.values())
+    return VariantRows(
+        _array(archive, "varied_task", "<i8", (count,)),
+        _array(archive, "varied_row", "<i8", (count,)),
+        _array(archive, "varied", "<f4", (count, dim)),
+    )
+
+
+def _array(
+    archive: zipfile.ZipFile, name: str, kind: str, shape: tuple[int, ...]
+) -> "npt.NDArray[Any]":
+    """Return an array of a file of rerun rows. Raises ValueError where it is of another kind."""
+    import numpy as np
+
+    info = archive.getinfo(f"{name}.npy")
+    if info.compress_type != zipfile.ZIP_STORED:
+        msg = f"{name} is compressed, expected as it is"  # a few bytes could fill the memory
+        raise ValueError(msg)
+    stream = io.BytesIO(archive.read(info))
+    version = np.lib.format.read_magic(stream)
+    if version != (1, 0):
+        msg = f"{name} is of version {version}, expected (1, 0)"
+        raise ValueError(msg)
+    stored, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+    if (stored, fortran, dtype) != (shape, False, np.dtype(kind)):
+        msg = f"{name} has the shape {stored} of {dtype.str}, expected {shape} of {kind}"
+        raise ValueError(msg)
+    return np.frombuffer(stream.read(), dtype=kind).reshape(shape)
+
+
+def check_proofs(rows: RerunRows, outcome: RowOutcome, receipt: EmbeddingReceipt) -> None:
+    """Compare the committed rows with the roots of their tasks. Raises StepMismatch."""
+    for index, number in enumerate(rows.task.tolist()):
+        task = outcome.tasks[number]
+        entry, row = receipt.tasks[task.task], int(rows.row[index])
+        leaf = row_leaf(rows.committed[index].tobytes(), row)
+        root = root_by(leaf, row, entry.train + entry.test, rows.proofs[index])
+        if root is None or root.hex() != entry.root:
+            _refuse(f"row {row} of {task.task} is not one that the receipt commits to", PROOFS)
+
+
+def check_comparisons(rows: RerunRows, outcome: RowOutcome, receipt: EmbeddingReceipt) -> None:
+    """Compare every drawn row with its rerun again. Raises StepMismatch."""
+    from geneb_ci.receipt.row_rule import judge  # the rest needs no NumPy
+
+    for number, task in enumerate(outcome.tasks):
+        own = rows.task == number
+        scale = receipt.tasks[task.task].scale_log2
+        comparison = judge(rows.committed[own], rows.rerun[own], scale)
+        recorded = (task.deviation, task.mismatch)
+        if recorded != (comparison.deviation.tolist(), comparison.mismatch.tolist()):
+            _refuse(f"{task.task}: its rows compare otherwise than the record says", ROWS)
+
+
+def draws_shown(outcome: RowOutcome) -> Iterator[str]:
+    """Return what was drawn, part by part, as text."""
+    parts: dict[str, int] = {}
+    for task in outcome.tasks:
+        for part, rows in task.rows.items():
+            parts[part] = parts.get(part, 0) + len(rows)
+    yield from (f"{count:,} {part}" for part, count in parts.items())

@@ -1,0 +1,1 @@
+"""Reruns: the submission's code in the sandbox, scored by the harness outside it."""

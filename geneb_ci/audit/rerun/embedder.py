@@ -1,0 +1,346 @@
+"""Drawn rows embedded again, among decoys and variants; and what that costs, before it is spent.
+
+Variants keep the label: an extractor that looks sequences up has no answer for them. The probes of
+the receipt decide on them, rounded as its rows are, and on the rows that they are variants of.
+
+The sequences of all tasks are one list in order of their digests, so that neither order nor content
+tells task, split or label. It is cut into parts, each kept when it is finished.
+"""
+
+import dataclasses
+import hashlib
+import secrets
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from geneb_ci.audit.compare.outcome import Decoys
+from geneb_ci.audit.cost import DECOYS
+from geneb_ci.audit.rerun.decoys import with_decoys
+from geneb_ci.audit.rerun.honesty import (
+    KIND,
+    ROWS_MIN,
+    VariantDecisions,
+    VariantResult,
+    is_flagged,
+    pooled,
+)
+from geneb_ci.audit.rerun.prepare import Ready, Say
+from geneb_ci.audit.rerun.scoring import variants_of
+from geneb_ci.audit.rerun.task_embedding import SandboxRuns, read_further
+from geneb_ci.audit.rerun.weights import file_sha256
+from geneb_ci.audit.rerun.workspace import EmbeddedTask
+from geneb_ci.audit.sampling.embedding_draw import task_shares
+from geneb_ci.audit.sampling.plan import RowCounts
+from geneb_ci.common.errors import ExtractorFailed, ResultRefused
+from geneb_ci.harness.process import HarnessProcess, TaskSource
+from geneb_ci.receipt.cells import ReceiptCost, duration_text
+from geneb_ci.receipt.draw import SMALL_TASK, TaskStrata
+from geneb_ci.receipt.source import size_text
+from geneb_ci.submission.models import EmbeddingReceipt
+from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.rescored import ChangedDecisions
+from reference_harness.formats.text import plural
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from geneb_ci.receipt.row_rule import Probe
+
+
+PART = 4096
+"""Sequences of one run: a stopped audit loses so many at most, and a run starts the extractor
+twice."""
+PRECISE = "float64"
+ALONE = "a batch of its own"
+_ENTRY, _MATRIX, _LINES = "embedded.json", "embeddings.npy", "sequences.txt"
+FOLDER = "rows"
+
+
+class RowEmbedder:
+    """Embeds sequences in parts, each kept in the work folder."""
+
+    def __init__(self, here: Ready, width: int, say: Say) -> None:
+        self._here = here
+        self._width = width
+        self._say = say
+        self.parts: list[EmbeddedTask] = []
+
+    def embed(
+        self, sequences: Sequence[str], variants: Sequence[str] = ()
+    ) -> "dict[str, npt.NDArray[np.float32]]":
+        """Return the row of each distinct sequence, published ones and their variants.
+
+        Raises what `run_in_sandbox` does.
+        """
+        published = set(sequences)
+        ordered = sorted(
+            published.union(variants),
+            key=lambda sequence: hashlib.sha256(sequence.encode()).digest(),
+        )
+        parts = [ordered[start : start + PART] for start in range(0, len(ordered), PART)]
+        rows_found: dict[str, npt.NDArray[np.float32]] = {}
+        for number, mixed in enumerate(parts):
+            part = sorted(
+                mixed, key=lambda sequence: sequence not in published
+            )  # the decoys need them first
+            own = sum(sequence in published for sequence in part)
+            values = self._part(part, own, f"part {number + 1} of {len(parts)}", number)
+            rows_found.update(zip(part, values, strict=True))
+        return rows_found
+
+    def _part(
+        self, sequences: list[str], published: int, label: str, number: int
+    ) -> "npt.NDArray[np.float32]":
+        """Embed the sequences of a part, the published ones first, or read what is kept."""
+        import numpy as np  # slow to import, and only needed here
+
+        work = self._here.work
+        folder = work.folder / FOLDER / str(number)
+        folder.mkdir(parents=True, exist_ok=True)
+        lines = "".join(f"{sequence}\n" for sequence in sequences)
+        named = hashlib.sha256(lines.encode()).hexdigest()
+        if work.has_result(folder / _ENTRY):
+            entry = work.read_as(folder / _ENTRY, EmbeddedTask)
+            if (
+                entry is not None
+                and entry.sequences_sha256 == named
+                and file_sha256(folder / _MATRIX) == entry.embeddings_sha256
+            ):
+                self.parts.append(entry)
+                return self._checked(np.load(folder / _MATRIX, allow_pickle=False))
+        runs = SandboxRuns(self._here, sum(part.seconds for part in self.parts))
+        decoyed = with_decoys(sequences, secrets.token_bytes(32), published)
+        self._say(
+            f"{label}: embedding {plural(published, 'row')}, "
+            f"{plural(len(sequences) - published, 'variant')} and "
+            f"{len(decoyed.sequences) - len(sequences)} decoys"
+        )
+        ran = runs.embed(decoyed)
+        values = self._checked(ran.values)
+        work.keep_binary(
+            folder / _MATRIX,
+            lambda stream: np.lib.format.write_array(stream, values, allow_pickle=False),
+        )
+        entry = EmbeddedTask(
+            sequences_sha256=named,
+            embeddings_sha256=file_sha256(folder / _MATRIX),
+            computed=published,
+            decoys=ran.decoys,
+            attempts=runs.attempts,
+            seconds=runs.seconds,
+            peak=runs.peak,
+            token_budget=runs.token_budget,
+            further=len(sequences) - published,
+            further_sha256=None,
+            repeated=ran.repeated,
+        )
+        work.keep_result(folder / _ENTRY, entry.model_dump_json(indent=1) + "\n")
+        self.parts.append(entry)
+        return values
+
+    def _checked(self, values: "np.ndarray") -> "npt.NDArray[np.float32]":
+        import numpy as np
+
+        if values.shape[1] != self._width:
+            raise ResultRefused(
+                f"the extractor gives rows of {values.shape[1]} numbers, the receipt has "
+                f"{self._width}",
+                "ask for a receipt of this extractor and these options",
+            )
+        with np.errstate(over="ignore"):  # a row that is too large fails as a row
+            return values.astype(np.float32, copy=False)
+
+    def again(self, sequences: Sequence[str]) -> "tuple[str, npt.NDArray[np.float32]]":
+        """Embed sequences again, each alone, and in float64 where the extractor has that option.
+
+        Returns how, and the (n, d) rows.
+        """
+        runs = SandboxRuns(self._here, sum(part.seconds for part in self.parts))
+        spec = self._here.spec
+        try:
+            wider = {**spec.options, "dtype": PRECISE}
+            values = runs.alone(sequences, dataclasses.replace(spec, options=wider))
+            return PRECISE, self._checked(values)
+        except ExtractorFailed:
+            # An extractor without the option: its constructor refuses it.
+            return ALONE, self._checked(runs.alone(sequences, spec))
+
+    @property
+    def decoys(self) -> Decoys:
+        """What the decoys of all parts show."""
+        judged = [part.decoys for part in self.parts if part.decoys is not None]
+        return Decoys(
+            order_dependent=any(result.order_dependent for result in judged),
+            memorised=any(result.memorised for result in judged),
+            detail="; ".join(dict.fromkeys(result.detail for result in judged)),
+        )
+
+
+class TaskVariants(NamedTuple):
+    """Variants of v test rows of a task."""
+
+    rows: list[int]
+    """Of the test split, ascending."""
+    sequences: list[str]
+
+
+def varied(
+    task: str, source: TaskSource, harness: HarnessProcess, seed: str, path: Path
+) -> TaskVariants:
+    """Return variants of `ROWS_MIN` test rows of a task, or of all; `path` is a file to write.
+
+    Raises NothingChecked, with what the harness said, when it cannot make them.
+    """
+    variants_of(task, source, harness, seed, ROWS_MIN, path, reverse=False)
+    own = [
+        variant
+        for variant in read_further(path).rows
+        if (variant.split, variant.kind) == ("test", KIND)
+    ]
+    return TaskVariants([variant.row for variant in own], [variant.sequence for variant in own])
+
+
+Changes = Mapping[str, Sequence[ChangedDecisions]]
+"""Regime to what changed, by each of its probes."""
+
+
+def changes_of(
+    strata: TaskStrata,
+    probes: "Mapping[str, Sequence[Probe]]",
+    scale_log2: int,
+    rows: Sequence[int],
+    values: "npt.NDArray[np.float32]",
+) -> Changes:
+    """Return the decisions that changed between v test rows and their variants of (v, d) values.
+
+    A variant whose row no receipt could hold is decided wrong.
+    """
+    import numpy as np
+
+    from geneb_ci.receipt.row_rule import rounding
+
+    rounded = rounding(values, scale_log2).astype(np.float64)
+    sound = np.asarray(np.isfinite(rounded).all(axis=1))
+    features = np.ldexp(np.where(sound[:, None], rounded, 0.0), scale_log2)
+    indices = np.array(rows, dtype=np.int64)
+    truth = strata.labels[indices]
+    changes = {}
+    for regime, predicted in strata.predicted.items():
+        pairs = [
+            (before[indices] == truth, (probe.predict(features) == truth) & sound)
+            for before, probe in zip(predicted, probes[regime], strict=True)
+        ]
+        changes[regime] = [
+            ChangedDecisions(
+                rows=len(indices),
+                worse=int((before & ~after).sum()),
+                better=int((~before & after).sum()),
+            )
+            for before, after in pairs
+        ]
+    return changes
+
+
+def row_variants(changes: Collection[Changes], main: str, nonce: str) -> VariantResult:
+    """Return what the variants of all tasks show; `main` is the regime of one probe."""
+    fits: dict[str, int] = {}
+    kinds: dict[str, ChangedDecisions] = {}
+    for regime in dict.fromkeys(name for by_regime in changes for name in by_regime):
+        parts = [by_regime[regime] for by_regime in changes if regime in by_regime]
+        fits[regime] = max(map(len, parts))
+        kinds[regime] = pooled(each for part in parts for each in part)
+    own = {KIND: kinds[main]}
+    others = {
+        f"{regime}, canonical": VariantDecisions(fits=fits[regime], kinds={KIND: decisions})
+        for regime, decisions in kinds.items()
+        if regime != main
+    }
+    return VariantResult(
+        nonce=nonce,
+        rows=ROWS_MIN,
+        reversed=False,
+        kinds=own,
+        training=None,
+        others=others,
+        memorised=is_flagged(own, None, others),
+    )
+
+
+RATE = 150e9
+"""Operations a second of one run on a CPU. Measured: 193 to 242 GFLOP/s on two cores, with 21 and
+85 million parameters."""
+TOKENS = 300
+"""Tokens of a sequence where nothing is known: a letter each, in sequences of 300."""
+
+
+class RowCost(NamedTuple):
+    """Expected cost of an audit by receipt."""
+
+    rows: int
+    """Draws, at most so many distinct rows."""
+    variants: int
+    """Variants of test rows, at most."""
+    embedded: int
+    """Sequences in the sandbox, variants and decoys among them."""
+    disk: int
+    """Bytes of the file of rerun rows."""
+    embedding: float | None
+    """Seconds in the sandbox; None where the number of parameters is not known."""
+
+
+def row_cost(
+    rows: RowCounts,
+    receipt: EmbeddingReceipt,
+    benchmark: Benchmark,
+    parameters: int | None,
+    rate: float = RATE,
+    tokens: int = TOKENS,
+) -> RowCost:
+    """Return what a draw costs at most; `rate` is in operations a second."""
+    shares = task_shares(rows, receipt, benchmark)
+    few = benchmark.protocol.few_shot_k
+    seeds = len(benchmark.protocol.seeds)
+    total = 0
+    for task, share in shares.items():
+        entry = receipt.tasks[task]
+        classes = len(benchmark.by_id[task].test_class_counts or (1, 1))
+        support = sorted(min(entry.train, k * seeds * classes) for k in few.values())
+        whole = share.whole and entry.train < SMALL_TASK
+        drawn = min(entry.test, len(benchmark.regimes) * share.test)
+        drawn += entry.train if whole else share.training
+        drawn += sum(
+            most if number == 0 or share.whole else min(most, share.support)
+            for number, most in enumerate(support)
+        )
+        total += drawn
+    variants = sum(min(ROWS_MIN, entry.test) for entry in receipt.tasks.values())
+    embedded = total + variants
+    embedded += DECOYS * (1 + embedded // PART)
+    seconds = None if parameters is None else 2 * parameters * tokens * embedded / rate
+    return RowCost(
+        rows=total,
+        variants=variants,
+        embedded=embedded,
+        disk=total * (6 * receipt.dim + 32 * 20) + variants * (4 * receipt.dim + 16),
+        embedding=seconds,
+    )
+
+
+def row_cost_lines(cost: RowCost, cells: ReceiptCost) -> list[str]:
+    """Return the cost of the rows, and that of recomputing the cells, as lines of text."""
+    took = "unknown: the submission does not say how many parameters it has"
+    if cost.embedding is not None:
+        took = (
+            f"about {duration_text(cost.embedding)} on a CPU, at 2 operations a parameter and "
+            f"token, {TOKENS} tokens a row and {RATE / 1e9:.0f} GFLOP/s"
+        )
+    decoys = cost.embedded - cost.rows - cost.variants
+    return [
+        (
+            f"cost: at most {cost.rows:,} rows, {cost.variants:,} variants and {decoys:,} decoys "
+            f"to embed, {took}"
+        ),
+        f"  cells: {cells.text}; rerun rows up to {size_text(cost.disk)}",
+    ]

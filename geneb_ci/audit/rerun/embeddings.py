@@ -1,0 +1,380 @@
+"""Runs a plan of rows: cells from the committed bytes, drawn rows embedded again, both compared.
+
+Only sequences go into the sandbox, as in an audit of tasks. Labels and predictions, which the
+harness writes for the draw, stay in the folder of the audit, which the sandbox does not show.
+"""
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from geneb_ci.audit.canonical import SAMPLE, StepMismatch, moment_of
+from geneb_ci.audit.commit import AuditSubject, subject_of
+from geneb_ci.audit.compare.embedding_outcome import (
+    NOT_PROVED,
+    Direction,
+    ReceiptFacts,
+    RowOutcome,
+    RowRepeat,
+    RowTask,
+    reasons_of,
+    verdict_by,
+)
+from geneb_ci.audit.compare.embeddings import (
+    ARRAYS,
+    FULL,
+    LINES,
+    DrawnTask,
+    compared_cells,
+    directions,
+    drawn_task,
+    read_task,
+    rerun_file,
+    row_task,
+)
+from geneb_ci.audit.compare.outcome import HarnessFacts
+from geneb_ci.audit.record.events import RunFacts
+from geneb_ci.audit.rerun.embedder import (
+    RowEmbedder,
+    TaskVariants,
+    changes_of,
+    row_variants,
+    varied,
+)
+from geneb_ci.audit.rerun.honesty import VariantResult, variant_text
+from geneb_ci.audit.rerun.prepare import Machine, Ready, Say, ready
+from geneb_ci.audit.rerun.task_embedding import variant_seed
+from geneb_ci.audit.rerun.workspace import open_work
+from geneb_ci.audit.sampling.embedding_draw import receipt_of, recompute_rows, task_shares
+from geneb_ci.audit.sampling.plan import RowPlan
+from geneb_ci.common.config import Layout
+from geneb_ci.common.errors import ExtractorRefused
+from geneb_ci.receipt.cells import recompute
+from geneb_ci.receipt.draw import drawn_rows
+from geneb_ci.receipt.row_rule import RowComparison, Stratum, direction_test, is_same, judge
+from geneb_ci.receipt.source import ReceiptFiles
+from geneb_ci.sandbox.limits import MIB
+from geneb_ci.submission.models import MODELS, EmbeddingReceipt, SubmissionV12
+from geneb_ci.submission.structure import model_key_of
+from reference_harness.formats.receipt_cells import ReceiptCells
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+STRATA, CELLS = "strata", "cells.json"
+"""Folder of what the harness wrote of the tasks, and its file of all cells."""
+VARIANTS = ".variants.json"
+"""Ending of a task's variants in that folder."""
+RERUN_ROWS = "rerun.npz"
+"""File of the work folder with the rerun rows, once all are compared: the record needs them."""
+AGAIN = 16
+"""Rows that fail are embedded again so many at a time, the worst first, until one is altered."""
+
+
+class RowAuditResult(NamedTuple):
+    """The outcome of an audit by receipt, and the file of rerun rows that it names."""
+
+    outcome: RowOutcome
+    rerun: bytes
+
+
+def rerun_rows(
+    plan: RowPlan,
+    layout: Layout,
+    machine: Machine,
+    files: Callable[[EmbeddingReceipt], ReceiptFiles],
+    clock: Callable[[], float],
+    say: Say,
+    work: Path | None = None,
+) -> RowAuditResult:
+    """Run a plan of rows and return the outcome; arguments are as of `rerun.rerun`.
+
+    `files` opens the files of the receipt. Raises what `rerun.rerun` does, and AuditRefused for a
+    receipt that is not what was committed to.
+    """
+    recompute_rows(plan)
+    subject = subject_of(plan.commitment, layout)
+    committed_receipt(plan, subject)
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(open_work(work)) if work is not None else None
+        here = stack.enter_context(ready(plan.commitment, subject, layout, machine, folder, say))
+        return rows_of(plan, here, files, clock, say)
+
+
+def rows_of(
+    plan: RowPlan,
+    here: Ready,
+    files: Callable[[EmbeddingReceipt], ReceiptFiles],
+    clock: Callable[[], float],
+    say: Say,
+) -> RowAuditResult:
+    """Run a plan of rows that recomputes, and return the outcome; the work folder keeps the rows.
+
+    Raises what `rerun_rows` does.
+    """
+    submission, receipt = committed_receipt(plan, here.subject)
+    here = dataclasses.replace(here, spec=dataclasses.replace(here.spec, tf32=False))
+    with files(receipt) as opened:
+        result = _RowRun(plan, here, submission, receipt, opened, say).result(clock)
+    here.work.keep_binary(RERUN_ROWS, lambda stream: stream.write(result.rerun))
+    return result
+
+
+def committed_receipt(
+    plan: RowPlan, subject: AuditSubject
+) -> tuple[SubmissionV12, EmbeddingReceipt]:
+    """Return the submission and the receipt that a plan draws from.
+
+    Raises AuditRefused or StepMismatch when the submission has another one, or none.
+    """
+    read = MODELS[model_key_of(subject.document) or ""].model_validate(subject.document)
+    submission, receipt = receipt_of(read, subject.benchmark)
+    if receipt.root != plan.root:
+        raise StepMismatch(
+            SAMPLE,
+            f"the plan draws from {plan.root[:16]}..., the receipt is {receipt.root[:16]}...",
+        )
+    return submission, receipt
+
+
+class _RowRun:
+    """One audit by receipt, whose sandbox is open."""
+
+    cells: ReceiptCells
+
+    def __init__(
+        self,
+        plan: RowPlan,
+        here: Ready,
+        submission: SubmissionV12,
+        receipt: EmbeddingReceipt,
+        files: ReceiptFiles,
+        say: Say,
+    ) -> None:
+        self.plan = plan
+        self.here = here
+        self.submission = submission
+        self.receipt = receipt
+        self.files = files
+        self.say = say
+        self.names = [name for name in here.subject.benchmark.task_ids if name in receipt.tasks]
+        self.embedder = RowEmbedder(here, receipt.dim, say)
+
+    def result(self, clock: Callable[[], float]) -> RowAuditResult:
+        stage: Literal["embedding", "scoring"] = "scoring"
+        started_at = self.here.work.begin(moment_of(int(clock())))
+        try:
+            drawn = self._drawn()
+            changed = self._varied(drawn)
+            stage = "embedding"
+            rows = self.embedder.embed(
+                [sequence for task in drawn for sequence in task.sequences],
+                [
+                    sequence
+                    for variants_of_task in changed
+                    for sequence in variants_of_task.sequences
+                ],
+            )
+            reruns = [self._stacked(rows, task.sequences) for task in drawn]
+            judged = [
+                judge(task.committed, rerun, task.entry.scale_log2)
+                for task, rerun in zip(drawn, reruns, strict=True)
+            ]
+            again = self._again(drawn, judged)
+        except ExtractorRefused as error:
+            ended = moment_of(int(clock()))
+            error.at = RunFacts(
+                stage, error.task, self.here.facts(self.embedder.parts), started_at, ended
+            )
+            raise
+        self.here.check_weights()
+        values = [self._stacked(rows, variants_of_task.sequences) for variants_of_task in changed]
+        rerun = rerun_file(
+            drawn, reruns, [variants_of_task.rows for variants_of_task in changed], values
+        )
+        changes = [
+            changes_of(
+                task.strata, task.probes, task.entry.scale_log2, variants_of_task.rows, matrix
+            )
+            for task, variants_of_task, matrix in zip(drawn, changed, values, strict=True)
+        ]
+        variants = row_variants(changes, FULL, self.here.settings.nonce)
+        tasks = [
+            row_task(task, comparison, again.get(task.task, {}), self.receipt.dim)
+            for task, comparison in zip(drawn, judged, strict=True)
+        ]
+        strata = [
+            stratum
+            for task, rows in zip(drawn, reruns, strict=True)
+            for stratum in directions(task, rows)
+        ]
+        return RowAuditResult(self._outcome(tasks, strata, variants, rerun, clock), rerun)
+
+    def _drawn(self) -> list[DrawnTask]:
+        """Score and draw the tasks, one after another: one file of the receipt at a time."""
+        work, benchmark = self.here.work, self.here.subject.benchmark
+        shares = task_shares(self.plan.rows, self.receipt, benchmark)
+        seeds = [self.plan.seed, *(draw.seed for draw in self.plan.earlier)]
+        folder = work.folder / STRATA
+        drawn_tasks: list[DrawnTask] = []
+
+        def take(task: str, file: Path) -> None:
+            read = read_task(folder, task, benchmark)
+            drawn = drawn_rows(seeds, read.strata, shares[task])
+            drawn_tasks.append(drawn_task(task, self.receipt, file, read, drawn))
+
+        paths = [folder / f"{name}{end}" for name in self.names for end in (ARRAYS, LINES)]
+        if all(work.has_result(path) for path in (*paths, folder / CELLS)):
+            cells = work.read_as(folder / CELLS, ReceiptCells)
+            if cells is not None:
+                self.cells = cells
+                for task in self.names:
+                    take(task, self.files.file(task))
+                    self.files.release(task)
+                return drawn_tasks
+        folder.mkdir(parents=True, exist_ok=True)
+        submission = folder / "submission.json"
+        work.keep(submission, json.dumps(self.here.subject.document))
+        self.say("computing every cell from the committed rows")
+        self.cells = recompute(
+            submission, self.receipt, self.files, self.here.source,
+            self.here.runner.harness, self.names,
+            benchmark=benchmark, options=self.here.machine.scoring, say=self.say, strata=folder,
+            each=take,
+        )  # fmt: skip
+        for path in paths:
+            work.note_result(path)
+        work.keep_result(folder / CELLS, self.cells.model_dump_json() + "\n")
+        return drawn_tasks
+
+    def _varied(self, drawn: Sequence[DrawnTask]) -> list[TaskVariants]:
+        """Return variants of test rows of each task."""
+        here, folder = self.here, self.here.work.folder / STRATA
+        harness = here.runner.harness
+        seed = variant_seed(self.plan.seed, here.settings.nonce)
+        return [
+            varied(task.task, here.source, harness, seed, folder / f"{task.task}{VARIANTS}")
+            for task in drawn
+        ]
+
+    def _stacked(
+        self, rows: "dict[str, npt.NDArray[np.float32]]", sequences: Sequence[str]
+    ) -> "npt.NDArray[np.float32]":
+        import numpy as np
+
+        stacked = np.empty((len(sequences), self.receipt.dim), dtype=np.float32)
+        for index, sequence in enumerate(sequences):
+            stacked[index] = rows[sequence]
+        return stacked
+
+    def _again(
+        self, drawn: Sequence[DrawnTask], judged: Sequence[RowComparison]
+    ) -> dict[str, dict[int, RowRepeat]]:
+        """Embed rows that fail again, the worst first, until one fails again or none is left.
+
+        Returns task to row to result.
+        """
+        width = self.receipt.dim
+        failed = [
+            (-float(comparison.deviation[index]), -int(comparison.mismatch[index]), number, index)
+            for number, comparison in enumerate(judged)
+            for index in comparison.failed(width).nonzero()[0].tolist()
+        ]
+        failed.sort()
+        results: dict[str, dict[int, RowRepeat]] = {}
+        for start in range(0, len(failed), AGAIN):
+            some = failed[start : start + AGAIN]
+            self.say(f"{len(failed)} rows fail: embedding {len(some)} again, each alone")
+            how, values = self.embedder.again(
+                [drawn[number].sequences[index] for *_, number, index in some]
+            )
+            altered = False
+            for (*_, number, index), value in zip(some, values, strict=True):
+                task = drawn[number]
+                comparison = judge(
+                    task.committed[index : index + 1], value[None, :], task.entry.scale_log2
+                )
+                result = RowRepeat(
+                    dtype=how,
+                    deviation=float(comparison.deviation[0]),
+                    mismatch=int(comparison.mismatch[0]),
+                )
+                results.setdefault(task.task, {})[task.rows[index]] = result
+                altered |= not bool(is_same(comparison.deviation, comparison.mismatch, width)[0])
+            if altered:
+                break
+        return results
+
+    def _outcome(
+        self,
+        tasks: list[RowTask],
+        strata: list[Stratum],
+        variants: VariantResult,
+        rerun: bytes,
+        clock: Callable[[], float],
+    ) -> RowOutcome:
+        here, receipt = self.here, self.receipt
+        cells = compared_cells(self.submission, self.cells)
+        test = direction_test(strata, self.plan.seed)
+        direction = Direction(rows=test.rows, statistic=test.statistic, p=test.p)
+        decoys = self.embedder.decoys
+        reasons = reasons_of(cells, tasks, direction, decoys, receipt.dim, variants)
+        computed = self.cells
+        return RowOutcome(
+            schema_version="1.0",
+            plan=self.plan,
+            receipt=facts_of(receipt),
+            cells=cells,
+            tasks=tasks,
+            direction=direction,
+            decoys=decoys,
+            variants=variants,
+            verdict=verdict_by(reasons),
+            reasons=reasons,
+            not_proved=list(NOT_PROVED),
+            rerun_sha256=hashlib.sha256(rerun).hexdigest(),
+            sandbox=here.facts(self.embedder.parts),
+            harness=HarnessFacts(
+                version=here.subject.benchmark.harness_version,
+                commit=computed.harness.commit,
+                dirty=computed.harness.dirty,
+            ),
+            benchmark_sha256=computed.benchmark.sha256,
+            dataset_revision=computed.dataset.revision,
+            packages={"geneb-ci": computed.harness.version, **computed.packages},
+            notes=[variant_text(variants), *self._notes()],
+            started_at=here.work.begin(moment_of(int(clock()))),
+            finished_at=moment_of(int(clock())),
+        )
+
+    def _notes(self) -> list[str]:
+        parts = self.embedder.parts
+        called = list(dict.fromkeys(attempt for part in parts for attempt in part.attempts))
+        rows = sum(part.computed + part.further for part in parts)
+        seconds = sum(part.seconds for part in parts)
+        peak = max(part.peak for part in parts)
+        return [
+            *(f"weights: {name} {digest}" for name, digest in sorted(self.here.digests.items())),
+            *(
+                [f"the extractor's Python code called, inside the sandbox: {', '.join(called)}"]
+                if called
+                else []
+            ),
+            f"embedding {rows} sequences took {seconds:.0f} s and up to {peak // MIB} MiB",
+        ]
+
+
+def facts_of(receipt: EmbeddingReceipt) -> ReceiptFacts:
+    """Return what a record says of a receipt."""
+    return ReceiptFacts(
+        root=receipt.root,
+        dim=receipt.dim,
+        compute_dtype=receipt.compute_dtype,
+        tf32=receipt.tf32,
+        tasks=len(receipt.tasks),
+    )

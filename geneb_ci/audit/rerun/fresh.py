@@ -1,0 +1,290 @@
+"""Fresh sets: labelled sequences that a maintainer commits to before an audit, released after it.
+
+A set is a CSV file with the columns task, label and sequence. The commitment is the SHA-256 of a
+salt and the bytes of the file, so that nobody can find out from it whether a sequence is in the
+set; the salt stays beside the set until both are released.
+"""
+
+import csv
+import hashlib
+import io
+import os
+import secrets
+import tempfile
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple, TypeVar
+
+from pydantic import Field, ValidationError
+
+from geneb_ci.audit.canonical import AuditRefused
+from geneb_ci.audit.compare.outcome import AuditOutcome
+from geneb_ci.audit.rerun.scoring import sequences_of
+from geneb_ci.common.errors import NothingChecked, unwritable
+from geneb_ci.common.types import first_error
+from geneb_ci.harness.process import HarnessProcess, TaskSource
+from reference_harness.formats.base import Hex64, Name, Positive, StrictModel
+from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.files import NotReadable, read_regular
+from reference_harness.formats.text import plural, quoted
+
+COLUMNS = ("task", "label", "sequence")
+BYTES_MAX = 1 << 28
+"""Of a set: 500,000 sequences of 500 letters."""
+ROWS_PER_TASK_MAX = 100_000
+"""A task of the benchmark has no more."""
+LETTERS = frozenset("ACGTURYSWKMBDHVN")
+LABEL_DIGITS = 9
+SALT_BYTES = 32
+SALT_SUFFIX = ".salt"
+_M = TypeVar("_M", bound=StrictModel)
+_COMPLEMENT = str.maketrans("ACGTURYSWKMBDHVN", "TGCAAYRSWMKVHDBN")
+
+
+class FreshRow(NamedTuple):
+    """One labelled sequence."""
+
+    task: str
+    label: int
+    sequence: str
+
+
+class FreshCommitment(StrictModel):
+    """What is published before an audit."""
+
+    schema_version: Literal["1.0"]
+    benchmark: Hex64
+    """Digest of the benchmark definition."""
+    tasks: Annotated[dict[Name, Positive], Field(min_length=1)]
+    """Sequences of each task."""
+    sha256: Hex64
+    """Of the salt, then the bytes of the set."""
+
+
+class FreshRelease(StrictModel):
+    """What is published after an audit."""
+
+    schema_version: Literal["1.0"]
+    salt: Hex64
+    content: str
+    """The CSV file, as it was committed to."""
+
+
+class FreshSet(NamedTuple):
+    """A set with what it was committed by."""
+
+    sha256: str
+    rows: tuple[FreshRow, ...]
+
+
+def parse_set(content: bytes, name: str, benchmark: Benchmark) -> tuple[FreshRow, ...]:
+    """Return the rows of a set.
+
+    Raises NothingChecked, which names the line, for anything but labelled sequences of tasks of the
+    benchmark, each once.
+    """
+    fix = f"write a CSV file with the header {','.join(COLUMNS)}, one labelled sequence a line"
+    try:
+        text = content.decode("ascii")
+        lines = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise NothingChecked(f"{name}: not a CSV file in ASCII: {error}", fix) from error
+    if not lines or tuple(lines[0]) != COLUMNS:
+        first = ",".join(lines[0]) if lines else "nothing"
+        raise NothingChecked(
+            f"{name}: begins with {quoted(first)}, expected {','.join(COLUMNS)}", fix
+        )
+    if len(lines) == 1:
+        raise NothingChecked(f"{name}: has no sequence", fix)
+    rows: dict[str, FreshRow] = {}
+    for number, values in enumerate(lines[1:], 2):
+        row, wrong = _row(values, benchmark)
+        if row is None or row.sequence.upper() in rows:
+            what = wrong or "its sequence is in the set twice"
+            raise NothingChecked(f"{name}: line {number}: {what}", fix)
+        rows[row.sequence.upper()] = row
+    many = {t: n for t, n in Counter(fresh_row.task for fresh_row in rows.values()).items()
+            if n > ROWS_PER_TASK_MAX}  # fmt: skip
+    if many:
+        task, count = next(iter(many.items()))
+        raise NothingChecked(
+            f"{name}: task {task} has {count} sequences, expected at most {ROWS_PER_TASK_MAX}",
+            "leave some out: docs/adversary.md says what each size detects",
+        )
+    return tuple(rows.values())
+
+
+def _row(values: list[str], benchmark: Benchmark) -> tuple[FreshRow | None, str]:
+    """Return a row, or None and what is wrong with it."""
+    if len(values) != len(COLUMNS):
+        return None, f"{plural(len(values), 'value')}, expected {len(COLUMNS)}"
+    task, label, sequence = values
+    if task not in benchmark.by_id:
+        return None, f"{benchmark.name} has no task {quoted(task)}"
+    if not label.isdigit() or len(label) > LABEL_DIGITS:
+        return None, f"label {quoted(label)}, expected a class number"
+    if not sequence or set(sequence.upper()) - LETTERS:
+        return None, f"sequence {quoted(sequence[:40])}, expected letters of nucleotides"
+    return FreshRow(task, int(label), sequence), ""
+
+
+def digest_of(salt: bytes, content: bytes) -> str:
+    """Return the digest that a commitment publishes."""
+    return hashlib.sha256(salt + content).hexdigest()
+
+
+def commit_to(path: Path, benchmark: Benchmark, source: TaskSource) -> FreshCommitment:
+    """Return the commitment to a set; its salt is written beside it, readable by its owner alone.
+
+    Raises NothingChecked for a file that is no set, AuditRefused for a sequence of the public data,
+    UsageProblem when there is a salt already or it cannot be written.
+    """
+    content = _read(path)
+    rows = parse_set(content, str(path), benchmark)
+    refuse_public(rows, source)
+    salt_path = path.with_name(path.name + SALT_SUFFIX)
+    salt = secrets.token_bytes(SALT_BYTES)
+    try:
+        with os.fdopen(
+            os.open(salt_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w"
+        ) as file:
+            file.write(salt.hex() + "\n")
+    except FileExistsError as error:
+        raise AuditRefused(
+            f"{salt_path}: is there already: this set was committed to before",
+            "use that commitment; another one would let a maintainer choose between two sets",
+        ) from error
+    except OSError as error:
+        raise unwritable(str(salt_path), error, "copy the set to a folder of yours") from error
+    return FreshCommitment(
+        schema_version="1.0",
+        benchmark=benchmark.sha256,
+        tasks=dict(Counter(row.task for row in rows)),
+        sha256=digest_of(salt, content),
+    )
+
+
+def refuse_public(rows: Iterable[FreshRow], source: TaskSource) -> None:
+    """Raise AuditRefused when a sequence, or its other strand, is in the task's public data."""
+    by_task: dict[str, list[FreshRow]] = {}
+    for row in rows:
+        by_task.setdefault(row.task, []).append(row)
+    with tempfile.TemporaryDirectory() as folder, HarnessProcess() as harness:
+        file = sequences_of(list(by_task), source, Path(folder), harness)
+        public = {line.upper() for line in file.read_text(encoding="ascii").splitlines()}
+    for task, of_task in by_task.items():
+        public_rows = [row for row in of_task if _either_strand(row.sequence) & public]
+        if public_rows:
+            raise AuditRefused(
+                f"task {task}: {plural(len(public_rows), 'sequence')} of the set are in the public "
+                f"data, the first being {quoted(public_rows[0].sequence[:60])}",
+                "remove them: only sequences that nobody has seen show whether labels are known",
+            )
+
+
+def _either_strand(sequence: str) -> set[str]:
+    upper = sequence.upper()
+    return {upper, upper.translate(_COMPLEMENT)[::-1]}
+
+
+def released(path: Path) -> FreshRelease:
+    """Return what is published after the audit. Raises NothingChecked without set or salt."""
+    return FreshRelease(schema_version="1.0", salt=_salt(path), content=_read(path).decode("ascii"))
+
+
+def open_set(path: Path, commitment: FreshCommitment, benchmark: Benchmark) -> FreshSet:
+    """Return a set that is not released yet, for an audit.
+
+    Raises NothingChecked for what cannot be read, AuditRefused when it is not the one that was
+    committed to.
+    """
+    return check_release(released(path), commitment, benchmark, str(path))
+
+
+def check_release(
+    release: FreshRelease, commitment: FreshCommitment, benchmark: Benchmark, name: str
+) -> FreshSet:
+    """Return the rows of a set after comparing it with its commitment.
+
+    Raises AuditRefused when digest, benchmark or numbers are others, NothingChecked for no set.
+    """
+    content = release.content.encode()
+    computed = digest_of(bytes.fromhex(release.salt), content)
+    if computed != commitment.sha256:
+        raise AuditRefused(
+            f"{name}: its digest is {computed[:16]}..., the commitment's "
+            f"{commitment.sha256[:16]}...",
+            "take the set, the salt and the commitment that belong together",
+        )
+    if commitment.benchmark != benchmark.sha256:
+        raise AuditRefused(
+            f"the commitment is for the benchmark {commitment.benchmark[:16]}..., here it is "
+            f"{benchmark.sha256[:16]}...",
+            "commit to the set again, for the current benchmark",
+        )
+    rows = parse_set(content, name, benchmark)
+    counts = dict(Counter(row.task for row in rows))
+    if counts != commitment.tasks:
+        raise AuditRefused(
+            f"{name}: has {counts} sequences, the commitment says {commitment.tasks}",
+            "do not trust this commitment: its numbers are not those of its set",
+        )
+    return FreshSet(commitment.sha256, rows)
+
+
+def check_used(outcome: AuditOutcome, released: FreshSet) -> None:
+    """Compare an audit record with a released set. Raises AuditRefused when it used another."""
+    used = outcome.fresh
+    again = "compare with the set that the record names"
+    if used is None or used.commitment != released.sha256:
+        used_set = "no set" if used is None else f"the set {used.commitment[:16]}..."
+        raise AuditRefused(f"the record used {used_set}, expected {released.sha256[:16]}...", again)
+    counts = Counter(row.task for row in released.rows)
+    for audited in outcome.tasks:
+        scored = used.tasks[audited.task].fresh.rows if audited.task in used.tasks else 0
+        if scored != counts[audited.task]:
+            raise AuditRefused(
+                f"task {audited.task}: the record scored {scored} sequences of "
+                f"{counts[audited.task]}",
+                again,
+            )
+
+
+def read_fresh_commitment(path: Path) -> FreshCommitment:
+    """Read a commitment. Raises NothingChecked, which names the file and the member."""
+    return _parsed(path, FreshCommitment, "geneb-ci audit fresh commit")
+
+
+def read_release(path: Path) -> FreshRelease:
+    """Read a released set. Raises NothingChecked, which names the file and the member."""
+    return _parsed(path, FreshRelease, "geneb-ci audit fresh release")
+
+
+def _parsed(path: Path, model: type[_M], command: str) -> _M:
+    try:
+        return model.model_validate_json(_read(path))
+    except ValidationError as error:
+        raise NothingChecked(
+            f"{path}: {first_error(error)}", f"pass a file that `{command}` wrote"
+        ) from error
+
+
+def _salt(path: Path) -> str:
+    salt_path = path.with_name(path.name + SALT_SUFFIX)
+    salt = _read(salt_path).decode("ascii", "replace").strip()
+    if len(salt) != 2 * SALT_BYTES or set(salt) - set("0123456789abcdef"):
+        raise NothingChecked(
+            f"{salt_path}: not a salt of {2 * SALT_BYTES} hex digits",
+            "take the file that `geneb-ci audit fresh commit` wrote beside the set",
+        )
+    return salt
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return read_regular(path, BYTES_MAX)
+    except NotReadable as error:
+        raise NothingChecked(
+            f"{path}: {error.reason}", "name the files of `geneb-ci audit fresh`"
+        ) from error

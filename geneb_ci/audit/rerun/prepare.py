@@ -1,0 +1,301 @@
+"""What a rerun needs, each part checked: task data, packages, sandbox, pinned settings, weights."""
+
+import contextlib
+import dataclasses
+import functools
+import secrets
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from geneb_ci import __version__
+from geneb_ci.audit.code_digest import write_modules
+from geneb_ci.audit.commit import AuditSubject
+from geneb_ci.audit.commitment import Commitment, Weights
+from geneb_ci.audit.compare.tolerance import COPIES_MIN
+from geneb_ci.audit.rerun import runner, weights
+from geneb_ci.audit.rerun.fetching import InstalledPackages, install
+from geneb_ci.audit.rerun.fresh import FreshSet, open_set, read_fresh_commitment, refuse_public
+from geneb_ci.audit.rerun.runner import Runner
+from geneb_ci.audit.rerun.scoring import Scoring, limits_of, rescored
+from geneb_ci.audit.rerun.workspace import EmbeddedTask, Work, WorkSettings
+from geneb_ci.common.config import Layout
+from geneb_ci.common.errors import UsageProblem
+from geneb_ci.harness.process import (
+    CLASSES_UNKNOWN,
+    DERIVED,
+    FACTOR,
+    MEMORY,
+    SECONDS,
+    ScoringOptions,
+    Shape,
+    TaskSource,
+    task_source,
+)
+from geneb_ci.models.registry import ModelRegistry
+from geneb_ci.sandbox.launch import Sandbox, SandboxFacts, sandbox_facts
+from geneb_ci.sandbox.levels import DEFAULT
+from geneb_ci.sandbox.limits import TOKEN_BUDGET, Limits
+from geneb_ci.sandbox.run import ExtractorSpec
+from reference_harness.formats.rescored import Rescored
+
+SEED_BITS = 63
+"""Bits of the jitter's seed: NumPy's generator takes them, and they fit a signed 64-bit integer."""
+NONCE_BYTES = 32
+"""Bytes of the secret that decides the variants."""
+FETCHED = "weights.fetched"
+"""File of the work folder: the download of the weights was completed."""
+CPU, CUDA = "cpu", "cuda"
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """Options of a rerun that depend on the machine."""
+
+    level: int = DEFAULT
+    device: str = CPU
+    """`cpu`, `cuda`, or `cuda:N` for one of several GPUs."""
+    throw_away: bool = False
+    own_code: bool = False
+    data: Path | None = None
+    weights: Path | None = None
+    """Folder of weights; where it is empty they are fetched into it. They are always hashed."""
+    noise: str | None = None
+    """Dtype in which the model computes, for a submission that does not declare one."""
+    copies: int = COPIES_MIN
+    workers: int | None = None
+    token_budget: int | None = TOKEN_BUDGET
+    """Padded tokens a batch; None: what memory has room for, measured in the sandbox."""
+    fresh: Path | None = None
+    """A fresh set, with its salt beside it, and what was committed to."""
+    fresh_commitment: Path | None = None
+    limits: Limits = field(default_factory=Limits)
+    scoring: ScoringOptions = DERIVED
+    """Limits of scoring a task, where they are not to follow from its size."""
+
+    def scored_as(self, settings: WorkSettings, *, canonical: bool) -> Scoring:
+        """Return how embeddings are scored on this machine."""
+        return Scoring(
+            noise=settings.noise,
+            seed=settings.seed,
+            copies=settings.copies,
+            workers=self.workers,
+            canonical=canonical,
+            limits=self.scoring,
+        )
+
+    @property
+    def gpu(self) -> bool:
+        """Whether the sandbox shows the GPU devices."""
+        return self.device.partition(":")[0] == CUDA
+
+
+@dataclass(frozen=True)
+class Ready:
+    """What a rerun needs, each part checked; the sandbox is open."""
+
+    commitment: Commitment
+    subject: AuditSubject
+    source: TaskSource
+    machine: Machine
+    settings: WorkSettings
+    work: Work
+    runner: Runner
+    digests: dict[str, str]
+    """Name to sha256 of each file of the weights."""
+    spec: ExtractorSpec
+    packages: InstalledPackages | None = None
+    """Packages of the model's own environment, where its entry names one."""
+    fresh: FreshSet | None = None
+
+    def rescored(
+        self,
+        task: str,
+        sequences: Path,
+        embeddings: Path,
+        noise: str,
+        further: tuple[Path, Path] | None = None,
+    ) -> Rescored:
+        """Return the scores of a task's embeddings. Raises what `scoring.rescored` does."""
+        how = dataclasses.replace(self._how, noise=noise, further=further)
+        classes = self._classes(task)
+        return rescored(task, self.source, sequences, embeddings, how, self.runner.harness, classes)
+
+    def scoring_facts(self, rescoring: Rescored) -> dict[str, int]:
+        """Return the largest limits of scoring a task, for the record."""
+        shapes = {
+            task: Shape(scores.distinct_sequences, rescoring.dim, self._classes(task))
+            for task, scores in rescoring.tasks.items()
+        }
+        scored = [limits_of(shape, self._how) for shape in shapes.values()]
+        return {
+            "scoring_factor": FACTOR,
+            SECONDS: max(limit.seconds for limit in scored),
+            MEMORY: max(limit.memory_mib for limit in scored),
+        }
+
+    @property
+    def _how(self) -> Scoring:
+        return self.machine.scored_as(self.settings, canonical=self.subject.has_canonical)
+
+    def _classes(self, task: str) -> int:
+        counts = self.subject.benchmark.by_id[task].test_class_counts
+        return len(counts) if counts else CLASSES_UNKNOWN
+
+    def facts(
+        self, embedded: Iterable[EmbeddedTask], rescoring: Rescored | None = None
+    ) -> SandboxFacts:
+        """Return the facts of the sandbox, for what is signed; of scoring too, once it is done.
+
+        The token budget is the smallest of those that the embedded tasks had.
+        """
+        budgets = [task.token_budget for task in embedded if task.token_budget]
+        budget = min(budgets, default=self.machine.token_budget)
+        scoring = self.scoring_facts(rescoring) if rescoring is not None else {}
+        return sandbox_facts(
+            self.runner.sandbox, self.runner.escapes, self.machine.limits, budget, scoring
+        )
+
+    def check_weights(self) -> None:
+        """Hash the weights again, after the last task, and compare them with those of the start.
+
+        Raises WeightsRefused or AuditRefused, which name the file.
+        """
+        if self.spec.weights is not None:
+            committed = self.commitment.weights
+            digests = weights.verify_weights(self.spec.weights, committed, self.settings.level)
+            self.work.pin_weights(digests)
+
+
+@contextlib.contextmanager
+def ready(
+    commitment: Commitment,
+    subject: AuditSubject,
+    layout: Layout,
+    machine: Machine,
+    work: Work | None,
+    say: Say,
+) -> Iterator[Ready]:
+    """Check all that a rerun needs, fetch the weights and yield them with an open sandbox.
+
+    Raises what `rerun` does, less what the extractor causes.
+    """
+    noise = _noise(subject, machine)
+    source = task_source(subject.benchmark, layout.benchmark, machine.data)
+    fresh = _fresh(subject, machine, source)
+    say("submission, extractor and benchmark are those committed to")
+    packages = None
+    if subject.environment is not None:
+        packages = install(subject.environment, ModelRegistry(layout).folder.parent, say)
+    if work is not None:
+        work.clear()
+    with runner.open_runner(
+        machine.level,
+        gpu=machine.gpu,
+        throw_away_machine=machine.throw_away,
+        i_wrote_this_code=machine.own_code,
+        folder=work.scratch if work is not None else None,
+    ) as opened:
+        sandbox = opened.sandbox
+        here = work or Work(sandbox.scratch)
+        settings = here.pin(
+            WorkSettings(
+                commitment=commitment.sha256,
+                version=__version__,
+                level=sandbox.level,
+                device=CUDA if machine.gpu else CPU,
+                noise=noise,
+                copies=machine.copies,
+                seed=secrets.randbits(SEED_BITS),
+                nonce=secrets.token_hex(NONCE_BYTES),
+                fresh=fresh.sha256 if fresh is not None else None,
+            )
+        )
+        attempted = len(opened.escapes)
+        say(f"sandbox level {sandbox.level}: {attempted} escapes attempted, all refused")
+        model, digests = weights_here(commitment.weights, machine, here, sandbox.level, say)
+        here.pin_weights(digests)
+        spec = _spec(commitment, subject, sandbox, model, machine)
+        if packages is not None:
+            spec = dataclasses.replace(spec, packages=packages.folder)
+        yield Ready(
+            commitment,
+            subject,
+            source,
+            machine,
+            settings,
+            here,
+            opened,
+            digests,
+            spec,
+            packages,
+            fresh,
+        )
+
+
+def _fresh(subject: AuditSubject, machine: Machine, source: TaskSource) -> FreshSet | None:
+    """Read the fresh set, and check that none of it is public. Raises UsageProblem."""
+    files = (machine.fresh, machine.fresh_commitment)
+    if files[0] is None or files[1] is None:
+        if any(files):
+            raise UsageProblem(
+                "a fresh set needs its commitment, and a commitment its set",
+                "pass both: --fresh SET.csv --fresh-commitment F.json",
+            )
+        return None
+    fresh_set = open_set(files[0], read_fresh_commitment(files[1]), subject.benchmark)
+    refuse_public(fresh_set.rows, source)
+    return fresh_set
+
+
+def _noise(subject: AuditSubject, machine: Machine) -> str:
+    declared = subject.dtype
+    if declared is None and machine.noise is None:
+        raise UsageProblem(
+            "format 1.0 does not say in which dtype the model computed",
+            "pass --noise float32, float16, bfloat16 or float64",
+        )
+    if declared is not None and machine.noise not in {None, declared}:
+        raise UsageProblem(
+            f"--noise {machine.noise} contradicts the submission, which declares {declared}",
+            "leave out --noise: the declared dtype is used",
+        )
+    return declared or str(machine.noise)
+
+
+def weights_here(
+    committed: Weights, machine: Machine, work: Work, level: int, say: Say
+) -> tuple[Path | None, dict[str, str]]:
+    """Return the folder of weights and the digest of each file; None and {} without weights."""
+    if committed.kind == "none":
+        return None, {}
+    folder = machine.weights or work.folder / "weights"
+    if machine.weights is None and work.read(FETCHED) is None:
+        say(f"fetching the weights: {committed.location}")
+        weights.fetch(committed, folder, say=say)  # continues a download that was stopped
+        work.keep(FETCHED, "")
+    return folder, weights.provide(committed, folder, level, say)
+
+
+def _spec(
+    commitment: Commitment,
+    subject: AuditSubject,
+    sandbox: Sandbox,
+    model: Path | None,
+    machine: Machine,
+) -> ExtractorSpec:
+    code = commitment.extractor
+    common = functools.partial(
+        ExtractorSpec,
+        name_model=commitment.weights.location,
+        weights=model,
+        device=machine.device,
+        options=code.options,
+        token_budget=machine.token_budget,
+    )
+    if not subject.modules:
+        return common(code.path)
+    folder = sandbox.scratch / "extractors"
+    write_modules(subject.modules, folder)
+    return common(code.class_name, module=folder / Path(code.path).name)

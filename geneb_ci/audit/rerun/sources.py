@@ -1,0 +1,202 @@
+"""Code and weights of a rerun, as the run, the maintainer or the registry names them."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from pydantic import ValidationError
+
+from geneb_ci.audit.canonical import AuditRefused
+from geneb_ci.audit.code_digest import BUILTIN, ExtractorFolder, built_in, extractor_code
+from geneb_ci.audit.commitment import ExtractorCode, Weights
+from geneb_ci.common.errors import UsageProblem
+from geneb_ci.common.hosts import PUBLIC_ADDRESS
+from geneb_ci.models.entry import ReadEntry, WeightsSource, addresses
+from geneb_ci.submission.models import Run, Submission, SubmissionByEntry, SubmissionV11
+from reference_harness.formats.text import quoted
+
+
+@dataclass(frozen=True)
+class DeclaredRun:
+    """What the maintainer declares of a run that format 1.0 does not describe."""
+
+    extractor: str
+    """`PATH:CLASS`."""
+    model: str | None
+    """Repository of the weights on the Hub; None for a method without weights."""
+    revision: str | None = None
+    weights: dict[str, str] = field(default_factory=dict)
+    """File name to sha256 of each weight file, where known."""
+    options: dict[str, str] = field(default_factory=dict)
+    """Keyword arguments of the extractor's constructor, as text."""
+
+
+class RunSources(NamedTuple):
+    """What a rerun uses, and which entry of the model registry says so, if one does."""
+
+    extractor: ExtractorCode
+    weights: Weights
+    entry: str | None = None
+
+
+def sources_of(
+    submission: Submission,
+    declared: DeclaredRun | None,
+    folder: ExtractorFolder | None,
+    entry: ReadEntry | None,
+) -> RunSources:
+    """Return code and weights: of the run, of the maintainer, or of the model's entry."""
+    if isinstance(submission, SubmissionV11):
+        if declared is not None:
+            raise UsageProblem(
+                "the submission itself says which extractor and weights ran",
+                "leave out --extractor, --option, --model, --revision and --weights",
+            )
+        run = submission.run
+        if run.harness.dirty:
+            raise AuditRefused(
+                "the harness had local changes: nobody can repeat this run",
+                "ask for a run from a clean checkout or an installed package",
+            )
+        code = run.extractor
+        return RunSources(
+            extractor_code(folder, code.path, code.class_name, code.sha256, code.options),
+            _weights(run, entry),
+        )
+    if isinstance(submission, SubmissionByEntry):
+        _check_entry(submission, declared, entry)
+    if declared is None:
+        return _of_entry(submission.model_id, entry, folder)
+    path, colon, class_name = declared.extractor.rpartition(":")
+    if not colon or not path.endswith(".py") or not class_name.isidentifier():
+        raise UsageProblem(
+            f"--extractor {declared.extractor!r} is not PATH:CLASS",
+            "pass for example submissions/extractors/mine.py:MyExtractor",
+        )
+    if declared.model is None:
+        weights = Weights(kind="none", location="", revision=None, files={})
+    else:
+        weights = _declared_weights(declared)
+    return RunSources(extractor_code(folder, path, class_name, None, declared.options), weights)
+
+
+def _check_entry(
+    submission: SubmissionByEntry, declared: DeclaredRun | None, entry: ReadEntry | None
+) -> None:
+    """Refuse another description of an upgraded file than the entry that it names."""
+    if declared is not None:
+        raise UsageProblem(
+            "the submission itself names the entry of the model registry that describes the run",
+            "leave out --extractor, --option, --model, --revision and --weights",
+        )
+    named = submission.registry_entry.sha256
+    if entry is not None and entry.sha256 != named:
+        raise AuditRefused(
+            f"the submission names the entry {named[:16]}... of the model registry, the one here "
+            f"is {entry.sha256[:16]}...",
+            "upgrade the file again, by `geneb-ci upgrade FILE --output FILE`, and commit to that",
+        )
+
+
+def _of_entry(model_id: str, entry: ReadEntry | None, folder: ExtractorFolder | None) -> RunSources:
+    """Return code and weights as the model's entry in the registry describes them.
+
+    Raises UsageProblem where there is no entry, AuditRefused where it is not complete.
+    """
+    if entry is None:
+        raise UsageProblem(
+            "format 1.0 does not say which extractor and weights ran, and the model registry has "
+            f"no entry for {model_id}",
+            "add an entry (docs/models.md), or pass --extractor PATH:CLASS with --model REPO "
+            "--revision COMMIT and --weights NAME=SHA256 for each file, or with --no-weights",
+        )
+    run, source = entry.entry.run, entry.entry.weights
+    if run is None or run.extractor is None or source is None:
+        lacks = run.missing if run is not None and run.missing else "it names no extractor"
+        raise AuditRefused(
+            f"the entry of {model_id} in the model registry does not say how to run it: {lacks}",
+            "complete the entry (docs/models.md), or declare the run: --extractor PATH:CLASS",
+        )
+    if source.kind != "none" and not source.files:
+        raise AuditRefused(
+            f"the entry of {model_id} in the model registry pins no file",
+            "add the sha256 of each file under [weights.files]",
+        )
+    if run.extractor.startswith(BUILTIN):
+        path, class_name, sha256 = built_in(run.extractor)
+    else:
+        path, _, class_name = run.extractor.rpartition(":")
+        sha256 = None
+    code = extractor_code(folder, path, class_name, sha256, entry.entry.options)
+    return RunSources(code, registered_weights(source), entry.sha256)
+
+
+def registered_weights(source: WeightsSource) -> Weights:
+    """Return the weights of an entry, each file with its address."""
+    return Weights(
+        kind=source.kind,
+        location=source.location,
+        revision=source.revision,
+        files=dict(sorted(source.files.items())),
+        addresses=addresses(source),
+    )
+
+
+def _declared_weights(declared: DeclaredRun) -> Weights:
+    if declared.revision is None or not declared.weights:
+        raise _unpinned()
+    try:
+        return Weights(
+            kind="huggingface",
+            location=str(declared.model),
+            revision=declared.revision,
+            files=dict(sorted(declared.weights.items())),
+        )
+    except ValidationError as error:
+        raise UsageProblem(
+            f"--revision {declared.revision!r} or a digest of --weights is malformed",
+            "pass a revision of 40 hex digits and digests of 64, in lower case",
+        ) from error
+
+
+def _weights(run: Run, entry: ReadEntry | None) -> Weights:
+    """Return the weights of a run; those of a folder as the model registry says they are published.
+
+    Raises AuditRefused when no other machine can load the same.
+    """
+    model = run.model
+    pinned = model.revision is not None if model.kind == "huggingface" else bool(model.weights)
+    if model.kind != "none" and not pinned:
+        raise _unpinned()
+    if model.kind == "local":
+        source = entry.entry.weights if entry is not None else None
+        if source is not None and model.weights.items() <= source.files.items():
+            return registered_weights(source)
+        raise AuditRefused(
+            "the weights are only on the contributor's machine",
+            "ask for a public copy and add it to the model registry (docs/models.md), with the "
+            "same digests",
+        )
+    files = dict(sorted(model.weights.items()))
+    where = {}
+    if model.kind == "url":
+        if not PUBLIC_ADDRESS.fullmatch(model.location):
+            raise AuditRefused(
+                f"the weights are at {quoted(model.location)}, expected an https address of a "
+                "public server, without a query",
+                "ask for such an address, or for a repository on the Hub",
+            )
+        where = addresses(WeightsSource(kind="url", location=model.location, files=files))
+    return Weights(
+        kind=model.kind,
+        location=model.location,
+        revision=model.revision,
+        files=files,
+        addresses=where,
+    )
+
+
+def _unpinned() -> AuditRefused:
+    return AuditRefused(
+        "the weights are not pinned, so a rerun could load others",
+        "ask for the 40-hex commit of the model repository and the sha256 of each weight file",
+    )

@@ -1,0 +1,351 @@
+"""The tasks of a rerun, one after another: embedded in the sandbox, then scored outside it."""
+
+import dataclasses
+import functools
+import hashlib
+import json
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+
+from pydantic import Field, ValidationError
+
+from geneb_ci.audit.rerun.decoys import (
+    SequencesWithDecoys,
+    TaskEmbeddings,
+    embed_among_decoys,
+    with_decoys,
+)
+from geneb_ci.audit.rerun.fresh import FreshSet
+from geneb_ci.audit.rerun.honesty import Repeatability, precision_of, rows_varied
+from geneb_ci.audit.rerun.prepare import Ready, Say
+from geneb_ci.audit.rerun.scoring import (
+    RESCORED,
+    merged,
+    read_rescored,
+    sequences_of,
+    variants_of,
+)
+from geneb_ci.audit.rerun.weights import file_sha256
+from geneb_ci.audit.rerun.workspace import (
+    EMBEDDED,
+    EMBEDDINGS,
+    FURTHER,
+    FURTHER_EMBEDDINGS,
+    SEQUENCES,
+    EmbeddedTask,
+    Work,
+)
+from geneb_ci.audit.sampling.plan import Plan
+from geneb_ci.common.errors import LimitExceeded, NothingChecked, ResultRefused
+from geneb_ci.common.types import first_error
+from geneb_ci.harness.process import HarnessProcess, TaskSource
+from geneb_ci.sandbox.limits import Limits, advice
+from geneb_ci.sandbox.run import Batching, ExtractorSpec
+from reference_harness.formats.base import Count, Name, StrictModel
+from reference_harness.formats.rescored import Rescored
+from reference_harness.formats.text import plural
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class FurtherSequence(StrictModel):
+    """One sequence beside those of a task, as schemas of the harness have it."""
+
+    split: Literal["train", "test", "fresh"]
+    row: Count
+    kind: Name
+    sequence: Annotated[str, Field(min_length=1)]
+    label: int | None = None
+
+
+class FurtherSequences(StrictModel):
+    """All of a task."""
+
+    schema_version: Literal["1.0"]
+    rows: list[FurtherSequence]
+
+
+def variant_seed(plan_seed: str, nonce: str) -> str:
+    """Return the text that decides variants: nobody knows it before the audit, all after it."""
+    return hashlib.sha256(bytes.fromhex(plan_seed) + bytes.fromhex(nonce)).hexdigest()
+
+
+def further_of(
+    task: str,
+    source: TaskSource,
+    harness: HarnessProcess,
+    folder: Path,
+    seed: str,
+    rows: int,
+    fresh: FreshSet | None,
+    *,
+    reverse: bool,
+) -> FurtherSequences:
+    """Write the sequences beside those of a task to `FURTHER` in a folder, and return them.
+
+    Raises NothingChecked, with what the harness said, when it cannot.
+    """
+    path = folder / FURTHER
+    variants_of(task, source, harness, seed, rows, path, reverse=reverse)
+    sequences = read_further(path)
+    if fresh is not None:
+        own = [row for row in fresh.rows if row.task == task]
+        sequences.rows.extend(
+            FurtherSequence(
+                split="fresh", row=number, kind="fresh", sequence=row.sequence, label=row.label
+            )
+            for number, row in enumerate(own)
+        )
+        path.write_text(json.dumps(sequences.model_dump()) + "\n", encoding="ascii")
+    return sequences
+
+
+def read_further(path: Path) -> FurtherSequences:
+    """Read what `further_of` wrote. Raises NothingChecked."""
+    try:
+        return FurtherSequences.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError) as error:
+        reason = first_error(error) if isinstance(error, ValidationError) else error.strerror
+        raise NothingChecked(
+            f"{path}: {reason}", "remove the folder of this task, and run the command again"
+        ) from error
+
+
+class KnownRow(NamedTuple):
+    """Where the embedding of a sequence is kept."""
+
+    task: str
+    row: int
+
+
+def matrix_of(
+    task: str,
+    sequences: Sequence[str],
+    values: "np.ndarray | None",
+    known: Mapping[str, KnownRow],
+    work: Work,
+) -> "np.ndarray":
+    """Return the (n, d) matrix of a task: rows of earlier tasks from the work folder, others new.
+
+    `values` has the rows of the sequences that are not known, in their order; None where all are.
+    Raises ResultRefused when the tasks have embeddings of different width or dtype.
+    """
+    import numpy as np  # slow to import, and only needed here
+
+    if values is not None and len(values) == len(sequences):
+        return values
+    # In the order in which the tasks ran, so that a refusal names the same one each time.
+    tasks = dict.fromkeys(known[sequence].task for sequence in sequences if sequence in known)
+    stored = {name: np.load(work.task(name) / EMBEDDINGS, mmap_mode="r") for name in tasks}
+    parts = stored if values is None else stored | {task: values}
+    begun, first = next(iter(parts.items()))
+    for name, part in parts.items():
+        if (part.shape[1], part.dtype) != (first.shape[1], first.dtype):
+            raise ResultRefused(
+                f"task {name} has embeddings of {part.shape[1]} numbers of {part.dtype}; expected "
+                f"{first.shape[1]} of {first.dtype}, as task {begun} has, with which it shares "
+                "sequences",
+                "an extractor has to return rows of one width and one dtype for every task",
+            )
+    matrix = np.empty((len(sequences), first.shape[1]), dtype=first.dtype)
+    if values is not None:
+        matrix[[row for row, sequence in enumerate(sequences) if sequence not in known]] = values
+    for row, sequence in enumerate(sequences):
+        if sequence in known:
+            matrix[row] = stored[known[sequence].task][known[sequence].row]
+    return matrix
+
+
+class TaskRuns:
+    """The tasks of one plan, each embedded and scored, or found in the work folder."""
+
+    def __init__(self, plan: Plan, here: Ready, say: Say) -> None:
+        self.plan = plan
+        self.names = [choice.task for choice in plan.chosen]
+        self.here = here
+        self.say = say
+        self.embedded: dict[str, EmbeddedTask] = {}
+        self.known: dict[str, KnownRow] = {}
+        self.running: tuple[Literal["embedding", "scoring"], str] = ("embedding", "")
+        """Stage and task."""
+
+    def results(self) -> tuple[Rescored, dict[str, EmbeddedTask]]:
+        """Return the scores of all tasks, and what embedding each took.
+
+        All are embedded before the first is scored: the noise of the scores follows from how far
+        the embeddings of all tasks are reproducible.
+        """
+        labels = {
+            task: f"task {number} of {len(self.names)}, {task}"
+            for number, task in enumerate(self.names, 1)
+        }
+        for task, label in labels.items():
+            self.running = ("embedding", task)
+            embedded = self.here.work.embedded(task)
+            self.embedded[task] = embedded or self._embed(task, label)
+            for row, sequence in enumerate(self._sequences(task)):
+                self.known.setdefault(sequence, KnownRow(task, row))
+        scores = []
+        for task, label in labels.items():
+            self.running = ("scoring", task)
+            scores.append(self._score(task, label))
+        return merged(scores), self.embedded
+
+    @property
+    def repeated(self) -> list[Repeatability]:
+        """How far embeddings in other batches differ, of each task that has some."""
+        return [task.repeated for task in self.embedded.values() if task.repeated is not None]
+
+    @property
+    def noise(self) -> str:
+        """The dtype whose noise the scores have."""
+        declared = self.here.settings.noise
+        precision = precision_of(declared, self.repeated)
+        return declared if precision is None else precision.noise
+
+    def _sequences(self, task: str) -> list[str]:
+        file = self.here.work.task(task) / SEQUENCES
+        return file.read_text(encoding="ascii").splitlines()
+
+    def _embed(self, task: str, label: str) -> EmbeddedTask:
+        """Embed the sequences of a task that no earlier task has, and keep its matrix."""
+        import numpy as np  # slow to import, and only needed here
+
+        work, folder = self.here.work, self.here.work.task(task)
+        file = sequences_of([task], self.here.source, folder, self.here.runner.harness)
+        sequences = self._sequences(task)
+        new = [row for row, sequence in enumerate(sequences) if sequence not in self.known]
+        beside = self._further(task)
+        runs = SandboxRuns(
+            self.here, sum(task_embedded.seconds for task_embedded in self.embedded.values())
+        )
+        embeddings, values = None, None
+        if new or beside:
+            hidden = [*(sequences[row] for row in new), *beside]
+            decoyed = with_decoys(hidden, secrets.token_bytes(32), len(new))
+            self.say(
+                f"{label}: embedding {plural(len(new), 'sequence')}, {len(beside)} variants and "
+                f"fresh ones, and {len(decoyed.sequences) - len(hidden)} decoys"
+            )
+            embeddings = runs.embed(decoyed)
+            values = embeddings.values[: len(new)] if new else None
+        matrix = matrix_of(task, sequences, values, self.known, work)
+        # Kept before it is named: a matrix without its entry is embedded again.
+        work.keep_binary(
+            folder / EMBEDDINGS,
+            lambda stream: np.lib.format.write_array(stream, matrix, allow_pickle=False),
+        )
+        if embeddings is not None and beside:
+            rows = np.ascontiguousarray(embeddings.values[len(new) :])
+            work.keep_binary(
+                folder / FURTHER_EMBEDDINGS,
+                lambda stream: np.lib.format.write_array(stream, rows, allow_pickle=False),
+            )
+        entry = EmbeddedTask(
+            sequences_sha256=file_sha256(file),
+            embeddings_sha256=file_sha256(folder / EMBEDDINGS),
+            computed=len(new),
+            decoys=None if embeddings is None else embeddings.decoys,
+            attempts=runs.attempts,
+            seconds=runs.seconds,
+            peak=runs.peak,
+            token_budget=runs.token_budget,
+            further=len(beside),
+            further_sha256=file_sha256(folder / FURTHER_EMBEDDINGS) if beside else None,
+            repeated=None if embeddings is None else embeddings.repeated,
+        )
+        work.keep_result(folder / EMBEDDED, entry.model_dump_json(indent=1) + "\n")
+        return entry
+
+    def _further(self, task: str) -> list[str]:
+        """Return the sequences to embed beside those of a task."""
+        here, folder = self.here, self.here.work.task(task)
+        seed = variant_seed(self.plan.seed, here.settings.nonce)
+        rows = rows_varied(len(self.names))
+        reverse = here.subject.reverse_complement
+        sequences = further_of(
+            task, here.source, here.runner.harness, folder, seed, rows, here.fresh, reverse=reverse
+        )
+        return [sequence.sequence for sequence in sequences.rows]
+
+    def _score(self, task: str, label: str) -> Rescored:
+        """Return the scores of a task, which are computed unless they are kept."""
+        folder, settings = self.here.work.task(task), self.here.settings
+        expected = self.embedded[task]
+        work = self.here.work
+        if work.has_result(folder / RESCORED):
+            scores = read_rescored(folder / RESCORED)
+            same = scores.embeddings_sha256 == expected.embeddings_sha256
+            if same and scores.noise.dtype == self.noise:
+                return scores
+        self.say(f"{label}: scoring the embeddings and {settings.copies} jittered copies")
+        further = (folder / FURTHER, folder / FURTHER_EMBEDDINGS) if expected.further else None
+        computed = self.here.rescored(
+            task, folder / SEQUENCES, folder / EMBEDDINGS, self.noise, further
+        )
+        work.note_result(folder / RESCORED)
+        return computed
+
+
+class SandboxRuns:
+    """Runs of the extractor for one task, within the limits of a run and of the whole audit."""
+
+    def __init__(self, here: Ready, used: float) -> None:
+        self._here = here
+        self._used = used
+        self.seconds = 0.0
+        self.peak = 0
+        self.attempts: list[str] = []
+        self.token_budget = 0
+        """Smallest that a run of these had; 0 where none is known."""
+
+    def alone(self, sequences: Sequence[str], spec: ExtractorSpec) -> "np.ndarray":
+        """Return (n, d) rows of n sequences, each embedded in a batch of its own."""
+        return self._run(sequences, "file", dataclasses.replace(spec, rows=1))
+
+    def embed(self, decoyed: SequencesWithDecoys) -> TaskEmbeddings:
+        """Return the rows of the real sequences, in their order, and what the decoys show."""
+        return embed_among_decoys(
+            decoyed,
+            functools.partial(self._run, batching="budget"),
+            functools.partial(self._run, batching="file"),
+            self._here.settings.noise,
+        )
+
+    def _run(
+        self, sequences: Sequence[str], batching: Batching, spec: ExtractorSpec | None = None
+    ) -> "np.ndarray":
+        limits = self._here.machine.limits
+        left = int(limits.total_seconds - self._used - self.seconds)
+        if left < 1:
+            raise _too_long(limits)
+        started = time.monotonic()
+        try:
+            seconds = min(left, limits.seconds)
+            ran = self._here.runner.embed(
+                sequences,
+                dataclasses.replace(spec or self._here.spec, batching=batching),
+                dataclasses.replace(limits, seconds=seconds),
+            )
+        except LimitExceeded as error:
+            if error.limit == "seconds" and left < limits.seconds:
+                raise _too_long(limits) from error
+            raise
+        self.seconds += time.monotonic() - started
+        self.peak = max(self.peak, ran.peak)
+        budgets = [budget for budget in (self.token_budget, ran.token_budget) if budget]
+        self.token_budget = min(budgets, default=0)
+        self.attempts += [attempt for attempt in ran.attempts if attempt not in self.attempts]
+        return ran.values
+
+
+def _too_long(limits: Limits) -> LimitExceeded:
+    return LimitExceeded(
+        "total_seconds",
+        f"the extractor ran longer than {limits.total_seconds} s in the whole audit",
+        advice("total_seconds"),
+    )

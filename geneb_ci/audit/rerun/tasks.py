@@ -1,0 +1,253 @@
+"""Reruns a plan: embeddings come from a sandbox, scores are computed outside, claims compared.
+
+Into the sandbox go the sequences of one task after another, in random order with decoys among them,
+the extractor and its weights. Labels, claims, task names, the seed of the draw and that of the
+decoys stay outside. What is finished of a task is kept in the folder of the audit.
+"""
+
+import contextlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from geneb_ci.audit.canonical import AuditRefused, moment_of
+from geneb_ci.audit.commit import AuditSubject, subject_of
+from geneb_ci.audit.compare import tasks as compare
+from geneb_ci.audit.compare.outcome import (
+    AuditedTask,
+    AuditOutcome,
+    Decoys,
+    HarnessFacts,
+    overall_verdict,
+)
+from geneb_ci.audit.record.events import RunFacts
+from geneb_ci.audit.rerun.fetching import InstalledPackages
+from geneb_ci.audit.rerun.honesty import (
+    FreshResult,
+    VariantResult,
+    fresh_result,
+    fresh_text,
+    precision_of,
+    precision_text,
+    rows_varied,
+    variant_result,
+    variant_text,
+)
+from geneb_ci.audit.rerun.prepare import Machine, Ready, Say, ready
+from geneb_ci.audit.rerun.scoring import (
+    RESCORED,
+    merged,
+    read_rescored,
+)
+from geneb_ci.audit.rerun.task_embedding import TaskRuns
+from geneb_ci.audit.rerun.workspace import (
+    EMBEDDED,
+    EmbeddedTask,
+    Work,
+    open_work,
+)
+from geneb_ci.audit.sampling.plan import Plan
+from geneb_ci.audit.sampling.task_draw import recompute
+from geneb_ci.common.config import Layout
+from geneb_ci.common.errors import ExtractorRefused
+from geneb_ci.sandbox.limits import MIB
+from reference_harness.formats.rescored import Rescored
+
+
+def rerun(
+    plan: Plan,
+    layout: Layout,
+    machine: Machine,
+    clock: Callable[[], float],
+    say: Say,
+    work: Path | None = None,
+) -> AuditOutcome:
+    """Rerun the tasks of a plan and return the outcome.
+
+    `clock` returns seconds since 1970; `say` gets a line of progress for each step. What is
+    finished is kept in the folder `work`, from which the next call continues; without one it is
+    lost when this ends.
+    Raises StepMismatch when the plan does not recompute, AuditRefused when something here is not
+    what was committed to, SandboxUnavailable or SandboxLeaks, ExtractorFailed, LimitExceeded or
+    ResultRefused for the extractor, NothingChecked for what is missing, UsageProblem for options
+    that contradict the submission.
+    """
+    recompute(plan)
+    subject = subject_of(plan.commitment, layout)
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(open_work(work)) if work is not None else None
+        here = stack.enter_context(ready(plan.commitment, subject, layout, machine, folder, say))
+        return outcome_of(plan, here, clock, say)
+
+
+def outcome_of(plan: Plan, here: Ready, clock: Callable[[], float], say: Say) -> AuditOutcome:
+    """Rerun the tasks of a plan that recomputes, one after another, and return the outcome.
+
+    Raises what `rerun` does.
+    """
+    started_at = here.work.begin(moment_of(int(clock())))
+    run = TaskRuns(plan, here, say)
+    try:
+        rescoring, embedded = run.results()
+    except ExtractorRefused as error:
+        error.at = RunFacts(
+            *run.running,
+            here.facts(run.embedded.values()),
+            started_at,
+            moment_of(int(clock())),
+        )
+        raise
+    here.check_weights()
+    benchmark = here.subject.benchmark
+    compared = _compared(plan, here.subject, rescoring)
+    decoys = _all_decoys(embedded)
+    variants, fresh = memory_of(plan, here.work, here.subject, rescoring)
+    precision = precision_of(here.settings.noise, run.repeated)
+    notes = [
+        *compare.notes(compared, rescoring),
+        compare.atlas_note(here.subject.device, here.settings.device, here.settings.noise),
+        *([variant_text(variants)] if variants is not None else []),
+        *([fresh_text(fresh)] if fresh is not None else []),
+        *([precision_text(precision)] if precision is not None else []),
+        *_weight_notes(here.digests),
+        *_run_with(here.packages, rescoring.packages),
+        *_attempt_notes([attempt for task in embedded.values() for attempt in task.attempts]),
+        _usage_note(embedded),
+    ]
+    return AuditOutcome(
+        schema_version="1.0",
+        plan=plan,
+        tasks=compared,
+        decoys=decoys,
+        variants=variants,
+        fresh=fresh,
+        verdict=overall_verdict(compared, decoys, variants, fresh),
+        sandbox=here.facts(embedded.values(), rescoring),
+        noise=run.noise,
+        precision=precision,
+        harness=HarnessFacts(
+            # The version of the protocol; the release of the harness is among the packages.
+            version=benchmark.harness_version,
+            commit=rescoring.harness.commit,
+            dirty=rescoring.harness.dirty,
+        ),
+        benchmark_sha256=rescoring.benchmark.sha256,
+        dataset_revision=rescoring.dataset.revision,
+        packages={"geneb-ci": rescoring.harness.version, **rescoring.packages},
+        notes=notes,
+        started_at=started_at,
+        finished_at=moment_of(int(clock())),
+    )
+
+
+def check_outcome(
+    outcome: AuditOutcome, path: Path, plan: Plan, subject: AuditSubject, work: Work
+) -> None:
+    """Refuse an outcome, kept at `place`, that does not follow from the plan and the kept scores.
+
+    Raises AuditRefused, which names the place.
+    """
+    again = f"remove {path} and run the command again: only what is missing is computed"
+    tasks = [choice.task for choice in plan.chosen]
+    folders = {task: work.task(task) for task in tasks}
+    lacking = [
+        folder / name
+        for folder in folders.values()
+        for name in (EMBEDDED, RESCORED)
+        if not work.has_result(folder / name)
+    ]
+    if lacking:
+        raise AuditRefused(
+            f"{path}: made from {lacking[0]}, which is not there as this audit wrote it", again
+        )
+    rescoring = merged([read_rescored(folder / RESCORED) for folder in folders.values()])
+    read = {task: work.read_as(folder / EMBEDDED, EmbeddedTask) for task, folder in folders.items()}
+    decoys = _all_decoys({task: entry for task, entry in read.items() if entry is not None})
+    memory = memory_of(plan, work, subject, rescoring)
+    follows = {
+        "plan": outcome.plan == plan,
+        "comparison": outcome.tasks == _compared(plan, subject, rescoring),
+        "result of the decoys": outcome.decoys == decoys,
+        "result of the variants and the fresh set": (outcome.variants, outcome.fresh) == memory,
+        "verdict": outcome.verdict == overall_verdict(outcome.tasks, outcome.decoys, *memory),
+    }
+    wrong = [name for name, holds in follows.items() if not holds]
+    if wrong:
+        raise AuditRefused(
+            f"{path}: its {wrong[0]} does not follow from the plan and the scores of its folder",
+            again,
+        )
+
+
+def memory_of(
+    plan: Plan, work: Work, subject: AuditSubject, rescoring: Rescored
+) -> tuple[VariantResult | None, FreshResult | None]:
+    """Return what variants and the fresh set show, from the decisions of all rerun tasks."""
+    settings = work.settings()
+    decisions = {
+        name: scores.decisions for name, scores in rescoring.tasks.items() if scores.decisions
+    }
+    if not decisions:
+        return None, None
+    variants = variant_result(
+        decisions.values(),
+        settings.nonce,
+        rows_varied(len(plan.chosen)),
+        reverse=subject.reverse_complement,
+    )
+    fresh = fresh_result(decisions, settings.fresh) if settings.fresh is not None else None
+    return variants, fresh
+
+
+def _compared(plan: Plan, subject: AuditSubject, rescoring: Rescored) -> list[AuditedTask]:
+    """Return the comparison of each task of a plan with its claims."""
+    claimed = compare.claims(subject.document, subject.benchmark, plan.commitment.regimes)
+    return compare.compare(claimed, rescoring, plan.chosen, subject.benchmark)
+
+
+def _run_with(packages: InstalledPackages | None, scored: Mapping[str, str]) -> list[str]:
+    """Return the lock, and the packages of it that are others than those that scored."""
+    if packages is None:
+        return []
+    lock = f"environment: lock with sha256 {packages.lock_sha256}"
+    own = {
+        name: version
+        for name, version in packages.versions().items()
+        if scored.get(name, version) != version
+    }
+    if not own:
+        return [lock]
+    shown = ", ".join(f"{name} {version}" for name, version in sorted(own.items()))
+    return [f"{lock}; it embedded with {shown}; `packages` are those that scored"]
+
+
+def _weight_notes(digests: dict[str, str]) -> list[str]:
+    return [f"weights: {name} {digest}" for name, digest in sorted(digests.items())]
+
+
+def _all_decoys(embedded: dict[str, EmbeddedTask]) -> Decoys:
+    """Return what the decoys of all tasks show."""
+    judged = {task: result.decoys for task, result in embedded.items() if result.decoys is not None}
+    alike: dict[str, list[str]] = {}
+    for task, result in judged.items():
+        alike.setdefault(result.detail, []).append(task)
+    return Decoys(
+        order_dependent=any(result.order_dependent for result in judged.values()),
+        memorised=any(result.memorised for result in judged.values()),
+        detail="; ".join(f"{', '.join(tasks)}: {text}" for text, tasks in alike.items()),
+    )
+
+
+def _attempt_notes(attempts: list[str]) -> list[str]:
+    """Return a note of what the extractor attempted, as far as Python saw it."""
+    if not attempts:
+        return []
+    called = ", ".join(dict.fromkeys(attempts))
+    return [f"the extractor's Python code called, inside the sandbox: {called}"]
+
+
+def _usage_note(embedded: dict[str, EmbeddedTask]) -> str:
+    """Return a note of the time and memory that the extractor took."""
+    seconds = sum(task.seconds for task in embedded.values())
+    peak = max(task.peak for task in embedded.values())
+    rows = sum(task.computed for task in embedded.values())
+    return f"embedding {rows} sequences took {seconds:.0f} s and up to {peak // MIB} MiB"

@@ -1,0 +1,365 @@
+"""Weights of an audit: fetched at a pinned revision, hashed, compared with the commitment, checked.
+
+This phase has network access and runs no untrusted code, in a process without limits of its own:
+sizes are compared before anything is fetched or read. Each JSON file is read once, and parsed only
+where it is as short as a configuration; a weight file is hashed as a stream, and the header of a
+safetensors file is then read by the format's own library. A pickle is never opened here.
+"""
+
+import hashlib
+import itertools
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from geneb_ci.audit.commitment import Weights
+from geneb_ci.audit.rerun import fetching
+from geneb_ci.common import download
+from geneb_ci.common.errors import UsageProblem, WeightsRefused
+from geneb_ci.common.finding import first_and_more
+from geneb_ci.models.entry import FILE_NAME
+from reference_harness.formats.files import NotReadable, read_json, read_regular
+from reference_harness.formats.hub_storage import (
+    DOWNLOAD_LIMITS,
+    StorageFailure,
+    limit_storage,
+    storage_failure,
+)
+from reference_harness.formats.text import quoted
+
+Say = Callable[[str], None]
+COMMIT = re.compile(r"[0-9a-f]{40}")
+PICKLED = frozenset({".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib", ".npy", ".npz"})
+PICKLE_LEVEL = 2
+"""Sandbox level below which pickled weights are refused: opening one runs what its author wrote."""
+WEIGHT_ENDINGS = frozenset({*PICKLED, ".safetensors", ".h5", ".msgpack", ".onnx"})
+PATTERNS = ("*.json", "*.txt", "*.model", "*.vocab", "*.py")
+"""Files of a Hub repository that are fetched beside the weight files that the commitment names."""
+BY_HAND = "fetch the files by hand and name their folder: --weights DIR; digests are compared"
+POINTER = b"version https://git-lfs.github.com/spec/"
+"""How the file begins that a clone without git-lfs has in place of a large one."""
+CONFIG_MAX = 1 << 20
+"""Bytes of a JSON file that is parsed: configurations in use have some kB."""
+VALUES_MAX = 200_000
+"""Values of such a file, a third of what a file of that length can have."""
+JSON_MAX = 1 << 26
+"""Bytes of any JSON file of a model: the largest vocabularies in use have half as many."""
+BESIDE_MAX = 1 << 28
+"""Bytes of all files that the commitment does not name: vocabularies, code, configurations."""
+FILES_MAX = 1_000
+"""Files of a model: the largest in use have 200, most of them parts of its weights."""
+LISTED_MAX = 10 * FILES_MAX
+"""Files of a repository or a folder, those included that are not looked at."""
+HEADER_MAX = 1 << 24
+"""Bytes of the header of a safetensors file: a tensor takes some 100."""
+_LENGTH = 8  # bytes of a safetensors file that say how long its header is
+_AUTO_MAP = re.compile(rb"auto_map|\\u00(?:5[fF]|6[1dDfF]|7[045])")
+"""That key, or an escape that stands for a letter of it."""
+
+
+def fetch(
+    weights: Weights, folder: Path, *, endpoint: str | None = None, say: Say = lambda _: None
+) -> Path:
+    """Download what `folder` lacks of the committed files, and return the folder.
+
+    A repository of the Hub is taken at the committed revision, with the configuration beside the
+    weights; any other file from its committed address, continued where an earlier download ended.
+    `endpoint` is the address of another Hub than huggingface.co; `say` gets a line for each file.
+    Raises UsageProblem for files that have no address, WeightsRefused for a revision that is not a
+    commit, for more or larger files than a model has, and for what is not delivered, or is not what
+    was committed to.
+    """
+    if weights.kind != "huggingface":
+        return _fetch_files(weights, folder, say)
+    if weights.revision is None or not COMMIT.fullmatch(weights.revision):
+        raise WeightsRefused(
+            f"revision {weights.revision!r} of {weights.location} is not a commit, so its files "
+            "can change",
+            "commit to a revision of 40 hex digits",
+        )
+    from huggingface_hub import HfApi, RepoFile  # a second to import
+    from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, LocalEntryNotFoundError
+    from huggingface_hub.utils import filter_repo_objects
+
+    limit_storage(DOWNLOAD_LIMITS)
+    api, patterns = HfApi(endpoint=endpoint, token=False), [*PATTERNS, *sorted(weights.files)]
+    try:
+        listed = api.list_repo_tree(weights.location, revision=weights.revision, recursive=True)
+        entries = list(itertools.islice(listed, LISTED_MAX + 1))
+        _refuse_crowd(len(entries), LISTED_MAX)
+        files = (entry for entry in entries if isinstance(entry, RepoFile))
+        chosen = filter_repo_objects(files, allow_patterns=patterns, key=lambda file: file.path)
+        _refuse_large({file.path: file.size for file in chosen}, weights)
+        api.snapshot_download(
+            weights.location,
+            revision=weights.revision,
+            allow_patterns=patterns,
+            local_dir=folder,
+        )
+    except (HfHubHTTPError, LocalEntryNotFoundError, ValueError) as error:
+        reason = str(error).partition("\n")[0]
+        advice = "check the network, and that the repository is public and still has that commit"
+        if isinstance(error, GatedRepoError):
+            reason, advice = "it is gated", f"accept its terms there; {BY_HAND}"
+        raise WeightsRefused(
+            f"{weights.location} at {weights.revision} cannot be fetched: {reason}", advice
+        ) from error
+    except (OSError, RuntimeError) as error:
+        failure = storage_failure(error)
+        if isinstance(failure, StorageFailure):
+            raise WeightsRefused(
+                f"{weights.location} at {weights.revision} cannot be fetched: {failure.what}",
+                "run the command again later",
+            ) from error
+        raise (failure or error) from error
+    return folder
+
+
+def provide(
+    weights: Weights, folder: Path, level: int, say: Say = lambda _: None
+) -> dict[str, str]:
+    """Fetch the committed files that `folder` lacks, and verify all of them.
+
+    Returns name to sha256 of every file in `folder`. Raises what `fetch` and `verify_weights` do.
+    """
+    if not folder.is_dir() or any(not (folder / name).is_file() for name in weights.files):
+        fetch(weights, folder, say=say)
+    return verify_weights(folder, weights, level)
+
+
+def _fetch_files(weights: Weights, folder: Path, say: Say) -> Path:
+    """Download files by their addresses; those of one archive while it is read once."""
+    for name in weights.files:
+        if not FILE_NAME.fullmatch(name) or ".." in name.split("/"):
+            raise WeightsRefused(
+                f"{quoted(name)} is no name of a file below the folder of weights",
+                "commit again, to the names that the files have where they are published",
+            )
+    lacking = [name for name in weights.files if not (folder / name).is_file()]
+    unknown = [name for name in lacking if name not in weights.addresses]
+    if unknown or not weights.files:
+        raise UsageProblem(
+            f"{first_and_more(unknown) or 'the weights'}: no address to fetch from "
+            f"({weights.kind} {weights.location})",
+            BY_HAND,
+        )
+    archives: dict[str, dict[str, str]] = {}
+    for name in lacking:
+        address, _, inside = weights.addresses[name].partition("#")
+        if inside:
+            archives.setdefault(address, {})[inside] = name
+        else:
+            say(f"fetching {name} from {urlsplit(address).netloc}")
+            fetching.download(address, folder / name, weights.files[name])
+    for address, members in archives.items():
+        say(f"fetching {first_and_more(list(members.values()))} from {urlsplit(address).netloc}")
+        fetching.extract(
+            address,
+            {inside: folder / name for inside, name in members.items()},
+            {inside: weights.files[name] for inside, name in members.items()},
+        )
+    return folder
+
+
+def verify_weights(folder: Path, weights: Weights, level: int) -> dict[str, str]:
+    """Compare a folder of weights with the commitment; return name to sha256 of every file in it.
+
+    Raises WeightsRefused for a link, for more or larger files than a model has, for a weight file
+    that is missing, other than committed or not committed to, for a pickle below sandbox level 2,
+    for a malformed safetensors header, and for a configuration that fetches code from another
+    repository.
+    """
+    files = _files(folder)
+    _refuse_large({name: file.stat().st_size for name, file in files.items()}, weights)
+    digests, configurations = _read(files)
+    for name, expected in sorted(weights.files.items()):
+        digest = digests.get(name)
+        if digest != expected:
+            raise WeightsRefused(
+                f"{name}: sha256 {digest}, the commitment has {expected}"
+                if digest
+                else f"{name}: there is no such file, the commitment has sha256 {expected}",
+                "it is a pointer of git-lfs: run `git lfs pull` in its folder"
+                if digest and _is_pointer(files[name])
+                else "fetch the committed revision; other weights need a submission of their own",
+            )
+    for name, file in files.items():
+        if file.suffix in WEIGHT_ENDINGS and name not in weights.files:
+            raise WeightsRefused(
+                f"{name} is a weight file that the commitment does not name",
+                "remove it, or name it in the submission and commit again",
+            )
+        if file.suffix in PICKLED and level < PICKLE_LEVEL:
+            raise WeightsRefused(
+                f"{name} may hold a pickle, and loading one runs code; sandbox level {level}, "
+                f"expected {PICKLE_LEVEL} or above",
+                f"audit with --level {PICKLE_LEVEL}, or ask for weights in safetensors",
+            )
+        if file.suffix == ".safetensors":
+            _check_safetensors(file, name)
+    for name, raw in configurations.items():
+        _check_config(raw, name, weights, files)
+    if weights.kind != "none" and not weights.files:
+        raise WeightsRefused(
+            "the commitment names no weight file",
+            "commit with --weights NAME=SHA256 for each, or ask for a submission that lists them",
+        )
+    return digests
+
+
+def _read(files: Mapping[str, Path]) -> tuple[dict[str, str], dict[str, bytes]]:
+    """Return name to sha256 of each file, and name to content of each configuration."""
+    digests, configurations = {}, {}
+    for name, file in files.items():
+        if file.suffix != JSON:
+            digests[name] = file_sha256(file)
+            continue
+        raw = _json(file, name)
+        digests[name] = hashlib.sha256(raw).hexdigest()
+        if len(raw) <= CONFIG_MAX:
+            configurations[name] = raw
+    return digests, configurations
+
+
+def _is_pointer(file: Path) -> bool:
+    with file.open("rb") as stream:
+        return stream.read(len(POINTER)) == POINTER
+
+
+def _files(folder: Path) -> dict[str, Path]:
+    """Return name to path of every file, without the cache of the Hub's client.
+
+    Raises WeightsRefused for a link: the sandbox shows this folder alone.
+    """
+    paths_by_name = {}
+    paths = list(itertools.islice(folder.rglob("*"), LISTED_MAX + 1))
+    _refuse_crowd(len(paths), LISTED_MAX)
+    for path in sorted(paths):
+        name = path.relative_to(folder).as_posix()
+        if name.startswith(".cache/"):
+            continue
+        if path.is_symlink() or not (path.is_file() or path.is_dir()):
+            raise WeightsRefused(
+                f"{name} is a link or a special file, expected a regular file",
+                "replace it by the file itself: `cp -rL` copies what links point to, and "
+                "`hf download --local-dir DIR` makes none",
+            )
+        if path.is_file():
+            paths_by_name[name] = path
+    return paths_by_name
+
+
+def file_sha256(file: Path) -> str:
+    """Return the SHA-256 of a file, read as a stream."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _refuse_crowd(count: int, limit: int) -> None:
+    """Refuse more files than a limit."""
+    if count > limit:
+        raise WeightsRefused(
+            f"there are {count:,} files or more, expected at most {limit:,}",
+            "ask for the files of this model alone; fetch these by hand, and name their folder: "
+            "--weights DIR",
+        )
+
+
+def _refuse_large(sizes: Mapping[str, int], weights: Weights) -> None:
+    """Refuse more or larger files than a model has; `sizes` is name to bytes."""
+    _refuse_crowd(len(sizes), FILES_MAX)
+    for name, size in sizes.items():
+        limit = JSON_MAX if name.endswith(JSON) else download.BYTES_MAX
+        if size > limit:
+            raise WeightsRefused(
+                f"{name} has {size:,} bytes, expected at most {limit:,}", "remove or shorten it"
+            )
+    beside = {name: size for name, size in sizes.items() if name not in weights.files}
+    if (total := sum(beside.values())) > BESIDE_MAX:
+        largest = max(beside, key=beside.__getitem__)
+        raise WeightsRefused(
+            f"the files that the commitment does not name have {total:,} bytes, {largest} most of "
+            f"them; expected at most {BESIDE_MAX:,}",
+            "remove what the model does not need, or name it in the submission and commit again",
+        )
+
+
+JSON = ".json"
+
+
+def _json(file: Path, name: str) -> bytes:
+    """Return a JSON file of a model: configuration, vocabulary, or index of the weights.
+
+    Raises WeightsRefused for one that is longer than a configuration and may name code.
+    """
+    try:
+        raw = read_regular(file, JSON_MAX)
+    except NotReadable as error:
+        raise WeightsRefused(f"{name} {error.reason}", "remove or replace it") from error
+    if len(raw) > CONFIG_MAX and _AUTO_MAP.search(raw):
+        raise WeightsRefused(
+            f"{name} has {len(raw):,} bytes and may name code by auto_map; expected at most "
+            f"{CONFIG_MAX:,} of a file that does",
+            "shorten it, or ask for the names of code in config.json alone",
+        )
+    return raw
+
+
+def _check_config(raw: bytes, name: str, weights: Weights, files: Mapping[str, Path]) -> None:
+    """Refuse `auto_map` entries that name another repository, whose revision nothing pins.
+
+    An entry may name the repository itself, and then has to name a module that is here.
+    """
+    try:
+        value = read_json(raw, values_max=VALUES_MAX)
+    except ValueError as error:
+        raise WeightsRefused(
+            f"{name} cannot be read as JSON: {error}", "repair or remove it"
+        ) from error
+    on_hub = weights.kind == "huggingface"
+    for text in _mapped(value):
+        repository, mark, inside = text.partition("--")
+        own = f"{inside.partition('.')[0]}.py" in files
+        if mark and not (own and (repository == weights.location or not on_hub)):
+            raise WeightsRefused(
+                f"{name}: auto_map names {quoted(text)}, code of another repository that nothing "
+                "pins",
+                "ask for that module beside the weights, named without `--`",
+            )
+
+
+def _mapped(value: Any) -> Iterator[str]:
+    """Yield every text below an `auto_map`, wherever that is."""
+    waiting = [(value, False)]
+    while waiting:
+        item, inside = waiting.pop()
+        if isinstance(item, dict):
+            waiting += [(inner, inside or key == "auto_map") for key, inner in item.items()]
+        elif isinstance(item, list):
+            waiting += [(inner, inside) for inner in item]
+        elif inside and isinstance(item, str):
+            yield item
+
+
+def _check_safetensors(file: Path, name: str) -> None:
+    """Refuse a header that is too long or wrong, or whose tensors overlap or leave gaps."""
+    from safetensors import SafetensorError, safe_open  # not part of the core
+
+    with file.open("rb") as stream:
+        length = int.from_bytes(stream.read(_LENGTH), "little")
+    if length > HEADER_MAX:
+        raise WeightsRefused(
+            f"{name} is not a valid safetensors file: its header has {length:,} bytes, expected at "
+            f"most {HEADER_MAX:,}",
+            "ask for the weights saved again",
+        )
+    try:
+        with safe_open(file, framework="numpy"):
+            pass
+    except (SafetensorError, OSError) as error:
+        raise WeightsRefused(
+            f"{name} is not a valid safetensors file: {error}",
+            "ask for the weights saved again",
+        ) from error

@@ -1,0 +1,1 @@
+"""Draws: what an audit reruns, by a beacon that nobody could foresee."""

@@ -1,0 +1,195 @@
+"""The public beacon and its fallback: which round decides a draw, and whether it is genuine."""
+
+import functools
+import hashlib
+import hmac
+import importlib
+import re
+from collections.abc import Collection
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from geneb_ci.audit.canonical import ROUND, SIGNATURE, AuditRefused, StepMismatch
+from geneb_ci.audit.sampling.plan import FallbackBeacon
+from geneb_ci.common.errors import BrokenInstallation, UsageProblem
+
+# Between the commitment and the earliest round that may decide: longer than clocks differ, so that
+# nobody who commits knows the round.
+DELAY = 60  # seconds
+# Ciphersuite of the scheme bls-unchained-g1-rfc9380: signatures on G1, keys on G2 (RFC 9380).
+DST = b"BLS_SIG_BLS12381G1_XMD:SHA-256_SSWU_RO_NUL_"
+ROUND_BYTES = 8
+# A ledger verifies each record of a repository several times.
+ROUNDS_KEPT = 4096
+ROUNDS_MAX = 1 << 8 * ROUND_BYTES
+
+
+class Chain(NamedTuple):
+    """A drand chain, as its `/info` gives it."""
+
+    hash: str
+    genesis: int
+    """Moment of round 1, in seconds since 1970."""
+    period: int
+    """Seconds between rounds."""
+    public_key: str
+    """Group key: a compressed point of G2, as hex digits."""
+
+
+# https://api.drand.sh/<hash>/info; announced at https://docs.drand.love/blog/quicknet-is-live
+QUICKNET = Chain(
+    hash="52db9ba70e0cc0f6eaf7803dd07447a1f5477735fd3f661792ba94600c84e971",
+    genesis=1_692_803_367,
+    period=3,
+    public_key=(
+        "83cf0f2896adee7eb8b5f01fcad3912212c437e0073e911fb90022d3e760183c"
+        "8c4b450b6a0a6c3ac6a5776a2d1064510d1fec758c921cc22b0e17e63aaf4bcb"
+        "5ed66304de9cf809bd274ca73bab4af5a6e9c76a4bc09e76eae8991ef5ece45a"
+    ),
+)
+
+
+def round_at(committed_at: int, chain: Chain = QUICKNET) -> int:
+    """Return the round that decides: the first one at least `DELAY` seconds after the commitment.
+
+    `committed_at` is in seconds since 1970. Raises UsageProblem before the chain began.
+    """
+    waited = committed_at + DELAY - chain.genesis
+    if waited < 0:
+        raise UsageProblem(
+            "the commitment is older than the beacon",
+            "pass --committed-at with the time at which the commitment became public",
+        )
+    return -(-waited // chain.period) + 1
+
+
+def time_of(number: int, chain: Chain = QUICKNET) -> int:
+    """Return the moment at which a round is due, in seconds since 1970."""
+    return chain.genesis + (number - 1) * chain.period
+
+
+def value_of(signature: str) -> bytes:
+    """Return the 32 bytes of randomness of a round, from the hex digits of its signature."""
+    return hashlib.sha256(bytes.fromhex(signature)).digest()
+
+
+@functools.lru_cache(maxsize=ROUNDS_KEPT)
+def verify_round(number: int, signature: str, public_key: str = QUICKNET.public_key) -> None:
+    """Verify the signature of a round: e(H(round), key) = e(signature, generator of G2).
+
+    `signature` has 96 hex digits, `public_key` 192. Takes about 3 ms. Raises StepMismatch of the
+    step "signature" when they are not points of their groups or the equation does not hold, of the
+    step "round" for a number out of range; BrokenInstallation when the curve's library is missing.
+    """
+    if not 1 <= number < ROUNDS_MAX:
+        raise StepMismatch(ROUND, f"{number} is not a round number of the beacon")
+    curve = _curve()
+    # 1. Both are points of the groups of prime order, and not their neutral elements.
+    key = _point(curve.G2Point, public_key, "the public key")
+    signed = _point(curve.G1Point, signature, "the signature")
+    # 2. The round as a point: the message is SHA-256 of its number, 8 bytes, big-endian.
+    message = hashlib.sha256(number.to_bytes(ROUND_BYTES, "big")).digest()
+    hashed = curve.G1Point.hash_to_curve(message, DST)
+    # 3. Both pairings, as one product that has to be 1: the costly last step is made once.
+    if not curve.GT.pairing_check([-hashed, signed], [key, curve.G2Point()]):
+        raise StepMismatch(
+            SIGNATURE,
+            f"it is not the beacon's signature of round {number}",
+            "take the round from a public relay, such as https://api.drand.sh",
+        )
+
+
+def _point(group: Any, text: str, what: str) -> Any:  # the library's own points
+    """Return the point of a group that the hex digits of its compressed form name.
+
+    The encoding has to be the canonical one: the library reads every form of the neutral element.
+    """
+    try:
+        raw = bytes.fromhex(text)
+        point = group.from_compressed_bytes_unchecked(raw)
+    except ValueError as error:
+        raise StepMismatch(SIGNATURE, f"{what} is not a point of the curve") from error
+    if point == group.identity() or not point.is_in_subgroup():
+        raise StepMismatch(SIGNATURE, f"{what} is not a point of the group of prime order")
+    if point.to_compressed_bytes() != raw:
+        raise StepMismatch(SIGNATURE, f"{what} is not the canonical encoding of a point")
+    return point
+
+
+@functools.cache
+def _curve() -> ModuleType:
+    """Import the library of BLS12-381."""
+    try:
+        return importlib.import_module(_LIBRARY)
+    except ImportError as error:
+        raise BrokenInstallation(
+            f"{_LIBRARY}, which verifies the beacon, is not installed",
+            "pip install 'geneb-ci[records]'",
+        ) from error
+
+
+_LIBRARY = "py_arkworks_bls12381"
+
+
+# How long the beacon has to be unreachable before a fallback, from the time its round is due.
+OUTAGE = 3600  # seconds
+KEY = re.compile(r"[0-9a-f]{64}")
+
+
+def fallback(
+    commitment: str, key: str, published: Collection[str], why: str, *, reveal: bool = False
+) -> FallbackBeacon:
+    """Return the fallback value for one commitment: HMAC-SHA256(key, commitment).
+
+    `key` has 64 hex digits; `published` holds the SHA-256 of the raw bytes of each key of the
+    policy. Raises AuditRefused when the key is not among them, or without a reason.
+    """
+    if not KEY.fullmatch(key):
+        raise AuditRefused(
+            "the fallback key is not 64 hex digits", "make one: openssl rand -hex 32 > key"
+        )
+    if not why.strip():
+        raise AuditRefused(
+            "--why is missing: a draw without the beacon needs a reason",
+            "pass --why TEXT: what was unreachable, and since when; the record shows it",
+        )
+    key_sha256 = hashlib.sha256(bytes.fromhex(key)).hexdigest()
+    if key_sha256 not in published:
+        raise AuditRefused(
+            f"the fallback key was not published: {key_sha256} is not among fallback_keys of the "
+            "policy",
+            "use the key of this epoch; a new key is valid for commitments made once its digest is "
+            "in leaderboard/policy/policy.toml of the main branch",
+        )
+    value = _value(commitment, key)
+    return FallbackBeacon(
+        kind="hmac",
+        key_sha256=key_sha256,
+        key=key if reveal else None,
+        value=value,
+        why=why.strip(),
+    )
+
+
+def is_open(beacon: FallbackBeacon) -> bool:
+    """Whether the key is not revealed yet, so that only its owner can verify the value."""
+    return beacon.key is None
+
+
+def verify_fallback(beacon: FallbackBeacon, commitment: str) -> None:
+    """Verify a revealed key against its digest and the value; do nothing before it is revealed.
+
+    Raises StepMismatch of the step "signature".
+    """
+    if beacon.key is None:
+        return
+    if hashlib.sha256(bytes.fromhex(beacon.key)).hexdigest() != beacon.key_sha256:
+        raise StepMismatch(SIGNATURE, "the revealed key is not the one whose digest was published")
+    if not hmac.compare_digest(_value(commitment, beacon.key), beacon.value):
+        raise StepMismatch(
+            SIGNATURE, "the value is not the HMAC-SHA256 of the commitment under the key"
+        )
+
+
+def _value(commitment: str, key: str) -> str:
+    return hmac.digest(bytes.fromhex(key), bytes.fromhex(commitment), "sha256").hex()

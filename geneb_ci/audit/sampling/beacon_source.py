@@ -1,0 +1,250 @@
+"""Where the value of the beacon comes from: a file, public relays, or the fallback."""
+
+import http.client
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from geneb_ci.audit.canonical import (
+    ROUND,
+    SIGNATURE,
+    AuditRefused,
+    StepMismatch,
+    moment_of,
+    seconds_of,
+)
+from geneb_ci.audit.commitment import Commitment
+from geneb_ci.audit.sampling.beacon import (
+    OUTAGE,
+    QUICKNET,
+    fallback,
+    round_at,
+    time_of,
+    value_of,
+    verify_round,
+)
+from geneb_ci.audit.sampling.design import AuditPolicy
+from geneb_ci.audit.sampling.plan import Beacon, DrandBeacon, FallbackBeacon
+from geneb_ci.common.addresses import Reach
+from geneb_ci.common.connection import opener
+from geneb_ci.common.errors import NothingChecked, UsageProblem
+from geneb_ci.common.finding import Fault
+from geneb_ci.common.types import first_error
+from geneb_ci.submission.reading import read_bytes
+from reference_harness.formats.base import Hex64
+
+# Public relays of the League of Entropy: https://docs.drand.love/developer/http-api
+RELAYS = (
+    "https://api.drand.sh",
+    "https://api2.drand.sh",
+    "https://api3.drand.sh",
+    "https://drand.cloudflare.com",
+)
+ANSWER_MAX = 4096  # bytes; a round takes about 250
+ANSWER_SECONDS = 10.0  # for one whole answer, however slowly it arrives
+# A relay may have a round some seconds after it is due: all of them are asked this often.
+ATTEMPTS = 3
+PAUSE = 3.0  # seconds between attempts: one period of the chain
+_CHUNK = 1024
+
+
+class BeaconUnavailable(NothingChecked):
+    """No relay gave the round."""
+
+
+class _Answer(BaseModel):
+    """A round, as both versions of the HTTP API answer; other members are ignored."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+    round: Annotated[int, Field(ge=1, lt=2**64)]
+    signature: Annotated[str, Field(pattern=r"^[0-9a-f]{96}$")]
+    randomness: Hex64 | None = None
+
+
+def parse_round(raw: bytes, number: int) -> DrandBeacon:
+    """Parse and verify a round, as a relay answers it or a file holds it.
+
+    Raises StepMismatch of the step "round" or "signature" when it is not the round `number`.
+    """
+    try:
+        answer = _Answer.model_validate_json(raw)
+    except ValidationError as error:
+        raise StepMismatch(
+            SIGNATURE,
+            f"this is not a round of the beacon: {first_error(error)}",
+            f"download {RELAYS[0]}/{QUICKNET.hash}/public/{number}",
+        ) from error
+    if answer.round != number:
+        raise StepMismatch(
+            ROUND,
+            f"this is round {answer.round}, expected round {number} for this commitment",
+            f"download {RELAYS[0]}/{QUICKNET.hash}/public/{number}",
+        )
+    verify_round(answer.round, answer.signature)
+    if answer.randomness not in {None, value_of(answer.signature).hex()}:
+        raise StepMismatch(SIGNATURE, "its randomness is not SHA-256 of its signature")
+    return DrandBeacon(
+        kind="drand", chain=QUICKNET.hash, round=answer.round, signature=answer.signature
+    )
+
+
+def fetch_round(
+    number: int,
+    relays: Sequence[str] = RELAYS,
+    *,
+    timeout: float = ANSWER_SECONDS,
+    pause: Callable[[float], None] = time.sleep,
+) -> DrandBeacon:
+    """Ask the relays in order, up to `ATTEMPTS` times, and return the first genuine round.
+
+    `timeout` is in seconds for one answer. Raises BeaconUnavailable, with what each relay said,
+    and UsageProblem for an address that is not https; http is allowed on the loopback interface.
+    """
+    for relay in relays:
+        if not Reach(own=True).allows(relay):
+            raise UsageProblem(
+                f"--relay {relay!r} is not an https address", f"pass one such as {RELAYS[0]}"
+            )
+    reasons: dict[str, str] = {}
+    for attempt in range(ATTEMPTS):
+        if attempt:
+            pause(PAUSE)
+        for relay in relays:
+            address = f"{relay.rstrip('/')}/{QUICKNET.hash}/public/{number}"
+            try:
+                return parse_round(_get(address, timeout), number)
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                reasons[relay] = _reason(error)
+            except StepMismatch as error:
+                reasons[relay] = error.message
+    raise BeaconUnavailable(
+        f"no relay gave round {number}: "
+        + "; ".join(f"{r}: {reason}" for r, reason in reasons.items()),
+        "try again later, or pass the round as a file by --beacon-file; after an hour without it, "
+        "draw by --fallback-key-file with --why",
+    )
+
+
+def wait_for(
+    number: int,
+    say: Callable[[str], None],
+    now: Callable[[], float] = time.time,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Wait until a round is due, and say so first; returns at once when it is."""
+    time_due = time_of(number)
+    left = time_due - now()
+    if left > 0:
+        say(f"round {number} is due at {moment_of(time_due)}, in {left:.0f} s: waiting")
+        sleep(left)
+
+
+def _get(address: str, timeout: float) -> bytes:
+    request = urllib.request.Request(address, headers={"Accept": "application/json"})  # noqa: S310 (fetch_round looked at the scheme)
+    deadline = time.monotonic() + timeout
+    with opener(Reach(own=True)).open(request, timeout=timeout) as answer:
+        raw = b""
+        # read1 returns what has arrived, so a slow server meets the deadline.
+        while chunk := answer.read1(_CHUNK):
+            raw += chunk
+            if len(raw) > ANSWER_MAX:
+                raise ValueError(f"more than {ANSWER_MAX} bytes")
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"no whole answer within {timeout:g} s")
+    return raw
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, urllib.error.HTTPError):
+        error.close()
+        return f"HTTP {error.code}"
+    if isinstance(error, urllib.error.URLError):
+        return str(error.reason)
+    return str(error) or type(error).__name__
+
+
+# A maintainer's clock may be wrong by this much.
+SKEW = 60  # seconds
+
+
+class BeaconSource(NamedTuple):
+    """Where the beacon's value comes from: a file, relays, or the recorded substitute."""
+
+    beacon_file: Path | None = None
+    relay: tuple[str, ...] = ()
+    fallback_key_file: Path | None = None
+    why: str = ""
+    reveal: bool = False
+
+
+def beacon_of(
+    commitment: Commitment,
+    committed_at: str,
+    source: BeaconSource,
+    policy: AuditPolicy,
+    say: Callable[[str], None],
+) -> Beacon:
+    """Return the value that decides a draw: from a file, from the relays, or by the fallback.
+
+    `say` gets a line while the round is waited for. Raises UsageProblem for options that contradict
+    each other, NothingChecked for a file that cannot be read, AuditRefused for a fallback before
+    its time, and what `fetch_round` does.
+    """
+    at = seconds_of(committed_at)
+    if at > time.time() + SKEW:
+        raise UsageProblem(
+            f"--committed-at {committed_at} is in the future: the clock here says "
+            f"{moment_of(int(time.time()))}",
+            "pass the time at which the commitment became public, in UTC",
+        )
+    if source.fallback_key_file is not None:
+        return _fallback(commitment, at, source.fallback_key_file, source, policy)
+    if source.why or source.reveal:
+        raise UsageProblem(
+            "--why and --reveal need --fallback-key-file",
+            "pass --fallback-key-file F, or leave them out",
+        )
+    number = round_at(at)
+    if source.beacon_file is not None:
+        raw = read_bytes(source.beacon_file)
+        if isinstance(raw, Fault):
+            raise NothingChecked(
+                f"{source.beacon_file}: {raw.message}",
+                "pass a file with the round by --beacon-file",
+            )
+        return parse_round(raw, number)
+    wait_for(number, say)
+    return fetch_round(number, source.relay or RELAYS)
+
+
+def _fallback(
+    commitment: Commitment, at: int, key_file: Path, source: BeaconSource, policy: AuditPolicy
+) -> FallbackBeacon:
+    if source.beacon_file is not None or source.relay:
+        raise UsageProblem(
+            "--fallback-key-file excludes --beacon-file and --relay", "pass one of them"
+        )
+    raw = read_bytes(key_file)
+    if isinstance(raw, Fault):
+        raise NothingChecked(f"{key_file}: {raw.message}", "pass a file with 64 hex digits")
+    substitute = fallback(
+        commitment.sha256,
+        raw.decode("ascii", "replace").strip(),
+        policy.fallback_keys,
+        source.why,
+        reveal=source.reveal,
+    )
+    until = time_of(round_at(at)) + OUTAGE
+    if time.time() < until:
+        raise AuditRefused(
+            "the beacon's round is less than an hour overdue; the fallback key may be used from "
+            f"{moment_of(until)} on",
+            "draw by the beacon, or wait until then",
+        )
+    return substitute

@@ -1,0 +1,185 @@
+"""Draws of rows: from a commitment and a beacon to a plan of rows, and that plan recomputed."""
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple, NoReturn
+
+from geneb_ci.audit.canonical import SAMPLE, AuditRefused, StepMismatch
+from geneb_ci.audit.commitment import Commitment
+from geneb_ci.audit.sampling.design import seed_of
+from geneb_ci.audit.sampling.plan import (
+    TEST_ROWS_MAX,
+    Beacon,
+    EarlierRows,
+    Plan,
+    RowCounts,
+    RowPlan,
+)
+from geneb_ci.audit.sampling.task_draw import beacon_value, of_method, recompute, recompute_seed
+from geneb_ci.common.errors import UsageProblem
+from geneb_ci.receipt.draw import STANDARD_TEST, STANDARD_TRAINING, RowSample, TaskShare, shares
+from geneb_ci.submission.models import EmbeddingReceipt, Submission, SubmissionV12, receipt_root
+from reference_harness.formats.benchmark import Benchmark
+
+ROW_PROTOCOL = "geneb-receipt-v1"
+"""Begins what the seed is the hash of: no seed of a draw of tasks is one of rows."""
+STANDARD, FULL = "standard", "full"
+FLOAT32 = ("float32", "float64")
+"""Types whose rows are reproducible to the tolerance of a row."""
+
+
+def rows_wanted(text: str) -> RowCounts:
+    """Return the sample that `--rows` names: "standard", "full", or N test rows of each regime.
+
+    Training and support rows grow in proportion to N. Raises UsageProblem.
+    """
+    if text in {STANDARD, FULL}:
+        return RowCounts(**RowSample(whole=text == FULL)._asdict())
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < len("10000000") else 0
+    if not 1 <= number <= TEST_ROWS_MAX:
+        raise UsageProblem(
+            f"--rows {text!r} is no sample",
+            f"pass --rows {STANDARD}, --rows {FULL}, or a number of test rows of each regime",
+        )
+    training = -(-STANDARD_TRAINING * number // STANDARD_TEST)
+    return RowCounts(test=number, training=training, support=number, whole=False)
+
+
+class SubmissionWithReceipt(NamedTuple):
+    """A submission whose rows can be drawn, and its receipt."""
+
+    submission: SubmissionV12
+    receipt: EmbeddingReceipt
+
+
+def receipt_of(submission: Submission | None, benchmark: Benchmark) -> SubmissionWithReceipt:
+    """Return a submission with its receipt, whose rows can be drawn.
+
+    Raises AuditRefused where there is none, or where its rows cannot be compared: computed in
+    bfloat16 or float16, or with TF32; and where its root is not that of its tasks.
+    """
+    receipt = submission.receipt if isinstance(submission, SubmissionV12) else None
+    if receipt is None or not isinstance(submission, SubmissionV12):
+        raise AuditRefused(
+            "the submission has no receipt: no row can be drawn",
+            "draw tasks: leave out --rows; or ask for a run with `geneb-harness run --receipt DIR`",
+        )
+    if weak := weakness_of(receipt.compute_dtype, tf32=receipt.tf32):
+        raise AuditRefused(
+            f"the receipt is weak: {weak}",
+            "its cells can be recomputed by `geneb-ci receipt verify`, which adds no trust level; "
+            "draw tasks: leave out --rows",
+        )
+    if receipt_root(receipt, benchmark.task_ids) != receipt.root:
+        raise AuditRefused(
+            "the root of the receipt is not that of its tasks",
+            "ask for the submission as the harness wrote it: see rule wrong-receipt",
+        )
+    return SubmissionWithReceipt(submission, receipt)
+
+
+def weakness_of(compute_dtype: str, *, tf32: bool) -> str:
+    """Return why rows of a receipt cannot be compared with a rerun, or ""."""
+    if compute_dtype not in FLOAT32:
+        return (
+            f"its rows were computed in {compute_dtype}, where other batches give other "
+            "rows: what a comparison would let pass is worth up to 0.02 of MCC"
+        )
+    if tf32:
+        return (
+            "its rows may have been computed with TF32, whose rounding is 100 times the tolerance"
+        )
+    return ""
+
+
+def task_shares(
+    rows: RowCounts, receipt: EmbeddingReceipt, benchmark: Benchmark
+) -> dict[str, TaskShare]:
+    """Return the draws of each task of a receipt, in board order."""
+    classes = {
+        task.id: len(task.test_class_counts or (1, 1))
+        for task in benchmark.tasks
+        if task.id in receipt.tasks
+    }
+    return shares(RowSample(**rows.model_dump()), classes, list(benchmark.categories.values()))
+
+
+def earlier_row_draws(
+    plans: Iterable[Plan | RowPlan], commitment: Commitment, near: Collection[str] = ()
+) -> list[EarlierRows]:
+    """Return the draws of earlier plans of rows for this method and those that they list, by time.
+
+    `near` has the roots of receipts that are near this one.
+    """
+    seeds: dict[str, str] = {}
+    own = commitment.sha256
+    for plan in of_method(RowPlan, plans, commitment, near):
+        draws = [(draw.commitment, draw.seed) for draw in plan.earlier]
+        for name, seed in (*draws, (plan.commitment_sha256, plan.seed)):
+            if name != own:
+                seeds.setdefault(name, seed)
+    return [EarlierRows(commitment=name, seed=seed) for name, seed in seeds.items()]
+
+
+def require_not_lowered(rows: RowCounts, plans: Iterable[RowPlan], commitment: Commitment) -> None:
+    """Raise UsageProblem where more rows were drawn before for this very commitment.
+
+    A larger sample only adds rows, so a smaller one would leave out some that were drawn.
+    """
+    digest, counts = commitment.sha256, rows.model_dump()
+    for plan in plans:
+        before = plan.rows.model_dump()
+        lower = any(counts[name] < before[name] for name in before)
+        if plan.commitment_sha256 == digest and lower:
+            shown = FULL if plan.rows.whole else str(plan.rows.test)
+            raise UsageProblem(
+                f"--rows would lower the sample: --rows {shown} was drawn before for this "
+                "commitment",
+                f"a sample can only be raised: pass --rows {shown} or more",
+            )
+
+
+def draw_rows(
+    commitment: Commitment,
+    committed_at: str,
+    beacon: Beacon,
+    root: str,
+    rows: RowCounts,
+    earlier: Sequence[EarlierRows] = (),
+) -> RowPlan:
+    """Return the plan of rows: the rows themselves follow from its seed and the receipt."""
+    return RowPlan(
+        schema_version="1.0",
+        commitment=commitment,
+        commitment_sha256=commitment.sha256,
+        committed_at=committed_at,
+        beacon=beacon,
+        seed=seed_of(commitment.sha256, beacon_value(beacon), ROW_PROTOCOL),
+        root=root,
+        rows=rows,
+        earlier=list(earlier),
+    )
+
+
+def recompute_rows(plan: RowPlan) -> None:
+    """Compute every step of a draw of rows again, as far as no receipt is needed.
+
+    Raises StepMismatch, whose `step` is one of `canonical.STEPS`.
+    """
+    recompute_seed(plan, ROW_PROTOCOL)
+    names = [draw.commitment for draw in plan.earlier]
+    if plan.commitment_sha256 in names:
+        _refuse("the plan's own draw is listed among the earlier ones")
+    if len(set(names)) != len(names):
+        _refuse("an earlier draw is listed twice")
+
+
+def recompute_any(plan: Plan | RowPlan) -> None:
+    """Compute every step of a draw again, of tasks or of rows. Raises StepMismatch."""
+    if isinstance(plan, RowPlan):
+        recompute_rows(plan)
+    else:
+        recompute(plan)
+
+
+def _refuse(message: str) -> NoReturn:
+    raise StepMismatch(SAMPLE, message)

@@ -1,0 +1,380 @@
+"""Draws: from a commitment and a beacon to a plan, and the plan recomputed from public data."""
+
+import math
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+from statistics import median
+from typing import NoReturn, TypeVar
+
+from geneb_ci.audit.canonical import (
+    ROUND,
+    SAMPLE,
+    SEED,
+    TICKETS,
+    AuditRefused,
+    StepMismatch,
+    seconds_of,
+)
+from geneb_ci.audit.commit import checked, read_submission
+from geneb_ci.audit.commitment import PROTOCOL, Commitment, check_commitment, identity_of, why_same
+from geneb_ci.audit.sampling import beacon
+from geneb_ci.audit.sampling.beacon import value_of
+from geneb_ci.audit.sampling.design import sample, seed_of, tickets_of
+from geneb_ci.audit.sampling.plan import (
+    AnyPlan,
+    Beacon,
+    ChosenTask,
+    DrandBeacon,
+    EarlierDraw,
+    Plan,
+    Reason,
+    RowPlan,
+)
+from geneb_ci.check.registry import BY_ID
+from geneb_ci.check.rule import Context
+from geneb_ci.common.config import Layout
+from geneb_ci.common.errors import UsageProblem
+from geneb_ci.common.finding import Finding
+from geneb_ci.statistics.view import RowView, crowns
+
+_P = TypeVar("_P", Plan, RowPlan)
+
+
+def require_one_draw(
+    kind: type[Plan | RowPlan],
+    plans: Iterable[Plan | RowPlan],
+    commitment: Commitment,
+    committed_at: str,
+) -> None:
+    """Raise AuditRefused where a plan of this kind draws for this very commitment at another time.
+
+    A draw of rows keeps nobody from drawing tasks, which confirm what it does not.
+    """
+    digest = commitment.sha256
+    for plan in sorted((plan for plan in plans if isinstance(plan, kind)), key=_by_time):
+        if plan.commitment_sha256 == digest and plan.committed_at != committed_at:
+            raise AuditRefused(
+                f"this commitment was drawn for already, as of {plan.committed_at}",
+                "run that plan: a commitment has one draw",
+            )
+
+
+def of_method(
+    kind: type[_P],
+    plans: Iterable[Plan | RowPlan],
+    commitment: Commitment,
+    near: Collection[str] = (),
+) -> list[_P]:
+    """Return the plans of a kind, of tasks or of rows, for the method of a commitment, by time.
+
+    A plan is for this method if its commitment has the same model id, weights, code or claims
+    (`why_same`), or if it draws from a receipt whose root is among `near`.
+    """
+    own = identity_of(commitment)
+    return sorted(
+        (
+            plan
+            for plan in plans
+            if isinstance(plan, kind)
+            and (
+                (isinstance(plan, RowPlan) and plan.root in near)
+                or why_same(identity_of(plan.commitment), own)
+            )
+        ),
+        key=_by_time,
+    )
+
+
+def _by_time(plan: Plan | RowPlan) -> tuple[str, str]:
+    return plan.committed_at, plan.commitment_sha256
+
+
+def earlier_draws(plans: Iterable[Plan | RowPlan], commitment: Commitment) -> list[EarlierDraw]:
+    """Return the draw of each earlier plan of tasks for this method, and what those plans list.
+
+    One entry a commitment, with every task ever drawn for it, in order of time.
+    """
+    by_commitment: dict[str, dict[str, None]] = {}
+    own = commitment.sha256
+    for plan in of_method(Plan, plans, commitment):
+        draws = [(draw.commitment, draw.drawn) for draw in plan.earlier]
+        for name, drawn in (*draws, (plan.commitment_sha256, plan.drawn)):
+            if name != own:
+                by_commitment.setdefault(name, {}).update(dict.fromkeys(drawn))
+    return [
+        EarlierDraw(commitment=name, drawn=list(drawn)) for name, drawn in by_commitment.items()
+    ]
+
+
+def drawn_before(plans: Iterable[Plan], commitment: Commitment) -> int:
+    """Return the largest sample drawn for this very commitment; 0 when there was none."""
+    own = commitment.sha256
+    return max((len(plan.drawn) for plan in plans if plan.commitment_sha256 == own), default=0)
+
+
+def draw(
+    commitment: Commitment,
+    committed_at: str,
+    beacon: Beacon,
+    *,
+    drawn: int | None = None,
+    earlier: Sequence[EarlierDraw] = (),
+    targeted: Sequence[str] = (),
+    targeted_max: int | None = None,
+) -> Plan:
+    """Return the plan: the drawn tasks, those of earlier draws, then the targeted ones.
+
+    `drawn` is k where it is raised above the committed one. `targeted` names tasks, the first
+    choice first; those not drawn anyway are taken, up to `targeted_max` of them. A plan made here
+    recomputes by `recompute` if commitment and beacon are genuine, which is for their readers.
+    Raises UsageProblem when k is lowered, or larger than the number of tasks.
+    """
+    count = commitment.policy.drawn if drawn is None else drawn
+    if not commitment.policy.drawn <= count <= len(commitment.tasks):
+        raise UsageProblem(
+            f"{count} tasks cannot be drawn: {commitment.policy.drawn} are committed, of "
+            f"{len(commitment.tasks)}",
+            f"draw {commitment.policy.drawn} to {len(commitment.tasks)} tasks",
+        )
+    seed = seed_of(commitment.sha256, beacon_value(beacon))
+    tickets = tickets_of(seed, commitment.tasks)
+    ranked = [ticket.task for ticket in tickets]
+    chosen = sample(ranked, count, commitment.policy.strata)
+    again = earlier_tasks(ranked, chosen, earlier)
+    left = set(commitment.tasks) - {*chosen, *again}
+    aimed = [task for task in dict.fromkeys(targeted) if task in left][:targeted_max]
+    return Plan(
+        schema_version="1.0",
+        commitment=commitment,
+        commitment_sha256=commitment.sha256,
+        committed_at=committed_at,
+        beacon=beacon,
+        seed=seed,
+        tickets=tickets,
+        earlier=list(earlier),
+        chosen=[*_marked(chosen, "drawn"), *_marked(again, "earlier"), *_marked(aimed, "targeted")],
+    )
+
+
+def beacon_value(beacon: Beacon) -> bytes:
+    """Return the 32 bytes of randomness of a beacon."""
+    if isinstance(beacon, DrandBeacon):
+        return value_of(beacon.signature)
+    return bytes.fromhex(beacon.value)
+
+
+def earlier_tasks(
+    ranked: Sequence[str], drawn: Sequence[str], earlier: Sequence[EarlierDraw]
+) -> list[str]:
+    """Return the tasks of earlier draws that this one did not draw, in order of their tickets.
+
+    A task that the benchmark no longer has cannot be rerun, and is left out.
+    """
+    again = {task for draw in earlier for task in draw.drawn} - set(drawn)
+    return [task for task in ranked if task in again]
+
+
+def _marked(tasks: Sequence[str], reason: Reason) -> list[ChosenTask]:
+    return [ChosenTask(task=task, reason=reason) for task in tasks]
+
+
+def recompute(plan: Plan) -> None:
+    """Compute every step of a draw again, without network access.
+
+    It cannot check whether the commitment became public at `committed_at`, whether every earlier
+    draw is listed, and a fallback key that is not revealed yet (`beacon.is_open`).
+    Raises StepMismatch, whose `step` is one of `canonical.STEPS`.
+    """
+    recompute_seed(plan)
+    # 5. Tickets: one for each task, of the right value, smallest first.
+    tickets = tickets_of(plan.seed, plan.commitment.tasks)
+    if plan.tickets != tickets:
+        pairs = zip(plan.tickets, tickets, strict=False)
+        wrong = next(
+            (listed.task for listed, expected in pairs if listed != expected), "the number of them"
+        )
+        _refuse(TICKETS, f"they do not follow from the seed, from {wrong!r} on")
+    # 6. Sample.
+    _sample(plan, [ticket.task for ticket in tickets])
+
+
+def recompute_seed(plan: AnyPlan, protocol: str = PROTOCOL) -> None:
+    """Compute the first steps of a draw again, from the commitment to the seed, as `recompute`."""
+    # 1. Commitment: its digest, and that it can be drawn from.
+    check_commitment(plan.commitment, plan.commitment_sha256)
+    # 2. Round: the one that the time of the commitment fixes, of the chain we know.
+    # 3. Signature: the beacon's own, or the committed key's.
+    if isinstance(plan.beacon, DrandBeacon):
+        _round(plan.beacon, plan.committed_at)
+        beacon.verify_round(plan.beacon.round, plan.beacon.signature)
+    else:
+        _due(plan.committed_at)
+        beacon.verify_fallback(plan.beacon, plan.commitment_sha256)
+    # 4. Seed.
+    seed = seed_of(plan.commitment_sha256, beacon_value(plan.beacon), protocol)
+    if plan.seed != seed:
+        _refuse(SEED, f"it is {plan.seed}, commitment and beacon give {seed}")
+
+
+def _round(given: DrandBeacon, committed_at: str) -> None:
+    if given.chain != beacon.QUICKNET.hash:
+        _refuse(ROUND, f"the chain {given.chain} is not that of drand quicknet")
+    expected = _due(committed_at)
+    if given.round != expected:
+        _refuse(
+            ROUND, f"it is {given.round}, expected {expected} for a commitment at {committed_at}"
+        )
+
+
+def _due(committed_at: str) -> int:
+    try:
+        return beacon.round_at(seconds_of(committed_at))
+    except UsageProblem as error:
+        _refuse(ROUND, error.message)
+
+
+def _sample(plan: Plan, ranked: list[str]) -> None:
+    committed, given = plan.commitment.policy, plan.drawn
+    if len(given) < committed.drawn:
+        _refuse(
+            SAMPLE,
+            f"{len(given)} tasks are drawn, expected the {committed.drawn} committed or more",
+        )
+    try:
+        expected = sample(ranked, len(given), committed.strata)
+    except UsageProblem as error:
+        _refuse(SAMPLE, error.message)
+    if given != expected:
+        wrong = next((task for task in given if task not in expected), "their order")
+        _refuse(SAMPLE, f"the drawn tasks are not those of the smallest tickets: {wrong!r}")
+    again = earlier_tasks(ranked, expected, plan.earlier)
+    given_again = [choice.task for choice in plan.chosen if choice.reason == "earlier"]
+    if given_again != again:
+        _refuse(SAMPLE, f"earlier draws add {again}, the plan has {given_again}")
+    tasks = [choice.task for choice in plan.chosen]
+    targeted = [choice.task for choice in plan.chosen if choice.reason == "targeted"]
+    if tasks != [*expected, *again, *targeted]:
+        _refuse(SAMPLE, "wrong order: expected drawn tasks, then earlier ones, then targeted ones")
+    if len(set(tasks)) != len(tasks) or not set(tasks) <= set(ranked):
+        _refuse(SAMPLE, "a task is listed twice, or is not in the commitment")
+    if any(draw.commitment == plan.commitment_sha256 for draw in plan.earlier):
+        _refuse(SAMPLE, "the plan's own draw is listed among the earlier ones")
+
+
+def _refuse(step: str, message: str) -> NoReturn:
+    raise StepMismatch(step, message)
+
+
+CROWNS_MAX = 3
+"""Tasks that categories add at most where nobody asks for more: the best public row leads six."""
+FAMILY = "plausibility"
+_DEPTH = 3  # /results/<regime>/<task>, and perhaps the metric
+
+
+def targets_of(
+    commitment: Commitment, count: int, submission: Path | None, layout: Layout
+) -> list[str]:
+    """Name the tasks at which the committed submission stands out, the most suspicious first.
+
+    The submission is read only if `count`, the number of targeted tasks, is above 0.
+    Raises UsageProblem without a submission, AuditRefused when it is another one.
+    """
+    if count < 1:
+        return []
+    file = _file_of(commitment, submission, layout)
+    if file is None:
+        raise UsageProblem(
+            "--targeted needs the submission, and there is none here", "name it: --submission FILE"
+        )
+    read = read_submission(file)
+    if read.document.sha256 != commitment.submission_sha256:
+        raise AuditRefused(
+            f"{file}: this is not the submission that was committed to: sha256 "
+            f"{read.document.sha256 or 'of no bytes'}, expected {commitment.submission_sha256}",
+            "name the file with the sha256 of the commitment: --submission FILE",
+        )
+    return targets(*checked(read), commitment.tasks)
+
+
+def crowns_of(commitment: Commitment, submission: Path | None, layout: Layout) -> list[str]:
+    """Name a task of each category that the committed submission leads, the oddest first.
+
+    None where that submission is not here, or is another one.
+    """
+    file = _file_of(commitment, submission, layout)
+    if file is None or not file.is_file():
+        return []
+    read = read_submission(file)
+    if read.document.sha256 != commitment.submission_sha256:
+        return []
+    return crowned(checked(read)[0].view, commitment.tasks)
+
+
+def _file_of(commitment: Commitment, submission: Path | None, layout: Layout) -> Path | None:
+    """Return where the committed submission should be, if anywhere."""
+    if submission is not None or layout.submissions is None:
+        return submission
+    return layout.submissions / f"{commitment.model_id}.json"
+
+
+def targets(
+    context: Context, findings: Iterable[Finding], candidates: Collection[str]
+) -> list[str]:
+    """Return the candidates that stand out, the most suspicious first.
+
+    First the tasks at which findings point, by the sum of the findings' scores; then one of each
+    category in which the row leads; then those with a gain above 0 over their neighbours, by that
+    gain. Ties are in the order of the benchmark.
+    """
+    scores = suspicion(findings)
+    gain = gains(context.view)
+    board = {task: position for position, task in enumerate(context.benchmark.task_ids)}
+    left = [task for task in board if task in candidates]
+    named = [task for task in left if scores.get(task, 0.0) > 0]
+    named.sort(key=lambda task: (-scores[task], board[task]))
+    named += [task for task in crowned(context.view, left) if task not in named]
+    others = [task for task in left if task not in named and gain.get(task, 0.0) > 0]
+    others.sort(key=lambda task: (-gain[task], board[task]))
+    return [*named, *others]
+
+
+def crowned(view: RowView, candidates: Collection[str]) -> list[str]:
+    """Return the most surprising candidate of each category that a row leads, the oddest first."""
+    tasks_named = []
+    for crown in crowns(view):
+        tasks = [view.cell(cell)[1] for cell in crown.cells]
+        tasks_named += [task for task in tasks if task in candidates][:1]
+    return tasks_named
+
+
+def suspicion(findings: Iterable[Finding]) -> dict[str, float]:
+    """Return the sum of scores of each task that a finding points at."""
+    by_task: dict[str, list[float]] = {}
+    for finding in findings:
+        parts = finding.pointer.split("/")[1:]
+        if BY_ID[finding.rule].family != FAMILY or finding.score <= 0:
+            continue
+        if len(parts) >= _DEPTH and parts[0] == "results":
+            by_task.setdefault(parts[2], []).append(finding.score)
+    return {task: math.fsum(scores) for task, scores in by_task.items()}
+
+
+def gains(view: RowView) -> dict[str, float]:
+    """Return the largest gain of each task over its neighbours; none where nobody has the cell."""
+    standing = view.standing
+    sizes = standing.distance if standing is not None else _above_median(view)
+    largest: dict[str, float] = {}
+    for number, size in enumerate(sizes):
+        _, task = view.cell(number)
+        largest[task] = max(size, largest.get(task, 0.0))
+    return largest
+
+
+def _above_median(view: RowView) -> list[float]:
+    rows = [row for _, row in view.others]
+    sizes = []
+    for number, score in enumerate(view.row):
+        column = [row[number] for row in rows if not math.isnan(row[number])]
+        known = bool(column) and not math.isnan(score)
+        sizes.append(score - median(column) if known else 0.0)
+    return sizes

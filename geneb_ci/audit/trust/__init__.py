@@ -1,0 +1,1 @@
+"""Trust levels: from verified records to what a row of the board may say."""

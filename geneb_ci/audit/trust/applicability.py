@@ -1,0 +1,331 @@
+"""Whether a valid record still applies: same file, benchmark, policy, harness and sandbox level."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from geneb_ci.audit.canonical import AuditRefused, StepMismatch
+from geneb_ci.audit.commitment import Commitment, claims_of
+from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, RowOutcome
+from geneb_ci.audit.compare.tolerance import tolerance_digest
+from geneb_ci.audit.log.entries import AuditLog
+from geneb_ci.audit.sampling.design import AuditPolicy, drawable, strata_of
+from geneb_ci.audit.sampling.plan import Plan, RowPlan
+from geneb_ci.common.errors import NothingChecked
+from geneb_ci.common.finding import first_and_more
+from geneb_ci.receipt.seen import SeenReceipts
+from geneb_ci.submission.document import read_document
+from geneb_ci.submission.models import Submission, SubmissionByEntry, SubmissionV11
+from geneb_ci.submission.structure import check_structure
+from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.text import plural, quoted
+
+
+class MissingInput(StepMismatch):
+    """A step that cannot be computed, because something it needs is missing here."""
+
+
+@dataclass(frozen=True)
+class LogContent:
+    """The log of a repository, beside what it lists."""
+
+    log: AuditLog
+    commitments: Mapping[str, Commitment]
+    """Commitments that the log lists and whose file is there, by their digest."""
+    lost: Mapping[str, str]
+    """Path of each file that the log lists and that is deleted or another one, and what is wrong;
+    "log/checkpoint" where the log itself is broken."""
+    begins: Mapping[str, str] = field(default_factory=dict)
+    """Of a commitment that a workflow signed, by its digest: a time before it was signed."""
+
+
+class SubmissionNow(NamedTuple):
+    """A submission as it is in the repository now."""
+
+    path: Path
+    sha256: str
+    submission: Submission | None
+    """None when its structure has errors."""
+
+
+@dataclass(frozen=True)
+class TrustInputs:
+    """Public inputs of a verification."""
+
+    benchmark: Benchmark
+    policy: AuditPolicy
+    submissions: Path | None
+    drawn: tuple[Plan | RowPlan, ...]
+    """The plan of each record, start and abort of the repository, withdrawn or revoked ones too."""
+    unreadable: Mapping[str, str]
+    """Model ids of which a record cannot be read, and its name: what it drew is not known."""
+    logged: LogContent | None = None
+    """The log of the repository; None where the policy names none."""
+    seen: SeenReceipts = field(default_factory=SeenReceipts)
+    """When published receipts were last there."""
+    read: dict[str, SubmissionNow | None] = field(default_factory=dict, compare=False, repr=False)
+    """Submissions that were read, by model id: each is read once for all records of its model."""
+
+    def submission(self, model_id: str) -> SubmissionNow | None:
+        """Return the submission of a model, or None where there is none."""
+        if self.submissions is None:
+            return None
+        if model_id not in self.read:
+            self.read[model_id] = _submission(self.submissions / f"{model_id}.json")
+        return self.read[model_id]
+
+
+def _submission(path: Path) -> SubmissionNow | None:
+    if not path.is_file():
+        return None
+    try:
+        document = read_document(path)
+    except NothingChecked:
+        return None
+    submission = None if document.faults else check_structure(document.value)[0]
+    return SubmissionNow(path, document.sha256, submission)
+
+
+SUBMISSION, BENCHMARK, POLICY = "submission", "benchmark", "policy"
+HARNESS, SANDBOX = "harness", "sandbox"
+
+
+def check_submission(outcome: AnyOutcome, inputs: TrustInputs) -> None:
+    """Compare the commitment with the file: its bytes, its run, the tasks it claims.
+
+    Raises StepMismatch; MissingInput when there is no such file.
+    """
+    commitment = outcome.plan.commitment
+    current = submission_of(outcome, inputs)
+    if current.sha256 != commitment.submission_sha256:
+        raise StepMismatch(
+            SUBMISSION,
+            f"{current.path.name} has sha256 {current.sha256}, the audited file had "
+            f"{commitment.submission_sha256}",
+            "the file was changed after the audit: audit the new file",
+        )
+    submission = current.submission
+    if submission is None:
+        raise StepMismatch(
+            SUBMISSION, f"{current.path.name} has errors", f"see `geneb-ci check {current.path}`"
+        )
+    try:
+        regimes, tasks = drawable(submission, inputs.benchmark, commitment.regimes)
+    except AuditRefused as error:
+        raise StepMismatch(
+            SUBMISSION,
+            f"the submission has no score in {quoted(commitment.regimes)}",
+            "commit again, and audit again",
+        ) from error
+    for what, claimed, committed in (
+        ("regimes", regimes, commitment.regimes),
+        ("tasks", tasks, commitment.tasks),
+    ):
+        if claimed != committed:
+            odd = sorted(set(claimed) ^ set(committed)) or ["their order"]
+            raise StepMismatch(
+                SUBMISSION,
+                f"the {what} that may be drawn are not those the submission claims: "
+                f"{first_and_more([quoted(name) for name in odd])}",
+                "commit again, and audit again",
+            )
+    if commitment.claims not in ({}, claims_of(submission, regimes, tasks)):
+        raise StepMismatch(
+            SUBMISSION,
+            "the claims committed to are not those of the submission",
+            "commit again, and audit again",
+        )
+    if isinstance(submission, SubmissionV11):
+        _check_run(outcome, submission)
+    elif isinstance(submission, SubmissionByEntry):
+        _check_same("registry entry", commitment.entry, submission.registry_entry.sha256)
+
+
+def _check_run(outcome: AnyOutcome, submission: SubmissionV11) -> None:
+    code, weights = outcome.plan.commitment.extractor, outcome.plan.commitment.weights
+    run = submission.run
+    model = run.model
+    same: list[tuple[str, object, object]] = [
+        ("extractor", code.sha256, run.extractor.sha256),
+        ("class of the extractor", code.class_name, run.extractor.class_name),
+        ("dtype", declared_dtype(outcome), run.embedding.dtype),
+    ]
+    if model.kind == "local":
+        # Published elsewhere, as the model registry says: the same files, by their digests.
+        named = {name: weights.files.get(name) for name in model.weights}
+        same.append(("weight files", named, model.weights))
+    else:
+        same += [
+            ("kind of weights", weights.kind, model.kind),
+            ("location of the weights", weights.location, model.location),
+            ("revision of the weights", weights.revision, model.revision),
+            ("weight files", weights.files, model.weights),
+        ]
+    for what, committed, claimed in same:
+        _check_same(what, committed, claimed)
+
+
+def _check_same(what: str, committed: object, claimed: object) -> None:
+    if committed != claimed:
+        raise StepMismatch(
+            SUBMISSION,
+            f"the {what} committed is {quoted(committed)}, the submission has {quoted(claimed)}",
+            "commit again, and audit again",
+        )
+
+
+def declared_dtype(outcome: AnyOutcome) -> str:
+    """Return the dtype that an audit took as declared."""
+    if isinstance(outcome, RowOutcome):
+        return outcome.receipt.compute_dtype
+    return outcome.noise if outcome.precision is None else outcome.precision.declared
+
+
+def submission_of(outcome: AnyOutcome, inputs: TrustInputs) -> SubmissionNow:
+    """Return the submission that a record is about. Raises MissingInput where there is none."""
+    model_id = outcome.plan.commitment.model_id
+    current = inputs.submission(model_id)
+    if current is None:
+        raise MissingInput(
+            SUBMISSION,
+            f"there is no {model_id}.json here to compare the record with",
+            "name the folder of submissions: --submissions DIR",
+        )
+    return current
+
+
+def check_benchmark(outcome: AnyOutcome, inputs: TrustInputs) -> None:
+    """Compare the benchmark of the commitment with the current one. Raises StepMismatch."""
+    benchmark, pin = inputs.benchmark, outcome.plan.commitment.benchmark
+    pairs = (
+        ("definition", benchmark.sha256, pin.sha256),
+        ("name", benchmark.name, pin.name),
+        ("dataset", benchmark.dataset.repo_id, pin.dataset),
+        ("dataset revision", benchmark.dataset.revision, pin.revision),
+    )
+    for what, here, there in pairs:
+        if here != there:
+            raise StepMismatch(
+                BENCHMARK,
+                f"the {what} is now {quoted(here)}, that of the audit was {quoted(there)}",
+                "the evidence is stale: audit again",
+            )
+    commitment = outcome.plan.commitment
+    foreign = [regime for regime in commitment.regimes if regime not in benchmark.regimes]
+    foreign += [task for task in commitment.tasks if task not in benchmark.by_id]
+    if foreign:
+        raise StepMismatch(
+            BENCHMARK,
+            f"the benchmark has no {first_and_more([quoted(name) for name in foreign])}",
+            "commit again, and audit again",
+        )
+
+
+def check_policy(outcome: AnyOutcome, inputs: TrustInputs) -> None:
+    """Compare size and kind of the sample with what the policy requires. Raises StepMismatch."""
+    if isinstance(outcome, RowOutcome):
+        _check_row_policy(outcome, inputs)
+        return
+    plan, policy = outcome.plan, inputs.policy
+    if len(plan.drawn) < policy.minimum_drawn:
+        raise StepMismatch(
+            POLICY,
+            f"{len(plan.drawn)} tasks are drawn, the policy requires {policy.minimum_drawn}",
+            "audit again",
+        )
+    if policy.stratified and not plan.commitment.policy.stratified:
+        raise StepMismatch(
+            POLICY, "the sample is not stratified, the policy requires strata", "audit again"
+        )
+    committed = plan.commitment
+    strata = strata_of(inputs.benchmark, committed.tasks) if committed.policy.stratified else []
+    if committed.policy.strata != strata:
+        raise StepMismatch(
+            POLICY,
+            "its strata are not the larger categories of the benchmark",
+            "commit again, and audit again",
+        )
+    if lacking := left_out(outcome, inputs):
+        raise StepMismatch(
+            POLICY, f"the audit leaves out the regimes {', '.join(lacking)}", "audit again"
+        )
+    if plan.commitment.policy.tolerance != tolerance_digest():
+        raise StepMismatch(
+            POLICY,
+            "its tolerances were computed by other rules than the current ones",
+            "audit again",
+        )
+
+
+def _check_row_policy(outcome: RowOutcome, inputs: TrustInputs) -> None:
+    rows, least = outcome.plan.rows, inputs.policy.minimum_rows
+    if rows.test < least:
+        raise StepMismatch(
+            POLICY,
+            f"{plural(rows.test, 'test row')} of each regime drawn, the policy requires {least:,}",
+            "audit again",
+        )
+    if lacking := missing_cells(outcome, inputs):
+        raise StepMismatch(
+            POLICY, f"cells were not recomputed: {first_and_more(lacking)}", "audit again"
+        )
+
+
+def missing_cells(outcome: RowOutcome, inputs: TrustInputs) -> list[str]:
+    """Return the tasks of the benchmark that a receipt lacks, and the regimes without cells."""
+    have = {audited.task for audited in outcome.tasks}
+    tasks = [task for task in inputs.benchmark.task_ids if task not in have]
+    parts = {part for audited in outcome.tasks for part in audited.rows}
+    regimes = [name for name in inputs.policy.regimes if f"test {name}" not in parts]
+    return [*tasks, *regimes]
+
+
+def left_out(outcome: AnyOutcome, inputs: TrustInputs) -> list[str]:
+    """Return the regimes that the policy requires, the submission claims, and the audit lacks."""
+    current = inputs.submission(outcome.plan.commitment.model_id)
+    claimed = current.submission.results if current is not None and current.submission else None
+    return [
+        name
+        for name in inputs.policy.regimes
+        if name not in outcome.plan.commitment.regimes and (claimed is None or claimed.get(name))
+    ]
+
+
+def check_harness(outcome: AnyOutcome, inputs: TrustInputs) -> None:
+    """Compare the harness that scored with the current version. Raises StepMismatch."""
+    harness, current = outcome.harness, inputs.benchmark.harness_version
+    if harness.version != current:
+        raise StepMismatch(
+            HARNESS,
+            f"{quoted(harness.version)} scored, the current version is {quoted(current)}",
+            "the evidence is stale: audit again",
+        )
+    if harness.dirty:
+        raise StepMismatch(
+            HARNESS,
+            "the harness that scored had local changes",
+            "audit again from a clean checkout",
+        )
+
+
+def check_sandbox(outcome: AnyOutcome, inputs: TrustInputs) -> None:
+    """Compare the sandbox with the level required; every escape must have been refused.
+
+    Raises StepMismatch.
+    """
+    sandbox, least = outcome.sandbox, inputs.policy.minimum_level
+    if sandbox.level < least:
+        raise StepMismatch(
+            SANDBOX,
+            f"the extractor ran at level {sandbox.level}, the policy requires {least} or above",
+            "audit again on a machine with bubblewrap",
+        )
+    open_ones = [quoted(escape.name) for escape in sandbox.escapes if not escape.refused]
+    if open_ones or not sandbox.escapes:
+        what = (
+            f"escapes that succeeded: {first_and_more(open_ones)}"
+            if open_ones
+            else "no escape was attempted"
+        )
+        raise StepMismatch(SANDBOX, what, "fix the sandbox, then audit again")

@@ -1,0 +1,396 @@
+"""From records to the facts that decide a trust level, and the reasons as text."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from geneb_ci.audit.commitment import Identity, identity_of, why_same
+from geneb_ci.audit.compare.embedding_outcome import RowOutcome
+from geneb_ci.audit.compare.outcome import hidden_raises, informative_cells, informative_text
+from geneb_ci.audit.record.events import AuditEvent, EntryKind, WithdrawnAudit
+from geneb_ci.audit.record.keys import RevokedKey, Signer, check_revoked
+from geneb_ci.audit.record.repository import AuditRepository
+from geneb_ci.audit.record.statement import ID_DIGITS, Record
+from geneb_ci.audit.record.verify import Verification
+from geneb_ci.audit.sampling.design import demands_of
+from geneb_ci.audit.sampling.embedding_draw import weakness_of
+from geneb_ci.audit.sampling.plan import Plan, RowPlan
+from geneb_ci.audit.trust.applicability import TrustInputs, left_out, missing_cells
+from geneb_ci.audit.trust.level import (
+    NO_SANDBOX,
+    RECOMPUTED,
+    Audit,
+    Decision,
+    Demands,
+    RatedSubmission,
+    RowAuditFacts,
+    Versions,
+    decide,
+    shortcoming,
+)
+from geneb_ci.check.registry import RULES
+from geneb_ci.check.runner import Checker
+from geneb_ci.common.config import Layout, official_files
+from geneb_ci.common.errors import Exit, GenebError
+from geneb_ci.common.finding import Severity
+from geneb_ci.common.types import Evidence
+from geneb_ci.receipt.seen import gone_since
+from geneb_ci.submission.document import Document
+from geneb_ci.submission.names import MODEL_ID_PATTERN
+from reference_harness.formats.text import plural
+
+
+class BrokenRecordError(GenebError):
+    """Records of the repository are broken, so no level may be computed from the others."""
+
+    exit_code = Exit.ERRORS
+
+
+@dataclass(frozen=True)
+class RepositoryEvidence:
+    """Everything that decides the levels of a repository's rows."""
+
+    audits: tuple[Audit, ...]
+    broken: tuple[Verification, ...]
+    """Records that were forged or damaged, or whose withdrawal was."""
+    official: Mapping[str, str]
+    demands: Demands
+    aborted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Digest of a submission to the ids of the last runs of its method, where too many of them in a
+    row were aborted."""
+
+    def decide(self, sha256: str, origin: str = "") -> Decision:
+        """Return the level of a submission that passed every check; see `decide`."""
+        aborted = self.aborted.get(sha256, ())
+        return decide(sha256, self.audits, self.official, self.demands, aborted, origin)
+
+    def of_model(self, model_id: str) -> list[Audit]:
+        """Return the audits of every version of a model's submission, by date."""
+        own = (audit for audit in self.audits if audit.model_id == model_id)
+        return sorted(own, key=lambda audit: (audit.date, audit.audit_id))
+
+    def require_sound(self) -> None:
+        """Raise BrokenRecordError when a record is broken: ignoring it could hide a dispute.
+
+        The error names each record and the first step that is broken.
+        """
+        if self.broken:
+            raise BrokenRecordError(
+                "; ".join(
+                    f"audit record {record.name} is broken at {step.name}: {step.message}"
+                    for record in self.broken
+                    for step in record.broken[:1]
+                ),
+                "restore them from the main branch; `geneb-ci audit verify` shows every step",
+            )
+
+
+def gather(layout: Layout, model_id: str | None = None) -> RepositoryEvidence:
+    """Verify every record of a place, or those of one model.
+
+    Raises BadConfiguration when its policy cannot be used.
+    """
+    repository = AuditRepository(layout)
+    return evidence_from(repository, list(repository.verifications(model_id)))
+
+
+def evidence_from(
+    repository: AuditRepository, verifications: Sequence[Verification]
+) -> RepositoryEvidence:
+    """Return what verifications of a repository's records come to.
+
+    Raises BadConfiguration when its policy cannot be used.
+    """
+    inputs = repository.inputs
+    return RepositoryEvidence(
+        audits=tuple(
+            fact
+            for verification in verifications
+            if (fact := audit_of(verification, inputs)) is not None
+        ),
+        broken=tuple(
+            verification
+            for verification in verifications
+            if verification.broken and verification.withdrawn is None
+        ),
+        official=official_files(repository.layout),
+        demands=demands_of(inputs.policy, inputs.benchmark),
+        aborted=aborted_in_a_row(repository),
+    )
+
+
+def rated(
+    repository: AuditRepository, verifications: Sequence[Verification], least: str
+) -> list[RatedSubmission]:
+    """Return the evidence of each submission that verified records are about, in order of name.
+
+    It rests on all records of the repository; the checks of the submission are not run. Raises
+    BadConfiguration when the policy cannot be used.
+    """
+    evidence = evidence_from(repository, list(repository.verifications()))
+    commitments = [
+        verification.record.outcome.plan.commitment
+        for verification in verifications
+        if verification.record is not None
+    ]
+    return [
+        RatedSubmission(model_id, sha256, evidence.decide(sha256), Evidence(least))
+        for model_id, sha256 in sorted(
+            {(commitment.model_id, commitment.submission_sha256) for commitment in commitments}
+        )
+    ]
+
+
+class _Run(NamedTuple):
+    """A run that ended, with a record or an abort."""
+
+    at: tuple[int, str]
+    """Its entry in the log, 0 where none is kept, and when it ended."""
+    audit_id: str
+    is_abort: bool
+    by_receipt: bool
+    identity: Identity
+    submission: str
+
+
+def aborted_in_a_row(repository: AuditRepository) -> dict[str, tuple[str, ...]]:
+    """Return the ids of the last runs of each submission's method, where too many were aborted.
+
+    The key is the digest of a submission that one of these runs was for. A record of tasks ends the
+    row; one by receipt ends only that of runs by receipt, since it reruns no task. What is not in
+    the log yet does not count where one is kept, nor what a revoked key signed.
+    """
+    runs = sorted(_runs(repository), key=lambda one: (one.at, one.audit_id))
+    limit = repository.inputs.policy.aborts
+    by_submission: dict[str, tuple[str, ...]] = {}
+    for own in {run.submission: run for run in runs if run.is_abort}.values():
+        last: list[_Run] = []
+        for run in runs:
+            if why_same(run.identity, own.identity):
+                ended = [earlier for earlier in last if run.by_receipt and not earlier.by_receipt]
+                last = [*last, run] if run.is_abort else ended
+        if len(last) >= limit:
+            by_submission[own.submission] = tuple(last_run.audit_id for last_run in last[-limit:])
+    return by_submission
+
+
+def _runs(repository: AuditRepository) -> Iterator[_Run]:
+    for event in repository.events.values():
+        if isinstance(event, AuditEvent) and event.aborted is not None:
+            aborted = event.aborted
+            entry = _entry(repository, EntryKind.ABORT, event.sha256, event.signer)
+            yield from _run(entry, event.sha256, aborted.finished_at, aborted.plan, is_abort=True)
+    for path in repository.files:
+        record = repository.parsed(path)
+        if isinstance(record, Record) and not isinstance(
+            repository.withdrawals.get(path), WithdrawnAudit
+        ):
+            outcome = record.outcome
+            entry = _entry(repository, EntryKind.RESULT, record.sha256, record.signer)
+            yield from _run(entry, record.sha256, outcome.finished_at, outcome.plan, is_abort=False)
+
+
+def _run(
+    entry: int | None, sha256: str, ended: str, plan: Plan | RowPlan, *, is_abort: bool
+) -> Iterator[_Run]:
+    if entry is not None:
+        yield _Run(
+            at=(entry, ended),
+            audit_id=sha256[:ID_DIGITS],
+            is_abort=is_abort,
+            by_receipt=isinstance(plan, RowPlan),
+            identity=identity_of(plan.commitment),
+            submission=plan.commitment.submission_sha256,
+        )
+
+
+def _entry(repository: AuditRepository, kind: EntryKind, sha256: str, signer: Signer) -> int | None:
+    """Return the entry of a run in the log, 0 where none is kept; None if it does not count."""
+    index = None
+    if repository.logged is not None:
+        index = repository.logged.log.index_of(kind, sha256)
+        if index is None:
+            return None
+    try:
+        check_revoked(signer, index)
+    except RevokedKey:
+        return None
+    return index or 0
+
+
+def audit_of(verification: Verification, inputs: TrustInputs) -> Audit | None:
+    """Return the facts of a record that is valid in itself; None for any other."""
+    if verification.record is None or not verification.is_sound:
+        return None
+    outcome = verification.record.outcome
+    if isinstance(outcome, RowOutcome):
+        return row_audit_of(verification, outcome, inputs)
+    commitment, sandbox = outcome.plan.commitment, outcome.sandbox
+    drawn = [task for task in outcome.tasks if task.reason == "drawn"]
+    cells = informative_cells(drawn)
+    return Audit(
+        audit_id=verification.record.audit_id,
+        model_id=commitment.model_id,
+        submission_sha256=commitment.submission_sha256,
+        agrees=outcome.verdict == "agrees",
+        drawn=len(outcome.plan.drawn),
+        stratified=commitment.policy.stratified,
+        left_out=tuple(left_out(outcome, inputs)),
+        rerun={
+            regime: frozenset(task.task for task in outcome.tasks if regime in task.regimes)
+            for regime in commitment.regimes
+        },
+        sandbox=sandbox.level,
+        all_refused=bool(sandbox.escapes) and all(escape.refused for escape in sandbox.escapes),
+        harness_unchanged=not outcome.harness.dirty,
+        versions=Versions(
+            outcome.harness.version, outcome.benchmark_sha256, outcome.dataset_revision
+        ),
+        date=outcome.finished_at[: len("2026-11-20")],
+        withdrawn=verification.withdrawn.reason if verification.withdrawn is not None else "",
+        uninformative=tuple(regime for regime, task in cells.items() if not task.suffices),
+        hidden=hidden_raises(outcome.tasks),
+        informative=informative_text(cells),
+        absent=tuple(
+            f"{name} of {task.task}"
+            for task in drawn
+            for name in inputs.policy.regimes
+            if name not in task.regimes
+        ),
+        plain=tuple(
+            f"{name} of {task.task}"
+            for task in drawn
+            for name, cell in task.regimes.items()
+            if cell.canonical is None
+        ),
+        canonical={
+            name: frozenset(
+                task.task
+                for task in outcome.tasks
+                if name in task.regimes and task.regimes[name].canonical is not None
+            )
+            for name in commitment.regimes
+        },
+        varied=outcome.variants is not None,
+        signer=verification.record.signer.owner,
+    )
+
+
+def row_audit_of(verification: Verification, outcome: RowOutcome, inputs: TrustInputs) -> Audit:
+    """Return the facts of an audit by receipt that is valid in itself."""
+    commitment, sandbox, facts = outcome.plan.commitment, outcome.sandbox, outcome.receipt
+    record = verification.record
+    return Audit(
+        audit_id=record.audit_id if record is not None else "",
+        model_id=commitment.model_id,
+        submission_sha256=commitment.submission_sha256,
+        agrees=outcome.verdict == "agrees",
+        drawn=0,
+        stratified=False,
+        left_out=(),
+        rerun={},
+        sandbox=sandbox.level,
+        all_refused=bool(sandbox.escapes) and all(escape.refused for escape in sandbox.escapes),
+        harness_unchanged=not outcome.harness.dirty,
+        versions=Versions(
+            outcome.harness.version, outcome.benchmark_sha256, outcome.dataset_revision
+        ),
+        date=outcome.finished_at[: len("2026-11-20")],
+        withdrawn=verification.withdrawn.reason if verification.withdrawn is not None else "",
+        varied=outcome.variants is not None,
+        signer=record.signer.owner if record is not None else "",
+        rows=RowAuditFacts(
+            test=outcome.plan.rows.test,
+            embedded=outcome.embedded,
+            equal=outcome.cells.equal,
+            cells=outcome.cells.of,
+            missing=tuple(missing_cells(outcome, inputs)),
+            weak=weakness_of(facts.compute_dtype, tf32=facts.tf32),
+            gone=gone_since(
+                inputs.seen, commitment.model_id, outcome.plan.root, inputs.policy.receipt_days
+            ),
+        ),
+    )
+
+
+def audit_status(audit: Audit, sha256: str, demands: Demands) -> str:
+    """Return whether an audit counts for a submission of these bytes, and why not, as text."""
+    other = [
+        name
+        for name in ("harness", "benchmark", "dataset")
+        if getattr(audit.versions, name) != getattr(demands.versions, name)
+    ]
+    why_not = {
+        f"withdrawn: {audit.withdrawn}": bool(audit.withdrawn),
+        "the file was changed since": audit.submission_sha256 != sha256,
+        "sandbox level 0 never counts": audit.sandbox == NO_SANDBOX,
+        "the harness that scored had local changes": not audit.harness_unchanged,
+    }
+    if audit.agrees:
+        level = f"sandbox level {audit.sandbox}, the policy requires {demands.minimum_level}"
+        why_not |= {
+            level: audit.sandbox < demands.minimum_level,
+            "an escape from its sandbox succeeded, or none was attempted": not audit.all_refused,
+            f"it was for another version of {', '.join(other)}": bool(other),
+            shortcoming(audit, demands): bool(shortcoming(audit, demands)),
+            f"{RECOMPUTED}, which are not the scores that the board shows": audit.rows is not None,
+        }
+    first = next((reason for reason, holds in why_not.items() if holds), "")
+    return f"does not count: {first}" if first else "counts"
+
+
+OFFICIAL_REASON = "the file is the authors' own, by its sha256 in official.json"
+
+
+def reasons(model_id: str, file: Document, evidence: RepositoryEvidence) -> list[str]:
+    """Return what the evidence of a row rests on, one line a fact."""
+    decision, sha256 = evidence.decide(file.sha256, file.origin), file.sha256
+    lines = [f"{decision.evidence}: {decision.reason}"]
+    if decision.is_official:
+        lines.append(OFFICIAL_REASON)
+    for audit in evidence.of_model(model_id):
+        verdict = "agrees" if audit.agrees else "differs"
+        extent = (
+            audit.rows.text
+            if audit.rows is not None
+            else f"{plural(audit.drawn, 'task')} drawn, {len(audit.tasks)} rerun, informative "
+            f"cells {audit.informative}"
+        )
+        lines.append(
+            f"audit {audit.audit_id} of {audit.date}: {extent}, sandbox level "
+            f"{audit.sandbox}, {verdict}; {audit_status(audit, sha256, evidence.demands)}"
+        )
+        lines += [
+            f"audit {audit.audit_id} does not reproduce {regime}: a raise of its mean MCC by "
+            f"{raised:.4f} could be hidden in its noise, {evidence.demands.room:.4f} may"
+            for regime, raised in audit.hidden.items()
+            if raised > evidence.demands.room
+        ]
+    return lines
+
+
+def shown_audit(decision: Decision) -> str:
+    """Return what the board shows of a row's audits: "audited 13/100, sandbox level 2, ..."."""
+    audit, recomputed = decision.audit, decision.recomputed
+    audited = f"{audit.text}, sandbox level {audit.sandbox}, {audit.date}" if audit else ""
+    return "; ".join(filter(None, (audited, recomputed.text if recomputed else "")))
+
+
+def level_reasons(model_id: str, layout: Layout) -> list[str] | None:
+    """Return what the evidence of a row rests on; None where there is no such submission.
+
+    Raises BrokenRecordError when a record of the model is broken.
+    """
+    if layout.submissions is None or not re.fullmatch(MODEL_ID_PATTERN, model_id):
+        return None
+    path = layout.submissions / f"{model_id}.json"
+    if not path.is_file():
+        return None
+    result = Checker(RULES).check(path)
+    errors = sum(finding.severity is Severity.ERROR for finding in result.findings)
+    if errors:
+        return [f"not on the board: {plural(errors, 'error')}; `geneb-ci check` shows them"]
+    evidence = gather(layout, model_id)
+    evidence.require_sound()
+    return reasons(model_id, result.document, evidence)

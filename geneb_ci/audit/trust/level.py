@@ -1,0 +1,425 @@
+"""From evidence to a trust level: a pure function."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from geneb_ci.audit.compare.joint import largest_room
+from geneb_ci.common.finding import first_and_more
+from geneb_ci.common.types import Authorship, Evidence, TrustLevel, has_evidence
+from geneb_ci.submission.names import skeleton
+from reference_harness.formats.text import plural
+
+SIGNERS = 2
+"""Different people whose audits a reproduced row needs: with one, a single key that invents numbers
+would make it."""
+NO_SANDBOX = 0
+"""Sandbox level without any confinement: such an audit never counts, for or against a row."""
+RECOMPUTED = "cells recomputed from published embeddings"
+"""Shown beside a row whose audit by receipt agrees. It adds no level: the audit recomputes
+canonical cells, and does not compare the scores that the board shows."""
+
+
+@dataclass(frozen=True)
+class Versions:
+    """Versions of harness, benchmark and data."""
+
+    harness: str
+    benchmark: str
+    """Digest of the benchmark definition."""
+    dataset: str
+    """Revision of the task data."""
+
+
+@dataclass(frozen=True)
+class RowAuditFacts:
+    """The facts of an audit by receipt, beside those of every audit."""
+
+    test: int
+    """Test rows drawn of each regime."""
+    embedded: int
+    """Distinct rows that were embedded again."""
+    equal: int
+    """Cells whose claims are those that the receipt gives."""
+    cells: int
+    """Cells that were recomputed."""
+    missing: tuple[str, ...] = ()
+    """Tasks and regimes that the policy requires and the receipt has no cells of."""
+    weak: str = ""
+    """Why its rows cannot be compared to the tolerance of a row, or ""."""
+    gone: str = ""
+    """The day on which the receipt was last there, where that is too long ago, or ""."""
+
+    @property
+    def text(self) -> str:
+        """What was done: `300/300 cells, 10,300 rows`."""
+        return f"{self.equal}/{self.cells} cells, {self.embedded:,} rows"
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The facts of one audit, from a record that is valid in itself."""
+
+    audit_id: str
+    model_id: str
+    submission_sha256: str
+    agrees: bool
+    drawn: int
+    """Tasks of the guaranteed sample."""
+    stratified: bool
+    left_out: tuple[str, ...]
+    """Regimes that the policy requires, the file claims, and the audit did not compare."""
+    rerun: Mapping[str, frozenset[str]]
+    """Regime to the tasks that were rerun in it: drawn, earlier and targeted ones."""
+    sandbox: int
+    all_refused: bool
+    """Whether escapes were attempted, and every one refused."""
+    harness_unchanged: bool
+    """Whether the harness that scored was unchanged."""
+    versions: Versions
+    date: str
+    """Day on which it ended, as 2026-11-20."""
+    withdrawn: str = ""
+    """Why it was withdrawn; "" when it was not."""
+    uninformative: tuple[str, ...] = ()
+    """Regimes with fewer than half of the drawn tasks' cells informative."""
+    hidden: Mapping[str, float] = field(default_factory=dict)
+    """Regime to the mean raise of MCC that could be hidden in the noise of its cells."""
+    informative: str = ""
+    """Informative cells of the drawn tasks, by regime: `full 4 of 5`."""
+    absent: tuple[str, ...] = ()
+    """Cells of the drawn tasks that the policy audits and the submission does not claim."""
+    plain: tuple[str, ...] = ()
+    """Cells of the drawn tasks without a canonical score."""
+    canonical: Mapping[str, frozenset[str]] | None = None
+    """Regime to the tasks whose canonical scores were compared; None where nobody counted them."""
+    varied: bool = True
+    """Whether variants of the sequences were embedded."""
+    signer: str = ""
+    """Who holds the key that signed it."""
+    rows: RowAuditFacts | None = None
+    """Of an audit by receipt, which reruns no task."""
+
+    @property
+    def tasks(self) -> frozenset[str]:
+        """Every task that was rerun in some regime."""
+        return frozenset().union(*self.rerun.values())
+
+
+@dataclass(frozen=True)
+class Demands:
+    """What the policy requires of evidence, for the current benchmark."""
+
+    minimum_drawn: int
+    minimum_level: int
+    stratified: bool
+    tasks: frozenset[str]
+    """Every task of the benchmark."""
+    versions: Versions
+    canonical: bool = False
+    """Whether only cells with a canonical score count."""
+    minimum_rows: int = 1
+    """Test rows of each regime that an audit by receipt has to draw."""
+    regimes: frozenset[str] = frozenset()
+    """Regimes of which `reproduced` needs every task; any one of them where there are none."""
+
+    @property
+    def room(self) -> float:
+        """The largest mean raise that an audit may miss in a regime that it helps to reproduce."""
+        return largest_room(len(self.tasks))
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What the board shows of a row's audits."""
+
+    tasks: int
+    """Distinct tasks that were rerun."""
+    of: int
+    """Tasks of the benchmark."""
+    date: str
+    """Day of the latest audit."""
+    sandbox: int
+    """Lowest sandbox level among them."""
+    agrees: bool
+    cells: str = ""
+    """Cells of a receipt that are as claimed, `299/300`; "" unless an audit by receipt failed."""
+    rows: int = 0
+    """Most rows that one such audit embedded again."""
+
+    @property
+    def text(self) -> str:
+        """What was audited: `audited 13/100`, `300/300 cells, 10,300 rows`, or both."""
+        tasks = f"audited {self.tasks}/{self.of}" if self.tasks else ""
+        rows = f"{self.cells} cells, {self.rows:,} rows" if self.rows else ""
+        return ", ".join(part for part in (tasks, rows) if part)
+
+
+@dataclass(frozen=True)
+class Recomputation:
+    """The cells that an agreeing audit by receipt recomputed. It raises no level."""
+
+    audit_id: str
+    rows: RowAuditFacts
+    date: str
+    """Day on which it ended, as 2026-11-20."""
+
+    @property
+    def text(self) -> str:
+        """The sentence on the board: `cells recomputed from published embeddings: 300/300, ...`."""
+        counts = f"{self.rows.equal}/{self.rows.cells}, {self.rows.embedded:,} rows embedded again"
+        return f"{RECOMPUTED}: {counts}, {self.date}; the scores shown were not compared"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The level of a row, and what it rests on."""
+
+    level: TrustLevel
+    reason: str
+    evidence: Evidence = Evidence.CHECKED
+    """What others did to confirm the scores, whoever the author is."""
+    is_official: bool = False
+    """Whether the file is the authors' own, whatever its level."""
+    audit: Summary | None = None
+    basis: tuple[Audit, ...] = ()
+    """The audits that the evidence rests on."""
+    recomputed: Recomputation | None = None
+    """The largest audit by receipt that agrees, which adds no evidence; None where none counts or
+    the row is disputed."""
+
+    @property
+    def authorship(self) -> Authorship:
+        """Whose file the row is."""
+        return Authorship.OFFICIAL if self.is_official else Authorship.CONTRIBUTED
+
+
+class RatedSubmission(NamedTuple):
+    """The evidence of a submission, beside the least that is asked for."""
+
+    model_id: str
+    sha256: str
+    decision: Decision
+    least: Evidence
+
+    @property
+    def suffices(self) -> bool:
+        """Whether the evidence is as much as is asked for."""
+        return has_evidence(self.decision.evidence, self.least)
+
+    @property
+    def signers(self) -> tuple[str, ...]:
+        """Who signed the audits that the evidence rests on, each person once."""
+        people = {person(audit.signer): audit.signer for audit in self.decision.basis}
+        return tuple(people[name] for name in sorted(people))
+
+
+def decide(
+    sha256: str,
+    audits: Iterable[Audit],
+    official: Mapping[str, str],
+    demands: Demands,
+    aborted: Sequence[str] = (),
+    origin: str = "",
+) -> Decision:
+    """Return evidence and level of a submission that passed every check.
+
+    `sha256` is that of its bytes, `origin` of those that it was upgraded from, if it was;
+    `official` maps model ids to digests of the authors' own files;
+    `aborted` are the ids of the last runs of its method, where too many in a row were aborted. What
+    the submission says of itself is ignored. The first evidence that fits decides: disputed,
+    reproduced, audited, stale, checked; so a dispute outranks any other evidence. The level says
+    the same of a contributed file, and `official` of one of the authors unless it is disputed.
+
+    An audit by receipt that differs disputes the row as any other does. One that agrees gives
+    `recomputed` and nothing else: it compares none of the scores that the board shows.
+    """
+    own = [audit for audit in audits if audit.submission_sha256 == sha256 and not audit.withdrawn]
+    # A rerun by a changed harness, or of an unconfined extractor, is not evidence.
+    own = [audit for audit in own if audit.sandbox > NO_SANDBOX and audit.harness_unchanged]
+    is_official = (origin or sha256) in official.values()
+    failed = [audit for audit in own if not audit.agrees]
+    # The sandbox keeps an extractor from faking agreement. Disagreement needs no such protection: a
+    # failed audit counts at any level but 0, and for any version, since a dispute stays open.
+    agreeing = [
+        audit
+        for audit in own
+        if audit.agrees and audit.all_refused and audit.sandbox >= demands.minimum_level
+    ]
+    by_receipt = [
+        audit for audit in agreeing if audit.rows is not None and audit.versions == demands.versions
+    ]
+    agreeing = [audit for audit in agreeing if audit.rows is None]
+    current = [audit for audit in agreeing if audit.versions == demands.versions]
+    recomputed = None if failed or aborted else _recomputed(by_receipt, demands)
+    evidence: Evidence
+    if failed:
+        evidence, basis, reason = Evidence.DISPUTED, failed, f"{_audits(failed)} failed"
+    elif aborted:
+        evidence, basis = Evidence.DISPUTED, []
+        reason = f"the last {len(aborted)} runs were aborted: {', '.join(aborted)}"
+    elif regimes := _reproduced(current, demands):
+        evidence, basis = Evidence.REPRODUCED, current
+        reason = (
+            f"audits by {SIGNERS} signers or more cover each of the {len(demands.tasks)} tasks of "
+            f"the {regimes}"
+        )
+    elif enough := _verifying(current, demands):
+        evidence, basis = Evidence.AUDITED, current
+        reason = f"{_audits(enough)} agrees on at least {demands.minimum_drawn} drawn tasks"
+    elif _reproduced(agreeing, demands) or _verifying(agreeing, demands):
+        evidence, basis = Evidence.STALE, agreeing
+        reason = (
+            f"{_audits(agreeing)} agrees, but for another version of harness, benchmark or dataset"
+        )
+    else:
+        evidence, basis = Evidence.CHECKED, current
+        reason = _unconfirmed(current or by_receipt, recomputed, demands)
+    level = _LEVELS[evidence]
+    if is_official and evidence is not Evidence.DISPUTED:
+        level = TrustLevel.OFFICIAL
+    return Decision(
+        level,
+        reason,
+        evidence,
+        is_official,
+        _summary(basis, demands, agrees=not failed),
+        tuple(basis),
+        recomputed,
+    )
+
+
+_LEVELS = {
+    Evidence.DISPUTED: TrustLevel.DISPUTED,
+    Evidence.REPRODUCED: TrustLevel.REPRODUCED,
+    Evidence.AUDITED: TrustLevel.VERIFIED,
+    Evidence.STALE: TrustLevel.STALE,
+    Evidence.CHECKED: TrustLevel.SELF_REPORTED,
+}
+
+
+def _verifying(audits: Iterable[Audit], demands: Demands) -> list[Audit]:
+    """Return the audits that verify a row, each by itself: their samples do not add up."""
+    return [audit for audit in audits if not shortcoming(audit, demands)]
+
+
+def _recomputed(by_receipt: Iterable[Audit], demands: Demands) -> Recomputation | None:
+    """Return the largest audit by receipt that is as large and whole as the policy asks for."""
+    results = [
+        Recomputation(audit.audit_id, audit.rows, audit.date)
+        for audit in by_receipt
+        if audit.rows is not None and not shortcoming(audit, demands)
+    ]
+    return max(
+        results,
+        key=lambda result: (result.rows.embedded, result.date, result.audit_id),
+        default=None,
+    )
+
+
+_PLAIN = "no variants of the sequences were embedded"
+
+
+def _row_shortcoming(rows: RowAuditFacts, demands: Demands) -> str:
+    lacking = {
+        f"the receipt is weak: {rows.weak}": bool(rows.weak),
+        f"nobody can repeat it: the receipt was last there on {rows.gone}": bool(rows.gone),
+        f"{plural(rows.test, 'test row')} of each regime drawn, the policy requires "
+        f"{demands.minimum_rows}": rows.test < demands.minimum_rows,
+        f"the receipt has no cells of {first_and_more(list(rows.missing))}": bool(rows.missing),
+        f"{plural(rows.cells - rows.equal, 'cell')} not claimed": rows.equal < rows.cells,
+    }
+    return next((reason for reason, holds in lacking.items() if holds), "")
+
+
+def shortcoming(audit: Audit, demands: Demands) -> str:
+    """Return why an agreeing audit of the right bytes and versions is too small, or ""."""
+    if audit.rows is not None:
+        return _row_shortcoming(audit.rows, demands) or (_PLAIN if not audit.varied else "")
+    drawn = f"{plural(audit.drawn, 'task')} drawn, the policy requires {demands.minimum_drawn}"
+    lacking = {
+        drawn: audit.drawn < demands.minimum_drawn,
+        "its sample is not stratified, the policy requires strata": (
+            demands.stratified and not audit.stratified
+        ),
+        f"it leaves out the regimes {', '.join(audit.left_out)}": bool(audit.left_out),
+        f"fewer than half of the cells are informative in {', '.join(audit.uninformative)}": (
+            bool(audit.uninformative)
+        ),
+        f"drawn tasks have no claim in {first_and_more(list(audit.absent))}": bool(audit.absent),
+        "drawn cells have no canonical score, which format 1.1 has: "
+        f"{first_and_more(list(audit.plain))}": demands.canonical and bool(audit.plain),
+        _PLAIN: not audit.varied,
+    }
+    return next((reason for reason, holds in lacking.items() if holds), "")
+
+
+def _reproduced(audits: Sequence[Audit], demands: Demands) -> str:
+    """Return the regimes of which audits of one version cover every task, or "".
+
+    These are all that the policy audits; a cell that is not claimed is not covered, nor is one of
+    an audit that could miss too large a raise. In each, two signers or more have an audit that
+    verifies the row by itself: numbers that one invents then have to pass the other's draw.
+    """
+    covered: dict[tuple[Versions, str], set[str]] = {}
+    signers: dict[tuple[Versions, str], set[str]] = {}
+    for audit in audits:
+        loose = {regime for regime, raised in audit.hidden.items() if raised > demands.room}
+        for regime in sorted(set(audit.rerun) - set(audit.uninformative) - loose):
+            key = (audit.versions, regime)
+            tasks: AbstractSet[str] = audit.rerun[regime]
+            if demands.canonical and audit.canonical is not None:
+                tasks = audit.canonical.get(regime, frozenset())
+            covered.setdefault(key, set()).update(tasks)
+            if not shortcoming(audit, demands):
+                signers.setdefault(key, set()).add(person(audit.signer))
+    whole: dict[Versions, set[str]] = {}
+    for key, tasks in covered.items():
+        if tasks >= demands.tasks and len(signers.get(key, ())) >= SIGNERS:
+            whole.setdefault(key[0], set()).add(key[1])
+    enough = [regimes for regimes in whole.values() if regimes >= demands.regimes]
+    if not enough:
+        return ""
+    if not demands.regimes:
+        return f"regime {min(map(min, enough))}"
+    return f"{plural(len(demands.regimes), 'regime')} {', '.join(sorted(demands.regimes))}"
+
+
+def person(owner: str) -> str:
+    """Return an owner's name as it is compared: letter case, spaces and look-alikes are equal."""
+    return skeleton(skeleton(owner).casefold())
+
+
+def _unconfirmed(audits: list[Audit], recomputed: Recomputation | None, demands: Demands) -> str:
+    """Return why audits of tasks, or else by receipt, confirm nothing that the board shows."""
+    if not audits:
+        return "no audit counts"
+    largest = max(audits, key=lambda audit: (audit.drawn, audit.audit_id))
+    if reason := shortcoming(largest, demands):
+        return f"audit {largest.audit_id} is not enough: {reason}"
+    return f"no audit of tasks counts; {recomputed.text if recomputed else ''}"
+
+
+def _audits(audits: list[Audit]) -> str:
+    names = sorted(audit.audit_id for audit in audits)
+    return f"audit {names[0]}" if len(names) == 1 else f"{len(names)} audits"
+
+
+def _summary(basis: list[Audit], demands: Demands, *, agrees: bool) -> Summary | None:
+    if not basis:
+        return None
+    rows = max((audit.rows for audit in basis if audit.rows), key=_by_rows, default=None)
+    return Summary(
+        tasks=len(frozenset().union(*(counted.tasks for counted in basis))),
+        of=len(demands.tasks),
+        date=max(counted.date for counted in basis),
+        sandbox=min(counted.sandbox for counted in basis),
+        agrees=agrees,
+        cells=f"{rows.equal}/{rows.cells}" if rows else "",
+        rows=rows.embedded if rows else 0,
+    )
+
+
+def _by_rows(facts: RowAuditFacts) -> int:
+    return facts.embedded

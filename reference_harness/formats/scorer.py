@@ -1,0 +1,76 @@
+"""The scorer of record: what a score of record is a function of, beside the embeddings.
+
+A stock fit stops early, and where it stops depends on the features' last bits, on OpenBLAS's kernel
+and threads, and on the versions of the libraries. With all of them fixed, the same embeddings give
+the same bits on every machine that has the kernel. `reference_harness/scorer.py` holds a process to
+this definition.
+"""
+
+import hashlib
+import json
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from .base import Count, Hex64, Name, StrictModel
+
+REASON_MAX = 1000
+"""Characters of the reason why scores are not of record."""
+
+SOLVER: Final = "sklearn.linear_model.LogisticRegression(max_iter=1000), all else at its default"
+FEATURES: Final = (
+    "float16, to nearest even, -0 as 0, times one power of two for a task: 2^0 where its largest "
+    "magnitude is 0 or from 2^-6 to 65504, else what puts that into [2^14, 2^15); widened to "
+    "float32, rows of train and test in C order"
+)
+PLATFORM: Final = "Linux x86_64"
+KERNEL: Final = "Haswell"
+"""Of OpenBLAS: every x86-64 processor with AVX2 and FMA runs it."""
+THREADS: Final = 1
+PACKAGES: Final = {"numpy": "2.4.6", "scipy": "1.17.1", "scikit-learn": "1.9.1"}
+"""Equal to the pins of pyproject.toml, for every Python."""
+OPENBLAS: Final = {"numpy": "0.3.31.188.0", "scipy": "0.3.30"}
+"""Version of the OpenBLAS in the wheel of each package, as threadpoolctl reports it."""
+
+
+class ScorerRef(StrictModel):
+    """What computed the scores: the scorer of record, or why it was another one."""
+
+    digest: Hex64 | None
+    """Digest of the scorer of record; null where the scores are not of record."""
+    kernel: Name
+    """OpenBLAS's kernel; several are separated by commas."""
+    threads: Count
+    """Threads that a numerical library may use, at most."""
+    packages: dict[str, Name]
+    """Package to version."""
+    openblas: dict[str, Name]
+    """Package to the version of the OpenBLAS in its wheel."""
+    reason: Annotated[str, Field(max_length=REASON_MAX)] | None = None
+    """Why the scores are not of record; null where they are."""
+
+
+def definition() -> dict[str, object]:
+    """Return all that the digest of the scorer of record is computed over."""
+    return {
+        "solver": SOLVER,
+        "features": FEATURES,
+        "platform": PLATFORM,
+        "kernel": KERNEL,
+        "threads": THREADS,
+        "packages": PACKAGES,
+        "openblas": OPENBLAS,
+    }
+
+
+def digest() -> str:
+    """Return the SHA-256 of the definition, as JSON with sorted keys and without spaces."""
+    text = json.dumps(definition(), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def of_record() -> ScorerRef:
+    """Return how files name the scorer of record."""
+    return ScorerRef(
+        digest=digest(), kernel=KERNEL, threads=THREADS, packages=PACKAGES, openblas=OPENBLAS
+    )

@@ -1,0 +1,164 @@
+"""Holds a process to the scorer of record, and refuses one that is not as it is defined.
+
+Nothing here imports NumPy before `check`: OpenBLAS reads its variables when it is loaded. A kernel
+that the machine lacks, or that was named too late, is replaced in silence, so what was loaded is
+looked at afterwards.
+"""
+
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .errors import ScorerError
+from .formats import scorer as defined
+from .formats.scorer import REASON_MAX, ScorerRef
+
+THREAD_VARIABLES = (
+    "OPENBLAS_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)
+KERNEL_VARIABLE = "OPENBLAS_CORETYPE"
+FEATURES_OF_PROCESSOR = frozenset({"avx2", "fma"})
+"""Instructions of the kernel: a processor that lacks one is not told to use it."""
+CURE = (
+    "score it on an x86-64 machine with Linux and AVX2, with the packages of `pip install "
+    "'geneb-ci[harness]'`: `geneb-harness receipt-rescore` does so from the receipt of a run"
+)
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """The scorer of record, as this version of the harness defines it."""
+
+    ref: ScorerRef = field(default_factory=defined.of_record)
+
+    @property
+    def digest(self) -> str:
+        """Return the digest of the definition."""
+        return str(self.ref.digest)
+
+    @property
+    def description(self) -> str:
+        """Return the definition and its digest, a line for each member."""
+        members = {**defined.definition(), "digest": self.digest}
+        width = max(map(len, members))
+        return "\n".join(f"{name:<{width}}  {_text(value)}" for name, value in members.items())
+
+    def found(self) -> ScorerRef:
+        """Return what this process scores with: the scorer of record, or another and the reason."""
+        import numpy as np  # see the module's docstring
+        import scipy
+        import scipy.linalg  # loads its OpenBLAS
+        import sklearn.linear_model
+        from threadpoolctl import threadpool_info
+
+        libraries = threadpool_info()
+        blas = {
+            owner: info
+            for info in libraries
+            if info["internal_api"] == "openblas" and (owner := _owner(info["filepath"]))
+        }
+        return compared(
+            platform=f"{platform.system()} {platform.machine()}",
+            packages={
+                "numpy": np.__version__,
+                "scipy": scipy.__version__,
+                "scikit-learn": sklearn.__version__,
+            },
+            blas=blas,
+            threads=max((int(info["num_threads"]) for info in libraries), default=0),
+        )
+
+    def check(self) -> None:
+        """Raise ScorerError unless this process scores as the scorer of record does."""
+        if reason := self.found().reason:
+            raise ScorerError(reason)
+
+
+SCORER = Scorer()
+
+
+def compared(
+    *,
+    platform: str,
+    packages: Mapping[str, str],
+    blas: Mapping[str, Mapping[str, Any]],
+    threads: int,
+) -> ScorerRef:
+    """Return the scorer of record where all is as defined, else what it was and what differs.
+
+    `blas` has, for each package that brings an OpenBLAS, what threadpoolctl says of it.
+    """
+    versions = {name: str(info.get("version") or "unknown") for name, info in blas.items()}
+    kernels = {name: str(info.get("architecture") or "unknown") for name, info in blas.items()}
+    differences = [f"{platform}, expected {defined.PLATFORM}"] * (platform != defined.PLATFORM)
+    differences += [
+        f"{name} {packages.get(name, 'not installed')}, expected {version}"
+        for name, version in defined.PACKAGES.items()
+        if packages.get(name) != version
+    ]
+    for name, version in defined.OPENBLAS.items():
+        if name not in blas:
+            differences.append(f"no OpenBLAS in the wheel of {name}, expected {version}")
+        elif versions[name] != version:
+            differences.append(f"OpenBLAS {versions[name]} of {name}, expected {version}")
+        if name in blas and kernels[name] != defined.KERNEL:
+            differences.append(
+                f"the kernel {kernels[name]} of OpenBLAS of {name}, expected {defined.KERNEL}"
+            )
+    if threads != defined.THREADS:
+        differences.append(f"{threads} threads, expected {defined.THREADS}")
+    if not differences:
+        return defined.of_record()
+    reason = f"this is not the scorer of record: it has {'; '.join(differences)}: {CURE}"
+    return ScorerRef(
+        digest=None,
+        kernel=", ".join(sorted(set(kernels.values()))) or "unknown",
+        threads=threads,
+        packages=dict(packages),
+        openblas=versions,
+        reason=reason[:REASON_MAX],
+    )
+
+
+def environment() -> dict[str, str]:
+    """Return the variables of a process that scores, read when its libraries are loaded.
+
+    The kernel is named where the processor has its instructions.
+    """
+    variables = dict.fromkeys(THREAD_VARIABLES, str(defined.THREADS))
+    if _runs_kernel():
+        variables[KERNEL_VARIABLE] = defined.KERNEL
+    return variables
+
+
+def hold() -> None:
+    """Set these variables for this process, which has not loaded NumPy yet."""
+    os.environ.update(environment())
+
+
+def _runs_kernel(processor: Path = Path("/proc/cpuinfo")) -> bool:
+    try:
+        lines = processor.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return False
+    flags = next((line.partition(":")[2] for line in lines if line.startswith("flags")), "")
+    return set(flags.split()) >= FEATURES_OF_PROCESSOR
+
+
+def _owner(library: str) -> str:
+    """Return the package whose wheel has a library, as auditwheel puts it beside the package."""
+    folder = Path(library).parent.name
+    return folder.removesuffix(".libs") if folder.endswith(".libs") else ""
+
+
+def _text(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {each}" for name, each in value.items())
+    return str(value)

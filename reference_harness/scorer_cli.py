@@ -1,0 +1,23 @@
+"""The command that shows the scorer of record.
+
+Nothing here imports NumPy at module level; see cli.py.
+"""
+
+import click
+
+from .text import echo
+
+
+@click.command()
+def scorer() -> None:
+    """Show the scorer of record, and whether this machine has it.
+
+    Exit code 3 where it has another one.
+    """
+    from .engine import threads
+    from .scorer import SCORER  # NumPy: see cli.py
+
+    echo(SCORER.description)
+    threads.pin()
+    SCORER.check()
+    echo("this machine computes scores of record")
