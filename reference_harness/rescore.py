@@ -15,8 +15,9 @@ from . import environment, noise
 from .data import Source
 from .engine.local import Pool, default_workers
 from .errors import DataError
-from .formats.rescored import Dtype, JitteredCopy, NoiseRef, Rescored, RescoredRegime, RescoredTask
+from .formats.rescored import JitteredCopy, NoiseRef, Rescored, RescoredRegime, RescoredTask
 from .formats.run_record import BenchmarkRef, DatasetRef, LibraryRef
+from .formats.submission_terms import Dtype
 from .further import FurtherFiles
 from .matrix import open_matrix
 from .progress import Listener, Silent

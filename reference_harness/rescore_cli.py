@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from reference_harness.formats.submission_terms import DTYPES
 from reference_harness.formats.text import plural
 
 from .text import echo
@@ -35,7 +36,6 @@ BENCHMARK = click.option(
 )
 OUTPUT = click.option("--output", type=FILE, required=True, help="File to write.")
 QUIET = click.option("--quiet", is_flag=True, help="Print only errors.")
-_DTYPES = ("float64", "float32", "float16", "bfloat16")
 _COPIES, _COPIES_MAX = 16, 1000
 
 
@@ -97,7 +97,7 @@ def sequences(**options: Any) -> None:
 @click.option(
     "--noise",
     "dtype",
-    type=click.Choice(_DTYPES, case_sensitive=False),
+    type=click.Choice(DTYPES, case_sensitive=False),
     required=True,
     help="Dtype the embeddings were computed in: its rounding is the noise of the copies.",
 )

@@ -9,7 +9,6 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from geneb_ci.common.errors import NothingChecked
-from geneb_ci.common.types import first_error
 from geneb_ci.harness.process import (
     CLASSES_UNKNOWN,
     DERIVED,
@@ -20,6 +19,7 @@ from geneb_ci.harness.process import (
     TaskSource,
     scoring_limits,
 )
+from reference_harness.formats.base import first_error
 from reference_harness.formats.files import NotReadable, read_regular
 from reference_harness.formats.rescored import Rescored
 
