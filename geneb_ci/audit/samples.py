@@ -24,7 +24,7 @@ from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.verify_embeddings import RERUN_BYTES_MAX
 from geneb_ci.audit.rerun.embedder import row_cost, row_cost_lines
 from geneb_ci.audit.rerun.embeddings import RERUN_ROWS, rows_of
-from geneb_ci.audit.rerun.prepare import Ready, Say
+from geneb_ci.audit.rerun.prepare import Ready
 from geneb_ci.audit.rerun.tasks import check_outcome, outcome_of
 from geneb_ci.audit.rerun.workspace import Work
 from geneb_ci.audit.sampling.design import size_of
@@ -50,10 +50,11 @@ from geneb_ci.audit.sampling.task_draw import (
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.receipt.cells import cost_of
 from geneb_ci.receipt.source import ReceiptFiles, receipt_files
-from geneb_ci.submission.models import EmbeddingReceipt
 from geneb_ci.submission.structure import check_structure
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import NotReadable, read_regular
+from reference_harness.formats.submission import EmbeddingReceipt
+from reference_harness.formats.text import Say
 
 OUTCOME = "outcome.json"
 """File of the work folder: the outcome of a finished rerun."""

@@ -41,7 +41,7 @@ from geneb_ci.audit.record.signing import (
     time_in_log,
 )
 from geneb_ci.audit.record.statement import RERUN, check_can_record, record_of
-from geneb_ci.audit.rerun.prepare import Machine, Ready, Say, ready
+from geneb_ci.audit.rerun.prepare import Machine, Ready, ready
 from geneb_ci.audit.rerun.workspace import Work, open_work
 from geneb_ci.audit.samples import OUTCOME, Committed, Sample, TaskSample, sample_of
 from geneb_ci.audit.sampling.beacon_source import BeaconSource, beacon_of
@@ -57,6 +57,7 @@ from geneb_ci.audit.sampling.plan import (
 from geneb_ci.common.config import Layout, cache_folder
 from geneb_ci.common.errors import Exit, ExtractorRefused, UsageProblem
 from geneb_ci.common.files import write_files
+from reference_harness.formats.text import Say
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

@@ -14,7 +14,7 @@ from geneb_ci.audit.record.signing import check_moment, check_record_options
 from geneb_ci.audit.sampling.beacon_source import BeaconSource
 from geneb_ci.cli.audit_draw import earlier_option, sample_options, sample_words, source_options
 from geneb_ci.cli.audit_log import log_key_option
-from geneb_ci.cli.main import echo
+from geneb_ci.cli.main import echo, say
 from geneb_ci.cli.shared import LayeredCommand, Output, machine_of, machine_options, width, write
 from geneb_ci.common.errors import UsageProblem, unwritable
 from geneb_ci.render.audits import WIDTH as OUTCOME_WIDTH
@@ -52,10 +52,6 @@ _RECORD = (
         help="Write the record below this folder; leaderboard/audits unless given.",
     ),
 )
-
-
-def _print(line: str) -> None:
-    echo(line, err=True)
 
 
 def _show(text: str) -> None:
@@ -143,7 +139,7 @@ def file_command(
     queued = os.environ.get(QUEUED)
     if queued:
         _end_with_the_queue()
-    result = audit(file, say=_print, show=_show, **rest)
+    result = audit(file, say=say, show=_show, **rest)
     if result.outcome is not None:
         _show(result.text(width(widest=OUTCOME_WIDTH, unknown=OUTCOME_WIDTH)))
     text = result.to_json()

@@ -20,7 +20,7 @@ from geneb_ci.audit.workflow import draw_plan
 from geneb_ci.common.config import find_layout
 from geneb_ci.receipt.draw import drawn_rows
 from geneb_ci.submission.document import parse_document
-from geneb_ci.submission.models import EmbeddingReceipt, receipt_root
+from reference_harness.formats.submission import EmbeddingReceipt, receipt_root
 from reference_harness.receipt.rounding import rounded
 from reference_harness.receipt.task_file import write_task
 from tests.audit.examples import ROUNDS, beacon

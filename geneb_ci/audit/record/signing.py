@@ -2,7 +2,6 @@
 
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,11 +32,11 @@ from geneb_ci.common.errors import (
     UsageProblem,
 )
 from geneb_ci.common.files import write_files
+from reference_harness.formats.text import Say
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-Say = Callable[[str], None]
 OF_THE_MACHINE = "host_floor_mib"
 """The limit that other programs of the machine reach: the submission is not the reason."""
 

@@ -31,7 +31,7 @@ from geneb_ci.audit.rerun.honesty import (
     variant_result,
     variant_text,
 )
-from geneb_ci.audit.rerun.prepare import Ready, Say
+from geneb_ci.audit.rerun.prepare import Ready
 from geneb_ci.audit.rerun.scoring import (
     RESCORED,
     merged,
@@ -47,6 +47,7 @@ from geneb_ci.audit.sampling.plan import Plan
 from geneb_ci.common.errors import ExtractorRefused
 from geneb_ci.sandbox.limits import MIB
 from reference_harness.formats.rescored import Rescored
+from reference_harness.formats.text import Say
 
 
 def outcome_of(plan: Plan, here: Ready, clock: Callable[[], float], say: Say) -> AuditOutcome:

@@ -12,8 +12,8 @@ from geneb_ci.receipt.row_rule import (
     found_test,
     found_training,
 )
-from geneb_ci.submission.models import SubmissionV12
 from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.submission import SubmissionV12
 from reference_harness.formats.text import plural
 
 CHANCE_MAX = 0.999
