@@ -1,6 +1,5 @@
 """`geneb-ci audit`: commit, run, verify, withdraw, and keys."""
 
-import functools
 import signal
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,7 +25,7 @@ from geneb_ci.audit.sampling.plan import committed_text, encoded, read_any_plan
 from geneb_ci.audit.workflow import Signing, rerun_plan
 from geneb_ci.cli.audit_file import check_options
 from geneb_ci.cli.audit_log import signing_options
-from geneb_ci.cli.main import LazyGroup, echo
+from geneb_ci.cli.main import LazyGroup, echo, say
 from geneb_ci.cli.shared import (
     STDOUT,
     LayeredCommand,
@@ -137,7 +136,6 @@ def commit_command(
     write(Output("json", output), committed_text(commitment))
     name = "C.json" if output == STDOUT else output
     if keeps_log(layout):
-        say = functools.partial(echo, err=True)
         again = f"geneb-ci audit plan {name} --output PLAN.json"
         echo(
             commit_in_log(commitment, layout, signer, log_key, relay, say, again),
@@ -204,7 +202,6 @@ def run_command(
     layout = find_layout(Path.cwd())
     audits = output or audits_of(layout)
     plan = read_any_plan(plan_file)
-    say = functools.partial(echo, err=True)
     signer = None
     if not unsigned:
         signer = private_key(key)
@@ -290,7 +287,7 @@ def verify_command(
         receipt=receipt,
         data=data,
         evidence=evidence,
-        say=functools.partial(echo, err=True),
+        say=say,
         progress=lambda results, total: watched(results, total, "verifying"),
     )
     text = _RENDER[format_](verifications, verifications.rated)

@@ -1,6 +1,5 @@
 """`geneb-ci audit plan`: draw the tasks, or show what a sample of some size would detect."""
 
-import functools
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +36,7 @@ from geneb_ci.audit.sampling.plan import Plan, RowPlan, encoded
 from geneb_ci.audit.sampling.task_draw import CROWNS_MAX
 from geneb_ci.audit.workflow import draw_plan
 from geneb_ci.cli.audit_log import relay_option
-from geneb_ci.cli.main import echo
+from geneb_ci.cli.main import echo, say
 from geneb_ci.cli.shared import STDOUT, LayeredCommand, Output, write
 from geneb_ci.common.config import benchmark_of, find_layout
 from geneb_ci.common.errors import UsageProblem
@@ -71,7 +70,12 @@ _SAMPLE = (
         "training and support embeddings; N test embeddings and as many more; or, full, all of "
         "small tasks too.",
     ),
-    click.option("--rows", metavar="standard|full|N", hidden=True),
+    click.option(
+        "--rows",
+        metavar="standard|full|N",
+        hidden=True,
+        help="Earlier name of --sample embeddings --size.",
+    ),
     click.option(
         "--receipt",
         metavar="DIR",
@@ -173,7 +177,7 @@ def sample_size(
 
 
 def table_was_all(detect: int | None, sample: AnySample) -> None:
-    """Say how to draw, where only a table was asked for; raise UsageProblem where nothing was."""
+    """Print how to draw, where only a table was asked for. Raises UsageProblem where nothing was."""
     if isinstance(sample, EmbeddingSample):
         echo(
             "next: publish the digest of the commitment; then, with the time of publication:\n"
@@ -271,7 +275,7 @@ def plan_command(
     what a sample of tasks detects, and make the sample large enough. Without a time, that table, or
     what a sample of embeddings finds and costs, is all that is printed.
     """
-    layout, say = find_layout(Path.cwd()), functools.partial(echo, err=True)
+    layout = find_layout(Path.cwd())
     commitment = read_committed(commitment_file, layout)
     words = sample_words(options)
     by_tasks = words["sample"] == TaskSample.name
