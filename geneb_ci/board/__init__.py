@@ -1,1 +1,4 @@
-"""The board as a pure function of the submissions."""
+"""The board as a pure function of the submissions.
+
+Internal: programs use `geneb_ci` itself.
+"""
