@@ -2,3 +2,7 @@
 
 Internal: programs use `geneb_ci` itself.
 """
+
+from geneb_ci import make_called
+
+make_called(__name__)  # geneb_ci.board(...) is the function of geneb_ci.api

@@ -28,7 +28,7 @@ from geneb_ci.github.replies import REPORT_IT, UNREADABLE, Comment, Commit, Pull
 from geneb_ci.github.report import ASKED, AUDIT_STATES
 from geneb_ci.github.sides import Source, read_blob
 from geneb_ci.github.transport import decode, encode
-from geneb_ci.github.verdict import REPOSITORY, FileDigest, Number
+from geneb_ci.github.verdict.model import REPOSITORY, FileDigest, Number
 from geneb_ci.render.markdown import code
 from geneb_ci.render.plain import visible
 from geneb_ci.render.table import Table

@@ -29,7 +29,8 @@ OURS = ("geneb_ci", "reference_harness")
 def test_a_package_names_what_others_may_use_or_is_internal(package):
     module = importlib.import_module(".".join(package.parts))
     names = getattr(module, "__all__", None)
-    assert (names is not None) != (INTERNAL in str(module.__doc__))
+    says = "name in __all__ what others may use, or end the docstring with a line `Internal: ...`"
+    assert (names is not None) != (INTERNAL in str(module.__doc__)), says
     assert [name for name in names or () if not hasattr(module, name)] == []
 
 
