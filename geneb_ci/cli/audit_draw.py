@@ -177,7 +177,7 @@ def sample_size(
 
 
 def table_was_all(detect: int | None, sample: AnySample) -> None:
-    """Print how to draw, where only a table was asked for. Raises UsageProblem where nothing was."""
+    """Print how to draw after a table. Raises UsageProblem where not even a table was asked for."""
     if isinstance(sample, EmbeddingSample):
         echo(
             "next: publish the digest of the commitment; then, with the time of publication:\n"
