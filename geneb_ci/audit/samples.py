@@ -350,7 +350,7 @@ def with_receipt(submission: SubmissionFile | None, benchmark: Benchmark) -> Sub
     """
     if submission is None:
         raise UsageProblem(
-            "a sample of embeddings needs the submission, and there is none here",
+            "a sample of embeddings needs the submission that was committed to, and it is not here",
             "name it: --submission FILE",
         )
     return receipt_of(check_structure(submission.document.value)[0], benchmark)

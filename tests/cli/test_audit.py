@@ -176,7 +176,11 @@ def test_targeted_tasks_stand_apart(place, capsys):
 def test_targeted_tasks_need_the_committed_file(place, capsys):
     submission = place / "submissions/model.json"
     submission.write_text(submission.read_text() + "\n")
-    assert planned(*BY_FILE, "--targeted", "1") == 11
+    assert planned(*BY_FILE, "--targeted", "1") == 2
+    needed = "--targeted needs the submission that was committed to, and it is not here"
+    assert needed in capsys.readouterr().err
+    other = ("--targeted", "1", "--submission", str(submission))
+    assert planned(*BY_FILE, *other) == 11
     assert "this is not the submission that was committed to" in capsys.readouterr().err
 
 
@@ -285,7 +289,10 @@ def test_help_shows_eight_options_and_help_all_every_one(command, capsys):
     """The queue of audits takes the options of `audit file`, of which `--help-all` is none."""
     known = audit_command.get_command(click.Context(audit_command), command)
     assert known is not None
-    options = [name for one in known.params if isinstance(one, click.Option) for name in one.opts]
+    shown_options = (
+        option for option in known.params if isinstance(option, click.Option) and not option.hidden
+    )
+    options = [name for option in shown_options for name in option.opts]
     assert "--help-all" not in options
     assert main(["audit", command, "--help"]) == 0
     shown = re.findall(r"^  (?:-h, )?(--[a-z-]+)", capsys.readouterr().out, re.MULTILINE)

@@ -279,7 +279,8 @@ def targets_of(commitment: Commitment, count: int, submission: SubmissionFile | 
         return []
     if submission is None:
         raise UsageProblem(
-            "--targeted needs the submission, and there is none here", "name it: --submission FILE"
+            "--targeted needs the submission that was committed to, and it is not here",
+            "name it: --submission FILE",
         )
     return targets(*checked(submission), commitment.tasks)
 
