@@ -6,8 +6,7 @@ from pydantic import Field
 
 from .base import Count, Hex64, Scores, Seconds, StrictModel
 from .run_record import BenchmarkRef, DatasetRef, HarnessRef, LibraryRef, PerSeed, Regime
-
-Dtype = Literal["float64", "float32", "float16", "bfloat16"]
+from .submission_terms import Dtype
 
 
 class JitteredCopy(StrictModel):

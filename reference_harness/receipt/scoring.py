@@ -17,7 +17,7 @@ from reference_harness.engine.local import Pool
 from reference_harness.engine.threads import Library, libraries
 from reference_harness.errors import DataError, EmbeddingError, OptionError, ProbeError
 from reference_harness.formats.base import Scores
-from reference_harness.formats.benchmark import SUBMISSION_BYTES_MAX, Benchmark
+from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import NotReadable, read_json, read_regular, write_bytes
 from reference_harness.formats.receipt_cells import EqualRows, ReceiptCells, TaskCells
 from reference_harness.formats.run_record import (
@@ -27,6 +27,7 @@ from reference_harness.formats.run_record import (
     LibraryRef,
     ReceiptTask,
 )
+from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
 from reference_harness.formats.text import plural
 from reference_harness.job import columns
 from reference_harness.rescore import Lend, load
