@@ -7,7 +7,7 @@ import shutil
 import signal
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -72,42 +72,26 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> Scores:
     return scores(harness.folder / "record.json")
 
 
-class MiniRun(NamedTuple):
-    """A whole run of mini in an interpreter of its own."""
-
-    folder: Path
-    errors: str
-    """What it wrote to standard error."""
-    cpu_seconds: float
-
-
-@pytest.fixture(scope="module")
-def mini(tmp_path_factory: pytest.TempPathFactory) -> MiniRun:
-    """Run all of mini as a user does; tests only read what it left."""
-    harness = Harness(tmp_path_factory.mktemp("mini"))
+def test_mini_needs_an_output_file_and_seconds(harness: Harness) -> None:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = harness.alone("run", "--output", "record.json")
     assert done.returncode == 0, done.stderr
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return MiniRun(harness.folder, done.stderr, spent)
-
-
-def test_mini_needs_an_output_file_and_seconds(mini: MiniRun) -> None:
-    assert 0 < mini.cpu_seconds < MINI_CPU_SECONDS
-    record = json.loads((mini.folder / "record.json").read_text())
+    assert 0 < spent < MINI_CPU_SECONDS
+    record = json.loads((harness.folder / "record.json").read_text())
     assert record["benchmark"]["name"] == "GENEB-mini"
     assert record["model_id"] == "4-mer-frequency"
     assert len(record["tasks"]) == 13
     assert record["dataset"]["verified"] is True
     assert {one["threads"] for one in record["probe"]["libraries"]} == {1}
     assert any(one["library"] == "openblas" for one in record["probe"]["libraries"])
-    assert mini.errors.splitlines()[-1] == "wrote record.json: 13 tasks, model_id 4-mer-frequency"
-    assert sorted(p.name for p in mini.folder.iterdir()) == ["cache", "record.json"]
+    assert done.stderr.splitlines()[-1] == "wrote record.json: 13 tasks, model_id 4-mer-frequency"
+    assert sorted(p.name for p in harness.folder.iterdir()) == ["cache", "record.json"]
 
 
-def test_a_second_run_takes_every_embedding_from_the_cache(mini: MiniRun, harness: Harness) -> None:
-    harness.environment["GENEB_HARNESS_CACHE"] = str(mini.folder / "cache")
+def test_a_second_run_takes_every_embedding_from_the_cache(harness: Harness) -> None:
+    harness("run", "--output", "first.json", "--quiet", "--no-canonical")
     done = harness(
         "run", "--output", "second.json", "--tasks", "mini_tf,mini_splice", "--quiet",
         "--no-canonical",
@@ -116,7 +100,7 @@ def test_a_second_run_takes_every_embedding_from_the_cache(mini: MiniRun, harnes
     tasks = json.loads((harness.folder / "second.json").read_text())["tasks"]
     assert list(tasks) == ["mini_splice", "mini_tf"]
     assert all(task["embedded_now"] == 0 for task in tasks.values())
-    first = scores(mini.folder / "record.json")
+    first = scores(harness.folder / "first.json")
     assert scores(harness.folder / "second.json").items() <= first.items()
 
 
