@@ -17,11 +17,11 @@ from .cache import default_cache
 from .embed import FILE_ROWS, Batching
 from .embedder import EmbedderSpec
 from .engine import Engine
-from .engine.local import default_workers
 from .engine.machine import LocalEngine
 from .errors import OptionError, known_name, unknown_name
 from .extractors_cli import budget_of
 from .facts import ExtractorFacts
+from .formats.processes import processors
 from .formats.run_record import RunRecord
 from .formats.submission import Meta
 from .formats.submission_terms import (
@@ -128,7 +128,7 @@ def _engine(
     fail_fast, array_api = options["fail_fast"], probe_device.torch
     if cluster is None:
         # One process for an accelerator: each has a context of its own there, and its own memory.
-        workers = options["workers"] or (1 if probe_device.accelerator else default_workers())
+        workers = options["workers"] or (1 if probe_device.accelerator else processors())
         return LocalEngine(spec, workers, array_api=array_api, fail_fast=fail_fast)
     from .engine.distributed import RayEngine  # Ray need not be installed
 

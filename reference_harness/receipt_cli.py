@@ -58,7 +58,7 @@ def receipt_cells(**options: Any) -> None:
     from reference_harness.formats.files import write_json
 
     from .batch import Workers  # NumPy: see cli.py
-    from .engine.local import default_workers
+    from .formats.processes import processors
     from .receipt.scoring import CellsRequest, cells
 
     bench, source = place_of(options)
@@ -72,7 +72,7 @@ def receipt_cells(**options: Any) -> None:
             folder=options["folder"],
             tasks=receipts,
             regimes=tuple(name for name in bench.regimes if name in regimes),
-            workers=options["workers"] or default_workers(),
+            workers=options["workers"] or processors(),
             strata=options["strata"],
             digests=options["digests"],
         ),

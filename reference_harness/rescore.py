@@ -13,8 +13,9 @@ from reference_harness.formats.files import sha256
 
 from . import environment, noise
 from .data import Source
-from .engine.local import Pool, default_workers
+from .engine.local import Pool
 from .errors import DataError
+from .formats.processes import processors
 from .formats.rescored import JitteredCopy, NoiseRef, Rescored, RescoredRegime, RescoredTask
 from .formats.run_record import BenchmarkRef, DatasetRef, LibraryRef
 from .formats.submission_terms import Dtype
@@ -52,7 +53,7 @@ class RescoreRequest:
     canonical: bool = True
     further: FurtherFiles | None = None
     """Rows beside those of the one task that is asked for."""
-    workers: int = field(default_factory=default_workers)
+    workers: int = field(default_factory=processors)
 
 
 def distinct(benchmark: Benchmark, source: Source, tasks: tuple[str, ...]) -> list[str]:

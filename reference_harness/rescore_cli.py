@@ -137,7 +137,7 @@ def rescore(**options: Any) -> None:
 
     from . import progress  # NumPy: see cli.py
     from .batch import Workers
-    from .engine.local import default_workers
+    from .formats.processes import processors
     from .rescore import RescoreRequest
     from .rescore import rescore as run
 
@@ -153,7 +153,7 @@ def rescore(**options: Any) -> None:
         copies=options["copies"],
         canonical=options["canonical"],
         further=_further(options),
-        workers=options["workers"] or default_workers(),
+        workers=options["workers"] or processors(),
     )
     shared = click.get_current_context().obj
     lent = shared.lent if isinstance(shared, Workers) else None

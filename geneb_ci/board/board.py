@@ -241,9 +241,7 @@ def layout_of(folder: Path | None, usage: str) -> Layout:
     """
     layout = find_layout((folder or Path.cwd()).resolve())
     if folder is None and layout.kind is LayoutKind.ALONE:
-        raise UsageProblem(
-            "the current folder has no submissions", f"pass a folder: geneb-ci {usage}"
-        )
+        raise UsageProblem("the current folder has no submissions", f"pass a folder: {usage}")
     return layout
 
 
@@ -302,7 +300,7 @@ def advice_of(
     """
     with _analyses():
         from geneb_ci.board.recommend import advise_rows  # numpy: 0.2 s
-    layout, files = files_at(folder, "recommend FOLDER")
+    layout, files = files_at(folder, "geneb-ci recommend FOLDER")
     entries = entries_of(layout, files, watch, cache=cache)
     return advise_rows(entries, benchmark_of(layout), need, margin)
 

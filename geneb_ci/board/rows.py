@@ -23,23 +23,25 @@ from geneb_ci.statistics.metrics import PackedNumbers, Standings
 from reference_harness.formats.base import Signed, StrictModel, first_error
 from reference_harness.formats.benchmark import Benchmark
 
-EXTRA = frozenset({"numpy"})
+EXTRAS = {"numpy": ("build", "analyses need"), "pandas": ("tables", "table needs")}
+"""Package to the extra that brings it, and what of the board needs it."""
 
 
 @contextlib.contextmanager
 def extra_at_hand(remedy: str = "") -> Iterator[None]:
-    """Stand around imports of what only the extra `build` brings.
+    """Stand around imports of what only the extras `build` and `tables` bring.
 
     Raises UsageProblem, whose fix ends with the remedy, where it is not installed.
     """
     try:
         yield
     except ModuleNotFoundError as error:
-        if error.name not in EXTRA:
+        if error.name not in EXTRAS:
             raise
+        extra, need = EXTRAS[error.name]
         raise UsageProblem(
-            f"{error.name} is not installed, and the board's analyses need it",
-            f'pip install "geneb-ci[build]"{remedy}',
+            f"{error.name} is not installed, and the board's {need} it",
+            f'pip install "geneb-ci[{extra}]"{remedy}',
         ) from error
 
 

@@ -2,7 +2,7 @@
 
 import functools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -39,11 +39,10 @@ from geneb_ci.render.receipts import power_lines, row_outcome_text, row_plan_tex
 from geneb_ci.submission.structure import check_structure
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import SubmissionV12
+from reference_harness.formats.text import Say
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-Say = Callable[[str], None]
 
 
 def committed_receipt(

@@ -187,7 +187,7 @@ _EXTRAS = {
     **dict.fromkeys(("huggingface_hub", "yaml"), "hub"),
     **dict.fromkeys(("cryptography", "numpy", "py_arkworks_bls12381"), "records"),
     **dict.fromkeys(("safetensors", "scipy", "sklearn", "threadpoolctl"), "audit"),
-    "pandas": "build",
+    "pandas": "tables",
     "pyarrow": "parquet",
 }
 
@@ -250,6 +250,11 @@ def echo(text: str, *, err: bool = False) -> None:
             for line in text.split("\n")
         )
     click.echo(text, err=err)
+
+
+def say(line: str) -> None:
+    """Print a line of progress to standard error."""
+    echo(line, err=True)
 
 
 T = TypeVar("T")

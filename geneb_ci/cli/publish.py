@@ -15,7 +15,7 @@ from geneb_ci.board.page import write_page
 from geneb_ci.board.rows import encode
 from geneb_ci.board.site.inputs import Built, Site, site_of
 from geneb_ci.check.runner import files_of
-from geneb_ci.cli.main import echo
+from geneb_ci.cli.main import echo, say
 from geneb_ci.cli.repository import (
     HEAD,
     CheckedRows,
@@ -89,11 +89,6 @@ def show_changes(space: Space, intent: PublishIntent) -> Exit:
     for line in changes(Preview(files, row_changes(live, board), others, models_of(board))):
         echo(line)
     return Exit.CLEAN
-
-
-def say(line: str) -> None:
-    """Print a progress message to standard error."""
-    echo(line, err=True)
 
 
 SPACE = click.option("--space", metavar="OWNER/NAME", help="Space; default: HF_OIDC_RESOURCE.")
@@ -267,14 +262,14 @@ def export_command(
     link to, it links to the signed records of the row's audits. The same commit gives the same
     bytes.
     """
-    layout = layout_of(folder, "export FOLDER --to FORMAT --out DIR")
+    layout = layout_of(folder, "geneb-ci export FOLDER --to FORMAT --out DIR")
     given = _tokens(tokens, format_)
     _refuse_early(format_, out, data, layout, when)
     models = _models_of(models, folder or layout.root)
     ids = _models_of(given, folder or layout.root)
     _refuse_twice(ids)
     given = dict(zip(ids, given.values(), strict=True))
-    loaded = load(folder, "nothing was exported", "export FOLDER --to FORMAT --out DIR")
+    loaded = load(folder, "nothing was exported", "geneb-ci export FOLDER --to FORMAT --out DIR")
     if not isinstance(loaded, CheckedRows):
         return loaded
     site = _chosen(_site(loaded, _built(layout, when)), models)

@@ -20,8 +20,13 @@ from geneb_ci.common.config import PRACTICE_BENCHMARK
 from geneb_ci.common.errors import UsageProblem, unwritable
 from geneb_ci.common.shipped import shipped, shipped_files, toolkit_files
 from geneb_ci.github.api import SERVER
-from geneb_ci.github.observed import MAIN
-from geneb_ci.github.probes_files import FORMS, OWNER_PLACEHOLDER, OWNERS, board_workflows
+from geneb_ci.github.settings.check_files import (
+    FORMS,
+    OWNER_PLACEHOLDER,
+    OWNERS,
+    board_workflows,
+)
+from geneb_ci.github.settings.client import MAIN
 from geneb_ci.publish.session import require_space
 from geneb_ci.render.plain import visible
 

@@ -8,7 +8,7 @@ Pull requests are found by listing them, so that the next sweep makes up for a l
 import contextlib
 import datetime as dt
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +23,7 @@ from geneb_ci.github.batch import (
     prefetch_talks,
     read_commands,
 )
-from geneb_ci.github.comment import Receipt, receipt_on
-from geneb_ci.github.envelope import fitting
+from geneb_ci.github.comment import receipt_on
 from geneb_ci.github.errors import (
     HeadMoved,
     NotFound,
@@ -34,14 +33,15 @@ from geneb_ci.github.errors import (
     explained,
     our_mistake,
 )
-from geneb_ci.github.groups import judge_group, judge_groups, waiting_groups
-from geneb_ci.github.judge import Judge, places_of
-from geneb_ci.github.judgement import BaseBranch, crash_verdict, pull_verdict
 from geneb_ci.github.main_branch import further_places, layout_of_main
 from geneb_ci.github.progress import PullState, SweepProgress, SweepStop, of_limit
 from geneb_ci.github.replies import Pull, Unread
 from geneb_ci.github.sides import Main, main_at, numbers, rivals
-from geneb_ci.github.verdict import (
+from geneb_ci.github.verdict.collect import Judge, places_of
+from geneb_ci.github.verdict.decide import BaseBranch, crash_verdict, pull_verdict
+from geneb_ci.github.verdict.handover import fitting
+from geneb_ci.github.verdict.merge_queue import judge_group, judge_groups, waiting_groups
+from geneb_ci.github.verdict.model import (
     OPEN_MAX,
     PASSING,
     PULLS_MAX,
@@ -51,11 +51,13 @@ from geneb_ci.github.verdict import (
     GroupVerdict,
     PullHead,
     PullVerdict,
+    Receipt,
     Trouble,
     Verdicts,
 )
 from geneb_ci.github.waits import REASON_MAX, Wait, is_due, known_waits
 from geneb_ci.render.plain import visible
+from reference_harness.formats.text import Say
 
 if TYPE_CHECKING:
     from geneb_ci.check.change import Blob
@@ -118,7 +120,7 @@ def pull_of(listed: OpenList, head_sha: str) -> Pull:
 
 @contextlib.contextmanager
 def base_of(
-    github: GitHub, layout: Layout, note: Callable[[str], None] | None = None
+    github: GitHub, layout: Layout, note: Say | None = None
 ) -> Iterator[tuple[Main, Layout]]:
     """Yield the state of main as the API has it, and its files.
 

@@ -8,7 +8,6 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
@@ -26,12 +25,11 @@ from reference_harness.formats.submission import (
     ReceiptTask,
 )
 from reference_harness.formats.submission_terms import SUFFIX
-from reference_harness.formats.text import quoted
+from reference_harness.formats.text import Say, quoted, silent
 
 if TYPE_CHECKING:
     from geneb_ci.common.download import Purpose
 
-Say = Callable[[str], None]
 REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
 COMMIT = re.compile(r"[0-9a-f]{40}")
 TASK = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -264,7 +262,7 @@ def receipt_files(
     *,
     mirror: str | None = None,
     cache: Path | None = None,
-    say: Say = lambda _: None,
+    say: Say = silent,
 ) -> ReceiptFiles:
     """Return the files of a receipt: of a folder, else of a mirror, else of where it is published.
 

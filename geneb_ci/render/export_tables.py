@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from geneb_ci.board.columns import COLUMNS, Entry
+from geneb_ci.board.numbers import scored_cells
 from geneb_ci.board.site.inputs import Built, Site, site_of
 from geneb_ci.board.site.links import HARNESS, HUB, LICENCE, PAPER
 from geneb_ci.common.config import Layout, benchmark_of
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.render.export_entries import (
-    cells_of,
     evidence_of,
     record_links,
     require_hub_data,
@@ -102,7 +102,7 @@ def _scores(site: Site) -> ExportedTable:
     )
     rows = []
     for entry in site.entries:
-        for regime, task, scores in cells_of(entry, site):
+        for regime, task, scores in scored_cells(entry.submission, site.benchmark):
             evidence = evidence_of(entry, regime, task.id)
             size = task.n_test if evidence is None else evidence.n_test
             seeds = [None if evidence is None else getattr(evidence.per_seed, m) for m in metrics]

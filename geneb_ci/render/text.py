@@ -100,14 +100,13 @@ _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "
 
 def _shown(line: Line, *, color: bool) -> str:
     """Return a line as text; escape sequences only if `color`."""
-    if not color:
-        return "".join([part.text for part in line])
-    return "".join(_coloured(part) if part.style else part.text for part in line)
+    return "".join([coloured(part) if color else part.text for part in line])
 
 
-def _coloured(part: Part) -> str:
+def coloured(part: Part) -> str:
+    """Return a piece of a line with the escape sequences of its style."""
     codes = ";".join(_CODES[word] for word in part.style.split())
-    return f"\x1b[{codes}m{part.text}\x1b[0m" if part.text else ""
+    return f"\x1b[{codes}m{part.text}\x1b[0m" if codes and part.text else part.text
 
 
 def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:

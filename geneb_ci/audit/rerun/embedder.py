@@ -25,7 +25,7 @@ from geneb_ci.audit.rerun.honesty import (
     is_flagged,
     pooled,
 )
-from geneb_ci.audit.rerun.prepare import Ready, Say
+from geneb_ci.audit.rerun.prepare import Ready
 from geneb_ci.audit.rerun.scoring import variants_of
 from geneb_ci.audit.rerun.task_embedding import SandboxRuns, read_further
 from geneb_ci.audit.rerun.weights import file_sha256
@@ -40,7 +40,7 @@ from geneb_ci.receipt.source import size_text
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.rescored import ChangedDecisions
 from reference_harness.formats.submission import EmbeddingReceipt
-from reference_harness.formats.text import plural
+from reference_harness.formats.text import Say, plural
 
 if TYPE_CHECKING:
     import numpy as np

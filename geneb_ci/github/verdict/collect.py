@@ -33,7 +33,7 @@ from geneb_ci.github.sides import (
     read_sides,
     rivals,
 )
-from geneb_ci.github.verdict import FILES_MAX, FileDigest, Fingerprint
+from geneb_ci.github.verdict.model import FILES_MAX, FileDigest, Fingerprint
 from geneb_ci.submission.document import parse_document
 from geneb_ci.submission.names import Card, parse_card
 

@@ -1,0 +1,1 @@
+"""Verdicts on pull requests: data, what is collected, what is decided, what is handed on."""
