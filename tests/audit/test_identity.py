@@ -115,11 +115,19 @@ def test_a_task_that_one_row_lacks_does_not_shift_the_others(left):
     assert why_same(whole, part) == why_same(part, whole) == "with nearly the same claims"
 
 
-def test_a_claim_is_near_below_a_thousandth():
-    """An eighth of the cells is near, too few to be one method by what is merely close."""
-    for apart, reason in ((99, "with nearly the same claims"), (100, "")):
-        moved = [score + (apart if n % 8 == 0 else 4_000) for n, score in enumerate(MANY)]
-        assert why_same(row("one", MANY), row("other", moved)) == reason
+@pytest.mark.parametrize(
+    ("every", "apart", "reason"),
+    [
+        (8, 99, "with nearly the same claims"),
+        (8, 100, ""),
+        (3, 499, "with nearly the same claims"),
+        (3, 500, ""),
+    ],
+)
+def test_an_eighth_that_is_near_or_a_third_that_is_close_is_one_method(every, apart, reason):
+    """Near is below 0.001, close below 0.005."""
+    moved = [score + (apart if n % every == 0 else 4_000) for n, score in enumerate(MANY)]
+    assert why_same(row("one", MANY), row("other", moved)) == reason
 
 
 def test_no_two_public_rows_are_one_method():
