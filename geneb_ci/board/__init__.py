@@ -1,4 +1,7 @@
-"""The board as a pure function of the submissions."""
+"""The board as a pure function of the submissions.
+
+Internal: programs use `geneb_ci` itself.
+"""
 
 from geneb_ci import make_called
 

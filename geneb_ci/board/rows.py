@@ -25,6 +25,13 @@ from reference_harness.formats.benchmark import Benchmark
 
 EXTRAS = {"numpy": ("build", "analyses need"), "pandas": ("tables", "table needs")}
 """Package to the extra that brings it, and what of the board needs it."""
+LEADERBOARD, TASKS = "leaderboard.json", "leaderboard_tasks.json"
+DIAGNOSTICS, RECOMMENDATIONS = "diagnostics.json", "recommendations.json"
+METRICS = ("MCC", "Acc", "F1")
+_PARTS = {
+    "cat": "Category to the mean score of its tasks.",
+    "task": "Id of a task to its score.",
+}
 
 
 @contextlib.contextmanager
@@ -43,11 +50,6 @@ def extra_at_hand(remedy: str = "") -> Iterator[None]:
             f"{error.name} is not installed, and the board's {need} it",
             f'pip install "geneb-ci[{extra}]"{remedy}',
         ) from error
-
-
-LEADERBOARD, TASKS = "leaderboard.json", "leaderboard_tasks.json"
-DIAGNOSTICS, RECOMMENDATIONS = "diagnostics.json", "recommendations.json"
-METRICS = ("MCC", "Acc", "F1")
 
 
 def _row(name: str, about: str, columns: Iterable[Column], part: str) -> type[StrictModel]:
@@ -70,10 +72,6 @@ def _left_out(schema: dict[str, Any]) -> None:
     del schema["default"]
 
 
-_PARTS = {
-    "cat": "Category to the mean score of its tasks.",
-    "task": "Id of a task to its score.",
-}
 CategoryRow = _row("CategoryRow", "One model in one regime, by category.", PUBLISHED, "cat")
 TaskRow = _row("TaskRow", "One model in one regime, by task.", BY_TASK, "task")
 

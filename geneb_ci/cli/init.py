@@ -57,6 +57,13 @@ LOG_KEY = "keys/log.pem"
 """Where `geneb-ci init` writes the private key of the log, which git ignores."""
 AFTER_PUSH = "main-"
 """Beginning of the ids of settings that would refuse the first push."""
+KEYS = f"leaderboard/policy/{KEYS_FILE}"
+AUDIT_KEY, KEYS_IGNORED = "keys/audit.pem", "keys/.gitignore"
+ROW, CARD = f"submissions/{PRACTICE_ROW}.json", f"submissions/cards/{PRACTICE_ROW}.md"
+MEASURING = ("numpy", "scipy", "sklearn", "threadpoolctl")
+"""Modules of the extra `mini`, by which the practice row is measured."""
+INSTALL_MINI = "pip install 'geneb-ci[mini]'"
+HARNESS_SECONDS = 600  # the practice benchmark takes 5
 
 
 def apply_settings(folder: Path, given: Answers, *, dry_run: bool) -> Exit:
@@ -140,15 +147,6 @@ def _create_space(client: SettingsClient) -> None:
         echo(f"the Space was not created: {type(error).__name__}", err=True)
     else:
         echo(f"created the Space {client.space}")
-
-
-KEYS = f"leaderboard/policy/{KEYS_FILE}"
-AUDIT_KEY, KEYS_IGNORED = "keys/audit.pem", "keys/.gitignore"
-ROW, CARD = f"submissions/{PRACTICE_ROW}.json", f"submissions/cards/{PRACTICE_ROW}.md"
-MEASURING = ("numpy", "scipy", "sklearn", "threadpoolctl")
-"""Modules of the extra `mini`, by which the practice row is measured."""
-INSTALL_MINI = "pip install 'geneb-ci[mini]'"
-HARNESS_SECONDS = 600  # the practice benchmark takes 5
 
 
 @click.command()

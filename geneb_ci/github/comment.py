@@ -33,6 +33,49 @@ from reference_harness.formats.text import plural
 
 MARKER = "<!-- geneb-ci:verdict:1 "
 _LINE = re.compile(re.escape(MARKER) + r"([A-Za-z0-9+/=]{1,16000}) -->")
+_NEAREST = 2
+TITLES = {
+    PullOutcome.PASSED: "passed",
+    PullOutcome.WARNINGS: "passed, with warnings",
+    PullOutcome.CHANGES_NEEDED: "changes needed",
+    PullOutcome.NEEDS_MAINTAINER: "a maintainer decides",
+    PullOutcome.NOT_CHECKED: "not checked",
+}
+_NEXT = {
+    PullOutcome.PASSED: "You need not do anything: a maintainer will review and merge.",
+    PullOutcome.WARNINGS: (
+        "Explain each warning in a comment here, or push a correction. Warnings do not fail a "
+        "submission: a maintainer reads your explanation and decides."
+    ),
+    PullOutcome.CHANGES_NEEDED: (
+        "Fix the errors below and push to this branch; this comment is updated within 15 "
+        "minutes. To get this verdict on your own machine, commit, and run"
+    ),
+    PullOutcome.NEEDS_MAINTAINER: (
+        "A submission changes only the row, the card and the extractor of one model; this pull "
+        "request changes other files as well. Remove those changes and push, or wait for a "
+        "maintainer's review."
+    ),
+    PullOutcome.NOT_CHECKED: (
+        "You need not do anything: geneb-ci crashed on this pull request. The label notifies the "
+        "maintainers."
+    ),
+}
+_NO_SUBMISSION = (
+    "No submission was found in this pull request. A submission changes `submissions/MODEL.json`, "
+    "`submissions/cards/MODEL.md` and `submissions/extractors/MODULE.py`, and nothing else. A "
+    "maintainer reviews any other change."
+)
+_EDIT = """You need not do anything: the row is already published, so a maintainer asks its \
+author before merging."""
+_CUT_MAX = 120  # room for the line that counts what is not listed
+_LINKS_MAX = 20
+_SHA_SHOWN = 12
+_COMMAND_TEXTS = {
+    CommandName.RECHECK: "Checked again, as {} asked.",
+    CommandName.AUDIT: "{} asked for an audit, which begins within 15 minutes.",
+    CommandName.DISPUTE: "Disputed by {}: {}. It does not pass until a maintainer comments {}.",
+}
 
 
 def marker_line(receipt: Receipt) -> str:
@@ -61,19 +104,13 @@ def receipt_on(github: GitHub, pull: Pull) -> Receipt | None:
     return receipt if receipt is not None and receipt.number == pull.number else None
 
 
-def own_comment(comments: Iterable[Comment], author: int) -> Comment | None:
+def own_comment(comments: Iterable[Comment], author: int, marker: str = MARKER) -> Comment | None:
     """Return our comment, identified by both author and marker; None if there is none."""
     for comment in comments:
-        if (
-            comment.user is not None
-            and comment.user.id == author
-            and comment.body.startswith(MARKER)
-        ):
+        is_own = comment.user is not None and comment.user.id == author
+        if is_own and comment.body.startswith(marker):
             return comment
     return None
-
-
-_NEAREST = 2
 
 
 def rank_section(pull: PullVerdict) -> str:
@@ -171,45 +208,6 @@ def _audit(audit: AuditEstimate) -> str:
     )
 
 
-TITLES = {
-    PullOutcome.PASSED: "passed",
-    PullOutcome.WARNINGS: "passed, with warnings",
-    PullOutcome.CHANGES_NEEDED: "changes needed",
-    PullOutcome.NEEDS_MAINTAINER: "a maintainer decides",
-    PullOutcome.NOT_CHECKED: "not checked",
-}
-_NEXT = {
-    PullOutcome.PASSED: "You need not do anything: a maintainer will review and merge.",
-    PullOutcome.WARNINGS: (
-        "Explain each warning in a comment here, or push a correction. Warnings do not fail a "
-        "submission: a maintainer reads your explanation and decides."
-    ),
-    PullOutcome.CHANGES_NEEDED: (
-        "Fix the errors below and push to this branch; this comment is updated within 15 "
-        "minutes. To get this verdict on your own machine, commit, and run"
-    ),
-    PullOutcome.NEEDS_MAINTAINER: (
-        "A submission changes only the row, the card and the extractor of one model; this pull "
-        "request changes other files as well. Remove those changes and push, or wait for a "
-        "maintainer's review."
-    ),
-    PullOutcome.NOT_CHECKED: (
-        "You need not do anything: geneb-ci crashed on this pull request. The label notifies the "
-        "maintainers."
-    ),
-}
-_NO_SUBMISSION = (
-    "No submission was found in this pull request. A submission changes `submissions/MODEL.json`, "
-    "`submissions/cards/MODEL.md` and `submissions/extractors/MODULE.py`, and nothing else. A "
-    "maintainer reviews any other change."
-)
-_EDIT = """You need not do anything: the row is already published, so a maintainer asks its \
-author before merging."""
-_CUT_MAX = 120  # room for the line that counts what is not listed
-_LINKS_MAX = 20
-_SHA_SHOWN = 12
-
-
 def comment(pull: PullVerdict, repository: str) -> str:
     """Return the text of the comment, a deterministic function of the verdict and the address.
 
@@ -256,13 +254,6 @@ def _head(pull: PullVerdict, repository: str) -> str:
         f"{name} at commit {sha}: {pull.counts}.\n\n**Next step.** {step}\n"
         f"{_command_text(pull)}"
     )
-
-
-_COMMAND_TEXTS = {
-    CommandName.RECHECK: "Checked again, as {} asked.",
-    CommandName.AUDIT: "{} asked for an audit, which begins within 15 minutes.",
-    CommandName.DISPUTE: "Disputed by {}: {}. It does not pass until a maintainer comments {}.",
-}
 
 
 def _command_text(pull: PullVerdict) -> str:

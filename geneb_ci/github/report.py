@@ -36,6 +36,28 @@ from geneb_ci.render.plain import visible
 HEALTH_TITLE = "geneb-ci: the Space is not what main says"
 HEALTH_MARK = "<!-- geneb-ci:health:1 -->"
 OPENED, UPDATED, CLOSED = "opened", "updated", "closed"
+LABELS = {
+    PullOutcome.PASSED: "geneb: passed",
+    PullOutcome.WARNINGS: "geneb: warnings",
+    PullOutcome.CHANGES_NEEDED: "geneb: changes needed",
+    PullOutcome.NEEDS_MAINTAINER: "needs-maintainer",
+    PullOutcome.NOT_CHECKED: "geneb: not checked",
+}
+"""The labels of verdicts; those of audits are in `geneb_ci.github.audits`."""
+ASKED = "audit"
+"""Label that asks for an audit."""
+RUNNING, AGREES, DIFFERS, FAILED = (
+    *("geneb: audit running", "geneb: audit agrees"),
+    *("geneb: audit differs", "geneb: audit failed"),
+)
+AUDIT_STATES = (RUNNING, AGREES, DIFFERS, FAILED)
+"""Labels of the state of an audit: a pull request has at most one."""
+# Read together right before they are written: what is read is at most half a minute old.
+BATCH = 10
+_QUEUED = "nothing was written; the new commits are queued, and are checked within 15 minutes"
+_STALE = "the verdict no longer holds; it is computed again while this is open to main"
+_AGAIN = "nothing was written; the next sweep compares with the new main"
+_LABEL_FIX = 'create it once: gh label create "{}"'
 
 
 def tell_health(github: GitHub, *, is_good: bool, run: str) -> str:
@@ -72,32 +94,6 @@ def _text(github: GitHub, run: str) -> str:
         "main again. `geneb-ci receipt seen` names receipts that are lost; with `--write` it notes "
         "the day. This issue is closed by the first check that finds nothing.\n"
     )
-
-
-LABELS = {
-    PullOutcome.PASSED: "geneb: passed",
-    PullOutcome.WARNINGS: "geneb: warnings",
-    PullOutcome.CHANGES_NEEDED: "geneb: changes needed",
-    PullOutcome.NEEDS_MAINTAINER: "needs-maintainer",
-    PullOutcome.NOT_CHECKED: "geneb: not checked",
-}
-"""The labels of verdicts; those of audits are in `geneb_ci.github.audits`."""
-ASKED = "audit"
-"""Label that asks for an audit."""
-RUNNING, AGREES, DIFFERS, FAILED = (
-    *("geneb: audit running", "geneb: audit agrees"),
-    *("geneb: audit differs", "geneb: audit failed"),
-)
-AUDIT_STATES = (RUNNING, AGREES, DIFFERS, FAILED)
-"""Labels of the state of an audit: a pull request has at most one."""
-
-
-# Read together right before they are written: what is read is at most half a minute old.
-BATCH = 10
-_QUEUED = "nothing was written; the new commits are queued, and are checked within 15 minutes"
-_STALE = "the verdict no longer holds; it is computed again while this is open to main"
-_AGAIN = "nothing was written; the next sweep compares with the new main"
-_LABEL_FIX = 'create it once: gh label create "{}"'
 
 
 class Written(NamedTuple):

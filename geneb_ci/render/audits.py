@@ -64,6 +64,9 @@ _HELD = {
 _WIDTH = max(map(len, _HELD))
 REST_MIN = 2  # as many steps at the end that were not checked are one line
 _NOT_LOOKED_AT = "not checked, because the step above failed"
+WIDTH = 110  # columns: the table's own width, so that a pipe shows what a terminal does
+_MARKS = {"agrees": "✓", "differs": "✗"}
+POWER_WIDTH = 80  # columns
 
 
 def verification_text(
@@ -204,10 +207,6 @@ def _record(verification: Verification) -> dict[str, Any]:
     }
 
 
-WIDTH = 110  # columns: the table's own width, so that a pipe shows what a terminal does
-_MARKS = {"agrees": "✓", "differs": "✗"}
-
-
 def outcome_text(outcome: AuditOutcome, width: int = WIDTH) -> str:
     """Return an outcome as text: one line per task and regime, then the result.
 
@@ -303,9 +302,6 @@ def plan_text(plan: Plan, targeted: int, name: str) -> str:
         f"next: geneb-ci audit run {name}",
     ]
     return "\n".join(lines) + "\n"
-
-
-POWER_WIDTH = 80  # columns
 
 
 def power_table(design: Design, marked: Mapping[int, str], power: Fraction) -> str:

@@ -31,6 +31,26 @@ FORMULA = re.compile(r"['=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 MARK = "'"
 """What makes it a text; a text that begins with this letter gets another."""
 MANIFEST, MANIFEST_BYTES_MAX = "manifest.json", 10_000_000  # 100 tasks take 40 kB
+# The terms of Croissant 1.0, all of them: readers warn about a context that lacks some.
+_TERMS = """citeAs column equivalentProperty extract field fileProperty fileObject fileSet format
+includes isLiveDataset jsonPath key md5 parentField path recordSet references regex repeated replace
+samplingRate separator source subField transform"""
+CONTEXT: Mapping[str, Any] = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "cr": "http://mlcommons.org/croissant/",
+    "dct": "http://purl.org/dc/terms/",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "sc": "https://schema.org/",
+    "conformsTo": "dct:conformsTo",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    **{term: f"cr:{term}" for term in _TERMS.split()},
+}
+CONFORMS = "http://mlcommons.org/croissant/1.0"
+_DATA_TYPES = {"number": "sc:Float", "count": "sc:Integer", "flag": "sc:Boolean"}
+_REMOTE = re.compile(r"tasks/([A-Za-z0-9._-]+)/(train|test)\.csv(\.gz)?", re.ASCII)
 
 
 class TableColumn(NamedTuple):
@@ -181,27 +201,6 @@ def parquet_files(site: Site) -> Iterator[tuple[str, bytes]]:
         yield f"{table.name}.parquet", sink.getvalue().to_pybytes()
 
 
-# The terms of Croissant 1.0, all of them: readers warn about a context that lacks some.
-_TERMS = """citeAs column equivalentProperty extract field fileProperty fileObject fileSet format
-includes isLiveDataset jsonPath key md5 parentField path recordSet references regex repeated replace
-samplingRate separator source subField transform"""
-CONTEXT: Mapping[str, Any] = {
-    "@language": "en",
-    "@vocab": "https://schema.org/",
-    "cr": "http://mlcommons.org/croissant/",
-    "dct": "http://purl.org/dc/terms/",
-    "rai": "http://mlcommons.org/croissant/RAI/",
-    "sc": "https://schema.org/",
-    "conformsTo": "dct:conformsTo",
-    "data": {"@id": "cr:data", "@type": "@json"},
-    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-    "examples": {"@id": "cr:examples", "@type": "@json"},
-    **{term: f"cr:{term}" for term in _TERMS.split()},
-}
-CONFORMS = "http://mlcommons.org/croissant/1.0"
-_DATA_TYPES = {"number": "sc:Float", "count": "sc:Integer", "flag": "sc:Boolean"}
-
-
 def croissant_files(site: Site, data: Path | None) -> Iterator[tuple[str, bytes]]:
     """Yield both tables as CSV with their description, and that of the task data of a folder.
 
@@ -337,9 +336,6 @@ def read_manifest(folder: Path, site: Site) -> DataManifest:
             again,
         )
     return manifest
-
-
-_REMOTE = re.compile(r"tasks/([A-Za-z0-9._-]+)/(train|test)\.csv(\.gz)?", re.ASCII)
 
 
 def _task_data(site: Site, manifest: DataManifest) -> dict[str, Any]:

@@ -27,6 +27,8 @@ ESSENTIAL = (BENCHMARK, POLICY, "leaderboard/policy/official.json", "leaderboard
 """Without these a board is built by the shipped benchmark and policy, or not at all."""
 PRIVATE = (".pem", ".key")
 SHOWN_MAX = 5  # names of files in one message
+_PIN = re.compile(rb"@[0-9a-f]{40} # v[0-9.]+$", re.MULTILINE)
+"""Commit of an action, with its version."""
 
 
 def board_workflows() -> list[str]:
@@ -38,10 +40,6 @@ def board_workflows() -> list[str]:
 def _listed(names: list[str]) -> str:
     more = f" and {len(names) - SHOWN_MAX} more" if len(names) > SHOWN_MAX else ""
     return ", ".join(visible(name) for name in names[:SHOWN_MAX]) + more
-
-
-_PIN = re.compile(rb"@[0-9a-f]{40} # v[0-9.]+$", re.MULTILINE)
-"""Commit of an action, with its version."""
 
 
 def workflows(client: SettingsClient, _setting: Setting) -> str | None:

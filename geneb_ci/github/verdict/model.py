@@ -18,6 +18,45 @@ from reference_harness.formats.text import plural
 REASON_MAX = 200  # characters
 AUDIT_RECORD, UNRANKED = "audit record", "not ranked"
 """Effects of a merge that changes no rank."""
+# Per sweep: four sweeps an hour give 200 new pull requests their verdict, in fewer than 1,000
+# requests. More would not fit into one verdict.
+PULLS_MAX = 50
+# Open pull requests that a sweep reads: ten pages of GitHub.
+OPEN_MAX = 1_000
+# Groups of a merge queue that a sweep checks: as many as GitHub builds at a time by default.
+GROUPS_MAX = 5
+FINDINGS_MAX = 60
+# Listed findings per rule; `geneb-ci check` lists all.
+PLACES_MAX = 5
+FILES_MAX = 50  # what a pull request may change
+RULES_MAX = 200
+REPOSITORY = r"^[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}$"
+SHORT, LONG = 255, 600  # characters of a field of the verdict
+# Base64 of two bytes a cell: 3,000 cells.
+CELLS_MAX = 8_000
+_VISIBLE = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$"
+Number = Annotated[int, Field(ge=1, le=10**9)]
+"""Number of a pull request."""
+Count = Annotated[int, Field(ge=0, le=10**12)]
+Short = Annotated[str, Field(max_length=SHORT, pattern=_VISIBLE)]
+Text = Annotated[str, Field(max_length=LONG, pattern=_VISIBLE)]
+RuleId = Annotated[str, Field(max_length=60, pattern=r"^[a-z0-9-]+$")]
+Model = Annotated[str, Field(max_length=MODEL_ID_MAX, pattern=MODEL_ID_PATTERN)]
+Level = Annotated[TrustLevel, Strict(strict=False)]
+"""Also as its text, which is all that a pull request's job hands on."""
+PENDING, FAILURE, SUCCESS = "pending", "failure", "success"
+# Rules whose findings need a maintainer's decision.
+FOR_MAINTAINERS = frozenset(
+    {
+        "truncated-tree",
+        "too-many-files",
+        "foreign-file",
+        "generated-file",
+        "several-models",
+        "deleted-file",
+    }
+)
+CRASHED = "check-crashed"
 
 
 class CommandName(enum.StrEnum):
@@ -38,37 +77,6 @@ class Command(StrictModel):
     reason: Annotated[str, Field(max_length=REASON_MAX)]
 
 
-# Per sweep: four sweeps an hour give 200 new pull requests their verdict, in fewer than 1,000
-# requests. More would not fit into one verdict.
-PULLS_MAX = 50
-# Open pull requests that a sweep reads: ten pages of GitHub.
-OPEN_MAX = 1_000
-# Groups of a merge queue that a sweep checks: as many as GitHub builds at a time by default.
-GROUPS_MAX = 5
-FINDINGS_MAX = 60
-# Listed findings per rule; `geneb-ci check` lists all.
-PLACES_MAX = 5
-FILES_MAX = 50  # what a pull request may change
-RULES_MAX = 200
-REPOSITORY = r"^[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}$"
-SHORT, LONG = 255, 600  # characters of a field of the verdict
-# Base64 of two bytes a cell: 3,000 cells.
-CELLS_MAX = 8_000
-_VISIBLE = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$"
-
-Number = Annotated[int, Field(ge=1, le=10**9)]
-"""Number of a pull request."""
-Count = Annotated[int, Field(ge=0, le=10**12)]
-Short = Annotated[str, Field(max_length=SHORT, pattern=_VISIBLE)]
-Text = Annotated[str, Field(max_length=LONG, pattern=_VISIBLE)]
-RuleId = Annotated[str, Field(max_length=60, pattern=r"^[a-z0-9-]+$")]
-Model = Annotated[str, Field(max_length=MODEL_ID_MAX, pattern=MODEL_ID_PATTERN)]
-
-
-Level = Annotated[TrustLevel, Strict(strict=False)]
-"""Also as its text, which is all that a pull request's job hands on."""
-
-
 class PullOutcome(enum.StrEnum):
     """Result of a pull request; also the name of its label."""
 
@@ -83,7 +91,6 @@ PASSING = frozenset({PullOutcome.PASSED, PullOutcome.WARNINGS})
 """Outcomes whose status lets a pull request be merged."""
 
 
-PENDING, FAILURE, SUCCESS = "pending", "failure", "success"
 STATES = {
     PullOutcome.PASSED: SUCCESS,
     PullOutcome.WARNINGS: SUCCESS,
@@ -116,20 +123,6 @@ class CommandState(NamedTuple):
 def state_of(outcome: PullOutcome, commands: CommandState) -> str:
     """Return the status of a verdict: a dispute takes a pass back."""
     return PENDING if commands.in_force and outcome in PASSING else STATES[outcome]
-
-
-# Rules whose findings need a maintainer's decision.
-FOR_MAINTAINERS = frozenset(
-    {
-        "truncated-tree",
-        "too-many-files",
-        "foreign-file",
-        "generated-file",
-        "several-models",
-        "deleted-file",
-    }
-)
-CRASHED = "check-crashed"
 
 
 class Counts(NamedTuple):
