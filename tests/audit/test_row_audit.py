@@ -99,7 +99,7 @@ def honest(kmers: Installed, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     """Audit honest rows in a sandbox, and return the record."""
     for _ in sandbox_of(2, tmp_path_factory.mktemp("trial") / "scratch"):
         pass  # fails or skips where there is none
-    with kmers.in_sandbox():
+    with kmers.in_sandbox(harness_alone=False):
         done = audited(kmers, "words", str(ROWS), "--work", "work")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "agrees: 39/39 cells" in done.stdout
