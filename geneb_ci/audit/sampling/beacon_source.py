@@ -23,6 +23,7 @@ from geneb_ci.audit.sampling.beacon import (
     OUTAGE,
     QUICKNET,
     fallback,
+    practice,
     round_at,
     time_of,
     value_of,
@@ -181,6 +182,8 @@ class BeaconSource(NamedTuple):
     fallback_key_file: Path | None = None
     why: str = ""
     reveal: bool = False
+    practice: bool = False
+    """Draw at once by a value that anybody can foresee: for the practice benchmark."""
 
 
 def beacon_of(
@@ -203,6 +206,11 @@ def beacon_of(
             f"{moment_of(int(time.time()))}",
             "pass the time at which the commitment became public, in UTC",
         )
+    if source.practice and (source.beacon_file or source.relay or source.fallback_key_file):
+        raise UsageProblem(
+            "--practice excludes --beacon-file, --relay and --fallback-key-file",
+            "pass one of them",
+        )
     if source.fallback_key_file is not None:
         return _fallback(commitment, at, source.fallback_key_file, source, policy)
     if source.why or source.reveal:
@@ -211,6 +219,8 @@ def beacon_of(
             "pass --fallback-key-file F, or leave them out",
         )
     number = round_at(at)
+    if source.practice:
+        return practice(number, commitment.benchmark.sha256)
     if source.beacon_file is not None:
         raw = read_bytes(source.beacon_file)
         if isinstance(raw, Fault):
