@@ -150,6 +150,7 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
     """
     began = time.monotonic()
     check_moment(request.committed_at)
+    request.source.check()
     sample = request.sample
 
     # Commit: one digest of submission, code, weights, benchmark and policy.
