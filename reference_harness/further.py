@@ -15,6 +15,7 @@ from .errors import DataError, EmbeddingError
 from .formats.base import StrictModel
 from .formats.run_record import first_error
 from .matrix import open_matrix
+from .receipt.rounding import rounded_at, widened
 from .variants import VariantRow
 
 
@@ -60,8 +61,12 @@ def read_further(path: Path) -> list[FurtherRow]:
         raise DataError([f"{path}: {first_error(error)}"]) from error
 
 
-def further_rows(files: FurtherFiles, problem: probe.Problem) -> FurtherRows:
-    """Return further rows with their embeddings.
+def further_rows(
+    files: FurtherFiles, problem: probe.Problem, scale: int | None = None
+) -> FurtherRows:
+    """Return further rows with their embeddings, rounded to float16 at the scale of the task.
+
+    With `scale` None they are not rounded.
 
     Raises DataError for a row that the task does not have or a fresh one without a label of the
     task, EmbeddingError for a matrix that does not fit.
@@ -86,5 +91,8 @@ def further_rows(files: FurtherFiles, problem: probe.Problem) -> FurtherRows:
         [row.kind for row in rows],
         np.array([row.row for row in rows], dtype=np.int64),
         np.array([row.label or 0 for row in rows], dtype=np.int64),
-        np.asarray(values, dtype=problem.train.dtype),
+        np.asarray(
+            values if scale is None else widened(rounded_at([values], scale), scale),
+            dtype=problem.train.dtype,
+        ),
     )

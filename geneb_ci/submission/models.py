@@ -25,6 +25,7 @@ from geneb_ci.submission.names import (
 from reference_harness.formats.base import Count, Hex40, Hex64, Scores, Signed, StrictModel, Unit
 from reference_harness.formats.benchmark import CLASSES_MAX, SEEDS_MAX
 from reference_harness.formats.merkle import root_of, task_leaf
+from reference_harness.formats.scorer import ScorerRef
 
 # Scales at which a float16 value times 2^scale is a normal float32.
 SCALE_MIN, SCALE_MAX = -148, 112
@@ -173,6 +174,9 @@ class Run(StrictModel):
     extractor: Extractor
     model: ModelSource
     embedding: Embedding
+    scorer: ScorerRef | None = None
+    """What computed the scores; absent from runs of harnesses before it was named, which were of
+    features that were not rounded."""
     hardware: Hardware
     packages: dict[str, Line]
     """Package name to version."""
