@@ -24,7 +24,8 @@ from reference_harness import benchmark, data
 from reference_harness.extractors.kmer import KmerExtractor
 from reference_harness.formats.benchmark import Benchmark, Task
 from reference_harness.formats.files import write_bytes, write_json
-from reference_harness.formats.rescored import Dtype, Rescored
+from reference_harness.formats.rescored import Rescored
+from reference_harness.formats.submission_terms import Dtype
 from reference_harness.noise import Noise, jitter
 from reference_harness.rescore import RescoreRequest, distinct, rescore
 from reference_harness.tasks import TaskData

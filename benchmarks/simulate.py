@@ -15,8 +15,8 @@ from geneb_ci.board.variance import near_mean
 from geneb_ci.check.claims import triple_of, two_classes
 from geneb_ci.statistics.binary import Classes, scores
 from geneb_ci.statistics.metrics import Triple
-from geneb_ci.submission.models import SubmissionV10, SubmissionV11
 from reference_harness.formats.benchmark import Benchmark, Task
+from reference_harness.formats.submission import SubmissionV10, SubmissionV11
 from tests.conftest import document_v11
 
 Array = npt.NDArray[np.float64]

@@ -22,8 +22,8 @@ from geneb_ci.board.decisions import (
 )
 from geneb_ci.board.variance import OVERLAP, near_mean, variance_of_two
 from geneb_ci.statistics.metrics import Triple
-from geneb_ci.submission.models import Submission
 from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.submission import Submission
 
 Floats = npt.NDArray[np.float64]
 MARGINS = (0.01, 0.02)

@@ -12,7 +12,7 @@ from reference_harness.data import Source
 from reference_harness.engine.local import Pool
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import write_bytes, write_json
-from reference_harness.formats.rescored import Dtype
+from reference_harness.formats.submission_terms import Dtype
 from reference_harness.job import ScoredRegime
 from reference_harness.loading import load
 from reference_harness.rescore import RescoreRequest, distinct, rescore

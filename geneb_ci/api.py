@@ -17,6 +17,7 @@ from geneb_ci.check.report import Outcome, Report, named_files, outcome_of, read
 from geneb_ci.common.config import Finder, Layout, find_layout, finder
 from geneb_ci.common.errors import BadConfiguration, NothingChecked, UsageProblem
 from geneb_ci.render.formats import WIDTH, Verdict, render, verdict
+from reference_harness.formats.text import Say, silent
 
 if TYPE_CHECKING:
     from geneb_ci.audit.rerun.prepare import Machine
@@ -30,17 +31,12 @@ if TYPE_CHECKING:
 PathLike = str | os.PathLike[str]
 Progress = Callable[[Iterable[Any], int], Iterator[Any]]
 """Passes results on and may show progress; it is told how many there will be."""
-Say = Callable[[str], None]
 STDIN = "-"
 """Name of a submission that was given as bytes, in findings."""
 
 
 def _all(results: Iterable[Any], _: int) -> Iterator[Any]:
     return iter(results)
-
-
-def _silent(_: str) -> None:
-    """Print nothing."""
 
 
 @dataclass
@@ -287,7 +283,7 @@ def verify(
     receipt: PathLike | None = None,
     data: PathLike | None = None,
     evidence: str | None = None,
-    say: Say = _silent,
+    say: Say = silent,
     progress: Progress = _all,
 ) -> "Verifications":
     """Verify audit records, files or folders of them, from public data; all without any named.
@@ -341,8 +337,8 @@ def audit(
     dry_run: bool = False,
     log_key: PathLike | None = None,
     again: str = "",
-    say: Say = _silent,
-    show: Say = _silent,
+    say: Say = silent,
+    show: Say = silent,
 ) -> "AuditResult":
     """Carry the audit of a file as far as it goes now; what is finished is kept for the next call.
 

@@ -18,6 +18,7 @@ from .elsewhere_cli import elsewhere
 from .errors import FailedRunsError, FailedTasksError, HarnessError, OptionError
 from .extractors import BUILTINS, DEFAULT
 from .extractors_cli import TokenBudget, extractors
+from .formats.submission_terms import UNNAMED, VERSIONS
 from .probe_cli import probe
 from .receipt_cli import receipt_cells, receipt_equal, receipt_rescore
 from .rescore_cli import batch, fresh, rescore, sequences, variants
@@ -128,7 +129,7 @@ def cli(ctx: click.Context, program: str | None) -> None:
 )
 @click.option(
     "--format-version",
-    type=click.Choice(["1.2", "1.1", "1.0"], case_sensitive=False),
+    type=click.Choice(VERSIONS[::-1], case_sensitive=False),
     help="Format of the submission; default: 1.2 with --receipt, else 1.1.",
 )
 @click.option("--model-id", help="Id of the row; default: derived from the model.")
@@ -142,9 +143,7 @@ def cli(ctx: click.Context, program: str | None) -> None:
     help="The model saw no benchmark sequence in training.",
 )
 @click.option("--training-data", default="", help="What the model was trained on.")
-@click.option(
-    "--submitted-by", default="unnamed", show_default=True, help="Who ran the evaluation."
-)
+@click.option("--submitted-by", default=UNNAMED, show_default=True, help="Who ran the evaluation.")
 @click.option(
     "--batching",
     type=click.Choice(["budget", "exact", "file"], case_sensitive=False),

@@ -14,16 +14,23 @@ from reference_harness.formats.text import plural
 
 from . import benchmark, data, probe, progress, submission
 from .cache import default_cache
-from .description import DTYPES, KINDS, TRUNCATIONS
 from .embed import FILE_ROWS, Batching
 from .embedder import EmbedderSpec
 from .engine import Engine
-from .engine.local import default_workers
 from .engine.machine import LocalEngine
 from .errors import OptionError, known_name, unknown_name
 from .extractors_cli import budget_of
 from .facts import ExtractorFacts
+from .formats.processes import processors
 from .formats.run_record import RunRecord
+from .formats.submission import Meta
+from .formats.submission_terms import (
+    DTYPES,
+    MODEL_ID_MAX,
+    MODEL_ID_PATTERN,
+    SOURCE_KINDS,
+    TRUNCATIONS,
+)
 from .keywords import is_compiled, keywords, texts
 from .replace import refuse_loss
 from .run import run
@@ -34,10 +41,10 @@ from .text import first_and_more
 if TYPE_CHECKING:  # Ray need not be installed
     from .engine.cluster import Cluster
 
-MODEL_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-MODEL_ID_MAX = 128  # the file is <model_id>.json, and file names are limited to 255 bytes
+_META = ("url", "zero_shot", "training_data", "submitted_by")
+"""Metadata that the options of their names give."""
 _EMBEDDING = ("layer", "pooling", "max_length", "truncation", "dtype")
-_WORDS = {"truncation": TRUNCATIONS, "dtype": DTYPES, "source": KINDS}
+_WORDS = {"truncation": TRUNCATIONS, "dtype": DTYPES, "source": SOURCE_KINDS}
 
 
 class RunContext(NamedTuple):
@@ -77,11 +84,13 @@ def run_command(options: dict[str, Any], context: RunContext) -> None:
         _declare(facts, texts(options["declared"], "--declare"))
         # 4. Check that the submission can be written, before the work.
         _check_declared(facts, options)
+        own_id = model_id(options["model_id"], options, keywords)
+        meta = _meta(options, own_id, facts) if options["submission"] else None
         settings = Settings(
             benchmark=bench,
             source=source,
             facts=facts,
-            model_id=model_id(options["model_id"], options, keywords),
+            model_id=own_id,
             output=options["output"],
             cache=options["cache"] or default_cache(),
             tasks=tasks,
@@ -105,7 +114,7 @@ def run_command(options: dict[str, Any], context: RunContext) -> None:
         # 6. Run, and write.
         _say_what_is_left_out(settings, listener)
         record = run(settings, engine, listener)
-    listener.say(_write(record, settings, options))
+    listener.say(_write(record, settings, meta, options))
 
 
 def _engine(
@@ -119,7 +128,7 @@ def _engine(
     fail_fast, array_api = options["fail_fast"], probe_device.torch
     if cluster is None:
         # One process for an accelerator: each has a context of its own there, and its own memory.
-        workers = options["workers"] or (1 if probe_device.accelerator else default_workers())
+        workers = options["workers"] or (1 if probe_device.accelerator else processors())
         return LocalEngine(spec, workers, array_api=array_api, fail_fast=fail_fast)
     from .engine.distributed import RayEngine  # Ray need not be installed
 
@@ -193,20 +202,25 @@ def _check_declared(facts: ExtractorFacts, options: dict[str, Any]) -> None:
         raise OptionError(msg)
 
 
-def _write(record: RunRecord, settings: Settings, options: dict[str, Any]) -> str:
+def _meta(options: dict[str, Any], own_id: str, facts: ExtractorFacts) -> Meta:
+    """Return the metadata of the submission. Raises OptionError for what it may not have."""
+    return submission.meta_of(
+        {
+            "display": options["display"] or own_id,
+            "params": facts.parameters if options["params"] is None else options["params"],
+            **{key: options[key] for key in _META},
+        }
+    )
+
+
+def _write(
+    record: RunRecord, settings: Settings, meta: Meta | None, options: dict[str, Any]
+) -> str:
     """Write what was asked for, and return a line that says so."""
     write_json(settings.output, record.model_dump())
     tasks = plural(len(record.tasks), "task")
     lines = f"wrote {settings.output}: {tasks}, model_id {record.model_id}"
-    if options["submission"]:
-        meta = submission.Meta(
-            display=options["display"] or record.model_id,
-            params=(settings.facts.parameters if options["params"] is None else options["params"]),
-            url=options["url"],
-            zero_shot=options["zero_shot"],
-            training_data=options["training_data"],
-            submitted_by=options["submitted_by"],
-        )
+    if meta is not None:
         document = submission.build(record, settings.benchmark, meta, options["format_version"])
         write_bytes(options["submission"], dumps_tables(document))
         lines += f"\nwrote {options['submission']}: format {options['format_version']}"
@@ -249,9 +263,10 @@ def model_id(requested: str | None, options: dict[str, Any], given: dict[str, st
     Raises OptionError for an id that is not a valid file name.
     """
     if requested is not None:
-        if not MODEL_ID.fullmatch(requested) or len(requested) > MODEL_ID_MAX:
+        if not re.fullmatch(MODEL_ID_PATTERN, requested) or len(requested) > MODEL_ID_MAX:
             msg = (
-                f"--model-id {requested!r}: expected letters, digits, '.', '_' and '-', at most 128"
+                f"--model-id {requested!r}: expected letters, digits, '.', '_' and '-', at most "
+                f"{MODEL_ID_MAX}"
             )
             raise OptionError(msg)
         return requested

@@ -6,10 +6,8 @@ from typing import Any
 
 from .extractors.base import UNDECLARED
 from .extractors.weights import digests
+from .formats.submission_terms import DTYPES, SOURCE_KINDS, TRUNCATIONS
 
-TRUNCATIONS = ("none", "right", "left", "windows")
-DTYPES = ("float64", "float32", "float16", "bfloat16")
-KINDS = ("huggingface", "url", "local", "none")
 # A tokenizer without a limit has 10**30; no model reads 10**9 tokens.
 LENGTH_MAX = 10**9
 
@@ -64,7 +62,7 @@ def _one_of(value: object, allowed: tuple[str, ...]) -> str:
 
 def _model(source: object, name_model: str) -> dict[str, Any]:
     declared = source if isinstance(source, Mapping) else {}
-    kind = _one_of(declared.get("kind"), KINDS)
+    kind = _one_of(declared.get("kind"), SOURCE_KINDS)
     folder = Path(name_model)
     local = bool(name_model) and folder.exists()
     # The name alone: the rest of the path is the contributor's own business.

@@ -12,8 +12,7 @@ from reference_harness.formats.text import plural
 from . import probe
 from .decisions import FRESH, FurtherRows
 from .errors import DataError, EmbeddingError
-from .formats.base import StrictModel
-from .formats.run_record import first_error
+from .formats.base import StrictModel, first_error
 from .matrix import open_matrix
 from .receipt.rounding import rounded_at, widened
 from .variants import VariantRow
@@ -58,7 +57,7 @@ def read_further(path: Path) -> list[FurtherRow]:
     try:
         return FurtherList.model_validate_json(path.read_bytes()).rows
     except ValidationError as error:
-        raise DataError([f"{path}: {first_error(error)}"]) from error
+        raise DataError([f"{path}: {first_error(error, with_input=True)}"]) from error
 
 
 def further_rows(

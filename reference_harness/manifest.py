@@ -8,8 +8,7 @@ from reference_harness.formats.benchmark import Dataset
 from reference_harness.formats.files import NotReadable, read_regular, sha256, write_json
 
 from .errors import DataError
-from .formats.base import Count, Hex40, Hex64, StrictModel
-from .formats.run_record import first_error
+from .formats.base import Count, Hex40, Hex64, StrictModel, first_error
 
 NAME = "manifest.json"
 BYTES_MAX = 10_000_000  # 100 tasks take 40 kB
@@ -51,7 +50,9 @@ class Manifest(StrictModel):
         try:
             return cls.model_validate_json(read_regular(path, BYTES_MAX))
         except ValidationError as error:
-            raise DataError([f"{path}: not a manifest: {first_error(error)}"]) from error
+            raise DataError(
+                [f"{path}: not a manifest: {first_error(error, with_input=True)}"]
+            ) from error
         except NotReadable as error:
             raise DataError([f"{path}: not a manifest: it {error.reason}"]) from error
 

@@ -15,9 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .formats.rescored import Dtype
-
-DTYPES: tuple[Dtype, ...] = ("float64", "float32", "float16", "bfloat16")
+from .formats.submission_terms import Dtype
 
 UNIT_ROUNDOFF: dict[str, float] = {
     "float64": 2.0**-53,

@@ -54,7 +54,7 @@ def probe(**options: Any) -> None:
     from reference_harness.formats.files import write_bytes
 
     from . import progress  # NumPy: see cli.py
-    from .engine.local import default_workers
+    from .formats.processes import processors
     from .probes.run import ProbeRequest, common_tasks, probe_receipts, read_receipt
     from .probes.table import WRITERS
     from .rescore_cli import place_of
@@ -70,7 +70,7 @@ def probe(**options: Any) -> None:
         regimes=_chosen(options["regimes"] or "", tuple(bench.regimes), "--regimes"),
         tasks=_chosen(",".join(options["tasks"]), tasks, "--tasks"),
         seeds=_seeds(options["seeds"]) or tuple(bench.protocol.seeds),
-        workers=options["workers"] or default_workers(),
+        workers=options["workers"] or processors(),
     )
     total = len(request.receipts) * len(request.tasks)
     with progress.listener(total, quiet=options["quiet"]) as listener:

@@ -58,7 +58,7 @@ def receipt_cells(**options: Any) -> None:
     from reference_harness.formats.files import write_json
 
     from .batch import Workers  # NumPy: see cli.py
-    from .engine.local import default_workers
+    from .formats.processes import processors
     from .receipt.scoring import CellsRequest, cells
 
     bench, source = place_of(options)
@@ -72,7 +72,7 @@ def receipt_cells(**options: Any) -> None:
             folder=options["folder"],
             tasks=receipts,
             regimes=tuple(name for name in bench.regimes if name in regimes),
-            workers=options["workers"] or default_workers(),
+            workers=options["workers"] or processors(),
             strata=options["strata"],
             digests=options["digests"],
             of_record=document.get("run", {}).get("scorer") is not None,
@@ -137,10 +137,9 @@ def receipt_rescore(**options: Any) -> None:
     """
     from reference_harness.formats.files import dumps_tables, write_bytes, write_json
 
-    from .engine.local import default_workers  # NumPy: see cli.py
     from .errors import OptionError
-    from .receipt.rescoring import rescored_run, resubmitted
-    from .receipt.scoring import document_of
+    from .formats.processes import processors
+    from .receipt.rescoring import former_of, rescored_run, resubmitted  # NumPy: see cli.py
     from .upgrade import benchmark_of, read_record
 
     if (options["former"] is None) != (options["submission"] is None):
@@ -149,8 +148,8 @@ def receipt_rescore(**options: Any) -> None:
     record = read_record(options["record"])
     benchmark = benchmark_of(record, options["definition"])
     _, source = place_of(options)
-    former = document_of(options["former"]) if options["former"] else None
-    workers = options["workers"] or default_workers()
+    former = former_of(options["former"]) if options["former"] else None
+    workers = options["workers"] or processors()
     new = rescored_run(record, options["folder"], benchmark, source, workers)
     lines = [f"wrote {options['output']}: {plural(len(new.tasks), 'task')}"]
     if former is not None:

@@ -13,10 +13,12 @@ from reference_harness.formats.files import sha256
 
 from . import environment, noise
 from .data import Source
-from .engine.local import Pool, default_workers
+from .engine.local import Pool
 from .errors import DataError, ScorerError
-from .formats.rescored import Dtype, JitteredCopy, NoiseRef, Rescored, RescoredRegime, RescoredTask
+from .formats.processes import processors
+from .formats.rescored import JitteredCopy, NoiseRef, Rescored, RescoredRegime, RescoredTask
 from .formats.run_record import BenchmarkRef, DatasetRef, LibraryRef
+from .formats.submission_terms import Dtype
 from .further import FurtherFiles
 from .matrix import open_matrix
 from .progress import Listener, Silent
@@ -55,7 +57,7 @@ class RescoreRequest:
     of harnesses that did neither."""
     further: FurtherFiles | None = None
     """Rows beside those of the one task that is asked for."""
-    workers: int = field(default_factory=default_workers)
+    workers: int = field(default_factory=processors)
 
 
 def distinct(benchmark: Benchmark, source: Source, tasks: tuple[str, ...]) -> list[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from reference_harness.formats.submission_terms import DTYPES
 from reference_harness.formats.text import plural
 
 from .text import echo
@@ -35,7 +36,6 @@ BENCHMARK = click.option(
 )
 OUTPUT = click.option("--output", type=FILE, required=True, help="File to write.")
 QUIET = click.option("--quiet", is_flag=True, help="Print only errors.")
-_DTYPES = ("float64", "float32", "float16", "bfloat16")
 _COPIES, _COPIES_MAX = 16, 1000
 
 
@@ -97,7 +97,7 @@ def sequences(**options: Any) -> None:
 @click.option(
     "--noise",
     "dtype",
-    type=click.Choice(_DTYPES, case_sensitive=False),
+    type=click.Choice(DTYPES, case_sensitive=False),
     required=True,
     help="Dtype the embeddings were computed in: its rounding is the noise of the copies.",
 )
@@ -144,7 +144,7 @@ def rescore(**options: Any) -> None:
 
     from . import progress  # NumPy: see cli.py
     from .batch import Workers
-    from .engine.local import default_workers
+    from .formats.processes import processors
     from .rescore import RescoreRequest
     from .rescore import rescore as run
 
@@ -161,7 +161,7 @@ def rescore(**options: Any) -> None:
         canonical=options["canonical"],
         is_rounded=options["is_rounded"],
         further=_further(options),
-        workers=options["workers"] or default_workers(),
+        workers=options["workers"] or processors(),
     )
     shared = click.get_current_context().obj
     lent = shared.lent if isinstance(shared, Workers) else None

@@ -13,8 +13,9 @@ from . import decisions, halts, noise, probe
 from .engine.threads import Library, libraries
 from .errors import OutOfMemoryError, ProbeError
 from .formats.base import Scores
-from .formats.rescored import Decisions, Dtype, JitteredCopy
+from .formats.rescored import Decisions, JitteredCopy
 from .formats.scorer import ScorerRef
+from .formats.submission_terms import Dtype
 from .further import FurtherFiles, further_rows
 from .job import ScoredRegime, columns, each_seed, regime, rows_of, score, solve
 from .memory import is_out_of_memory

@@ -10,9 +10,9 @@ from reference_harness.formats.benchmark import Benchmark, Task
 from . import environment, probe
 from .data import Source
 from .embed import BATCHING, Batching
-from .engine.local import default_workers
 from .errors import DataError, OptionError, known_name, unknown_name
 from .facts import ExtractorFacts
+from .formats.processes import processors
 from .formats.run_record import (
     BatchingRef,
     BenchmarkRef,
@@ -54,7 +54,7 @@ class Settings:
     batching: Batching = BATCHING
     probe_device: probe.Device = probe.CPU
     canonical: bool = True
-    workers: int = field(default_factory=default_workers)
+    workers: int = field(default_factory=processors)
     receipt: Path | None = None
     """Folder in which the receipt is written; None for a run without one."""
     resume: bool = False

@@ -1,42 +1,34 @@
 """Builds a submission from a run record, in format 1.2, 1.1 or upstream's 1.0."""
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
+
+from pydantic import ValidationError
 
 from reference_harness.formats.benchmark import Benchmark
 
 from .errors import OptionError
+from .formats.base import first_error
 from .formats.run_record import Regime, RunRecord, TaskRecord
+from .formats.submission import MODELS, Meta
+from .formats.submission_terms import FormatVersion
 from .receipt.summary import receipt_of
 
-FormatVersion = Literal["1.2", "1.1", "1.0"]
 UNDECLARED = "undeclared"
 MUST_DECLARE = ("max_length", "truncation", "dtype")
 """Fields that formats from 1.1 on require to be declared."""
 
 
-@dataclass(frozen=True)
-class Meta:
-    """What the board shows besides the scores."""
+def meta_of(values: dict[str, Any]) -> Meta:
+    """Return metadata, whose provenance is never a contributor's to raise.
 
-    display: str
-    params: int
-    url: str = ""
-    zero_shot: bool = False
-    training_data: str = ""
-    submitted_by: str = "unnamed"
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the keys in upstream's order. Provenance is never a contributor's to raise."""
-        return {
-            "display": self.display,
-            "params": self.params,
-            "url": self.url,
-            "zero_shot": self.zero_shot,
-            "training_data": self.training_data,
-            "provenance": "self-reported",
-            "submitted_by": self.submitted_by,
-        }
+    Raises OptionError for what a submission may not have.
+    """
+    try:
+        return Meta.model_validate(values | {"provenance": "self-reported"})
+    except ValidationError as error:
+        what = first_error(error, with_input=True)
+        msg = f"the metadata of the submission cannot be written: {what}: correct it"
+        raise OptionError(msg) from error
 
 
 def undeclared(description: dict[str, Any]) -> list[str]:
@@ -51,17 +43,17 @@ def build(
 ) -> dict[str, Any]:
     """Return the submission as JSON values: scores unrounded, tasks in the benchmark's order.
 
-    Raises OptionError for a run on cut data, whose scores are not the benchmark's, or when the
-    extractor leaves unsaid what format 1.1 must say.
+    Raises OptionError for a run on cut data, whose scores are not the benchmark's, when the
+    extractor leaves unsaid what format 1.1 must say, and for what the format cannot hold.
     """
     if record.limit is not None:
         msg = f"the run was cut to {record.limit} sequences a split: run it without --limit"
         raise OptionError(msg)
-    base = {
+    document = {
         "schema_version": version,
         "model_id": record.model_id,
         "harness_version": benchmark.harness_version,
-        "meta": meta.as_json(),
+        "meta": meta.model_dump(),
         "results": {
             regime: {
                 task_id: task.regimes[regime].scores.model_dump()
@@ -70,8 +62,20 @@ def build(
             for regime in record.regimes
         },
     }
-    if version == "1.0":
-        return base
+    if version != "1.0":
+        document |= _details(record, benchmark, version)
+    try:
+        MODELS[version].model_validate(document)
+    except ValidationError as error:
+        what = first_error(error, with_input=True)
+        msg = f"the run does not fit format {version} of submissions: {what}: correct what the "
+        msg += "extractor declares; the run record has every score"
+        raise OptionError(msg) from error
+    return document
+
+
+def _details(record: RunRecord, benchmark: Benchmark, version: FormatVersion) -> dict[str, Any]:
+    """Return what formats from 1.1 on have beside the scores. Raises OptionError."""
     if lacking := undeclared(record.model_dump()):
         msg = (
             f"the extractor does not declare {', '.join(lacking)}: add it as a class attribute, "
@@ -79,11 +83,11 @@ def build(
         )
         raise OptionError(msg)
     receipt = receipt_of(record) if version == "1.2" else None
-    return base | {
+    return {
         "run": _run(record) | (_embedding_cost(record) if version == "1.2" else {}),
         "evidence": _evidence(record, version),
         "gaps": _gaps(record, benchmark),
-        **({"receipt": receipt} if receipt else {}),
+        **({"receipt": receipt.model_dump()} if receipt else {}),
     }
 
 

@@ -8,22 +8,21 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from reference_harness.formats.benchmark import SUBMISSION_BYTES_MAX, Benchmark
+from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import NotReadable, read_json, read_regular
+from reference_harness.formats.submission_terms import ENTRY_MEMBER, SUBMISSION_BYTES_MAX, VERSIONS
 from reference_harness.formats.text import plural
 
 from . import benchmark as definitions
 from . import submission
 from .errors import OptionError
-from .formats.run_record import RunRecord, first_error
+from .formats.base import first_error
+from .formats.run_record import RunRecord
 from .text import first_and_more
 
-LATEST: submission.FormatVersion = "1.2"
-"""As `geneb-ci check` reads."""
+LATEST = VERSIONS[-1]
 RECORD_BYTES_MAX = 1 << 28
 """A record of GENEB has 3 MB; a thousand classes would have a hundred times as much."""
-ENTRY_MEMBER = "registry_entry"
-"""Of a file that `geneb-ci upgrade` made from one of format 1.0."""
 DECIMALS_MIN = 3
 """Digits after the point from which a score counts as the record's, rounded."""
 AGAIN = "run again with `geneb-harness run --receipt DIR --submission FILE`"
@@ -86,7 +85,9 @@ def read_record(path: Path) -> RunRecord:
         msg = f"{path}: {error.reason}"
         raise OptionError(msg) from error
     except ValidationError as error:
-        msg = f"{path}: no run record of this version: {first_error(error)}; {AGAIN}"
+        msg = (
+            f"{path}: no run record of this version: {first_error(error, with_input=True)}; {AGAIN}"
+        )
         raise OptionError(msg) from error
 
 
@@ -119,11 +120,11 @@ def upgraded(document: dict[str, Any], record: RunRecord, bench: Benchmark) -> d
         msg += f"{document.get('model_id')!r}: pass the record of its own run"
         raise OptionError(msg)
     try:
-        meta = {key: value for key, value in document["meta"].items() if key != "provenance"}
-        new = submission.build(record, bench, submission.Meta(**meta), LATEST)
-    except (KeyError, TypeError, AttributeError) as error:
-        msg = f"the metadata cannot be read ({error}): run `geneb-ci check` first"
+        values = dict(document["meta"])
+    except (KeyError, TypeError, ValueError) as error:
+        msg = "the submission has no metadata: run `geneb-ci check` first"
         raise OptionError(msg) from error
+    new = submission.build(record, bench, submission.meta_of(values), LATEST)
     wrong = _other_cells(document["results"], new["results"])
     if document["schema_version"] == "1.1":
         wrong = wrong or _other_evidence(document, new)

@@ -8,8 +8,7 @@ from pydantic import Field, ValidationError
 from .batching import TOKEN_BUDGET
 from .embed import FILE_ROWS, Batching, Mode
 from .errors import OptionError
-from .formats.base import StrictModel
-from .formats.run_record import first_error
+from .formats.base import StrictModel, first_error
 
 
 class WorkerOptions(StrictModel):
@@ -48,7 +47,7 @@ def read_options(file: Path) -> WorkerOptions:
     try:
         return WorkerOptions.model_validate_json(file.read_bytes())
     except ValidationError as error:
-        msg = f"worker options: {first_error(error)}"
+        msg = f"worker options: {first_error(error, with_input=True)}"
         raise OptionError(msg) from error
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from geneb_ci.common.benchmark import shipped_benchmark
-from geneb_ci.submission.models import SubmissionV11
+from reference_harness.formats.submission import SubmissionV11
 from tests import examples, forked
 from tests.paths import SUBMISSIONS
 

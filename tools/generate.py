@@ -29,12 +29,11 @@ from geneb_ci.publish import manifest as published
 from geneb_ci.render.findings_json import findings_schema
 from geneb_ci.sandbox import launch
 from geneb_ci.statistics import reference
-from geneb_ci.submission import models
-from geneb_ci.submission.names import ENTRY_MEMBER
 from reference_harness import generate as harness
-from reference_harness.formats import base, receipt_cells, rescored, run_record
+from reference_harness.formats import base, receipt_cells, rescored, run_record, submission
 from reference_harness.formats import benchmark as benchmark_format
 from reference_harness.formats.benchmark import Benchmark, BenchmarkFile, parse
+from reference_harness.formats.submission_terms import ENTRY_MEMBER
 from tools.generated_pages import (
     BOARD_FILES,
     MODELS,
@@ -108,13 +107,13 @@ def submission_schema(version: str, benchmark: Benchmark) -> dict[str, Any]:
     """Return the schema of a submission, with names of regimes and tasks for editors to offer."""
     name = f"submission-{version}.schema.json"
     schema = model_schema(
-        models.MODELS[version],
-        (models, types),
+        submission.MODELS[version],
+        submission,
         name,
         f"{benchmark.name} submission, format {version}",
     )
     if version == "1.1":
-        _with_entries(schema, model_schema(models.SubmissionByEntry, (models, types), name, ""))
+        _with_entries(schema, model_schema(submission.SubmissionByEntry, submission, name, ""))
     complete = version == "1.0"
     for table in ("results", "evidence", "gaps"):
         if table not in schema["properties"]:

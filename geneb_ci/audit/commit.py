@@ -32,14 +32,14 @@ from geneb_ci.check.runner import Checker
 from geneb_ci.common.config import Layout, benchmark_of, find_layout
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import Fault, Finding, Severity, first_and_more
-from geneb_ci.common.types import first_error
 from geneb_ci.models.entry import Environment, ModelEntry, ReadEntry
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.submission.document import Document, parse_document
-from geneb_ci.submission.models import MODELS, SubmissionV10
 from geneb_ci.submission.reading import FileKind, located, other_kind, read_bytes, require_file
 from geneb_ci.submission.structure import model_key_of
+from reference_harness.formats.base import first_error
 from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.submission import MODELS, SubmissionV10
 from reference_harness.formats.text import plural
 
 

@@ -16,8 +16,8 @@ from pydantic_core import PydanticCustomError
 from geneb_ci.audit.canonical import COMMITMENT, StepMismatch, digest
 from geneb_ci.models.entry import Kind
 from geneb_ci.statistics.neighbours import COUNT_MIN, NEAR, needed
-from geneb_ci.submission.models import Submission
 from reference_harness.formats.base import Hex40, Hex64, Name, Positive, StrictModel
+from reference_harness.formats.submission import Submission
 
 PROTOCOL: Literal["geneb-audit-v1"] = "geneb-audit-v1"
 """Name of the protocol, and the domain of its hashes."""

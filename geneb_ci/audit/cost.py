@@ -21,14 +21,14 @@ from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.rerun.decoys import FRESH, TRIANGLES, TWICE
 from geneb_ci.audit.rerun.honesty import rows_varied
-from geneb_ci.audit.rerun.prepare import Ready, Say
+from geneb_ci.audit.rerun.prepare import Ready
 from geneb_ci.audit.rerun.scoring import sequences_of
 from geneb_ci.audit.sampling.design import allocation, parts_of
 from geneb_ci.audit.sampling.plan import Plan
 from geneb_ci.common.errors import LimitExceeded, NothingChecked
 from geneb_ci.sandbox.limits import MIB, advice
 from reference_harness.formats.base import Count, Positive, StrictModel
-from reference_harness.formats.text import plural
+from reference_harness.formats.text import Say, plural
 
 if TYPE_CHECKING:
     import numpy as np

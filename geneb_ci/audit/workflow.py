@@ -46,6 +46,7 @@ from geneb_ci.common.config import Layout, cache_folder
 from geneb_ci.common.errors import Exit, ExtractorRefused, UsageProblem
 from geneb_ci.common.files import write_files
 from geneb_ci.submission.reading import FileKind, require_file
+from reference_harness.formats.text import Say
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -58,8 +59,6 @@ TO_BE_LOGGED = "to be logged"
 OPTION_OF_COMMIT = "--extractor"
 """Option that `audit commit` has and `audit FILE` has not."""
 DIGITS = 16  # hex digits of a commitment that name its folder
-Say = Callable[[str], None]
-Show = Say
 AnyDrawn = TypeVar("AnyDrawn", Plan, RowPlan)
 
 
@@ -167,7 +166,7 @@ def in_log(
     layout: Layout,
     signer: "Ed25519PrivateKey | None",
     say: Say,
-    show: Show,
+    show: Say,
 ) -> str | AuditProgress:
     """Sign the commitment for the log; return its time, where it is added here and now."""
     commitment = here.commitment
@@ -187,7 +186,7 @@ def by_hand(
     layout: Layout,  # noqa: ARG001 (as in_log)
     signer: "Ed25519PrivateKey | None",  # noqa: ARG001
     say: Say,  # noqa: ARG001
-    show: Show,
+    show: Say,
 ) -> AuditProgress:
     """Show the digest that is to be published, where no log is kept."""
     commitment = here.commitment

@@ -14,8 +14,8 @@ from geneb_ci.board.diagnostics.shape import Diagnostics
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, RECOMMENDATIONS, TYPES
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import exact_name
-from geneb_ci.common.types import EVIDENCE_ORDER, Evidence, first_error
-from reference_harness.formats.base import Count, Hex64, Signed, StrictModel, Unit
+from geneb_ci.common.types import EVIDENCE_ORDER, Evidence
+from reference_harness.formats.base import Count, Hex64, Signed, StrictModel, Unit, first_error
 from reference_harness.formats.files import NotReadable, lies_there, read_json, read_regular
 from reference_harness.formats.text import quoted
 

@@ -26,8 +26,8 @@ from geneb_ci.common.types import Authorship, Evidence, TrustLevel
 from geneb_ci.models.registry import TERMS
 from geneb_ci.receipt.seen import Published, SharedErrors
 from geneb_ci.statistics.metrics import RowNumbers
-from geneb_ci.submission.models import Submission
 from reference_harness.formats.base import Count
+from reference_harness.formats.submission import Submission
 
 
 @dataclass(frozen=True)

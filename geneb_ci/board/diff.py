@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from geneb_ci.board.columns import PUBLISHED
-from geneb_ci.submission.models import Submission
 from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.submission import Submission
 
 if TYPE_CHECKING:
     from geneb_ci.board.decisions import RankRanges, ScoreColumn

@@ -19,10 +19,9 @@ from geneb_ci.common.config import Layout, benchmark_of, official_files, policy_
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.common.shipped import shipped
-from geneb_ci.common.types import first_error
-from geneb_ci.submission.models import Submission, SubmissionV11, SubmissionV12
-from reference_harness.formats.base import Name, StrictModel
+from reference_harness.formats.base import Name, StrictModel, first_error
 from reference_harness.formats.files import lies_there
+from reference_harness.formats.submission import Submission, SubmissionV11, SubmissionV12
 
 FILE = "defects.json"
 BYTES_MAX = 200_000

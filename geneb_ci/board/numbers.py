@@ -12,8 +12,8 @@ from geneb_ci.check.claims import Results, readings, two_classes
 from geneb_ci.check.rule import Context
 from geneb_ci.statistics.binary import Classes, Recovered, counts_of, recovered_cell
 from geneb_ci.statistics.metrics import RowNumbers, Triple
-from geneb_ci.submission.models import Submission, SubmissionV11
 from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.submission import Submission, SubmissionV11
 
 
 def recovered(context: Context, regime: str) -> Iterator[Recovered]:

@@ -11,9 +11,9 @@ from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.parallel import in_processes, jobs_for
 from geneb_ci.statistics.metrics import RowNumbers
 from geneb_ci.submission.document import Document, read_document
-from geneb_ci.submission.models import Submission, SubmissionV10
 from geneb_ci.submission.structure import check_structure, is_sound
 from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.submission import Submission, SubmissionV10
 
 ROWS_AT_ONCE = 25
 """Rows that a process reads in one go."""

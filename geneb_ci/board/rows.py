@@ -18,9 +18,9 @@ from geneb_ci.board.texts import number_texts
 from geneb_ci.check.claims import results_of
 from geneb_ci.common.errors import GenebError, UsageProblem
 from geneb_ci.common.json_text import LARGE, is_simple, json_text, object_text
-from geneb_ci.common.types import Authorship, first_error
+from geneb_ci.common.types import Authorship
 from geneb_ci.statistics.metrics import PackedNumbers, Standings
-from reference_harness.formats.base import Signed, StrictModel
+from reference_harness.formats.base import Signed, StrictModel, first_error
 from reference_harness.formats.benchmark import Benchmark
 
 EXTRA = frozenset({"numpy"})

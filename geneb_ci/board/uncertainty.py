@@ -30,8 +30,8 @@ from geneb_ci.board.variance import cells_of
 from geneb_ci.check.claims import Results
 from geneb_ci.receipt.seen import SharedErrors, Triangle
 from geneb_ci.statistics.metrics import PackedNumbers, RowNumbers, Standings
-from geneb_ci.submission.models import Submission
 from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.submission import Submission
 
 SUMMARIES = ("macro", "micro")
 SHARED_DIGITS = 6

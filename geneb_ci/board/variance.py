@@ -19,8 +19,8 @@ from geneb_ci.check.claims import Results, fits_of, readings, results_of
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.statistics.binary import ROUNDING, SIZE_ERROR, BinaryTable, Classes, runs, table
 from geneb_ci.statistics.metrics import Reading, Triple
-from geneb_ci.submission.models import Submission, SubmissionV11
 from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.submission import Submission, SubmissionV11
 
 Floats = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.intp]

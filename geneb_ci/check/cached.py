@@ -24,8 +24,8 @@ from geneb_ci.common.shipped import KNOWN_FILE, shipped
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.submission.reading import files_in
 from geneb_ci.submission.structure import check_quickly
-from reference_harness.formats.benchmark import SUBMISSION_BYTES_MAX
 from reference_harness.formats.files import NotReadable, read_json, read_regular
+from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
 
 FILES_MIN = 20
 """Files, checked or compared with, from which on results are kept: reading them takes less than

@@ -5,7 +5,7 @@ import functools
 import re
 from dataclasses import dataclass, field
 
-from geneb_ci.submission.names import MODEL_ID_MAX, MODEL_ID_PATTERN
+from reference_harness.formats.submission_terms import MODEL_ID_MAX, MODEL_ID_PATTERN
 
 REGULAR = "100644"
 EXECUTABLE = "100755"

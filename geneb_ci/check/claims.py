@@ -9,7 +9,7 @@ from geneb_ci.statistics.metrics import Matrix, Reading, Triple, half_widths, is
 from reference_harness.formats.benchmark import Benchmark, Task
 
 if TYPE_CHECKING:
-    from geneb_ci.submission.models import Submission
+    from reference_harness.formats.submission import Submission
 
 Key = TypeVar("Key", bound=Hashable)
 Tables = Mapping[str, Any]

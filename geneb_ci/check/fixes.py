@@ -22,11 +22,11 @@ from geneb_ci.common.files import write_files
 from geneb_ci.common.finding import KeyPath as Pointer
 from geneb_ci.statistics.metrics import EXACT, LONG
 from geneb_ci.submission.document import Document, parse_document, read_document
-from geneb_ci.submission.names import ENTRY_MEMBER, MODEL_ID_PATTERN
 from geneb_ci.submission.reading import BYTES_MAX
 from geneb_ci.submission.scanner import Span
 from geneb_ci.submission.structure import known_members, model_key_of, version_of
 from reference_harness.formats.files import NotReadable, read_regular
+from reference_harness.formats.submission_terms import ENTRY_MEMBER, MODEL_ID_PATTERN
 from reference_harness.formats.text import plural, quoted
 
 SCHEMA = "$schema"

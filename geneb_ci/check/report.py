@@ -16,8 +16,8 @@ from reference_harness.formats.files import NotReadable, read_json, read_regular
 
 if TYPE_CHECKING:
     from geneb_ci.submission.document import Document
-    from geneb_ci.submission.models import Submission
     from geneb_ci.submission.names import Card
+    from reference_harness.formats.submission import Submission
 
 
 CRASHED = "check-crashed"

@@ -25,7 +25,7 @@ from reference_harness.formats.benchmark import Benchmark
 
 if TYPE_CHECKING:
     from geneb_ci.check.change import Change, ChangeFault
-    from geneb_ci.submission.models import Submission
+    from reference_harness.formats.submission import Submission
 
 
 @dataclass(frozen=True)

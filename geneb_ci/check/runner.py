@@ -17,10 +17,10 @@ from geneb_ci.common.finding import Fault, Finding, Need, Position, pointer
 from geneb_ci.common.parallel import in_processes, jobs_for
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.submission.document import Document, parse_document, read_document
-from geneb_ci.submission.names import ENTRY_MEMBER
 from geneb_ci.submission.peers import peers_of
 from geneb_ci.submission.reading import located
 from geneb_ci.submission.structure import Engine, check_structure
+from reference_harness.formats.submission_terms import ENTRY_MEMBER
 from reference_harness.formats.text import quoted
 
 __all__ = ["Checker", "FileResult", "Report", "crash_message", "files_of", "named_files"]

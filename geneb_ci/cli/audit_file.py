@@ -52,22 +52,22 @@ from geneb_ci.cli.audit_draw import earlier_option, near_option, source_options
 from geneb_ci.cli.audit_log import log_key_option
 from geneb_ci.cli.audit_rows import (
     RowSources,
-    Say,
     before_the_draw,
     committed_receipt,
     drawn_row_plan,
     shown_rows,
     write_rows,
 )
-from geneb_ci.cli.main import echo
+from geneb_ci.cli.main import echo, say
 from geneb_ci.cli.shared import LayeredCommand, Output, machine_of, machine_options, width, write
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import Exit, ExtractorRefused, UsageProblem, unwritable
 from geneb_ci.receipt.source import ReceiptFiles, receipt_files
 from geneb_ci.render.audits import WIDTH as OUTCOME_WIDTH
 from geneb_ci.render.results import AuditResult
-from geneb_ci.submission.models import EmbeddingReceipt
 from reference_harness.formats.files import NotReadable, read_regular
+from reference_harness.formats.submission import EmbeddingReceipt
+from reference_harness.formats.text import Say
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -105,10 +105,6 @@ _RECORD = (
         help="Write the record below this folder; leaderboard/audits unless given.",
     ),
 )
-
-
-def _print(line: str) -> None:
-    echo(line, err=True)
 
 
 def _show(text: str) -> None:
@@ -214,10 +210,10 @@ def file_command(
     if queued:
         _end_with_the_queue()
     if by_receipt["rows"] is None:
-        result = audit(file, say=_print, show=_show, **rest)
+        result = audit(file, say=say, show=_show, **rest)
     else:
         request = FileAudit(file=file, **rest, **by_receipt)
-        end = audited_rows(request, find_layout(Path.cwd()), _print, _show)
+        end = audited_rows(request, find_layout(Path.cwd()), say, _show)
         result = AuditResult(**end._asdict())
     if result.outcome is not None:
         _show(result.text(width(widest=OUTCOME_WIDTH, unknown=OUTCOME_WIDTH)))

@@ -30,9 +30,9 @@ from geneb_ci.cli.main import LazyGroup, echo
 from geneb_ci.cli.shared import STDOUT, Output, write
 from geneb_ci.common.config import benchmark_of, find_layout
 from geneb_ci.common.errors import NothingChecked, UsageProblem
-from geneb_ci.common.types import first_error
 from geneb_ci.harness.process import task_source
 from geneb_ci.submission.reading import FileKind, other_kind_of, read_bytes, require_file
+from reference_harness.formats.base import first_error
 from reference_harness.formats.text import plural
 
 

@@ -1,7 +1,6 @@
 """`geneb-ci audit open`, `job`, `send`, `deliver`: an open pull request audited by jobs."""
 
 import contextlib
-import functools
 import os
 import secrets
 import subprocess
@@ -32,7 +31,7 @@ from geneb_ci.audit.record.statement import record_of
 from geneb_ci.audit.rerun.tasks import rerun
 from geneb_ci.audit.sampling.beacon_source import BeaconSource
 from geneb_ci.cli.audit_log import relay_option
-from geneb_ci.cli.main import echo
+from geneb_ci.cli.main import echo, say
 from geneb_ci.cli.shared import Seconds, machine_of, machine_options
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK, Layout, benchmark_of, find_layout
@@ -53,7 +52,6 @@ from geneb_ci.submission.reading import BYTES_MAX
 
 ORDER, OUTCOME, RUN = "AUDIT_ORDER", "AUDIT_OUTCOME", "AUDIT_RUN"
 """Variables of the environment: what the jobs of one run pass on."""
-_print = functools.partial(echo, err=True)
 
 
 @contextlib.contextmanager
@@ -105,7 +103,7 @@ def open_command(pr: int | None, repo: str | None, author_id: int, relay: tuple[
     with connect(repo, author=author_id) as github:
         pull = audits.pull_to_audit(github, pr)
         if pull is None:
-            _print(f"no open pull request has the label {report.ASKED}")
+            say(f"no open pull request has the label {report.ASKED}")
             return Exit.CLEAN
         try:
             report.refuse_locked(pull)
@@ -150,15 +148,15 @@ def _opened(
                     f"in a checkout of the pull request: geneb-ci audit commit submissions/{model}"
                     ".json --key KEY --log-key LOGKEY; merge the log, and set the label again",
                 )
-            earlier = audits.draws_of(github, number, commitment, _print)
+            earlier = audits.draws_of(github, number, commitment, say)
             published_on = None
             if at is None:
                 at, published_on = audits.publish(github, head, commitment.sha256, earlier)
-            _print(f"commitment {commitment.sha256}, public since {at}")
+            say(f"commitment {commitment.sha256}, public since {at}")
             before = audits.write_plans(Path(drawn), earlier, commitment.sha256, at)
             source = BeaconSource(None, relay, None, "", reveal=False)
             options = DrawOptions(submission=file, earlier=before)
-            plan = drawn_plan(commitment, at, laid_out, source, options, _print)
+            plan = drawn_plan(commitment, at, laid_out, source, options, say)
         return audits.AuditOrder(
             format_version="1.0",
             repository=github.wire.repository,
@@ -214,7 +212,7 @@ def job_command(**machine: Any) -> int:
     with _laid_out(layout, main, raws) as laid_out, tempfile.TemporaryDirectory() as data:
         if machine["data"] is None and not _is_practice(laid_out):
             machine["data"] = _pulled(order, laid_out, Path(data))
-        outcome = rerun(order.plan, laid_out, machine_of(machine), time.time, _print)
+        outcome = rerun(order.plan, laid_out, machine_of(machine), time.time, say)
     line = encode(outcome, audits.AGAIN)
     for text in hub_jobs.outcome_lines(line, order.nonce):
         echo(text)
@@ -271,7 +269,7 @@ def send_command(
     order = _order()
     client = hub_jobs.api(os.environ.get("HF_TOKEN", ""))
     machine = hub_jobs.offer(client, flavor, timeout)
-    _print(machine.text)
+    say(machine.text)
     _summary(machine.text)
     if max_cost is not None and machine.dollars > max_cost:
         raise UsageProblem(
@@ -281,8 +279,8 @@ def send_command(
     if dry_run:
         return Exit.CLEAN
     job = hub_jobs.start(client, order, machine, image, namespace)
-    _print(f"started {job.url}")
-    line = hub_jobs.collect(client, job, order, machine, namespace, _print, poll)
+    say(f"started {job.url}")
+    line = hub_jobs.collect(client, job, order, machine, namespace, say, poll)
     echo(line)
     _output("outcome", line)
     return Exit.CLEAN
@@ -347,7 +345,7 @@ def _deliver(
             path = folder / record.path
             write_files(path.parent, {path.name: record.content})
             if keeps_log(laid_out):
-                sign_start(order.plan, signer, folder, _print)
+                sign_start(order.plan, signer, folder, say)
             verification = AuditRepository(find_layout(laid_out.root)).verification(path)
             if wrong := audits.does_not_hold(verification, logged=keeps_log(laid_out)):
                 raise AuditRefused(f"the record does not verify: {wrong}", "audit again")
@@ -371,7 +369,7 @@ def _deliver(
     audits.mark(github, number, state)
     if is_whole and pull.state == "open":
         github.close_pull(order.number)
-    _print(f"audit {record.audit_id} of pull request {order.number}: {outcome.verdict}; #{number}")
+    say(f"audit {record.audit_id} of pull request {order.number}: {outcome.verdict}; #{number}")
 
 
 def connect_writer(github: GitHub) -> GitHub:

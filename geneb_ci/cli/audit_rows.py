@@ -2,7 +2,7 @@
 
 import functools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -36,14 +36,13 @@ from geneb_ci.receipt.cells import cost_of
 from geneb_ci.receipt.row_rule import BINARY, RAISES, cells_of, found_test
 from geneb_ci.receipt.source import receipt_files
 from geneb_ci.render.receipts import power_lines, row_outcome_text, row_plan_text
-from geneb_ci.submission.models import SubmissionV12
 from geneb_ci.submission.structure import check_structure
 from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.submission import SubmissionV12
+from reference_harness.formats.text import Say
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-Say = Callable[[str], None]
 
 
 def committed_receipt(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from geneb_ci.cli.main import echo, is_plain
+from geneb_ci.cli.main import is_plain, say
 from geneb_ci.cli.shared import STDOUT, Output, write
 from geneb_ci.common.config import cache_folder, find_layout
 from geneb_ci.common.errors import Exit, UsageProblem
@@ -86,13 +86,13 @@ def reconcile_command(
 def _print_result(result: SweepResult, *, is_single: bool) -> None:
     """Print what was done, and what went wrong."""
     for problem in result.problems:
-        _print(f"geneb-ci: {visible(problem.message)}")
+        say(f"geneb-ci: {visible(problem.message)}")
     for trouble in result.verdict.troubles:
-        _print(f"{trouble.number}: waits: {visible(trouble.reason)}")
+        say(f"{trouble.number}: waits: {visible(trouble.reason)}")
     for group in result.verdict.groups:
-        _print(f"group {group.head_sha}: {plural(len(group.models), 'model')} together")
+        say(f"group {group.head_sha}: {plural(len(group.models), 'model')} together")
     for text in result.progress.lines[: 1 if is_single else None]:
-        _print(text)
+        say(text)
 
 
 def _sha(given: str | None) -> str | None:
@@ -100,10 +100,6 @@ def _sha(given: str | None) -> str | None:
     if given and not _SHA.fullmatch(given):
         raise UsageProblem(f"{quoted(given)} is not the SHA of a commit", "pass all 40 hex digits")
     return given or None
-
-
-def _print(text: str) -> None:
-    echo(text, err=True)
 
 
 @click.command()
@@ -130,32 +126,32 @@ def report_command(repo: str | None, author_id: int, health: str | None, run: st
     if health is not None:
         with connect(repo, author=author_id) as github:
             action = tell_health(github, is_good=health == SUCCESS, run=run)
-        _print(f"issue {action}" if action else "nothing to write")
+        say(f"issue {action}" if action else "nothing to write")
         return Exit.CLEAN
     with connect(repo, author=author_id) as github:
         verdict = decode(os.environ.get("VERDICT", ""), github.wire.repository)
         further = tuple(further_places(find_layout(Path.cwd())))
         results = list(map(_print_written, report.write(github, verdict, further)))
     if verdict.is_empty:
-        _print("the verdict names no pull request: nothing to write")
+        say("the verdict names no pull request: nothing to write")
     problems = [result.problem for result in results if result.problem is not None]
     if not problems:
         return Exit.CLEAN
     # Any other error is more important than a pull request with new commits.
     worst = next((error for error in problems if error.exit_code is not Exit.MOVED), problems[0])
     if worst.fix:
-        _print(f"  fix: {worst.fix}")
+        say(f"  fix: {worst.fix}")
     return worst.exit_code
 
 
 def _print_written(result: report.Result) -> report.Result:
     """Print what was done with one pull request."""
     if result.problem is not None:
-        _print(f"geneb-ci: {result.what}: {visible(result.problem.message)}")
+        say(f"geneb-ci: {result.what}: {visible(result.problem.message)}")
     if result.written is not None:
         parts = [name for name, is_new in result.written._asdict().items() if is_new]
         what = f"wrote {', '.join(parts)}" if parts else "nothing to write, already up to date"
-        _print(f"{result.what}: {result.outcome}; {what}")
+        say(f"{result.what}: {result.outcome}; {what}")
     return result
 
 

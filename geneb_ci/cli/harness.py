@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
-from geneb_ci.cli.main import HARNESS, HELP, echo, hand_over
+from geneb_ci.cli.main import HARNESS, HELP, echo, hand_over, say
 from geneb_ci.common.benchmark import load_benchmark, shipped_benchmark
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
 from geneb_ci.common.finding import first_and_more
@@ -134,7 +134,7 @@ def push(folder: Path, repo: str | None, definition: Path | None) -> int:
         if process.returncode:
             return process.returncode
         remote = Remote("dataset", name, token=find_token(f"datasets/{name}"))
-        uploaded = upload(remote, staged(Path(folder_name)), say=lambda line: echo(line, err=True))
+        uploaded = upload(remote, staged(Path(folder_name)), say=say)
     echo(f"{remote.resource}: {'pushed' if uploaded.new else 'nothing changed'}")
     echo(f"revision to pin in schemas/benchmark.json: {uploaded.revision}")
     return Exit.CLEAN

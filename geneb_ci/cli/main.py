@@ -252,6 +252,11 @@ def echo(text: str, *, err: bool = False) -> None:
     click.echo(text, err=err)
 
 
+def say(line: str) -> None:
+    """Print a line of progress to standard error."""
+    echo(line, err=True)
+
+
 T = TypeVar("T")
 
 

@@ -30,10 +30,10 @@ from geneb_ci.models.registry import TERMS, ModelRegistry, in_words
 from geneb_ci.render.plain import visible
 from geneb_ci.render.table import Table, fitted
 from geneb_ci.submission.document import Document, downgraded, parse_document, upgraded
-from geneb_ci.submission.names import BY_ENTRY, ENTRY_MEMBER
 from geneb_ci.submission.reading import BYTES_MAX, FileKind, located, read_bytes, require_file
 from geneb_ci.submission.structure import check_structure, model_key_of, version_of
 from reference_harness.formats.files import write_whole
+from reference_harness.formats.submission_terms import BY_ENTRY, ENTRY_MEMBER
 from reference_harness.formats.text import plural, quoted
 
 FORMATS = ("text", "json")

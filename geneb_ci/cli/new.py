@@ -18,7 +18,7 @@ from geneb_ci.cli.shared import row_width
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import MachineFault, NothingChecked, UsageProblem
 from geneb_ci.common.files import write_files
-from geneb_ci.models.entry import Dtype, parse_entry
+from geneb_ci.models.entry import parse_entry
 from geneb_ci.models.registry import FOLDER
 from geneb_ci.models.scaffold import (
     CONFIG,
@@ -37,7 +37,7 @@ from geneb_ci.models.scaffold import (
     word,
 )
 from geneb_ci.render.table import fitted
-from geneb_ci.submission.names import LINE_MAX, PARAMS_MAX
+from reference_harness.formats.submission_terms import DTYPES, LINE_MAX, PARAMS_MAX
 from reference_harness.formats.text import quoted
 
 FILES_MAX = 200
@@ -87,7 +87,7 @@ class LineType(click.ParamType[str]):
 
 
 _LINE, _LENGTH = LineType(), LengthType()
-_DTYPES = click.Choice(get_args(Dtype), case_sensitive=False)
+_DTYPES = click.Choice(DTYPES, case_sensitive=False)
 _POOLINGS = click.Choice(get_args(Pooling), case_sensitive=False)
 _COUNT = click.IntRange(0, PARAMS_MAX)
 

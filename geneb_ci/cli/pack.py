@@ -23,9 +23,9 @@ from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
 from geneb_ci.common.files import write_files
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.submission.document import read_document
-from geneb_ci.submission.names import MODEL_ID_PATTERN
 from geneb_ci.submission.structure import LOG_METRICS
 from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.submission_terms import MODEL_ID_PATTERN
 from reference_harness.formats.text import quoted
 
 MTEB_METRICS = {"mcc": "MCC", "accuracy": "Acc", "f1": "F1"}

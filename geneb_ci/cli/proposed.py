@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from geneb_ci.check.registry import CHANGE_RULES, RULES
 from geneb_ci.check.runner import Report
-from geneb_ci.cli.main import echo
+from geneb_ci.cli.main import say
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import Exit, UsageProblem
 from geneb_ci.github.comment import next_step
@@ -54,7 +54,7 @@ def of_branch(base: str) -> Proposal:
     of_base = clone.commit(base)
     head = clone.commit(HEAD).sha
     if repository.run("status", "--porcelain", "--untracked-files=no").strip():
-        _print("note: changes that are not committed are not checked")
+        say("note: changes that are not committed are not checked")
     main = main_at(clone, of_base, further_places(layout))
     with layout_of_main(clone, layout, main, _note) as own:
         known = BaseBranch(own)
@@ -98,9 +98,9 @@ def report_of(judged: Judged) -> Report:
 
 def exit_of(verdict: PullVerdict, *, strict: bool) -> Exit:
     """Print the verdict, and what to do where no finding says it; return the exit code."""
-    _print(f"verdict on the pull request: {verdict.outcome.value}")
+    say(f"verdict on the pull request: {verdict.outcome.value}")
     if verdict.outcome in {PullOutcome.NEEDS_MAINTAINER, PullOutcome.NOT_CHECKED}:
-        _print(f"  {next_step(verdict).replace('`', '')}")
+        say(f"  {next_step(verdict).replace('`', '')}")
     if strict and verdict.outcome is PullOutcome.WARNINGS:
         return Exit.WARNINGS
     return _EXITS[verdict.outcome]
@@ -111,11 +111,7 @@ def _head(number: int, sha: Hex40) -> PullHead:
 
 
 def _note(text: str) -> None:
-    _print(f"note: {text}")
-
-
-def _print(text: str) -> None:
-    echo(text, err=True)
+    say(f"note: {text}")
 
 
 def merged_comparison(github: "GitHub", layout: Layout, numbers: Sequence[int]) -> Comparison:

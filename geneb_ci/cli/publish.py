@@ -15,7 +15,7 @@ from geneb_ci.board.page import write_page
 from geneb_ci.board.rows import encode
 from geneb_ci.board.site.inputs import Built, Site, site_of
 from geneb_ci.check.runner import files_of
-from geneb_ci.cli.main import echo
+from geneb_ci.cli.main import echo, say
 from geneb_ci.cli.repository import (
     HEAD,
     CheckedRows,
@@ -89,11 +89,6 @@ def show_changes(space: Space, intent: PublishIntent) -> Exit:
     for line in changes(Preview(files, row_changes(live, board), others, models_of(board))):
         echo(line)
     return Exit.CLEAN
-
-
-def say(line: str) -> None:
-    """Print a progress message to standard error."""
-    echo(line, err=True)
 
 
 SPACE = click.option("--space", metavar="OWNER/NAME", help="Space; default: HF_OIDC_RESOURCE.")

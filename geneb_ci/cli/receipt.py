@@ -1,7 +1,6 @@
 """`geneb-ci receipt`: verify, publish and fetch the embeddings that a submission commits to."""
 
 import datetime as dt
-from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -32,7 +31,7 @@ from geneb_ci.render.plain import visible
 from geneb_ci.render.receipts import receipt_json, receipt_text
 from geneb_ci.submission.document import read_document
 from geneb_ci.submission.structure import check_structure
-from reference_harness.formats.text import plural
+from reference_harness.formats.text import Say, plural, silent
 
 _FILE = click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 _FOLDER = click.Path(path_type=Path, file_okay=False)
@@ -57,8 +56,8 @@ PUSHED = "Embeddings of a receipt"
 _RENDER = {"text": receipt_text, "json": receipt_json}
 
 
-def _progress(*, quiet: bool) -> Callable[[str], None]:
-    return (lambda _: None) if quiet else lambda line: _echo(line, err=True)
+def _progress(*, quiet: bool) -> Say:
+    return silent if quiet else lambda line: _echo(line, err=True)
 
 
 def _echo(line: str, *, err: bool = False) -> None:
@@ -192,7 +191,7 @@ def push_command(file: Path, folder: Path, repo: str, definition: Path | None, q
         receipt_files,
         write_location,
     )
-    from geneb_ci.submission.models import ReceiptLocation
+    from reference_harness.formats.submission import ReceiptLocation
 
     if not REPOSITORY.fullmatch(repo):
         raise UsageProblem(f"--repo {repo!r} is not OWNER/NAME", "pass for example --repo me/rows")

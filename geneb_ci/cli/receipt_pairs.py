@@ -18,9 +18,9 @@ from geneb_ci.receipt.source import receipt_files, size_text
 from geneb_ci.receipt.verify import ReceiptSubject, subject_of
 from geneb_ci.render.receipts import nearness_json, nearness_text, paired_json, paired_text
 from geneb_ci.submission.document import read_document
-from geneb_ci.submission.models import EmbeddingReceipt, SubmissionV12
 from geneb_ci.submission.structure import check_structure
 from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.submission import EmbeddingReceipt, SubmissionV12
 from reference_harness.formats.text import plural
 
 _WORD = "FILE|DIR"

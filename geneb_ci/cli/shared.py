@@ -19,6 +19,7 @@ from geneb_ci.render.formats import FORMATS, WIDTH, Verdict, verdict
 if TYPE_CHECKING:
     from geneb_ci.audit.rerun.prepare import Machine
 from geneb_ci.sandbox.limits import MEMORY_MIB, SECONDS, TOKEN_BUDGET, TOTAL_SECONDS
+from reference_harness.formats.submission_terms import DTYPES
 
 STDOUT = "-"
 NARROWEST, WIDEST = 60, 120  # limits of the width of a report, in columns
@@ -246,7 +247,7 @@ _MACHINE = (
     ),
     click.option(
         "--noise",
-        type=click.Choice(("float64", "float32", "float16", "bfloat16"), case_sensitive=False),
+        type=click.Choice(DTYPES, case_sensitive=False),
         help="For format 1.0: dtype in which the model computes; its rounding is the noise.",
     ),
     click.option(

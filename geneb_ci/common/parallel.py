@@ -1,9 +1,9 @@
 """Divides work among processes, in the order of its items."""
 
-import os
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
+
+from reference_harness.formats.processes import end_with_parent, processors
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -28,7 +28,7 @@ def in_processes(
         if "fork" in multiprocessing.get_all_start_methods():
             fork = multiprocessing.get_context("fork")
             try:
-                with ProcessPoolExecutor(jobs, fork, _begin, (work, os.getpid())) as pool:
+                with ProcessPoolExecutor(jobs, fork, _begin, (work,)) as pool:
                     for result in pool.map(_work, items, chunksize=chunk):
                         yield result
                         finished += 1
@@ -46,26 +46,12 @@ def jobs_for(files: int) -> int:
     """Return how many processes work on so many files."""
     if files < MANY_FILES:
         return 1
-    known = hasattr(os, "sched_getaffinity")
-    return min(JOBS_MAX, len(os.sched_getaffinity(0)) if known else os.cpu_count() or 1)
+    return min(JOBS_MAX, processors())
 
 
-PARENT_SECONDS = 1.0
-"""How long a process goes on after the one that started it was killed."""
-
-
-def _begin(work: Callable[[Any], Any], parent: int) -> None:
-    """Make this process work, and end soon after its parent: one that is killed cannot tell it."""
-    import threading
-
+def _begin(work: Callable[[Any], Any]) -> None:
     _forked.append(work)
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(PARENT_SECONDS)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
+    end_with_parent()
 
 
 def _work(item: Any) -> Any:

@@ -1,13 +1,9 @@
-"""Types that several formats share, the typed benchmark, and the first error of a value.
+"""Authorship, evidence and trust levels of rows.
 
 `tools/generate.py` has benchmark.schema.json and all lists of levels from here.
 """
 
 import enum
-
-from pydantic import ValidationError
-
-from reference_harness.formats.text import quoted
 
 
 class TrustLevel(enum.StrEnum):
@@ -61,13 +57,3 @@ def has_evidence(evidence: Evidence, least: Evidence | None) -> bool:
     if least is None:
         return evidence is not Evidence.DISPUTED
     return evidence in EVIDENCE_ORDER[EVIDENCE_ORDER.index(least) :]
-
-
-def first_error(error: ValidationError, top: str = "the document") -> str:
-    """Return "place: message" of the first validation error, on one line of printable ASCII.
-
-    The place is the path of keys, joined by "/", escaped and cut; `top` names the whole value.
-    """
-    first = error.errors(include_url=False, include_input=False)[0]
-    keys = "/".join(map(str, first["loc"]))
-    return f"{quoted(keys)[1:-1] or top}: {first['msg']}"

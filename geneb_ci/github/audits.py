@@ -8,7 +8,7 @@ with the row and its record.
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal
@@ -33,6 +33,7 @@ from geneb_ci.render.markdown import code
 from geneb_ci.render.plain import visible
 from geneb_ci.render.table import Table
 from reference_harness.formats.base import Hex40, StrictModel
+from reference_harness.formats.text import Say
 
 KEY_TEXT, WRITER = "AUDIT_KEY", "AUDIT_TOKEN"
 """Variables of the environment: the two secrets of the job that signs."""
@@ -174,9 +175,7 @@ def earlier_orders(github: GitHub, number: int) -> list[AuditOrder]:
         raise Tampered(f"{what} cannot be read: {error.message}", _RESTORE) from error
 
 
-def draws_of(
-    github: GitHub, number: int, commitment: Commitment, note: Callable[[str], None]
-) -> list[AuditOrder]:
+def draws_of(github: GitHub, number: int, commitment: Commitment, note: Say) -> list[AuditOrder]:
     """Return the draws for a method in the comments on this pull request and on all audited ones.
 
     Others are found by the labels of an audit, open or closed, the newest 500 of them: what is

@@ -15,6 +15,7 @@ from geneb_ci.common.errors import Exit, GenebError, NothingChecked, UsageProble
 from geneb_ci.github.audits import AGAIN, AuditOrder
 from geneb_ci.github.transport import encode
 from geneb_ci.render.plain import visible
+from reference_harness.formats.text import Say
 
 IMAGE = "python:3.13"
 """Debian, with git; bubblewrap is installed into it."""
@@ -133,7 +134,7 @@ def collect(
     order: AuditOrder,
     machine: Offer,
     namespace: str | None,
-    say: Callable[[str], None],
+    say: Say,
     poll: float = POLL_S,
 ) -> str:
     """Wait for a Job, and return the line of its outcome.

@@ -45,9 +45,9 @@ from geneb_ci.github.verdict import (
 from geneb_ci.receipt.seen import shared_errors
 from geneb_ci.render.plain import visible
 from geneb_ci.statistics.neighbours import needed, resemblances
-from geneb_ci.submission.models import Submission, SubmissionV11
 from geneb_ci.submission.reading import files_in
 from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.submission import Submission, SubmissionV11
 from reference_harness.formats.text import quoted
 
 Decided = Callable[[str], DecidedStanding]

@@ -5,7 +5,7 @@ import contextlib
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from geneb_ci.check.change import REGULAR, Blob
@@ -15,6 +15,7 @@ from geneb_ci.github.replies import BlobReply, Commit, CommitComparison, Recursi
 from geneb_ci.github.sides import Main, Source, git_sha, read_blob
 from geneb_ci.publish.git import CODE, GitRepository
 from geneb_ci.submission.reading import BYTES_MAX
+from reference_harness.formats.text import Say
 
 _ENTRY = re.compile(rb"(\d{6}) (blob|commit|tree) ([0-9a-f]{40}) +(\d+|-)\t(.*)", re.DOTALL)
 
@@ -86,7 +87,7 @@ _NEXT = "nothing was written; run this in a checkout of the base branch's head"
 
 @contextlib.contextmanager
 def layout_of_main(
-    source: Source, layout: Layout, main: Main, note: Callable[[str], None] | None = None
+    source: Source, layout: Layout, main: Main, note: Say | None = None
 ) -> Iterator[Layout]:
     """Yield the layout of the base branch: the checkout, or a copy with what differs read again.
 

@@ -8,7 +8,7 @@ Pull requests are found by listing them, so that the next sweep makes up for a l
 import contextlib
 import datetime as dt
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +56,7 @@ from geneb_ci.github.verdict import (
 )
 from geneb_ci.github.waits import REASON_MAX, Wait, is_due, known_waits
 from geneb_ci.render.plain import visible
+from reference_harness.formats.text import Say
 
 if TYPE_CHECKING:
     from geneb_ci.check.change import Blob
@@ -118,7 +119,7 @@ def pull_of(listed: OpenList, head_sha: str) -> Pull:
 
 @contextlib.contextmanager
 def base_of(
-    github: GitHub, layout: Layout, note: Callable[[str], None] | None = None
+    github: GitHub, layout: Layout, note: Say | None = None
 ) -> Iterator[tuple[Main, Layout]]:
     """Yield the state of main as the API has it, and its files.
 

@@ -21,9 +21,8 @@ from pydantic import (
     model_validator,
 )
 
-from geneb_ci.common.types import first_error
 from geneb_ci.github.errors import UnexpectedReply
-from reference_harness.formats.base import Hex40
+from reference_harness.formats.base import Hex40, first_error
 
 Sha = Hex40
 Id = Annotated[int, Field(ge=0)]

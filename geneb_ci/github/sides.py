@@ -31,11 +31,11 @@ from geneb_ci.github.verdict import SHORT, Fingerprint
 from geneb_ci.publish.git import CODE, INPUTS
 from geneb_ci.render.plain import visible
 from geneb_ci.statistics.neighbours import NEAR, needed
-from geneb_ci.submission.models import Submission
 from geneb_ci.submission.names import skeletons
 from geneb_ci.submission.peers import normal_form
 from geneb_ci.submission.reading import BYTES_MAX, too_large
 from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.submission import Submission
 
 _AGAIN = "run the command again; if it fails again, the connection to GitHub may be tampered with"
 

@@ -8,10 +8,10 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from geneb_ci.common.types import first_error
 from geneb_ci.github.errors import Tampered
 from geneb_ci.render.plain import visible
 from geneb_ci.submission.scanner import scan
+from reference_harness.formats.base import first_error
 
 # GitHub limits the outputs of a job to 1 MB in UTF-16, Linux an environment variable to 128 KiB.
 BYTES_MAX = 120_000

@@ -10,8 +10,8 @@ from pydantic import Field, Strict
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.common.types import TrustLevel
-from geneb_ci.submission.names import MODEL_ID_MAX, MODEL_ID_PATTERN
 from reference_harness.formats.base import Hex40, Hex64, Signed, StrictModel
+from reference_harness.formats.submission_terms import MODEL_ID_MAX, MODEL_ID_PATTERN
 
 REASON_MAX = 200  # characters
 

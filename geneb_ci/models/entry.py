@@ -15,13 +15,12 @@ from geneb_ci.common.config import Layout, naming, policy_bytes
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.common.hosts import LOOPBACK, PUBLIC_ADDRESS
 from geneb_ci.common.shipped import shipped
-from geneb_ci.common.types import first_error
-from reference_harness.formats.base import Hex40, Hex64, Name, Positive, StrictModel
+from reference_harness.formats.base import Hex40, Hex64, Name, Positive, StrictModel, first_error
 from reference_harness.formats.files import lies_there
+from reference_harness.formats.submission_terms import Dtype
 
 Kind = Literal["huggingface", "zenodo", "gdrive", "dataverse", "url", "none"]
 """Where weights are published; `none` for a method without weights."""
-Dtype = Literal["float64", "float32", "float16", "bfloat16"]
 DEFAULT_HOSTS = {
     "zenodo": "https://zenodo.org",
     "gdrive": "https://drive.usercontent.google.com",

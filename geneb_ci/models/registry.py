@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from geneb_ci.common.config import Layout, naming, policy_bytes
 from geneb_ci.common.shipped import known, shipped
-from geneb_ci.submission.names import MODEL_ID_MAX, MODEL_ID_PATTERN
 from reference_harness.formats.files import lies_there
+from reference_harness.formats.submission_terms import MODEL_ID_MAX, MODEL_ID_PATTERN
 
 if TYPE_CHECKING:
     from geneb_ci.models.entry import ReadEntry

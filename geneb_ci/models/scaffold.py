@@ -7,11 +7,11 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from geneb_ci.common.errors import NothingChecked
-from geneb_ci.models.entry import Dtype
 from reference_harness.formats.files import read_json
+from reference_harness.formats.submission_terms import DTYPES, Dtype
 from reference_harness.formats.text import quoted
 
 Pooling = Literal["mean", "cls", "last", "max"]
@@ -71,8 +71,7 @@ class HubModel:
     def dtype(self) -> Dtype:
         """In which the weights are stored, float32 unless the configuration says otherwise."""
         declared = self.config.get("dtype", self.config.get("torch_dtype"))
-        known: tuple[Dtype, ...] = get_args(Dtype)
-        return next((dtype for dtype in known if dtype == declared), "float32")
+        return next((dtype for dtype in DTYPES if dtype == declared), "float32")
 
     @property
     def has_code(self) -> bool:

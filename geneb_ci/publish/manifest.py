@@ -10,9 +10,8 @@ import pydantic_core
 from pydantic import Field, ValidationError
 
 from geneb_ci import __version__
-from geneb_ci.common.types import first_error
 from geneb_ci.publish.faults import BadManifest, NewerManifest
-from reference_harness.formats.base import Hex40, Hex64, Moment, StrictModel
+from reference_harness.formats.base import Hex40, Hex64, Moment, StrictModel, first_error
 
 SCHEMA_VERSION: Final = "1.0"
 """Format version of ledger.json and manifest.json."""

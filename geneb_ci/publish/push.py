@@ -4,7 +4,7 @@ import enum
 import hashlib
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -18,7 +18,7 @@ from geneb_ci.publish.manifest import NAME, Manifest, Rollback
 from geneb_ci.publish.session import Clock, attempt
 from geneb_ci.publish.space import Space, SpaceState
 from geneb_ci.receipt.cells import network_text
-from reference_harness.formats.text import plural
+from reference_harness.formats.text import Say, plural, silent
 
 SAID_BYTES = 25_000_000
 """Bytes of an upload whose time is said before: less takes under two seconds at 100 Mbit/s."""
@@ -109,7 +109,7 @@ def push(
     intent: Intent,
     *,
     clock: Clock = time,
-    say: Callable[[str], None] = lambda _: None,
+    say: Say = silent,
 ) -> Published:
     """Publish in one commit, unless the Space already has it. Raises PublishFault."""
     perhaps = False  # whether an earlier try may have made the commit

@@ -19,6 +19,7 @@ from geneb_ci.publish.faults import (
     Unstored,
     setback,
 )
+from reference_harness.formats.text import Say, silent
 
 TIMEOUT_S = 120.0  # per answer; a commit of a few MB takes a few seconds
 
@@ -53,9 +54,7 @@ class Clock(Protocol):
         """Wait."""
 
 
-def attempt(
-    one_try: Callable[[], T], *, clock: Clock = time, say: Callable[[str], None] = lambda _: None
-) -> T:
+def attempt(one_try: Callable[[], T], *, clock: Clock = time, say: Say = silent) -> T:
     """Call until it succeeds, at most `TRIES` times. Raises RetriesExhausted and PublishFault.
 
     Retries after 412 at once, after 429 when the Hub says, and after 409, 5xx and lost answers with
@@ -128,9 +127,7 @@ def token_to_read(resource: str) -> str | None:
         return None
 
 
-def find_token(
-    resource: str, *, clock: Clock = time, say: Callable[[str], None] = lambda _: None
-) -> str:
+def find_token(resource: str, *, clock: Clock = time, say: Say = silent) -> str:
     """Return a token with write access to a repository such as "spaces/OWNER/NAME".
 
     Raises NoHubToken, HubTokenRefused, and RetriesExhausted if the token exchange does not answer.

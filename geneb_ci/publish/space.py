@@ -2,7 +2,7 @@
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -12,6 +12,7 @@ from geneb_ci.publish.faults import HubRefused, Unknown, Unverified, translated
 from geneb_ci.publish.manifest import Manifest
 from geneb_ci.publish.session import TIMEOUT_S, Clock, attempt, session
 from reference_harness.formats.hub_storage import limit_storage
+from reference_harness.formats.text import Say, silent
 
 FILE_BYTES_MAX = 100_000_000  # largest file that is read back
 
@@ -198,7 +199,6 @@ class Space(Remote):
 # Folders of task data in the repository; files in them that are not staged are deleted.
 TASK_FOLDERS = ("tasks/", "flat/")
 MESSAGE = "Task data in both layouts"
-Say = Callable[[str], None]
 
 
 class UploadResult(NamedTuple):
@@ -222,7 +222,7 @@ def upload(
     files: dict[str, Path],
     *,
     clock: Clock = time,
-    say: Say = lambda _: None,
+    say: Say = silent,
     message: str = MESSAGE,
     folders: tuple[str, ...] = TASK_FOLDERS,
 ) -> UploadResult:

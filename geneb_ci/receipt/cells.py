@@ -9,7 +9,6 @@ from typing import NamedTuple, TypeVar
 from pydantic import ValidationError
 
 from geneb_ci.common.errors import NothingChecked
-from geneb_ci.common.types import first_error
 from geneb_ci.harness.process import (
     CLASSES_UNKNOWN,
     DERIVED,
@@ -20,14 +19,14 @@ from geneb_ci.harness.process import (
     TaskSource,
     scoring_limits,
 )
-from geneb_ci.receipt.source import ReceiptFiles, Say, size_text
-from geneb_ci.submission.models import CanonicalEvidence, EmbeddingReceipt, SubmissionV12
-from reference_harness.formats.base import StrictModel
+from geneb_ci.receipt.source import ReceiptFiles, size_text
+from reference_harness.formats.base import StrictModel, first_error
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import NotReadable, read_regular
 from reference_harness.formats.receipt_cells import EqualRows, ReceiptCells
 from reference_harness.formats.run_record import Canonical
-from reference_harness.formats.text import plural
+from reference_harness.formats.submission import CanonicalEvidence, EmbeddingReceipt, SubmissionV12
+from reference_harness.formats.text import Say, plural, silent
 
 NEWTON_SECONDS = 160e-12
 """Of a training row and the square of the width: the slower end of 82 to 159 ps, measured on one
@@ -163,7 +162,7 @@ def recompute(
     *,
     benchmark: Benchmark | None = None,
     options: ScoringOptions = DERIVED,
-    say: Say = lambda _: None,
+    say: Say = silent,
     strata: Path | None = None,
     each: Callable[[str, Path], None] = lambda _task, _file: None,
 ) -> ReceiptCells:

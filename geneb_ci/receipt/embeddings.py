@@ -15,16 +15,14 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from geneb_ci.common.errors import Exit, GenebError
-from geneb_ci.submission.models import ITEM, ReceiptTask
 from reference_harness.formats.merkle import leaf_hash, root_of
+from reference_harness.formats.submission import ReceiptTask
+from reference_harness.formats.submission_terms import ITEM, LARGEST, SMALL, SUFFIX, TOP_LOG2
 from reference_harness.formats.text import plural
 
-SUFFIX = ".f16"
 BLOCK_BYTES = 16 << 20
 """Bytes read at once: many rows of any width, little memory."""
-SMALL, LARGEST, TOP = 2.0**-6, 65504.0, 2.0**14
-"""Features of a task whose largest lies between the first two have the scale 2^0, so that equal
-sequences of two tasks have equal bytes; of others, the largest value is from TOP to twice that."""
+TOP = 2.0**TOP_LOG2
 EXPONENT, NEGATIVE_ZERO = 0x7C00, 0x8000
 """Bits of a float16: all exponent bits are set in NaN and infinity; only the sign is in -0.0."""
 

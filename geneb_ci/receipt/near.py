@@ -16,8 +16,8 @@ import numpy.typing as npt
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.receipt.predictions import CANONICAL, Predictions
 from geneb_ci.receipt.source import ReceiptFiles
-from geneb_ci.submission.models import EmbeddingReceipt
 from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.submission import EmbeddingReceipt
 
 ROWS = 1000
 """Rows of a whole receipt that are compared, the same number of every task."""

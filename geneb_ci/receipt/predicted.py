@@ -25,9 +25,9 @@ from geneb_ci.statistics.paired import (
     paired_difference,
     paired_matrix,
 )
-from geneb_ci.submission.models import CellEvidenceV12, SubmissionV12
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.receipt_cells import ReceiptCells
+from reference_harness.formats.submission import CellEvidenceV12, SubmissionV12
 from reference_harness.formats.text import quoted
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from geneb_ci.common.errors import NothingChecked
-from geneb_ci.submission.models import PredictionsFile
 from reference_harness.formats.benchmark import CLASSES_MAX, Benchmark, Task
 from reference_harness.formats.files import NotReadable, read_regular
+from reference_harness.formats.submission import PredictionsFile
 from reference_harness.formats.text import quoted
 
 FILE = "predictions.bin"

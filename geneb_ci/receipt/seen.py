@@ -15,11 +15,10 @@ from pydantic_core import PydanticCustomError
 
 from geneb_ci.common.config import Layout, benchmark_of
 from geneb_ci.common.errors import BadConfiguration, GenebError
-from geneb_ci.common.types import first_error
 from geneb_ci.receipt.source import published_at, purpose
-from geneb_ci.submission.models import EmbeddingReceipt, Submission, SubmissionV12
-from reference_harness.formats.base import Hex64, StrictModel
+from reference_harness.formats.base import Hex64, StrictModel, first_error
 from reference_harness.formats.files import NotReadable, lies_there, read_regular, write_whole
+from reference_harness.formats.submission import EmbeddingReceipt, Submission, SubmissionV12
 
 FILE, PAIRS = "receipts.json", "pairs.json"
 """In the policy folder."""

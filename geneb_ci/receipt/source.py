@@ -8,29 +8,28 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
 from geneb_ci.common.errors import NothingChecked, UsageProblem, unwritable
 from geneb_ci.common.hosts import LOOPBACK, PUBLIC_ADDRESS
-from geneb_ci.receipt.embeddings import FILES, SUFFIX, RowsRefused, file_of, read_rows
+from geneb_ci.receipt.embeddings import FILES, RowsRefused, file_of, read_rows
 from geneb_ci.receipt.predictions import BYTES_MAX, PredictionsRefused, bytes_of
 from geneb_ci.receipt.predictions import FILE as PREDICTIONS
 from geneb_ci.submission.document import Document, read_document
-from geneb_ci.submission.models import (
+from reference_harness.formats.files import write_whole
+from reference_harness.formats.submission import (
     EmbeddingReceipt,
     PredictionsFile,
     ReceiptLocation,
     ReceiptTask,
 )
-from reference_harness.formats.files import write_whole
-from reference_harness.formats.text import quoted
+from reference_harness.formats.submission_terms import SUFFIX
+from reference_harness.formats.text import Say, quoted, silent
 
 if TYPE_CHECKING:
     from geneb_ci.common.download import Purpose
 
-Say = Callable[[str], None]
 REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
 COMMIT = re.compile(r"[0-9a-f]{40}")
 TASK = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -263,7 +262,7 @@ def receipt_files(
     *,
     mirror: str | None = None,
     cache: Path | None = None,
-    say: Say = lambda _: None,
+    say: Say = silent,
 ) -> ReceiptFiles:
     """Return the files of a receipt: of a folder, else of a mirror, else of where it is published.
 

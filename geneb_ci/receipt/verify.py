@@ -7,7 +7,7 @@ import dataclasses
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -33,11 +33,11 @@ from geneb_ci.receipt.cells import (
 )
 from geneb_ci.receipt.embeddings import FILES, TREE, VALUES, RowsRefused
 from geneb_ci.receipt.predictions import PredictionsRefused, read_predictions
-from geneb_ci.receipt.source import ReceiptFiles, Say, receipt_files
-from geneb_ci.submission.models import EmbeddingReceipt, SubmissionV12
+from geneb_ci.receipt.source import ReceiptFiles, receipt_files
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.receipt_cells import ReceiptCells
-from reference_harness.formats.text import plural
+from reference_harness.formats.submission import EmbeddingReceipt, SubmissionV12
+from reference_harness.formats.text import Say, plural, silent
 
 if TYPE_CHECKING:
     import numpy as np
@@ -142,7 +142,7 @@ class ReceiptRequest:
     tasks: tuple[str, ...] = ()
     """All of the receipt unless some are named."""
     options: ScoringOptions = DERIVED
-    say: Say = field(default=lambda _: None)
+    say: Say = silent
 
 
 @dataclass(frozen=True)

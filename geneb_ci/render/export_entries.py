@@ -15,8 +15,8 @@ from geneb_ci.board.rows import leaderboards
 from geneb_ci.board.site.inputs import Site
 from geneb_ci.board.site.links import HARNESS, HUB, HUB_ID, PAPER, RepositoryLinks
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.submission.models import CellEvidence, SubmissionV11, SubmissionV12
 from reference_harness.formats.benchmark import Task
+from reference_harness.formats.submission import CellEvidence, SubmissionV11, SubmissionV12
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResultEntry

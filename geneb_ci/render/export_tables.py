@@ -17,14 +17,13 @@ from geneb_ci.board.site.inputs import Built, Site, site_of
 from geneb_ci.board.site.links import HARNESS, HUB, LICENCE, PAPER
 from geneb_ci.common.config import Layout, benchmark_of
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.common.types import first_error
 from geneb_ci.render.export_entries import (
     cells_of,
     evidence_of,
     record_links,
     require_hub_data,
 )
-from reference_harness.formats.base import Count, Hex40, Hex64, StrictModel
+from reference_harness.formats.base import Count, Hex40, Hex64, StrictModel, first_error
 from reference_harness.formats.files import NotReadable, read_regular
 
 FORMULA = re.compile(r"['=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")

@@ -1,10 +1,20 @@
-"""Which mean triples are possible: the convex hull of the triples of all 2x2 tables."""
+"""Which mean triples are possible: the convex hull of the triples of all 2x2 tables.
 
-import bisect
+Accuracy and macro-F1 of means alone are those of a triangle, for class sizes a <= b and n = a + b.
+Its corners are the tables with no right prediction, with one class predicted (the large one) and
+with all predictions right, since every table has
+
+    F1 <= accuracy                                   macro-F1 of two classes
+    F1 >= accuracy n / (n + b)                       c n b >= rho^2 (n + b - c)
+    1 - F1 = (1 - accuracy) n^2 / (n^2 - rho^2)      and rho^2 <= b^2
+
+in the words of `binary`: c right predictions, rho more of them in the large class. The third is
+greatest at rho = b; the second holds because |rho| is at most c and at most 2 b - c.
+"""
+
 import functools
 import heapq
 import math
-import operator
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -13,6 +23,7 @@ from geneb_ci.statistics.metrics import Reading, Triple
 
 # Tables sampled along each arc in advance; enough to settle all published cells without a search.
 ARC_LOOKS = 12
+PERFECT = Triple(1.0, 1.0, 1.0)
 
 
 class Plane(NamedTuple):
@@ -54,11 +65,8 @@ class Hull:
                 for rho in spread(arc.first, arc.last, ARC_LOOKS)
             }
         )
-
-        self.chain = lower_chain(self.looks)
-        """Sampled tables on the lower hull of F1 over accuracy, ascending."""
-        self.fan = [(1 - t.f1) / (1 - t.acc) for t in self.chain[:-1]]
-        """Slopes from these tables to the perfect table, ascending."""
+        self.lower = (scores(classes, 0, 0), scores(classes, b, b), PERFECT)
+        """Corners of the lower edge of F1 over accuracy, ascending."""
         self.seen: dict[int, list[tuple[Triple, ...]]] = {1: [], -1: []}
         """Tables of which means were found possible, last first, by the direction of the search."""
 
@@ -129,24 +137,6 @@ def _bound(plane: Plane, start: Triple, end: Triple) -> float:
     )
 
 
-def lower_chain(tables: list[Triple]) -> list[Triple]:
-    """Return the tables on the lower edge of the convex hull of accuracy and F1, ascending."""
-    chain: list[Triple] = []
-    for table in sorted(tables, key=_ACC_F1):
-        _, acc, f1 = table
-        while len(chain) > 1:
-            (_, acc1, f11), (_, acc2, f12) = chain[-2:]
-            if (acc2 - acc1) * (f1 - f11) > (f12 - f11) * (acc - acc1):  # turns left
-                break
-            chain.pop()
-        if not chain or acc > chain[-1].acc:
-            chain.append(table)
-    return chain
-
-
-_ACC_F1 = operator.attrgetter("acc", "f1")
-
-
 @functools.lru_cache(maxsize=1024)
 def hull_of(classes: Classes) -> Hull:
     """Return the hull of a task; it is the same for every submission and regime."""
@@ -163,7 +153,6 @@ SHARE_MIN = 1e-12
 AREA_MIN = 1e-14
 # Triples of tables kept from earlier searches of a task: models have similar scores there.
 SEEN_MAX = 12
-PERFECT = Triple(1.0, 1.0, 1.0)
 
 
 class Outside(NamedTuple):
@@ -178,7 +167,7 @@ class Outside(NamedTuple):
 
 
 class _MeanPlace(NamedTuple):
-    """Mean accuracy and F1 inside the hull of the sampled tables, with their half-widths."""
+    """Mean accuracy and F1 that means of tables can have, with their half-widths."""
 
     acc: float
     f1: float
@@ -206,13 +195,13 @@ def outside(hull: Hull, reading: Reading) -> Outside | None:
     value, width = reading
     # (c n - rho^2) / (n^2 - rho^2) <= c / n: macro-F1 of two classes is at most the accuracy.
     if value.f1 - width.f1 > value.acc + width.acc + TOLERANCE:
-        return Outside("f1", _line(hull.chain, value.acc)[0], value.acc)
+        return Outside("f1", _line(hull, value.acc)[0], value.acc)
     if _was_seen(hull, value, 1, value.mcc - width.mcc) and _was_seen(
         hull, value, -1, -value.mcc - width.mcc
     ):
         return None  # some means are above, and others below
     if _is_below(hull, reading):
-        return Outside("f1", _line(hull.chain, value.acc)[0], value.acc)
+        return Outside("f1", _line(hull, value.acc)[0], value.acc)
     mean = _place(hull, reading)
     corners = _start(hull, mean)
     # The mean of the corners is possible, so only the direction towards the reported MCC matters.
@@ -247,35 +236,23 @@ def _was_seen(hull: Hull, mean: "_MeanPlace | Triple", sign: int, level: float) 
 
 def _is_below(hull: Hull, reading: Reading) -> bool:
     """Whether macro-F1 is provably lower than that of any mean of tables of this accuracy."""
-    acc, f1 = reading.value.acc, reading.value.f1 + reading.width.f1
-    chain = hull.chain
-    for _ in range(STEPS_MAX):
-        at, slope = _line(chain, acc)
-        margin = at - abs(slope) * reading.width.acc - f1 - TOLERANCE * (1 + abs(slope))
-        if margin <= 0:
-            return False
-        below = hull.above(Plane(0.0, slope, -1.0), slope * acc - at + margin)
-        if below is None:
-            return True
-        chain = lower_chain([*chain, below])
-    return False
+    at, slope = _line(hull, reading.value.acc)
+    reach = abs(slope) * reading.width.acc + reading.value.f1 + reading.width.f1
+    return at - reach > TOLERANCE * (1 + abs(slope))
 
 
-_ACC = operator.attrgetter("acc")
-
-
-def _line(chain: list[Triple], acc: float) -> tuple[float, float]:
-    """Return height and slope at an accuracy of the line through F1 of a chain's tables."""
-    right = min(max(bisect.bisect_right(chain, acc, key=_ACC), 1), len(chain) - 1)
-    start, end = chain[right - 1], chain[right]
+def _line(hull: Hull, acc: float) -> tuple[float, float]:
+    """Return height and slope at an accuracy of the lower edge of F1."""
+    none, one_class, perfect = hull.lower
+    start, end = (none, one_class) if acc < one_class.acc else (one_class, perfect)
     slope = (end.f1 - start.f1) / (end.acc - start.acc)
     return start.f1 + slope * (acc - start.acc), slope
 
 
 def _place(hull: Hull, reading: Reading) -> _MeanPlace:
-    """Move F1 into the hull of the sampled tables, and widen it accordingly."""
+    """Move F1 to the nearest that means of this accuracy can have, and widen it accordingly."""
     value, width = reading
-    f1 = min(max(value.f1, _line(hull.chain, value.acc)[0]), value.acc)
+    f1 = min(max(value.f1, _line(hull, value.acc)[0]), value.acc)
     return _MeanPlace(value.acc, f1, width.acc, width.f1 + abs(f1 - value.f1))
 
 
@@ -309,11 +286,8 @@ def _climb(
 
 
 def _start(hull: Hull, mean: _MeanPlace) -> list[_Corner]:
-    """Return three tables around a place: the perfect one and two neighbours on the lower hull."""
-    rise = (1 - mean.f1) / (1 - mean.acc) if mean.acc < 1 else float("inf")
-    fan = hull.fan
-    right = min(max(bisect.bisect_left(fan, rise), 1), len(fan) - 1)
-    tables = (PERFECT, hull.chain[right - 1], hull.chain[right])
+    """Return the three tables whose means have every possible accuracy and F1, with weights."""
+    tables = (PERFECT, *hull.lower[:2])
     return [_Corner(*pair) for pair in zip(tables, _shares(tables, mean.acc, mean.f1), strict=True)]
 
 

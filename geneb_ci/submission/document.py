@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from geneb_ci.common.finding import HIDING, Fault, KeyPath, Position
-from geneb_ci.submission.names import ENTRY_MEMBER
 from geneb_ci.submission.reading import decode, located, read_bytes
 from geneb_ci.submission.scanner import (
     DEPTH_MAX,
@@ -27,6 +26,7 @@ from geneb_ci.submission.scanner import (
     scan,
 )
 from geneb_ci.submission.tokens import NUMBER_CHARS_MAX, UNUSABLE
+from reference_harness.formats.submission_terms import ENTRY_MEMBER
 
 _INFINITE = (math.inf, -math.inf)
 _NONZERO = re.compile(r"[^eE]*[1-9]")

@@ -13,26 +13,10 @@ from pathlib import Path
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import Fault, Position
 from geneb_ci.submission.reading import read_bytes
+from reference_harness.formats.submission_terms import DISPLAY_MAX, MODEL_ID_MAX
 
-VERSIONS = ("1.0", "1.1", "1.2")
-"""Versions of the format, as `schema_version` names them."""
-BY_ENTRY = "1.1 by entry"
-"""Key of `models.MODELS` of format 1.1 where an entry of the model registry describes the run."""
-ENTRY_MEMBER = "registry_entry"
-"""Member that tells such a file."""
-MODEL_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
-# Common file systems limit names to 255 bytes; ".json" or ".md" is appended to the id, and audits
-# add a folder.
-MODEL_ID_MAX = 128
-DISPLAY_MAX = 80  # wider names break the board's first column
 NAME_MAX = max(MODEL_ID_MAX, DISPLAY_MAX)
 """Characters of a name that are mapped: one becomes up to 18, and what is longer is refused."""
-LINE_MAX = 300  # one line in a table or a comment
-TEXT_MAX = 4000  # a paragraph; the model card is the place for more
-# 100 times a trillion-parameter model; more is a typing error.
-PARAMS_MAX = 10**14
-
-
 MARKS_MAX = 2
 """Combining marks on one letter: Vietnamese and pointed Hebrew have two; more only hide text."""
 PASSES_MAX = 8

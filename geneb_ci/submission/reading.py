@@ -11,7 +11,6 @@ from pathlib import Path
 
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import Fault
-from reference_harness.formats.benchmark import SUBMISSION_BYTES_MAX
 from reference_harness.formats.files import (
     LINK,
     Irregular,
@@ -20,6 +19,7 @@ from reference_harness.formats.files import (
     read_json,
     read_regular,
 )
+from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
 
 _NAME_ONE = "pass a submission, or a folder with *.json files"
 _GLOB_CHARACTERS = frozenset("*?[")

@@ -16,8 +16,8 @@ from jsonschema.protocols import Validator
 from geneb_ci.common.finding import Fault, KeyPath
 from geneb_ci.common.shipped import shipped
 from geneb_ci.submission import structure
-from geneb_ci.submission.models import MODELS, Submission
 from geneb_ci.submission.tokens import UNUSABLE
+from reference_harness.formats.submission import MODELS, Submission
 
 _BOUNDS = {"minimum", "maximum"}
 _TYPE_NAMES = {

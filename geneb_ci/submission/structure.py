@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from geneb_ci.common.finding import Fault, KeyPath, first_and_more, near
-from geneb_ci.submission.names import (
+from geneb_ci.submission.reading import FileKind, other_kind
+from geneb_ci.submission.tokens import UNUSABLE
+from reference_harness.formats.submission_terms import (
     BY_ENTRY,
     DISPLAY_MAX,
     ENTRY_MEMBER,
@@ -20,15 +22,13 @@ from geneb_ci.submission.names import (
     TEXT_MAX,
     VERSIONS,
 )
-from geneb_ci.submission.reading import FileKind, other_kind
-from geneb_ci.submission.tokens import UNUSABLE
 from reference_harness.formats.text import quoted
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
     from pydantic_core import ErrorDetails
 
-    from geneb_ci.submission.models import Submission
+    from reference_harness.formats.submission import Submission
 
 LOG_METRICS = {"mcc": "MCC", "accuracy": "Acc", "f1_score": "F1"}
 """Metrics of upstream's logs of one task, and their names in a submission."""
@@ -117,7 +117,7 @@ def version_of(value: object) -> str | None:
 
 
 def model_key_of(value: object) -> str | None:
-    """Return the key of a document's typed model in `models.MODELS`, or None as above."""
+    """Return the key of a document's typed model in `MODELS`, or None as above."""
     version = version_of(value)
     by_entry = version == "1.1" and isinstance(value, dict) and ENTRY_MEMBER in value
     return BY_ENTRY if by_entry else version
@@ -142,7 +142,7 @@ def check_structure(value: object) -> "tuple[Submission | None, list[Fault]]":
         return None, [other]
     from pydantic import ValidationError  # see check_quickly
 
-    from geneb_ci.submission.models import MODELS
+    from reference_harness.formats.submission import MODELS
 
     version = model_key_of(value)
     model = MODELS[version or "1.0"]
@@ -314,7 +314,7 @@ def unknown(path: KeyPath, version: str, *, hint: bool = True) -> Fault:
 @functools.lru_cache(maxsize=256)
 def known_members(path: KeyPath, version: str) -> tuple[str, ...]:
     """Return the members of the typed model at a path; empty where any key is allowed."""
-    from geneb_ci.submission.models import MODELS
+    from reference_harness.formats.submission import MODELS
 
     model: Any = MODELS[version]
     for part in path:

@@ -9,9 +9,8 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from reference_harness.errors import OptionError
+from reference_harness.formats.processes import processors
 from reference_harness.formats.text import plural
-
-from .local import default_workers
 
 MISSING = "the package ray is missing: pip install 'geneb-ci[ray]'"
 ADDRESS = "RAY_ADDRESS"
@@ -79,7 +78,7 @@ def connected(*, start: bool = True) -> Iterator[Cluster]:
             msg = "no Ray cluster was found: run `ray start --head`, or set RAY_ADDRESS"
             raise OptionError(msg) from error
         own = True
-        ray.init(address="local", num_cpus=default_workers(), include_dashboard=False, **quiet)
+        ray.init(address="local", num_cpus=processors(), include_dashboard=False, **quiet)
     signal.signal(signal.SIGTERM, terminated)  # Ray's own ends the process at once
     try:
         yield Cluster(ray, own=own)

@@ -16,7 +16,7 @@ from typing import Any, Self
 from reference_harness.embedder import EmbedderSpec, EmbedJob, EmbedResult
 from reference_harness.errors import EmbeddingError, OptionError, WorkerDiedError
 from reference_harness.facts import ExtractorFacts
-from reference_harness.formats.text import plural
+from reference_harness.formats.text import Say, plural, silent
 from reference_harness.job import Job, ProbeFailure, ProbeResult
 
 from . import Notice
@@ -33,7 +33,6 @@ POLL_SECONDS = 1.0
 WAIT_SECONDS = 60.0
 """Time after which the user is told that nothing runs."""
 
-Say = Callable[[str], None]
 Progress = Callable[[int, int], None]
 RunEvent = EmbedResult | ProbeResult | ProbeFailure | Notice
 
@@ -61,7 +60,7 @@ class RayEngine:
         workers: int | None = None,
         array_api: bool = False,
         fail_fast: bool = False,
-        say: Say = lambda _: None,
+        say: Say = silent,
     ) -> None:
         """Load the extractor on the first embedder.
 

@@ -1,15 +1,14 @@
 """Runs tasks side by side in processes of this machine, each with one BLAS thread."""
 
 import multiprocessing
-import os
 import signal
-import threading
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from typing import Generic, Protocol, Self, TypeVar
 
 from reference_harness.errors import WorkerDiedError
+from reference_harness.formats.processes import end_with_parent
 
 from . import threads
 
@@ -31,29 +30,14 @@ class Work(Protocol[Given_co]):
         """Do it, in a worker process."""
 
 
-def default_workers() -> int:
-    """Return the processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def _start(array_api: bool) -> None:
     # Ctrl-C reaches every process of the terminal: the parent alone decides what to keep.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()
     threads.pin(array_api)
     # What a worker fits with, loaded before its first task so that no task's seconds count it.
     import sklearn.linear_model  # noqa: F401 - after the BLAS was held to one thread
-
-
-def _end_with_parent() -> None:
-    """End this worker when its parent was killed: otherwise it never stops waiting for work."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 def _execute(work: Work[Result]) -> Result:

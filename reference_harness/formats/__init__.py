@@ -1,4 +1,4 @@
-"""Run records, rescorings and receipts, which both programs read; the toolkit imports only these.
+"""What both programs read: submissions, run records, rescorings; the toolkit imports nothing else.
 
 They need pydantic alone. `schemas/` is generated from them.
 """

@@ -1,8 +1,10 @@
-"""Base of all models of files, and the types that several formats share."""
+"""Base of all models of files, types that several formats share, and the first error of a file."""
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from reference_harness.formats.text import quoted
 
 Hex40 = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
 Hex64 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -37,3 +39,17 @@ class Scores(StrictModel):
     """Accuracy, 0 to 1."""
     F1: Unit
     """Macro-averaged F1, 0 to 1."""
+
+
+def first_error(
+    error: ValidationError, top: str = "the document", *, with_input: bool = False
+) -> str:
+    """Return "place: message" of the first validation error, on one line of printable ASCII.
+
+    The place is the path of keys, joined by "/", escaped and cut; `top` names the whole value.
+    With the input, "; found VALUE" follows.
+    """
+    first = error.errors(include_url=False)[0]
+    place = quoted("/".join(map(str, first["loc"])))[1:-1] or top
+    end = f"; found {quoted(first['input'])}" if with_input else ""
+    return f"{place}: {first['msg']}{end}"

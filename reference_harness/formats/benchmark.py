@@ -18,6 +18,7 @@ from typing import Annotated, Any
 
 from annotated_types import Ge, Le, MaxLen, MinLen
 
+from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
 from reference_harness.formats.text import plural, quoted
 
 # Rules iterate over regimes x tasks x metrics (3 x 100 x 3 in GENEB). The limits allow ten times as
@@ -32,9 +33,6 @@ SEED_MAX = (1 << 32) - 1
 """The largest seed of NumPy's generator, by which training examples are drawn."""
 BYTES_MAX = 1_000_000
 """Bytes of a definition; GENEB's has 21 kB."""
-SUBMISSION_BYTES_MAX = 1_000_000
-"""The largest file of a submission. 300 cells of two classes, with five seeds, digests, matrices
-and canonical scores, take 340,000 bytes in format 1.2."""
 FAULTS_MAX = 20
 """Faults that are listed: all keys of an empty definition, and some."""
 EXAMPLE_MAX = 400

@@ -7,8 +7,7 @@ from pydantic import Field
 from .base import Count, Hex64, Scores, Seconds, StrictModel
 from .run_record import BenchmarkRef, DatasetRef, HarnessRef, LibraryRef, PerSeed, Regime
 from .scorer import ScorerRef
-
-Dtype = Literal["float64", "float32", "float16", "bfloat16"]
+from .submission_terms import Dtype
 
 
 class JitteredCopy(StrictModel):

@@ -2,17 +2,10 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from .base import Count, Hex40, Hex64, Moment, Scores, Seconds, Signed, StrictModel, Unit
 from .scorer import ScorerRef
-
-
-def first_error(error: ValidationError) -> str:
-    """Return "place: message; found value" of the first validation error, on one line."""
-    first = error.errors(include_url=False)[0]
-    keys = "/".join(map(str, first["loc"])) or "the document"
-    return f"{keys}: {first['msg']}; found {first['input']!r:.80}"
 
 
 class PerSeed(StrictModel):

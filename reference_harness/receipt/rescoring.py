@@ -1,18 +1,23 @@
 """Scores of record from a receipt: for a run on a machine that does not have the scorer."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from pydantic import ValidationError
 
 from reference_harness import submission
 from reference_harness.data import Source
 from reference_harness.engine.local import Pool
 from reference_harness.engine.threads import Library, libraries
 from reference_harness.errors import DataError, OptionError, ProbeError, ScorerError
+from reference_harness.formats.base import first_error
 from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.files import NotReadable, read_regular
 from reference_harness.formats.run_record import LibraryRef, ReceiptTask, Regime, RunRecord
 from reference_harness.formats.scorer import ScorerRef
+from reference_harness.formats.submission import SubmissionV12
+from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
 from reference_harness.job import problem_of, regime
 from reference_harness.rescore import load
 from reference_harness.scorer import SCORER
@@ -137,26 +142,33 @@ def rescored_run(
     )
 
 
-def resubmitted(
-    record: RunRecord, benchmark: Benchmark, former: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return the submission of a rescored record, with the metadata of the former one.
+def former_of(path: Path) -> SubmissionV12:
+    """Return the submission of a run with a receipt. Raises OptionError, which names the file."""
+    try:
+        former = SubmissionV12.model_validate_json(read_regular(path, SUBMISSION_BYTES_MAX))
+    except NotReadable as error:
+        raise OptionError(f"{path}: {error.reason}") from error
+    except ValidationError as error:
+        msg = f"{path}: no submission of format 1.2: {first_error(error)}: run `geneb-ci check`"
+        raise OptionError(msg) from error
+    if former.receipt is None:
+        msg = f"{path}: no receipt: pass the file of `geneb-harness run --receipt DIR --submission "
+        msg += "FILE`"
+        raise OptionError(msg)
+    return former
+
+
+def resubmitted(record: RunRecord, benchmark: Benchmark, former: SubmissionV12) -> dict[str, Any]:
+    """Return the submission of a rescored record, with metadata and gaps of the former one.
 
     Where the receipt is stays as it was, unless the predictions beside it are other ones. Raises
     OptionError for a former submission that is not of this run.
     """
-    try:
-        meta = {key: value for key, value in former["meta"].items() if key != "provenance"}
-        receipt = former["receipt"]
-        new = submission.build(record, benchmark, submission.Meta(**meta), "1.2")
-        same = (former["model_id"], receipt["root"]) == (record.model_id, new["receipt"]["root"])
-    except (KeyError, TypeError, AttributeError) as error:
-        msg = f"the former submission has no receipt that can be read ({error}): pass the file of "
-        msg += "`geneb-harness run --receipt DIR --submission FILE`"
-        raise OptionError(msg) from error
-    if not same:
+    new = submission.build(record, benchmark, former.meta, "1.2")
+    was, now = former.receipt, new["receipt"]
+    if was is None or (former.model_id, was.root) != (record.model_id, now["root"]):
         msg = "the former submission is of another run: pass that of the record"
         raise OptionError(msg)
-    if receipt.get("predictions") == new["receipt"]["predictions"]:
-        new["receipt"]["location"] = receipt.get("location")
-    return new
+    if was.location and was.predictions and was.predictions.model_dump() == now["predictions"]:
+        now["location"] = was.location.model_dump()
+    return new | {"gaps": former.gaps}

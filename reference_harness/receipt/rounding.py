@@ -12,21 +12,18 @@ import numpy as np
 import numpy.typing as npt
 
 from reference_harness.errors import ProbeError
+from reference_harness.formats.submission_terms import (
+    LARGEST,
+    SCALE_MAX,
+    SCALE_MIN,
+    SMALL,
+    TOP_LOG2,
+)
 
 Half = npt.NDArray[np.float16]
 
-LARGEST = float(np.finfo(np.float16).max)
-"""65,504."""
-SMALL = 2.0**-6
-"""A task whose largest value is below this is scaled up: float16 has its full precision down to
-2^-14 only, which leaves eight binary orders below the largest value unscaled."""
-TOP = 14
-"""A scaled task has its largest value in [2^14, 2^15): the most room below, none above."""
 ROWS = 4096
 """Rows converted at once."""
-SCALE_MIN, SCALE_MAX = -148, 112
-"""Scales at which a float16 value times 2^scale is a float32: 2^-24 x 2^-125 and 2^16 x 2^112 are
-the smallest and largest normal ones."""
 
 
 class Rounded(NamedTuple):
@@ -76,12 +73,11 @@ def widened(values: Half, scale_log2: int) -> npt.NDArray[np.float32]:
 def scale_of(largest: float) -> int:
     """Return the scale for a task whose largest magnitude is `largest`.
 
-    0 wherever float16 holds the values well, so that equal sequences have equal bytes in different
-    tasks.
+    0 wherever float16 holds the values well.
     """
     if largest == 0.0 or SMALL <= largest <= LARGEST:
         return 0
-    return math.frexp(largest)[1] - 1 - TOP
+    return math.frexp(largest)[1] - 1 - TOP_LOG2
 
 
 def rounded(parts: list[npt.NDArray[Any]]) -> Rounded:
@@ -106,7 +102,7 @@ def scale_for(parts: list[npt.NDArray[Any]]) -> int:
     scale = scale_of(largest)
     if not SCALE_MIN <= scale <= SCALE_MAX:
         msg = f"the largest value of the embeddings is {largest:g}; float16 with a scale holds "
-        msg += f"{2.0 ** (SCALE_MIN + TOP):.0e} to {2.0 ** (SCALE_MAX + TOP):.0e}"
+        msg += f"{2.0 ** (SCALE_MIN + TOP_LOG2):.0e} to {2.0 ** (SCALE_MAX + TOP_LOG2):.0e}"
         raise ProbeError(msg)
     return scale
 

@@ -22,7 +22,7 @@ from reference_harness.errors import (
     ScorerError,
 )
 from reference_harness.formats.base import Scores
-from reference_harness.formats.benchmark import SUBMISSION_BYTES_MAX, Benchmark, Protocol
+from reference_harness.formats.benchmark import Benchmark, Protocol
 from reference_harness.formats.files import NotReadable, read_json, read_regular, write_bytes
 from reference_harness.formats.receipt_cells import EqualRows, ReceiptCells, TaskCells
 from reference_harness.formats.run_record import (
@@ -34,6 +34,7 @@ from reference_harness.formats.run_record import (
     Regime,
 )
 from reference_harness.formats.scorer import ScorerRef
+from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
 from reference_harness.formats.text import plural
 from reference_harness.job import columns, problem_of, regime, score
 from reference_harness.rescore import Lend, load
@@ -315,24 +316,18 @@ def cells(request: CellsRequest, lent: Lend | None = None) -> ReceiptCells:
     )
 
 
-def document_of(path: Path) -> Any:
-    """Return the JSON of a submission. Raises OptionError, which names the file."""
-    try:
-        return read_json(read_regular(path, SUBMISSION_BYTES_MAX))
-    except NotReadable as error:
-        raise OptionError(f"{path}: {error.reason}") from error
-
-
 def receipt_in(path: Path) -> tuple[dict[str, Any], dict[str, ReceiptTask]]:
     """Return a submission, and what its receipt says of each task.
 
     Raises OptionError, which names the file, for one without scores or without a receipt.
     """
-    document = document_of(path)
     try:
+        document = read_json(read_regular(path, SUBMISSION_BYTES_MAX))
         document["results"].keys()
         dim, tasks = document["receipt"]["dim"], document["receipt"]["tasks"]
         return document, {name: ReceiptTask(**task, dim=dim) for name, task in tasks.items()}
+    except NotReadable as error:
+        raise OptionError(f"{path}: {error.reason}") from error
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         msg = f"{path}: no submission with a receipt, which `geneb-harness run --receipt DIR` "
         msg += "writes"

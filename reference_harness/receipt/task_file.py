@@ -13,10 +13,9 @@ from reference_harness.errors import StateError
 from reference_harness.formats.files import sha256, write_bytes
 from reference_harness.formats.merkle import Tree, row_leaf
 from reference_harness.formats.run_record import ReceiptTask
+from reference_harness.formats.submission_terms import SUFFIX
 
 from .rounding import Rounded
-
-SUFFIX = ".f16"
 
 
 def file_of(folder: Path, task_id: str) -> Path:

@@ -161,10 +161,17 @@ def informative(counts: str) -> str:
 
 
 def test_notes_on_a_regime_with_all_rows_and_on_claims_that_are_too_low():
-    tasks = [audited("a", 0.05, full=0.2, **{"1shot": 0.0}), audited("b", 0.125, full=-0.2)]
+    other_digest = audited("c", 0.05, **{"1shot": 0.0})
+    cell = other_digest.regimes["1shot"]
+    other_digest.regimes["1shot"] = cell.model_copy(update={"verdict": "differs"})
+    tasks = [
+        audited("a", 0.05, full=0.2, **{"1shot": 0.0}),
+        audited("b", 0.125, full=-0.2),
+        other_digest,
+    ]
     assert notes(tasks, RESCORED) == [
         SETTING,
-        informative("full 1 of 2, 1shot 1 of 1"),
+        informative("full 1 of 2, 1shot 2 of 2"),
         FULL,
         "claimed lower than rescored: b (full)",
     ]

@@ -17,7 +17,7 @@ from geneb_ci.audit.trust.level import RECOMPUTED
 from geneb_ci.board.site.model import facts_of_model
 from geneb_ci.cli.main import main
 from geneb_ci.common.config import find_layout
-from geneb_ci.submission.models import SubmissionV11
+from reference_harness.formats.submission import SubmissionV11
 from tests.audit.log_place import aborted, signed
 from tests.audit.recorded import (
     MODEL,

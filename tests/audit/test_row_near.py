@@ -17,7 +17,7 @@ from geneb_ci.audit.sampling.plan import EarlierRows, RowCounts, RowPlan
 from geneb_ci.cli.audit_rows import RowSources, drawn_row_plan
 from geneb_ci.common.config import find_layout
 from geneb_ci.receipt.draw import drawn_rows
-from geneb_ci.submission.models import EmbeddingReceipt, SubmissionV12, receipt_root
+from reference_harness.formats.submission import EmbeddingReceipt, SubmissionV12, receipt_root
 from reference_harness.receipt.rounding import rounded
 from reference_harness.receipt.task_file import write_task
 from tests.audit.examples import ROUNDS, beacon

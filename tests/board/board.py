@@ -15,7 +15,7 @@ from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.types import Evidence, TrustLevel
 from geneb_ci.models.registry import ModelRegistry
-from geneb_ci.submission.models import Submission
+from reference_harness.formats.submission import Submission
 from tests.paths import PUBLIC, ROOT, SUBMISSIONS
 
 POLICY = ROOT / "leaderboard/policy"

@@ -26,7 +26,7 @@ from geneb_ci.common.errors import MachineFault, UsageProblem
 from geneb_ci.common.files import write_files
 from geneb_ci.common.json_text import LARGE, SMALL, is_simple, numbers_text
 from geneb_ci.statistics.metrics import PackedNumbers
-from geneb_ci.submission.models import SubmissionV10
+from reference_harness.formats.submission import SubmissionV10
 from tests import forked
 from tests.board.board import entries, entry
 from tests.cli.test_plain_install import EXTRAS

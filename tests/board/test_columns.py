@@ -25,7 +25,7 @@ from geneb_ci.check.runner import files_of
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.types import TrustLevel
-from geneb_ci.submission.models import SubmissionV11, SubmissionV12
+from reference_harness.formats.submission import SubmissionV11, SubmissionV12
 from tests.board.board import entries, entry
 from tests.paths import ROOT, outside_rows
 from tests.rules.deltas import entry_of

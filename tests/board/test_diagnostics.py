@@ -25,7 +25,7 @@ from geneb_ci.board.diagnostics.whole import (
 from geneb_ci.board.rows import encode
 from geneb_ci.board.uncertainty import intervals
 from geneb_ci.common.benchmark import shipped_benchmark
-from geneb_ci.submission.models import SubmissionV10
+from reference_harness.formats.submission import SubmissionV10
 from tests.board.board import entries, entry, found_diagnostics, found_intervals
 from tests.board.test_board import drop
 from tests.examples import examples

@@ -8,7 +8,7 @@ import pytest
 from geneb_ci.board.diagnostics.whole import diagnostics
 from geneb_ci.board.uncertainty import intervals
 from geneb_ci.common.types import TrustLevel
-from geneb_ci.submission.models import SubmissionV11
+from reference_harness.formats.submission import SubmissionV11
 from tests.board.board import entry
 from tests.board.test_diagnostics import SIZED
 from tests.small import small_v11

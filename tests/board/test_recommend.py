@@ -21,7 +21,7 @@ from geneb_ci.board.uncertainty import intervals
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.types import TrustLevel
-from geneb_ci.submission.models import SubmissionV10
+from reference_harness.formats.submission import SubmissionV10
 from tests.board.board import entries, entry, found_intervals
 from tests.board.test_decisions import NAMES, NEEDS
 

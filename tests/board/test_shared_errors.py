@@ -28,8 +28,8 @@ from geneb_ci.receipt.predicted import ROWS_MAX, errors_shared, paired_regimes
 from geneb_ci.receipt.predictions import OF_RECORD, Predictions, TaskPredictions
 from geneb_ci.receipt.seen import SharedErrors, shared_errors, write_seen
 from geneb_ci.statistics.metrics import scores_of_matrix
-from geneb_ci.submission.models import SubmissionV12
 from reference_harness.formats.benchmark import Task
+from reference_harness.formats.submission import SubmissionV12
 from tests.audit.recorded import repository
 from tests.board.board import entry
 from tests.page.boards import name_of, value_in

@@ -20,7 +20,7 @@ from geneb_ci.board.rows import encode, leaderboards
 from geneb_ci.board.uncertainty import intervals, row_scores
 from geneb_ci.common.benchmark import parse_benchmark
 from geneb_ci.common.types import TrustLevel
-from geneb_ci.submission.models import SubmissionV10, SubmissionV11
+from reference_harness.formats.submission import SubmissionV10, SubmissionV11
 from tests.board.board import entry
 from tests.board.test_board import drop
 from tests.small import BENCHMARK, small, small_v11

@@ -20,7 +20,7 @@ def test_a_key_with_the_separator_takes_no_names_from_other_rows(tmp_path):
     assert [row and len(row.names) for row in rows] == [1, 2]
 
 
-END_SECONDS = 15.0  # the watch looks once a second; a busy machine takes a few
+END_SECONDS = 15.0  # a busy machine takes a few
 
 
 def test_processes_end_with_the_one_that_started_them():

@@ -13,7 +13,7 @@ from geneb_ci.github.comment import comment
 from geneb_ci.github.judge import Judge
 from geneb_ci.github.judgement import audit_estimate, standings
 from geneb_ci.github.verdict import DecidedStanding
-from geneb_ci.submission.models import SubmissionV10
+from reference_harness.formats.submission import SubmissionV10
 from tests.cli.repository import real_repository
 from tests.github.conftest import ADDRESS, REGULAR, ROW, encoded, golden, sound
 from tests.github.history import Files

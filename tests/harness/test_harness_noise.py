@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reference_harness import noise
-from reference_harness.formats.rescored import Dtype
+from reference_harness.formats.submission_terms import DTYPES, Dtype
 
 ROWS = np.random.RandomState(4).standard_normal((300, 64)).astype(np.float32) * 0.6
 PLAIN = noise.Noise("float32", 11, 0)
@@ -24,9 +24,11 @@ def test_noise_of_the_first_rows_does_not_hang_on_the_others(count: int, copy: i
     assert (noise.jitter(ROWS[:count], told, "task") == whole[:count]).all()
 
 
-def test_pieces_give_what_the_whole_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("cells", [7 * 64, 64 - 1])
+def test_pieces_give_what_the_whole_gives(monkeypatch: pytest.MonkeyPatch, cells: int) -> None:
+    """Rows that are wider than a piece included."""
     whole = noise.jitter(ROWS, PLAIN, "task")
-    monkeypatch.setattr(noise, "CHUNK_CELLS", 7 * 64)
+    monkeypatch.setattr(noise, "CHUNK_CELLS", cells)
     assert (noise.jitter(ROWS, PLAIN, "task") == whole).all()
 
 
@@ -45,7 +47,7 @@ def test_each_seed_task_copy_and_multiple_has_noise_of_its_own() -> None:
     assert noise.jitter(ROWS, PLAIN, "task").tobytes() == made[0]
 
 
-@pytest.mark.parametrize("dtype", noise.DTYPES)
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_deviation_is_what_the_formula_says(dtype: Dtype) -> None:
     rows = ROWS.astype(np.float64)
     rows[:, 0] = 40.0  # a column that stands out, as language models have

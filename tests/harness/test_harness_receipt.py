@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from reference_harness.errors import ProbeError
 from reference_harness.formats import merkle
 from reference_harness.formats.run_record import ReceiptTask
+from reference_harness.formats.submission_terms import LARGEST, SMALL
 from reference_harness.receipt import rounding
-from reference_harness.receipt.rounding import LARGEST, Widened, rounded, widened
+from reference_harness.receipt.rounding import Widened, rounded, widened
 from reference_harness.receipt.scoring import Named, unequal_rows
 from tests.harness.support import COMMAND_SECONDS, Harness
 
@@ -80,7 +81,7 @@ def test_rounding_is_the_nearest_half_and_never_a_negative_zero(x: Any) -> None:
 
 @pytest.mark.parametrize(
     ("largest", "scale"),
-    [(0.0, 0), (1.0, 0), (LARGEST, 0), (rounding.SMALL, 0), (65_505.0, 1), (2.0**-7, -21)],
+    [(0.0, 0), (1.0, 0), (LARGEST, 0), (SMALL, 0), (65_505.0, 1), (2.0**-7, -21)],
 )
 def test_a_scale_is_taken_only_where_one_is_needed(largest: float, scale: int) -> None:
     assert rounding.scale_of(largest) == scale

@@ -12,7 +12,7 @@ import pytest
 from reference_harness import probe, scorer
 from reference_harness.errors import ScorerError
 from reference_harness.formats import scorer as defined
-from reference_harness.receipt import rounding
+from reference_harness.formats import submission_terms
 from reference_harness.scorer import SCORER, compared
 from tests.paths import ROOT
 
@@ -123,8 +123,8 @@ def test_a_processor_without_the_instructions_is_not_told_the_kernel(tmp_path):
 
 def test_the_definition_is_what_the_code_does():
     assert f"max_iter={probe.MAX_ITER}" in defined.SOLVER
-    assert rounding.SMALL == 2.0**-6
-    assert (rounding.LARGEST, rounding.TOP) == (65504, 14)
+    assert submission_terms.SMALL == 2.0**-6
+    assert (submission_terms.LARGEST, submission_terms.TOP_LOG2) == (65504, 14)
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     pins = {f"{name}=={version}" for name, version in defined.PACKAGES.items()}
     for extra in ("harness", "mini"):

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from geneb_ci.check.registry import select
 from geneb_ci.check.runner import Checker
 from geneb_ci.common.benchmark import shipped_benchmark
-from geneb_ci.submission.models import MODELS, SubmissionV12
 from geneb_ci.submission.reading import BYTES_MAX
 from reference_harness import benchmark, metrics, submission
 from reference_harness.errors import OptionError
 from reference_harness.formats import run_record
 from reference_harness.formats.files import dumps, dumps_tables
+from reference_harness.formats.submission import MODELS, Meta, SubmissionV12
 from tests.harness.support import REPOSITORY, TEN_LINES, Harness
 from tests.paths import SUBMISSIONS
-from tests.small import DIGEST, small_v12
+from tests.small import DIGEST, small, small_v12
 
 
 @pytest.fixture(scope="module")
@@ -155,9 +155,35 @@ def test_ten_lines_are_an_extractor_once_their_length_is_declared(harness: Harne
     assert found.model_id == "Composition"
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--display", "W" * 81, "display: String should have at most 80 characters; found"),
+        ("--params", str(10**14 + 1), "params: Input should be less than or equal to"),
+    ],
+)
+def test_metadata_that_check_would_refuse_is_refused_before_the_work(
+    harness: Harness, option: str, value: str, message: str
+) -> None:
+    done = harness("run", "--output", "r.json", "--submission", "s.json", option, value)
+    assert done.returncode == 2
+    assert f"the metadata of the submission cannot be written: {message}" in done.stderr
+    assert not (harness.folder / "r.json").exists(), "refused after the work"
+
+
+def test_a_run_that_no_submission_can_hold_is_refused(folder: Path) -> None:
+    made = json.loads((folder / "record.json").read_text())
+    made["extractor"]["options"] = {"k": "4" * 301}
+    meta = Meta.model_validate(small("x")["meta"])
+    record = run_record.RunRecord.model_validate(made)
+    with pytest.raises(OptionError, match="run/extractor/options/k: String should have at most"):
+        submission.build(record, benchmark.mini(), meta)
+    assert submission.build(record, benchmark.mini(), meta, "1.0")["model_id"] == record.model_id
+
+
 def test_a_limited_record_is_no_submission(folder: Path) -> None:
     made = json.loads((folder / "record.json").read_text()) | {"limit": 20}
-    meta = submission.Meta(display="x", params=0)
+    meta = Meta.model_validate(small("x")["meta"])
     with pytest.raises(OptionError, match="run it without --limit"):
         submission.build(run_record.RunRecord.model_validate(made), benchmark.mini(), meta)
 

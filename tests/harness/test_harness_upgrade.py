@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from geneb_ci.submission.models import SubmissionV12
 from reference_harness.errors import OptionError
+from reference_harness.formats.submission import SubmissionV12
 from reference_harness.upgrade import read_submission, refuse_without_record
 from tests import forked
 from tests.harness.support import Harness

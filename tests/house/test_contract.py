@@ -10,7 +10,7 @@ import json
 import re
 import struct
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import jsonschema
 import numpy as np
@@ -18,18 +18,16 @@ import pytest
 
 from geneb_ci.audit.rerun import scoring
 from geneb_ci.audit.trust import level as trust
-from geneb_ci.check.rules.identity_facts import PLACEHOLDER
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.types import EVIDENCE_MEANING, EVIDENCE_ORDER, Evidence, TrustLevel
 from geneb_ci.harness.process import HarnessProcess, TaskSource
 from geneb_ci.sandbox import run, supervise
 from geneb_ci.sandbox.limits import TOKEN_BUDGET, Limits
 from geneb_ci.sandbox.run import ExtractorSpec
-from geneb_ci.submission.models import Run
-from geneb_ci.submission.names import VERSIONS
-from reference_harness import batching, embed, submission, worker
+from reference_harness import batching, embed, worker
 from reference_harness.cli import cli
 from reference_harness.formats import run_record
+from reference_harness.formats.submission import Run
 from reference_harness.worker_options import WorkerOptions, read_options
 from tests.house.tracked import python_files, tracked
 from tests.paths import ROOT
@@ -73,7 +71,6 @@ def test_sandbox_and_worker_agree_on_defaults_and_on_the_header_of_embeddings():
 
 
 def test_a_submission_is_a_projection_of_a_run_record():
-    assert set(get_args(submission.FormatVersion)) == set(VERSIONS)
     kept = set(run_record.RunRecord.model_fields) & set(Run.model_fields)
     assert kept == set(Run.model_fields)
     for name in ("benchmark", "dataset", "harness", "extractor", "model", "embedding", "hardware"):
@@ -81,12 +78,6 @@ def test_a_submission_is_a_projection_of_a_run_record():
         theirs: Any = run_record.RunRecord.model_fields[name].annotation
         computed = {"dim"}  # of the embedding: the record has it for each task
         assert set(mine.model_fields) - computed <= set(theirs.model_fields), name
-
-
-def test_the_rule_on_submitters_knows_what_the_harness_writes_for_none():
-    assert submission.Meta("x", 1).submitted_by == PLACEHOLDER
-    options = {one.name: one.default for one in cli.commands["run"].params}
-    assert options["submitted_by"] == PLACEHOLDER
 
 
 @pytest.mark.parametrize("data", [None, Path("data")])
@@ -114,10 +105,9 @@ def test_the_first_error_of_a_value_is_read_in_one_place():
         if re.search(r"\.errors\(", (ROOT / path).read_text(encoding="utf-8"))
     }
     assert places == {
-        "geneb_ci/common/types.py",
         "geneb_ci/submission/structure.py",
+        "reference_harness/formats/base.py",
         "reference_harness/formats/benchmark.py",
-        "reference_harness/formats/run_record.py",
     }
 
 

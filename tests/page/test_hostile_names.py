@@ -12,7 +12,7 @@ from geneb_ci.board.columns import COLUMNS, Entry
 from geneb_ci.board.page import page_files, with_data, write_page
 from geneb_ci.board.page_data import page_scripts
 from geneb_ci.board.rows import leaderboards
-from geneb_ci.submission.models import Meta, SubmissionV10
+from reference_harness.formats.submission import Meta, SubmissionV10
 from tests.board.board import entry
 from tests.hostile.corpus import inputs
 from tests.page.tab import Tab, opened

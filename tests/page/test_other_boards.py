@@ -10,8 +10,8 @@ from geneb_ci.board.board import board_of, page_of
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.page import write_page
 from geneb_ci.common.benchmark import shipped_benchmark
-from geneb_ci.submission.models import SubmissionV10, SubmissionV11
 from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.submission import SubmissionV10, SubmissionV11
 from tests.board.board import entries, entry
 from tests.gate import gated
 from tests.page.site import layout

@@ -10,7 +10,7 @@ from geneb_ci.board.page import page_files, write_page
 from geneb_ci.board.site.inputs import score_text
 from geneb_ci.board.site.render import INDEX_MODELS, MARKER, site_files, with_scores
 from geneb_ci.common.benchmark import shipped_benchmark
-from geneb_ci.submission.models import SubmissionV10
+from reference_harness.formats.submission import SubmissionV10
 from tests.board.board import entry
 from tests.page.boards import values
 from tests.page.site import small_site

@@ -21,7 +21,7 @@ from geneb_ci.models.entry import (
     TaskNotes,
     WeightsSource,
 )
-from geneb_ci.submission.models import Meta, SubmissionV10
+from reference_harness.formats.submission import Meta, SubmissionV10
 from tests.board.board import entry
 from tests.page.boards import EVENT
 from tests.page.site import Tags, json_ld, public_site, small_site

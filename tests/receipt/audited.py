@@ -24,9 +24,9 @@ from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK
 from geneb_ci.receipt.draw import RowSample, TaskStrata, drawn_rows, shares
 from geneb_ci.receipt.row_rule import direction_test, judge
-from geneb_ci.submission.models import EmbeddingReceipt
 from reference_harness.data import MiniSource, Source
 from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.submission import EmbeddingReceipt
 from reference_harness.receipt.rounding import rounded
 from reference_harness.receipt.scoring import CellsJob
 from reference_harness.receipt.task_file import file_of, write_task

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from geneb_ci.submission.models import EmbeddingReceipt, receipt_root
 from reference_harness import benchmark, metrics, mini
 from reference_harness.data import MiniSource
+from reference_harness.formats.submission import EmbeddingReceipt, receipt_root
 from reference_harness.receipt.rounding import rounded, widened
 from reference_harness.receipt.scoring import CellsJob
 from reference_harness.receipt.task_file import file_of, write_task

@@ -1,6 +1,8 @@
 """Files of a receipt: what is wrong with each is named, with its place."""
 
+import hashlib
 import os
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -15,11 +17,10 @@ from geneb_ci.receipt.embeddings import (
     file_of,
     read_rows,
 )
-from geneb_ci.submission.models import EmbeddingReceipt, ReceiptTask, receipt_root
+from reference_harness.formats.submission import EmbeddingReceipt, ReceiptTask, receipt_root
 from reference_harness.receipt.rounding import Rounded, rounded
-from reference_harness.receipt.summary import root_of
 from reference_harness.receipt.task_file import write_task
-from tests.harness.test_harness_receipt import VECTOR
+from tests.harness.test_harness_receipt import VECTOR, root_by_recursion
 
 VALUES = np.array([[1, 2], [0.5, -1], [0, 65504], [3, 4], [-5, 6]], dtype=np.float16)
 DIM = 2
@@ -141,7 +142,7 @@ def test_a_pipe_in_the_place_of_a_file_does_not_wait(tmp_path: Path, written: Re
     assert refusal(tmp_path, written) == ("files", "task.f16 is not a regular file")
 
 
-def test_both_programs_have_the_same_root(tmp_path: Path) -> None:
+def test_the_root_is_over_the_tasks_in_the_benchmarks_order(tmp_path: Path) -> None:
     made = {
         name: write_task(tmp_path, name, Rounded(VALUES[scale:], scale), 1)
         for scale, name in enumerate(("b", "a", "c"), 1)
@@ -151,5 +152,12 @@ def test_both_programs_have_the_same_root(tmp_path: Path) -> None:
         dim=DIM, rows=9, root="0" * 64,
         tasks={name: ReceiptTask(**made[name].model_dump(exclude={"dim"})) for name in "abc"},
     )  # fmt: skip
-    assert receipt_root(receipt, ["b", "a", "c", "d"]) == root_of(made)
-    assert receipt_root(receipt, ["a", "b", "c"]) != root_of(made)
+    leaves = [
+        hashlib.sha256(
+            b"\0" + name.encode() + b"\0"
+            + struct.pack(">QIi", 5 - scale, DIM, scale) + bytes.fromhex(made[name].root)
+        ).digest()
+        for scale, name in enumerate(("b", "a", "c"), 1)
+    ]  # fmt: skip
+    assert receipt_root(receipt, ["b", "a", "c", "d"]) == root_by_recursion(leaves).hex()
+    assert receipt_root(receipt, ["a", "b", "c"]) != root_by_recursion(leaves).hex()

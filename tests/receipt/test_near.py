@@ -14,7 +14,7 @@ from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.receipt.near import CLOSE, ROWS_MIN, SAME, Nearness, Sample, near, places_of
 from geneb_ci.receipt.predictions import CANONICAL, Predictions, TaskPredictions
-from geneb_ci.submission.models import EmbeddingReceipt, ReceiptTask
+from reference_harness.formats.submission import EmbeddingReceipt, ReceiptTask
 
 MINI = shipped_benchmark("benchmark-mini.json")
 COUNT, WIDTH = 120, 30

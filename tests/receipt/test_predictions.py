@@ -27,8 +27,8 @@ from geneb_ci.receipt.predictions import (
     decode,
     read_predictions,
 )
-from geneb_ci.submission.models import PredictionsFile, SubmissionV12
 from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.submission import PredictionsFile, SubmissionV12
 from reference_harness.receipt import predictions as harness
 from tests import forked
 from tests.harness.support import Harness

@@ -14,7 +14,7 @@ from geneb_ci.common import connection
 from geneb_ci.common.errors import GenebError, NothingChecked, UsageProblem
 from geneb_ci.receipt.embeddings import RowsRefused
 from geneb_ci.receipt.source import hub_origin, mirror_at, published_at, receipt_files
-from geneb_ci.submission.models import EmbeddingReceipt, ReceiptLocation
+from reference_harness.formats.submission import EmbeddingReceipt, ReceiptLocation
 from tests import forked
 from tests.loopback import loopback
 from tests.models.publishers import Shelf

@@ -14,7 +14,7 @@ from geneb_ci.common.benchmark import load_benchmark
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.receipt.seen import SeenReceipt, SeenReceipts, noted, published_state, seen_receipts
-from geneb_ci.submission.models import SubmissionV12
+from reference_harness.formats.submission import SubmissionV12
 from tests.paths import ROOT as CHECKOUT
 from tests.publish.command import environment, geneb_ci
 from tests.publish.conftest import hub

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from reference_harness import mini
-from reference_harness.formats.run_record import ReceiptTask
+from reference_harness.formats.submission import ReceiptTask, root_over
 from reference_harness.receipt.rounding import Rounded
-from reference_harness.receipt.summary import root_of
 from reference_harness.receipt.task_file import write_task
 from reference_harness.tasks import Split, TaskData
 from tests import forked
@@ -79,9 +78,8 @@ class Written:
         said = document["receipt"]["tasks"]
         made = write_task(self.receipt, task, Rounded(rows, scale_log2), said[task]["train"])
         said[task] = made.model_dump(exclude={"dim"})
-        dim = document["receipt"]["dim"]
-        document["receipt"]["root"] = root_of(
-            {name: ReceiptTask(**one, dim=dim) for name, one in said.items()}
+        document["receipt"]["root"] = root_over(
+            {name: ReceiptTask(**one) for name, one in said.items()}, document["receipt"]["dim"]
         )
         document["receipt"]["rows"] = sum(one["train"] + one["test"] for one in said.values())
         self.says(document)

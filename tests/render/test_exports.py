@@ -35,8 +35,8 @@ from geneb_ci.render.export_tables import (
     csv_files,
     tables,
 )
-from geneb_ci.submission.models import MODELS
 from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.submission import MODELS
 from tests import small
 from tests.board.board import entry as board_entry
 from tests.paths import SUBMISSIONS

@@ -19,7 +19,7 @@ from geneb_ci.cli.main import main
 from geneb_ci.cli.publish import FORMATS
 from geneb_ci.common.types import TrustLevel
 from geneb_ci.render.export_entries import portable
-from geneb_ci.submission.models import MODELS
+from reference_harness.formats.submission import MODELS
 from tests import small
 from tests.paths import PUBLIC, ROOT
 from tests.render.exported import PARQUET, SITE_PACKAGES, WHEN, unmarked, validated

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from geneb_ci.submission.models import MODELS
-from geneb_ci.submission.names import BY_ENTRY, VERSIONS
 from geneb_ci.submission.structure import check_quickly, check_structure, is_sound
+from reference_harness.formats.submission import MODELS
+from reference_harness.formats.submission_terms import BY_ENTRY, VERSIONS
 from tests.paths import SUBMISSIONS
 from tests.small import small
 

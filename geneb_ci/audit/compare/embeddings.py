@@ -29,12 +29,13 @@ from geneb_ci.receipt.cells import differences
 from geneb_ci.receipt.draw import DrawnRows, TaskStrata
 from geneb_ci.receipt.predictions import Predictions, read_predictions
 from geneb_ci.receipt.row_rule import Probe, RowComparison, Stratum, directions_of, rounding
-from geneb_ci.receipt.source import ReceiptFiles, Say, receipt_files, size_text
-from geneb_ci.submission.models import EmbeddingReceipt, ReceiptTask, SubmissionV12
+from geneb_ci.receipt.source import ReceiptFiles, receipt_files, size_text
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import NotReadable, read_regular
 from reference_harness.formats.merkle import RowTree, row_leaf
 from reference_harness.formats.receipt_cells import ReceiptCells
+from reference_harness.formats.submission import EmbeddingReceipt, ReceiptTask, SubmissionV12
+from reference_harness.formats.text import Say
 
 if TYPE_CHECKING:
     import numpy as np

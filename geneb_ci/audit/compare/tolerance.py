@@ -189,7 +189,7 @@ def _outcomes(measured: MeasuredScore, metric: str) -> float:
 def _farthest(measured: MeasuredScore, metric: str, seeds: Sequence[int]) -> float:
     margin = MARGIN_MANY if len(measured.stressed) >= MANY else MARGIN_FEW
     copies = [*measured.plain, *measured.stressed]
-    return margin * max(map(abs, _deviations(measured, copies, metric, seeds)), default=0.0)
+    return margin * max(map(abs, _deviations(measured, copies, metric, seeds)))
 
 
 def _unseen_stops(measured: MeasuredScore, metric: str) -> float:

@@ -28,8 +28,7 @@ from geneb_ci.audit.log.checkpoint import (
 from geneb_ci.audit.log.tiles import ENTRY_BYTES_MAX, BadBundle, read_entries, tile_files
 from geneb_ci.audit.record.events import EntryKind
 from geneb_ci.audit.sampling.beacon import time_of
-from geneb_ci.common.types import first_error
-from reference_harness.formats.base import Hex64, Positive, StrictModel
+from reference_harness.formats.base import Hex64, Positive, StrictModel, first_error
 from reference_harness.formats.files import NotReadable, read_regular
 from reference_harness.formats.merkle import leaf_hash, root_of
 

@@ -20,10 +20,9 @@ from pydantic import ConfigDict, Field, ValidationError
 
 from geneb_ci.audit.canonical import StepMismatch, digest, moment_of
 from geneb_ci.common.errors import BadConfiguration, BrokenInstallation
-from geneb_ci.common.types import first_error
 from geneb_ci.submission.document import parse_document
 from geneb_ci.submission.reading import FileKind, other_kind
-from reference_harness.formats.base import Hex64, StrictModel
+from reference_harness.formats.base import Hex64, StrictModel, first_error
 from reference_harness.formats.files import NotReadable, read_regular
 
 if TYPE_CHECKING:

@@ -37,9 +37,8 @@ from geneb_ci.audit.record.statement import (
 )
 from geneb_ci.audit.sampling.plan import Plan, RowPlan
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.common.types import first_error
 from geneb_ci.sandbox.launch import SandboxFacts
-from reference_harness.formats.base import Moment, Name, StrictModel
+from reference_harness.formats.base import Moment, Name, StrictModel, first_error
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

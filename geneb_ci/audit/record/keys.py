@@ -28,8 +28,7 @@ from geneb_ci.audit.record.envelope import (
 from geneb_ci.common.config import Layout, naming
 from geneb_ci.common.errors import BadConfiguration, UsageProblem
 from geneb_ci.common.shipped import shipped
-from geneb_ci.common.types import first_error
-from reference_harness.formats.base import Count, Hex64, Moment, Name, StrictModel
+from reference_harness.formats.base import Count, Hex64, Moment, Name, StrictModel, first_error
 from reference_harness.formats.files import NotReadable, lies_there, read_regular
 from reference_harness.formats.text import quoted
 

@@ -42,9 +42,10 @@ from geneb_ci.receipt.cells import recompute
 from geneb_ci.receipt.draw import drawn_rows
 from geneb_ci.receipt.embeddings import LEVEL
 from geneb_ci.receipt.row_rule import direction_test
-from geneb_ci.receipt.source import ReceiptFiles, Say, receipt_files
-from geneb_ci.submission.models import EmbeddingReceipt, SubmissionV12
+from geneb_ci.receipt.source import ReceiptFiles, receipt_files
 from reference_harness.formats.files import NotReadable, read_regular
+from reference_harness.formats.submission import EmbeddingReceipt, SubmissionV12
+from reference_harness.formats.text import Say
 
 FURTHER = (RERUN, PROOFS, ROWS)
 STATISTIC_SLACK = 0.01

@@ -2,7 +2,6 @@
 
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -43,11 +42,11 @@ from geneb_ci.common.errors import (
     UsageProblem,
 )
 from geneb_ci.common.files import write_files
+from reference_harness.formats.text import Say
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-Say = Callable[[str], None]
 OF_THE_MACHINE = "host_floor_mib"
 """The limit that other programs of the machine reach: the submission is not the reason."""
 
@@ -277,7 +276,7 @@ def drawn_plan(
     layout: Layout,
     source: BeaconSource,
     options: DrawOptions,
-    say: Callable[[str], None],
+    say: Say,
 ) -> Plan:
     """Draw the tasks of a commitment that became public at a time; waits for the beacon's round.
 

@@ -32,9 +32,9 @@ from geneb_ci.audit.record.keys import Keys, Signer, check_validity, signer_of, 
 from geneb_ci.audit.sampling.beacon import DELAY
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import NothingChecked, UsageProblem
-from geneb_ci.common.types import first_error
-from geneb_ci.submission.names import MODEL_ID_MAX, MODEL_ID_PATTERN
 from geneb_ci.submission.reading import files_in, is_folder, read_bytes
+from reference_harness.formats.base import first_error
+from reference_harness.formats.submission_terms import MODEL_ID_MAX, MODEL_ID_PATTERN
 from reference_harness.formats.text import quoted
 
 if TYPE_CHECKING:

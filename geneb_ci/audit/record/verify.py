@@ -29,8 +29,8 @@ from geneb_ci.audit.sampling.plan import FallbackBeacon, Plan, RowPlan
 from geneb_ci.audit.sampling.task_draw import earlier_draws, require_one_draw
 from geneb_ci.audit.trust import applicability
 from geneb_ci.audit.trust.applicability import MissingInput, TrustInputs
-from geneb_ci.submission.models import CellEvidence, Submission, SubmissionV11
 from reference_harness.formats.base import Scores
+from reference_harness.formats.submission import CellEvidence, Submission, SubmissionV11
 
 
 def check_comparison(outcome: AnyOutcome, inputs: TrustInputs) -> None:

@@ -24,9 +24,9 @@ from geneb_ci.audit.rerun.honesty import KIND, ROWS_MIN, VariantResult, contradi
 from geneb_ci.audit.sampling.embedding_draw import task_shares, weakness_of
 from geneb_ci.audit.trust.applicability import TrustInputs
 from geneb_ci.receipt.draw import TaskShare, number_of
-from geneb_ci.submission.models import EmbeddingReceipt, SubmissionV12, receipt_root
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.merkle import root_by, row_leaf
+from reference_harness.formats.submission import EmbeddingReceipt, SubmissionV12, receipt_root
 
 if TYPE_CHECKING:
     import numpy as np

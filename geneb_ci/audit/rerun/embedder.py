@@ -25,7 +25,7 @@ from geneb_ci.audit.rerun.honesty import (
     is_flagged,
     pooled,
 )
-from geneb_ci.audit.rerun.prepare import Ready, Say
+from geneb_ci.audit.rerun.prepare import Ready
 from geneb_ci.audit.rerun.scoring import variants_of
 from geneb_ci.audit.rerun.task_embedding import SandboxRuns, read_further
 from geneb_ci.audit.rerun.weights import file_sha256
@@ -37,10 +37,10 @@ from geneb_ci.harness.process import HarnessProcess, TaskSource
 from geneb_ci.receipt.cells import ReceiptCost, duration_text
 from geneb_ci.receipt.draw import SMALL_TASK, TaskStrata
 from geneb_ci.receipt.source import size_text
-from geneb_ci.submission.models import EmbeddingReceipt
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.rescored import ChangedDecisions
-from reference_harness.formats.text import plural
+from reference_harness.formats.submission import EmbeddingReceipt
+from reference_harness.formats.text import Say, plural
 
 if TYPE_CHECKING:
     import numpy as np

@@ -46,7 +46,7 @@ from geneb_ci.audit.rerun.embedder import (
     varied,
 )
 from geneb_ci.audit.rerun.honesty import VariantResult, variant_text
-from geneb_ci.audit.rerun.prepare import Machine, Ready, Say, ready
+from geneb_ci.audit.rerun.prepare import Machine, Ready, ready
 from geneb_ci.audit.rerun.task_embedding import variant_seed
 from geneb_ci.audit.rerun.workspace import open_work
 from geneb_ci.audit.sampling.embedding_draw import receipt_of, recompute_rows, task_shares
@@ -58,9 +58,10 @@ from geneb_ci.receipt.draw import drawn_rows
 from geneb_ci.receipt.row_rule import RowComparison, Stratum, direction_test, is_same, judge
 from geneb_ci.receipt.source import ReceiptFiles
 from geneb_ci.sandbox.limits import MIB
-from geneb_ci.submission.models import MODELS, EmbeddingReceipt, SubmissionV12
 from geneb_ci.submission.structure import model_key_of
 from reference_harness.formats.receipt_cells import ReceiptCells
+from reference_harness.formats.submission import MODELS, EmbeddingReceipt, SubmissionV12
+from reference_harness.formats.text import Say
 
 if TYPE_CHECKING:
     import numpy as np

@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,6 +40,7 @@ from geneb_ci.common.download import (
 from geneb_ci.common.download import download as download_file
 from geneb_ci.common.errors import BadConfiguration, MachineFault, WeightsRefused
 from geneb_ci.models.entry import Environment
+from reference_harness.formats.text import Say, silent
 
 BLOCK = 512
 HEADER_MAX = 1 << 16
@@ -319,7 +320,7 @@ class InstalledPackages(NamedTuple):
 def install(
     environment: Environment,
     policy: Path,
-    say: Callable[[str], None] = lambda _: None,
+    say: Say = silent,
     cache: Path | None = None,
 ) -> InstalledPackages:
     """Install the packages of a lock below `cache`, unless they are there; return their folder.

@@ -22,9 +22,8 @@ from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.compare.outcome import AuditOutcome
 from geneb_ci.audit.rerun.scoring import sequences_of
 from geneb_ci.common.errors import NothingChecked, unwritable
-from geneb_ci.common.types import first_error
 from geneb_ci.harness.process import HarnessProcess, TaskSource
-from reference_harness.formats.base import Hex64, Name, Positive, StrictModel
+from reference_harness.formats.base import Hex64, Name, Positive, StrictModel, first_error
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import NotReadable, read_regular
 from reference_harness.formats.text import plural, quoted

@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import secrets
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -38,6 +38,7 @@ from geneb_ci.sandbox.levels import DEFAULT
 from geneb_ci.sandbox.limits import TOKEN_BUDGET, Limits
 from geneb_ci.sandbox.run import ExtractorSpec
 from reference_harness.formats.rescored import Rescored
+from reference_harness.formats.text import Say
 
 SEED_BITS = 63
 """Bits of the jitter's seed: NumPy's generator takes them, and they fit a signed 64-bit integer."""
@@ -46,7 +47,6 @@ NONCE_BYTES = 32
 FETCHED = "weights.fetched"
 """File of the work folder: the download of the weights was completed."""
 CPU, CUDA = "cpu", "cuda"
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,6 @@
 """The part of the harness in an audit: sequences without labels, then scores of embeddings."""
 
 import contextlib
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +8,6 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from geneb_ci.common.errors import NothingChecked
-from geneb_ci.common.types import first_error
 from geneb_ci.harness.process import (
     CLASSES_UNKNOWN,
     DERIVED,
@@ -20,7 +18,9 @@ from geneb_ci.harness.process import (
     TaskSource,
     scoring_limits,
 )
+from reference_harness.formats.base import first_error
 from reference_harness.formats.files import NotReadable, read_regular
+from reference_harness.formats.processes import processors
 from reference_harness.formats.rescored import Rescored
 
 RESCORED = "rescored.json"
@@ -94,7 +94,7 @@ class Scoring:
 
 def limits_of(shape: Shape, how: Scoring) -> ScoringLimits:
     """Return the limits of scoring embeddings of a shape."""
-    return scoring_limits(shape, how.copies, how.workers or _cores(), how.limits)
+    return scoring_limits(shape, how.copies, how.workers or processors(), how.limits)
 
 
 def _shape(embeddings: Path, classes: int) -> Shape:
@@ -104,11 +104,6 @@ def _shape(embeddings: Path, classes: int) -> Shape:
     with contextlib.suppress(ValueError, EOFError):
         rows, width = np.load(embeddings, mmap_mode="r", allow_pickle=False).shape
     return Shape(rows, width, classes)
-
-
-def _cores() -> int:
-    """Return the workers that the harness starts unless it is told."""
-    return len(os.sched_getaffinity(0))
 
 
 def rescored(

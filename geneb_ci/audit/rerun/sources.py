@@ -11,7 +11,7 @@ from geneb_ci.audit.commitment import ExtractorCode, Weights
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.hosts import PUBLIC_ADDRESS
 from geneb_ci.models.entry import ReadEntry, WeightsSource, addresses
-from geneb_ci.submission.models import Run, Submission, SubmissionByEntry, SubmissionV11
+from reference_harness.formats.submission import Run, Submission, SubmissionByEntry, SubmissionV11
 from reference_harness.formats.text import quoted
 
 

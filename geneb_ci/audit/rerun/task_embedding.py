@@ -20,7 +20,7 @@ from geneb_ci.audit.rerun.decoys import (
 )
 from geneb_ci.audit.rerun.fresh import FreshSet
 from geneb_ci.audit.rerun.honesty import Repeatability, precision_of, rows_varied
-from geneb_ci.audit.rerun.prepare import Ready, Say
+from geneb_ci.audit.rerun.prepare import Ready
 from geneb_ci.audit.rerun.scoring import (
     RESCORED,
     merged,
@@ -40,13 +40,12 @@ from geneb_ci.audit.rerun.workspace import (
 )
 from geneb_ci.audit.sampling.plan import Plan
 from geneb_ci.common.errors import LimitExceeded, NothingChecked, ResultRefused
-from geneb_ci.common.types import first_error
 from geneb_ci.harness.process import HarnessProcess, TaskSource
 from geneb_ci.sandbox.limits import Limits, advice
 from geneb_ci.sandbox.run import Batching, ExtractorSpec
-from reference_harness.formats.base import Count, Name, StrictModel
+from reference_harness.formats.base import Count, Name, StrictModel, first_error
 from reference_harness.formats.rescored import Rescored
-from reference_harness.formats.text import plural
+from reference_harness.formats.text import Say, plural
 
 if TYPE_CHECKING:
     import numpy as np

@@ -32,7 +32,7 @@ from geneb_ci.audit.rerun.honesty import (
     variant_result,
     variant_text,
 )
-from geneb_ci.audit.rerun.prepare import Machine, Ready, Say, ready
+from geneb_ci.audit.rerun.prepare import Machine, Ready, ready
 from geneb_ci.audit.rerun.scoring import (
     RESCORED,
     merged,
@@ -51,6 +51,7 @@ from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import ExtractorRefused
 from geneb_ci.sandbox.limits import MIB
 from reference_harness.formats.rescored import Rescored
+from reference_harness.formats.text import Say
 
 
 def rerun(

@@ -9,7 +9,7 @@ safetensors file is then read by the format's own library. A pickle is never ope
 import hashlib
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -27,9 +27,8 @@ from reference_harness.formats.hub_storage import (
     limit_storage,
     storage_failure,
 )
-from reference_harness.formats.text import quoted
+from reference_harness.formats.text import Say, quoted, silent
 
-Say = Callable[[str], None]
 COMMIT = re.compile(r"[0-9a-f]{40}")
 PICKLED = frozenset({".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib", ".npy", ".npz"})
 PICKLE_LEVEL = 2
@@ -60,7 +59,7 @@ _AUTO_MAP = re.compile(rb"auto_map|\\u00(?:5[fF]|6[1dDfF]|7[045])")
 
 
 def fetch(
-    weights: Weights, folder: Path, *, endpoint: str | None = None, say: Say = lambda _: None
+    weights: Weights, folder: Path, *, endpoint: str | None = None, say: Say = silent
 ) -> Path:
     """Download what `folder` lacks of the committed files, and return the folder.
 
@@ -117,9 +116,7 @@ def fetch(
     return folder
 
 
-def provide(
-    weights: Weights, folder: Path, level: int, say: Say = lambda _: None
-) -> dict[str, str]:
+def provide(weights: Weights, folder: Path, level: int, say: Say = silent) -> dict[str, str]:
     """Fetch the committed files that `folder` lacks, and verify all of them.
 
     Returns name to sha256 of every file in `folder`. Raises what `fetch` and `verify_weights` do.

@@ -23,9 +23,16 @@ from geneb_ci.audit.compare.outcome import Decoys
 from geneb_ci.audit.rerun.honesty import Repeatability
 from geneb_ci.audit.rerun.weights import file_sha256
 from geneb_ci.common.errors import LeftOver, unwritable
-from geneb_ci.common.types import first_error
 from geneb_ci.sandbox import processes
-from reference_harness.formats.base import Count, Hex64, Moment, Name, Positive, StrictModel
+from reference_harness.formats.base import (
+    Count,
+    Hex64,
+    Moment,
+    Name,
+    Positive,
+    StrictModel,
+    first_error,
+)
 from reference_harness.formats.files import NotReadable, read_regular, write_whole
 
 BYTES_MAX = 1 << 28

@@ -34,9 +34,9 @@ from geneb_ci.common.addresses import Reach
 from geneb_ci.common.connection import opener
 from geneb_ci.common.errors import NothingChecked, UsageProblem
 from geneb_ci.common.finding import Fault
-from geneb_ci.common.types import first_error
 from geneb_ci.submission.reading import read_bytes
-from reference_harness.formats.base import Hex64
+from reference_harness.formats.base import Hex64, first_error
+from reference_harness.formats.text import Say
 
 # Public relays of the League of Entropy: https://docs.drand.love/developer/http-api
 RELAYS = (
@@ -133,7 +133,7 @@ def fetch_round(
 
 def wait_for(
     number: int,
-    say: Callable[[str], None],
+    say: Say,
     now: Callable[[], float] = time.time,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
@@ -188,7 +188,7 @@ def beacon_of(
     committed_at: str,
     source: BeaconSource,
     policy: AuditPolicy,
-    say: Callable[[str], None],
+    say: Say,
 ) -> Beacon:
     """Return the value that decides a draw: from a file, from the relays, or by the fallback.
 

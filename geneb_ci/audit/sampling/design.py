@@ -21,11 +21,10 @@ from geneb_ci.common.config import Layout, benchmark_of, naming
 from geneb_ci.common.errors import BadConfiguration, UsageProblem
 from geneb_ci.common.finding import first_and_more, percent
 from geneb_ci.common.shipped import shipped
-from geneb_ci.common.types import first_error
-from geneb_ci.submission.models import Submission
-from reference_harness.formats.base import Hex64, Name, Positive, StrictModel
+from reference_harness.formats.base import Hex64, Name, Positive, StrictModel, first_error
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import NotReadable, lies_there, read_regular
+from reference_harness.formats.submission import Submission
 from reference_harness.formats.text import plural
 
 POLICY_FILE = "policy.toml"

@@ -17,8 +17,13 @@ from geneb_ci.audit.sampling.plan import (
 from geneb_ci.audit.sampling.task_draw import beacon_value, of_method, recompute, recompute_seed
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.receipt.draw import STANDARD_TEST, STANDARD_TRAINING, RowSample, TaskShare, shares
-from geneb_ci.submission.models import EmbeddingReceipt, Submission, SubmissionV12, receipt_root
 from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.submission import (
+    EmbeddingReceipt,
+    Submission,
+    SubmissionV12,
+    receipt_root,
+)
 
 ROW_PROTOCOL = "geneb-receipt-v1"
 """Begins what the seed is the hash of: no seed of a draw of tasks is one of rows."""

@@ -11,9 +11,8 @@ from geneb_ci.audit.canonical import COMMITMENT, StepMismatch
 from geneb_ci.audit.commitment import Commitment, check_commitment
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import Fault
-from geneb_ci.common.types import first_error
 from geneb_ci.submission.reading import FileKind, other_kind_of, read_bytes, require_file
-from reference_harness.formats.base import Hex64, Moment, Name, Positive, StrictModel
+from reference_harness.formats.base import Hex64, Moment, Name, Positive, StrictModel, first_error
 
 Reason = Literal["drawn", "earlier", "targeted"]
 """Why a task is rerun. Only drawn ones carry the guarantee; earlier ones were drawn for an earlier

@@ -16,9 +16,9 @@ from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.receipt.seen import SeenReceipts
 from geneb_ci.submission.document import read_document
-from geneb_ci.submission.models import Submission, SubmissionByEntry, SubmissionV11
 from geneb_ci.submission.structure import check_structure
 from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.submission import Submission, SubmissionByEntry, SubmissionV11
 from reference_harness.formats.text import plural, quoted
 
 

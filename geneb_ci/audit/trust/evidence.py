@@ -37,7 +37,7 @@ from geneb_ci.common.finding import Severity
 from geneb_ci.common.types import Evidence
 from geneb_ci.receipt.seen import gone_since
 from geneb_ci.submission.document import Document
-from geneb_ci.submission.names import MODEL_ID_PATTERN
+from reference_harness.formats.submission_terms import MODEL_ID_PATTERN
 from reference_harness.formats.text import plural
 
 

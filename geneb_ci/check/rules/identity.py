@@ -6,16 +6,10 @@ from collections.abc import Iterator
 from geneb_ci.check.rule import Context, Rule, reported
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import Fault, Need, Severity, first_and_more
-from geneb_ci.submission.names import (
-    MARKS_MAX,
-    MODEL_ID_MAX,
-    MODEL_ID_PATTERN,
-    has_stacked_marks,
-    scripts,
-    skeletons,
-)
+from geneb_ci.submission.names import MARKS_MAX, has_stacked_marks, scripts, skeletons
 from geneb_ci.submission.peers import normal_form
 from geneb_ci.submission.structure import wrong_form, wrong_length
+from reference_harness.formats.submission_terms import MODEL_ID_MAX, MODEL_ID_PATTERN
 from reference_harness.formats.text import quoted
 
 _DEVICES = {

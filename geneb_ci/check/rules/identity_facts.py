@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 from geneb_ci.check.rule import Context, Rule, reported
 from geneb_ci.common.finding import Fault, Need, Severity
 from geneb_ci.common.hosts import PUBLIC_ADDRESS
+from reference_harness.formats.submission_terms import UNNAMED
 from reference_harness.formats.text import quoted
 
 # Host names only: 10.0.0.1, 0x7f.1 and [::1] are machines in the reader's own network.
@@ -111,7 +112,6 @@ PARAMETER_COUNT_DISAGREES = Rule(
 )
 
 
-PLACEHOLDER = "unnamed"
 """What `geneb-harness run` writes without --submitted-by."""
 
 
@@ -128,7 +128,7 @@ def missing_submitter(context: Context) -> Iterator[Fault]:
             quoted(name),
             "a name",
         )
-    elif name.strip().casefold() == PLACEHOLDER:
+    elif name.strip().casefold() == UNNAMED:
         message = f"submitted_by is {quoted(name)}, the placeholder of a run without --submitted-by"
         yield Fault(MISSING_SUBMITTER.id, ("meta", "submitted_by"), message, quoted(name), "a name")
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import Fault, Severity
-from geneb_ci.submission.names import ENTRY_MEMBER
+from reference_harness.formats.submission_terms import ENTRY_MEMBER
 from reference_harness.formats.text import quoted
 
 

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, cast
 
 from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import Fault, KeyPath, Need, Severity
+from reference_harness.formats.submission_terms import ITEM
 from reference_harness.formats.text import quoted
 
 if TYPE_CHECKING:
-    from geneb_ci.submission.models import EmbeddingReceipt, SubmissionV11, SubmissionV12
+    from reference_harness.formats.submission import EmbeddingReceipt, SubmissionV11, SubmissionV12
 
 
 def wrong_receipt(context: Context) -> Iterator[Fault]:
@@ -27,7 +28,6 @@ def wrong_receipt(context: Context) -> Iterator[Fault]:
 
 def _tasks(context: Context, receipt: "EmbeddingReceipt") -> Iterator[Fault]:
     # A check of a file without a receipt does without the typed models, and starts sooner.
-    from geneb_ci.submission.models import ITEM
 
     scored = {cell.task for cell in context.cells}
     for task in context.benchmark.task_ids:
@@ -65,7 +65,7 @@ def _tasks(context: Context, receipt: "EmbeddingReceipt") -> Iterator[Fault]:
 
 
 def _numbers(context: Context, receipt: "EmbeddingReceipt", width: int) -> Iterator[Fault]:
-    from geneb_ci.submission.models import receipt_root  # see _tasks
+    from reference_harness.formats.submission import receipt_root  # see _tasks
 
     rows = sum(part.train + part.test for part in receipt.tasks.values())
     root = receipt_root(receipt, context.benchmark.task_ids)

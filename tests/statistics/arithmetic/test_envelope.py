@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from geneb_ci.statistics.binary import BinaryTable, Classes, scores_of
 from geneb_ci.statistics.mean_triples import Hull, Plane, hull_of, outside
-from geneb_ci.statistics.metrics import Triple
+from geneb_ci.statistics.metrics import EXACT, Reading, Triple
 from tests.examples import examples
 from tests.statistics.arithmetic.draw import classes, part, read
 
@@ -102,6 +102,29 @@ def test_the_limits_of_a_refusal_are_where_refusals_begin(sizes):
             assert (
                 outside(hull, read(middle._replace(**{metric: limit + outward}), None)) is not None
             )
+
+
+@pytest.mark.parametrize("width", [EXACT, 1e-4])
+@pytest.mark.parametrize("sizes", [*SMALL, Classes(60, 85), Classes(4540, 22_703)])
+def test_the_least_f1_is_that_of_means_of_three_tables(sizes, width):
+    """Nothing right, one class predicted, all right; accuracy and F1 may be off by a width each."""
+    small, large = sizes
+    corners = [
+        scores_of(BinaryTable(*counts))
+        for counts in ((0, small, 0, large), (0, small, large, 0), (small, 0, large, 0))
+    ]
+    for start, end in itertools.pairwise(corners):
+        steepness = (end.f1 - start.f1) / (end.acc - start.acc)
+        reach = width * (1 + steepness)
+        for share in (0.25, 0.5, 0.75):
+            least = Triple(*(x + share * (y - x) for x, y in zip(start, end, strict=True)))
+            within = least._replace(f1=least.f1 - 0.99 * reach)
+            assert outside(hull_of(sizes), Reading(within, Triple(width, width, width))) is None
+            below = least._replace(f1=least.f1 - 1.01 * reach - 1e-6)
+            refused = outside(hull_of(sizes), Reading(below, Triple(width, width, width)))
+            assert refused is not None
+            assert (refused.metric, refused.high) == ("f1", least.acc)
+            assert refused.low == pytest.approx(least.f1)
 
 
 def test_f1_above_accuracy_is_refused():

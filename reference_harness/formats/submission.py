@@ -8,33 +8,34 @@ a task, `<task_id>.f16`, has the rows of the training and then of the test split
 the pinned data: float16, little-endian, in C order, without a header.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, FailFast, Field
 
-from geneb_ci.submission.names import (
+from reference_harness.formats.base import Count, Hex40, Hex64, Scores, Signed, StrictModel, Unit
+from reference_harness.formats.benchmark import CLASSES_MAX, SEEDS_MAX
+from reference_harness.formats.merkle import root_of, task_leaf
+from reference_harness.formats.scorer import ScorerRef
+from reference_harness.formats.submission_terms import (
     BY_ENTRY,
     DISPLAY_MAX,
     LINE_MAX,
     MODEL_ID_MAX,
     MODEL_ID_PATTERN,
     PARAMS_MAX,
+    SCALE_MAX,
+    SCALE_MIN,
     TEXT_MAX,
+    Dtype,
+    SourceKind,
+    Truncation,
 )
-from reference_harness.formats.base import Count, Hex40, Hex64, Scores, Signed, StrictModel, Unit
-from reference_harness.formats.benchmark import CLASSES_MAX, SEEDS_MAX
-from reference_harness.formats.merkle import root_of, task_leaf
-from reference_harness.formats.scorer import ScorerRef
 
-# Scales at which a float16 value times 2^scale is a normal float32.
-SCALE_MIN, SCALE_MAX = -148, 112
 # A claimed size is what verifying takes: whoever verifies reads so many bytes. The largest task has
 # 336,000 rows, 44 GB at the most columns; its files end well below the limit of a download.
 ROWS_MAX, COLUMNS_MAX, ROWS_BYTES_MAX = 10_000_000, 1 << 16, 1 << 36
 SECONDS_MAX = 1e9  # 30 years
-ITEM = 2
-"""Bytes of a float16."""
 
 
 def _integral(value: object) -> object:
@@ -134,7 +135,7 @@ class Extractor(StrictModel):
 class ModelSource(StrictModel):
     """Where the weights come from."""
 
-    kind: Literal["huggingface", "url", "local", "none"]
+    kind: SourceKind
     """`none` for a method without weights."""
     location: Line
     """Repository id or URL."""
@@ -152,8 +153,8 @@ class Embedding(StrictModel):
     dim: Positive
     max_length: Positive | None
     """In tokens; null if the model accepts any length."""
-    truncation: Literal["none", "right", "left", "windows"]
-    dtype: Literal["float64", "float32", "float16", "bfloat16"]
+    truncation: Truncation
+    dtype: Dtype
 
 
 class Hardware(StrictModel):
@@ -247,7 +248,7 @@ class RegistryEntry(StrictModel):
     """`builtin:NAME`, or `PATH:CLASS`: what reruns the model."""
     options: dict[Name, Text] = {}  # noqa: RUF012 (pydantic copies it)
     """Keyword arguments of the extractor's constructor, as strings."""
-    dtype: Literal["float64", "float32", "float16", "bfloat16"]
+    dtype: Dtype
     """In which a rerun computes."""
     dim: Positive | None = None
     """Width of the embeddings."""
@@ -334,7 +335,7 @@ class EmbeddingReceipt(StrictModel):
     location: ReceiptLocation | None
     """null until the files are published."""
     dtype: Literal["float16"]
-    compute_dtype: Literal["float64", "float32", "float16", "bfloat16"]
+    compute_dtype: Dtype
     """The type that the embeddings were computed in."""
     tf32: bool
     """Whether the device may have used TF32."""
@@ -385,12 +386,15 @@ MODELS: dict[str, type[SubmissionV10]] = {
 
 def receipt_root(receipt: EmbeddingReceipt, order: Sequence[str]) -> str:
     """Return the root over the tasks of a receipt, as hex digits; `order` is the benchmark's."""
-    tasks = ((name, receipt.tasks[name]) for name in order if name in receipt.tasks)
+    tasks = {name: receipt.tasks[name] for name in order if name in receipt.tasks}
+    return root_over(tasks, receipt.dim)
+
+
+def root_over(tasks: Mapping[str, ReceiptTask], dim: int) -> str:
+    """Return the root over tasks of one width, in the benchmark's order, as hex digits."""
     return root_of(
         [
-            task_leaf(
-                name, task.train + task.test, receipt.dim, task.scale_log2, bytes.fromhex(task.root)
-            )
-            for name, task in tasks
+            task_leaf(name, task.train + task.test, dim, task.scale_log2, bytes.fromhex(task.root))
+            for name, task in tasks.items()
         ]
     ).hex()

@@ -1,0 +1,51 @@
+"""Words and limits of submissions and receipts; without pydantic, for which no check waits."""
+
+from typing import Literal, get_args
+
+FormatVersion = Literal["1.0", "1.1", "1.2"]
+VERSIONS: tuple[FormatVersion, ...] = get_args(FormatVersion)
+"""Versions of the format, as `schema_version` names them."""
+BY_ENTRY = "1.1 by entry"
+"""Key of `submission.MODELS` of format 1.1 where an entry of the model registry describes the
+run."""
+ENTRY_MEMBER = "registry_entry"
+"""Member that tells such a file."""
+
+Dtype = Literal["float64", "float32", "float16", "bfloat16"]
+DTYPES: tuple[Dtype, ...] = get_args(Dtype)
+"""Types in which a model computes."""
+SourceKind = Literal["huggingface", "url", "local", "none"]
+SOURCE_KINDS: tuple[SourceKind, ...] = get_args(SourceKind)
+"""Where weights come from; `none` for a method without weights."""
+Truncation = Literal["none", "right", "left", "windows"]
+TRUNCATIONS: tuple[Truncation, ...] = get_args(Truncation)
+"""What is cut off a sequence that is longer than the model reads."""
+UNNAMED = "unnamed"
+"""What the harness writes for a submitter that nobody named."""
+
+SUBMISSION_BYTES_MAX = 1_000_000
+"""The largest file of a submission. 300 cells of two classes, with five seeds, digests, matrices
+and canonical scores, take 340,000 bytes in format 1.2."""
+MODEL_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+# Common file systems limit names to 255 bytes; ".json" or ".md" is appended to the id, and audits
+# add a folder.
+MODEL_ID_MAX = 128
+DISPLAY_MAX = 80  # wider names break the board's first column
+LINE_MAX = 300  # one line in a table or a comment
+TEXT_MAX = 4000  # a paragraph; the model card is the place for more
+# 100 times a trillion-parameter model; more is a typing error.
+PARAMS_MAX = 10**14
+
+SUFFIX = ".f16"
+"""Ending of the file of one task in a receipt."""
+ITEM = 2
+"""Bytes of a float16."""
+SMALL, LARGEST = 2.0**-6, 65504.0
+"""A task whose largest value lies between these has the scale 2^0, so that equal sequences have
+equal bytes in different tasks. float16 has its full precision down to 2^-14 only, which leaves
+eight binary orders below the smallest largest value."""
+TOP_LOG2 = 14
+"""Any other task has its largest value in [2^14, 2^15): the most room below, none above."""
+SCALE_MIN, SCALE_MAX = -148, 112
+"""Scales at which a float16 value times 2^scale is a float32: 2^-24 x 2^-125 and 2^16 x 2^112 are
+the smallest and largest normal ones."""
