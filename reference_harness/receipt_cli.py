@@ -120,7 +120,7 @@ def receipt_equal(**options: Any) -> None:
     "folder",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     required=True,
-    help="Folder of its receipt; predictions.bin in it is written anew.",
+    help="Folder of its receipt; predictions.bin in it is written again.",
 )
 @DATA
 @BENCHMARK

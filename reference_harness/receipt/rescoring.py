@@ -95,7 +95,7 @@ def receipts_of(record: RunRecord, folder: Path) -> dict[str, ReceiptTask]:
 def rescored_run(
     record: RunRecord, folder: Path, benchmark: Benchmark, source: Source, workers: int
 ) -> RunRecord:
-    """Return a record with the scores of record of its receipt; predictions.bin is written anew.
+    """Return a record with the scores of record of its receipt; predictions.bin is written again.
 
     All else is that of the run. Raises ScorerError where this machine does not have the scorer,
     DataError, OptionError, ProbeError and StateError.
