@@ -106,7 +106,7 @@ flakes: $(READY)  ## the property tests with SEEDS seeds: what fails with one is
 	$(BIN)/python -m tests.flakes $(SEEDS)
 
 # What reads the code and the pages and runs no command; the rest of tests/house is part of `make test`.
-STRUCTURE := $(addsuffix .py,$(addprefix tests/house/test_,architecture dependencies direction docs glossary names no_leaks wording))
+STRUCTURE := $(addsuffix .py,$(addprefix tests/house/test_,architecture dependencies direction docs glossary names no_leaks public wording))
 
 lint: $(READY)  ## ruff, mypy, codespell, zizmor, generated files, locks, import directions
 	$(BIN)/ruff check .

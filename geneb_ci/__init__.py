@@ -1,8 +1,8 @@
 """Checks, audits and publishes the GENEB leaderboard of DNA foundation models.
 
-`import geneb_ci` gives `check`, `fix`, `build`, `verify`, `audit` and `recommend`, and what they
-return and raise: docs/python.md. They are imported when they are first used; `__init__.pyi` has
-their types.
+`import geneb_ci` gives `check`, `fix`, `build`, `board`, `verify`, `audit`, `recommend`, and what
+they return and raise: docs/python.md. They are imported when they are first used; `__init__.pyi`
+has their types.
 """
 
 import importlib
@@ -27,7 +27,7 @@ _PUBLIC = {
 }
 """Module to the names that it gives to this package."""
 _MODULE_OF = {name: module for module, names in _PUBLIC.items() for name in names}
-_CALLED = ("check", "audit")
+_CALLED = ("check", "audit", "board")
 """Functions of `geneb_ci.api` that share their name with a package, which is called instead."""
 
 # Every element is a string; ruff does not look into what is unpacked.

@@ -1,5 +1,6 @@
 from geneb_ci.api import CheckReport as CheckReport
 from geneb_ci.api import audit as audit
+from geneb_ci.api import board as board
 from geneb_ci.api import build as build
 from geneb_ci.api import check as check
 from geneb_ci.api import fix as fix

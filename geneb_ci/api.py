@@ -1,4 +1,4 @@
-"""What the commands do, as functions: check, fix, build, verify, audit, recommend (docs/python.md).
+"""What the commands do, as functions: check, fix, build, and so on (docs/python.md).
 
 The commands of the same names parse options, call these functions and print what they return. What
 a function needs is imported when it is called, since the start of a command is short. Paths are
@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from geneb_ci.check.report import Outcome, Report, named_files, outcome_of, read_baseline
-from geneb_ci.common.config import Finder, Layout, find_layout, finder
+from geneb_ci.common.config import Finder, Layout, benchmark_of, find_layout, finder
 from geneb_ci.common.errors import BadConfiguration, NothingChecked, UsageProblem
 from geneb_ci.render.formats import WIDTH, Verdict, render, verdict
 from reference_harness.formats.text import Say, silent
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from geneb_ci.audit.rerun.prepare import Machine
     from geneb_ci.audit.sampling.beacon_source import BeaconSource
     from geneb_ci.check.cached import CachedChecker
@@ -246,7 +248,7 @@ def build(
         from geneb_ci.render.export_tables import parquet_of, require_parquet
 
         require_parquet()
-    path, how = None if folder is None else Path(folder), "build FOLDER --out DIR"
+    path, how = None if folder is None else Path(folder), "geneb-ci build FOLDER --out DIR"
     layout, paths = boards.files_at(path, how)
     if out is not None:
         boards.require_apart(Path(out), layout, paths)
@@ -274,6 +276,32 @@ def build(
     if out is not None:
         result.write(Path(out))
     return result
+
+
+def board(
+    folder: PathLike | None = None,
+    *,
+    cache: bool = True,
+    jobs: int | None = None,
+    progress: Progress = _all,
+) -> "pd.DataFrame":
+    """Return every score of the submissions of a folder as one long table.
+
+    A line is a score: its columns are model, task, category, regime, metric, value and
+    standard_error; docs/python.md has their meaning and order. Default: the submissions of the
+    repository; `cache` and `jobs` as of `check`. Raises SubmissionsRefused, and UsageProblem where
+    the folder or the extra `tables` fails.
+    """
+    from geneb_ci.board import board as boards  # 0.3 s
+    from geneb_ci.board.rows import extra_at_hand
+
+    with extra_at_hand():
+        from geneb_ci.board.frame import score_frame  # pandas
+    path = None if folder is None else Path(folder)
+    layout, paths = boards.files_at(path, "geneb_ci.board(FOLDER)")
+    with _reported():
+        entries = boards.entries_of(layout, paths, progress, jobs=jobs, cache=cache)
+    return score_frame(entries, benchmark_of(layout))
 
 
 def verify(

@@ -23,7 +23,8 @@ from geneb_ci.check import place
 from geneb_ci.common import shipped, types
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK
-from geneb_ci.github import diagnosis, verdict
+from geneb_ci.github.settings import wanted
+from geneb_ci.github.verdict import model as verdict
 from geneb_ci.models.entry import parse_entry
 from geneb_ci.publish import manifest as published
 from geneb_ci.render.findings_json import findings_schema
@@ -280,7 +281,7 @@ def generated() -> dict[str, str]:
             BOARD_FILES: with_columns(),
             MODELS: models_page(),
             PAGE: man_page(),
-            SETUP: between(SETUP, "settings", f"\n{diagnosis.table()}\n"),
+            SETUP: between(SETUP, "settings", f"\n{wanted.table()}\n"),
         }
     )
 

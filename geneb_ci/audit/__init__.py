@@ -1,4 +1,7 @@
-"""Audits: an unforeseeable sample, rerun and signed; and the trust levels that follow."""
+"""Audits: an unforeseeable sample, rerun and signed; and the trust levels that follow.
+
+Internal: programs use `geneb_ci` itself.
+"""
 
 from geneb_ci import make_called
 

@@ -1,1 +1,8 @@
-"""The board as a pure function of the submissions."""
+"""The board as a pure function of the submissions.
+
+Internal: programs use `geneb_ci` itself.
+"""
+
+from geneb_ci import make_called
+
+make_called(__name__)  # geneb_ci.board(...) is the function of geneb_ci.api

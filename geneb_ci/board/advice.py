@@ -27,6 +27,10 @@ MARGIN = 0.01
 """MCC: about the standard error of a category, and what people call a small loss."""
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "G": 10**9, "T": 10**12}
 _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?) ?([KMBGT]?)", re.IGNORECASE)
+Model = Annotated[str, Field(min_length=1)]
+Loss = Annotated[float, Field(ge=0)]
+BYTES_MAX = 500_000_000
+"""A thousand models have 40 MB; what is larger is no board."""
 
 
 def parameters(text: str) -> int:
@@ -41,10 +45,6 @@ def parameters(text: str) -> int:
             "write it as 500M, 1.2B or 86000000",
         )
     return round(float(match[1]) * _UNITS[match[2].upper()])
-
-
-Model = Annotated[str, Field(min_length=1)]
-Loss = Annotated[float, Field(ge=0)]
 
 
 class ModelRequest(StrictModel):
@@ -180,10 +180,6 @@ def exact_need(
             else exact_name(category, categories, "category of the benchmark"),
         }
     )
-
-
-BYTES_MAX = 500_000_000
-"""A thousand models have 40 MB; what is larger is no board."""
 
 
 def is_built(folder: Path | None) -> bool:

@@ -11,6 +11,16 @@ import numpy.typing as npt
 from geneb_ci.board.variance import Floats
 
 Positions = npt.NDArray[np.intp]
+COMPARED = 64
+"""Neighbours of which each pair is compared; at most 256, since they are counted in a byte."""
+REACH = 9.0
+"""Standard errors beyond which a normal has no weight: 1e-19."""
+CERTAIN = 8.3
+"""Standard errors from which the distribution of the normal is 1 in floating point: 1 - 6e-17."""
+_erfc = np.frompyfunc(math.erfc, 1, 1)
+STEPS_A_UNIT = 1024
+"""Of the table of the normal distribution: cubic interpolation between them errs by less than 1e-15
+(h^4 / 384 times the fourth derivative, which is below 1.4)."""
 
 
 def taus(columns: Sequence[Floats]) -> Floats:
@@ -42,10 +52,6 @@ def _tied_pairs(ordered: Positions) -> int:
     last = np.flatnonzero(np.diff(ordered, append=-1))
     counts = np.diff(last, prepend=-1)
     return int((counts * (counts - 1) // 2).sum())
-
-
-COMPARED = 64
-"""Neighbours of which each pair is compared; at most 256, since they are counted in a byte."""
 
 
 def _inversions(columns: Positions) -> Positions:
@@ -82,23 +88,9 @@ def _near_inversions(columns: npt.NDArray[np.unsignedinteger[Any]]) -> Positions
     return np.asarray(falling.sum(axis=(0, 2), dtype=np.intp))
 
 
-REACH = 9.0
-"""Standard errors beyond which a normal has no weight: 1e-19."""
-CERTAIN = 8.3
-"""Standard errors from which the distribution of the normal is 1 in floating point: 1 - 6e-17."""
-
-
 def normal_below(values: Floats) -> Floats:
     """Return the probability that a standard normal is below each value: erfc(-x / sqrt 2) / 2."""
     return np.asarray(_erfc(-values / math.sqrt(2)), dtype=float) / 2
-
-
-_erfc = np.frompyfunc(math.erfc, 1, 1)
-
-
-STEPS_A_UNIT = 1024
-"""Of the table of the normal distribution: cubic interpolation between them errs by less than 1e-15
-(h^4 / 384 times the fourth derivative, which is below 1.4)."""
 
 
 @functools.cache

@@ -7,13 +7,14 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from geneb_ci.audit.sampling.design import audit_policy
 from geneb_ci.board.advice import Advice, ModelRequest
 from geneb_ci.board.columns import Entry, entry_of
 from geneb_ci.board.marks import decider, marks_of, read_defects
 from geneb_ci.board.numbers import ranked_regimes
+from geneb_ci.board.page import INDEX, drop_former, page_files, with_data, write_page
 from geneb_ci.board.page_data import page_scripts
 from geneb_ci.board.parts import (
     BoardRow,
@@ -33,6 +34,7 @@ from geneb_ci.board.rows import (
     leaderboards,
     text_of,
 )
+from geneb_ci.board.site.inputs import Built, Site, site_of
 from geneb_ci.board.texts import Texts, write_texts
 from geneb_ci.check.cached import CachedChecker
 from geneb_ci.check.registry import chosen
@@ -45,9 +47,6 @@ from geneb_ci.common.parallel import in_processes, jobs_for
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.receipt.seen import published_state, seen_receipts, shared_errors
 from reference_harness.formats.benchmark import Benchmark
-
-if TYPE_CHECKING:
-    from geneb_ci.board.site.inputs import Site
 
 Results = Iterable[Any]
 Watch = Callable[[Results, int], Results]
@@ -241,9 +240,7 @@ def layout_of(folder: Path | None, usage: str) -> Layout:
     """
     layout = find_layout((folder or Path.cwd()).resolve())
     if folder is None and layout.kind is LayoutKind.ALONE:
-        raise UsageProblem(
-            "the current folder has no submissions", f"pass a folder: geneb-ci {usage}"
-        )
+        raise UsageProblem("the current folder has no submissions", f"pass a folder: {usage}")
     return layout
 
 
@@ -302,7 +299,7 @@ def advice_of(
     """
     with _analyses():
         from geneb_ci.board.recommend import advise_rows  # numpy: 0.2 s
-    layout, files = files_at(folder, "recommend FOLDER")
+    layout, files = files_at(folder, "geneb-ci recommend FOLDER")
     entries = entries_of(layout, files, watch, cache=cache)
     return advise_rows(entries, benchmark_of(layout), need, margin)
 
@@ -375,7 +372,6 @@ def write_board(
 
     Raises what `write_files` raises.
     """
-    from geneb_ci.board.page import drop_former, write_page
     from geneb_ci.board.site.render import write_site  # Jinja2
 
     scripts = board.scripts()
@@ -389,9 +385,7 @@ def write_board(
 
 def _site_and_page(
     entries: list[Entry], board: Board, layout: Layout
-) -> "tuple[Site, dict[str, bytes]]":
-    from geneb_ci.board.page import INDEX, page_files, with_data
-    from geneb_ci.board.site.inputs import Built, site_of
+) -> tuple[Site, dict[str, bytes]]:
     from geneb_ci.board.site.render import with_scores  # Jinja2
 
     site = site_of(entries, board.values, benchmark_of(layout), layout, Built())

@@ -29,6 +29,15 @@ from geneb_ci.statistics.metrics import RowNumbers
 from reference_harness.formats.base import Count
 from reference_harness.formats.submission import Submission
 
+# fmt: off
+Kind = Literal[
+    "id", "name", "size", "count", "text", "flag", "link", "level",
+    "evidence", "audit", "warnings", "defects",
+]
+# fmt: on
+"""How the page writes, sorts and aligns a value; each has one entry in src/pure/facts.js."""
+_COUNTED = ("max_letters", "max_tokens", "embedding_dim")
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -79,15 +88,6 @@ def entry_of(
         receipt,
         tuple(record.audit_id for record in decision.basis),
     )
-
-
-# fmt: off
-Kind = Literal[
-    "id", "name", "size", "count", "text", "flag", "link", "level",
-    "evidence", "audit", "warnings", "defects",
-]
-# fmt: on
-"""How the page writes, sorts and aligns a value; each has one entry in src/pure/facts.js."""
 
 
 class InTable(NamedTuple):
@@ -148,9 +148,6 @@ def _audit(summary: Summary | None) -> dict[str, Any] | None:
         "verdict": "agrees" if summary.agrees else "differs",
         **by_receipt,
     }
-
-
-_COUNTED = ("max_letters", "max_tokens", "embedding_dim")
 
 
 def _registered(key: str, about: str, label: str) -> Column:

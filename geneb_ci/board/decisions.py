@@ -36,6 +36,19 @@ NEARLY = 1e-6
 """Far more than the integral errs by: no loss that is accepted is left out."""
 DRAWS_MAX = 1e5
 """Degrees of freedom from which a t distribution is the normal one."""
+PAIRS_AT_ONCE = 1_000_000
+"""Pairs in memory together, 8 MB an array, where all are compared; of groups, a few times that."""
+GROUPED_MIN, GROUP, GROUPS, FEW = 200, 128, 20, 8
+"""Models from which pairs are counted by groups of nearly one variance, fewest models in a group,
+most groups, and the models that are first compared with all others."""
+FREEDOM_MIN = 4.0
+"""Degrees of freedom from which a stretched constant falls when they grow."""
+SLACK = 1e-12
+"""More than rounding moves a limit: a pair that is nearer to it is computed."""
+FACTORS_AT_ONCE = 16_000
+"""Factors of the product that are computed together: as many as a processor holds near it."""
+WEIGHTLESS = 1e-18
+"""A product below which a point adds nothing to the last published digit of a loss."""
 
 
 class ScoreColumn(NamedTuple):
@@ -157,17 +170,6 @@ def ranks(scores: ScoreColumn, c: float) -> RankRanges:
     rank = 1 + count - np.searchsorted(ordered, scores.values, side="right")
     above, below = beaten(scores, c)
     return RankRanges(rank, 1 + above, count - below)
-
-
-PAIRS_AT_ONCE = 1_000_000
-"""Pairs in memory together, 8 MB an array, where all are compared; of groups, a few times that."""
-GROUPED_MIN, GROUP, GROUPS, FEW = 200, 128, 20, 8
-"""Models from which pairs are counted by groups of nearly one variance, fewest models in a group,
-most groups, and the models that are first compared with all others."""
-FREEDOM_MIN = 4.0
-"""Degrees of freedom from which a stretched constant falls when they grow."""
-SLACK = 1e-12
-"""More than rounding moves a limit: a pair that is nearer to it is computed."""
 
 
 def beaten(scores: ScoreColumn, c: float) -> tuple[Positions, Positions]:
@@ -350,12 +352,6 @@ def expected_maximum(scores: ScoreColumn, among: Positions) -> float:
     outer = (product[0] if first == 0 else 0.0) + product[-1]
     area = (np.sum(product) - outer / 2) * (at[1] - at[0])
     return float(at[-1] - area)
-
-
-FACTORS_AT_ONCE = 16_000
-"""Factors of the product that are computed together: as many as a processor holds near it."""
-WEIGHTLESS = 1e-18
-"""A product below which a point adds nothing to the last published digit of a loss."""
 
 
 def _first_weight(at: Floats, own: Floats, spread: Floats) -> int:

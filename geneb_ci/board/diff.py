@@ -12,6 +12,11 @@ from reference_harness.formats.submission import Submission
 if TYPE_CHECKING:
     from geneb_ci.board.decisions import RankRanges, ScoreColumn
 
+SharedOf = Callable[[str, Sequence[str], "ScoreColumn"], "ScoreColumn"]
+"""Regime, models and their scores to the scores with what their errors share."""
+FACTS = tuple(column.key for column in PUBLISHED if column.key != "model" and column.is_compared)
+"""What the board says of a model beside its scores."""
+
 
 class Estimate(NamedTuple):
     """Macro MCC of one row, as sure as it is known."""
@@ -23,8 +28,6 @@ class Estimate(NamedTuple):
 
 EstimateOf = Callable[[str, str], Estimate]
 """Model and regime to macro MCC."""
-SharedOf = Callable[[str, Sequence[str], "ScoreColumn"], "ScoreColumn"]
-"""Regime, models and their scores to the scores with what their errors share."""
 
 
 class Estimates:
@@ -135,10 +138,6 @@ def regimes_of(
         )
         for name, rows in data.items()
     }
-
-
-FACTS = tuple(column.key for column in PUBLISHED if column.key != "model" and column.is_compared)
-"""What the board says of a model beside its scores."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from geneb_ci.check.claims import Results, readings, two_classes
 from geneb_ci.check.rule import Context
 from geneb_ci.statistics.binary import Classes, Recovered, counts_of, recovered_cell
 from geneb_ci.statistics.metrics import RowNumbers, Triple
-from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.base import Scores
+from reference_harness.formats.benchmark import Benchmark, Task
 from reference_harness.formats.submission import Submission, SubmissionV11
 
 
@@ -106,6 +107,17 @@ def ranked_regimes(submission: Submission, benchmark: Benchmark) -> list[str]:
     """Name the regimes in which a submission has every task."""
     gaps = submission.gaps if isinstance(submission, SubmissionV11) else {}
     return [regime for regime in benchmark.regimes if not gaps.get(regime)]
+
+
+def scored_cells(
+    submission: Submission, benchmark: Benchmark
+) -> Iterator[tuple[str, Task, Scores]]:
+    """Yield regime, task and scores of each cell that a row has, in the benchmark's order."""
+    for regime in benchmark.regimes:
+        cells = submission.results.get(regime, {})
+        for task in benchmark.tasks:
+            if task.id in cells:
+                yield regime, task, cells[task.id]
 
 
 def category_means(scores: Mapping[str, float], benchmark: Benchmark) -> dict[str, float]:

@@ -26,6 +26,20 @@ _EXPORT = re.compile(r"^export (?=(?:const|function) )", re.MULTILINE)
 _EXPORTED = re.compile(r"^export (?:const|function) (\w+)", re.MULTILINE)
 _LEFT = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
 _STYLE_IMPORT = re.compile(r'^@import "(\./[^"]+)";\n', re.MULTILINE)
+FIXED = (
+    INDEX,
+    "social.png",
+    "vendor/d3.min.js",
+    "vendor/d3.LICENSE.txt",
+    "vendor/README.md",
+)
+NAMES = tuple(sorted((*FIXED, SCRIPT, STYLE)))
+"""What every page has, by path below its folder."""
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types geneb"
+)
+"""What the page may load, also in its own head: its files, and nothing that is not a file."""
 
 
 def assembled(files: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -112,23 +126,6 @@ def _broken(name: str, what: str) -> BrokenInstallation:
     return BrokenInstallation(
         f"leaderboard/{name} {what}", "reinstall geneb-ci, or fix the source of the page"
     )
-
-
-FIXED = (
-    INDEX,
-    "social.png",
-    "vendor/d3.min.js",
-    "vendor/d3.LICENSE.txt",
-    "vendor/README.md",
-)
-NAMES = tuple(sorted((*FIXED, SCRIPT, STYLE)))
-"""What every page has, by path below its folder."""
-
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-    "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types geneb"
-)
-"""What the page may load, also in its own head: its files, and nothing that is not a file."""
 
 
 def page_files() -> dict[str, bytes]:

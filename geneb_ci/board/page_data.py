@@ -30,6 +30,29 @@ from geneb_ci.common.json_text import json_text, object_text
 from geneb_ci.statistics.metrics import Standings
 from reference_harness.formats.benchmark import Benchmark
 
+SCORE_UNIT = 10**6
+NORMAL = 1.96
+"""Standard errors from a score to the ends of its 95 % interval, as `decisions.NORMAL`."""
+FIGURE_PARTS = 30
+"""Parts of a figure that the page has: a thousand models have a hundred thousand pairs."""
+SHOWN = 3
+"""Decimals on the page."""
+MODELS_AT_ONCE = 64
+"""Models whose numbers are written together."""
+CURRENT = "board-current.js"
+"""The script with the digest of the newest board."""
+_STANDING = ("score", "error", "freedom", "rank", "rank_low", "rank_high")
+_MEANS = ("macro", "micro")
+ENCODING = {"score": SCORE_UNIT, "standing": _STANDING, "means": _MEANS}
+"""What the page must know to read its numbers: units, and the order in which they stand."""
+Values = Mapping[str, Mapping[str, Any]]
+"""Files of the board by name, each as a value."""
+Ids = Sequence[str]
+"""Of models, in the order of the page."""
+Diagnosed = Mapping[str, Any] | None
+"""diagnostics.json as a value; None where it was not made."""
+_STEP = SCORE_UNIT // 10**SHOWN
+
 
 def matrices(entries: Iterable[Entry], benchmark: Benchmark) -> dict[str, Any]:
     """Return the two-class tasks of such regimes, and of every model what was recovered in each.
@@ -48,32 +71,6 @@ def matrices(entries: Iterable[Entry], benchmark: Benchmark) -> dict[str, Any]:
 
 def _recoverable(benchmark: Benchmark) -> list[int]:
     return [index for index, task in enumerate(benchmark.tasks) if task.two_sizes]
-
-
-SCORE_UNIT = 10**6
-NORMAL = 1.96
-"""Standard errors from a score to the ends of its 95 % interval, as `decisions.NORMAL`."""
-FIGURE_PARTS = 30
-"""Parts of a figure that the page has: a thousand models have a hundred thousand pairs."""
-SHOWN = 3
-"""Decimals on the page."""
-MODELS_AT_ONCE = 64
-"""Models whose numbers are written together."""
-CURRENT = "board-current.js"
-"""The script with the digest of the newest board."""
-
-_STANDING = ("score", "error", "freedom", "rank", "rank_low", "rank_high")
-_MEANS = ("macro", "micro")
-ENCODING = {"score": SCORE_UNIT, "standing": _STANDING, "means": _MEANS}
-"""What the page must know to read its numbers: units, and the order in which they stand."""
-
-
-Values = Mapping[str, Mapping[str, Any]]
-"""Files of the board by name, each as a value."""
-Ids = Sequence[str]
-"""Of models, in the order of the page."""
-Diagnosed = Mapping[str, Any] | None
-"""diagnostics.json as a value; None where it was not made."""
 
 
 def page_scripts(
@@ -158,9 +155,6 @@ def millionths(score: float) -> int:
         shown = round(float(f"{score:.{SHOWN}f}") * 10**SHOWN)
         near += 1 if near < shown * _STEP else -1
     return near
-
-
-_STEP = SCORE_UNIT // 10**SHOWN
 
 
 def all_millionths(scores: Sequence[float]) -> list[int]:

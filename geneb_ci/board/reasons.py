@@ -14,6 +14,11 @@ UNIT = Decimal("0.001")
 """Scores, losses and probabilities are shown with three decimals."""
 NEARLY_SURE = 0.999
 """Probabilities from here on are shown as more than this."""
+_CONFIDENT = "with 95 % confidence"
+_EVIDENCE = {
+    Evidence.CHECKED: "Checked, but not rerun by anybody: {}.",
+    Evidence.STALE: "Audited for another version of harness, benchmark or data: {}.",
+}
 
 
 def score_text(value: float, unit: Decimal = UNIT) -> str:
@@ -55,13 +60,6 @@ def times_text(larger: int, smaller: int) -> str:
 def unmarked(sentence: str) -> str:
     """Write a reason for a terminal or a caption: ids of models without their backticks."""
     return sentence.replace("`", "")
-
-
-_CONFIDENT = "with 95 % confidence"
-_EVIDENCE = {
-    Evidence.CHECKED: "Checked, but not rerun by anybody: {}.",
-    Evidence.STALE: "Audited for another version of harness, benchmark or data: {}.",
-}
 
 
 def reasons_of(advice: Advice, known: AdviceFacts, places: "Positions") -> list[str]:

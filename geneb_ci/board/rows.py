@@ -23,29 +23,33 @@ from geneb_ci.statistics.metrics import PackedNumbers, Standings
 from reference_harness.formats.base import Signed, StrictModel, first_error
 from reference_harness.formats.benchmark import Benchmark
 
-EXTRA = frozenset({"numpy"})
+EXTRAS = {"numpy": ("build", "analyses need"), "pandas": ("tables", "table needs")}
+"""Package to the extra that brings it, and what of the board needs it."""
+LEADERBOARD, TASKS = "leaderboard.json", "leaderboard_tasks.json"
+DIAGNOSTICS, RECOMMENDATIONS = "diagnostics.json", "recommendations.json"
+METRICS = ("MCC", "Acc", "F1")
+_PARTS = {
+    "cat": "Category to the mean score of its tasks.",
+    "task": "Id of a task to its score.",
+}
 
 
 @contextlib.contextmanager
 def extra_at_hand(remedy: str = "") -> Iterator[None]:
-    """Stand around imports of what only the extra `build` brings.
+    """Stand around imports of what only the extras `build` and `tables` bring.
 
     Raises UsageProblem, whose fix ends with the remedy, where it is not installed.
     """
     try:
         yield
     except ModuleNotFoundError as error:
-        if error.name not in EXTRA:
+        if error.name not in EXTRAS:
             raise
+        extra, need = EXTRAS[error.name]
         raise UsageProblem(
-            f"{error.name} is not installed, and the board's analyses need it",
-            f'pip install "geneb-ci[build]"{remedy}',
+            f"{error.name} is not installed, and the board's {need} it",
+            f'pip install "geneb-ci[{extra}]"{remedy}',
         ) from error
-
-
-LEADERBOARD, TASKS = "leaderboard.json", "leaderboard_tasks.json"
-DIAGNOSTICS, RECOMMENDATIONS = "diagnostics.json", "recommendations.json"
-METRICS = ("MCC", "Acc", "F1")
 
 
 def _row(name: str, about: str, columns: Iterable[Column], part: str) -> type[StrictModel]:
@@ -68,10 +72,6 @@ def _left_out(schema: dict[str, Any]) -> None:
     del schema["default"]
 
 
-_PARTS = {
-    "cat": "Category to the mean score of its tasks.",
-    "task": "Id of a task to its score.",
-}
 CategoryRow = _row("CategoryRow", "One model in one regime, by category.", PUBLISHED, "cat")
 TaskRow = _row("TaskRow", "One model in one regime, by task.", BY_TASK, "task")
 

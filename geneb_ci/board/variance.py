@@ -37,6 +37,12 @@ OVERLAP = 0.5
 SLOPE_EVEN = 2.0
 EXACT = 1e-12
 """Scores this near to those of an integer matrix were computed from it: 16 digits leave 1e-16."""
+_SCORES = operator.itemgetter("MCC", "Acc", "F1")
+NEAR = 6
+"""Sizes of rho that are compared at once: twice SIZE_ERROR in steps of two, and one at either end.
+"""
+TOTAL_MAX = 100_000
+"""Sequences up to which every product below is less than 2^63, and those of two sizes than 2^53."""
 
 
 class Cells(NamedTuple):
@@ -82,9 +88,6 @@ def _sizes_of(sizes: tuple[tuple[str, int | None, tuple[int, int] | None], ...])
     totals = np.array([sizes[k][1] for k in more], dtype=float)
     small, large = known.T
     return _Sizes(np.array(two, dtype=int), small, large, np.array(more, dtype=int), totals)
-
-
-_SCORES = operator.itemgetter("MCC", "Acc", "F1")
 
 
 def cells_of(
@@ -168,13 +171,6 @@ def _whole(
             table = recovered_table(classes, widths[benchmark.task_ids[int(sizes.two[k])]])
             small[k], large[k] = table.small_right, table.large_right
     return small, large
-
-
-NEAR = 6
-"""Sizes of rho that are compared at once: twice SIZE_ERROR in steps of two, and one at either end.
-"""
-TOTAL_MAX = 100_000
-"""Sequences up to which every product below is less than 2^63, and those of two sizes than 2^53."""
 
 
 def only_tables(cells: Sequence[tuple[Classes, Reading]]) -> list[list[int]]:

@@ -1,4 +1,7 @@
-"""Rules, each a pure function of a frozen context, and the runner that turns them into findings."""
+"""Rules, each a pure function of a frozen context, and the runner that turns them into findings.
+
+Internal: programs use `geneb_ci` itself.
+"""
 
 from geneb_ci import make_called
 

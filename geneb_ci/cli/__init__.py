@@ -1,4 +1,7 @@
-"""The command line, one module per group of commands; no other package imports it."""
+"""The command line, one module per group of commands; no other package imports it.
+
+Internal: programs use `geneb_ci` itself.
+"""
 
 import gc
 

@@ -35,7 +35,7 @@ from geneb_ci.cli.main import echo
 from geneb_ci.cli.shared import STDOUT, LayeredCommand, Output, write
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.render.audits import plan_text
+from geneb_ci.render.audits import plan_text, power_table
 from reference_harness.formats.text import plural
 
 
@@ -110,8 +110,6 @@ def sample_size(
         )
     if detect is None or confidence is None:
         return 0
-    from geneb_ci.render.audits import power_table  # rich costs 30 ms to import
-
     design = design_of(commitment.tasks, commitment.policy.strata)
     power = probability(task_power, "--task-power")
     size = needed(design, detect, probability(confidence, "--confidence"), power)

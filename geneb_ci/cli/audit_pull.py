@@ -42,11 +42,11 @@ from geneb_ci.github import audits, hub_jobs, report
 from geneb_ci.github.api import ACTIONS_BOT, GitHub, connect
 from geneb_ci.github.audits import KEY_TEXT, WRITER, refuse_tokens
 from geneb_ci.github.errors import Tampered
-from geneb_ci.github.judge import Judge
-from geneb_ci.github.judgement import BaseBranch
 from geneb_ci.github.main_branch import Clone, further_places, lay_out_main, layout_of_main
 from geneb_ci.github.sides import Main, git_sha, main_at
 from geneb_ci.github.transport import decode, encode
+from geneb_ci.github.verdict.collect import Judge
+from geneb_ci.github.verdict.decide import BaseBranch
 from geneb_ci.publish.git import GitRepository
 from geneb_ci.submission.reading import BYTES_MAX
 

@@ -248,7 +248,7 @@ def serve_command(folder: Path | None, port: int, *, more: bool) -> int:
 
     Only this machine can reach it. If a submission has an error, nothing is served.
     """
-    layout_of(folder, "serve FOLDER")
+    layout_of(folder, "geneb-ci serve FOLDER")
     # Bind the port first, so that a used port fails before the long build.
     with (
         tempfile.TemporaryDirectory(prefix="geneb-ci-serve-") as temporary,
@@ -325,7 +325,7 @@ _RENDER = {"text": labels_text, "json": labels_json}
 @format_option(_RENDER)
 def label_command(folder: Path | None, format_: str) -> int:
     """Compute the evidence of every submission of FOLDER from checks and audits."""
-    layout = layout_of(folder, "label FOLDER")
+    layout = layout_of(folder, "geneb-ci label FOLDER")
     evidence = gather(layout)
     evidence.require_sound()
     files = files_of([folder or layout.root])

@@ -47,12 +47,12 @@ def doctor_command(network: bool, repo: str | None, space: str | None, as_json: 
 def check_settings(repo: str, space: str, *, as_json: bool) -> Exit:
     """Print the settings of a repository that are wrong or unseen, and return the exit code."""
     # Imported here: they need the extra `github`, which the rest of this command does not.
-    from geneb_ci.github import diagnosis
     from geneb_ci.github.api import connect
-    from geneb_ci.github.observed import Observed
+    from geneb_ci.github.settings import diagnosis
+    from geneb_ci.github.settings.client import SettingsClient
 
     with connect(repo) as github:
-        diagnoses = diagnosis.diagnosed(Observed(github.wire, space))
+        diagnoses = diagnosis.diagnosed(SettingsClient(github.wire, space))
     text = (
         diagnosis.as_json(repo, diagnoses)
         if as_json

@@ -14,13 +14,13 @@ from geneb_ci.common.config import cache_folder, find_layout
 from geneb_ci.common.errors import Exit, UsageProblem
 from geneb_ci.github import report
 from geneb_ci.github.api import ACTIONS_BOT, connect
-from geneb_ci.github.envelope import decode, encode
 from geneb_ci.github.main_branch import further_places
 from geneb_ci.github.queue import read_queue
 from geneb_ci.github.queue_text import as_json, markdown, terminal
 from geneb_ci.github.reconcile import SweepResult, group_verdict, open_pull_at, pull_of, sweep
 from geneb_ci.github.report import tell_health
-from geneb_ci.github.verdict import SUCCESS
+from geneb_ci.github.verdict.handover import decode, encode
+from geneb_ci.github.verdict.model import SUCCESS
 from geneb_ci.github.wire import Etags
 from geneb_ci.render.plain import visible
 from reference_harness.formats.text import plural, quoted

@@ -24,9 +24,7 @@ from geneb_ci.audit.record.keys import (
 from geneb_ci.cli.main import echo
 from geneb_ci.cli.shared import STDOUT, Output, width, write
 from geneb_ci.common.errors import Exit, UsageProblem
-from geneb_ci.github import diagnosis
 from geneb_ci.github.api import connect
-from geneb_ci.github.diagnosis import AppliedSettings, SettingState
 from geneb_ci.github.errors import Unseen
 from geneb_ci.github.new_repository import (
     PRACTICE_ROW,
@@ -48,16 +46,24 @@ from geneb_ci.github.new_repository import (
     template,
     write_planned,
 )
-from geneb_ci.github.observed import Observed
-from geneb_ci.github.probes_files import space as space_probe
-from geneb_ci.github.setting import Setting
-from geneb_ci.github.settings import SETTINGS
+from geneb_ci.github.settings import diagnosis, hub
+from geneb_ci.github.settings.apply import AppliedSettings, applied
+from geneb_ci.github.settings.client import SettingsClient
+from geneb_ci.github.settings.diagnosis import SettingState
+from geneb_ci.github.settings.wanted import SETTINGS, Setting
 from geneb_ci.render.table import fitted
 
 LOG_KEY = "keys/log.pem"
 """Where `geneb-ci init` writes the private key of the log, which git ignores."""
 AFTER_PUSH = "main-"
 """Beginning of the ids of settings that would refuse the first push."""
+KEYS = f"leaderboard/policy/{KEYS_FILE}"
+AUDIT_KEY, KEYS_IGNORED = "keys/audit.pem", "keys/.gitignore"
+ROW, CARD = f"submissions/{PRACTICE_ROW}.json", f"submissions/cards/{PRACTICE_ROW}.md"
+MEASURING = ("numpy", "scipy", "sklearn", "threadpoolctl")
+"""Modules of the extra `mini`, by which the practice row is measured."""
+INSTALL_MINI = "pip install 'geneb-ci[mini]'"
+HARNESS_SECONDS = 600  # the practice benchmark takes 5
 
 
 def apply_settings(folder: Path, given: Answers, *, dry_run: bool) -> Exit:
@@ -68,38 +74,38 @@ def apply_settings(folder: Path, given: Answers, *, dry_run: bool) -> Exit:
     if not has_commit(folder):
         raise UsageProblem(f"{folder.resolve()}: there is no commit", "run geneb-ci init first")
     with connect(given.repository) as github:
-        seen = Observed(github.wire, given.space, folder / LOG_KEY, dry=dry_run)
-        _refuse_apply(seen, folder)
-        _create_space(seen)
-        _apply(seen, [setting for setting in SETTINGS if not setting.id.startswith(AFTER_PUSH)])
-        if seen.has_main:
+        client = SettingsClient(github.wire, given.space, folder / LOG_KEY, dry=dry_run)
+        _refuse_apply(client, folder)
+        _create_space(client)
+        _apply(client, [setting for setting in SETTINGS if not setting.id.startswith(AFTER_PUSH)])
+        if client.has_main:
             pass
         elif dry_run:
             echo(f"would push the first commit to {given.repository}")
         else:
             echo(f"pushed the first commit to {push_first(folder, given.repository)}")
-        later = Observed(github.wire, given.space, dry=dry_run)
+        later = SettingsClient(github.wire, given.space, dry=dry_run)
         _apply(later, [setting for setting in SETTINGS if setting.id.startswith(AFTER_PUSH)])
         if dry_run:
             echo("nothing was changed: this was a dry run")
             return Exit.CLEAN
-        left = diagnosis.diagnosed(Observed(github.wire, given.space))
-    if not seen.sent and not later.sent:
+        left = diagnosis.diagnosed(SettingsClient(github.wire, given.space))
+    if not client.sent and not later.sent:
         echo("no setting had to be changed")
     write(Output("text", STDOUT), diagnosis.as_text(given.repository, left, width()))
     wrong = any(diagnosis.state is SettingState.WRONG for diagnosis in left)
     return Exit.ERRORS if wrong else Exit.CLEAN
 
 
-def _refuse_apply(seen: Observed, folder: Path) -> None:
+def _refuse_apply(client: SettingsClient, folder: Path) -> None:
     """Refuse what GitHub, the Hub or git would refuse later, before anything is sent.
 
     Raises NotFound without the repository, UsageProblem for another remote or a token that lacks a
     right. What a token does not say of its rights is found when it is used.
     """
-    name = seen.wire.repository
-    rights = seen.repository.get("permissions")
-    if not seen.has_main:
+    name = client.wire.repository
+    rights = client.repository.get("permissions")
+    if not client.has_main:
         remote_of(folder, name)
         for right in ("push", "admin"):
             if isinstance(rights, dict) and rights.get(right) is False:
@@ -109,78 +115,38 @@ def _refuse_apply(seen: Observed, folder: Path) -> None:
                     "the permissions that it needs",
                 )
     if os.environ.get("HF_TOKEN"):
-        _refuse_hub_token(os.environ["HF_TOKEN"])
+        hub.refuse_token(os.environ["HF_TOKEN"])
 
 
-def _refuse_hub_token(token: str) -> None:
-    """Raise UsageProblem for a token that the Hub does not know, or that may only read."""
-    try:
-        from huggingface_hub import HfApi  # a second to import
-        from huggingface_hub.errors import HfHubHTTPError
-        from huggingface_hub.utils import httpx
-    except ImportError:
-        return  # the report at the end says so
-    fix = "make one that may write: https://huggingface.co/settings/tokens"
-    try:
-        account = HfApi(endpoint=os.environ.get("HF_ENDPOINT"), token=token).whoami()
-    except HfHubHTTPError as error:
-        if error.response.status_code == UNAUTHORISED:
-            raise UsageProblem("HF_TOKEN is no token of the Hub (401)", fix) from error
-        return
-    except (httpx.HTTPError, ValueError):
-        return
-    role: object = account
-    for key in ("auth", "accessToken", "role"):
-        role = role.get(key) if isinstance(role, dict) else None
-    if role == "read":
-        raise UsageProblem("HF_TOKEN may only read, and the Space is written to", fix)
+def _apply(client: SettingsClient, settings: list[Setting]) -> None:
+    for change in applied(client, diagnosis.diagnosed(client, settings)):
+        click.echo(fitted(_line(client, change), width()), nl=False)
 
 
-def _apply(seen: Observed, settings: list[Setting]) -> None:
-    for applied in diagnosis.apply(seen, diagnosis.diagnosed(seen, settings)):
-        click.echo(fitted(_line(seen, applied), width()), nl=False)
-
-
-def _line(seen: Observed, applied: AppliedSettings) -> str:
+def _line(client: SettingsClient, applied: AppliedSettings) -> str:
     names = ", ".join(applied.ids)
     if applied.error:
         return f"not set: {names}: {applied.error}"
-    return f"{'would set' if seen.dry else 'set'}: {names} ({', '.join(applied.sent)})"
+    return f"{'would set' if client.dry else 'set'}: {names} ({', '.join(applied.sent)})"
 
 
-def _create_space(seen: Observed) -> None:
+def _create_space(client: SettingsClient) -> None:
     """Create the Space where it is missing and there is a token of the Hub."""
     token = os.environ.get("HF_TOKEN")
     try:
-        if not token or space_probe(seen) is None:
+        if not token or hub.space_fault(client) is None:
             return
     except Unseen:
         return  # the report at the end says so
-    if seen.dry:
-        echo(f"would create the Space {seen.space}")
+    if client.dry:
+        echo(f"would create the Space {client.space}")
         return
-    # `space_probe` has imported the Hub's client.
-    from huggingface_hub import HfApi  # a second to import
-    from huggingface_hub.errors import HfHubHTTPError
-
     try:
-        HfApi(endpoint=os.environ.get("HF_ENDPOINT"), token=token).create_repo(
-            seen.space, repo_type="space", space_sdk="static", exist_ok=True
-        )
-    except (HfHubHTTPError, OSError) as error:
+        hub.create_space(client.space, token)
+    except OSError as error:
         echo(f"the Space was not created: {type(error).__name__}", err=True)
     else:
-        echo(f"created the Space {seen.space}")
-
-
-KEYS = f"leaderboard/policy/{KEYS_FILE}"
-AUDIT_KEY, KEYS_IGNORED = "keys/audit.pem", "keys/.gitignore"
-ROW, CARD = f"submissions/{PRACTICE_ROW}.json", f"submissions/cards/{PRACTICE_ROW}.md"
-MEASURING = ("numpy", "scipy", "sklearn", "threadpoolctl")
-"""Modules of the extra `mini`, by which the practice row is measured."""
-INSTALL_MINI = "pip install 'geneb-ci[mini]'"
-UNAUTHORISED = 401
-HARNESS_SECONDS = 600  # the practice benchmark takes 5
+        echo(f"created the Space {client.space}")
 
 
 @click.command()

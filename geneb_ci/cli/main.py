@@ -187,7 +187,7 @@ _EXTRAS = {
     **dict.fromkeys(("huggingface_hub", "yaml"), "hub"),
     **dict.fromkeys(("cryptography", "numpy", "py_arkworks_bls12381"), "records"),
     **dict.fromkeys(("safetensors", "scipy", "sklearn", "threadpoolctl"), "audit"),
-    "pandas": "build",
+    "pandas": "tables",
     "pyarrow": "parquet",
 }
 

@@ -13,11 +13,11 @@ from geneb_ci.cli.main import say
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import Exit, UsageProblem
 from geneb_ci.github.comment import next_step
-from geneb_ci.github.judge import Judge, Judged, places_of
-from geneb_ci.github.judgement import BaseBranch, pull_verdict
 from geneb_ci.github.main_branch import Clone, further_places, lay_out_main, layout_of_main
 from geneb_ci.github.sides import main_at, read_blob
-from geneb_ci.github.verdict import PullHead, PullOutcome, PullVerdict
+from geneb_ci.github.verdict.collect import Judge, Judged, places_of
+from geneb_ci.github.verdict.decide import BaseBranch, pull_verdict
+from geneb_ci.github.verdict.model import PullHead, PullOutcome, PullVerdict
 from geneb_ci.publish.comparison import Comparison, compare_layouts
 from geneb_ci.publish.git import repository_at
 from reference_harness.formats.base import Hex40

@@ -262,14 +262,14 @@ def export_command(
     link to, it links to the signed records of the row's audits. The same commit gives the same
     bytes.
     """
-    layout = layout_of(folder, "export FOLDER --to FORMAT --out DIR")
+    layout = layout_of(folder, "geneb-ci export FOLDER --to FORMAT --out DIR")
     given = _tokens(tokens, format_)
     _refuse_early(format_, out, data, layout, when)
     models = _models_of(models, folder or layout.root)
     ids = _models_of(given, folder or layout.root)
     _refuse_twice(ids)
     given = dict(zip(ids, given.values(), strict=True))
-    loaded = load(folder, "nothing was exported", "export FOLDER --to FORMAT --out DIR")
+    loaded = load(folder, "nothing was exported", "geneb-ci export FOLDER --to FORMAT --out DIR")
     if not isinstance(loaded, CheckedRows):
         return loaded
     site = _chosen(_site(loaded, _built(layout, when)), models)

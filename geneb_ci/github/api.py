@@ -32,7 +32,7 @@ from geneb_ci.github.replies import (
     parsed,
 )
 from geneb_ci.github.sides import git_sha
-from geneb_ci.github.verdict import REPOSITORY
+from geneb_ci.github.verdict.model import REPOSITORY
 from geneb_ci.github.wire import Etags, Wire
 
 API = "https://api.github.com"

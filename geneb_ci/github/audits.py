@@ -23,12 +23,13 @@ from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import Fault, first_and_more
 from geneb_ci.github.api import GitHub
 from geneb_ci.github.batch import prefetch_talks
+from geneb_ci.github.comment import own_comment
 from geneb_ci.github.errors import HeadMoved, Tampered, UnexpectedReply
 from geneb_ci.github.replies import REPORT_IT, UNREADABLE, Comment, Commit, Pull
 from geneb_ci.github.report import ASKED, AUDIT_STATES
 from geneb_ci.github.sides import Source, read_blob
 from geneb_ci.github.transport import decode, encode
-from geneb_ci.github.verdict import REPOSITORY, FileDigest, Number
+from geneb_ci.github.verdict.model import REPOSITORY, FileDigest, Number
 from geneb_ci.render.markdown import code
 from geneb_ci.render.plain import visible
 from geneb_ci.render.table import Table
@@ -49,6 +50,26 @@ FILES_MAX = 3  # the row, its card, its extractor
 AGAIN = "run the workflow audit again; set the label again for a new commit"
 _RESTORE = "restore the first line of that comment from its edit history"
 _REASON_MAX = 300  # characters of a reason in a comment
+_NAMED = re.compile(
+    "(?<!IMPLICIT_)(TOKENS?|SECRETS?|PASSWORD|PASSWD|CREDENTIALS?)(_|$)|SSH_AUTH_SOCK"
+    f"|(PRIVATE|ACCESS|API)_?KEY(_|$)|{KEY_TEXT}$",
+    re.IGNORECASE,
+)
+"""Variables that are credentials or lead to them; a switch of the Hub has IMPLICIT_TOKEN."""
+_FILES = {
+    "HOME": (
+        *(".netrc", ".git-credentials", ".docker/config.json", ".kube/config", ".pypirc"),
+        *(".aws/credentials", ".aws/sso/cache", ".azure/msal_token_cache.json"),
+    ),
+    "XDG_CONFIG_HOME": (
+        *("git/credentials", "gh/hosts.yml", "gcloud/credentials.db"),
+        "gcloud/application_default_credentials.json",
+    ),
+    "HF_HOME": ("token", "stored_tokens"),
+}
+"""Files with credentials, below the folder that a variable names."""
+_SSH_PUBLIC = re.compile(r"known_hosts.*|authorized_keys.*|config(\.d)?|rc|environment|.*\.pub")
+"""Files of ~/.ssh without a private key."""
 
 
 class AuditOrder(StrictModel):
@@ -212,21 +233,10 @@ def write_plans(
 
 
 def _audit_comment(github: GitHub, number: int) -> Comment | None:
-    talk = github.talks.get(number)
-    comment = _marked_comment(github, talk.comments) if talk is not None else None
+    talk, author = github.talks.get(number), github.author
+    comment = own_comment(talk.comments, author, MARKER) if talk is not None else None
     # What is read of many together may end before our comment.
-    return comment if comment is not None else _marked_comment(github, github.comments(number))
-
-
-def _marked_comment(github: GitHub, comments: Iterable[Comment]) -> Comment | None:
-    for comment in comments:
-        if (
-            comment.user is not None
-            and comment.user.id == github.author
-            and comment.body.startswith(MARKER)
-        ):
-            return comment
-    return None
+    return comment or own_comment(github.comments(number), author, MARKER)
 
 
 def write_comment(github: GitHub, number: int, orders: Iterable[AuditOrder], text: str) -> None:
@@ -315,28 +325,6 @@ def propose(
         + "The verdict on this pull request verifies every step of the record again.\n"
     )
     return writer.propose(branch, "main", title, body)
-
-
-_NAMED = re.compile(
-    "(?<!IMPLICIT_)(TOKENS?|SECRETS?|PASSWORD|PASSWD|CREDENTIALS?)(_|$)|SSH_AUTH_SOCK"
-    f"|(PRIVATE|ACCESS|API)_?KEY(_|$)|{KEY_TEXT}$",
-    re.IGNORECASE,
-)
-"""Variables that are credentials or lead to them; a switch of the Hub has IMPLICIT_TOKEN."""
-_FILES = {
-    "HOME": (
-        *(".netrc", ".git-credentials", ".docker/config.json", ".kube/config", ".pypirc"),
-        *(".aws/credentials", ".aws/sso/cache", ".azure/msal_token_cache.json"),
-    ),
-    "XDG_CONFIG_HOME": (
-        *("git/credentials", "gh/hosts.yml", "gcloud/credentials.db"),
-        "gcloud/application_default_credentials.json",
-    ),
-    "HF_HOME": ("token", "stored_tokens"),
-}
-"""Files with credentials, below the folder that a variable names."""
-_SSH_PUBLIC = re.compile(r"known_hosts.*|authorized_keys.*|config(\.d)?|rc|environment|.*\.pub")
-"""Files of ~/.ssh without a private key."""
 
 
 def refuse_tokens(environment: Mapping[str, str] = os.environ) -> None:

@@ -37,7 +37,7 @@ from geneb_ci.github.replies import (
     each,
 )
 from geneb_ci.github.sides import git_sha
-from geneb_ci.github.verdict import (
+from geneb_ci.github.verdict.model import (
     REASON_MAX,
     SUCCESS,
     Command,

@@ -9,129 +9,73 @@ import base64
 import binascii
 import re
 from collections.abc import Iterable, Sequence
-from typing import Annotated
+from dataclasses import replace
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
-from geneb_ci.check.registry import BY_ID
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.github.api import GitHub
 from geneb_ci.github.replies import Comment, Pull
-from geneb_ci.github.verdict import (
-    FOR_MAINTAINERS,
-    PASSING,
+from geneb_ci.github.verdict.model import (
     AuditEstimate,
-    Command,
     CommandName,
-    CommandState,
-    Count,
-    Fingerprint,
-    Model,
     Neighbour,
-    Number,
     PullOutcome,
     PullVerdict,
+    Receipt,
     RowComparison,
     RowStanding,
-    RuleId,
-    Text,
-    VerdictFinding,
-    counts_of,
-    state_of,
 )
 from geneb_ci.render.formats import by_rule
 from geneb_ci.render.markdown import CHARACTERS_MAX, cell, code, fill, finding_blocks
 from geneb_ci.render.table import Table
-from reference_harness.formats.base import Hex40, Hex64, StrictModel
 from reference_harness.formats.text import plural
 
-AUDIT_RECORD, UNRANKED = "audit record", "not ranked"
 MARKER = "<!-- geneb-ci:verdict:1 "
 _LINE = re.compile(re.escape(MARKER) + r"([A-Za-z0-9+/=]{1,16000}) -->")
-
-
-class Receipt(StrictModel):
-    """The parts of a verdict that the queue shows."""
-
-    number: Annotated[int, Field(ge=1)]
-    head_sha: Hex40
-    outcome: PullOutcome
-    model: Model | None
-    level: str | None
-    is_edit: bool
-    error: Count
-    warning: Count
-    weight: Annotated[float, Field(ge=0)]
-    drawn: Count
-    sequences: Count
-    main_digest: Hex64 | None = None
-    """Digest of the base branch with which the pull request was compared."""
-    fingerprint: Fingerprint | None = None
-    rivals: list[Number] = Field(default_factory=list)
-    command: Command | None = None
-    dispute: Command | None = None
-    seen: Count = 0
-    effect: Text = ""
-    """What a merge changes on the board, in the first regime."""
-    decide: list[RuleId] = Field(default_factory=list)
-    """Rules whose findings a maintainer has to decide on."""
-    foreign: Text = ""
-    """A file that is no part of a submission."""
-
-    @property
-    def passes(self) -> bool:
-        """Whether the status that belongs to it lets the pull request be merged."""
-        return self.state == "success"
-
-    @property
-    def command_state(self) -> CommandState:
-        """What maintainers asked for."""
-        return CommandState(self.command, self.dispute, self.seen)
-
-    @property
-    def state(self) -> str:
-        """The status that belongs to it."""
-        return state_of(self.outcome, self.command_state)
-
-
-def receipt_of(pull: PullVerdict) -> Receipt:
-    """Return the receipt of a verdict."""
-    counts = counts_of(pull.places)
-    return Receipt(
-        number=pull.number,
-        head_sha=pull.head_sha,
-        outcome=pull.outcome,
-        model=pull.model,
-        level=pull.level,
-        is_edit=pull.is_edit,
-        error=counts.error,
-        warning=counts.warning,
-        weight=pull.weight,
-        drawn=pull.audit.drawn if pull.audit is not None else 0,
-        sequences=pull.audit.sequences if pull.audit is not None else 0,
-        main_digest=pull.main_digest,
-        fingerprint=pull.fingerprint,
-        rivals=pull.rivals,
-        **pull.command_state._asdict(),
-        effect=_effect(pull),
-        decide=sorted(FOR_MAINTAINERS & set(pull.places)),
-        foreign=next(
-            (finding.file for finding in pull.findings if finding.rule == "foreign-file"), ""
-        ),
-    )
-
-
-def _effect(pull: PullVerdict) -> str:
-    """Return the change of rank in the first regime, or that records are added."""
-    if not pull.standings:
-        is_evidence = pull.outcome in PASSING and bool(pull.files)
-        return "" if not is_evidence else AUDIT_RECORD if pull.level is None else UNRANKED
-    first = pull.standings[0]
-    if first.before is None:
-        return f"new, {first.rank} of {first.rows}"
-    if first.before == first.rank:
-        return f"{first.rank} of {first.rows}, as before"
-    return f"{first.before} to {first.rank} of {first.rows}"
+_NEAREST = 2
+TITLES = {
+    PullOutcome.PASSED: "passed",
+    PullOutcome.WARNINGS: "passed, with warnings",
+    PullOutcome.CHANGES_NEEDED: "changes needed",
+    PullOutcome.NEEDS_MAINTAINER: "a maintainer decides",
+    PullOutcome.NOT_CHECKED: "not checked",
+}
+_NEXT = {
+    PullOutcome.PASSED: "You need not do anything: a maintainer will review and merge.",
+    PullOutcome.WARNINGS: (
+        "Explain each warning in a comment here, or push a correction. Warnings do not fail a "
+        "submission: a maintainer reads your explanation and decides."
+    ),
+    PullOutcome.CHANGES_NEEDED: (
+        "Fix the errors below and push to this branch; this comment is updated within 15 "
+        "minutes. To get this verdict on your own machine, commit, and run"
+    ),
+    PullOutcome.NEEDS_MAINTAINER: (
+        "A submission changes only the row, the card and the extractor of one model; this pull "
+        "request changes other files as well. Remove those changes and push, or wait for a "
+        "maintainer's review."
+    ),
+    PullOutcome.NOT_CHECKED: (
+        "You need not do anything: geneb-ci crashed on this pull request. The label notifies the "
+        "maintainers."
+    ),
+}
+_NO_SUBMISSION = (
+    "No submission was found in this pull request. A submission changes `submissions/MODEL.json`, "
+    "`submissions/cards/MODEL.md` and `submissions/extractors/MODULE.py`, and nothing else. A "
+    "maintainer reviews any other change."
+)
+_EDIT = """You need not do anything: the row is already published, so a maintainer asks its \
+author before merging."""
+_CUT_MAX = 120  # room for the line that counts what is not listed
+_LINKS_MAX = 20
+_SHA_SHOWN = 12
+_COMMAND_TEXTS = {
+    CommandName.RECHECK: "Checked again, as {} asked.",
+    CommandName.AUDIT: "{} asked for an audit, which begins within 15 minutes.",
+    CommandName.DISPUTE: "Disputed by {}: {}. It does not pass until a maintainer comments {}.",
+}
 
 
 def marker_line(receipt: Receipt) -> str:
@@ -160,19 +104,13 @@ def receipt_on(github: GitHub, pull: Pull) -> Receipt | None:
     return receipt if receipt is not None and receipt.number == pull.number else None
 
 
-def own_comment(comments: Iterable[Comment], author: int) -> Comment | None:
+def own_comment(comments: Iterable[Comment], author: int, marker: str = MARKER) -> Comment | None:
     """Return our comment, identified by both author and marker; None if there is none."""
     for comment in comments:
-        if (
-            comment.user is not None
-            and comment.user.id == author
-            and comment.body.startswith(MARKER)
-        ):
+        is_own = comment.user is not None and comment.user.id == author
+        if is_own and comment.body.startswith(marker):
             return comment
     return None
-
-
-_NEAREST = 2
 
 
 def rank_section(pull: PullVerdict) -> str:
@@ -270,56 +208,19 @@ def _audit(audit: AuditEstimate) -> str:
     )
 
 
-TITLES = {
-    PullOutcome.PASSED: "passed",
-    PullOutcome.WARNINGS: "passed, with warnings",
-    PullOutcome.CHANGES_NEEDED: "changes needed",
-    PullOutcome.NEEDS_MAINTAINER: "a maintainer decides",
-    PullOutcome.NOT_CHECKED: "not checked",
-}
-_NEXT = {
-    PullOutcome.PASSED: "You need not do anything: a maintainer will review and merge.",
-    PullOutcome.WARNINGS: (
-        "Explain each warning in a comment here, or push a correction. Warnings do not fail a "
-        "submission: a maintainer reads your explanation and decides."
-    ),
-    PullOutcome.CHANGES_NEEDED: (
-        "Fix the errors below and push to this branch; this comment is updated within 15 "
-        "minutes. To get this verdict on your own machine, commit, and run"
-    ),
-    PullOutcome.NEEDS_MAINTAINER: (
-        "A submission changes only the row, the card and the extractor of one model; this pull "
-        "request changes other files as well. Remove those changes and push, or wait for a "
-        "maintainer's review."
-    ),
-    PullOutcome.NOT_CHECKED: (
-        "You need not do anything: geneb-ci crashed on this pull request. The label notifies the "
-        "maintainers."
-    ),
-}
-_NO_SUBMISSION = (
-    "No submission was found in this pull request. A submission changes `submissions/MODEL.json`, "
-    "`submissions/cards/MODEL.md` and `submissions/extractors/MODULE.py`, and nothing else. A "
-    "maintainer reviews any other change."
-)
-_EDIT = """You need not do anything: the row is already published, so a maintainer asks its \
-author before merging."""
-_CUT_MAX = 120  # room for the line that counts what is not listed
-_LINKS_MAX = 20
-_SHA_SHOWN = 12
-
-
 def comment(pull: PullVerdict, repository: str) -> str:
     """Return the text of the comment, a deterministic function of the verdict and the address.
 
     `repository` is the address of the repository, for git: a contributor's `origin` is a fork. It
     lists errors and warnings, then the row's rank, then notes.
     """
-    findings = [_finding(finding) for finding in pull.findings]
+    findings = [
+        replace(listed.finding, file=listed.file or "this pull request") for listed in pull.findings
+    ]
     notes = [finding for finding in findings if finding.severity is Severity.NOTE]
     urgent = [finding for finding in findings if finding.severity is not Severity.NOTE]
     head, middle, foot = (
-        marker_line(receipt_of(pull)) + _head(pull, repository),
+        marker_line(pull.receipt) + _head(pull, repository),
         rank_section(pull),
         _foot(pull),
     )
@@ -333,15 +234,6 @@ def comment(pull: PullVerdict, repository: str) -> str:
         else ""
     )
     return f"{head}{first}{middle}{last}{cut}{foot}"
-
-
-def findings_line(pull: PullVerdict) -> str:
-    """Return the numbers of findings: "2 errors, 1 warning"."""
-    counts = counts_of(pull.places)
-    nouns = {"crashed": "failed rule"}
-    pairs = counts._asdict().items()
-    parts = [plural(number, nouns.get(name, name)) for name, number in pairs if number]
-    return ", ".join(parts) or "nothing to fix"
 
 
 def next_step(pull: PullVerdict) -> str:
@@ -359,16 +251,9 @@ def _head(pull: PullVerdict, repository: str) -> str:
         step += f" `git fetch {repository} main && geneb-ci check --base FETCH_HEAD`"
     return (
         f"## geneb-ci: {TITLES[pull.outcome]}\n\n"
-        f"{name} at commit {sha}: {findings_line(pull)}.\n\n**Next step.** {step}\n"
+        f"{name} at commit {sha}: {pull.counts}.\n\n**Next step.** {step}\n"
         f"{_command_text(pull)}"
     )
-
-
-_COMMAND_TEXTS = {
-    CommandName.RECHECK: "Checked again, as {} asked.",
-    CommandName.AUDIT: "{} asked for an audit, which begins within 15 minutes.",
-    CommandName.DISPUTE: "Disputed by {}: {}. It does not pass until a maintainer comments {}.",
-}
 
 
 def _command_text(pull: PullVerdict) -> str:
@@ -388,14 +273,6 @@ def _rules(pull: PullVerdict) -> str:
     shown = list(pull.places)[:_LINKS_MAX]
     links = ", ".join(f"[{rule}](../blob/HEAD/RULES.md#{rule})" for rule in shown)
     return f"`geneb-ci explain RULE`{': ' if links else ''}{links}"
-
-
-def _finding(finding: VerdictFinding) -> Finding:
-    values = finding.model_dump()
-    values["severity"] = Severity(values["severity"])
-    values["fix"] = values["fix"] or BY_ID[values["rule"]].fix
-    values["file"] = values["file"] or "this pull request"
-    return Finding(**values)
 
 
 def _blocks(pull: PullVerdict, findings: Sequence[Finding], room: int) -> tuple[str, int]:

@@ -20,8 +20,13 @@ from geneb_ci.common.config import PRACTICE_BENCHMARK
 from geneb_ci.common.errors import UsageProblem, unwritable
 from geneb_ci.common.shipped import shipped, shipped_files, toolkit_files
 from geneb_ci.github.api import SERVER
-from geneb_ci.github.observed import MAIN
-from geneb_ci.github.probes_files import FORMS, OWNER_PLACEHOLDER, OWNERS, board_workflows
+from geneb_ci.github.settings.check_files import (
+    FORMS,
+    OWNER_PLACEHOLDER,
+    OWNERS,
+    board_workflows,
+)
+from geneb_ci.github.settings.client import MAIN
 from geneb_ci.publish.session import require_space
 from geneb_ci.render.plain import visible
 
@@ -44,6 +49,19 @@ _NAMED = re.compile(r"\b((?:tools|requirements)/[\w-]+(?:\.\w+)?)")
 """A file of the toolkit that a job runs or installs."""
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}/[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
 _OWNER = re.compile(r"@[A-Za-z0-9][A-Za-z0-9-]{0,38}(?:/[\w.-]{1,100})?", re.ASCII)
+_PYPROJECT = b"""\
+# Settings of geneb-ci for this repository; without any, folders have their usual names.
+[tool.geneb-ci]
+"""
+FIRST_MESSAGE = "Set up the board"
+SECONDS_MAX = 600  # a push of 3 MB over a slow line
+_SAID_MAX = 300  # characters of git's own words in a message of ours
+_NO_NAME = ("tell me who you are", "empty ident name", "unable to auto-detect")
+# A token is never an argument: git asks this helper, which reads it from the environment.
+_HELPER = (
+    """!f() { test "$1" = get && """
+    """printf 'username=x-access-token\\npassword=%s\\n' "$GH_TOKEN"; }; f"""
+)
 
 
 class Answers(NamedTuple):
@@ -171,12 +189,6 @@ def files_of(given: Answers, benchmark: bytes) -> dict[str, bytes]:
     }
 
 
-_PYPROJECT = b"""\
-# Settings of geneb-ci for this repository; without any, folders have their usual names.
-[tool.geneb-ci]
-"""
-
-
 def copied_files() -> list[str]:
     """Return the paths of the shipped files that a board has as they are."""
     jobs = board_workflows()
@@ -289,17 +301,6 @@ def plan_lines(plan: Iterable[Planned], *, force: bool) -> list[str]:
     ]
     same = sum(planned.placing is Placing.SAME for planned in plan)
     return [*lines, f"  {same} files are there already"] if same else lines
-
-
-FIRST_MESSAGE = "Set up the board"
-SECONDS_MAX = 600  # a push of 3 MB over a slow line
-_SAID_MAX = 300  # characters of git's own words in a message of ours
-_NO_NAME = ("tell me who you are", "empty ident name", "unable to auto-detect")
-# A token is never an argument: git asks this helper, which reads it from the environment.
-_HELPER = (
-    """!f() { test "$1" = get && """
-    """printf 'username=x-access-token\\npassword=%s\\n' "$GH_TOKEN"; }; f"""
-)
 
 
 def git(

@@ -10,11 +10,11 @@ from typing import NamedTuple
 from geneb_ci.common.types import TrustLevel
 from geneb_ci.github.api import GitHub, numbers_by_head
 from geneb_ci.github.batch import prefetch_talks
-from geneb_ci.github.comment import AUDIT_RECORD, Receipt, receipt_on
+from geneb_ci.github.comment import receipt_on
 from geneb_ci.github.errors import ForgeProblem, RateLimited
 from geneb_ci.github.replies import Pull, Unread
 from geneb_ci.github.report import AGREES, ASKED, DIFFERS, FAILED, RUNNING
-from geneb_ci.github.verdict import PASSING, PENDING, PullOutcome
+from geneb_ci.github.verdict.model import AUDIT_RECORD, PASSING, PENDING, PullOutcome, Receipt
 from geneb_ci.github.waits import Wait, known_waits
 from geneb_ci.render.plain import visible
 

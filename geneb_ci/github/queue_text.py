@@ -1,20 +1,15 @@
 """The queue as a table in a terminal, as Markdown and as JSON."""
 
 import dataclasses
-import io
 import json
 import textwrap
-from typing import Literal, TextIO
 
 from rich.cells import cell_len
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from geneb_ci.github.queue import Queue, QueueRow, Turn, duration, longest
 from geneb_ci.render.markdown import cell
-from geneb_ci.render.table import Table as PlainTable
-from geneb_ci.render.text import escape
+from geneb_ci.render.table import Table
+from geneb_ci.render.text import Part, coloured, escape
 
 COLUMNS: tuple[str, ...] = (
     *("PR", "model", "author", "age", "verdict", "warnings", "effect", "level", "audit"),
@@ -25,7 +20,6 @@ _RIGHT = frozenset({"PR", "age", "warnings", "audit"})
 _EXPENDABLE = ("audit", "level", "warnings", "effect", "author")
 _BELOW = ("by", "next")
 _BELOW_IN = "    "
-_GAP = 2
 _STYLES = {Turn.MAINTAINER: "bold", Turn.PROGRAM: "", Turn.CONTRIBUTOR: "dim"}
 
 
@@ -36,20 +30,12 @@ def terminal(queue: Queue, limit: int, *, color: bool, width: int) -> str:
     below = needed > width  # the action then has a line of its own
     if below:
         rest = tuple(name for name in COLUMNS if name not in _BELOW)
-        shown, needed = _fitting(rows, width, rest)
-    stream = io.StringIO()
-    console = _console_of(stream, max(width, needed), color=color)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in shown:
-        justify: Literal["left", "right"] = "right" if name in _RIGHT else "left"
-        # No wrapping: contributor text must not begin a line.
-        table.add_column(name, justify=justify, no_wrap=True)
-    for row in rows:
-        style = "bold red" if row.is_overdue else _STYLES[row.turn]
-        table.add_row(*(Text(text) for text in _chosen(row, shown)), style=style)
-    if rows:
-        console.print(table)
-    head, *lines = stream.getvalue().splitlines() if rows else [""]
+        shown, _ = _fitting(rows, width, rest)
+    head, *lines = _table(rows, shown).text_lines()
+    if color:
+        styles = ["bold red" if row.is_overdue else _STYLES[row.turn] for row in rows]
+        head = coloured(Part(head, "bold"))
+        lines = [coloured(Part(*pair)) for pair in zip(lines, styles, strict=True)]
     if below:
         pairs = zip(lines, rows, strict=True)
         lines = [text for line, row in pairs for text in (line, *_step(row, width))]
@@ -64,34 +50,20 @@ def _step(row: QueueRow, width: int) -> list[str]:
     return textwrap.wrap(text, width, initial_indent=_BELOW_IN, subsequent_indent=_BELOW_IN)
 
 
-def _console_of(stream: TextIO, width: int, *, color: bool) -> Console:
-    """Return a console that adds colours and nothing else: no markup, emoji or highlighting."""
-    return Console(
-        file=stream,
-        width=width,
-        color_system="standard" if color else None,
-        force_terminal=color,
-        force_jupyter=False,
-        no_color=not color,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        soft_wrap=True,
-        legacy_windows=False,
-    )
-
-
 def _fitting(
     rows: tuple[QueueRow, ...], width: int, shown: tuple[str, ...]
 ) -> tuple[tuple[str, ...], int]:
     """Return the columns that fit the width, and their total width."""
     for name in ("", *_EXPENDABLE):
         shown = tuple(column for column in shown if column != name)
-        lines = [shown, *(_chosen(row, shown) for row in rows)]
-        needed = sum(max(map(cell_len, cells)) + _GAP for cells in zip(*lines, strict=True)) - _GAP
+        needed = max(map(cell_len, _table(rows, shown).text_lines()))
         if needed <= width:
             break
     return shown, needed
+
+
+def _table(rows: tuple[QueueRow, ...], shown: tuple[str, ...]) -> Table:
+    return Table(shown, [_chosen(row, shown) for row in rows], _RIGHT)
 
 
 def _chosen(row: QueueRow, shown: tuple[str, ...]) -> tuple[str, ...]:
@@ -109,7 +81,7 @@ def markdown(queue: Queue, limit: int) -> str:
             # Its address is GitHub's own, and ends with the number.
             link = f"[{number}]({row.url})" if _is_plain(row.url) else number
             rows.append([link, *(cell(text) if text else "" for text in rest)])
-        lines += [*PlainTable(COLUMNS, rows, right=_RIGHT).markdown_lines(), ""]
+        lines += [*Table(COLUMNS, rows, right=_RIGHT).markdown_lines(), ""]
     return "\n".join([*lines, *_lines(queue, limit)]) + "\n"
 
 

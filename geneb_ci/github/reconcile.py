@@ -23,8 +23,7 @@ from geneb_ci.github.batch import (
     prefetch_talks,
     read_commands,
 )
-from geneb_ci.github.comment import Receipt, receipt_on
-from geneb_ci.github.envelope import fitting
+from geneb_ci.github.comment import receipt_on
 from geneb_ci.github.errors import (
     HeadMoved,
     NotFound,
@@ -34,14 +33,15 @@ from geneb_ci.github.errors import (
     explained,
     our_mistake,
 )
-from geneb_ci.github.groups import judge_group, judge_groups, waiting_groups
-from geneb_ci.github.judge import Judge, places_of
-from geneb_ci.github.judgement import BaseBranch, crash_verdict, pull_verdict
 from geneb_ci.github.main_branch import further_places, layout_of_main
 from geneb_ci.github.progress import PullState, SweepProgress, SweepStop, of_limit
 from geneb_ci.github.replies import Pull, Unread
 from geneb_ci.github.sides import Main, main_at, numbers, rivals
-from geneb_ci.github.verdict import (
+from geneb_ci.github.verdict.collect import Judge, places_of
+from geneb_ci.github.verdict.decide import BaseBranch, crash_verdict, pull_verdict
+from geneb_ci.github.verdict.handover import fitting
+from geneb_ci.github.verdict.merge_queue import judge_group, judge_groups, waiting_groups
+from geneb_ci.github.verdict.model import (
     OPEN_MAX,
     PASSING,
     PULLS_MAX,
@@ -51,6 +51,7 @@ from geneb_ci.github.verdict import (
     GroupVerdict,
     PullHead,
     PullVerdict,
+    Receipt,
     Trouble,
     Verdicts,
 )

@@ -4,12 +4,11 @@ import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from geneb_ci.check.registry import BY_ID
 from geneb_ci.common.errors import GenebError, UsageProblem
-from geneb_ci.common.finding import Severity, first_and_more
+from geneb_ci.common.finding import first_and_more
 from geneb_ci.github.api import GitHub, Talk, repository_address
 from geneb_ci.github.batch import prefetch_talks
-from geneb_ci.github.comment import comment, findings_line, own_comment, read_receipt
+from geneb_ci.github.comment import comment, own_comment, read_receipt
 from geneb_ci.github.errors import (
     ConversationLocked,
     HeadMoved,
@@ -21,11 +20,8 @@ from geneb_ci.github.errors import (
 )
 from geneb_ci.github.replies import Comment, Pull
 from geneb_ci.github.sides import main_at
-from geneb_ci.github.verdict import (
-    FAILURE,
+from geneb_ci.github.verdict.model import (
     PENDING,
-    STATES,
-    SUCCESS,
     CommandName,
     GroupVerdict,
     PullHead,
@@ -33,15 +29,35 @@ from geneb_ci.github.verdict import (
     PullVerdict,
     Trouble,
     Verdicts,
-    counts_of,
 )
 from geneb_ci.github.waits import REASON_MAX, read_waits, save_waits, waits_after
 from geneb_ci.render.plain import visible
-from reference_harness.formats.text import plural
 
 HEALTH_TITLE = "geneb-ci: the Space is not what main says"
 HEALTH_MARK = "<!-- geneb-ci:health:1 -->"
 OPENED, UPDATED, CLOSED = "opened", "updated", "closed"
+LABELS = {
+    PullOutcome.PASSED: "geneb: passed",
+    PullOutcome.WARNINGS: "geneb: warnings",
+    PullOutcome.CHANGES_NEEDED: "geneb: changes needed",
+    PullOutcome.NEEDS_MAINTAINER: "needs-maintainer",
+    PullOutcome.NOT_CHECKED: "geneb: not checked",
+}
+"""The labels of verdicts; those of audits are in `geneb_ci.github.audits`."""
+ASKED = "audit"
+"""Label that asks for an audit."""
+RUNNING, AGREES, DIFFERS, FAILED = (
+    *("geneb: audit running", "geneb: audit agrees"),
+    *("geneb: audit differs", "geneb: audit failed"),
+)
+AUDIT_STATES = (RUNNING, AGREES, DIFFERS, FAILED)
+"""Labels of the state of an audit: a pull request has at most one."""
+# Read together right before they are written: what is read is at most half a minute old.
+BATCH = 10
+_QUEUED = "nothing was written; the new commits are queued, and are checked within 15 minutes"
+_STALE = "the verdict no longer holds; it is computed again while this is open to main"
+_AGAIN = "nothing was written; the next sweep compares with the new main"
+_LABEL_FIX = 'create it once: gh label create "{}"'
 
 
 def tell_health(github: GitHub, *, is_good: bool, run: str) -> str:
@@ -78,32 +94,6 @@ def _text(github: GitHub, run: str) -> str:
         "main again. `geneb-ci receipt seen` names receipts that are lost; with `--write` it notes "
         "the day. This issue is closed by the first check that finds nothing.\n"
     )
-
-
-LABELS = {
-    PullOutcome.PASSED: "geneb: passed",
-    PullOutcome.WARNINGS: "geneb: warnings",
-    PullOutcome.CHANGES_NEEDED: "geneb: changes needed",
-    PullOutcome.NEEDS_MAINTAINER: "needs-maintainer",
-    PullOutcome.NOT_CHECKED: "geneb: not checked",
-}
-"""The labels of verdicts; those of audits are in `geneb_ci.github.audits`."""
-ASKED = "audit"
-"""Label that asks for an audit."""
-RUNNING, AGREES, DIFFERS, FAILED = (
-    *("geneb: audit running", "geneb: audit agrees"),
-    *("geneb: audit differs", "geneb: audit failed"),
-)
-AUDIT_STATES = (RUNNING, AGREES, DIFFERS, FAILED)
-"""Labels of the state of an audit: a pull request has at most one."""
-
-
-# Read together right before they are written: what is read is at most half a minute old.
-BATCH = 10
-_QUEUED = "nothing was written; the new commits are queued, and are checked within 15 minutes"
-_STALE = "the verdict no longer holds; it is computed again while this is open to main"
-_AGAIN = "nothing was written; the next sweep compares with the new main"
-_LABEL_FIX = 'create it once: gh label create "{}"'
 
 
 class Written(NamedTuple):
@@ -210,22 +200,17 @@ def _status(github: GitHub, head: PullHead, state: str, text: str) -> Result:
 
 
 def _group(github: GitHub, group: GroupVerdict, *, is_fresh: bool) -> Result:
-    counts = counts_of(group.places)
-    is_good = bool(group.models) and not (counts.error or counts.crashed)
-    state = SUCCESS if is_good else FAILURE
-    wrong = [rule for rule in group.places if BY_ID[rule].severity is not Severity.NOTE]
-    text = f"merged together: {plural(len(group.models), 'model')}, no error"
-    if not is_good:
-        text = ", ".join(wrong) or "nothing was checked: it has no file of a submission"
     try:
         if not is_fresh:
             raise MainMoved("main has changed since the verdict was computed", _AGAIN)
-        github.set_status(group.head_sha, state, text)
+        github.set_status(group.head_sha, group.state, group.description)
     except RateLimited:
         raise
     except GenebError as problem:
         return Result(group.head_sha, "", None, problem)
-    return Result(group.head_sha, state, Written(status=True, labels=False, comment=False), None)
+    return Result(
+        group.head_sha, group.state, Written(status=True, labels=False, comment=False), None
+    )
 
 
 def _keep(github: GitHub, settled: list[int], troubles: list[Trouble]) -> Iterator[Result]:
@@ -276,7 +261,7 @@ def publish(github: GitHub, verdict: PullVerdict) -> Written:
     state = verdict.state
     is_set = talk.state == state and is_said
     if not is_set:
-        github.set_status(verdict.head_sha, state, _description(verdict))
+        github.set_status(verdict.head_sha, state, verdict.description)
     if unlabelled is not None:
         raise unlabelled
     return Written(status=not is_set, labels=is_labelled, comment=not is_said)
@@ -345,15 +330,6 @@ def _comment_once(github: GitHub, number: int, text: str) -> None:
         time.sleep(github.wire.patience.between_writes)  # GitHub reads from replicas that lag
         if own_comment(github.comments(number), github.author) is None:
             github.add_comment(number, text)
-
-
-def _description(verdict: PullVerdict) -> str:
-    dispute = verdict.command_state.in_force
-    if dispute is not None and verdict.state != STATES[verdict.outcome]:
-        return f"disputed by {dispute.login}: {dispute.reason}"
-    if verdict.outcome is PullOutcome.NEEDS_MAINTAINER:
-        return "a maintainer has to review this change"
-    return findings_line(verdict)
 
 
 def _same(text: str, other: str) -> bool:

@@ -27,7 +27,7 @@ from geneb_ci.check.change import (
 from geneb_ci.common.finding import Fault
 from geneb_ci.github.errors import Tampered, UnexpectedReply
 from geneb_ci.github.replies import BlobReply, Commit, CommitComparison, RecursiveTree
-from geneb_ci.github.verdict import SHORT, Fingerprint
+from geneb_ci.github.verdict.model import SHORT, Fingerprint
 from geneb_ci.publish.git import CODE, INPUTS
 from geneb_ci.render.plain import visible
 from geneb_ci.statistics.neighbours import NEAR, needed

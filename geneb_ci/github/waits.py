@@ -18,7 +18,7 @@ from geneb_ci.common.errors import GenebError
 from geneb_ci.github.api import GitHub
 from geneb_ci.github.errors import RateLimited, Tampered
 from geneb_ci.github.transport import decode, packed
-from geneb_ci.github.verdict import OPEN_MAX, Number, Text, Trouble
+from geneb_ci.github.verdict.model import OPEN_MAX, Number, Text, Trouble
 from geneb_ci.render.markdown import code
 from geneb_ci.render.plain import visible
 from geneb_ci.render.table import Table

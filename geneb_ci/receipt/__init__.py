@@ -1,1 +1,4 @@
-"""Receipts: files of embeddings that a submission commits to, read as hostile bytes."""
+"""Receipts: files of embeddings that a submission commits to, read as hostile bytes.
+
+Internal: programs use `geneb_ci` itself.
+"""

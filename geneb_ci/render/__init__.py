@@ -1,1 +1,4 @@
-"""Renders findings, audits and boards; each renderer escapes contributor text for its format."""
+"""Renders findings, audits and boards; each renderer escapes contributor text for its format.
+
+Internal: programs use `geneb_ci` itself.
+"""

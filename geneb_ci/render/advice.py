@@ -17,6 +17,11 @@ SHOWN_MAX = 10
 """Models that could be best; a longer list helps nobody choose."""
 LABEL = 16
 """Columns of the labels: "within 0.01 MCC" and a space."""
+PARTS_MAX = 15
+"""Lines of one figure: the categories of the benchmark and two more; JSON has all."""
+COUNTED = frozenset({"tasks", "categories", "pairs"})
+FORMAT_VERSION = "1.0"
+INDENT = "  "
 
 
 def advice_text(advice: Advice, width: int) -> str:
@@ -80,13 +85,6 @@ ADVICE_WRITERS: dict[str, Callable[[Advice, int], str]] = {
     "text": advice_text,
     "json": advice_json,
 }
-
-
-PARTS_MAX = 15
-"""Lines of one figure: the categories of the benchmark and two more; JSON has all."""
-COUNTED = frozenset({"tasks", "categories", "pairs"})
-FORMAT_VERSION = "1.0"
-INDENT = "  "
 
 
 def value_text(value: float | None, unit: str) -> str:

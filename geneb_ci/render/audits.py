@@ -1,15 +1,9 @@
 """Renders audits: plan, detection power, outcome of a rerun, verification, log."""
 
-import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
-
-from rich import box
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from geneb_ci.audit.canonical import moment_of
 from geneb_ci.audit.commitment import Commitment
@@ -39,7 +33,7 @@ from geneb_ci.audit.trust.applicability import LogContent
 from geneb_ci.audit.trust.level import SIGNERS, RatedSubmission
 from geneb_ci.common.types import Evidence
 from geneb_ci.render.plain import visible
-from geneb_ci.render.table import fitted
+from geneb_ci.render.table import Table, fitted
 from geneb_ci.render.text import escape
 from reference_harness.formats.text import plural
 
@@ -70,6 +64,9 @@ _HELD = {
 _WIDTH = max(map(len, _HELD))
 REST_MIN = 2  # as many steps at the end that were not checked are one line
 _NOT_LOOKED_AT = "not checked, because the step above failed"
+WIDTH = 110  # columns: the table's own width, so that a pipe shows what a terminal does
+_MARKS = {"agrees": "✓", "differs": "✗"}
+POWER_WIDTH = 80  # columns
 
 
 def verification_text(
@@ -210,25 +207,15 @@ def _record(verification: Verification) -> dict[str, Any]:
     }
 
 
-WIDTH = 110  # columns: the table's own width, so that a pipe shows what a terminal does
-_MARKS = {"agrees": "✓", "differs": "✗"}
-
-
 def outcome_text(outcome: AuditOutcome, width: int = WIDTH) -> str:
     """Return an outcome as text: one line per task and regime, then the result.
 
-    In fewer than `WIDTH` columns long names of tasks take several lines.
+    Where one is too wide, names of tasks have lines of their own.
     """
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("task", "regime", "claimed MCC", "rerun", "difference", "tolerance", ""):
-        table.add_column(
-            name, justify="left" if name in {"task", "regime", ""} else "right", overflow="fold"
-        )
-    for row in _rows(outcome):
-        table.add_row(*(Text(cell) for cell in row))
-    stream = io.StringIO()
-    Console(file=stream, width=width, color_system=None).print(table)
-    rows = "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
+    columns = ("task", "regime", "claimed MCC", "rerun", "difference", "tolerance", "")
+    table = Table(columns, list(_rows(outcome)), frozenset(columns[2:-1]))
+    lines = [line for row in table.fitted_rows(width, alone=True) for line in row]
+    rows = "".join(f"{line}\n" for line in [*lines, ""])
     summary = "".join(f"{line}\n" for line in _summary(outcome))
     return rows + (summary if width >= WIDTH else fitted(summary, width))
 
@@ -317,43 +304,32 @@ def plan_text(plan: Plan, targeted: int, name: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-POWER_WIDTH = 80  # columns
-
-
 def power_table(design: Design, marked: Mapping[int, str], power: Fraction) -> str:
     """Return a table of detection probabilities, by sample size and number of fabricated tasks."""
     fabricated = [m for m in SHOWN_FABRICATED if m <= design.tasks]
-    table = Table(
-        title=f"chance to find one of m fabricated tasks among {design.tasks}",
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        caption=_caption(design, power),
-        caption_justify="left",
-    )
-    table.add_column("drawn", justify="right")
-    for m in fabricated:
-        table.add_column(f"m = {m}", justify="right")
-    table.add_column("")
-    for row in detection_table(design, [*SHOWN_DRAWN, *marked], fabricated, power):
-        cells = (probability_text(value) for value in row.detection)
-        style = "bold" if row.drawn in marked else None
-        table.add_row(str(row.drawn), *cells, marked.get(row.drawn, ""), style=style)
-    console = Console(file=io.StringIO(), width=POWER_WIDTH, color_system=None)
-    console.print(table)
-    text = console.file.getvalue()  # type: ignore[attr-defined]  # it is the StringIO from above
-    return "\n".join(line.rstrip() for line in str(text).splitlines()) + "\n"
+    columns = ("drawn", *(f"m = {m}" for m in fabricated), "")
+    rows = [
+        (str(row.drawn), *map(probability_text, row.detection), marked.get(row.drawn, ""))
+        for row in detection_table(design, [*SHOWN_DRAWN, *marked], fabricated, power)
+    ]
+    table = Table(columns, rows, frozenset(columns[:-1])).fitted_rows(POWER_WIDTH)
+    lines = [
+        f"chance to find one of m fabricated tasks among {design.tasks}",
+        "",
+        *(line for row in table for line in row),
+        "",
+    ]
+    return "\n".join(lines) + "\n" + fitted("\n".join(_caption(design, power)), POWER_WIDTH)
 
 
-def _caption(design: Design, power: Fraction) -> str:
-    lines = []
+def _caption(design: Design, power: Fraction) -> Iterator[str]:
     if design.guaranteed:
-        lines.append(
+        yield (
             f"{design.guaranteed} larger categories are guaranteed one task each; the table is for "
             "the worst case"
         )
     if power < 1:
-        lines.append(f"a rerun detects a drawn one with probability {float(power):g}")
-    return "\n".join(lines)
+        yield f"a rerun detects a drawn one with probability {float(power):g}"
 
 
 def log_text(logged: LogContent, keys: Keys) -> str:

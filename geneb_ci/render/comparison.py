@@ -15,6 +15,7 @@ from reference_harness.formats.text import plural, quoted
 FORMAT_VERSION = "1.0"
 NAMED_MAX = 2  # rows named in one cell: ids have up to 128 characters
 SHOWN_MAX = 200  # lines of one table; the JSON has all
+REPLAY_VERSION = "1.0"
 
 
 class TitledTable(NamedTuple):
@@ -212,9 +213,6 @@ def _changed(row: Changed) -> dict[str, Any]:
             for shift in row.shifts
         ],
     }
-
-
-REPLAY_VERSION = "1.0"
 
 
 def replay_text(result: Replay) -> str:

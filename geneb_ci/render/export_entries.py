@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 
 from geneb_ci import __version__
 from geneb_ci.board.columns import Entry
+from geneb_ci.board.numbers import scored_cells
 from geneb_ci.board.rows import leaderboards
 from geneb_ci.board.site.inputs import Site
 from geneb_ci.board.site.links import HARNESS, HUB, HUB_ID, PAPER, RepositoryLinks
 from geneb_ci.common.errors import UsageProblem
-from reference_harness.formats.benchmark import Task
 from reference_harness.formats.submission import CellEvidence, SubmissionV11, SubmissionV12
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def _mean_entries(
 
 
 def _cell_entries(entry: Entry, site: Site, token: str | None) -> "Iterator[EvalResultEntry]":
-    for regime, task, scores in cells_of(entry, site):
+    for regime, task, scores in scored_cells(entry.submission, site.benchmark):
         for metric in site.benchmark.metrics:
             value = getattr(scores, metric)
             yield _entry(entry, site, f"{task.id}.{regime}.{metric}", value, token, metric)
@@ -162,15 +162,6 @@ def _entry(
         notes="; ".join(notes),
         **_source(entry, site),
     )
-
-
-def cells_of(entry: Entry, site: Site) -> Iterator[tuple[str, Task, Any]]:
-    """Yield regime, task and scores of each cell that a row has, in the benchmark's order."""
-    for regime in site.benchmark.regimes:
-        cells = entry.submission.results.get(regime, {})
-        for task in site.benchmark.tasks:
-            if task.id in cells:
-                yield regime, task, cells[task.id]
 
 
 def evidence_of(entry: Entry, regime: str, task: str) -> CellEvidence | None:
@@ -325,7 +316,7 @@ def _model_info(entry: Entry, site: Site) -> dict[str, Any]:
 def _results(entry: Entry, site: Site) -> Iterator[dict[str, Any]]:
     benchmark, dataset = site.benchmark, site.benchmark.dataset
     on_hub = HUB_ID.fullmatch(dataset.repo_id) is not None
-    for regime, task, scores in cells_of(entry, site):
+    for regime, task, scores in scored_cells(entry.submission, benchmark):
         evidence = evidence_of(entry, regime, task.id)
         size = evidence.n_test if evidence is not None else task.n_test
         source: dict[str, Any] = {"dataset_name": task.label}

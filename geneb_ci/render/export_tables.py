@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from geneb_ci.board.columns import COLUMNS, Entry
+from geneb_ci.board.numbers import scored_cells
 from geneb_ci.board.site.inputs import Built, Site, site_of
 from geneb_ci.board.site.links import HARNESS, HUB, LICENCE, PAPER
 from geneb_ci.common.config import Layout, benchmark_of
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.render.export_entries import (
-    cells_of,
     evidence_of,
     record_links,
     require_hub_data,
@@ -31,6 +31,26 @@ FORMULA = re.compile(r"['=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 MARK = "'"
 """What makes it a text; a text that begins with this letter gets another."""
 MANIFEST, MANIFEST_BYTES_MAX = "manifest.json", 10_000_000  # 100 tasks take 40 kB
+# The terms of Croissant 1.0, all of them: readers warn about a context that lacks some.
+_TERMS = """citeAs column equivalentProperty extract field fileProperty fileObject fileSet format
+includes isLiveDataset jsonPath key md5 parentField path recordSet references regex repeated replace
+samplingRate separator source subField transform"""
+CONTEXT: Mapping[str, Any] = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "cr": "http://mlcommons.org/croissant/",
+    "dct": "http://purl.org/dc/terms/",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "sc": "https://schema.org/",
+    "conformsTo": "dct:conformsTo",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    **{term: f"cr:{term}" for term in _TERMS.split()},
+}
+CONFORMS = "http://mlcommons.org/croissant/1.0"
+_DATA_TYPES = {"number": "sc:Float", "count": "sc:Integer", "flag": "sc:Boolean"}
+_REMOTE = re.compile(r"tasks/([A-Za-z0-9._-]+)/(train|test)\.csv(\.gz)?", re.ASCII)
 
 
 class TableColumn(NamedTuple):
@@ -102,7 +122,7 @@ def _scores(site: Site) -> ExportedTable:
     )
     rows = []
     for entry in site.entries:
-        for regime, task, scores in cells_of(entry, site):
+        for regime, task, scores in scored_cells(entry.submission, site.benchmark):
             evidence = evidence_of(entry, regime, task.id)
             size = task.n_test if evidence is None else evidence.n_test
             seeds = [None if evidence is None else getattr(evidence.per_seed, m) for m in metrics]
@@ -179,27 +199,6 @@ def parquet_files(site: Site) -> Iterator[tuple[str, bytes]]:
         written = pa.Table.from_arrays(arrays, schema=pa.schema(fields, {"about": table.about}))
         pq.write_table(written, sink, compression="zstd")
         yield f"{table.name}.parquet", sink.getvalue().to_pybytes()
-
-
-# The terms of Croissant 1.0, all of them: readers warn about a context that lacks some.
-_TERMS = """citeAs column equivalentProperty extract field fileProperty fileObject fileSet format
-includes isLiveDataset jsonPath key md5 parentField path recordSet references regex repeated replace
-samplingRate separator source subField transform"""
-CONTEXT: Mapping[str, Any] = {
-    "@language": "en",
-    "@vocab": "https://schema.org/",
-    "cr": "http://mlcommons.org/croissant/",
-    "dct": "http://purl.org/dc/terms/",
-    "rai": "http://mlcommons.org/croissant/RAI/",
-    "sc": "https://schema.org/",
-    "conformsTo": "dct:conformsTo",
-    "data": {"@id": "cr:data", "@type": "@json"},
-    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-    "examples": {"@id": "cr:examples", "@type": "@json"},
-    **{term: f"cr:{term}" for term in _TERMS.split()},
-}
-CONFORMS = "http://mlcommons.org/croissant/1.0"
-_DATA_TYPES = {"number": "sc:Float", "count": "sc:Integer", "flag": "sc:Boolean"}
 
 
 def croissant_files(site: Site, data: Path | None) -> Iterator[tuple[str, bytes]]:
@@ -337,9 +336,6 @@ def read_manifest(folder: Path, site: Site) -> DataManifest:
             again,
         )
     return manifest
-
-
-_REMOTE = re.compile(r"tasks/([A-Za-z0-9._-]+)/(train|test)\.csv(\.gz)?", re.ASCII)
 
 
 def _task_data(site: Site, manifest: DataManifest) -> dict[str, Any]:

@@ -14,6 +14,8 @@ from reference_harness.formats.text import plural
 
 _CRASHED = "check-crashed"
 _RANK = {severity: rank for rank, severity in enumerate(Severity)}
+SAID_MIN = 12  # characters; something shorter may be in a message by chance
+WIDTH = 100  # columns, if the width of the terminal is unknown
 
 
 class Verdict(enum.StrEnum):
@@ -60,9 +62,6 @@ def by_rule(findings: list[Finding]) -> list[list[Finding]]:
     for finding in findings:
         groups.setdefault(finding.rule, []).append(finding)
     return sorted(groups.values(), key=lambda group: _RANK[group[0].severity])
-
-
-SAID_MIN = 12  # characters; something shorter may be in a message by chance
 
 
 def sentence(finding: Finding) -> str:
@@ -138,9 +137,6 @@ def summary_line(report: Report) -> str:
     """Return the summary: "41 submissions, 61 rules: 2 errors, 1 warning, 1 note"."""
     held = f"{plural(len(report.files), 'submission')}, {plural(rules_run(report), 'rule')}"
     return why_nothing(report) or f"{held}: {findings_line(report)}"
-
-
-WIDTH = 100  # columns, if the width of the terminal is unknown
 
 
 class Renderer(Protocol):

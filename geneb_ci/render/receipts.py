@@ -42,6 +42,8 @@ _HELD = {
     PREDICTED: "every predicted and true class is what rows and task data give",
 }
 _NAME_WIDTH = max(map(len, STEPS))
+SHOWN = 64  # columns of a name in a line of text
+P_SMALL = 0.001
 
 
 def receipt_text(verification: ReceiptVerification) -> str:
@@ -136,10 +138,6 @@ def receipt_json(verification: ReceiptVerification) -> str:
         "recomputed": verification.cells.model_dump() if verification.cells is not None else None,
     }
     return dumps(value)
-
-
-SHOWN = 64  # columns of a name in a line of text
-P_SMALL = 0.001
 
 
 def nearness_text(names: tuple[str, str], nearness: "Nearness") -> str:

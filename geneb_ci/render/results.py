@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from geneb_ci.board.advice import Advice
+from geneb_ci.common.files import write_files
+from geneb_ci.render.formats import ordered, sentence, summary_line
 from geneb_ci.render.table import Table
 
 if TYPE_CHECKING:
@@ -25,8 +27,6 @@ TERMINAL = 80
 
 def findings_html(report: "Report") -> str:
     """Return the findings of a report as a table, with what was not checked."""
-    from geneb_ci.render.formats import ordered, sentence, summary_line  # html alone
-
     rows: list[tuple[object, ...]] = [
         (
             finding.severity,
@@ -81,8 +81,6 @@ class BuiltBoard:
 
         Raises UsageProblem where the folder cannot be written, MachineFault for a full disk.
         """
-        from geneb_ci.common.files import write_files  # a board in memory needs none
-
         self.write_all(Path(folder))
         write_files(Path(folder), self.tables)
 

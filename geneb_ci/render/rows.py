@@ -35,6 +35,34 @@ from geneb_ci.statistics.binary import Recovered
 from geneb_ci.submission.document import Document
 from reference_harness.formats.text import plural
 
+_WHOSE = max(map(len, Authorship))
+COLUMNS = (
+    *("regime", "task", "seed", "n_test", "small_class", "large_class", "matrices"),
+    *("small_right", "small_wrong", "large_right", "large_wrong", "MCC", "Acc", "F1"),
+)
+# Spreadsheets evaluate a string that begins with one of these as a formula.
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+ROWS_MAX = 60  # listed rows of the board; the rest is counted
+_MEANING = {
+    LiveStatus.CURRENT: "up to date with main",
+    LiveStatus.BEHIND: "older than main; next: geneb-ci publish",
+    LiveStatus.AHEAD: "newer than this clone; next: git pull, then verify again",
+    LiveStatus.OTHER: "neither that of main nor newer; next: geneb-ci publish",
+    LiveStatus.NOTHING: "no board is published; next: geneb-ci publish",
+}
+WIDTH = 88  # columns of a paragraph
+COMMIT_SHOWN = 12  # hex digits that people read
+WORDS = {
+    "include": "added to the board",
+    "change": "changed",
+    "correction": "corrected",
+    "audit": "audit recorded",
+    "withdrawal": "audit withdrawn",
+    "relabel": "relabelled",
+    "dispute": "disputed",
+    "removal": "removed from the board",
+}
+
 
 class LabelRow(NamedTuple):
     """One submission."""
@@ -80,9 +108,6 @@ def labels_json(rows: Sequence[LabelRow]) -> str:
     return json.dumps(value, indent=2, ensure_ascii=True) + "\n"
 
 
-_WHOSE = max(map(len, Authorship))
-
-
 def _evidence(row: LabelRow) -> str:
     return str(Evidence.NONE if row.decision is None else row.decision.evidence)
 
@@ -100,14 +125,6 @@ def _label_row(row: LabelRow) -> dict[str, Any]:
         "recomputed": recomputed.text if recomputed is not None else None,
         "reasons": list(row.reasons),
     }
-
-
-COLUMNS = (
-    *("regime", "task", "seed", "n_test", "small_class", "large_class", "matrices"),
-    *("small_right", "small_wrong", "large_right", "large_wrong", "MCC", "Acc", "F1"),
-)
-# Spreadsheets evaluate a string that begins with one of these as a formula.
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def _matrix_row(cell: Recovered) -> dict[str, Any]:
@@ -172,9 +189,6 @@ MATRICES_WRITERS: dict[str, Callable[[list[Recovered]], str]] = {
     "csv": matrices_csv,
     "json": matrices_json,
 }
-
-
-ROWS_MAX = 60  # listed rows of the board; the rest is counted
 
 
 class Preview(NamedTuple):
@@ -265,15 +279,6 @@ def _place(position: PublishedPlace) -> str:
     return f"{score} (#{position.rank})"
 
 
-_MEANING = {
-    LiveStatus.CURRENT: "up to date with main",
-    LiveStatus.BEHIND: "older than main; next: geneb-ci publish",
-    LiveStatus.AHEAD: "newer than this clone; next: git pull, then verify again",
-    LiveStatus.OTHER: "neither that of main nor newer; next: geneb-ci publish",
-    LiveStatus.NOTHING: "no board is published; next: geneb-ci publish",
-}
-
-
 def health_lines(resource: str, health: Health, main: Manifest) -> Iterator[str]:
     """Yield which generation is live, and whether it is the expected one."""
     live = health.live
@@ -296,21 +301,6 @@ def health_lines(resource: str, health: Health, main: Manifest) -> Iterator[str]
         yield "these files differ from the published ones; next: geneb-ci publish restores them"
     else:
         yield f"{plural(len(live.files), 'file')} identical to the published ones"
-
-
-WIDTH = 88  # columns of a paragraph
-COMMIT_SHOWN = 12  # hex digits that people read
-
-WORDS = {
-    "include": "added to the board",
-    "change": "changed",
-    "correction": "corrected",
-    "audit": "audit recorded",
-    "withdrawal": "audit withdrawn",
-    "relabel": "relabelled",
-    "dispute": "disputed",
-    "removal": "removed from the board",
-}
 
 
 def models_of(ledger: Ledger) -> list[str]:

@@ -54,21 +54,21 @@ class Table:
         widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
         return [self._aligned(line, widths) for line in lines]
 
-    def fitted_rows(self, width: int, *, head: bool = True) -> list[list[str]]:
+    def fitted_rows(self, width: int, *, head: bool = True, alone: bool = False) -> list[list[str]]:
         """Return the lines of each row, in at most `width` columns if its words allow it.
 
-        Text in the last column is wrapped. If that column has numbers, a row that is too wide has
-        its first cell on a line of its own.
+        Text in the last column is wrapped. If that column has numbers, or with `alone`, each row
+        has its first cell on a line of its own where one is too wide.
         """
         lines = self.text_lines(head=head)
         cells = [*([self.columns] if head else []), *self.rows]
         if max(map(cell_len, lines), default=0) <= width:
             return [[line] for line in lines]
-        if self.columns[-1] in self.right:
+        if alone or self.columns[-1] in self.right:
             rest = Table(self.columns[1:], [row[1:] for row in self.rows], self.right)
             indent = " " * INDENT
             return [
-                [*_pieces(row[0], width), f"{indent}{line}"]
+                [*(_pieces(row[0], width) if row[0] else ()), f"{indent}{line}"]
                 for row, line in zip(cells, rest.text_lines(head=head), strict=True)
             ]
         others = Table(self.columns[:-1], [row[:-1] for row in self.rows], self.right)
@@ -77,7 +77,10 @@ class Table:
         if width - left < ROOM_MIN:
             indent = " " * INDENT
             return [
-                [start, *(f"{indent}{line}" for line in _wrapped_line(row[-1], width - INDENT))]
+                [
+                    start,
+                    *(f"{indent}{line}" for line in _wrapped_line(row[-1], width - INDENT) if line),
+                ]
                 for row, start in zip(cells, starts, strict=True)
             ]
         return [

@@ -22,6 +22,14 @@ from geneb_ci.render.formats import (
 from geneb_ci.render.plain import pieces, visible
 
 _MARK = "..."
+SAME_RULE_MAX = 10  # listed findings of one rule in one file; the rest is counted
+WIDTH_MIN = 40  # columns; narrower output cannot be aligned
+WIDTH_MAX = 120  # wider, lines are hard to read
+_STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.NOTE: "bold cyan"}
+_FIX = "    fix: "
+_CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+"""Words of a style and their SGR parameters (ECMA-48)."""
+_WORD = re.compile(r"\s*\S+\s*")
 
 
 def _columns(text: str) -> int:
@@ -69,14 +77,6 @@ def _plain_window(shown: list[str], at: int, room: int) -> tuple[int, int]:
     return at - min(before, room - right), at + min(after, room - left)
 
 
-SAME_RULE_MAX = 10  # listed findings of one rule in one file; the rest is counted
-WIDTH_MIN = 40  # columns; narrower output cannot be aligned
-WIDTH_MAX = 120  # wider, lines are hard to read
-
-_STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.NOTE: "bold cyan"}
-_FIX = "    fix: "
-
-
 def escape(text: str) -> str:
     r"""Return contributor text, made safe for a terminal and a log of GitHub Actions.
 
@@ -94,20 +94,17 @@ class Part(NamedTuple):
 
 
 Line = tuple[Part, ...]
-_CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
-"""Words of a style and their SGR parameters (ECMA-48)."""
 
 
 def _shown(line: Line, *, color: bool) -> str:
     """Return a line as text; escape sequences only if `color`."""
-    if not color:
-        return "".join([part.text for part in line])
-    return "".join(_coloured(part) if part.style else part.text for part in line)
+    return "".join([coloured(part) if color else part.text for part in line])
 
 
-def _coloured(part: Part) -> str:
+def coloured(part: Part) -> str:
+    """Return a piece of a line with the escape sequences of its style."""
     codes = ";".join(_CODES[word] for word in part.style.split())
-    return f"\x1b[{codes}m{part.text}\x1b[0m" if part.text else ""
+    return f"\x1b[{codes}m{part.text}\x1b[0m" if codes and part.text else part.text
 
 
 def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:
@@ -186,9 +183,6 @@ def _wrapped(lead: str, part: Part, width: int) -> Iterator[Line]:
             Part(shown, part.style),
         )
         indent = " " * len(lead)
-
-
-_WORD = re.compile(r"\s*\S+\s*")
 
 
 @functools.lru_cache(maxsize=1024)

@@ -1,1 +1,4 @@
-"""Which scores are possible, and which are probable given the other rows."""
+"""Which scores are possible, and which are probable given the other rows.
+
+Internal: programs use `geneb_ci` itself.
+"""

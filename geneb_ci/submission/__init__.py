@@ -1,1 +1,4 @@
-"""Parses untrusted files into documents with positions; no other package parses them."""
+"""Parses untrusted files into documents with positions; no other package parses them.
+
+Internal: programs use `geneb_ci` itself.
+"""

@@ -16,6 +16,8 @@ if TYPE_CHECKING:  # a worker of this machine loads no NumPy before its BLAS is 
     from reference_harness.facts import ExtractorFacts
     from reference_harness.job import Job, ProbeFailure, ProbeResult
 
+__all__ = ["ROUNDS", "Engine", "Notice"]
+
 ROUNDS = 3
 """Attempts at a task whose embeddings are lost before they are read, or whose worker is killed. One
 is an accident; a disk that damages all it is given, or a task that memory cannot hold, shows by

@@ -5,6 +5,8 @@ The table imports none of them: help and lists are read without NumPy or torch.
 
 from typing import NamedTuple
 
+__all__ = ["BUILTINS", "DEFAULT", "Builtin"]
+
 
 class Builtin(NamedTuple):
     """One extractor that comes with the harness."""

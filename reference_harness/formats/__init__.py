@@ -1,4 +1,6 @@
 """What both programs read: submissions, run records, rescorings; the toolkit imports nothing else.
 
 They need pydantic alone. `schemas/` is generated from them.
+
+Internal to the two programs: others read the schemas.
 """

@@ -3,6 +3,8 @@
 Nothing here imports NumPy, so that the command line can list the kinds.
 """
 
+__all__ = ["KINDS", "WHAT"]
+
 WHAT = {
     "logistic": "the benchmark's probe at its optimum",
     "ridge": "ridge regression on the classes",

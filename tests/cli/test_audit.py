@@ -119,10 +119,9 @@ def test_the_table_needs_no_beacon(capsys):
     assert out == (
         "chance to find one of m fabricated tasks among 3\n"
         "\n"
-        "  drawn   m = 1   m = 2   m = 3\n"
-        " ──────────────────────────────────────────────────────\n"
-        "      2    .667   1.000   1.000   committed, requested\n"
-        "      3   1.000   1.000   1.000\n"
+        "drawn  m = 1  m = 2  m = 3\n"
+        "    2   .667  1.000  1.000  committed, requested\n"
+        "    3  1.000  1.000  1.000\n"
         "\n"
         "2 drawn tasks of 3: at least one of 2 fabricated is found with probability 1.000; "
         "with 1.000 "

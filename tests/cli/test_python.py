@@ -104,7 +104,7 @@ def test_rows_that_do_not_pass_are_an_error_with_the_report(here, tmp_path, caps
     put(tmp_path / "board", "third", small("third") | {"harness_version": ""})
     assert main(["build", str(tmp_path / "board"), "--out", str(tmp_path / "out")]) == 11
     said = capsys.readouterr()
-    for call in (geneb_ci.build, geneb_ci.recommend):
+    for call in (geneb_ci.build, geneb_ci.board, geneb_ci.recommend):
         with pytest.raises(geneb_ci.SubmissionsRefused) as refused:
             call(tmp_path / "board")
         assert refused.value.report.text() == said.out
@@ -200,7 +200,7 @@ CLASSES = [name for name in NAMES if isinstance(value(name), type)]
 def test_every_public_name_is_a_function_a_class_or_the_version():
     assert sorted([*FUNCTIONS, *CLASSES, "__version__"]) == sorted(NAMES)
     assert sorted(NAMES) == sorted(dir(geneb_ci))
-    assert FUNCTIONS == ["check", "audit", "build", "fix", "recommend", "verify"]
+    assert FUNCTIONS == ["check", "audit", "board", "build", "fix", "recommend", "verify"]
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -64,7 +64,20 @@ def test_the_command_says_the_same_of_submissions_and_of_a_built_board(built, ca
     assert "<td>gena-lm-bert-large-t2t</td>" in advice._repr_html_()
 
 
-NOT_FOR_A_BOARD = ("ssl", "http.client", "requests", "urllib3", "huggingface_hub", "github")
+def test_advice_from_a_built_board_imports_neither_numpy_nor_pandas(built):
+    code = (
+        "import sys; from geneb_ci.cli.main import main; code = main(['recommend', sys.argv[1]]);"
+        "print(sorted({'numpy', 'pandas'} & set(sys.modules)), code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, built], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[] 0"
+
+
+NOT_FOR_A_BOARD = (
+    *("pandas", "ssl", "http.client", "requests", "urllib3", "huggingface_hub", "github"),
+)
 
 
 def test_advice_from_rows_waits_for_nothing_it_does_not_need(tmp_path):

@@ -8,7 +8,7 @@ from geneb_ci.board.decisions import better
 from geneb_ci.board.uncertainty import intervals
 from geneb_ci.common.config import Layout, LayoutKind, find_layout
 from geneb_ci.common.types import TrustLevel
-from geneb_ci.github.judgement import BaseBranch, standings
+from geneb_ci.github.verdict.decide import BaseBranch, standings
 from tests.audit.recorded import MODEL, outcome_of, plan_for, put, repository, submission_bytes
 from tests.board.board import entry
 from tests.paths import ROOT, SUBMISSIONS

@@ -10,14 +10,14 @@ from geneb_ci.audit.sampling.design import audit_policy
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import Layout, LayoutKind
 from geneb_ci.github.comment import comment
-from geneb_ci.github.judge import Judge
-from geneb_ci.github.judgement import audit_estimate, standings
-from geneb_ci.github.verdict import DecidedStanding
+from geneb_ci.github.verdict.collect import Judge
+from geneb_ci.github.verdict.decide import audit_estimate, standings
+from geneb_ci.github.verdict.model import DecidedStanding
 from reference_harness.formats.submission import SubmissionV10
 from tests.cli.repository import real_repository
 from tests.github.conftest import ADDRESS, REGULAR, ROW, encoded, golden, sound
 from tests.github.history import Files
-from tests.github.test_envelope import pull_of
+from tests.github.test_handover import pull_of
 from tests.github.text import calm
 from tests.paths import ROOT, SUBMISSIONS
 from tests.small import BENCHMARK, CARD, small, small_v11

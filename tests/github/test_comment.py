@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from geneb_ci.check.registry import ALL
-from geneb_ci.github.comment import comment, read_receipt, receipt_of
-from geneb_ci.github.verdict import CategoryScores, RowComparison
+from geneb_ci.github.comment import comment, read_receipt
+from geneb_ci.github.verdict.model import CategoryScores, RowComparison
 from geneb_ci.render.markdown import CHARACTERS_MAX
 from tests.github.conftest import ADDRESS
-from tests.github.test_envelope import found, many, pull_of
+from tests.github.test_handover import found, many, pull_of
 from tests.github.text import calm
 from tests.render.hostile import texts
 
@@ -46,7 +46,7 @@ def test_a_comment_of_sixty_long_findings_is_cut_at_its_limit():
 @given(body=texts)
 def test_a_receipt_is_read_from_our_own_line_alone(body):
     pull = pull_of([])
-    assert read_receipt(comment(pull, ADDRESS)) == receipt_of(pull)
+    assert read_receipt(comment(pull, ADDRESS)) == pull.receipt
     assert read_receipt(body) is None
     assert read_receipt(body + comment(pull, ADDRESS)) is None or body == ""
 

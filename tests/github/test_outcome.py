@@ -6,7 +6,7 @@ import pytest
 
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.common.finding import Finding, Severity
-from geneb_ci.github.verdict import (
+from geneb_ci.github.verdict.model import (
     FINDINGS_MAX,
     FOR_MAINTAINERS,
     PLACES_MAX,

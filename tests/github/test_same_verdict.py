@@ -16,13 +16,13 @@ from geneb_ci.common.errors import UsageProblem
 from geneb_ci.github import api
 from geneb_ci.github.api import repository_address
 from geneb_ci.github.comment import comment
-from geneb_ci.github.envelope import decode, encode
 from geneb_ci.github.reconcile import sweep
+from geneb_ci.github.verdict.handover import decode, encode
 from tests.git import git
 from tests.github.conftest import MODULE, REGULAR, ROW, encoded, of_module, sound
 from tests.github.history import Files
 from tests.github.server import REPOSITORY
-from tests.github.test_envelope import many, pull_of
+from tests.github.test_handover import many, pull_of
 from tests.github.test_motion import NOTE, OFFICIAL, copied, corrected
 from tests.github.world import World
 from tests.rules.fixtures import FAMILIES

@@ -13,13 +13,13 @@ import pytest
 import yaml
 
 from geneb_ci.cli.main import main
-from geneb_ci.github import diagnosis, errors
+from geneb_ci.github import errors
 from geneb_ci.github.api import connect
-from geneb_ci.github.diagnosis import SettingState
 from geneb_ci.github.new_repository import Answers, benchmark_bytes, files_of
-from geneb_ci.github.observed import Observed
-from geneb_ci.github.probes import FORM_LABELS
-from geneb_ci.github.settings import SETTINGS
+from geneb_ci.github.settings import apply, diagnosis
+from geneb_ci.github.settings.client import SettingsClient
+from geneb_ci.github.settings.diagnosis import SettingState
+from geneb_ci.github.settings.wanted import SETTINGS, table
 from tests.github.broken_settings import BREAKS, KEYS, key_file
 from tests.github.conftest import IMPATIENT
 from tests.github.history import Files
@@ -31,7 +31,7 @@ from tests.publish.hub import Hub
 
 SPACE = "geneb/board"
 GIVEN = Answers(REPOSITORY, SPACE, "@org/maintainers")
-BY_HAND = {one.id for one in SETTINGS if one.writer is None}
+BY_HAND = {one.id for one in SETTINGS if not one.apply}
 
 
 def board_files() -> Files:
@@ -53,15 +53,15 @@ def files() -> Files:
     return board_files()
 
 
-def observed(server: SettingsServer, space: str = SPACE) -> Observed:
+def observed(server: SettingsServer, space: str = SPACE) -> SettingsClient:
     env = {"GH_TOKEN": TOKEN, "GITHUB_API_URL": server.address}
-    return Observed(connect(REPOSITORY, env).wire, space, ROOT / "LICENSE")  # any text, as a key
+    return SettingsClient(connect(REPOSITORY, env).wire, space, ROOT / "LICENSE")  # as a key
 
 
 def apply_all(server: SettingsServer) -> list[str]:
     """Set everything, and return the requests that were sent."""
     seen = observed(server)
-    diagnosis.apply(seen, diagnosis.diagnosed(seen))
+    apply.applied(seen, diagnosis.diagnosed(seen))
     return seen.sent
 
 
@@ -177,9 +177,9 @@ def test_a_broken_setting_is_named_and_set_and_nothing_else(setting, sound, file
         assert f"wrong: {setting.id}: {setting.expected}" in text
         assert f"fix: {setting.hand}" in text
     seen.space = SPACE
-    diagnosis.apply(seen, found)
-    assert bool(sound.writes()) == (setting.writer is not None)
-    if setting.writer is not None:
+    apply.applied(seen, found)
+    assert bool(sound.writes()) == bool(setting.apply)
+    if setting.apply:
         left = diagnosis.diagnosed(observed(sound))
         assert {one.state for one in left} == {SettingState.FINE}
         assert settled(sound) == before
@@ -293,7 +293,7 @@ def test_a_token_that_may_only_read_is_told_what_it_cannot_set(sound, files):
     sound.permissions = frozenset(one for one in sound.permissions if one.endswith(":read"))
     sound.permissions |= {"administration:write"}
     seen = observed(sound)
-    done = {one.ids: bool(one.error) for one in diagnosis.apply(seen, diagnosis.diagnosed(seen))}
+    done = {one.ids: bool(one.error) for one in apply.applied(seen, diagnosis.diagnosed(seen))}
     assert done == {("private-reports",): False, ("labels-of-forms",): True}
 
 
@@ -345,12 +345,14 @@ def test_the_labels_of_the_forms_are_those_that_are_created():
         for path in (ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml")
         if path.name != "config.yml"
     ]
-    assert sorted(FORM_LABELS) == sorted(label for form in forms for label in form["labels"])
+    (setting,) = (one for one in SETTINGS if one.id == "labels-of-forms")
+    labels = sorted(label for form in forms for label in form["labels"])
+    assert sorted(setting.wanted["labels"]) == labels
 
 
 def test_the_page_has_the_table():
     page = Path(ROOT / "docs/setup.md").read_text(encoding="utf-8")
-    assert f"<!-- settings -->\n{diagnosis.table()}\n<!-- /settings -->" in page
+    assert f"<!-- settings -->\n{table()}\n<!-- /settings -->" in page
 
 
 @pytest.mark.parametrize("words", [("doctor", "--github", "a/b"), ("init", "--repo", "a/b")])

@@ -4,8 +4,9 @@ import hashlib
 
 import pytest
 
-from geneb_ci.github import judgement, reconcile, report, verdict
-from geneb_ci.github.verdict import OPEN_MAX, PullOutcome
+from geneb_ci.github import reconcile, report
+from geneb_ci.github.verdict import decide, model
+from geneb_ci.github.verdict.model import OPEN_MAX, PullOutcome
 from geneb_ci.github.waits import SHOWN, Wait, issue_text, read_waits
 from tests.github.conftest import REGULAR, sound
 from tests.github.history import git_sha
@@ -59,10 +60,10 @@ def test_a_card_without_a_row_costs_no_other_its_verdict(world):
 def test_a_verdict_that_contradicts_itself_costs_no_other(world, monkeypatch):
     """A mistake of ours in one verdict is noted on that pull request."""
     wrong, honest = world.open(sound("wrong")), world.open(sound("honest"))
-    plain = verdict.outcome_of
+    plain = model.outcome_of
     found = iter([PullOutcome.CHANGES_NEEDED])
     monkeypatch.setattr(
-        judgement, "outcome_of", lambda *one, **two: next(found, None) or plain(*one, **two)
+        decide, "outcome_of", lambda *one, **two: next(found, None) or plain(*one, **two)
     )
     world.sweep()
     assert (world.state(wrong), world.state(honest)) == ("pending", "success")

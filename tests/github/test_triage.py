@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geneb_ci.github.comment import Receipt
 from geneb_ci.github.queue import PullFacts, Turn, duration, queue
 from geneb_ci.github.queue_text import as_json, markdown, terminal
 from geneb_ci.github.replies import Pull, parsed
-from geneb_ci.github.verdict import PullOutcome
+from geneb_ci.github.verdict.model import PullOutcome, Receipt
 from tests.github.conftest import REGULAR, ROW, encoded, golden, of_module, sound
 from tests.github.text import CONTROL, commands, outside_code
 from tests.render.hostile import texts

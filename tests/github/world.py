@@ -18,13 +18,14 @@ from geneb_ci.common.finding import Severity
 from geneb_ci.github import report
 from geneb_ci.github.api import ACTIONS_BOT, GitHub
 from geneb_ci.github.batch import prefetch_talks
-from geneb_ci.github.comment import Receipt, own_comment, read_receipt
-from geneb_ci.github.envelope import decode, encode
+from geneb_ci.github.comment import own_comment, read_receipt
 from geneb_ci.github.errors import Patience
 from geneb_ci.github.main_branch import further_places
 from geneb_ci.github.reconcile import SweepResult, group_verdict, sweep
 from geneb_ci.github.replies import Comment
 from geneb_ci.github.sides import main_at
+from geneb_ci.github.verdict.handover import decode, encode
+from geneb_ci.github.verdict.model import Receipt
 from geneb_ci.github.wire import Refusal, Wire
 from tests.github.conftest import IMPATIENT, PEERS, REGULAR, sound
 from tests.github.history import Files

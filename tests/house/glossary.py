@@ -18,7 +18,7 @@ from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.finding import Severity
 from geneb_ci.common.types import Authorship, Evidence, TrustLevel
 from geneb_ci.github.queue import Turn
-from geneb_ci.github.verdict import PullOutcome
+from geneb_ci.github.verdict.model import PullOutcome
 from geneb_ci.publish.difference import LiveStatus
 from geneb_ci.publish.manifest import EventKind
 from geneb_ci.publish.push import PublishOutcome

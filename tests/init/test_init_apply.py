@@ -7,7 +7,7 @@ import pytest
 
 from geneb_ci.cli.main import main
 from geneb_ci.github import errors
-from geneb_ci.github.diagnosis import SettingState
+from geneb_ci.github.settings.diagnosis import SettingState
 from tests.git import git
 from tests.github.server import REPOSITORY, TOKEN
 from tests.init.conftest import FIRST, IMPATIENT, SECOND, SPACE, THIRD, contents

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from geneb_ci.github.probes_files import OWN_WORKFLOWS
+from geneb_ci.github.settings.check_files import OWN_WORKFLOWS
 from tests.house.test_workflows import PERMISSIONS
 from tests.house.test_zizmor import zizmor
 from tests.house.workflow_file import Workflow, read, rights

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from geneb_ci.github.probes import AUDIT_LABELS, FORM_LABELS, VERDICT_LABELS
+from geneb_ci.github.settings.wanted import SETTINGS
 from tests.github.server import REPOSITORY
 from tests.github.serving import serving
 from tests.house.workflow_file import Workflow
@@ -213,11 +213,9 @@ def world(
         hub.shelf.trusted = {identity(TRUSTED, hub.endpoint): RESOURCE}
         with serving(forge):
             forge.learn(git(repository, "rev-parse", "refs/heads/main"))
-            forge.known_labels = {
-                *VERDICT_LABELS,
-                *AUDIT_LABELS,
-                *FORM_LABELS,
-            }  # as `geneb-ci init --apply` does
+            forge.known_labels = {  # as `geneb-ci init --apply` does
+                label for setting in SETTINGS for label in setting.wanted.get("labels", ())
+            }
             found = World(
                 root,
                 folder,

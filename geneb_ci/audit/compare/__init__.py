@@ -1,1 +1,4 @@
-"""Comparison of claims with a rerun, and the verdict that follows."""
+"""Comparison of claims with a rerun, and the verdict that follows.
+
+Internal: programs use `geneb_ci` itself.
+"""

@@ -1,1 +1,4 @@
-"""Signed statements of an audit, and their verification from public data."""
+"""Signed statements of an audit, and their verification from public data.
+
+Internal: programs use `geneb_ci` itself.
+"""

@@ -1,1 +1,4 @@
-"""Draws: what an audit reruns, by a beacon that nobody could foresee."""
+"""Draws: what an audit reruns, by a beacon that nobody could foresee.
+
+Internal: programs use `geneb_ci` itself.
+"""

@@ -1,1 +1,4 @@
-"""Trust levels: from verified records to what a row of the board may say."""
+"""Trust levels: from verified records to what a row of the board may say.
+
+Internal: programs use `geneb_ci` itself.
+"""

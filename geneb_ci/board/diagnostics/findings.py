@@ -28,6 +28,11 @@ MODELS_MIN = 3
 """Two points always lie on a line."""
 SPREAD_MIN = 2
 """One model has no variance."""
+Computed = tuple[float | None, list[FigurePart]]
+ROUNDING = 1e-6
+"""Far more than sums of floating point err by in a standard deviation."""
+PAIRS_MAX = 10_000
+"""Pairs that a figure lists, the widest: ten thousand models have ten millions, 1 GB of text."""
 
 
 class FigureRow(NamedTuple):
@@ -43,7 +48,6 @@ class FigureRow(NamedTuple):
 
 
 Rows = Sequence[FigureRow]
-Computed = tuple[float | None, list[FigurePart]]
 
 
 class FigureKind(NamedTuple):
@@ -298,10 +302,6 @@ def _high_variance_tasks(rows: Rows, used: Mapping[str, Any]) -> Computed:
     return len(wide), [FigurePart(name=task, value=-value) for value, task in wide]
 
 
-ROUNDING = 1e-6
-"""Far more than sums of floating point err by in a standard deviation."""
-
-
 def _may_deviate(scores: Sequence[float], threshold: float) -> bool:
     """Whether scores may have a larger standard deviation: the exact one takes long."""
     if len(scores) < SPREAD_MIN:
@@ -331,10 +331,6 @@ def _winners(rows: Rows, regime: str) -> dict[str, str]:
         name: ranked[scores.index(max(scores))].model
         for name, scores in _by_category(ranked, regime)
     }
-
-
-PAIRS_MAX = 10_000
-"""Pairs that a figure lists, the widest: ten thousand models have ten millions, 1 GB of text."""
 
 
 def _small_beats_large(rows: Rows, used: Mapping[str, Any]) -> Computed:

@@ -25,6 +25,11 @@ from reference_harness.formats.benchmark import Benchmark
 METRIC: Final = "MCC"
 DECIMALS = 4
 """Of figures that describe the board and decide nothing: mean differences, Kendall's tau."""
+Steps = dict[str, Callable[[], Any]]
+"""By name, what takes long and can be made alone, in any process."""
+ATTRIBUTES = ("size", "architecture", "tokenization", "pretraining", "pooling")
+SAME_SIZE = 1.25
+"""Models are of one size when neither has more than so many times the other's parameters."""
 
 
 class RankedModels(NamedTuple):
@@ -66,10 +71,6 @@ def frames_of(
     models = [_model(entry, scores) for entry in ordered]
     attributes = {entry.submission.model_id: entry.attributes for entry in ordered}
     return Frames(benchmark, models, scores, intervals, results, attributes)
-
-
-Steps = dict[str, Callable[[], Any]]
-"""By name, what takes long and can be made alone, in any process."""
 
 
 def steps(
@@ -165,11 +166,6 @@ def pareto(ordered: Iterable[tuple[str, int, float]]) -> list[shape.ParetoModel]
         if not front or macro > front[-1].macro:
             front.append(shape.ParetoModel(model=model, params=params, macro=macro))
     return front
-
-
-ATTRIBUTES = ("size", "architecture", "tokenization", "pretraining", "pooling")
-SAME_SIZE = 1.25
-"""Models are of one size when neither has more than so many times the other's parameters."""
 
 
 class _Facts(NamedTuple):

@@ -1,1 +1,4 @@
-"""Pages that stand alone: one for each model, task and category, read without JavaScript."""
+"""Pages that stand alone: one for each model, task and category, read without JavaScript.
+
+Internal: programs use `geneb_ci` itself.
+"""

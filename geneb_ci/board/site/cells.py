@@ -29,6 +29,8 @@ _SIGNED_HEAT = (*_HEAT, _HEAT[-1], *[_HEAT[0]] * HEAT_STEPS)
 _CELL = '<td class="heat %s">%.3f<small>%.3f to %.3f</small></td>'
 _CELL_ALONE = '<td class="heat %s">%.3f</td>'
 _NOT_RANKED = '<td class="none">not ranked</td>'
+_SPECIAL = re.compile(r"""[^ !#-%(-;=?-~]""")
+"""All but the printable characters of ASCII that HTML takes as they are."""
 
 
 def heat(score: float, ends: tuple[float, float]) -> str:
@@ -95,10 +97,6 @@ def _column(columns: TaskColumns) -> list[str]:
     shades = [_SIGNED_HEAT[int(score * HEAT_STEPS)] for score in columns[0]]
     text = _CELL if len(columns) > 1 else _CELL_ALONE
     return list(map(_signed, map(text.__mod__, zip(shades, *columns, strict=True))))
-
-
-_SPECIAL = re.compile(r"""[^ !#-%(-;=?-~]""")
-"""All but the printable characters of ASCII that HTML takes as they are."""
 
 
 def text_of(value: str) -> str:

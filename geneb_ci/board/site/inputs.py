@@ -26,6 +26,15 @@ _REPLACEMENT = "\ufffd"
 MINUS, DASH = "\u2212", "\u2013"
 BYTES_A_PARAMETER = 2
 """Half precision, in which most models are run on an accelerator."""
+_TEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    **{letter: f"\\{letter}" for letter in "{}&%$#_"},
+}
+TaskColumns = tuple[Sequence[float], ...]
+"""Scores of one regime by the primary metric and, where they are known, both limits of each."""
+MACRO, MICRO = "macro", "micro"
 
 
 def writable(value: object) -> object:
@@ -79,14 +88,6 @@ def slugs(names: Iterable[str]) -> dict[str, str]:
     return slug_of
 
 
-_TEX = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    **{letter: f"\\{letter}" for letter in "{}&%$#_"},
-}
-
-
 def tex(text: str) -> str:
     """Return a text for a field of BibTeX, on one line."""
     plain = str(writable(re.sub(r"\s+", " ", text).strip()))
@@ -111,11 +112,6 @@ class Standing(NamedTuple):
     high: float | None = None
     rank_low: int | None = None
     rank_high: int | None = None
-
-
-TaskColumns = tuple[Sequence[float], ...]
-"""Scores of one regime by the primary metric and, where they are known, both limits of each."""
-MACRO, MICRO = "macro", "micro"
 
 
 def _standing(score: float, stood: Standings, index: int) -> Standing:

@@ -31,6 +31,11 @@ _PULL = re.compile(r"(?:^Merge pull request |\()#([0-9]{1,9})\b")
 
 MARKS = "marks.html"
 """The page that explains marks of rows."""
+LICENCE = "https://www.apache.org/licenses/LICENSE-2.0"
+"""Licence of the figures and of the pages: that of this repository."""
+DESCRIPTION_MAX = 5000
+"""Characters of a description, by the guidelines of search engines for data sets."""
+FILES = ("leaderboard.json", "leaderboard_tasks.json")
 
 
 class Link(NamedTuple):
@@ -192,13 +197,6 @@ def data_links(benchmark: Benchmark, task: str) -> list[Link]:
     """Return the link to the data of a task at the pinned commit, where the Hub has them."""
     page, folder = data_page(benchmark), benchmark.dataset.remote_layout.partition("<task_id>")[0]
     return [Link("Data of the task", f"{page}/{quote(folder + task)}")] if page else []
-
-
-LICENCE = "https://www.apache.org/licenses/LICENSE-2.0"
-"""Licence of the figures and of the pages: that of this repository."""
-DESCRIPTION_MAX = 5000
-"""Characters of a description, by the guidelines of search engines for data sets."""
-FILES = ("leaderboard.json", "leaderboard_tasks.json")
 
 
 def bibtex(key: str, title: str, page: str, site: Site) -> str:

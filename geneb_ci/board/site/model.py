@@ -20,6 +20,20 @@ from geneb_ci.common.types import AUTHORSHIP_MEANING, EVIDENCE_MEANING, Evidence
 from geneb_ci.models.entry import GENERAL, ModelEntry, WeightsSource
 from geneb_ci.models.registry import in_words
 
+SUBMITTED, REGISTRY, COMPUTED = "as submitted", "model registry", "computed from evidence"
+UNKNOWN = "not known"
+# Advance of a letter of Verdana at 11 px, on average; the SVG fits the text to it exactly.
+LETTER_PX = 6.6
+MARGIN_PX = 6
+COLOURS = {
+    Evidence.AUDITED: "#0b6268",
+    Evidence.REPRODUCED: "#0b6268",
+    Evidence.DISPUTED: "#9a3412",
+}
+"""Background of evidence, each with a contrast of 4.5 and more to white."""
+OTHER_COLOUR = "#4f5d5a"
+LABEL = "GENEB"
+
 
 class ModelFact(NamedTuple):
     """One fact of a model."""
@@ -30,10 +44,6 @@ class ModelFact(NamedTuple):
     """Who says so."""
     address: str = ""
     """Where the value is explained, from the top of the board."""
-
-
-SUBMITTED, REGISTRY, COMPUTED = "as submitted", "model registry", "computed from evidence"
-UNKNOWN = "not known"
 
 
 def facts_of_model(entry: Entry, known: ModelEntry | None) -> list[ModelFact]:
@@ -191,19 +201,6 @@ def _python(extractor: str, arguments: Mapping[str, str], weights: WeightsSource
             'embeddings = extractor.extract_embeddings(["ACGT" * 64])  # float32, a row a sequence',
         ]
     )
-
-
-# Advance of a letter of Verdana at 11 px, on average; the SVG fits the text to it exactly.
-LETTER_PX = 6.6
-MARGIN_PX = 6
-COLOURS = {
-    Evidence.AUDITED: "#0b6268",
-    Evidence.REPRODUCED: "#0b6268",
-    Evidence.DISPUTED: "#9a3412",
-}
-"""Background of evidence, each with a contrast of 4.5 and more to white."""
-OTHER_COLOUR = "#4f5d5a"
-LABEL = "GENEB"
 
 
 class Badge(NamedTuple):

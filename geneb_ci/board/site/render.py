@@ -35,6 +35,13 @@ INDEX_MODELS = 50
 """Models in that table on a board with more than INDEX_MODELS_MAX."""
 EDITIONS = "v"
 """Folder of the pages that later generations leave in place."""
+PAGES_AT_ONCE = 100
+"""Pages that a process makes in one go: a tenth of a second of work."""
+SLOT = "\0"
+"""Where a frame has what differs between pages: no text of a page may contain it."""
+ENTRIES_MAX = 100
+"""Newest events in the feed; `ledger.json` has all."""
+_SPACE = uuid.uuid5(uuid.NAMESPACE_URL, "https://arxiv.org/abs/2606.04525")
 
 
 def site_files(site: Site) -> dict[str, bytes]:
@@ -47,10 +54,6 @@ def site_files(site: Site) -> dict[str, bytes]:
         content = {"feed": feed_of(site), "site": site}
         files[FEED] = _rendered(environment, Page(FEED, "feed.xml", content))
     return dict(sorted(files.items()))
-
-
-PAGES_AT_ONCE = 100
-"""Pages that a process makes in one go: a tenth of a second of work."""
 
 
 def write_site(folder: Path, site: Site, jobs: int | None = None) -> None:
@@ -152,10 +155,6 @@ def _environment() -> jinja2.Environment:
     return environment
 
 
-SLOT = "\0"
-"""Where a frame has what differs between pages: no text of a page may contain it."""
-
-
 def framed(name: str, root: str, site: Site, inner: Sequence[str] = ()) -> Markup:
     """Return what a template gives that shows nothing but the site, with markup in its slots.
 
@@ -176,11 +175,6 @@ def balance(counts: Sequence[int]) -> str:
         f"{' and '.join(f'{count:,}' for count in counts)}: the smallest is "
         f"{min(counts) / sum(counts):.0%} of them"
     )
-
-
-ENTRIES_MAX = 100
-"""Newest events in the feed; `ledger.json` has all."""
-_SPACE = uuid.uuid5(uuid.NAMESPACE_URL, "https://arxiv.org/abs/2606.04525")
 
 
 class FeedEntry(NamedTuple):

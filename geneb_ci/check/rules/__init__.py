@@ -1,1 +1,4 @@
-"""The rules by family: pure functions, each above its texts; without logic, texts alone."""
+"""The rules by family: pure functions, each above its texts; without logic, texts alone.
+
+Internal: programs use `geneb_ci` itself.
+"""

@@ -7,10 +7,10 @@ import zlib
 import pytest
 
 from geneb_ci.github import transport
-from geneb_ci.github.envelope import _shortest, decode, encode
 from geneb_ci.github.errors import Tampered
 from geneb_ci.github.transport import PACKED
-from tests.github.test_envelope import REPOSITORY, many, pull_of, verdict_of
+from geneb_ci.github.verdict.handover import _shortest, decode, encode
+from tests.github.test_handover import REPOSITORY, many, pull_of, verdict_of
 
 
 def test_a_command_to_the_runner_is_escaped_and_read_back():

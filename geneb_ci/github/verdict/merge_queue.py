@@ -13,10 +13,10 @@ from geneb_ci.github.api import STATUS_CONTEXT, GitHub, OpenList
 from geneb_ci.github.batch import prefetch_talks
 from geneb_ci.github.comment import receipt_on
 from geneb_ci.github.errors import RateLimited
-from geneb_ci.github.judge import RIVAL_RULES, UNREAD, Judge, Judged, change_findings
 from geneb_ci.github.replies import Pull
 from geneb_ci.github.sides import Sides, rivals
-from geneb_ci.github.verdict import GROUPS_MAX, GroupVerdict
+from geneb_ci.github.verdict.collect import RIVAL_RULES, UNREAD, Judge, Judged, change_findings
+from geneb_ci.github.verdict.model import GROUPS_MAX, GroupVerdict
 
 
 def waiting_groups(github: GitHub, branch: str) -> tuple[list[str], list[GenebError]]:

@@ -10,10 +10,53 @@ from pydantic import Field, Strict
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.common.types import TrustLevel
+from geneb_ci.render.plain import visible
 from reference_harness.formats.base import Hex40, Hex64, Signed, StrictModel
 from reference_harness.formats.submission_terms import MODEL_ID_MAX, MODEL_ID_PATTERN
+from reference_harness.formats.text import plural
 
 REASON_MAX = 200  # characters
+AUDIT_RECORD, UNRANKED = "audit record", "not ranked"
+"""Effects of a merge that changes no rank."""
+# Per sweep: four sweeps an hour give 200 new pull requests their verdict, in fewer than 1,000
+# requests. More would not fit into one verdict.
+PULLS_MAX = 50
+# Open pull requests that a sweep reads: ten pages of GitHub.
+OPEN_MAX = 1_000
+# Groups of a merge queue that a sweep checks: as many as GitHub builds at a time by default.
+GROUPS_MAX = 5
+FINDINGS_MAX = 60
+# Listed findings per rule; `geneb-ci check` lists all.
+PLACES_MAX = 5
+FILES_MAX = 50  # what a pull request may change
+RULES_MAX = 200
+REPOSITORY = r"^[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}$"
+SHORT, LONG = 255, 600  # characters of a field of the verdict
+# Base64 of two bytes a cell: 3,000 cells.
+CELLS_MAX = 8_000
+_VISIBLE = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$"
+Number = Annotated[int, Field(ge=1, le=10**9)]
+"""Number of a pull request."""
+Count = Annotated[int, Field(ge=0, le=10**12)]
+Short = Annotated[str, Field(max_length=SHORT, pattern=_VISIBLE)]
+Text = Annotated[str, Field(max_length=LONG, pattern=_VISIBLE)]
+RuleId = Annotated[str, Field(max_length=60, pattern=r"^[a-z0-9-]+$")]
+Model = Annotated[str, Field(max_length=MODEL_ID_MAX, pattern=MODEL_ID_PATTERN)]
+Level = Annotated[TrustLevel, Strict(strict=False)]
+"""Also as its text, which is all that a pull request's job hands on."""
+PENDING, FAILURE, SUCCESS = "pending", "failure", "success"
+# Rules whose findings need a maintainer's decision.
+FOR_MAINTAINERS = frozenset(
+    {
+        "truncated-tree",
+        "too-many-files",
+        "foreign-file",
+        "generated-file",
+        "several-models",
+        "deleted-file",
+    }
+)
+CRASHED = "check-crashed"
 
 
 class CommandName(enum.StrEnum):
@@ -34,37 +77,6 @@ class Command(StrictModel):
     reason: Annotated[str, Field(max_length=REASON_MAX)]
 
 
-# Per sweep: four sweeps an hour give 200 new pull requests their verdict, in fewer than 1,000
-# requests. More would not fit into one verdict.
-PULLS_MAX = 50
-# Open pull requests that a sweep reads: ten pages of GitHub.
-OPEN_MAX = 1_000
-# Groups of a merge queue that a sweep checks: as many as GitHub builds at a time by default.
-GROUPS_MAX = 5
-FINDINGS_MAX = 60
-# Listed findings per rule; `geneb-ci check` lists all.
-PLACES_MAX = 5
-FILES_MAX = 50  # what a pull request may change
-RULES_MAX = 200
-REPOSITORY = r"^[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}$"
-SHORT, LONG = 255, 600  # characters of a field of the verdict
-# Base64 of two bytes a cell: 3,000 cells.
-CELLS_MAX = 8_000
-_VISIBLE = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$"
-
-Number = Annotated[int, Field(ge=1, le=10**9)]
-"""Number of a pull request."""
-Count = Annotated[int, Field(ge=0, le=10**12)]
-Short = Annotated[str, Field(max_length=SHORT, pattern=_VISIBLE)]
-Text = Annotated[str, Field(max_length=LONG, pattern=_VISIBLE)]
-RuleId = Annotated[str, Field(max_length=60, pattern=r"^[a-z0-9-]+$")]
-Model = Annotated[str, Field(max_length=MODEL_ID_MAX, pattern=MODEL_ID_PATTERN)]
-
-
-Level = Annotated[TrustLevel, Strict(strict=False)]
-"""Also as its text, which is all that a pull request's job hands on."""
-
-
 class PullOutcome(enum.StrEnum):
     """Result of a pull request; also the name of its label."""
 
@@ -79,7 +91,6 @@ PASSING = frozenset({PullOutcome.PASSED, PullOutcome.WARNINGS})
 """Outcomes whose status lets a pull request be merged."""
 
 
-PENDING, FAILURE, SUCCESS = "pending", "failure", "success"
 STATES = {
     PullOutcome.PASSED: SUCCESS,
     PullOutcome.WARNINGS: SUCCESS,
@@ -114,6 +125,44 @@ def state_of(outcome: PullOutcome, commands: CommandState) -> str:
     return PENDING if commands.in_force and outcome in PASSING else STATES[outcome]
 
 
+class Counts(NamedTuple):
+    """Number of findings by severity; crashed rules are counted separately."""
+
+    error: int
+    crashed: int
+    warning: int
+    note: int
+
+    def __str__(self) -> str:
+        """Return the numbers as words: "2 errors, 1 warning"."""
+        nouns = {"crashed": "failed rule"}
+        pairs = self._asdict().items()
+        parts = [plural(number, nouns.get(name, name)) for name, number in pairs if number]
+        return ", ".join(parts) or "nothing to fix"
+
+
+def counts_of(places: Mapping[str, int]) -> Counts:
+    """Return the numbers of findings by severity, from those by rule."""
+    numbers: Counter[str] = Counter()
+    for rule, number in places.items():
+        numbers["crashed" if rule == CRASHED else BY_ID[rule].severity.value] += number
+    return Counts(**{name: numbers[name] for name in Counts._fields})
+
+
+def outcome_of(places: Mapping[str, int], *, is_checked: bool) -> PullOutcome:
+    """Return the outcome; `is_checked` is whether a row was read."""
+    counts = counts_of(places)
+    if FOR_MAINTAINERS & places.keys():
+        return PullOutcome.NEEDS_MAINTAINER
+    if counts.error:
+        return PullOutcome.CHANGES_NEEDED
+    if counts.crashed:
+        return PullOutcome.NOT_CHECKED
+    if not is_checked:
+        return PullOutcome.NEEDS_MAINTAINER
+    return PullOutcome.WARNINGS if counts.warning else PullOutcome.PASSED
+
+
 class VerdictFinding(StrictModel):
     """One finding of `geneb-ci check`."""
 
@@ -129,6 +178,29 @@ class VerdictFinding(StrictModel):
     fix: Text
     """Empty if it is the rule's own text."""
     score: Annotated[float, Field(ge=0, le=10)]
+
+    @classmethod
+    def of(cls, finding: Finding) -> "VerdictFinding":
+        """Return a finding with what hides text made visible, cut to the lengths of the fields."""
+        return cls(
+            rule=finding.rule,
+            severity=Severity(finding.severity).value,
+            message=visible(finding.message, LONG),
+            file=visible(finding.file, SHORT),
+            pointer=visible(finding.pointer, SHORT),
+            line=finding.line,
+            column=finding.column,
+            found=visible(finding.found, SHORT),
+            expected=visible(finding.expected, SHORT),
+            fix="" if finding.fix == BY_ID[finding.rule].fix else visible(finding.fix, LONG),
+            score=finding.score,
+        )
+
+    @property
+    def finding(self) -> Finding:
+        """The finding, with the fix of its rule where it has none of its own."""
+        values = self.model_dump() | {"severity": Severity(self.severity)}
+        return Finding(**values | {"fix": self.fix or BY_ID[self.rule].fix})
 
 
 class FileDigest(StrictModel):
@@ -260,6 +332,11 @@ class PullVerdict(StrictModel):
     """Id of the last comment of others that was read for commands."""
 
     @property
+    def counts(self) -> Counts:
+        """Numbers of its findings."""
+        return counts_of(self.places)
+
+    @property
     def command_state(self) -> CommandState:
         """What maintainers asked for."""
         return CommandState(self.command, self.dispute, self.seen)
@@ -267,6 +344,99 @@ class PullVerdict(StrictModel):
     @property
     def state(self) -> str:
         """The status that it gives."""
+        return state_of(self.outcome, self.command_state)
+
+    @property
+    def description(self) -> str:
+        """The text of the status."""
+        dispute = self.command_state.in_force
+        if dispute is not None and self.state != STATES[self.outcome]:
+            return f"disputed by {dispute.login}: {dispute.reason}"
+        if self.outcome is PullOutcome.NEEDS_MAINTAINER:
+            return "a maintainer has to review this change"
+        return str(self.counts)
+
+    @property
+    def effect(self) -> str:
+        """What a merge changes: the rank in the first regime, or the records; "" if nothing."""
+        if not self.standings:
+            is_evidence = self.outcome in PASSING and bool(self.files)
+            return "" if not is_evidence else AUDIT_RECORD if self.level is None else UNRANKED
+        first = self.standings[0]
+        if first.before is None:
+            return f"new, {first.rank} of {first.rows}"
+        if first.before == first.rank:
+            return f"{first.rank} of {first.rows}, as before"
+        return f"{first.before} to {first.rank} of {first.rows}"
+
+    @property
+    def receipt(self) -> "Receipt":
+        """What the queue shows of it."""
+        counts, audit = self.counts, self.audit
+        foreign = (finding.file for finding in self.findings if finding.rule == "foreign-file")
+        return Receipt(
+            number=self.number,
+            head_sha=self.head_sha,
+            outcome=self.outcome,
+            model=self.model,
+            level=self.level,
+            is_edit=self.is_edit,
+            error=counts.error,
+            warning=counts.warning,
+            weight=self.weight,
+            drawn=audit.drawn if audit is not None else 0,
+            sequences=audit.sequences if audit is not None else 0,
+            main_digest=self.main_digest,
+            fingerprint=self.fingerprint,
+            rivals=self.rivals,
+            **self.command_state._asdict(),
+            effect=self.effect,
+            decide=sorted(FOR_MAINTAINERS & set(self.places)),
+            foreign=next(foreign, ""),
+        )
+
+
+class Receipt(StrictModel):
+    """The parts of a verdict that the queue shows."""
+
+    number: Annotated[int, Field(ge=1)]
+    head_sha: Hex40
+    outcome: PullOutcome
+    model: Model | None
+    level: str | None
+    is_edit: bool
+    error: Count
+    warning: Count
+    weight: Annotated[float, Field(ge=0)]
+    drawn: Count
+    sequences: Count
+    main_digest: Hex64 | None = None
+    """Digest of the base branch with which the pull request was compared."""
+    fingerprint: Fingerprint | None = None
+    rivals: list[Number] = Field(default_factory=list)
+    command: Command | None = None
+    dispute: Command | None = None
+    seen: Count = 0
+    effect: Text = ""
+    """What a merge changes on the board, in the first regime."""
+    decide: list[RuleId] = Field(default_factory=list)
+    """Rules whose findings a maintainer has to decide on."""
+    foreign: Text = ""
+    """A file that is no part of a submission."""
+
+    @property
+    def passes(self) -> bool:
+        """Whether the status that belongs to it lets the pull request be merged."""
+        return self.state == "success"
+
+    @property
+    def command_state(self) -> CommandState:
+        """What maintainers asked for."""
+        return CommandState(self.command, self.dispute, self.seen)
+
+    @property
+    def state(self) -> str:
+        """The status that belongs to it."""
         return state_of(self.outcome, self.command_state)
 
 
@@ -289,6 +459,20 @@ class GroupVerdict(StrictModel):
     head_sha: Hex40
     places: Annotated[dict[RuleId, Annotated[int, Field(ge=1)]], Field(max_length=RULES_MAX)]
     models: Annotated[list[Model], Field(max_length=OPEN_MAX)]
+
+    @property
+    def state(self) -> str:
+        """The status that it gives."""
+        counts = counts_of(self.places)
+        return SUCCESS if self.models and not (counts.error or counts.crashed) else FAILURE
+
+    @property
+    def description(self) -> str:
+        """The text of the status."""
+        if self.state == SUCCESS:
+            return f"merged together: {plural(len(self.models), 'model')}, no error"
+        wrong = [rule for rule in self.places if BY_ID[rule].severity is not Severity.NOTE]
+        return ", ".join(wrong) or "nothing was checked: it has no file of a submission"
 
 
 class Verdicts(StrictModel):
@@ -319,54 +503,14 @@ class Verdicts(StrictModel):
         return not (self.pulls or self.stale or self.troubles or self.settled or self.groups)
 
 
-# Rules whose findings need a maintainer's decision.
-FOR_MAINTAINERS = frozenset(
-    {
-        "truncated-tree",
-        "too-many-files",
-        "foreign-file",
-        "generated-file",
-        "several-models",
-        "deleted-file",
-    }
-)
-CRASHED = "check-crashed"
-
-
-class Counts(NamedTuple):
-    """Number of findings by severity; crashed rules are counted separately."""
-
-    error: int
-    crashed: int
-    warning: int
-    note: int
-
-
-def counts_of(places: Mapping[str, int]) -> Counts:
-    """Return the numbers of findings by severity, from those by rule."""
-    numbers: Counter[str] = Counter()
-    for rule, number in places.items():
-        numbers["crashed" if rule == CRASHED else BY_ID[rule].severity.value] += number
-    return Counts(**{name: numbers[name] for name in Counts._fields})
-
-
-def outcome_of(places: Mapping[str, int], *, is_checked: bool) -> PullOutcome:
-    """Return the outcome; `is_checked` is whether a row was read."""
-    counts = counts_of(places)
-    if FOR_MAINTAINERS & places.keys():
-        return PullOutcome.NEEDS_MAINTAINER
-    if counts.error:
-        return PullOutcome.CHANGES_NEEDED
-    if counts.crashed:
-        return PullOutcome.NOT_CHECKED
-    if not is_checked:
-        return PullOutcome.NEEDS_MAINTAINER
-    return PullOutcome.WARNINGS if counts.warning else PullOutcome.PASSED
-
-
 def shown_places_of(findings: Iterable[Finding]) -> dict[str, int]:
     """Return rule id to number of findings."""
     return dict(sorted(Counter(finding.rule for finding in findings).items()))
+
+
+def listed(findings: Iterable[Finding]) -> list[VerdictFinding]:
+    """Return the findings that a verdict lists."""
+    return [VerdictFinding.of(finding) for finding in chosen(findings)]
 
 
 def chosen(findings: Iterable[Finding]) -> list[Finding]:

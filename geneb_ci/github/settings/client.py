@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -15,8 +16,8 @@ PAGES_MAX = 10  # 1,000 labels, rules or rulesets: far more than a person sets b
 ADMINISTRATION, METADATA = "Administration: read", "Metadata: read"
 
 
-class Observed:
-    """The settings of one repository. Methods that read send one request for each address."""
+class SettingsClient:
+    """Reads and writes settings of one repository; each address is read once."""
 
     def __init__(
         self, wire: Wire, space: str = "", log_key: Path | None = None, *, dry: bool = False
@@ -41,32 +42,31 @@ class Observed:
         token.
         """
         key = f"{path} {parameters}"
+        return self._once(key, lambda: self.wire.get(path, **parameters).body, None, path, needs)
+
+    def page(self, path: str, needs: str = METADATA) -> list[dict[str, Any]]:
+        """Return a whole list. Raises Unseen where the token may not read it."""
+        pages = self.wire.pages(path, PAGES_MAX)
+        return list(
+            self._once(path, lambda: [item for page in pages for item in page], [], path, needs)
+        )
+
+    def _once(self, key: str, read: Callable[[], Any], nothing: Any, path: str, needs: str) -> Any:
+        """Return what was read before under this key, or what is read now.
+
+        It is `nothing` where GitHub finds nothing. Raises Unseen where the token may not read it.
+        """
         if key not in self._known:
             try:
-                self._known[key] = self.wire.get(path, **parameters).body
+                self._known[key] = read()
             except NotFound:
-                self._known[key] = None
+                self._known[key] = nothing
             except MissingScope as error:
                 self._known[key] = _unseen(path, needs, error.message)
         reply = self._known[key]
         if isinstance(reply, Unseen):
             raise reply
         return reply
-
-    def page(self, path: str, needs: str = METADATA) -> list[dict[str, Any]]:
-        """Return a whole list. Raises Unseen where the token may not read it."""
-        if path not in self._known:
-            try:
-                pages = list(self.wire.pages(path, PAGES_MAX))
-                self._known[path] = [item for page in pages for item in page]
-            except NotFound:
-                self._known[path] = []
-            except MissingScope as error:
-                self._known[path] = _unseen(path, needs, error.message)
-        items = self._known[path]
-        if isinstance(items, Unseen):
-            raise items
-        return list(items)
 
     def settings(self, path: str) -> dict[str, Any]:
         """Return settings that every repository has. Raises Unseen where GitHub hides them.

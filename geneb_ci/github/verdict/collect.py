@@ -33,7 +33,7 @@ from geneb_ci.github.sides import (
     read_sides,
     rivals,
 )
-from geneb_ci.github.verdict import FILES_MAX, FileDigest, Fingerprint
+from geneb_ci.github.verdict.model import FILES_MAX, FileDigest, Fingerprint
 from geneb_ci.submission.document import parse_document
 from geneb_ci.submission.names import Card, parse_card
 
@@ -41,6 +41,13 @@ REASON_MAX = 200  # characters of a reason in a finding
 LATER = frozenset({LOG, SUBMISSION, HARNESS})
 """Steps that may be unknown before a merge: the log is appended on main, and a row that failed its
 audit is not there. Until then the record counts for nothing but its draw."""
+# Listed findings per rule; the others are counted.
+PATHS_MAX = 20
+# With these, nothing of the pull request is read: what it changes is not a submission's to change,
+# or not all of it is known.
+UNREAD = frozenset({"truncated-tree", "too-many-files"})
+RIVAL_RULES = frozenset({"open-collision", "open-copy"})
+_CORRECTION = "correction"
 
 
 def unsound_records(
@@ -89,10 +96,6 @@ def _steps(verification: Verification) -> Iterator[str]:
         yield f"not computed: {', '.join(unknown)}"
 
 
-# Listed findings per rule; the others are counted.
-PATHS_MAX = 20
-
-
 def change_findings(change: Change, rules: Iterable[ChangeRule] = CHANGE_RULES) -> list[Finding]:
     """Return the findings about a change, sorted by file and rule."""
     return sorted(_change_findings(change, rules), key=Finding.sort_key)
@@ -128,13 +131,6 @@ def _change_finding(rule: AnyRule, fault: ChangeFault) -> Finding:
         expected=fault.expected,
         fix=fault.fix or rule.fix,
     )
-
-
-# With these, nothing of the pull request is read: what it changes is not a submission's to change,
-# or not all of it is known.
-UNREAD = frozenset({"truncated-tree", "too-many-files"})
-RIVAL_RULES = frozenset({"open-collision", "open-copy"})
-_CORRECTION = "correction"
 
 
 @dataclass(frozen=True)

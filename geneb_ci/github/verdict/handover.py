@@ -7,7 +7,7 @@ from geneb_ci.check.registry import BY_ID
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.github import transport
 from geneb_ci.github.errors import Tampered
-from geneb_ci.github.verdict import PullVerdict, Verdicts, outcome_of
+from geneb_ci.github.verdict.model import PullVerdict, Verdicts, outcome_of
 
 _AGAIN = "run `geneb-ci reconcile` again, and pass its output unchanged"
 

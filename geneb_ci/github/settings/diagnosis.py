@@ -1,19 +1,51 @@
-"""Compares a repository with the list of settings, and sets what is wrong."""
+"""Compares a repository with the list of settings."""
 
 import enum
 import json
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from geneb_ci.common.errors import Exit, UsageProblem
+from geneb_ci.common.errors import Exit
 from geneb_ci.github.errors import UnexpectedReply, Unseen
-from geneb_ci.github.observed import Observed
-from geneb_ci.github.setting import Setting, Writer
-from geneb_ci.github.settings import SETTINGS
+from geneb_ci.github.settings import check, check_files, hub
+from geneb_ci.github.settings.client import SettingsClient
+from geneb_ci.github.settings.wanted import SETTINGS, Setting
 from geneb_ci.render.plain import visible
-from geneb_ci.render.table import Table, fitted
+from geneb_ci.render.table import fitted
 
 FORMAT = "1.0"
+_CHECKS: dict[str, check.Check] = {
+    function.__name__: function
+    for function in (
+        check.objects,
+        check.repository,
+        check.no_runners,
+        check.active_workflows,
+        check.labels,
+        check.main_rules,
+        check.no_bypass,
+        check.verdict,
+        check.verdict_bypass,
+        check.environment,
+        check.environment_branches,
+        check.has_secret,
+        check.no_secret,
+        check.variable,
+        check.trusted_publisher,
+        check_files.merge_queue,
+        check_files.workflows,
+        check_files.code_owners,
+        check_files.code_owner_errors,
+        check_files.forms,
+        check_files.present,
+        check_files.placeholders,
+        check_files.policy,
+        check_files.audit_key,
+        check_files.log_key,
+        check_files.private_keys,
+        hub.space,
+    )
+}
 
 
 class SettingState(enum.StrEnum):
@@ -34,15 +66,15 @@ class Diagnosis(NamedTuple):
     fix: str = ""
 
 
-def diagnosed(seen: Observed, settings: Iterable[Setting] = SETTINGS) -> list[Diagnosis]:
+def diagnosed(client: SettingsClient, settings: Iterable[Setting] = SETTINGS) -> list[Diagnosis]:
     """Read every setting. Raises NotFound if there is no repository, or ForgeProblem."""
-    _ = seen.repository  # a token or a name that is wrong is one error, not forty
-    return [_diagnosis(seen, setting) for setting in settings]
+    _ = client.repository  # a token or a name that is wrong is one error, not forty
+    return [_diagnosis(client, setting) for setting in settings]
 
 
-def _diagnosis(seen: Observed, setting: Setting) -> Diagnosis:
+def _diagnosis(client: SettingsClient, setting: Setting) -> Diagnosis:
     try:
-        problem = setting.probe(seen)
+        problem = _CHECKS[setting.check](client, setting)
     except (Unseen, UnexpectedReply) as error:  # one odd answer does not end the report
         return Diagnosis(setting, SettingState.UNSEEN, visible(error.message), error.fix)
     if problem is None:
@@ -96,46 +128,3 @@ def as_json(repository: str, diagnoses: Sequence[Diagnosis]) -> str:
     ]
     report = {"format": FORMAT, "repository": repository, "settings": settings}
     return json.dumps(report, indent=2) + "\n"
-
-
-class AppliedSettings(NamedTuple):
-    """What was done about one writer's settings."""
-
-    ids: tuple[str, ...]
-    sent: tuple[str, ...]
-    """The requests that were sent, or would be."""
-    error: str = ""
-
-
-def apply(seen: Observed, diagnoses: Iterable[Diagnosis]) -> list[AppliedSettings]:
-    """Set what is wrong and can be set by the token, each writer once; return what was done.
-
-    A write without the right is noted, and the others go on.
-    """
-    by_writer: dict[Writer, list[str]] = {}
-    for diagnosis in diagnoses:
-        if diagnosis.state is SettingState.WRONG and diagnosis.setting.writer is not None:
-            by_writer.setdefault(diagnosis.setting.writer, []).append(diagnosis.setting.id)
-    return [_applied(seen, writer, ids) for writer, ids in by_writer.items()]
-
-
-def _applied(seen: Observed, writer: Writer, ids: list[str]) -> AppliedSettings:
-    before, error = len(seen.sent), ""
-    try:
-        writer(seen)
-    except (UsageProblem, Unseen, UnexpectedReply) as refused:
-        error = f"{refused.message}; {refused.fix}"
-    return AppliedSettings(tuple(ids), tuple(seen.sent[before:]), error)
-
-
-def table() -> str:
-    """Return the list of settings as a Markdown table, for docs/setup.md."""
-    columns = ("setting", "expected", "without it", "read by", "token", "set by")
-    rows = [
-        (
-            f"`{setting.id}`", setting.expected, setting.against, f"`{setting.read}`",
-            setting.needs, f"`{setting.written}`" if setting.written else f"hand: {setting.hand}",
-        )
-        for setting in SETTINGS
-    ]  # fmt: skip
-    return "\n".join(Table(columns, rows).markdown_lines())

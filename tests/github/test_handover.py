@@ -14,15 +14,15 @@ from geneb_ci.check.registry import ALL
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.github.comment import comment
-from geneb_ci.github.envelope import decode, encode
 from geneb_ci.github.errors import Tampered
-from geneb_ci.github.judgement import _findings
 from geneb_ci.github.transport import BYTES_MAX
-from geneb_ci.github.verdict import (
+from geneb_ci.github.verdict.handover import decode, encode
+from geneb_ci.github.verdict.model import (
     PLACES_MAX,
     PullVerdict,
     Verdicts,
     chosen,
+    listed,
     outcome_of,
     shown_places_of,
 )
@@ -70,7 +70,7 @@ def pull_of(
         "files": [digest],
         "places": places,
         "weight": 0.0,
-        "findings": [f.model_dump() for f in _findings(findings)],
+        "findings": [f.model_dump() for f in listed(findings)],
         "comparison": {
             "regime": "full",
             "metric": "MCC",

@@ -21,13 +21,11 @@ from geneb_ci.common.config import Layout, benchmark_of
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.common.types import TrustLevel
-from geneb_ci.github.envelope import hold_together
-from geneb_ci.github.judge import Judged
 from geneb_ci.github.sides import numbers
-from geneb_ci.github.verdict import (
+from geneb_ci.github.verdict.collect import Judged
+from geneb_ci.github.verdict.handover import hold_together
+from geneb_ci.github.verdict.model import (
     CRASHED,
-    LONG,
-    SHORT,
     AuditEstimate,
     CategoryScores,
     DecidedStanding,
@@ -36,14 +34,12 @@ from geneb_ci.github.verdict import (
     PullVerdict,
     RowComparison,
     RowStanding,
-    VerdictFinding,
-    chosen,
     counts_of,
+    listed,
     outcome_of,
     shown_places_of,
 )
 from geneb_ci.receipt.seen import shared_errors
-from geneb_ci.render.plain import visible
 from geneb_ci.statistics.neighbours import needed, resemblances
 from geneb_ci.submission.reading import files_in
 from reference_harness.formats.benchmark import Benchmark
@@ -52,6 +48,9 @@ from reference_harness.formats.text import quoted
 
 Decided = Callable[[str], DecidedStanding]
 """Returns what is significant of a row in a regime that ranks it."""
+NEAREST = 2
+# Example of fabrication: to raise the mean by 0.02, with at most 0.1 per task, takes 20 of 100.
+FABRICATED_SHARE = 0.2
 
 
 class BaseBranch:
@@ -115,11 +114,6 @@ def _rows(layout: Layout) -> list[Submission]:
         if submission is not None:
             rows.append(submission)
     return rows
-
-
-NEAREST = 2
-# Example of fabrication: to raise the mean by 0.02, with at most 0.1 per task, takes 20 of 100.
-FABRICATED_SHARE = 0.2
 
 
 class Ranked(NamedTuple):
@@ -268,7 +262,7 @@ def pull_verdict(
         files=list(judged.files),
         places=places,
         weight=_weight(judged.findings),
-        findings=_findings(judged.findings),
+        findings=listed(judged.findings),
         comparison=comparison(own, board, benchmark) if own is not None else None,
         standings=standings(own, board, benchmark, base.decided(own)) if own is not None else [],
         neighbour=neighbour(context) if own is not None and context is not None else None,
@@ -300,7 +294,7 @@ def crash_verdict(
         files=[],
         places=places,
         weight=0.0,
-        findings=_findings([finding]),
+        findings=listed([finding]),
         comparison=None,
         standings=[],
         neighbour=None,
@@ -313,22 +307,3 @@ def _weight(findings: Sequence[Finding]) -> float:
     """Return the sum of the scores of all warnings; one without a score counts as 1."""
     warnings = (finding for finding in findings if finding.severity is Severity.WARNING)
     return round(math.fsum(max(1.0, finding.score) for finding in warnings), 1)
-
-
-def _findings(findings: Sequence[Finding]) -> list[VerdictFinding]:
-    return [
-        VerdictFinding(
-            rule=finding.rule,
-            severity=Severity(finding.severity).value,
-            message=visible(finding.message, LONG),
-            file=visible(finding.file, SHORT),
-            pointer=visible(finding.pointer, SHORT),
-            line=finding.line,
-            column=finding.column,
-            found=visible(finding.found, SHORT),
-            expected=visible(finding.expected, SHORT),
-            fix="" if finding.fix == BY_ID[finding.rule].fix else visible(finding.fix, LONG),
-            score=finding.score,
-        )
-        for finding in chosen(findings)
-    ]

@@ -12,9 +12,9 @@ from geneb_ci.check.registry import BY_ID
 from geneb_ci.check.rule import ChangeRule
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.github.errors import Tampered
-from geneb_ci.github.judge import PATHS_MAX, change_findings
 from geneb_ci.github.replies import BlobReply
 from geneb_ci.github.sides import git_sha, read_blob
+from geneb_ci.github.verdict.collect import PATHS_MAX, change_findings
 
 if TYPE_CHECKING:
     from geneb_ci.github.api import GitHub

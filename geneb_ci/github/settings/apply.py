@@ -1,0 +1,215 @@
+"""Writes settings: each function sets those of one group by GitHub's REST API."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from geneb_ci.audit.record.keys import KEY_BYTES_MAX
+from geneb_ci.common.errors import UsageProblem
+from geneb_ci.github.errors import UnexpectedReply, Unseen
+from geneb_ci.github.settings.check import idle_workflows, missing_labels
+from geneb_ci.github.settings.client import MAIN, SettingsClient
+from geneb_ci.github.settings.diagnosis import Diagnosis, SettingState
+from geneb_ci.github.settings.wanted import SETTINGS, Setting
+from reference_harness.formats.files import read_regular
+
+Writer = Callable[[SettingsClient, Sequence[Setting]], None]
+"""Writes what is wanted of the settings of a group. Raises MissingScope without the right."""
+
+ADMIN_ROLE, MAINTAIN_ROLE = 5, 2
+"""Ids of repository roles in rulesets, as GitHub's documentation lists them."""
+GUARD, VERDICT = "geneb-ci: main", "geneb-ci: verdict"
+"""Names of our rulesets."""
+_OF_REPOSITORY = "Repository"
+"""Source of a ruleset that is not its organisation's."""
+COLOUR = "ededed"
+
+
+def _merged(settings: Iterable[Setting]) -> dict[str, dict[str, Any]]:
+    """Return what is wanted of a group, by address or type of rule."""
+    merged: dict[str, dict[str, Any]] = {}
+    for setting in settings:
+        for key, values in setting.wanted.items():
+            merged.setdefault(key, {}).update(values)
+    return merged
+
+
+def objects(client: SettingsClient, settings: Sequence[Setting]) -> None:
+    """Replace objects of settings."""
+    for path, values in _merged(settings).items():
+        client.send("PUT", path, values)
+
+
+def switch_on(client: SettingsClient, settings: Sequence[Setting]) -> None:
+    """Switch something on by a request without a body."""
+    client.send("PUT", settings[0].written_path)
+
+
+def repository(client: SettingsClient, settings: Sequence[Setting]) -> None:
+    """Change members of the repository itself."""
+    for setting in settings:
+        client.send("PATCH", "", dict(setting.wanted))
+
+
+def enable_workflows(client: SettingsClient, settings: Sequence[Setting]) -> None:
+    """Start the workflows again that GitHub or somebody stopped."""
+    for workflow in idle_workflows(client, settings[0]):
+        client.send("PUT", f"/actions/workflows/{workflow['id']}/enable")
+
+
+def labels(client: SettingsClient, settings: Sequence[Setting]) -> None:
+    """Create the labels that are missing."""
+    for name in missing_labels(client, settings[0]):
+        client.send("POST", "/labels", {"name": name, "color": COLOUR})
+
+
+def guard(client: SettingsClient, settings: Sequence[Setting]) -> None:
+    """Set the ruleset that nobody bypasses."""
+    _ruleset(client, GUARD, [], settings)
+
+
+def verdict(client: SettingsClient, settings: Sequence[Setting]) -> None:
+    """Set the ruleset with the required status, which maintainers bypass on pull requests."""
+    has_roles = client.repository.get("owner", {}).get("type") == "Organization"
+    actors = [
+        {"actor_id": role, "actor_type": "RepositoryRole", "bypass_mode": "pull_request"}
+        for role in ([ADMIN_ROLE, MAINTAIN_ROLE] if has_roles else [ADMIN_ROLE])
+    ]
+    _ruleset(client, VERDICT, actors, settings)
+
+
+def _ruleset(
+    client: SettingsClient, name: str, actors: list[Any], settings: Sequence[Setting]
+) -> None:
+    """Create our ruleset, or replace it; rulesets of other names are left alone."""
+    rules = _merged(settings).items()
+    body = {
+        "name": name,
+        "target": "branch",
+        "enforcement": "active",
+        "conditions": {"ref_name": {"include": [f"refs/heads/{MAIN}"], "exclude": []}},
+        "bypass_actors": actors,
+        "rules": [
+            {"type": kind, "parameters": values} if values else {"type": kind}
+            for kind, values in rules
+        ],
+    }
+    own = [
+        ruleset["id"]
+        for ruleset in client.page("/rulesets")
+        if ruleset["name"] == name and ruleset.get("source_type", _OF_REPOSITORY) == _OF_REPOSITORY
+    ]
+    if own:
+        client.send("PUT", f"/rulesets/{own[0]}", body)
+    else:
+        client.send("POST", "/rulesets", body)
+
+
+def environment(client: SettingsClient, settings: Sequence[Setting]) -> None:
+    """Create an environment for main alone, if it is not so yet; its reviewers are kept."""
+    environment, branches = settings
+    address, policies_address = environment.read_path, branches.read_path
+    reply = client.get(address, environment.needs) or {}
+    if not (reply.get("deployment_branch_policy") or {}).get("custom_branch_policies"):
+        kinds = {"protected_branches": False, "custom_branch_policies": True}
+        client.send("PUT", address, {"deployment_branch_policy": kinds} | _protection(reply))
+    policies = (client.get(policies_address, branches.needs) or {}).get("branch_policies", ())
+    for policy in policies:
+        if policy["name"] != MAIN:
+            client.send("DELETE", f"{policies_address}/{policy['id']}")
+    if all(policy["name"] != MAIN for policy in policies):
+        client.send("POST", policies_address, {"name": MAIN, "type": "branch"})
+
+
+def _protection(environment: dict[str, Any]) -> dict[str, Any]:
+    """Return waiting time and reviewers, which GitHub would otherwise remove."""
+    protection: dict[str, Any] = {}
+    for rule in environment.get("protection_rules", ()):
+        if rule["type"] == "wait_timer":
+            protection["wait_timer"] = rule["wait_timer"]
+        if rule["type"] == "required_reviewers":
+            protection["prevent_self_review"] = bool(rule.get("prevent_self_review"))
+            protection["reviewers"] = [
+                {"type": reviewer["type"], "id": reviewer["reviewer"]["id"]}
+                for reviewer in rule["reviewers"]
+            ]
+    return protection
+
+
+def log_key(client: SettingsClient, settings: Sequence[Setting]) -> None:
+    """Store the private key of the log as the secret of its environment, encrypted for GitHub.
+
+    Raises UsageProblem where the key is not here.
+    """
+    address = settings[0].written_path
+    if client.log_key is None or not client.log_key.is_file():
+        raise UsageProblem("the private key of the log is not here", "store it where it is")
+    text = read_regular(client.log_key, KEY_BYTES_MAX).decode()
+    body = {}
+    if not client.dry:
+        from github.PublicKey import encrypt  # slow to import, and only needed here
+
+        key_address = f"{address.rpartition('/')[0]}/public-key"
+        public = client.get(key_address, settings[0].needs) or {}
+        body = {"encrypted_value": encrypt(public["key"], text), "key_id": public["key_id"]}
+    client.send("PUT", address, body)
+
+
+def variable(client: SettingsClient, settings: Sequence[Setting]) -> None:
+    """Set the variable that names the Space. Raises UsageProblem without one."""
+    if not client.space:
+        raise UsageProblem("no Space is named", "pass --space OWNER/NAME")
+    address = settings[0].read_path
+    body = {"name": address.rpartition("/")[2], "value": f"spaces/{client.space}"}
+    if client.get(address) is None:
+        client.send("POST", settings[0].written_path, body)
+    else:
+        client.send("PATCH", address, body)
+
+
+_WRITERS: dict[str, Writer] = {
+    writer.__name__: writer
+    for writer in (
+        objects,
+        switch_on,
+        repository,
+        enable_workflows,
+        labels,
+        guard,
+        verdict,
+        environment,
+        log_key,
+        variable,
+    )
+}
+
+
+class AppliedSettings(NamedTuple):
+    """What was done about the settings of one group."""
+
+    ids: tuple[str, ...]
+    sent: tuple[str, ...]
+    """The requests that were sent, or would be."""
+    error: str = ""
+
+
+def applied(client: SettingsClient, diagnoses: Iterable[Diagnosis]) -> list[AppliedSettings]:
+    """Set what is wrong and can be set by the token, each group once; return what was done.
+
+    A write without the right is noted, and the others go on.
+    """
+    wrong: dict[str, list[Setting]] = {}
+    for diagnosis in diagnoses:
+        if diagnosis.state is SettingState.WRONG and diagnosis.setting.apply:
+            wrong.setdefault(diagnosis.setting.group, []).append(diagnosis.setting)
+    return [_applied(client, settings) for settings in wrong.values()]
+
+
+def _applied(client: SettingsClient, wrong: Sequence[Setting]) -> AppliedSettings:
+    before, error = len(client.sent), ""
+    group = [setting for setting in SETTINGS if setting.group == wrong[0].group]
+    try:
+        _WRITERS[wrong[0].apply](client, group)
+    except (UsageProblem, Unseen, UnexpectedReply) as refused:
+        error = f"{refused.message}; {refused.fix}"
+    ids = tuple(setting.id for setting in wrong)
+    return AppliedSettings(ids, tuple(client.sent[before:]), error)

@@ -1,0 +1,247 @@
+"""Reads settings of GitHub: each function returns what is wrong with a setting, or None."""
+
+from collections.abc import Callable
+from typing import Any
+
+from geneb_ci.github.api import STATUS_CONTEXT
+from geneb_ci.github.errors import Unseen
+from geneb_ci.github.settings.client import MAIN, SettingsClient
+from geneb_ci.github.settings.wanted import SETTINGS, Setting
+
+Check = Callable[[SettingsClient, Setting], str | None]
+"""Returns what was found where it is not what is wanted. Raises Unseen."""
+
+AUDIT_RUNNER = "geneb-audit"
+"""Label of the runners of audits."""
+RULES = f"/rules/branches/{MAIN}"
+GUARDS = tuple(
+    dict.fromkeys(kind for row in SETTINGS if row.apply == "guard" for kind in row.wanted)
+)
+"""Types of the rules that nobody bypasses."""
+
+
+def objects(client: SettingsClient, setting: Setting) -> str | None:
+    """Compare members of objects of settings; the next object is read if the former is right."""
+    for path, values in setting.wanted.items():
+        actual = client.settings(path)
+        wrong = [text for key in values if (text := _wrong(key, actual.get(key), values[key]))]
+        if wrong:
+            return "; ".join(wrong)
+    return None
+
+
+def _wrong(key: str, actual: Any, wanted: object) -> str:  # of JSON
+    """Return how a member differs; "" if it does not. An empty list is one of exceptions."""
+    if wanted == []:
+        return f"also allowed: {', '.join(map(str, actual))}" if actual else ""
+    return "" if actual == wanted else f"{key} is {_shown(actual)}"
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "missing"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def repository(client: SettingsClient, setting: Setting) -> str | None:
+    """Compare a member of the repository itself."""
+    ((key, value),) = setting.wanted.items()
+    if key not in client.repository:
+        raise Unseen(f"GitHub does not show {key}", "use a token that may push")
+    actual = client.repository[key]
+    return None if actual == value else f"{key} is {_shown(actual)}"
+
+
+def no_runners(client: SettingsClient, setting: Setting) -> str | None:
+    """Count the self-hosted runners, except the ephemeral ones that audits use."""
+    runners = client.settings(setting.read_path)
+    audit_runners = [
+        runner
+        for runner in runners.get("runners", ())
+        if runner.get("ephemeral") and AUDIT_RUNNER in {label["name"] for label in runner["labels"]}
+    ]
+    count = runners.get("total_count", 0) - len(audit_runners)
+    return f"{count} self-hosted runners" if count else None
+
+
+def idle_workflows(client: SettingsClient, setting: Setting) -> list[dict[str, Any]]:
+    """Return the workflows that do not run."""
+    reply = client.get(setting.read_path, setting.needs, per_page=100) or {}
+    return [workflow for workflow in reply.get("workflows", ()) if workflow["state"] != "active"]
+
+
+def active_workflows(client: SettingsClient, setting: Setting) -> str | None:
+    """List the workflows that do not run."""
+    idle = idle_workflows(client, setting)
+    return ", ".join(f"{workflow['path']} is {workflow['state']}" for workflow in idle) or None
+
+
+def missing_labels(client: SettingsClient, setting: Setting) -> list[str]:
+    """Return the labels that do not exist; GitHub ignores case in their names."""
+    page = client.page(setting.read_path, setting.needs)
+    present = {str(label["name"]).casefold() for label in page}
+    return [name for name in setting.wanted["labels"] if name.casefold() not in present]
+
+
+def labels(client: SettingsClient, setting: Setting) -> str | None:
+    """List the labels that do not exist."""
+    missing = missing_labels(client, setting)
+    return f"missing: {', '.join(missing)}" if missing else None
+
+
+# Rules of main.
+
+
+def rules(client: SettingsClient, kind: str) -> list[dict[str, Any]]:
+    """Return the active rules of one type that apply to main."""
+    return [rule for rule in client.page(RULES) if rule["type"] == kind]
+
+
+def main_rules(client: SettingsClient, setting: Setting) -> str | None:
+    """Compare a rule of main, of which several may apply, and parameters that are at least so."""
+    ((kind, parameters),) = setting.wanted.items()
+    active = rules(client, kind)
+    if not active:
+        return f"no rule {kind} applies to main"
+    for key, value in parameters.items():
+        actual = max(rule.get("parameters", {}).get(key, 0) for rule in active)
+        if actual < value:
+            return f"{key} is {_shown(actual)}"
+    return None
+
+
+def bypassers(client: SettingsClient, ruleset: int) -> list[dict[str, Any]]:
+    """Return who may bypass a ruleset. Raises Unseen without the right to change it."""
+    reply = client.get(f"/rulesets/{ruleset}") or {}
+    if "bypass_actors" not in reply:
+        raise Unseen(
+            "GitHub shows who may bypass a ruleset only to those who may change it",
+            "use a token of an administrator with Administration: write",
+        )
+    return list(reply["bypass_actors"] or ())
+
+
+def no_bypass(client: SettingsClient, _setting: Setting) -> str | None:
+    """List the rules that apply to main and that somebody may bypass."""
+    applied = {kind: active for kind in GUARDS if (active := rules(client, kind))}
+    if not applied:
+        return "none of these rules applies to main"
+    loose = [
+        kind
+        for kind, active in applied.items()
+        if all(bypassers(client, rule["ruleset_id"]) for rule in active)
+    ]
+    return f"can be bypassed: {', '.join(loose)}" if loose else None
+
+
+def _required_verdict(client: SettingsClient) -> list[dict[str, Any]]:
+    """Return the rules of main that require the status of the verdict."""
+    return [
+        rule
+        for rule in rules(client, "required_status_checks")
+        if any(
+            check["context"] == STATUS_CONTEXT
+            for check in rule.get("parameters", {}).get("required_status_checks", ())
+        )
+    ]
+
+
+def verdict(client: SettingsClient, _setting: Setting) -> str | None:
+    """Compare whether the status of the verdict is required."""
+    if _required_verdict(client):
+        return None
+    return f"no rule of main requires the status {STATUS_CONTEXT}"
+
+
+def verdict_bypass(client: SettingsClient, _setting: Setting) -> str | None:
+    """Compare who may merge without a verdict: maintainers, and for pull requests only."""
+    for rule in _required_verdict(client):
+        actors = bypassers(client, rule["ruleset_id"])
+        if not actors:
+            return "nobody may merge a change that is not a submission, which has no verdict"
+        if any(actor["bypass_mode"] != "pull_request" for actor in actors):
+            return "it can be bypassed by a push, not only on a pull request"
+    return None
+
+
+# Environments, variables and secrets.
+
+
+def environment(client: SettingsClient, setting: Setting) -> str | None:
+    """Compare whether an environment exists."""
+    reply = client.get(setting.read_path, setting.needs)
+    return None if reply else f"there is no environment {setting.read_path.rpartition('/')[2]}"
+
+
+def environment_branches(client: SettingsClient, setting: Setting) -> str | None:
+    """Compare whether main alone may use an environment."""
+    address = setting.read_path.rpartition("/")[0]
+    reply = client.get(address, setting.needs)
+    if not reply:
+        return f"there is no environment {address.rpartition('/')[2]}"
+    if not (reply.get("deployment_branch_policy") or {}).get("custom_branch_policies"):
+        return "jobs on any branch may use it"
+    policies = (client.get(setting.read_path, setting.needs) or {}).get("branch_policies", ())
+    names = sorted(policy["name"] for policy in policies)
+    return None if names == [MAIN] else f"deployments from: {', '.join(names) or 'nowhere'}"
+
+
+def has_secret(client: SettingsClient, setting: Setting) -> str | None:
+    """Compare whether an environment has a secret, of which GitHub shows the name alone."""
+    _, _, name, _, secret = setting.read_path.split("/")
+    reply = client.get(setting.read_path, setting.needs)
+    return None if reply else f"{name} has no secret {secret}"
+
+
+def no_secret(client: SettingsClient, setting: Setting) -> str | None:
+    """Look for a stored token of the Hub."""
+    reply = client.get(setting.read_path, setting.needs)
+    return f"the secret {setting.read_path.rpartition('/')[2]} is stored" if reply else None
+
+
+def _value(client: SettingsClient, setting: Setting) -> str | None:
+    reply = client.get(setting.read_path, setting.needs)
+    return None if reply is None else str(reply.get("value", ""))
+
+
+def _space_in(value: str | None) -> str | None:
+    kind, _, name = (value or "").partition("/")
+    return name if kind == "spaces" and name.count("/") == 1 else None
+
+
+def named_space(client: SettingsClient) -> str | None:
+    """Return the Space that the caller names, or else the variables, that of the repository first.
+
+    Raises Unseen where the token may not read them.
+    """
+    if client.space:
+        return client.space
+    variables = [setting for setting in SETTINGS if setting.check == "variable"]
+    names = (_space_in(_value(client, setting)) for setting in reversed(variables))
+    return next((name for name in names if name), None)
+
+
+def variable(client: SettingsClient, setting: Setting) -> str | None:
+    """Compare the variable that names the Space."""
+    name, value = setting.read_path.rpartition("/")[2], _value(client, setting)
+    if value is None:
+        return f"there is no variable {name}"
+    expected = named_space(client)
+    if _space_in(value) is None or _space_in(value) != expected:
+        return f"{name} is {value!r}, expected spaces/{expected or 'OWNER/NAME'}"
+    return None
+
+
+def trusted_publisher(client: SettingsClient, setting: Setting) -> str | None:
+    """Look for a run of the workflow that published; the Hub shows a binding to nobody else.
+
+    Raises Unseen where none has succeeded yet.
+    """
+    path, needs = setting.read_path, setting.needs
+    reply = client.get(path, needs, branch=MAIN, status="success", per_page=1)
+    if not (reply or {}).get("total_count"):
+        raise Unseen(
+            "the Hub has no interface that shows it, and no run of publish.yml has succeeded",
+            "set it by hand, then: gh workflow run publish.yml",
+        )
+    return None

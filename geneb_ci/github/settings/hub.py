@@ -1,0 +1,80 @@
+"""The Space of a board on the Hub: whether it is there, and what a token may do with it."""
+
+import os
+from typing import Any
+
+from geneb_ci.common.errors import UsageProblem
+from geneb_ci.github.errors import Unseen
+from geneb_ci.github.settings.check import named_space
+from geneb_ci.github.settings.client import SettingsClient
+from geneb_ci.github.settings.wanted import Setting
+
+UNAUTHORISED = 401
+_NO_SPACE = (UNAUTHORISED, 404)
+"""The Hub answers 401 instead of 404 to a caller without a token."""
+_FIX = "make one that may write: https://huggingface.co/settings/tokens"
+
+
+def _api(token: str | None = None) -> Any:  # the client is imported late
+    """Return the Hub's client. Raises Unseen where it is not installed."""
+    try:
+        from huggingface_hub import HfApi  # a second to import
+    except ImportError:
+        raise Unseen("the Hub's client is missing", "pip install 'geneb-ci[hub]'") from None
+    return HfApi(endpoint=os.environ.get("HF_ENDPOINT"), token=token)
+
+
+def _errors() -> tuple[type[Exception], ...]:
+    """Return what the Hub's client raises: a refusal, no connection, a name that it refuses."""
+    from huggingface_hub.errors import HfHubHTTPError
+    from huggingface_hub.utils import httpx
+
+    return HfHubHTTPError, httpx.HTTPError, ValueError
+
+
+def _status(error: Exception) -> int | None:
+    """Return the status with which the Hub refused a request; None without an answer."""
+    return getattr(getattr(error, "response", None), "status_code", None)
+
+
+def space(client: SettingsClient, _setting: Setting) -> str | None:
+    """Compare whether the Space exists and serves files as they are. Raises Unseen."""
+    return space_fault(client)
+
+
+def space_fault(client: SettingsClient) -> str | None:
+    """Return what is wrong with the Space, or None. Raises Unseen."""
+    name = named_space(client)
+    if name is None:
+        return "no Space is named"
+    api = _api()
+    try:
+        info = api.space_info(name)
+    except _errors() as error:
+        if _status(error) in _NO_SPACE:
+            return f"the Hub finds no Space {name}"
+        raise Unseen(
+            f"the Hub did not show {name}: {type(error).__name__}", "run this again later"
+        ) from error
+    return None if info.sdk in {"static", None} else f"the Space {name} runs {info.sdk}"
+
+
+def refuse_token(token: str) -> None:
+    """Raise UsageProblem for a token that the Hub does not know, or that may only read."""
+    try:
+        role: object = _api(token).whoami()
+    except Unseen:
+        return  # the report at the end says so
+    except _errors() as error:
+        if _status(error) == UNAUTHORISED:
+            raise UsageProblem("HF_TOKEN is no token of the Hub (401)", _FIX) from error
+        return
+    for key in ("auth", "accessToken", "role"):
+        role = role.get(key) if isinstance(role, dict) else None
+    if role == "read":
+        raise UsageProblem("HF_TOKEN may only read, and the Space is written to", _FIX)
+
+
+def create_space(name: str, token: str) -> None:
+    """Create the Space, unless it exists. Raises OSError, of which the Hub's errors are."""
+    _api(token).create_repo(name, repo_type="space", space_sdk="static", exist_ok=True)

@@ -1,0 +1,86 @@
+"""The settings that a repository of a board needs, as wanted.toml lists them.
+
+`geneb-ci doctor --github`, `geneb-ci init --apply` and the table of docs/setup.md come from it.
+"""
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Any
+
+from geneb_ci.render.table import Table
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """One setting of a repository, of an environment or of the Space."""
+
+    id: str
+    expected: str
+    against: str
+    """What it protects against."""
+    hand: str
+    """How a person sets it."""
+    read: str
+    """Requests that show it."""
+    needs: str
+    """Permission of a fine-grained token that reading takes."""
+    check: str
+    """Name of the function that reads it."""
+    apply: str = ""
+    """Name of the function that sets it; empty where that takes a person."""
+    written: str = ""
+    """Requests that set it."""
+    wanted: Mapping[str, Any] = field(default_factory=dict)
+    """What is compared and written."""
+    group: str
+    """Settings of the same group are set together."""
+
+    @property
+    def read_path(self) -> str:
+        """Address that shows it, below that of the repository."""
+        return self.read.removeprefix("GET ")
+
+    @property
+    def written_path(self) -> str:
+        """Address that sets it."""
+        return self.written.partition(" ")[2]
+
+
+def _settings() -> Iterator[Setting]:
+    text = resources.files(__package__).joinpath("wanted.toml").read_text("utf-8")
+    for group in tomllib.loads(text)["group"]:
+        rows, is_one = group.pop("settings"), group.pop("together", False)
+        for name, row in rows.items():
+            yield _setting(name, group | row, next(iter(rows)) if is_one else name)
+
+
+def _setting(name: str, values: dict[str, Any], group: str) -> Setting:
+    if values["check"] == "objects":
+        *_, path = values["wanted"]
+        values |= {"read": f"GET {path}", "written": f"PUT {path}"}
+    labels = values.get("wanted", {}).get("labels", ())
+    hand = values["hand"].format(expected=values["expected"], labels=", ".join(labels))
+    return Setting(**values | {"id": name, "group": group, "hand": hand})
+
+
+SETTINGS = tuple(_settings())
+"""In the order in which they are shown and set."""
+
+
+def table() -> str:
+    """Return the list of settings as a Markdown table, for docs/setup.md."""
+    columns = ("setting", "expected", "without it", "read by", "token", "set by")
+    rows = [
+        (
+            f"`{setting.id}`",
+            setting.expected,
+            setting.against,
+            f"`{setting.read}`",
+            setting.needs,
+            f"`{setting.written}`" if setting.written else f"hand: {setting.hand}",
+        )
+        for setting in SETTINGS
+    ]
+    return "\n".join(Table(columns, rows).markdown_lines())
