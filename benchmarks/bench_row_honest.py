@@ -10,8 +10,9 @@ import torch
 from transformers import BertConfig, BertModel
 
 from benchmarks.bench_row_power import Kept, Table, ruled
+from geneb_ci.receipt.column_rule import judge, tolerances
 from geneb_ci.receipt.embeddings import LEVEL, allowed
-from geneb_ci.receipt.row_rule import Stratum, direction_test, judge
+from geneb_ci.receipt.row_rule import Stratum, direction_test
 from reference_harness import mini
 from reference_harness.extractors.huggingface import HuggingFaceExtractor
 from reference_harness.receipt.rounding import rounded
@@ -100,7 +101,8 @@ def compared(width: int, count: int, batching: str, kept: Kept) -> Compared:
     )
     again = HuggingFaceExtractor(place, **BATCHINGS[batching]).extract_embeddings(given)
     receipt = rounded([written])
-    found = judge(receipt.values, again, receipt.scale_log2)
+    limits = tolerances(again, receipt.scale_log2)
+    found = judge(receipt.values, again, limits, receipt.scale_log2)
     failed = int(found.failed(width).sum())
     return Compared(len(again), failed, float(found.deviation.max()), int(found.mismatch.max()))
 

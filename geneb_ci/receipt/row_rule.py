@@ -1,7 +1,8 @@
-"""Whether rows are those that the extractor gives, and whether differences point to labels.
+"""Whether differences of rows point to labels, what draws find, and the rule of earlier records.
 
-The rule of a row. c is the receipt's value, r the auditor's in float32, both divided by the
-receipt's scale, s the root mean square of r. A row is the same if every coordinate has
+The rule of records of version 1.0; `column_rule` has that of today. c is the receipt's value, r the
+auditor's in float32, both divided by the receipt's scale, s the root mean square of r. A row was
+the same if every coordinate had
 
     |c - r| <= 1/2 ulp16(c) + TAU s
 
@@ -47,7 +48,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from geneb_ci.receipt.embeddings import LEVEL, TAU, allowed
+from geneb_ci.receipt.embeddings import LEVEL
 
 DIGITS = 3
 """Significant digits of what a record says of a row."""
@@ -64,18 +65,6 @@ class RowComparison(NamedTuple):
     mismatch: npt.NDArray[np.int64]
     """(n,) coordinates that differ from the rounding of the rerun."""
 
-    def failed(self, width: int) -> npt.NDArray[np.bool_]:
-        """Return which rows are not the same."""
-        return ~is_same(self.deviation, self.mismatch, width)
-
-
-def is_same(deviation: npt.ArrayLike, mismatch: npt.ArrayLike, width: int) -> npt.NDArray[np.bool_]:
-    """Return whether rows with these statistics follow the rule."""
-    same: npt.NDArray[np.bool_] = (np.asarray(deviation) <= TAU) & (
-        np.asarray(mismatch) <= allowed(width)
-    )
-    return same
-
 
 def scaled(rerun: npt.NDArray[np.floating], scale_log2: int) -> Wide:
     """Return rerun rows divided by the receipt's scale, exactly."""
@@ -91,7 +80,7 @@ def rounding(rerun: npt.NDArray[np.floating], scale_log2: int) -> Half:
 
 
 def judge(committed: Half, rerun: npt.NDArray[np.floating], scale_log2: int) -> RowComparison:
-    """Compare (n, d) finite rows of a receipt with the (n, d) rows of a rerun.
+    """Compare (n, d) finite rows of a receipt with a rerun's, as records of version 1.0 did.
 
     A rerun that float32 or float16 cannot hold is no row of a receipt: it deviates as far as can
     be said.

@@ -312,19 +312,21 @@ def row_plan_text(plan: "RowPlan", lines: Iterable[str], name: str) -> str:
 
 def row_outcome_text(outcome: "RowOutcome") -> str:
     """Return an outcome as text."""
-    from geneb_ci.audit.record.verify_embeddings import draws_shown  # of audits
+    from geneb_ci.audit.compare.embedding_outcome import BY_ROW  # of audits
+    from geneb_ci.audit.record.verify_embeddings import draws_shown
 
     cells, direction = outcome.cells, outcome.direction
     deviations = [deviation for task in outcome.tasks for deviation in task.deviation]
     mismatches = [mismatch for task in outcome.tasks for mismatch in task.mismatch]
     failed = sum(len(task.failed) for task in outcome.tasks)
-    most = max(deviations, default=0.0)
+    most = f"{max(deviations, default=0.0):.1e}"
+    unit = "of a row" if outcome.schema_version == BY_ROW else "times what a column allows"
     other = f"{max(mismatches, default=0)} of {outcome.receipt.dim}"
     lines = [
         f"cells recomputed from the receipt: {cells.equal}/{cells.of} are as claimed",
         f"rows drawn: {', '.join(draws_shown(outcome))}",
         f"rows embedded again: {outcome.embedded:,}; {plural(failed, 'row')} failed",
-        f"  largest deviation {most:.1e} of a row; {other} coordinates round otherwise at most",
+        f"  largest deviation {most} {unit}; {other} coordinates round otherwise at most",
         f"direction of the labels: {direction.statistic:+.2f} sd, p = {direction.p:.2g}",
         *(f"unclaimed: {visible(cell)}" for cell in cells.unclaimed),
     ]

@@ -34,6 +34,7 @@ from reference_harness.formats.run_record import (
     Regime,
 )
 from reference_harness.formats.scorer import ScorerRef
+from reference_harness.formats.submission import EmbeddingReceipt
 from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
 from reference_harness.formats.text import plural
 from reference_harness.job import columns, problem_of, regime, score
@@ -324,11 +325,14 @@ def receipt_in(path: Path) -> tuple[dict[str, Any], dict[str, ReceiptTask]]:
     try:
         document = read_json(read_regular(path, SUBMISSION_BYTES_MAX))
         document["results"].keys()
-        dim, tasks = document["receipt"]["dim"], document["receipt"]["tasks"]
-        return document, {name: ReceiptTask(**task, dim=dim) for name, task in tasks.items()}
+        receipt = EmbeddingReceipt.model_validate(document["receipt"])
     except NotReadable as error:
         raise OptionError(f"{path}: {error.reason}") from error
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         msg = f"{path}: no submission with a receipt, which `geneb-harness run --receipt DIR` "
         msg += "writes"
         raise OptionError(msg) from error
+    return document, {
+        name: ReceiptTask(**task.model_dump(), dim=receipt.dim)
+        for name, task in receipt.tasks.items()
+    }

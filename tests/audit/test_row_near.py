@@ -65,7 +65,7 @@ def audited(place: Path, *, embedded: bool) -> RowPlan:
         TASK, unread, unread, every, [], rounded([ROWS]).values, [[]] * len(every), unread,
         unread, unread, unread,
     )  # fmt: skip
-    file = rerun_file([drawn], [ROWS], [[]], [ROWS[:0]])
+    file = rerun_file([drawn], [ROWS], [[]], [ROWS[:0]], [{}])
     outcome = sound().model_copy(
         update={"plan": plan, "tasks": [task], "rerun_sha256": hashlib.sha256(file).hexdigest()}
         | {"receipt": sound().receipt.model_copy(update={"root": root, "dim": WIDTH})}

@@ -7,9 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from geneb_ci.audit.compare.embedding_outcome import FailedRow, RowRepeat, RowTask, is_altered
+from geneb_ci.audit.compare.embedding_outcome import (
+    BY_ROW,
+    FailedRow,
+    RowRepeat,
+    RowTask,
+    is_rescued,
+    reasons_of,
+)
 from geneb_ci.audit.record.envelope import STATEMENT, strict_json
-from geneb_ci.receipt.embeddings import TAU
+from geneb_ci.receipt.embeddings import NEAR, TAU, allowed_pooled, allowed_rescued
+from tests.audit.test_row_verify import sound
 
 
 def task(rows: list[int], deviation: list[float], mismatch: list[int]) -> RowTask:
@@ -56,14 +64,47 @@ def test_a_full_audit_of_a_hundred_tasks_is_small_enough_to_be_signed() -> None:
     assert isinstance(found, dict)
 
 
-def test_a_row_is_altered_only_if_it_failed_again() -> None:
-    def failed(deviation: float | None, mismatch: int = 0) -> FailedRow:
-        again = None
-        if deviation is not None:
-            again = RowRepeat(dtype="float64", deviation=deviation, mismatch=mismatch)
-        return FailedRow(row=3, again=again)
+def test_a_row_that_passes_when_it_is_embedded_again_is_rescued() -> None:
+    def repeat(deviation: float, mismatch: int = 0, distance: float | None = None) -> RowRepeat:
+        return RowRepeat(dtype="float64", deviation=deviation, mismatch=mismatch, distance=distance)
 
-    assert not is_altered(failed(None), 256)
-    assert not is_altered(failed(TAU), 256)
-    assert is_altered(failed(2 * TAU), 256)
-    assert is_altered(failed(0.0, 6), 256)
+    assert is_rescued(repeat(1.0), 256)
+    assert is_rescued(repeat(1.0, 5, NEAR), 256)
+    assert not is_rescued(repeat(1.0, distance=NEAR + 1), 256)
+    assert not is_rescued(repeat(1.1), 256)
+    assert not is_rescued(repeat(0.0, 6), 256)
+    assert is_rescued(repeat(TAU), 256, BY_ROW)
+    assert not is_rescued(repeat(2 * TAU), 256, BY_ROW)
+
+
+def rescuing(rescued: int, rows: int = 250) -> list[str]:
+    """Return why an audit differs of which so many rows pass in float64 alone."""
+    repeat = RowRepeat(dtype="float64", deviation=0.5, mismatch=0)
+    deviation = [3.0] * rescued + [0.0] * (rows - rescued)
+    drawn = task(list(range(rows)), deviation, [0] * rows)
+    failed = [FailedRow(row=row, again=repeat) for row in range(rescued)]
+    tasks = [drawn.model_copy(update={"failed": failed})]
+    return reasons_of(sound().findings._replace(tasks=tasks))
+
+
+def test_few_rows_may_pass_in_float64_alone() -> None:
+    """Whoever writes the extractor writes what it gives in float64."""
+    assert rescuing(1, rows=3) == rescuing(2) == []
+    assert rescuing(3) == ["3 rows of 250 pass only when they are embedded again, alone; 2 may"]
+    assert [allowed_rescued(rows) for rows in (1, 199, 200, 10_000)] == [1, 1, 2, 100]
+
+
+def test_few_coordinates_of_all_rows_may_round_otherwise() -> None:
+    def reasons(mismatch: int) -> list[str]:
+        """Each of the rows may have four."""
+        spread = [4] * (mismatch // 4) + [mismatch % 4]
+        drawn = task([*range(100)], [0.0] * 100, spread + [0] * (100 - len(spread)))
+        return reasons_of(sound().findings._replace(tasks=[drawn]))
+
+    assert reasons(32) == []
+    assert reasons(33) == [
+        "33 of 6,400 drawn coordinates round otherwise in rows that pass, 32 may: 0.5%"
+    ]
+    assert allowed_pooled(3, 64) == 4
+    old = sound().findings._replace(version=BY_ROW, tasks=[task([1], [0.0], [4])])
+    assert reasons_of(old) == []

@@ -14,11 +14,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from geneb_ci.audit.canonical import StepMismatch
-from geneb_ci.audit.compare.embedding_outcome import NOT_PROVED, RowOutcome, reasons_of, verdict_by
+from geneb_ci.audit.compare.embedding_outcome import (
+    BY_COLUMN,
+    BY_ROW,
+    NOT_PROVED,
+    SUPERSEDED,
+    RowOutcome,
+    reasons_of,
+    verdict_by,
+)
 from geneb_ci.audit.record.keys import TrustedKey
 from geneb_ci.audit.record.statement import parse_record, record_of
 from geneb_ci.audit.record.verify import verify_record
-from geneb_ci.audit.record.verify_embeddings import RerunRows, check_rows, read_rerun
+from geneb_ci.audit.record.verify_embeddings import (
+    RerunRows,
+    check_comparisons,
+    check_rows,
+    read_rerun,
+)
 from geneb_ci.audit.rerun.honesty import MEMORISED
 from geneb_ci.audit.sampling.beacon import QUICKNET
 from geneb_ci.audit.sampling.design import AuditPolicy
@@ -29,8 +42,10 @@ from geneb_ci.audit.sampling.embedding_draw import (
     rows_wanted,
 )
 from geneb_ci.audit.sampling.plan import DrandBeacon, EarlierRows, RowCounts, RowPlan
-from geneb_ci.audit.trust.applicability import TrustInputs
+from geneb_ci.audit.trust.applicability import TrustInputs, check_policy
 from geneb_ci.common.errors import UsageProblem
+from geneb_ci.receipt import column_rule, row_rule
+from reference_harness.formats.run_record import ReceiptTask
 from tests.audit.examples import ROUNDS
 from tests.audit.recorded import (
     FIRST,
@@ -43,6 +58,7 @@ from tests.audit.recorded import (
     plan_for,
     submission_bytes,
 )
+from tests.receipt.audited import receipt_with
 from tests.small import BENCHMARK
 
 ROOT = "ab" * 32
@@ -80,17 +96,17 @@ def sound(*, altered: bool = False) -> RowOutcome:
         "test": 10,
         "strata": {"training": 10},
         "rows": {"training": "1 4 1", "test full": "12 4"},
-        "deviation": "0 0.01 0" if altered else "0 1e-06 0",
+        "deviation": "0 400 0" if altered else "0 0.5 0",
         "mismatch": "0 40 1" if altered else "0 0 1",
         "failed": [],
     }
     if altered:
         task["failed"] = [
-            {"row": 4, "again": {"dtype": "float64", "deviation": 0.01, "mismatch": 40}}
+            {"row": 4, "again": {"dtype": "float64", "deviation": 400.0, "mismatch": 40}}
         ]
     tasks = outcome_of(plan_for(RAW), RAW)
     value = {
-        "schema_version": "1.0",
+        "schema_version": BY_COLUMN,
         "plan": row_plan().model_dump(),
         "receipt": {"root": ROOT, "dim": 64, "compute_dtype": "float32", "tf32": False, "tasks": 1},
         "cells": {"equal": 3, "of": 3, "differing": [], "unclaimed": [], "unequal": []},
@@ -108,7 +124,7 @@ def sound(*, altered: bool = False) -> RowOutcome:
         **{name: getattr(tasks, name).model_dump() for name in ("decoys", "sandbox", "harness")},
     }
     found = RowOutcome.model_validate_json(json.dumps(value))
-    reasons = reasons_of(found.cells, found.tasks, found.direction, found.decoys, found.receipt.dim)
+    reasons = reasons_of(found.findings)
     return found.model_copy(update={"reasons": reasons, "verdict": verdict_by(reasons)})
 
 
@@ -212,9 +228,65 @@ def test_the_reason_names_the_row_and_the_limits() -> None:
     (reason,) = sound(altered=True).reasons
     assert reason == (
         "1 row of 3 is not what the extractor gives: training row 4 of "
-        f"{BENCHMARK.task_ids[0]} deviates by 1.0e-02 of its root mean square, 1e-05 is allowed; "
-        "40 of its 64 coordinates round otherwise, 4 may; alone in float64, 1.0e-02 and 40"
+        f"{BENCHMARK.task_ids[0]} deviates by 4.0e+02 times what its column allows; "
+        "40 of its 64 coordinates round otherwise, 4 may; alone in float64, 4.0e+02 and 40"
     )
+
+
+def earlier(deviation: str = "0 1e-06 0", **other: Any) -> RowOutcome:
+    """Return `sound` as version 1.0 recorded it: deviations in root mean squares of the row."""
+    value = json.loads(sound().model_dump_json()) | {"schema_version": BY_ROW}
+    value["tasks"][0] |= {"deviation": deviation} | other
+    return RowOutcome.model_validate_json(json.dumps(value))
+
+
+def test_an_earlier_record_keeps_to_its_own_rule_and_shows_nothing() -> None:
+    check_rows(earlier(), INPUTS)
+    with pytest.raises(StepMismatch, match="the rows that fail are not those"):
+        check_rows(earlier("0 2e-05 0"), INPUTS)
+    again = {"row": 4, "again": {"dtype": "float64", "deviation": 2e-5, "mismatch": 40}}
+    altered = earlier("0 2e-05 0", failed=[again])
+    (reason,) = reasons_of(altered.findings)
+    assert "deviates by 2.0e-05 of its root mean square, 1e-05 is allowed; " in reason
+    check_rows(altered.model_copy(update={"reasons": [reason], "verdict": "differs"}), INPUTS)
+    with pytest.raises(StepMismatch) as caught:
+        check_policy(earlier(), INPUTS)
+    assert (caught.value.step, caught.value.message) == ("policy", f"policy: {SUPERSEDED}")
+
+
+@pytest.mark.parametrize("version", [BY_ROW, BY_COLUMN])
+def test_a_comparison_is_made_again_by_the_rule_of_its_version(version: str) -> None:
+    """Row 4 has a column that is 0 in the others, and another of large values."""
+    rerun = (1 + np.arange(192).reshape(3, 64) / 512).astype("<f4")
+    rerun[:, 0] = 3e4
+    committed = rerun.astype("<f2")
+    committed[1, 1:3] += np.float16(0.25)
+    by_row = row_rule.judge(committed, rerun, 0)
+    by_column = column_rule.judge(committed, rerun, column_rule.tolerances(rerun, 0), 0)
+    compared = by_row if version == BY_ROW else by_column
+    assert (by_row.deviation[1] < 1e-4, by_column.deviation[1] > 1e4) == (True, True)
+    outcome = earlier() if version == BY_ROW else sound(altered=True)
+    value = json.loads(outcome.model_dump_json())
+    value["tasks"][0] |= {
+        "deviation": " ".join(f"{each:g}" for each in compared.deviation.tolist()),
+        "mismatch": " ".join(map(str, compared.mismatch.tolist())),
+    }
+    again = column_rule.judge_again(
+        committed[1], rerun[1], rerun[1], column_rule.tolerances(rerun, 0)[1], 0
+    )
+    for failed in value["tasks"][0]["failed"]:
+        failed["again"] |= {"deviation": again.deviation, "mismatch": again.mismatch}
+    outcome = RowOutcome.model_validate_json(json.dumps(value))
+    root: dict[str, Any] = {"bytes": 2560, "sha256": "0" * 64, "root": "0" * 64}
+    entry_of_task = ReceiptTask(train=10, test=10, dim=64, scale_log2=0, **root)
+    receipt = receipt_with(64, {outcome.tasks[0].task: entry_of_task})
+    rows = RerunRows(np.zeros(3, "<i8"), np.array(DRAWN), committed, rerun, [[]] * 3, rerun[1:2])
+    check_comparisons(rows, outcome, receipt)
+    if version == BY_COLUMN:
+        with pytest.raises(StepMismatch, match="row 4 compares otherwise when embedded again"):
+            check_comparisons(rows._replace(again=rerun[1:2] + 1), outcome, receipt)
+    with pytest.raises(StepMismatch, match=r"compares? otherwise"):
+        check_comparisons(rows._replace(rerun=rerun * np.float32(1.01)), outcome, receipt)
 
 
 DRAWN = (1, 4, 12)
@@ -230,6 +302,7 @@ def arrays(**other: Any) -> dict[str, np.ndarray]:
         "rerun": np.ones((3, 64), "<f4"),
         "length": np.array([5, 5, 4], "<i8"),
         "proof": np.zeros((14, 32), "u1"),
+        "again": np.zeros((0, 64), "<f4"),
     } | other
 
 
@@ -297,6 +370,10 @@ HOSTILE = {
         file_of(arrays(proof=np.zeros((13, 32), "u1"))),
         "proof has the shape (13, 32) of |u1, expected (14, 32) of |u1",
     ),
+    "a row embedded again that the record has not": (
+        file_of(arrays(again=np.zeros((1, 64), "<f4"))),
+        "again has the shape (1, 64) of <f4, expected (0, 64) of <f4",
+    ),
     "more rows than bytes": (claiming("proof", "(9**9,2)"), ""),
     "other rows": (
         file_of(arrays(row=np.array([1, 4, 13], "<i8"))), "its rows are not those of the record"
@@ -336,7 +413,7 @@ def setting(*path: str | int, to: Any) -> Change:
         (setting("verdict", to="agrees"), "the verdict is 'agrees', its numbers give 'differs'"),
         (setting("reasons", to=[]), "its reasons are not those that its numbers give"),
         (setting("tasks", 0, "failed", to=[]), "the rows that fail are not those"),
-        (setting("tasks", 0, "deviation", to="1 0.01 0"), "the rows that fail are not those"),
+        (setting("tasks", 0, "deviation", to="2 400 0"), "the rows that fail are not those"),
         (setting("tasks", 0, "deviation", to="0 0"), "3 rows are drawn, 2 compared"),
         (setting("tasks", 0, "rows", to={"training": "1 4 30"}), "row 30 of 20 was drawn"),
         (setting("tasks", 0, "failed", 0, "again", to=None), "were not embedded again"),
@@ -356,7 +433,7 @@ def test_what_does_not_follow_is_refused(change: Change, message: str) -> None:
 def test_a_direction_is_a_reason_of_its_own() -> None:
     found = sound()
     pointed = found.direction.model_copy(update={"statistic": 8.3, "p": 1e-16})
-    (reason,) = reasons_of(found.cells, found.tasks, pointed, found.decoys, 64)
+    (reason,) = reasons_of(found.findings._replace(direction=pointed))
     assert reason.startswith("what the rows differ by points towards the labels: rank sum 8.3")
 
 

@@ -11,19 +11,29 @@ import numpy as np
 import numpy.typing as npt
 
 from geneb_ci.audit.compare.embedding_outcome import (
+    BY_COLUMN,
     Direction,
     RowCells,
+    RowFindings,
     RowRepeat,
     RowTask,
     reasons_of,
 )
-from geneb_ci.audit.compare.embeddings import DrawnTask, directions, drawn_task, read_task, row_task
+from geneb_ci.audit.compare.embeddings import (
+    DrawnTask,
+    RepeatedRow,
+    directions,
+    drawn_task,
+    read_task,
+    row_task,
+)
 from geneb_ci.audit.compare.outcome import Decoys
 from geneb_ci.audit.sampling.plan import RowCounts
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK
+from geneb_ci.receipt.column_rule import judge, judge_again, tolerances
 from geneb_ci.receipt.draw import RowSample, TaskStrata, drawn_rows, shares
-from geneb_ci.receipt.row_rule import direction_test, judge
+from geneb_ci.receipt.row_rule import direction_test
 from reference_harness.data import MiniSource, Source
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import EmbeddingReceipt
@@ -110,22 +120,27 @@ def audit(found: Mapping[str, Scored], reruns: Mapping[str, Rows], seed: str = S
     tasks, strata, width = [], [], 0
     for name, one in found.items():
         width = one.receipt.dim
-        rerun = reruns[name][one.drawn.rows]
-        judged = judge(one.drawn.committed, rerun, one.drawn.entry.scale_log2)
-        again = {
-            one.drawn.rows[place]: RowRepeat(
+        rerun, scale = reruns[name][one.drawn.rows], one.drawn.entry.scale_log2
+        limits = tolerances(rerun, scale)
+        judged = judge(one.drawn.committed, rerun, limits, scale)
+        again = {}
+        for place in judged.failed(width).nonzero()[0].tolist():
+            value = rerun[place]
+            repeat = judge_again(one.drawn.committed[place], value, value, limits[place], scale)
+            result = RowRepeat(
                 dtype="float64",
-                deviation=float(judged.deviation[place]),
-                mismatch=int(judged.mismatch[place]),
+                deviation=repeat.deviation,
+                mismatch=repeat.mismatch,
+                distance=repeat.distance or None,
             )
-            for place in judged.failed(width).nonzero()[0].tolist()
-        }
+            again[one.drawn.rows[place]] = RepeatedRow(result, value)
         tasks.append(row_task(one.drawn, judged, again, width))
         strata += directions(one.drawn, rerun.astype(np.float32))
-    result = direction_test(strata, seed)
-    direction = Direction(rows=result.rows, statistic=result.statistic, p=result.p)
+    test = direction_test(strata, seed)
+    direction = Direction(rows=test.rows, statistic=test.statistic, p=test.p)
     cells = RowCells(equal=1, of=1, differing=[], unclaimed=[], unequal=[])
-    return Found(tasks, direction, reasons_of(cells, tasks, direction, QUIET, width))
+    findings = RowFindings(BY_COLUMN, width, cells, tasks, direction, QUIET, None)
+    return Found(tasks, direction, reasons_of(findings))
 
 
 def wanted(sample: RowSample) -> RowCounts:

@@ -1,95 +1,33 @@
-"""The rule of a row: what float32 does passes, what is altered does not."""
+"""What a receipt holds of a rerun, the rule of records of version 1.0, and decisions of a probe."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geneb_ci.receipt.embeddings import TAU, allowed
-from geneb_ci.receipt.row_rule import Probe, is_same, judge, recorded, rounding
+from geneb_ci.receipt.embeddings import TAU
+from geneb_ci.receipt.row_rule import Probe, judge, recorded, rounding
 from reference_harness.canonical import Solved
-from reference_harness.receipt.rounding import rounded
-
-WIDTH = 512
 
 
-def rows(count: int = 40, seed: int = 0, scale: float = 1.0) -> np.ndarray:
-    draw = np.random.default_rng(seed)
-    found: np.ndarray = (draw.normal(size=(count, WIDTH)) * scale).astype(np.float32)
-    return found
+def test_records_of_version_1_measure_by_the_size_of_the_row() -> None:
+    """A column of 3e6 excuses a deviation of 7 in a column of 1: why they count no more."""
+    rerun = np.ones((1, 400), np.float32)
+    rerun[0, 0] = 3e6
+    committed = rounding(rerun, 7)
+    moved = committed.copy()
+    moved[0, 1] += np.float16(1 / 128)
+    size = np.sqrt(np.mean(np.square(rerun / 128.0)))
+    found = judge(moved, rerun, 7)
+    assert found.mismatch.tolist() == [1]
+    assert 0 < found.deviation[0] < TAU
+    assert found.deviation[0] == recorded((1 - 2**-11) / 128 / np.array([size]))[0]
 
 
-def noisy(values: np.ndarray, size: float, seed: int = 1) -> np.ndarray:
-    """Move every coordinate by noise of a size relative to the row."""
-    draw = np.random.default_rng(seed)
-    norm = np.sqrt(np.mean(np.square(values, dtype=np.float64), axis=1, keepdims=True))
-    found: np.ndarray = (values + draw.normal(size=values.shape) * norm * size).astype("f4")
-    return found
-
-
-@pytest.mark.parametrize("scale", [1.0, 2.0**-20, 2.0**30])
-def test_the_same_rows_and_float32_noise_pass(scale: float) -> None:
-    values = rows(scale=scale)
-    made = rounded([values])
-    for rerun in (values, noisy(values, 1e-7)):
-        found = judge(made.values, rerun, made.scale_log2)
-        assert not found.failed(WIDTH).any()
-    assert judge(made.values, values, made.scale_log2).mismatch.max() == 0
-
-
-@pytest.mark.parametrize(("size", "share"), [(1e-3, 1.0), (1e-4, 1.0), (1e-5, 0.5)])
-def test_larger_noise_fails(size: float, share: float) -> None:
-    values = rows()
-    made = rounded([noisy(values, size)])
-    found = judge(made.values, values, made.scale_log2)
-    assert found.failed(WIDTH).mean() >= share
-
-
-def test_what_moves_within_tau_of_a_border_breaks_the_share_that_may_differ() -> None:
-    values = rows()
-    honest = rounded([values])
-    moved = honest.values.copy()
-    wide = values.astype(np.float64)
-    size = np.sqrt(np.mean(wide * wide, axis=1, keepdims=True))
-    for side in (-1, 1):
-        other = np.nextafter(honest.values, np.float16(side * np.inf), dtype=np.float16)
-        middle = (other.astype(np.float64) + honest.values) / 2
-        near = np.abs(middle - wide) <= 5 * TAU * size  # far more than the rule lets move
-        moved[near] = other[near]
-    found = judge(moved, values, honest.scale_log2)
-    assert found.failed(WIDTH).all()
-    assert found.mismatch.min() > allowed(WIDTH)
-
-
-def test_the_limit_itself_passes_and_above_it_fails() -> None:
-    assert is_same([TAU, TAU * 1.01], [0, 0], WIDTH).tolist() == [True, False]
-    assert is_same([0.0, 0.0], [10, 11], WIDTH).tolist() == [True, False]
-    assert [allowed(width) for width in (2, 64, 200, 256, 768)] == [2, 4, 4, 5, 15]
-
-
-def test_another_sign_of_zero_is_no_difference_and_a_row_of_zeros_is_compared() -> None:
-    zeros = np.zeros((1, 8), np.float16)
-    assert not judge(zeros, -zeros.astype(np.float32), 0).failed(8).any()
-    one = zeros.copy()
-    one[0, 0] = 1
-    assert judge(one, zeros.astype(np.float32), 0).failed(8).all()
-
-
-def test_a_rerun_that_float16_cannot_hold_fails() -> None:
+def test_a_rerun_that_float16_cannot_hold_is_infinite() -> None:
     huge = np.full((1, 8), 1e30, np.float32)
     assert np.isinf(rounding(huge, 0)).all()
-    assert judge(np.ones((1, 8), np.float16), huge, 0).failed(8).all()
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_one_coordinate_that_is_no_number_fails(value: float) -> None:
-    """In one coordinate of many, which the share that may differ would let pass."""
-    values = rows()
-    made = rounded([values])
-    values[:, 3] = value
-    found = judge(made.values, values, made.scale_log2)
-    assert found.failed(WIDTH).all()
-    assert np.isfinite(found.deviation).all()
+    assert judge(np.ones((1, 8), np.float16), huge, 0).mismatch.tolist() == [8]
+    assert (rounding(-np.zeros((1, 8), np.float32), 0).view(np.uint16) == 0).all()
 
 
 @given(st.floats(0, 1e300))

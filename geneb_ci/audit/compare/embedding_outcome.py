@@ -3,7 +3,7 @@
 import operator
 import re
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
@@ -19,7 +19,16 @@ from geneb_ci.audit.compare.outcome import (
 from geneb_ci.audit.rerun.honesty import MEMORISED, VariantResult
 from geneb_ci.audit.sampling.plan import RowPlan
 from geneb_ci.common.finding import first_and_more
-from geneb_ci.receipt.embeddings import LEVEL, TAU, allowed, is_within
+from geneb_ci.receipt.embeddings import (
+    LEVEL,
+    NEAR,
+    POOLED,
+    TAU,
+    allowed,
+    allowed_pooled,
+    allowed_rescued,
+    is_within,
+)
 from geneb_ci.sandbox.launch import SandboxFacts
 from reference_harness.formats.base import Count, Hex40, Hex64, Moment, Name, Positive, StrictModel
 from reference_harness.formats.text import plural
@@ -33,6 +42,16 @@ NOT_PROVED = (
     "that the scores on the board are right: only canonical ones are computed; no level follows",
 )
 """What an audit by receipt leaves open; part of each record."""
+RowVersion = Literal["1.0", "2.0"]
+BY_ROW: Final = "1.0"
+BY_COLUMN: Final = "2.0"
+"""Versions of a record: a coordinate was compared by the size of its row, now by its column. The
+verdict follows from the numbers of a record by the rule of its version."""
+SUPERSEDED = (
+    "its rows were compared by the size of a row, which one column of large values sets: altered "
+    "rows could pass"
+)
+"""Why a record of version 1.0 shows nothing any more."""
 Measure = Annotated[float, Field(ge=0)]
 _NUMBER = r"[0-9]{1,15}(\.[0-9]{1,6})?(e[+-][0-9]{1,3})?"
 _NUMBERS = rf"^({_NUMBER}( {_NUMBER})*)?$"
@@ -75,6 +94,9 @@ class RowRepeat(StrictModel):
     """In which the model computed: float64 where the extractor has that option."""
     deviation: Measure
     mismatch: Count
+    distance: Measure | None = Field(default=None, exclude_if=operator.not_)
+    """Of the row from that of the first rerun, in tolerances; left out where they are the same row,
+    and in records of version 1.0."""
 
 
 class FailedRow(StrictModel):
@@ -98,7 +120,7 @@ class RowTask(StrictModel):
     """Part to rows of the file, in the order of the draws: `test full`, `training`, ..."""
     deviation: Measures
     """Of each distinct row, ascending: largest distance of a coordinate beyond half a unit of
-    float16, in root mean squares of the row."""
+    float16, in its tolerance; in records of version 1.0 in root mean squares of the row."""
     mismatch: Counts
     """Coordinates that differ from the rounding of the rerun."""
     failed: list[FailedRow]
@@ -146,7 +168,7 @@ class ReceiptFacts(StrictModel):
 class RowOutcome(StrictModel):
     """All of one audit by receipt: the predicate of the in-toto statement."""
 
-    schema_version: Literal["1.0"]
+    schema_version: RowVersion
     plan: RowPlan
     receipt: ReceiptFacts
     cells: RowCells
@@ -176,6 +198,19 @@ class RowOutcome(StrictModel):
         """Rows that were embedded again."""
         return sum(len(task.deviation) for task in self.tasks)
 
+    @property
+    def findings(self) -> "RowFindings":
+        """What the verdict follows from."""
+        return RowFindings(
+            self.schema_version,
+            self.receipt.dim,
+            self.cells,
+            self.tasks,
+            self.direction,
+            self.decoys,
+            self.variants,
+        )
+
 
 AnyOutcome = AuditOutcome | RowOutcome
 
@@ -189,32 +224,76 @@ class RowStatement(StrictModel):
     predicate: RowOutcome
 
 
-def failing(task: RowTask, width: int) -> list[int]:
-    """Return the rows of a task that fail by their own numbers, ascending."""
-    judged = zip(task.distinct, task.deviation, task.mismatch, strict=True)
-    return [row for row, deviation, mismatch in judged if not is_within(deviation, mismatch, width)]
+def limit_of(version: RowVersion) -> float:
+    """Return the largest deviation of a row that is the same."""
+    return TAU if version == BY_ROW else 1.0
 
 
-def is_altered(failed: FailedRow, width: int) -> bool:
-    """Whether a row that failed was embedded again, and failed then, too."""
-    again = failed.again
-    return again is not None and not is_within(again.deviation, again.mismatch, width)
+def is_rescued(again: RowRepeat, width: int, version: RowVersion = BY_COLUMN) -> bool:
+    """Whether a row that failed is the same when it is embedded again.
+
+    A row that lies far from the one of the first rerun is not, whatever was committed to.
+    """
+    is_near = version == BY_ROW or (again.distance or 0.0) <= NEAR
+    return is_near and is_within(again.deviation, again.mismatch, width, limit_of(version))
 
 
-def reasons_of(
-    cells: RowCells,
-    tasks: Sequence[RowTask],
-    direction: Direction,
-    decoys: Decoys,
-    width: int,
-    variants: VariantResult | None = None,
-) -> list[str]:
+class RowFindings(NamedTuple):
+    """What the verdict of an audit by receipt follows from."""
+
+    version: RowVersion
+    width: int
+    """Columns of a row."""
+    cells: RowCells
+    tasks: Sequence[RowTask]
+    direction: Direction
+    decoys: Decoys
+    variants: VariantResult | None
+
+    @property
+    def rows(self) -> int:
+        """Distinct rows that were drawn."""
+        return sum(len(task.deviation) for task in self.tasks)
+
+    def failing(self, task: RowTask) -> list[int]:
+        """Return the rows of a task that fail by their own numbers, ascending."""
+        judged = zip(task.distinct, task.deviation, task.mismatch, strict=True)
+        limit = limit_of(self.version)
+        return [
+            row
+            for row, deviation, mismatch in judged
+            if not is_within(deviation, mismatch, self.width, limit)
+        ]
+
+    def is_altered(self, failed: FailedRow) -> bool:
+        """Whether a row that failed was embedded again, and failed then, too."""
+        return failed.again is not None and not is_rescued(failed.again, self.width, self.version)
+
+    @property
+    def rescued(self) -> int:
+        """Rows that failed, and passed when they were embedded again."""
+        return sum(
+            failed.again is not None and not self.is_altered(failed)
+            for task in self.tasks
+            for failed in task.failed
+        )
+
+    @property
+    def may_end(self) -> bool:
+        """Whether rows that fail need not be embedded again: the verdict is that it differs."""
+        altered = any(self.is_altered(failed) for task in self.tasks for failed in task.failed)
+        return altered or (self.version != BY_ROW and self.rescued > allowed_rescued(self.rows))
+
+
+def reasons_of(findings: RowFindings) -> list[str]:
     """Return why an audit differs, in words; none where it agrees."""
+    variants = findings.variants
     return [
-        *_cell_reasons(cells),
-        *_row_reasons(tasks, width),
-        *_direction_reasons(direction),
-        *_decoy_reasons(decoys),
+        *_cell_reasons(findings.cells),
+        *_row_reasons(findings),
+        *(_pooled_reasons(findings) if findings.version != BY_ROW else ()),
+        *_direction_reasons(findings.direction),
+        *_decoy_reasons(findings.decoys),
         *([MEMORISED] if variants is not None and variants.memorised else []),
     ]
 
@@ -234,15 +313,14 @@ def _cell_reasons(cells: RowCells) -> Iterator[str]:
         yield f"equal sequences have unequal rows: {message}"
 
 
-def _row_reasons(tasks: Sequence[RowTask], width: int) -> Iterator[str]:
+def _row_reasons(findings: RowFindings) -> Iterator[str]:
     altered = [
         (task, row_failed)
-        for task in tasks
+        for task in findings.tasks
         for row_failed in task.failed
-        if is_altered(row_failed, width)
+        if findings.is_altered(row_failed)
     ]
-    failed = sum(len(task.failed) for task in tasks)
-    total = sum(len(task.deviation) for task in tasks)
+    failed = sum(len(task.failed) for task in findings.tasks)
     if not altered:
         return
     task, row_failed = altered[0]
@@ -252,16 +330,44 @@ def _row_reasons(tasks: Sequence[RowTask], width: int) -> Iterator[str]:
         if row_failed.row < task.train
         else ("test", row_failed.row - task.train)
     )
-    again = row_failed.again
+    again, width = row_failed.again, findings.width
+    size = f"{task.deviation[index]:.1e}"
+    deviates = (
+        f"{size} of its root mean square, {TAU:.0e} is allowed"
+        if findings.version == BY_ROW
+        else f"{size} times what its column allows"
+    )
     text = (
-        f"{plural(failed, 'row')} of {total:,} {'is' if failed == 1 else 'are'} not what the "
-        f"extractor gives: {split} row {row} of {task.task} deviates by "
-        f"{task.deviation[index]:.1e} of its root mean square, {TAU:.0e} is allowed; "
+        f"{plural(failed, 'row')} of {findings.rows:,} {'is' if failed == 1 else 'are'} not what "
+        f"the extractor gives: {split} row {row} of {task.task} deviates by {deviates}; "
         f"{task.mismatch[index]} of its {width} coordinates round otherwise, {allowed(width)} may"
     )
     if again is not None:
         text += f"; alone in {again.dtype}, {again.deviation:.1e} and {again.mismatch}"
+        if again.distance is not None and again.distance > NEAR:
+            text += f", {again.distance:.1e} tolerances from the first, {NEAR:g} are allowed"
     yield text
+
+
+def _pooled_reasons(findings: RowFindings) -> Iterator[str]:
+    rescued, rows, width = findings.rescued, findings.rows, findings.width
+    if rescued > (most := allowed_rescued(rows)):
+        yield (
+            f"{plural(rescued, 'row')} of {rows:,} pass only when they are embedded again, alone; "
+            f"{most} may"
+        )
+    failed = {task.task: {each.row for each in task.failed} for task in findings.tasks}
+    otherwise = sum(
+        mismatch
+        for task in findings.tasks
+        for row, mismatch in zip(task.distinct, task.mismatch, strict=True)
+        if row not in failed[task.task]
+    )
+    if otherwise > (most := allowed_pooled(rows, width)):
+        yield (
+            f"{otherwise:,} of {rows * width:,} drawn coordinates round otherwise in rows that "
+            f"pass, {most:,} may: {POOLED:.1%}"
+        )
 
 
 def _direction_reasons(direction: Direction) -> Iterator[str]:

@@ -26,9 +26,10 @@ from geneb_ci.audit.record.verify_embeddings import RERUN_BYTES_MAX, read_rerun
 from geneb_ci.audit.sampling.plan import RowPlan
 from geneb_ci.common.errors import GenebError, NothingChecked
 from geneb_ci.receipt.cells import differences
+from geneb_ci.receipt.column_rule import RowComparison, unfit
 from geneb_ci.receipt.draw import DrawnRows, TaskStrata
 from geneb_ci.receipt.predictions import Predictions, read_predictions
-from geneb_ci.receipt.row_rule import Probe, RowComparison, Stratum, directions_of, rounding
+from geneb_ci.receipt.row_rule import Probe, Stratum, directions_of, rounding
 from geneb_ci.receipt.source import ReceiptFiles, receipt_files, size_text
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import NotReadable, read_regular
@@ -47,6 +48,11 @@ if TYPE_CHECKING:
 ARRAYS, LINES = ".npz", ".txt"
 FULL = "full"
 """The regime whose one probe sees all training rows."""
+UNFIT = (
+    "let the extractor subtract a constant from each column, as the mean over fixed sequences, or "
+    "divide a column of large values; then run again with --receipt"
+)
+"""The fix of rows that float16 holds badly."""
 _AGAIN = "run `geneb-harness` of the same version as geneb-ci"
 
 
@@ -124,7 +130,7 @@ def drawn_task(
 ) -> DrawnTask:
     """Take the drawn rows from the file of a task, which was verified, with their proofs.
 
-    Raises AuditRefused when its rows changed since.
+    Raises AuditRefused when its rows changed since, or when float16 holds them badly.
     """
     import numpy as np
 
@@ -137,6 +143,8 @@ def drawn_task(
             f"{entry.root[:16]}...",
             "ask for the receipt as the harness wrote it",
         )
+    if why := unfit(values[rows]):
+        raise AuditRefused(f"{task}: {why}", UNFIT)
     labels = np.concatenate([read.train_labels, read.strata.labels])
     support = np.concatenate([*read.strata.support.values(), np.empty(0, dtype=np.int64)])
     return DrawnTask(
@@ -316,8 +324,16 @@ def directions(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> list[Stratu
     return directions_of(task.task, difference, features, task.labels[rows], task.probes[FULL][0])
 
 
+class RepeatedRow(NamedTuple):
+    """A row that failed and was embedded again."""
+
+    result: RowRepeat
+    values: "npt.NDArray[np.float32]"
+    """(d,)."""
+
+
 def row_task(
-    task: DrawnTask, judged: RowComparison, again: Mapping[int, RowRepeat], width: int
+    task: DrawnTask, judged: RowComparison, again: Mapping[int, "RepeatedRow"], width: int
 ) -> RowTask:
     """Return the comparison of a task, as a record has it; `again` by row of the file."""
     failed = [task.rows[index] for index in judged.failed(width).nonzero()[0].tolist()]
@@ -329,7 +345,9 @@ def row_task(
         rows=task.drawn.rows,
         deviation=judged.deviation.tolist(),
         mismatch=judged.mismatch.tolist(),
-        failed=[FailedRow(row=row, again=again.get(row)) for row in failed],
+        failed=[
+            FailedRow(row=row, again=again[row].result if row in again else None) for row in failed
+        ],
     )
 
 
@@ -338,21 +356,25 @@ def rerun_file(
     reruns: Sequence["np.ndarray"],
     variants: Sequence[Sequence[int]],
     varied: Sequence["np.ndarray"],
+    again: Sequence[Mapping[int, RepeatedRow]],
 ) -> bytes:
     """Return the file of rerun rows: of each drawn row, what was committed, the rerun, its proof.
 
-    `variants` has the test rows that were varied of each task, `varied` their (v, d) variants.
+    `variants` has the test rows that were varied of each task, `varied` their (v, d) variants,
+    `again` the rows that failed and were embedded again, by row of the file.
 
     An `.npz` with `task` (n,) as a place in the receipt, `row` (n,) of the file, `committed` (n, d)
-    float16, `rerun` (n, d) float32, `length` (n,) and `proof` (sum of lengths, 32) bytes; then of
-    all variants `varied_task` and `varied_row` (v,), of the test split, and `varied` (v, d)
-    float32. Its bytes depend on the rows alone.
+    float16, `rerun` (n, d) float32, `length` (n,) and `proof` (sum of lengths, 32) bytes; `again`
+    (k, d) float32, ascending by task and row; then of all variants `varied_task` and `varied_row`
+    (v,), of the test split, and `varied` (v, d) float32. Its bytes depend on the rows alone.
     """
     import numpy as np
 
     proofs = [proof for task in drawn for proof in task.proofs]
     counts = [len(task.rows) for task in drawn]
     hashes = b"".join(part for proof in proofs for part in proof)
+    width = drawn[0].committed.shape[1]
+    repeats = [repeated[row].values for repeated in again for row in sorted(repeated)]
     stream = io.BytesIO()
     np.savez(
         stream,
@@ -362,6 +384,7 @@ def rerun_file(
         rerun=np.concatenate(list(reruns)),
         length=np.array([len(proof) for proof in proofs], dtype="<i8"),
         proof=np.frombuffer(hashes, dtype="u1").reshape(-1, 32),
+        again=np.array(repeats, dtype="<f4").reshape(-1, width),
         varied_task=np.repeat(np.arange(len(variants)), list(map(len, variants))),
         varied_row=np.array([row for rows in variants for row in rows], dtype="<i8"),
         varied=np.concatenate(list(varied)),

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from geneb_ci.audit.canonical import StepMismatch
 from geneb_ci.audit.compare.embedding_outcome import (
-    FailedRow,
+    BY_ROW,
+    RowFindings,
     RowOutcome,
     RowTask,
-    failing,
-    is_altered,
     reasons_of,
     verdict_by,
 )
@@ -61,22 +60,16 @@ def check_rows(outcome: RowOutcome, inputs: TrustInputs) -> None:
         _refuse(f"{len(names)} tasks are compared, the receipt has {outcome.receipt.tasks}")
     if outcome.receipt.root != outcome.plan.root:
         _refuse("its receipt is not the one that the plan draws from")
+    findings = outcome.findings
     for task in outcome.tasks:
-        _check_task(task, outcome.receipt.dim)
-    _check_again([failed for task in outcome.tasks for failed in task.failed], outcome.receipt.dim)
+        _check_task(task, findings)
+    _check_again(findings)
     cells = outcome.cells
     if cells.equal + len(cells.differing) + len(cells.unclaimed) != cells.of:
         _refuse(f"its cells do not add up to {cells.of}")
     if outcome.variants is not None:
         _check_variants(outcome.variants, outcome.tasks)
-    reasons = reasons_of(
-        cells,
-        outcome.tasks,
-        outcome.direction,
-        outcome.decoys,
-        outcome.receipt.dim,
-        outcome.variants,
-    )
+    reasons = reasons_of(findings)
     if outcome.reasons != reasons:
         _refuse("its reasons are not those that its numbers give")
     if outcome.verdict != verdict_by(reasons):
@@ -139,22 +132,24 @@ def _check_draw(task: RowTask, share: TaskShare, seed: bytes) -> None:
             _refuse(f"{task.task}: {len(rows)} rows of {part!r}, expected {share.test}")
 
 
-def _check_task(task: RowTask, width: int) -> None:
+def _check_task(task: RowTask, findings: RowFindings) -> None:
     distinct, total = task.distinct, task.train + task.test
     if not len(distinct) == len(task.deviation) == len(task.mismatch):
         _refuse(f"{task.task}: {len(distinct)} rows are drawn, {len(task.deviation)} compared")
     if distinct and distinct[-1] >= total:
         _refuse(f"{task.task}: row {distinct[-1]} of {total} was drawn")
-    if [failed.row for failed in task.failed] != failing(task, width):
+    if [failed.row for failed in task.failed] != findings.failing(task):
         _refuse(f"{task.task}: the rows that fail are not those that its numbers give")
 
 
-def _check_again(failed: list[FailedRow], width: int) -> None:
-    """Refuse an audit that left rows that fail as they are."""
-    if any(failed_row.again is None for failed_row in failed) and not any(
-        is_altered(failed_row, width) for failed_row in failed
-    ):
-        _refuse("rows that fail were not embedded again, and none of them is altered")
+def _check_again(findings: RowFindings) -> None:
+    """Refuse an audit that left rows that fail as they are, or that keeps other numbers of them."""
+    failed = [failed_row for task in findings.tasks for failed_row in task.failed]
+    if any(failed_row.again is None for failed_row in failed) and not findings.may_end:
+        _refuse(
+            "rows that fail were not embedded again, and neither is one of them altered nor are "
+            "there too many that pass then"
+        )
 
 
 def _refuse(message: str, step: str = COMPARISON) -> None:
@@ -169,6 +164,8 @@ class RerunRows(NamedTuple):
     committed: "npt.NDArray[np.float16]"
     rerun: "npt.NDArray[np.float32]"
     proofs: list[list[bytes]]
+    again: "npt.NDArray[np.float32]"
+    """(k, d), of the rows that were embedded again, in the order of the record."""
     variants: "VariantRows | None" = None
     """None in earlier files."""
 
@@ -210,6 +207,7 @@ def read_rerun(raw: bytes, outcome: RowOutcome) -> RerunRows:
                 _array(archive, "committed", "<f2", (count, dim)),
                 _array(archive, "rerun", "<f4", (count, dim)),
                 proofs,
+                _again(archive, outcome),
                 _variants(archive, outcome.variants, dim) if outcome.variants else None,
             )
     except UNREADABLE as error:
@@ -217,6 +215,15 @@ def read_rerun(raw: bytes, outcome: RowOutcome) -> RerunRows:
     if list(zip(rows.task.tolist(), rows.row.tolist(), strict=True)) != expected:
         _refuse("its rows are not those of the record", RERUN)
     return rows
+
+
+def _again(archive: zipfile.ZipFile, outcome: RowOutcome) -> "npt.NDArray[np.float32]":
+    import numpy as np
+
+    if outcome.schema_version == BY_ROW:
+        return np.empty((0, outcome.receipt.dim), dtype=np.float32)
+    count = sum(failed.again is not None for task in outcome.tasks for failed in task.failed)
+    return _array(archive, "again", "<f4", (count, outcome.receipt.dim))
 
 
 def _variants(archive: zipfile.ZipFile, result: VariantResult, dim: int) -> VariantRows:
@@ -262,16 +269,55 @@ def check_proofs(rows: RerunRows, outcome: RowOutcome, receipt: EmbeddingReceipt
 
 
 def check_comparisons(rows: RerunRows, outcome: RowOutcome, receipt: EmbeddingReceipt) -> None:
-    """Compare every drawn row with its rerun again. Raises StepMismatch."""
-    from geneb_ci.receipt.row_rule import judge  # the rest needs no NumPy
+    """Compare every drawn row with its rerun again, by the rule of the record's version.
 
+    Raises StepMismatch.
+    """
+    at = 0
     for number, task in enumerate(outcome.tasks):
         own = rows.task == number
         scale = receipt.tasks[task.task].scale_log2
-        comparison = judge(rows.committed[own], rows.rerun[own], scale)
-        recorded = (task.deviation, task.mismatch)
-        if recorded != (comparison.deviation.tolist(), comparison.mismatch.tolist()):
+        committed, rerun = rows.committed[own], rows.rerun[own]
+        if outcome.schema_version == BY_ROW:
+            from geneb_ci.receipt import row_rule  # the rest needs no NumPy
+
+            comparison = row_rule.judge(committed, rerun, scale)
+            compared = (comparison.deviation.tolist(), comparison.mismatch.tolist())
+        else:
+            repeats = [failed for failed in task.failed if failed.again is not None]
+            again = rows.again[at : at + len(repeats)]
+            at += len(repeats)
+            compared = _by_column(task, committed, rerun, again, scale)
+        if (task.deviation, task.mismatch) != compared:
             _refuse(f"{task.task}: its rows compare otherwise than the record says", ROWS)
+
+
+def _by_column(
+    task: RowTask,
+    committed: "npt.NDArray[np.float16]",
+    rerun: "npt.NDArray[np.float32]",
+    again: "npt.NDArray[np.float32]",
+    scale: int,
+) -> tuple[list[float], list[int]]:
+    """Return deviation and mismatch of each row. Raises StepMismatch for what else is otherwise."""
+    from geneb_ci.receipt.column_rule import judge, judge_again, tolerances, unfit
+
+    if why := unfit(committed):
+        _refuse(f"{task.task}: {why}", ROWS)
+    allowed = tolerances(rerun, scale)
+    repeats = [failed for failed in task.failed if failed.again is not None]
+    for failed, values in zip(repeats, again, strict=True):
+        at = task.distinct.index(failed.row)
+        repeat = judge_again(committed[at], rerun[at], values, allowed[at], scale)
+        recorded = failed.again
+        if recorded is not None and repeat != (
+            recorded.deviation,
+            recorded.mismatch,
+            recorded.distance or 0.0,
+        ):
+            _refuse(f"{task.task}: row {failed.row} compares otherwise when embedded again", ROWS)
+    comparison = judge(committed, rerun, allowed, scale)
+    return comparison.deviation.tolist(), comparison.mismatch.tolist()
 
 
 def draws_shown(outcome: RowOutcome) -> Iterator[str]:

@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from geneb_ci.audit.canonical import SAMPLE, StepMismatch, moment_of
 from geneb_ci.audit.commit import AuditSubject, subject_of
 from geneb_ci.audit.compare.embedding_outcome import (
+    BY_COLUMN,
     NOT_PROVED,
     Direction,
     ReceiptFacts,
     RowOutcome,
     RowRepeat,
     RowTask,
+    is_rescued,
     reasons_of,
     verdict_by,
 )
@@ -29,6 +31,7 @@ from geneb_ci.audit.compare.embeddings import (
     FULL,
     LINES,
     DrawnTask,
+    RepeatedRow,
     compared_cells,
     directions,
     drawn_task,
@@ -36,7 +39,7 @@ from geneb_ci.audit.compare.embeddings import (
     rerun_file,
     row_task,
 )
-from geneb_ci.audit.compare.outcome import HarnessFacts
+from geneb_ci.audit.compare.outcome import AGREES, HarnessFacts
 from geneb_ci.audit.record.events import RunFacts
 from geneb_ci.audit.rerun.embedder import (
     RowEmbedder,
@@ -54,8 +57,10 @@ from geneb_ci.audit.sampling.plan import RowPlan
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import ExtractorRefused
 from geneb_ci.receipt.cells import recompute
+from geneb_ci.receipt.column_rule import RowComparison, judge, judge_again, tolerances
 from geneb_ci.receipt.draw import drawn_rows
-from geneb_ci.receipt.row_rule import RowComparison, Stratum, direction_test, is_same, judge
+from geneb_ci.receipt.embeddings import allowed_rescued
+from geneb_ci.receipt.row_rule import Stratum, direction_test
 from geneb_ci.receipt.source import ReceiptFiles
 from geneb_ci.sandbox.limits import MIB
 from geneb_ci.submission.structure import model_key_of
@@ -183,10 +188,15 @@ class _RowRun:
             )
             reruns = [self._stacked(rows, task.sequences) for task in drawn]
             judged = [
-                judge(task.committed, rerun, task.entry.scale_log2)
+                judge(
+                    task.committed,
+                    rerun,
+                    tolerances(rerun, task.entry.scale_log2),
+                    task.entry.scale_log2,
+                )
                 for task, rerun in zip(drawn, reruns, strict=True)
             ]
-            again = self._again(drawn, judged)
+            again = self._again(drawn, reruns, judged)
         except ExtractorRefused as error:
             ended = moment_of(int(clock()))
             error.at = RunFacts(
@@ -196,7 +206,11 @@ class _RowRun:
         self.here.check_weights()
         values = [self._stacked(rows, variants_of_task.sequences) for variants_of_task in changed]
         rerun = rerun_file(
-            drawn, reruns, [variants_of_task.rows for variants_of_task in changed], values
+            drawn,
+            reruns,
+            [variants_of_task.rows for variants_of_task in changed],
+            values,
+            [again.get(task.task, {}) for task in drawn],
         )
         changes = [
             changes_of(
@@ -274,9 +288,12 @@ class _RowRun:
         return stacked
 
     def _again(
-        self, drawn: Sequence[DrawnTask], judged: Sequence[RowComparison]
-    ) -> dict[str, dict[int, RowRepeat]]:
-        """Embed rows that fail again, the worst first, until one fails again or none is left.
+        self,
+        drawn: Sequence[DrawnTask],
+        reruns: "Sequence[npt.NDArray[np.float32]]",
+        judged: Sequence[RowComparison],
+    ) -> dict[str, dict[int, RepeatedRow]]:
+        """Embed rows that fail again, the worst first, until the verdict is known or none is left.
 
         Returns task to row to result.
         """
@@ -287,27 +304,29 @@ class _RowRun:
             for index in comparison.failed(width).nonzero()[0].tolist()
         ]
         failed.sort()
-        results: dict[str, dict[int, RowRepeat]] = {}
+        results: dict[str, dict[int, RepeatedRow]] = {}
+        rescued, most = 0, allowed_rescued(sum(len(task.rows) for task in drawn))
         for start in range(0, len(failed), AGAIN):
             some = failed[start : start + AGAIN]
             self.say(f"{len(failed)} rows fail: embedding {len(some)} again, each alone")
             how, values = self.embedder.again(
                 [drawn[number].sequences[index] for *_, number, index in some]
             )
-            altered = False
+            before = rescued
             for (*_, number, index), value in zip(some, values, strict=True):
-                task = drawn[number]
-                comparison = judge(
-                    task.committed[index : index + 1], value[None, :], task.entry.scale_log2
-                )
+                task, rerun = drawn[number], reruns[number]
+                scale = task.entry.scale_log2
+                allowed = tolerances(rerun, scale)[index]
+                repeat = judge_again(task.committed[index], rerun[index], value, allowed, scale)
                 result = RowRepeat(
                     dtype=how,
-                    deviation=float(comparison.deviation[0]),
-                    mismatch=int(comparison.mismatch[0]),
+                    deviation=repeat.deviation,
+                    mismatch=repeat.mismatch,
+                    distance=repeat.distance or None,
                 )
-                results.setdefault(task.task, {})[task.rows[index]] = result
-                altered |= not bool(is_same(comparison.deviation, comparison.mismatch, width)[0])
-            if altered:
+                results.setdefault(task.task, {})[task.rows[index]] = RepeatedRow(result, value)
+                rescued += is_rescued(result, width)
+            if rescued < before + len(some) or rescued > most:
                 break
         return results
 
@@ -323,20 +342,18 @@ class _RowRun:
         cells = compared_cells(self.submission, self.cells)
         test = direction_test(strata, self.plan.seed)
         direction = Direction(rows=test.rows, statistic=test.statistic, p=test.p)
-        decoys = self.embedder.decoys
-        reasons = reasons_of(cells, tasks, direction, decoys, receipt.dim, variants)
         computed = self.cells
-        return RowOutcome(
-            schema_version="1.0",
+        outcome = RowOutcome(
+            schema_version=BY_COLUMN,
             plan=self.plan,
             receipt=facts_of(receipt),
             cells=cells,
             tasks=tasks,
             direction=direction,
-            decoys=decoys,
+            decoys=self.embedder.decoys,
             variants=variants,
-            verdict=verdict_by(reasons),
-            reasons=reasons,
+            verdict=AGREES,
+            reasons=[],
             not_proved=list(NOT_PROVED),
             rerun_sha256=hashlib.sha256(rerun).hexdigest(),
             sandbox=here.facts(self.embedder.parts),
@@ -352,6 +369,8 @@ class _RowRun:
             started_at=here.work.begin(moment_of(int(clock()))),
             finished_at=moment_of(int(clock())),
         )
+        reasons = reasons_of(outcome.findings)
+        return outcome.model_copy(update={"reasons": reasons, "verdict": verdict_by(reasons)})
 
     def _notes(self) -> list[str]:
         parts = self.embedder.parts

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from geneb_ci.audit.canonical import AuditRefused, StepMismatch
 from geneb_ci.audit.commitment import Commitment, claims_of
-from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, RowOutcome
+from geneb_ci.audit.compare.embedding_outcome import BY_ROW, SUPERSEDED, AnyOutcome, RowOutcome
 from geneb_ci.audit.compare.tolerance import tolerance_digest
 from geneb_ci.audit.log.entries import AuditLog
 from geneb_ci.audit.sampling.design import AuditPolicy, drawable, strata_of
@@ -259,6 +259,8 @@ def check_policy(outcome: AnyOutcome, inputs: TrustInputs) -> None:
 
 
 def _check_row_policy(outcome: RowOutcome, inputs: TrustInputs) -> None:
+    if outcome.schema_version == BY_ROW:
+        raise StepMismatch(POLICY, SUPERSEDED, "audit again")
     rows, least = outcome.plan.rows, inputs.policy.minimum_rows
     if rows.test < least:
         raise StepMismatch(

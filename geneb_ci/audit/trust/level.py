@@ -46,6 +46,8 @@ class RowAuditFacts:
     """Cells that were recomputed."""
     missing: tuple[str, ...] = ()
     """Tasks and regimes that the policy requires and the receipt has no cells of."""
+    superseded: str = ""
+    """What its rule let pass, where the record has an earlier one, or ""."""
     weak: str = ""
     """Why its rows cannot be compared to the tolerance of a row, or ""."""
     gone: str = ""
@@ -323,6 +325,7 @@ _PLAIN = "no variants of the sequences were embedded"
 
 def _row_shortcoming(rows: RowAuditFacts, demands: Demands) -> str:
     lacking = {
+        rows.superseded: bool(rows.superseded),
         f"the receipt is weak: {rows.weak}": bool(rows.weak),
         f"nobody can repeat it: the receipt was last there on {rows.gone}": bool(rows.gone),
         f"{plural(rows.test, 'test row')} of each regime drawn, the policy requires "

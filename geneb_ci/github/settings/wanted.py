@@ -51,9 +51,10 @@ class Setting:
 def _settings() -> Iterator[Setting]:
     text = resources.files(__package__).joinpath("wanted.toml").read_text("utf-8")
     for group in tomllib.loads(text)["group"]:
-        rows, is_one = group.pop("settings"), group.pop("together", False)
-        for name, row in rows.items():
-            yield _setting(name, group | row, next(iter(rows)) if is_one else name)
+        settings, together = group.pop("settings"), group.pop("together", False)
+        first = next(iter(settings))
+        for name, own in settings.items():
+            yield _setting(name, group | own, first if together else name)
 
 
 def _setting(name: str, values: dict[str, Any], group: str) -> Setting:

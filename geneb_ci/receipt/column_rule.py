@@ -1,0 +1,147 @@
+"""Whether rows are those that the extractor gives, by tolerances of each column.
+
+c is the receipt's value, r that of the rerun in float32, both divided by the receipt's scale. A row
+is the same if every coordinate has
+
+    |c - r| <= 1/2 ulp16(c) + t,    t = max(TAU spread of the column, FLOOR |r|),
+
+and few coordinates differ from the rounding of r at all, in the row and in all drawn rows together.
+
+The spread is taken from the rerun of the drawn rows of the task, and from no row alone: one column
+of large values must not widen the tolerance of others, nor few rows that of the rest. It is
+
+    max(q, min(s, median of q over the columns)),
+
+q the distance of the quartiles and s the standard deviation of the column, q divided by 1.349, so
+that both are equal for normal values. Rows that are outliers in less than a quarter of the draw do
+not move q. A column that is 0 in most rows has q = 0: it has s, but no more than is usual in the
+task.
+
+What float16 holds badly is no receipt that rows can be compared with: one value so large that the
+others are subnormal, or columns whose constant hides what differs.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from geneb_ci.receipt.embeddings import FLOOR, TAU_OF_COLUMN, is_within
+from geneb_ci.receipt.row_rule import Half, Wide, recorded, rounding, scaled
+
+QUARTILES_OF_NORMAL = 1.349
+"""Distance of the quartiles of normal values, in standard deviations."""
+NORMAL = 2.0**-14
+"""Float16 has its full precision from here."""
+SPREAD_MIN = 1e-3
+"""Of the root mean square of a column: one that varies by less has fewer than two digits left in
+float16, and FLOOR would let it move by a thousandth of what it varies by."""
+
+
+class RowComparison(NamedTuple):
+    """What the comparison of n rows shows."""
+
+    deviation: Wide
+    """(n,) largest distance beyond half a unit of float16, in tolerances of its coordinate."""
+    mismatch: npt.NDArray[np.int64]
+    """(n,) coordinates that differ from the rounding of the rerun."""
+
+    def failed(self, width: int) -> npt.NDArray[np.bool_]:
+        """Return which rows are not the same."""
+        pairs = zip(self.deviation.tolist(), self.mismatch.tolist(), strict=True)
+        return np.array([not is_within(*pair, width) for pair in pairs], dtype=np.bool_)
+
+
+def spreads(values: Wide) -> Wide:
+    """Return the (d,) spreads of the columns of (n, d) rows, finite ones; 0 for a single row."""
+    finite = values[np.isfinite(values).all(axis=1)]
+    if len(finite) < 2:  # noqa: PLR2004 - one row has no spread
+        return np.zeros(values.shape[1])
+    lower, upper = np.quantile(finite, (0.25, 0.75), axis=0)
+    quartiles = (upper - lower) / QUARTILES_OF_NORMAL
+    # Summed over rows of one memory order, so that the bytes depend on the values alone.
+    deviation = np.ascontiguousarray(finite).std(axis=0, ddof=1)
+    spread: Wide = np.maximum(quartiles, np.minimum(deviation, np.median(quartiles)))
+    return spread
+
+
+def tolerances(rerun: npt.NDArray[np.floating], scale_log2: int) -> Wide:
+    """Return the (n, d) tolerances of the coordinates of the drawn rows of a task.
+
+    They are divided by the receipt's scale, as what is compared.
+    """
+    wide = scaled(rerun, scale_log2)
+    allowed: Wide = np.maximum(TAU_OF_COLUMN * spreads(wide), FLOOR * np.abs(wide))
+    return allowed
+
+
+def judge(
+    committed: Half, rerun: npt.NDArray[np.floating], allowed: Wide, scale_log2: int
+) -> RowComparison:
+    """Compare (n, d) finite rows of a receipt with the (n, d) rows of a rerun by their tolerances.
+
+    A rerun that float32 or float16 cannot hold is no row of a receipt: it deviates as far as can
+    be said.
+    """
+    wide, receipt = scaled(rerun, scale_log2), committed.astype(np.float64)
+    half = np.spacing(np.abs(committed)).astype(np.float64) / 2
+    deviation = _in_tolerances(np.maximum(np.abs(receipt - wide) - half, 0), allowed)
+    deviation[~np.isfinite(wide).all(axis=1)] = np.inf
+    mismatch = (rounding(rerun, scale_log2) != committed).sum(axis=1)
+    return RowComparison(recorded(deviation), mismatch.astype(np.int64))
+
+
+class RepeatComparison(NamedTuple):
+    """What a row shows that was embedded again."""
+
+    deviation: float
+    mismatch: int
+    distance: float
+    """From the row of the first rerun, in tolerances."""
+
+
+def judge_again(
+    committed: Half,
+    first: npt.NDArray[np.floating],
+    again: npt.NDArray[np.floating],
+    allowed: Wide,
+    scale_log2: int,
+) -> RepeatComparison:
+    """Compare a (d,) row with the one that was embedded again, and that with the first rerun."""
+    comparison = judge(committed[None, :], again[None, :], allowed[None, :], scale_log2)
+    with np.errstate(invalid="ignore"):
+        apart = np.abs(scaled(again, scale_log2) - scaled(first, scale_log2))
+    distance = _in_tolerances(apart[None, :], allowed[None, :])
+    return RepeatComparison(
+        float(comparison.deviation[0]), int(comparison.mismatch[0]), float(recorded(distance)[0])
+    )
+
+
+def _in_tolerances(distances: Wide, allowed: Wide) -> Wide:
+    """Return the largest of each of (n, d) distances, in tolerances; infinite where it is none."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.where(distances == 0, 0.0, distances / allowed)
+    largest = ratios.max(axis=1, initial=0.0)
+    return np.where(np.isnan(largest), np.inf, largest)
+
+
+def unfit(committed: Half) -> str:
+    """Return why (n, d) rows of one task, as the receipt has them, cannot be compared, or ""."""
+    values = committed.astype(np.float64)
+    sizes = np.abs(values[values != 0])
+    if not sizes.size:
+        return ""
+    if np.median(sizes) < NORMAL:
+        return (
+            f"half of the values that are not 0 are below {NORMAL:.1e} of its scale, where float16 "
+            f"has fewer digits: the largest is {sizes.max():g}"
+        )
+    sizes_of_columns = np.sqrt(np.mean(values * values, axis=0))
+    used = int((sizes_of_columns > 0).sum())
+    narrow = int((values.std(axis=0) < SPREAD_MIN * sizes_of_columns).sum())
+    if len(values) > 1 and 2 * narrow > used:
+        return (
+            f"{narrow} of its {used} columns vary by less than {SPREAD_MIN:g} of their root mean "
+            "square: float16 holds too little of what differs"
+        )
+    return ""
