@@ -42,7 +42,17 @@ class FallbackBeacon(StrictModel):
     why: Annotated[str, Field(min_length=1)]
 
 
-Beacon = Annotated[DrandBeacon | FallbackBeacon, Field(discriminator="kind")]
+class PracticeBeacon(StrictModel):
+    """A value that anybody can compute beforehand, for audits of the practice benchmark alone."""
+
+    kind: Literal["practice"]
+    round: Positive
+    """The round of drand that would have decided."""
+    value: Hex64
+    """SHA-256 of "geneb-ci practice beacon" and the round as 8 bytes, big-endian."""
+
+
+Beacon = Annotated[DrandBeacon | FallbackBeacon | PracticeBeacon, Field(discriminator="kind")]
 
 
 class Ticket(StrictModel):
@@ -96,7 +106,7 @@ class Plan(AnyPlan):
 
 TEST_ROWS_MAX, TRAINING_ROWS_MAX = 1_000_000, 20_000
 """Of a sample: more test rows than the benchmark has, and as many training rows of each task as
-`--rows` takes beside them. Whoever verifies a record makes every draw again."""
+`--size` takes beside them. Whoever verifies a record makes every draw again."""
 Draws = Annotated[int, Field(ge=1, le=TEST_ROWS_MAX)]
 
 
@@ -168,16 +178,11 @@ def read_commitment(path: Path) -> Commitment:
     return file.commitment
 
 
-def read_plan(path: Path) -> Plan:
-    """Read a plan of tasks, without recomputing it.
+def read_any_plan(path: Path) -> Plan | RowPlan:
+    """Read a plan of tasks or of embeddings, without recomputing it.
 
     Raises NothingChecked when it cannot be read.
     """
-    return _parsed(path, _bytes(path, FileKind.PLAN), Plan, FileKind.PLAN)
-
-
-def read_any_plan(path: Path) -> Plan | RowPlan:
-    """Read a plan of tasks or of rows, as `read_plan` does."""
     raw = _bytes(path, FileKind.PLAN)
     if FileKind.ROW_PLAN.fits(_value(raw)):
         return _parsed(path, raw, RowPlan, FileKind.ROW_PLAN)

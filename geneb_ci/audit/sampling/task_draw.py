@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Collection, Iterable, Sequence
-from pathlib import Path
 from statistics import median
 from typing import NoReturn, TypeVar
 
@@ -15,7 +14,7 @@ from geneb_ci.audit.canonical import (
     StepMismatch,
     seconds_of,
 )
-from geneb_ci.audit.commit import checked, read_submission
+from geneb_ci.audit.commit import SubmissionFile, checked
 from geneb_ci.audit.commitment import PROTOCOL, Commitment, check_commitment, identity_of, why_same
 from geneb_ci.audit.sampling import beacon
 from geneb_ci.audit.sampling.beacon import value_of
@@ -27,12 +26,12 @@ from geneb_ci.audit.sampling.plan import (
     DrandBeacon,
     EarlierDraw,
     Plan,
+    PracticeBeacon,
     Reason,
     RowPlan,
 )
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.check.rule import Context
-from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import Finding
 from geneb_ci.statistics.view import RowView, crowns
@@ -205,8 +204,13 @@ def recompute_seed(plan: AnyPlan, protocol: str = PROTOCOL) -> None:
     # 2. Round: the one that the time of the commitment fixes, of the chain we know.
     # 3. Signature: the beacon's own, or the committed key's.
     if isinstance(plan.beacon, DrandBeacon):
-        _round(plan.beacon, plan.committed_at)
+        if plan.beacon.chain != beacon.QUICKNET.hash:
+            _refuse(ROUND, f"the chain {plan.beacon.chain} is not that of drand quicknet")
+        _round(plan.beacon.round, plan.committed_at)
         beacon.verify_round(plan.beacon.round, plan.beacon.signature)
+    elif isinstance(plan.beacon, PracticeBeacon):
+        _round(plan.beacon.round, plan.committed_at)
+        beacon.verify_practice(plan.beacon, plan.commitment.benchmark.sha256)
     else:
         _due(plan.committed_at)
         beacon.verify_fallback(plan.beacon, plan.commitment_sha256)
@@ -216,14 +220,10 @@ def recompute_seed(plan: AnyPlan, protocol: str = PROTOCOL) -> None:
         _refuse(SEED, f"it is {plan.seed}, commitment and beacon give {seed}")
 
 
-def _round(given: DrandBeacon, committed_at: str) -> None:
-    if given.chain != beacon.QUICKNET.hash:
-        _refuse(ROUND, f"the chain {given.chain} is not that of drand quicknet")
+def _round(given: int, committed_at: str) -> None:
     expected = _due(committed_at)
-    if given.round != expected:
-        _refuse(
-            ROUND, f"it is {given.round}, expected {expected} for a commitment at {committed_at}"
-        )
+    if given != expected:
+        _refuse(ROUND, f"it is {given}, expected {expected} for a commitment at {committed_at}")
 
 
 def _due(committed_at: str) -> int:
@@ -271,50 +271,30 @@ FAMILY = "plausibility"
 _DEPTH = 3  # /results/<regime>/<task>, and perhaps the metric
 
 
-def targets_of(
-    commitment: Commitment, count: int, submission: Path | None, layout: Layout
-) -> list[str]:
+def targets_of(commitment: Commitment, count: int, submission: SubmissionFile | None) -> list[str]:
     """Name the tasks at which the committed submission stands out, the most suspicious first.
 
-    The submission is read only if `count`, the number of targeted tasks, is above 0.
-    Raises UsageProblem without a submission, AuditRefused when it is another one.
+    `count` is the number of targeted tasks. Raises UsageProblem where it is above 0 and the
+    submission is not here.
     """
     if count < 1:
         return []
-    file = _file_of(commitment, submission, layout)
-    if file is None:
+    if submission is None:
         raise UsageProblem(
-            "--targeted needs the submission, and there is none here", "name it: --submission FILE"
+            "--targeted needs the submission that was committed to, and it is not here",
+            "name it: --submission FILE",
         )
-    read = read_submission(file)
-    if read.document.sha256 != commitment.submission_sha256:
-        raise AuditRefused(
-            f"{file}: this is not the submission that was committed to: sha256 "
-            f"{read.document.sha256 or 'of no bytes'}, expected {commitment.submission_sha256}",
-            "name the file with the sha256 of the commitment: --submission FILE",
-        )
-    return targets(*checked(read), commitment.tasks)
+    return targets(*checked(submission), commitment.tasks)
 
 
-def crowns_of(commitment: Commitment, submission: Path | None, layout: Layout) -> list[str]:
+def crowns_of(commitment: Commitment, submission: SubmissionFile | None) -> list[str]:
     """Name a task of each category that the committed submission leads, the oddest first.
 
-    None where that submission is not here, or is another one.
+    None where that submission is not here.
     """
-    file = _file_of(commitment, submission, layout)
-    if file is None or not file.is_file():
+    if submission is None:
         return []
-    read = read_submission(file)
-    if read.document.sha256 != commitment.submission_sha256:
-        return []
-    return crowned(checked(read)[0].view, commitment.tasks)
-
-
-def _file_of(commitment: Commitment, submission: Path | None, layout: Layout) -> Path | None:
-    """Return where the committed submission should be, if anywhere."""
-    if submission is not None or layout.submissions is None:
-        return submission
-    return layout.submissions / f"{commitment.model_id}.json"
+    return crowned(checked(submission)[0].view, commitment.tasks)
 
 
 def targets(
