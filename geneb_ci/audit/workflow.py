@@ -352,6 +352,7 @@ def publish(request: AuditRequest, here: Ready, signing: Signing, show: Say) -> 
     if request.source.practice:
         signing.say("practice: the digest is published nowhere, and anybody can foresee the draw")
         return practice_time()
+    shown_before = here.work.read(SHOWN) is not None
     here.work.keep(SHOWN, commitment.sha256 + "\n")
     again = f"{request.again} --committed-at {EXAMPLE_TIME}"
     practice = (
@@ -359,6 +360,11 @@ def publish(request: AuditRequest, here: Ready, signing: Signing, show: Say) -> 
         if is_practice(commitment.benchmark.sha256)
         else ""
     )
+    if shown_before:
+        signing.say(
+            "this digest was shown before, and no time of its publication is given: "
+            "--committed-at is missing"
+        )
     show(
         f"commitment {commitment.sha256}\n"
         f"{commitment.model_id}: {request.sample.drawn_text(commitment)} will be drawn\n"

@@ -85,7 +85,8 @@ def test_a_queue_shows_cost_digest_and_the_command_that_continues(place: Install
 def test_a_report_says_what_is_to_be_done_next(place: Installed) -> None:
     digest = read_commitment(work_of(place) / "commitment.json").sha256
     words = ("audit", FILE, "--unsigned", "--report", "report.json")
-    place.run("geneb_ci", *words)
+    again = place.run("geneb_ci", *words)
+    assert "this digest was shown before, and no time of its publication is given" in again.stderr
     found = json.loads((place.root / "report.json").read_bytes())
     assert found.pop("cost").startswith("cost of a draw to come")
     assert found == {
