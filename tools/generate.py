@@ -306,7 +306,8 @@ def defences_page() -> str:
         if isinstance(use, defences.Unused):
             return f"not used: {use.why}"
         file, _, test = use.attack.partition("::")
-        return f"`{use.by.rpartition('.')[2]}`; attack: [{Path(file).stem}](../{file}) `{test}`"
+        function = use.by.rpartition(".")[2]
+        return f"`{function}`; attack: [{Path(file).stem}](../{file}) `{test}`"
 
     rows = (
         (each.name, each.against, each.needs, cell(each.tasks), cell(each.embeddings))
