@@ -3,11 +3,10 @@
 A receipt whose training rows are altered in many directions may deviate along none that is known.
 What an alteration is for is known: the decisions on the test rows. So each deviation is taken to
 the first order to what it changes there. D = c - r16 is the difference of a committed row from the
-rounding of its rerun, less the mean of D over the drawn rows of its part, which says nothing of a
-label; f = W'x + b the probe of the full regime, p its softmax, r = p - y the residual of the true
-label y, S = diag(p) - pp'. The loss L is the mean of -log p_y over the test rows, g its gradient
-with respect to W and b, and h = H^-1 g with H the Hessian of the probe's objective over the
-training rows. Moving a row by D changes L by
+rounding of its rerun; f = W'x + b the probe of the full regime, p its softmax, r = p - y the
+residual of the true label y, S = diag(p) - pp'. The loss L is the mean of -log p_y over the test
+rows, g its gradient with respect to W and b, and h = H^-1 g with H the Hessian of the probe's
+objective over the training rows. Moving a row by D changes L by
 
     I = r . W'D / m                                 a test row of m
     I = -(r . h'D + (h'x + h_b) . S W'D)            a training row, support rows among them
@@ -187,8 +186,6 @@ def influence_on_loss(
     with np.errstate(invalid="ignore"):
         difference = committed - part.rounded[:, differing].astype(np.float64)
     difference[~np.isfinite(difference).all(axis=1)] = 0
-    if len(difference):
-        difference -= difference.mean(axis=0)
     slopes = gradients(part, scale_log2, influence, probe)[:, differing]
     return RowInfluence(part.part, (np.ldexp(difference, scale_log2) * slopes).sum(axis=1))
 

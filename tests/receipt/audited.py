@@ -119,8 +119,16 @@ def scored(
     )
 
 
-def audit(found: Mapping[str, Scored], reruns: Mapping[str, Rows], seed: str = SEED) -> Found:
-    """Compare the drawn rows of tasks with a rerun of all their rows; what fails is tried again."""
+def audit(
+    found: Mapping[str, Scored],
+    reruns: Mapping[str, Rows],
+    seed: str = SEED,
+    precise: Mapping[str, Rows] | None = None,
+) -> Found:
+    """Compare the drawn rows of tasks with a rerun of all their rows; what fails is tried again.
+
+    `precise` has what the extractor gives in float64, where that is anything else.
+    """
     tasks, strata, by_task, width = [], [], [], 0
     for name, one in found.items():
         width = one.receipt.dim
@@ -129,8 +137,10 @@ def audit(found: Mapping[str, Scored], reruns: Mapping[str, Rows], seed: str = S
         judged = judge(one.drawn.committed, rerun, limits, scale)
         again = {}
         for place in judged.failed(width).nonzero()[0].tolist():
-            value = rerun[place]
-            repeat = judge_again(one.drawn.committed[place], value, value, limits[place], scale)
+            value = (precise or reruns)[name][one.drawn.rows[place]]
+            repeat = judge_again(
+                one.drawn.committed[place], rerun[place], value, limits[place], scale
+            )
             result = RowRepeat(
                 dtype="float64",
                 deviation=repeat.deviation,

@@ -88,18 +88,15 @@ def test_training_rows_that_lower_the_loss_are_found_and_noise_is_not(classes: i
         assert statistic.rows == 60
 
 
-def test_what_all_rows_have_alike_and_rows_without_number_have_no_influence() -> None:
+def test_a_row_that_is_no_number_and_one_that_does_not_differ_have_no_influence() -> None:
     rows, labels = example(2)
     _, probe = probe_of(rows.astype(np.float32), labels)
     influence = influence_of(rows, 0, TRAIN, labels, probe)
-    shifted = (rows[:30] + np.float16(0.25)).astype(np.float16)
-    part = DrawnPart(TRAINING, shifted, rows[:30].copy(), labels[:30])
-    alike = np.abs(influence_on_loss(part, 0, influence, probe).values)
-    part.rounded[4] = np.inf
-    assert np.isfinite(influence_on_loss(part, 0, influence, probe).values).all()
-    one = DrawnPart(TRAINING, shifted, rows[:30].copy(), labels[:30])
-    one.rounded[1:] = shifted[1:]
-    assert alike.max() < np.abs(influence_on_loss(one, 0, influence, probe).values).max()
+    part = DrawnPart(TRAINING, rows[:3], rows[:3] + np.float16(0.25), labels[:3])
+    part.rounded[1] = rows[1]
+    part.rounded[2, 4] = np.inf
+    values = influence_on_loss(part, 0, influence, probe).values
+    assert (values != 0).tolist() == [True, False, False]
 
 
 def test_chance_reaches_the_limit_in_no_audit_of_a_thousand() -> None:
