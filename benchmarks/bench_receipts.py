@@ -217,7 +217,7 @@ def audited(name: str, tasks: str, place: Place, data: tuple[str, ...], *extract
         environment=place.environment,
     )
     took = measured(
-        *("geneb_ci", "audit", "submissions/row.json", "--rows", "standard", *data[:2]),
+        *("geneb_ci", "audit", "submissions/row.json", "--sample", "embeddings", *data[:2]),
         *("--receipt", "receipt", "--key", "key.pem", "--work", "work"),
         *("--committed-at", COMMITTED_AT, "--beacon-file", "round.json"),
         folder=place.root,

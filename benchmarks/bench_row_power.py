@@ -10,6 +10,7 @@ from typing import IO, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from geneb_ci.audit.sampling.embedding_power import chance_text
 from geneb_ci.board.numbers import recovered
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker
@@ -24,7 +25,6 @@ from geneb_ci.receipt.row_rule import (
     mcc,
     needed_hit,
 )
-from geneb_ci.render.receipts import chance_text
 from reference_harness.formats.files import write_whole
 from tests.paths import SUBMISSIONS
 

@@ -115,7 +115,8 @@ def _audited(place: Place, name: str, rows: str, changes: dict[str, Change]) -> 
     for task, change in changes.items():
         rewrite(file, receipt, task, change)
     ran = place.run(
-        *("geneb_ci", "audit", "submissions/row.json", "--rows", rows, "--receipt", receipt.name),
+        *("geneb_ci", "audit", "submissions/row.json", "--sample", "embeddings"),
+        *("--size", rows, "--receipt", receipt.name),
         *("--key", "key.pem", "--work", work.name),
         *("--committed-at", COMMITTED_AT, "--beacon-file", "round.json"),
         check=False,

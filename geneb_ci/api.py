@@ -353,6 +353,10 @@ def verify(
 def audit(
     file: PathLike,
     *,
+    sample: str = "tasks",
+    size: str | None = None,
+    receipt: PathLike | None = None,
+    near: PathLike | None = None,
     machine: "Machine | None" = None,
     source: "BeaconSource | None" = None,
     commitment: PathLike | None = None,
@@ -370,6 +374,9 @@ def audit(
 ) -> "AuditResult":
     """Carry the audit of a file as far as it goes now; what is finished is kept for the next call.
 
+    `sample` is what is drawn: "tasks", or "embeddings" of the submission's receipt, of which `size`
+    is "standard", "full" or a number of test embeddings of each regime; `receipt` is the folder of
+    the receipt, `near` one with receipts of other models; both are fetched unless given.
     `machine` has the options of the rerun, `source` says where the beacon's value comes from. `key`
     signs the record, which is written below `output`; `unsigned` writes none. `committed_at` is the
     time of publication of the digest, in UTC: without it the audit stops with that digest. `say`
@@ -379,28 +386,36 @@ def audit(
     """
     from geneb_ci.audit.record.signing import check_record_options
     from geneb_ci.audit.rerun.prepare import Machine
+    from geneb_ci.audit.samples import sample_by
     from geneb_ci.audit.sampling.beacon_source import BeaconSource
-    from geneb_ci.audit.workflow import FileAudit, audited
+    from geneb_ci.audit.workflow import AuditRequest, audit_file
     from geneb_ci.render.results import AuditResult
 
+    def path_of(path: PathLike | None) -> Path | None:
+        return None if path is None else Path(path)
+
     paths = {"commitment": commitment, "work": work, "key": key, "output": output}
-    given: dict[str, Any] = {
-        name: None if path is None else Path(path) for name, path in paths.items()
-    }
+    given: dict[str, Any] = {name: path_of(path) for name, path in paths.items()}
     check_record_options(given["key"], given["output"], unsigned=unsigned)
-    request = FileAudit(
+    request = AuditRequest(
         file=Path(file),
+        sample=sample_by(
+            sample,
+            size=size,
+            receipt=path_of(receipt),
+            near=path_of(near),
+            earlier=tuple(map(Path, earlier)),
+        ),
         machine=machine or Machine(),
         source=source or BeaconSource(),
         committed_at=committed_at,
-        earlier=tuple(map(Path, earlier)),
         unsigned=unsigned,
         dry_run=dry_run,
-        log_key=None if log_key is None else Path(log_key),
+        log_key=path_of(log_key),
         again=again or f"geneb-ci audit {file}",
         **given,
     )
-    return AuditResult(**audited(request, find_layout(Path.cwd()), say, show)._asdict())
+    return AuditResult(**audit_file(request, find_layout(Path.cwd()), say, show)._asdict())
 
 
 def recommend(

@@ -44,6 +44,8 @@ OPERATORS = re.compile(
     r"|ReplaceComparisonOperator_"
     r"(Eq_NotEq|NotEq_Eq|Lt_LtE|LtE_Lt|Gt_GtE|GtE_Gt|Lt_GtE|LtE_Gt|Gt_LtE|GtE_Lt|Is_IsNot|IsNot_Is))"
 )
+SEPARATORS = ("*,", "/,")
+"""Of a signature: Cosmic Ray takes them for a product and a quotient."""
 
 
 def main() -> int:
@@ -93,9 +95,12 @@ def draw(work: Path, parts: list[dict[str, Any]], number: int, seed: int) -> Non
         paths = [Path(part["folder"]) / f"{name}.py" for name in part["modules"]]
         with closing(session(work, part)) as kept:
             init(paths, kept, {})
+            lines = {str(path): path.read_text(encoding="utf-8").splitlines() for path in paths}
             for item in kept.work_items:
                 one = item.mutations[0]
-                if OPERATORS.fullmatch(one.operator_name):
+                row, column = one.start_pos
+                is_separator = lines[str(one.module_path)][row - 1].startswith(SEPARATORS, column)
+                if OPERATORS.fullmatch(one.operator_name) and not is_separator:
                     place = (str(one.module_path), one.start_pos, one.operator_name, one.occurrence)
                     mutants.append((place, item.job_id))
     drawn = {job for _, job in random.Random(seed).sample(sorted(mutants), number)}  # noqa: S311

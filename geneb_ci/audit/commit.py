@@ -59,7 +59,8 @@ class SubmissionFile(NamedTuple):
 
 
 def read_submission(file: Path) -> SubmissionFile:
-    """Read a submission. Raises NothingChecked when the file cannot be opened."""
+    """Read a submission. Raises NothingChecked for a folder, or a file that cannot be opened."""
+    require_file(file, FileKind.SUBMISSION, "audit")
     raw = read_bytes(file)
     return SubmissionFile(raw, parse_document(raw, located(file), str(file)))
 
@@ -78,16 +79,39 @@ def checked(read: SubmissionFile, modules: Mapping[str, bytes] | None = None) ->
     return CheckedSubmission(context, checker.result(context).findings)
 
 
-def commit(file: Path, tolerance: str, declared: DeclaredRun | None = None) -> Commitment:
+def submission_here(
+    commitment: Commitment, file: Path | None, layout: Layout
+) -> SubmissionFile | None:
+    """Return the committed submission: `file`, or that of the repository; None where it is not.
+
+    Raises AuditRefused where `file` is another one.
+    """
+    place = file
+    if place is None and layout.submissions is not None:
+        place = layout.submissions / f"{commitment.model_id}.json"
+    if place is None or (file is None and not place.is_file()):
+        return None
+    submission = read_submission(place)
+    if submission.document.sha256 == commitment.submission_sha256:
+        return submission
+    if file is None:
+        return None
+    raise AuditRefused(
+        f"{file}: this is not the submission that was committed to: sha256 "
+        f"{submission.document.sha256 or 'of no bytes'}, expected {commitment.submission_sha256}",
+        "name the file with the sha256 of the commitment: --submission FILE",
+    )
+
+
+def commit(read: SubmissionFile, tolerance: str, declared: DeclaredRun | None = None) -> Commitment:
     """Return the commitment of a submission in its repository; each file is read once.
 
     `tolerance` is the digest of the constants of the tolerance.
     Raises AuditRefused when the file has errors or its run cannot be repeated, UsageProblem when
-    `declared` is incomplete or not needed, NothingChecked for a folder or another kind of file, and
-    what `Checker.check` does.
+    `declared` is incomplete or not needed, NothingChecked for another kind of file, and what
+    `Checker.check` does.
     """
-    require_file(file, FileKind.SUBMISSION, "audit commit")
-    read = read_submission(file)
+    file = read.document.name
     if other := other_kind(read.document.value, FileKind.SUBMISSION):
         raise NothingChecked(f"{file}: {other}", FileKind.SUBMISSION.fix)
     layout = find_layout(read.document.path.parent)
@@ -185,8 +209,10 @@ class AuditSubject:
         return any(cell.get("canonical") for tasks in evidence.values() for cell in tasks.values())
 
 
-def subject_of(commitment: Commitment, layout: Layout) -> AuditSubject:
-    """Read what was committed to, each file once.
+def subject_of(
+    commitment: Commitment, layout: Layout, submission: SubmissionFile | None = None
+) -> AuditSubject:
+    """Read what was committed to, each file once; `submission` was read before.
 
     Raises AuditRefused when submission, extractor, benchmark or the constants of the tolerance
     are not those of the commitment, NothingChecked when a file is not there.
@@ -195,7 +221,9 @@ def subject_of(commitment: Commitment, layout: Layout) -> AuditSubject:
         raise NothingChecked(
             "the audited submission is in no repository", "run this in a checkout of one"
         )
-    document = read_submission(layout.submissions / f"{commitment.model_id}.json").document
+    if submission is None:
+        submission = read_submission(layout.submissions / f"{commitment.model_id}.json")
+    document = submission.document
     _same("submission", document.sha256, commitment.submission_sha256)
     benchmark = benchmark_of(layout)
     _same("benchmark", benchmark.sha256, commitment.benchmark.sha256)

@@ -1,78 +1,92 @@
-"""The stages of `geneb-ci audit FILE`: commitment, cost, digest, draw, rerun, signed record."""
+"""An audit from a submission to its signed record: commit, draw, rerun, compare, sign.
 
+`audit_file` is the whole of it, `geneb-ci audit FILE`. `draw_plan`, `rerun_plan` and `write_record`
+are its steps, which the five commands, the jobs of GitHub and the queue call as well. What is drawn
+and compared is a `Sample`: whole tasks, or embeddings of a receipt.
+"""
+
+import contextlib
 import os
 import shlex
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from geneb_ci.audit import cost
 from geneb_ci.audit.canonical import AuditRefused
-from geneb_ci.audit.commit import commit, read_submission, subject_of
+from geneb_ci.audit.commit import (
+    AuditSubject,
+    SubmissionFile,
+    commit,
+    read_submission,
+    subject_of,
+)
 from geneb_ci.audit.commitment import Commitment
-from geneb_ci.audit.compare.outcome import AuditOutcome
+from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, RerunResult
 from geneb_ci.audit.compare.tolerance import tolerance_digest
+from geneb_ci.audit.log.check import check_drawn, committed_index
 from geneb_ci.audit.record.keys import private_key
+from geneb_ci.audit.record.repository import AuditRepository, earlier_plans
 from geneb_ci.audit.record.signing import (
-    DrawOptions,
     append_to_log,
     audits_of,
+    check_in_log,
     check_moment,
     commit_in_log,
-    drawn_plan,
     keeps_log,
     known_time,
     sign_abort,
     sign_start,
     time_in_log,
 )
-from geneb_ci.audit.record.statement import check_can_record, record_of
+from geneb_ci.audit.record.statement import RERUN, check_can_record, record_of
 from geneb_ci.audit.rerun.prepare import Machine, Ready, ready
-from geneb_ci.audit.rerun.tasks import check_outcome, outcome_of
 from geneb_ci.audit.rerun.workspace import Work, open_work
-from geneb_ci.audit.sampling.beacon_source import BeaconSource
+from geneb_ci.audit.samples import OUTCOME, Committed, Sample, TaskSample, sample_of
+from geneb_ci.audit.sampling.beacon_source import BeaconSource, beacon_of
 from geneb_ci.audit.sampling.embedding_draw import recompute_any
 from geneb_ci.audit.sampling.plan import (
     Plan,
     RowPlan,
     committed_text,
     encoded,
+    read_any_plan,
     read_commitment,
-    read_plan,
 )
 from geneb_ci.common.config import Layout, cache_folder
 from geneb_ci.common.errors import Exit, ExtractorRefused, UsageProblem
 from geneb_ci.common.files import write_files
-from geneb_ci.submission.reading import FileKind, require_file
 from reference_harness.formats.text import Say
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-COMMITMENT, PLAN, OUTCOME = "commitment.json", "plan.json", "outcome.json"
+COMMITMENT, PLAN = "commitment.json", "plan.json"
 SHOWN = "shown"
 """File of the work folder: the digest was shown, to be published. A dry run does not write it."""
-TO_BE_LOGGED = "to be logged"
-"""State of an audit whose signed commitment waits for the log."""
+TO_BE_LOGGED, TO_BE_PUBLISHED = "to be logged", "to be published"
+"""States of an audit whose commitment waits for the log, or to be published by hand."""
 OPTION_OF_COMMIT = "--extractor"
 """Option that `audit commit` has and `audit FILE` has not."""
-DIGITS = 16  # hex digits of a commitment that name its folder
-AnyDrawn = TypeVar("AnyDrawn", Plan, RowPlan)
+DIGITS = 16
+"""Hex digits of a commitment that name its folder."""
+EXAMPLE_TIME = "2026-11-20T08:30:00Z"
+
+_P = TypeVar("_P", Plan, RowPlan)
 
 
 @dataclass(frozen=True, kw_only=True)
-class FileAudit:
+class AuditRequest:
     """One audit of a file: what it shall do."""
 
     file: Path
+    sample: Sample[Any] = field(default_factory=TaskSample)
     machine: Machine
     source: BeaconSource
     commitment: Path | None = None
     """What `audit commit` wrote, where the run has to be declared."""
     committed_at: str | None = None
-    earlier: tuple[Path, ...] = ()
     work: Path | None = None
     key: Path | None = None
     unsigned: bool = False
@@ -82,140 +96,220 @@ class FileAudit:
     """Private key of the log, where this machine is its only writer."""
     again: str = ""
     """The command that runs this audit, without --committed-at."""
-    rows: str | None = None
-    """The sample of an audit by receipt; None: tasks are audited."""
-    receipt: Path | None = None
-    """Folder of the receipt; None: it is fetched."""
-    near: Path | None = None
-    """Folder of other receipts, a folder for each model; None: they are fetched."""
 
 
 class AuditProgress(NamedTuple):
-    """How far an audit came."""
+    """State of an audit after a call, and the command that goes on."""
 
     exit_code: Exit
     state: str
     commitment: str = ""
     """The digest, where it is to be published now."""
     next: str = ""
-    """The command that continues then."""
     cost: str = ""
     """Lines of text, where nothing was rerun."""
-    outcome: AuditOutcome | None = None
+    outcome: AnyOutcome | None = None
 
 
-def default_work(commitment: Commitment, kind: str = "audits") -> Path:
-    """Return the folder of an audit below the user's cache."""
-    return cache_folder(kind) / commitment.model_id / commitment.sha256[:DIGITS]
+@dataclass(frozen=True)
+class Signing:
+    """Where an audit writes what it signs, and with which key; without one it signs nothing."""
+
+    layout: Layout
+    key: "Ed25519PrivateKey | None"
+    audits: Path
+    is_logged: bool
+    """Whether the repository keeps a log, which has the start of each rerun."""
+    say: Say
+
+    def start(self, plan: Plan | RowPlan) -> None:
+        """Sign that a drawn sample is about to be rerun, where a log is kept."""
+        if self.key is not None and self.is_logged:
+            sign_start(plan, self.key, self.audits, self.say)
+
+    def abort(self, error: ExtractorRefused, plan: Plan | RowPlan) -> None:
+        """Sign that the extractor ended a rerun, so that its draw is not forgotten."""
+        if self.key is not None:
+            sign_abort(error, plan, self.key, self.audits, self.say)
+
+    def record(self, result: RerunResult) -> Path | None:
+        """Write the signed record, and what it needs beside it; return its path."""
+        if self.key is None:
+            return None
+        path = write_record(result, self.key, self.audits)
+        self.say(f"wrote {path}" + (f", and {path.stem}{RERUN}" * bool(result.embeddings)))
+        return path
 
 
-def audited(request: FileAudit, layout: Layout, say: Say, show: Say) -> AuditProgress:
+def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> AuditProgress:
     """Carry one audit as far as it goes now; what is finished is kept for the next call.
 
-    `say` gets progress, `show` what is to be read afterwards. Raises what `commit`, `ready`,
-    `drawn_plan` and `outcome_of` do, and AuditRefused when something is not what it was when the
-    audit began.
+    `say` gets progress, `show` what is to be read afterwards. Raises what the steps do, and
+    AuditRefused when something is not what it was when the audit began.
     """
-    started = time.monotonic()
+    began = time.monotonic()
     check_moment(request.committed_at)
-    commitment = commitment_of(request)
-    audits = request.output or audits_of(layout)
-    is_logged = keeps_log(layout) and not request.unsigned
-    committed_at = (
-        known_time(commitment, layout, request.committed_at) if is_logged else request.committed_at
-    )
-    signer = None if request.unsigned or request.dry_run else private_key(request.key)
-    if signer is not None:
-        check_can_record(signer, layout, audits / commitment.model_id)
-    folder = request.work or default_work(commitment)
+    sample = request.sample
+
+    # Commit: one digest of submission, code, weights, benchmark and policy.
+    submission = read_submission(request.file)
+    commitment = commitment_of(request, submission)
+    subject = subject_of(commitment, layout, submission)
+    sample.check(submission, subject.benchmark, say)
+    signing = signing_of(request, commitment, layout, say)
+    committed_at = request.committed_at
+    if signing.is_logged:
+        committed_at = known_time(commitment, layout, committed_at)
+    folder = request.work or default_work(commitment, sample.cache)
     if request.work is None and request.committed_at is not None:
         refuse_other(commitment, folder)
+
     with open_work(folder) as work:
-        plan = begun(work, commitment, committed_at, read_plan)
-        outcome = _kept_outcome(work, plan, commitment, layout)
-        if outcome is None:
-            with ready(
-                commitment, subject_of(commitment, layout), layout, request.machine, work, say
-            ) as here:  # fmt: skip
-                setup = time.monotonic() - started
-                costs = _show_cost(here, plan, setup, say, show)
+        plan = begun(work, commitment, committed_at, sample)
+        result = finished(work, plan, subject, sample)
+        if result is None:
+            with ready(commitment, subject, layout, request.machine, work, say) as here:
+                setup = time.monotonic() - began
+                cost = sample.cost(here, plan, setup, say)
+                show(cost)
                 if request.dry_run:
-                    return AuditProgress(Exit.CLEAN, "dry run", cost=costs)
+                    return AuditProgress(Exit.CLEAN, "dry run", cost=cost)
                 if plan is None:
-                    publish = in_log if is_logged else by_hand
-                    at = committed_at or publish(request, here, layout, signer, say, show)
-                    if isinstance(at, AuditProgress):
-                        return at._replace(cost=costs)
-                    plan = _drawn(request, at, here, layout, say)
-                    _show_cost(here, plan, setup, say, show)
-                outcome = _finished(plan, here, signer, audits, say, in_log=is_logged)
+                    # Draw: the sample follows from the commitment and a beacon after it.
+                    draw = _published_and_drawn(
+                        request, committed_at, submission, here, signing, show
+                    )
+                    if isinstance(draw, AuditProgress):
+                        return draw._replace(cost=cost)
+                    plan = draw
+                    show(sample.cost(here, plan, setup, say))
+                # Rerun and compare.
+                advice = (
+                    f"\n  this draw has no record: what is finished is kept in {work.folder}; run "
+                    "the same command again,\n  or pass the plan to the next audit: "
+                    f"--earlier {work.folder / PLAN}"
+                )
+                result = rerun_drawn(plan, sample, here, signing, advice)
+                work.keep_result(OUTCOME, encoded(result.outcome))
         if request.dry_run:
             show("this audit is finished: nothing is left to run\n")
             return AuditProgress(Exit.CLEAN, "finished")
-        if signer is not None:
-            _recorded(outcome, signer, audits, work, say)
-            if request.log_key is not None and is_logged:
+
+        # Sign.
+        path = signing.record(result)
+        if path is not None:
+            say(
+                f"next: commit it to the main branch: {_git(path)}\n"
+                f"  once it is there, {work.folder} can be removed"
+            )
+            if request.log_key is not None and signing.is_logged:
                 append_to_log(layout, request.log_key, request.source.relay)
-    agrees = outcome.verdict == "agrees"
-    return AuditProgress(Exit.CLEAN if agrees else Exit.ERRORS, outcome.verdict, outcome=outcome)
+    agrees = result.outcome.verdict == "agrees"
+    code = Exit.CLEAN if agrees else Exit.ERRORS
+    return AuditProgress(code, result.outcome.verdict, outcome=result.outcome)
 
 
-def in_log(
-    request: FileAudit,
-    here: Ready,
+def draw_plan(
+    commitment: Commitment,
+    committed_at: str,
+    submission: SubmissionFile | None,
+    sample: Sample[_P],
     layout: Layout,
-    signer: "Ed25519PrivateKey | None",
+    source: BeaconSource,
     say: Say,
-    show: Say,
-) -> str | AuditProgress:
-    """Sign the commitment for the log; return its time, where it is added here and now."""
-    commitment = here.commitment
-    next_steps = commit_in_log(
-        commitment, layout, signer, request.log_key, request.source.relay, say, request.again
-    )
-    time = time_in_log(commitment, layout)
-    if time is not None:
-        return time
-    show(f"{next_steps}\n")
-    return AuditProgress(Exit.CLEAN, TO_BE_LOGGED, commitment.sha256, request.again)
+) -> _P:
+    """Draw the sample of a commitment that became public at a time; waits for the beacon's round.
+
+    Earlier draws for the same method are in it, too. Raises what `earlier_plans`, the sample and
+    `beacon_of` do: a second draw of one commitment is refused.
+    """
+    repository = AuditRepository(layout)
+    committed = Committed(commitment, submission, repository)
+    near = sample.near(committed, say)
+    plans = earlier_plans(sample.kind, commitment, committed_at, repository, sample.earlier, near)
+    drawing = sample.drawing(committed, plans, near)
+    if (logged := repository.logged) is not None:
+        index = committed_index(commitment.sha256, logged)
+        check_drawn(commitment, len(logged.log.entries) if index is None else index, logged)
+    beacon = beacon_of(commitment, committed_at, source, repository.inputs.policy, say)
+    return drawing(committed_at, beacon)
 
 
-def by_hand(
-    request: FileAudit,
-    here: Ready,
-    layout: Layout,  # noqa: ARG001 (as in_log)
-    signer: "Ed25519PrivateKey | None",  # noqa: ARG001
-    say: Say,  # noqa: ARG001
-    show: Say,
-) -> AuditProgress:
-    """Show the digest that is to be published, where no log is kept."""
-    commitment = here.commitment
-    here.work.keep(SHOWN, commitment.sha256 + "\n")
-    again = f"{request.again} --committed-at 2026-11-20T08:30:00Z"
-    drawn = f"{commitment.policy.drawn} of {len(commitment.tasks)} tasks"
-    show(_next(commitment, again, drawn if request.rows is None else "rows of its receipt"))
-    return AuditProgress(Exit.CLEAN, "to be published", commitment.sha256, again)
+def rerun_plan(
+    plan: Plan | RowPlan,
+    signing: Signing,
+    machine: Machine,
+    *,
+    work: Path | None = None,
+    receipt: Path | None = None,
+    advice: str = "",
+) -> RerunResult:
+    """Rerun a plan, compare, and return the outcome.
+
+    What is finished is kept in the folder `work`, from which the next call continues; without one
+    it is lost when this ends. `receipt` is the folder of the receipt of a plan of embeddings.
+    Raises StepMismatch when the plan does not recompute, AuditRefused when something here is not
+    what was committed to, SandboxUnavailable or SandboxLeaks, ExtractorFailed, LimitExceeded or
+    ResultRefused for the extractor, NothingChecked for what is missing, UsageProblem for options
+    that contradict the submission.
+    """
+    recompute_any(plan)
+    sample: Sample[Any] = sample_of(plan, receipt)
+    if signing.key is not None and signing.is_logged:
+        check_in_log(plan, signing.layout)
+    subject = subject_of(plan.commitment, signing.layout)
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(open_work(work)) if work is not None else None
+        here = stack.enter_context(
+            ready(plan.commitment, subject, signing.layout, machine, folder, signing.say)
+        )
+        return rerun_drawn(plan, sample, here, signing, advice)
 
 
-def _recorded(
-    outcome: AuditOutcome, signer: "Ed25519PrivateKey", audits: Path, work: Work, say: Say
-) -> None:
-    record = record_of(outcome, signer)
+def rerun_drawn(
+    plan: _P, sample: Sample[_P], here: Ready, signing: Signing, advice: str = ""
+) -> RerunResult:
+    """Rerun a drawn sample and compare it; sign its start, and an abort by the extractor.
+
+    Raises what the sample does; where the extractor ended the run, `advice` says how to go on.
+    """
+    signing.start(plan)
+    try:
+        return sample.rerun(plan, here, time.time, signing.say)
+    except ExtractorRefused as error:
+        signing.abort(error, plan)
+        error.fix += advice
+        raise
+
+
+def write_record(result: RerunResult, key: "Ed25519PrivateKey", audits: Path) -> Path:
+    """Write the signed record of an outcome below a folder, and the embeddings that it names.
+
+    Returns the path of the record. Raises UsageProblem when it could not be read back.
+    """
+    record = record_of(result.outcome, key)
     path = audits / record.path
-    write_files(path.parent, {path.name: record.content})
-    say(
-        f"wrote {path}\n"
-        f"next: commit it to the main branch: {_git(path)}\n"
-        f"  once it is there, {work.folder} can be removed"
-    )
+    files = {path.name: record.content}
+    if result.embeddings is not None:
+        files = {f"{record.audit_id}{RERUN}": result.embeddings, **files}
+    write_files(path.parent, files)
+    return path
 
 
-def commitment_of(request: FileAudit) -> Commitment:
+def signing_of(request: AuditRequest, commitment: Commitment, layout: Layout, say: Say) -> Signing:
+    """Return what signs an audit. Raises UsageProblem for a key that the base does not trust."""
+    audits = request.output or audits_of(layout)
+    key = None if request.unsigned or request.dry_run else private_key(request.key)
+    if key is not None:
+        check_can_record(key, layout, audits / commitment.model_id)
+    return Signing(layout, key, audits, keeps_log(layout) and not request.unsigned, say)
+
+
+def commitment_of(request: AuditRequest, submission: SubmissionFile) -> Commitment:
     """Read the commitment, or commit to the file. Raises AuditRefused and what both do."""
     file = request.file
-    require_file(file, FileKind.SUBMISSION, "audit")
     if request.commitment is not None:
-        commitment, own = read_commitment(request.commitment), read_submission(file).document.sha256
+        commitment, own = read_commitment(request.commitment), submission.document.sha256
         if own != commitment.submission_sha256:
             raise AuditRefused(
                 f"{file}: sha256 {own}; {request.commitment} commits to the submission of "
@@ -225,7 +319,7 @@ def commitment_of(request: FileAudit) -> Commitment:
             )
         return commitment
     try:
-        return commit(file, tolerance_digest())
+        return commit(submission, tolerance_digest())
     except (UsageProblem, AuditRefused) as error:
         if OPTION_OF_COMMIT in error.fix:
             error.fix += (
@@ -235,29 +329,46 @@ def commitment_of(request: FileAudit) -> Commitment:
         raise
 
 
-def _kept_outcome(
-    work: Work, plan: Plan | None, commitment: Commitment, layout: Layout
-) -> AuditOutcome | None:
-    """Return the outcome that this audit kept, if there is one; one from elsewhere is none.
-
-    Raises AuditRefused when it does not follow from the plan and the scores of the folder.
-    """
-    if not work.has_result(OUTCOME):
-        return None
-    outcome, path = work.read_as(OUTCOME, AuditOutcome), work.folder / OUTCOME
-    if outcome is None or plan is None:
-        raise AuditRefused(
-            f"{path}: its plan, {work.folder / PLAN}, is not there",
-            f"put the plan back, or remove {path} and run the command again",
+def publish(request: AuditRequest, here: Ready, signing: Signing, show: Say) -> str | AuditProgress:
+    """Publish the digest: return its time, or, where others have to publish it, the next step."""
+    commitment, layout = here.commitment, signing.layout
+    if signing.is_logged:
+        text = commit_in_log(
+            commitment,
+            layout,
+            signing.key,
+            request.log_key,
+            request.source.relay,
+            signing.say,
+            request.again,
         )
-    check_outcome(outcome, path, plan, subject_of(commitment, layout), work)
-    return outcome
+        logged_at = time_in_log(commitment, layout)
+        if logged_at is not None:
+            return logged_at
+        show(f"{text}\n")
+        return AuditProgress(Exit.CLEAN, TO_BE_LOGGED, commitment.sha256, request.again)
+    here.work.keep(SHOWN, commitment.sha256 + "\n")
+    again = f"{request.again} --committed-at {EXAMPLE_TIME}"
+    show(
+        f"commitment {commitment.sha256}\n"
+        f"{commitment.model_id}: {request.sample.drawn_text(commitment)} will be drawn\n"
+        "next: publish this digest where a server that you do not control shows it with a time: "
+        "as commit\n"
+        "  status geneb/audit-commit, or in the ledger. Then continue with that time, in UTC:\n"
+        f"  {again}\n"
+    )
+    return AuditProgress(Exit.CLEAN, TO_BE_PUBLISHED, commitment.sha256, again)
+
+
+def default_work(commitment: Commitment, kind: str) -> Path:
+    """Return the folder of an audit below the user's cache."""
+    return cache_folder(kind) / commitment.model_id / commitment.sha256[:DIGITS]
 
 
 def begun(
-    work: Work, commitment: Commitment, committed_at: str | None, read: Callable[[Path], AnyDrawn]
-) -> AnyDrawn | None:
-    """Keep the commitment of a new audit; return the plan of one that was drawn, as `read`.
+    work: Work, commitment: Commitment, committed_at: str | None, sample: Sample[_P]
+) -> _P | None:
+    """Keep the commitment of a new audit; return the plan of one that was drawn.
 
     Raises AuditRefused when the folder has another commitment or draw.
     """
@@ -272,7 +383,13 @@ def begun(
         )
     if work.read(PLAN) is None:
         return None
-    plan = read(work.folder / PLAN)
+    plan = read_any_plan(work.folder / PLAN)
+    if not isinstance(plan, sample.kind):
+        drawn = sample_of(plan).name
+        raise AuditRefused(
+            f"{work.folder / PLAN}: this audit drew {drawn}, expected {sample.name}",
+            f"pass --sample {drawn}, or name another folder: --work DIR",
+        )
     recompute_any(plan)
     if plan.commitment != commitment or committed_at not in {None, plan.committed_at}:
         raise AuditRefused(
@@ -281,6 +398,23 @@ def begun(
             "leave out --committed-at: a commitment has one draw",
         )
     return plan
+
+
+def finished(
+    work: Work, plan: _P | None, subject: AuditSubject, sample: Sample[_P]
+) -> RerunResult | None:
+    """Return what an earlier call finished; an outcome from elsewhere is none.
+
+    Raises AuditRefused when it does not follow from the plan and the folder.
+    """
+    if plan is not None:
+        return sample.finished(plan, subject, work)
+    if not work.has_result(OUTCOME):
+        return None
+    raise AuditRefused(
+        f"{work.folder / OUTCOME}: its plan, {work.folder / PLAN}, is not there",
+        f"put the plan back, or remove {work.folder / OUTCOME} and run the command again",
+    )
 
 
 def refuse_other(commitment: Commitment, folder: Path) -> None:
@@ -316,90 +450,57 @@ def _difference(first: Commitment, second: Commitment) -> str:
     )
 
 
-def _show_cost(here: Ready, plan: Plan | None, setup: float, say: Say, show: Say) -> str:
-    """Measure, show and return what is left to pay; refuse what this machine cannot carry."""
-    commitment = here.commitment
-    if plan is None:
-        tasks, weights = commitment.tasks, cost.expected(commitment)
-        drawn = commitment.policy.drawn
-    else:
-        weights = cost.left_of(plan, here)
-        tasks, drawn = list(weights), len(weights)
-    if not weights:
-        return ""  # all is embedded
-    sampled = cost.measured(here, weights, say)
-    expected = cost.cost_of(here, sampled, weights, setup)
-    text = cost.cost_text(expected, here, drawn=plan is not None)
-    show(text)
-    cost.refuse_too_large(here, sampled, tasks, drawn)
-    return text
+def _published_and_drawn(
+    request: AuditRequest,
+    committed_at: str | None,
+    submission: SubmissionFile,
+    here: Ready,
+    signing: Signing,
+    show: Say,
+) -> Plan | RowPlan | AuditProgress:
+    """Publish the commitment, unless it is; draw, and keep the plan before anything is run.
 
-
-def _next(commitment: Commitment, again: str, drawn: str) -> str:
-    return (
-        f"commitment {commitment.sha256}\n"
-        f"{commitment.model_id}: {drawn} will be drawn\n"
-        "next: publish this digest where a server that you do not control shows it with a time: "
-        "as commit\n"
-        "  status geneb/audit-commit, or in the ledger. Then continue with that time, in UTC:\n"
-        f"  {again}\n"
-    )
-
-
-def _drawn(request: FileAudit, committed_at: str, here: Ready, layout: Layout, say: Say) -> Plan:
-    others = [] if request.work else _begun_here(here.work.folder, here.commitment, say)
-    plan = drawn_plan(
+    Returns how far the audit came where others have to publish the commitment.
+    """
+    if committed_at is None:
+        published = publish(request, here, signing, show)
+        if isinstance(published, AuditProgress):
+            return published
+        committed_at = published
+    sample, work = request.sample, here.work
+    if request.work is None:
+        plans = _plans_here(work.folder, here.commitment, sample.kind, signing.say)
+        sample = sample.with_earlier(plans)
+    plan: Plan | RowPlan = draw_plan(
         here.commitment,
         committed_at,
-        layout,
+        submission,
+        sample,
+        signing.layout,
         request.source,
-        DrawOptions(earlier=(*request.earlier, *others)),
-        say,
+        signing.say,
     )
-    here.work.keep(PLAN, encoded(plan))
-    say(f"drawn: {', '.join(choice.task for choice in plan.chosen)}")
+    work.keep(PLAN, encoded(plan))
+    signing.say(f"drawn: {sample.drawn_names(plan)}")
     return plan
 
 
-def _begun_here(folder: Path, commitment: Commitment, say: Say) -> list[Path]:
-    """Return the plans in this cache for the model, without a record or with: all are rerun too.
+def _plans_here(
+    folder: Path, commitment: Commitment, kind: type[Plan | RowPlan], say: Say
+) -> Iterable[Path]:
+    """Yield the plans in this cache for the model, without a record or with: all are rerun too.
 
     A plan for another benchmark is of another repository, and left out.
     """
-    plans = []
     for path in sorted({*folder.parent.glob(f"*/{PLAN}")} - {folder / PLAN}):
-        benchmark = read_plan(path).commitment.benchmark
+        plan = read_any_plan(path)
+        if not isinstance(plan, kind):
+            continue
+        benchmark = plan.commitment.benchmark
         if benchmark.sha256 == commitment.benchmark.sha256:
-            plans.append(path)
+            yield path
         else:
             say(f"{path}: a draw for another benchmark, {benchmark.name}: left out")
-    return plans
-
-
-def _finished(
-    plan: Plan,
-    here: Ready,
-    signer: "Ed25519PrivateKey | None",
-    audits: Path,
-    say: Say,
-    *,
-    in_log: bool,
-) -> AuditOutcome:
-    if signer is not None and in_log:
-        sign_start(plan, signer, audits, say)
-    try:
-        outcome = outcome_of(plan, here, time.time, say)
-    except ExtractorRefused as error:
-        if signer is not None:
-            sign_abort(error, plan, signer, audits, say)
-        error.fix += (
-            f"\n  this draw has no record: what is finished is kept in {here.work.folder}; run the "
-            "same command again,\n  or pass the plan to the next audit: "
-            f"--earlier {here.work.folder / PLAN}"
-        )
-        raise
-    here.work.keep_result(OUTCOME, encoded(outcome))
-    return outcome
 
 
 def _git(path: Path) -> str:

@@ -1,8 +1,6 @@
 """`geneb-ci audit`: commit, run, verify, withdraw, and keys."""
 
-import functools
 import signal
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,26 +9,23 @@ import click
 
 from geneb_ci.api import verify
 from geneb_ci.audit.canonical import FORMAT
-from geneb_ci.audit.commit import commit
+from geneb_ci.audit.commit import commit, read_submission
 from geneb_ci.audit.compare.tolerance import tolerance_digest
 from geneb_ci.audit.record.events import withdrawal_of
 from geneb_ci.audit.record.keys import KEY_VARIABLE, private_key
 from geneb_ci.audit.record.signing import (
-    check_in_log,
+    audits_of,
     commit_in_log,
     keeps_log,
-    sign_abort,
-    sign_start,
 )
-from geneb_ci.audit.record.statement import WITHDRAWN, check_can_record, read_record, record_of
+from geneb_ci.audit.record.statement import WITHDRAWN, check_can_record, read_record
 from geneb_ci.audit.record.verify import StepState
 from geneb_ci.audit.rerun.sources import DeclaredRun
-from geneb_ci.audit.rerun.tasks import rerun
-from geneb_ci.audit.sampling.plan import RowPlan, committed_text, encoded, read_any_plan
+from geneb_ci.audit.sampling.plan import committed_text, encoded, read_any_plan
+from geneb_ci.audit.workflow import Signing, rerun_plan
 from geneb_ci.cli.audit_file import check_options
 from geneb_ci.cli.audit_log import signing_options
-from geneb_ci.cli.audit_rows import keep_rows, run_rows, shown_rows
-from geneb_ci.cli.main import LazyGroup, echo
+from geneb_ci.cli.main import LazyGroup, echo, say
 from geneb_ci.cli.shared import (
     STDOUT,
     LayeredCommand,
@@ -44,8 +39,7 @@ from geneb_ci.cli.shared import (
     write,
 )
 from geneb_ci.common.config import find_layout
-from geneb_ci.common.errors import Exit, ExtractorRefused, UsageProblem
-from geneb_ci.common.files import write_files
+from geneb_ci.common.errors import Exit, UsageProblem
 from geneb_ci.common.types import EVIDENCE_ORDER
 from geneb_ci.render.audits import WIDTH as OUTCOME_WIDTH
 from geneb_ci.render.audits import outcome_text, verification_json, verification_text
@@ -136,13 +130,12 @@ def commit_command(
     by --extractor with --model, --revision and --weights, or --no-weights.
     """
     given = declared_run(extractor, options, model, revision, weights, no_weights=no_weights)
-    commitment = commit(file, tolerance_digest(), given)
+    commitment = commit(read_submission(file), tolerance_digest(), given)
     layout = find_layout(Path.cwd())
     signer = private_key(key) if key is not None else None
     write(Output("json", output), committed_text(commitment))
     name = "C.json" if output == STDOUT else output
     if keeps_log(layout):
-        say = functools.partial(echo, err=True)
         again = f"geneb-ci audit plan {name} --output PLAN.json"
         echo(
             commit_in_log(commitment, layout, signer, log_key, relay, say, again),
@@ -172,7 +165,7 @@ def commit_command(
 @click.option(
     "--receipt",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="For a plan of rows: folder of the receipt's files; else they are fetched.",
+    help="For a plan of embeddings: folder of the receipt's files; else they are fetched.",
 )
 @click.option("--unsigned", is_flag=True, help="Print the outcome and write no record.")
 @click.option(
@@ -199,52 +192,36 @@ def run_command(
 ) -> int:
     """Rerun the tasks of PLAN in a sandbox, compare the scores, and sign the record.
 
-    A plan of rows: every cell is computed from the receipt, and the drawn rows are embedded again.
+    Of a plan of embeddings, every cell is computed from the receipt, and the drawn sequences are
+    embedded again.
 
     Run it in the checkout that was committed to. The record goes to leaderboard/audits. The exit
     code is 11 when a claim differs.
     """
     check_options(None, key, output, None, unsigned=unsigned, gpu=False)
     layout = find_layout(Path.cwd())
-    audits = output or layout.audits or layout.root / "leaderboard" / "audits"
+    audits = output or audits_of(layout)
     plan = read_any_plan(plan_file)
-    if receipt is not None and not isinstance(plan, RowPlan):
-        raise UsageProblem(
-            f"--receipt is for a plan of rows, and {plan_file} is one of tasks",
-            "leave out --receipt, or draw rows: geneb-ci audit plan C.json --rows standard",
-        )
     signer = None
     if not unsigned:
         signer = private_key(key)
         check_can_record(signer, layout, audits / plan.commitment.model_id)
+    signing = Signing(layout, signer, audits, keeps_log(layout), say)
     # A service manager ends a process by SIGTERM, a person by Ctrl-C: both clean up.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    say = functools.partial(echo, err=True)
-    if signer is not None and keeps_log(layout):
-        check_in_log(plan, layout)
-        sign_start(plan, signer, audits, say)
-    try:
-        if isinstance(plan, RowPlan):
-            rows_done = run_rows(plan, layout, machine, receipt, say, work)
-        else:
-            outcome = rerun(plan, layout, machine_of(machine), time.time, say, work)
-    except ExtractorRefused as error:
-        if signer is None:
-            error.fix += (
-                "\n  this draw has no record: pass it to the next `audit plan`: --earlier "
-                f"{plan_file}"
-            )
-        else:
-            sign_abort(error, plan, signer, audits, say)
-        raise
-    if isinstance(plan, RowPlan):
-        keep_rows(rows_done, signer, audits, work, say)
-        click.echo(shown_rows(rows_done.outcome, as_json=as_json), nl=False)
-        return Exit.CLEAN if rows_done.outcome.verdict == "agrees" else Exit.ERRORS
-    if signer is not None:  # before anything is printed: a closed pipe must not lose the record
-        record = record_of(outcome, signer)
-        write_files((audits / record.path).parent, {record.path.name: record.content})
-        echo(f"wrote {audits / record.path}", err=True)
+    advice = f"\n  this draw has no record: pass it to the next `audit plan`: --earlier {plan_file}"
+    result = rerun_plan(
+        plan,
+        signing,
+        machine_of(machine),
+        work=work,
+        receipt=receipt,
+        advice=advice if signer is None else "",
+    )
+    # Before anything is printed: a closed pipe must not lose the record.
+    if signing.record(result) is None and result.embeddings is not None and work is None:
+        say("the embeddings, which a record needs beside it, are not kept: pass --work DIR")
+    outcome = result.outcome
     click.echo(encoded(outcome) if as_json else outcome_text(outcome, _columns()), nl=False)
     return Exit.CLEAN if outcome.verdict == "agrees" else Exit.ERRORS
 
@@ -310,7 +287,7 @@ def verify_command(
         receipt=receipt,
         data=data,
         evidence=evidence,
-        say=functools.partial(echo, err=True),
+        say=say,
         progress=lambda results, total: watched(results, total, "verifying"),
     )
     text = _RENDER[format_](verifications, verifications.rated)

@@ -1,21 +1,28 @@
 """`geneb-ci audit plan`: draw the tasks, or show what a sample of some size would detect."""
 
-import functools
 from pathlib import Path
 from typing import Any
 
 import click
 
+from geneb_ci.audit.commit import submission_here
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.record.keys import private_key
 from geneb_ci.audit.record.signing import (
-    DrawOptions,
     audits_of,
-    drawn_plan,
     logged_time,
     read_committed,
     sign_start,
     time_in_log,
+)
+from geneb_ci.audit.samples import (
+    SAMPLES,
+    AnySample,
+    EmbeddingSample,
+    Sample,
+    TaskSample,
+    sample_by,
+    with_receipt,
 )
 from geneb_ci.audit.sampling.beacon_source import BeaconSource
 from geneb_ci.audit.sampling.design import (
@@ -25,15 +32,13 @@ from geneb_ci.audit.sampling.design import (
     probability,
     probability_text,
 )
-from geneb_ci.audit.sampling.plan import encoded
-from geneb_ci.audit.sampling.task_draw import (
-    CROWNS_MAX,
-)
+from geneb_ci.audit.sampling.plan import Plan, RowPlan, encoded
+from geneb_ci.audit.sampling.task_draw import CROWNS_MAX
+from geneb_ci.audit.workflow import draw_plan
 from geneb_ci.cli.audit_log import relay_option
-from geneb_ci.cli.audit_rows import RowSources, plan_rows
-from geneb_ci.cli.main import echo
+from geneb_ci.cli.main import echo, say
 from geneb_ci.cli.shared import STDOUT, LayeredCommand, Output, write
-from geneb_ci.common.config import find_layout
+from geneb_ci.common.config import benchmark_of, find_layout
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.render.audits import plan_text, power_table
 from reference_harness.formats.text import plural
@@ -50,15 +55,57 @@ def earlier_option(function: Any) -> Any:
     )(function)
 
 
-def near_option(function: Any) -> Any:
-    """Add the option `--near`."""
-    return click.option(
+_SAMPLE = (
+    click.option(
+        "--sample",
+        type=click.Choice(SAMPLES, case_sensitive=False),
+        default=TaskSample.name,
+        show_default=True,
+        help="What is embedded again: whole tasks, or embeddings of the receipt.",
+    ),
+    click.option(
+        "--size",
+        metavar="standard|full|N",
+        help="For --sample embeddings: the standard 1,500 test embeddings of each regime with "
+        "training and support embeddings; N test embeddings and as many more; or, full, all of "
+        "small tasks too.",
+    ),
+    click.option(
+        "--rows",
+        metavar="standard|full|N",
+        hidden=True,
+        help="Earlier name of --sample embeddings --size.",
+    ),
+    click.option(
+        "--receipt",
+        metavar="DIR",
+        type=click.Path(path_type=Path, file_okay=False),
+        help="For --sample embeddings: folder of the receipt; fetched unless given.",
+    ),
+    click.option(
         "--near",
         metavar="DIR",
         type=click.Path(path_type=Path, file_okay=False),
-        help="For --rows: receipts of other rows, a folder for each model; fetched unless given. A "
-        "near one's draws are made again.",
-    )(function)
+        help="For --sample embeddings: folder with other models' receipts, one subfolder each; "
+        "fetched unless given. Samples drawn earlier for near-identical receipts are repeated.",
+    ),
+)
+
+
+def sample_options(function: Any) -> Any:
+    """Add the options that say what is drawn; `sample_words` reads them."""
+    for option in reversed(_SAMPLE):
+        function = option(function)
+    return function
+
+
+def sample_words(options: dict[str, Any]) -> dict[str, Any]:
+    """Take the options of the sample out of `options`; --rows N is --sample embeddings --size N."""
+    words = {name: options.pop(name) for name in ("sample", "size", "receipt", "near")}
+    rows = options.pop("rows")
+    if rows is not None:
+        words |= {"sample": EmbeddingSample.name, "size": rows}
+    return words
 
 
 def source_options(function: Any) -> Any:
@@ -129,9 +176,15 @@ def sample_size(
     return size
 
 
-def table_was_all(detect: int | None) -> None:
-    """Raise UsageProblem where neither a draw nor a table was asked for."""
-    if detect is None:
+def table_was_all(detect: int | None, sample: AnySample) -> None:
+    """Print how to draw after a table. Raises UsageProblem where not even a table was asked for."""
+    if isinstance(sample, EmbeddingSample):
+        echo(
+            "next: publish the digest of the commitment; then, with the time of publication:\n"
+            f"  geneb-ci audit plan C.json --sample embeddings --size {sample.size} "
+            "--committed-at TIME --output PLAN.json"
+        )
+    elif detect is None:
         raise UsageProblem(
             "--committed-at is missing: the time at which the commitment became public",
             "pass --committed-at 2026-11-20T08:30:00Z to draw, or --detect M --confidence P to "
@@ -142,7 +195,7 @@ def table_was_all(detect: int | None) -> None:
 @click.command(
     cls=LayeredCommand,
     common=(
-        *("--committed-at", "--drawn", "--detect", "--targeted", "--rows"),
+        *("--committed-at", "--drawn", "--detect", "--targeted", "--sample"),
         *("--earlier", "--output", "--key"),
     ),
 )
@@ -181,25 +234,12 @@ def table_was_all(detect: int | None) -> None:
     help="Add the C most suspicious tasks, by the published rule; unless given, one of each "
     f"category that the row leads, {CROWNS_MAX} at most, where the submission is here.",
 )
-@click.option(
-    "--rows",
-    metavar="standard|full|N",
-    help="Draw rows of the receipt instead of tasks: the standard 1,500 test rows of each regime "
-    "with training and support rows; N test rows and as many more; or, full, all rows of small "
-    "tasks too. Without a time, print what the draw finds and costs.",
-)
+@sample_options
 @click.option(
     "--submission",
     type=click.Path(path_type=Path),
-    help="For --targeted and --rows: the committed file.",
+    help="For --targeted and --sample embeddings: the committed file.",
 )
-@click.option(
-    "--receipt",
-    metavar="DIR",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="For --rows: folder of the receipt, compared with earlier ones; fetched unless given.",
-)
-@near_option
 @earlier_option
 @source_options
 @click.option(
@@ -221,57 +261,54 @@ def plan_command(
     confidence: str | None,
     task_power: str,
     targeted: int | None,
-    rows: str | None,
     submission: Path | None,
-    receipt: Path | None,
-    near: Path | None,
     earlier: tuple[Path, ...],
     output: str,
     key: Path | None,
-    **source: Any,
+    **options: Any,
 ) -> None:
-    """Draw the tasks that an audit of COMMITMENT reruns.
+    """Draw what an audit of COMMITMENT reruns.
 
     The time at which the commitment became public decides the round of the beacon, whose value
     nobody knew then. Where a log is kept, its entry gives the time, and --committed-at is refused;
     COMMITMENT may be the signed one among the audits. --detect and --confidence print the table of
-    what a sample detects, and make the sample large enough; without a time the table is all that is
-    printed.
+    what a sample of tasks detects, and make the sample large enough. Without a time, that table, or
+    what a sample of embeddings finds and costs, is all that is printed.
     """
-    layout, say = find_layout(Path.cwd()), functools.partial(echo, err=True)
+    layout = find_layout(Path.cwd())
     commitment = read_committed(commitment_file, layout)
-    if rows is not None:
-        if drawn is not None or detect is not None or targeted is not None:
-            raise UsageProblem(
-                "--rows draws rows; --drawn, --detect and --targeted draw tasks",
-                "leave out --rows, or the others",
-            )
-        signer = private_key(key) if key is not None else None
-        at = committed_at or time_in_log(commitment, layout)
-        if committed_at is not None:
-            at = logged_time(commitment, layout, committed_at)
-        plan_rows(
-            commitment, at, layout, BeaconSource(**source), rows, submission,
-            RowSources(earlier, receipt, near), output, signer, audits_of(layout),
-        )  # fmt: skip
-        return
-    if committed_at is None and detect is not None:
+    words = sample_words(options)
+    by_tasks = words["sample"] == TaskSample.name
+    if committed_at is None and (detect is not None or not by_tasks):
         committed_at = time_in_log(commitment, layout)
     else:
         committed_at = logged_time(commitment, layout, committed_at)
     to_stderr = output == STDOUT and committed_at is not None
-    size = sample_size(commitment, detect, confidence, task_power, to_stderr=to_stderr)
+    at_least = (
+        sample_size(commitment, detect, confidence, task_power, to_stderr=to_stderr)
+        if by_tasks
+        else detect or 0
+    )
+    sample = sample_by(
+        words.pop("sample"),
+        **words,
+        earlier=earlier,
+        drawn=drawn,
+        targeted=targeted,
+        at_least=at_least,
+    )
+    read = submission_here(commitment, submission, layout)
+    if isinstance(sample, EmbeddingSample):
+        benchmark = benchmark_of(layout)
+        text = sample.power_and_cost(with_receipt(read, benchmark), commitment, benchmark)
+        echo(text.removesuffix("\n"), err=to_stderr)
     if committed_at is None:
-        table_was_all(detect)
+        table_was_all(detect, sample)
         return
     signer = private_key(key) if key is not None else None
-    plan = drawn_plan(
-        commitment,
-        committed_at,
-        layout,
-        BeaconSource(**source),
-        DrawOptions(drawn, size, targeted, submission, earlier),
-        say,
+    sample_drawn: Sample[Any] = sample
+    plan: Plan | RowPlan = draw_plan(
+        commitment, committed_at, read, sample_drawn, layout, BeaconSource(**options), say
     )
     write(Output("json", output), encoded(plan))
     if signer is not None:

@@ -6,7 +6,6 @@ import secrets
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,29 +13,27 @@ from typing import Any
 import click
 
 from geneb_ci.audit.canonical import AuditRefused
-from geneb_ci.audit.commit import commit
+from geneb_ci.audit.commit import commit, read_submission
+from geneb_ci.audit.compare.embedding_outcome import RerunResult
 from geneb_ci.audit.compare.outcome import AuditOutcome
 from geneb_ci.audit.compare.tolerance import tolerance_digest
 from geneb_ci.audit.record.keys import private_key
 from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.signing import (
-    DrawOptions,
     audits_of,
-    drawn_plan,
     keeps_log,
     sign_start,
     time_in_log,
 )
-from geneb_ci.audit.record.statement import record_of
-from geneb_ci.audit.rerun.tasks import rerun
+from geneb_ci.audit.samples import TaskSample
 from geneb_ci.audit.sampling.beacon_source import BeaconSource
+from geneb_ci.audit.workflow import Signing, draw_plan, rerun_plan, write_record
 from geneb_ci.cli.audit_log import relay_option
 from geneb_ci.cli.main import echo, say
 from geneb_ci.cli.shared import Seconds, machine_of, machine_options
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK, Layout, benchmark_of, find_layout
 from geneb_ci.common.errors import Exit, GenebError, NothingChecked, UsageProblem
-from geneb_ci.common.files import write_files
 from geneb_ci.common.finding import Severity, first_and_more
 from geneb_ci.github import audits, hub_jobs, report
 from geneb_ci.github.api import ACTIONS_BOT, GitHub, connect
@@ -140,7 +137,8 @@ def _opened(
         raws = audits.files_at_head(github, rows)
         with _laid_out(own, main, raws) as laid_out, tempfile.TemporaryDirectory() as drawn:
             file = Path(str(laid_out.submissions)) / f"{model}.json"
-            commitment = commit(file, tolerance_digest())
+            submission = read_submission(file)
+            commitment = commit(submission, tolerance_digest())
             at = time_in_log(commitment, laid_out) if keeps_log(laid_out) else None
             if at is None and keeps_log(laid_out):
                 raise AuditRefused(
@@ -155,8 +153,8 @@ def _opened(
             say(f"commitment {commitment.sha256}, public since {at}")
             before = audits.write_plans(Path(drawn), earlier, commitment.sha256, at)
             source = BeaconSource(None, relay, None, "", reveal=False)
-            options = DrawOptions(submission=file, earlier=before)
-            plan = drawn_plan(commitment, at, laid_out, source, options, say)
+            sample = TaskSample(earlier=before)
+            plan = draw_plan(commitment, at, submission, sample, laid_out, source, say)
         return audits.AuditOrder(
             format_version="1.0",
             repository=github.wire.repository,
@@ -212,8 +210,9 @@ def job_command(**machine: Any) -> int:
     with _laid_out(layout, main, raws) as laid_out, tempfile.TemporaryDirectory() as data:
         if machine["data"] is None and not _is_practice(laid_out):
             machine["data"] = _pulled(order, laid_out, Path(data))
-        outcome = rerun(order.plan, laid_out, machine_of(machine), time.time, say)
-    line = encode(outcome, audits.AGAIN)
+        unsigned = Signing(laid_out, None, audits_of(laid_out), keeps_log(laid_out), say)
+        result = rerun_plan(order.plan, unsigned, machine_of(machine))
+    line = encode(result.outcome, audits.AGAIN)
     for text in hub_jobs.outcome_lines(line, order.nonce):
         echo(text)
     _output("outcome", line)
@@ -341,9 +340,7 @@ def _deliver(
         raws = audits.files_at_head(github, order.files)
         with _laid_out(own, main, raws) as laid_out:
             folder = audits_of(laid_out)
-            record = record_of(outcome, signer)
-            path = folder / record.path
-            write_files(path.parent, {path.name: record.content})
+            path = write_record(RerunResult(outcome), signer, folder)
             if keeps_log(laid_out):
                 sign_start(order.plan, signer, folder, say)
             verification = AuditRepository(find_layout(laid_out.root)).verification(path)
@@ -358,7 +355,7 @@ def _deliver(
     is_whole = outcome.verdict == "agrees" and pull.head.sha == order.head_sha
     files = {**raws, **signed} if is_whole else signed
     with connect_writer(github) as writer:
-        number = audits.propose(writer, order, main_commit, files, record.audit_id)
+        number = audits.propose(writer, order, main_commit, files, path.stem)
     step = (
         f"Merge #{number}, which has this row and its record; this pull request is closed for it."
         if is_whole
@@ -369,7 +366,7 @@ def _deliver(
     audits.mark(github, number, state)
     if is_whole and pull.state == "open":
         github.close_pull(order.number)
-    say(f"audit {record.audit_id} of pull request {order.number}: {outcome.verdict}; #{number}")
+    say(f"audit {path.stem} of pull request {order.number}: {outcome.verdict}; #{number}")
 
 
 def connect_writer(github: GitHub) -> GitHub:

@@ -68,7 +68,11 @@ class LayeredCommand(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the common options, or every option, then how many are left out."""
-        options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
+        options = [
+            option
+            for option in self.get_params(ctx)
+            if isinstance(option, click.Option) and not option.hidden
+        ]
         is_whole = ctx.meta.get(_ALL_OPTIONS, False)
         shown = [option for option in options if is_whole or self.common & {*option.opts}]
         records = [record for option in shown if (record := option.get_help_record(ctx))]

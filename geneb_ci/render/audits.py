@@ -7,7 +7,7 @@ from typing import Any
 
 from geneb_ci.audit.canonical import moment_of
 from geneb_ci.audit.commitment import Commitment
-from geneb_ci.audit.compare.embedding_outcome import RowOutcome
+from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, RowOutcome
 from geneb_ci.audit.compare.outcome import (
     AuditedTask,
     AuditOutcome,
@@ -28,11 +28,12 @@ from geneb_ci.audit.sampling.design import (
     detection_table,
     probability_text,
 )
-from geneb_ci.audit.sampling.plan import FallbackBeacon, Plan
+from geneb_ci.audit.sampling.plan import FallbackBeacon, Plan, RowPlan
 from geneb_ci.audit.trust.applicability import LogContent
 from geneb_ci.audit.trust.level import SIGNERS, RatedSubmission
 from geneb_ci.common.types import Evidence
 from geneb_ci.render.plain import visible
+from geneb_ci.render.receipts import row_outcome_text, row_plan_text
 from geneb_ci.render.table import Table, fitted
 from geneb_ci.render.text import escape
 from reference_harness.formats.text import plural
@@ -207,11 +208,13 @@ def _record(verification: Verification) -> dict[str, Any]:
     }
 
 
-def outcome_text(outcome: AuditOutcome, width: int = WIDTH) -> str:
+def outcome_text(outcome: AnyOutcome, width: int = WIDTH) -> str:
     """Return an outcome as text: one line per task and regime, then the result.
 
     Where one is too wide, names of tasks have lines of their own.
     """
+    if isinstance(outcome, RowOutcome):
+        return row_outcome_text(outcome)
     columns = ("task", "regime", "claimed MCC", "rerun", "difference", "tolerance", "")
     table = Table(columns, list(_rows(outcome)), frozenset(columns[2:-1]))
     lines = [line for row in table.fitted_rows(width, alone=True) for line in row]
@@ -277,8 +280,10 @@ def _names(tasks: list[AuditedTask]) -> str:
     return ", ".join(visible(task.task) for task in tasks)
 
 
-def plan_text(plan: Plan, targeted: int, name: str) -> str:
-    """Return the drawn tasks and the next step; `targeted` is the number of tasks to add."""
+def plan_text(plan: Plan | RowPlan, targeted: int, name: str) -> str:
+    """Return what was drawn and the next step; `targeted` is the number of tasks to add."""
+    if isinstance(plan, RowPlan):
+        return row_plan_text(plan, name)
     by_reason = {
         reason: [choice.task for choice in plan.chosen if choice.reason == reason]
         for reason in ("drawn", "earlier", "targeted")

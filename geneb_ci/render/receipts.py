@@ -1,6 +1,6 @@
 """Receipts, for a terminal and as JSON: verified, compared in pairs, audited by rows."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from geneb_ci.receipt.cells import CellDifference
@@ -249,48 +249,8 @@ def _p(value: float) -> str:
     return "< 0.001" if value < P_SMALL else f"{value:.3f}"
 
 
-def power_lines(
-    plan_rows: int,
-    training: int,
-    tasks: int,
-    probabilities: Mapping[str, Sequence[float]],
-    binary: int,
-) -> Iterator[str]:
-    """Return what a draw finds, as lines of text.
-
-    `plan_rows` test rows are drawn in each regime, `training` training rows in each of `tasks`.
-    `found` has the probability of each of `RAISES`, by regime; `binary` tasks have two classes.
-    """
-    from geneb_ci.receipt import row_rule  # it imports NumPy
-
-    yield f"test rows, {plan_rows:,} in each of {plural(len(probabilities), 'regime')}:"
-    yield "  a canonical macro MCC raised by altered test rows is found with at least, by this"
-    yield f"  row's own matrices of {binary} of {tasks} tasks:"
-    for regime, chances in probabilities.items():
-        chances_text = ", ".join(
-            f"{chance_text(chance)} if by {raise_:g}"
-            for raise_, chance in zip(row_rule.RAISES, chances, strict=True)
-        )
-        yield f"  {visible(regime):<8} {chances_text}"
-    yield f"training rows, {training:,} in each of {plural(tasks, 'task')}:"
-    for share in row_rule.SHARES:
-        mean, largest = row_rule.MEASURED_GAIN[share]
-        found_at = row_rule.found_training(share, training * tasks)
-        yield (
-            f"  {share:.1%} altered in the mean is found with "
-            f"{chance_text(found_at)}; it bought MCC {mean:+.3f} in "
-            f"the mean, {largest:+.3f} at most"
-        )
-    yield "  This is no bound: few altered rows of small tasks raise a score and are seldom drawn."
-
-
-def chance_text(chance: float) -> str:
-    """Return a probability that is a lower bound, never rounded up to certainty."""
-    return f"{min(chance, 0.999):.1%}"
-
-
-def row_plan_text(plan: "RowPlan", lines: Iterable[str], name: str) -> str:
-    """Return a plan of rows with what it finds, and the next step."""
+def row_plan_text(plan: "RowPlan", name: str) -> str:
+    """Return a plan of embeddings, and the next step."""
     from geneb_ci.audit.sampling.plan import FallbackBeacon  # of audits
 
     source = plan.beacon
@@ -302,7 +262,6 @@ def row_plan_text(plan: "RowPlan", lines: Iterable[str], name: str) -> str:
     earlier = [f"{plural(len(plan.earlier), 'earlier draw')} of rows counted in"]
     return "\n".join([
         f"{visible(plan.commitment.model_id)}: seed {plan.seed}, by {what}",
-        *lines,
         *(earlier if plan.earlier else []),
         f"check that commitment {plan.commitment_sha256[:16]}... was public at {plan.committed_at}",
         f"next: geneb-ci audit run {name} --receipt DIR",

@@ -152,7 +152,7 @@ class FileKind(Enum):
     ROW_PLAN = (
         "a plan of rows",
         ("commitment", "rows", "root"),
-        "make one with `geneb-ci audit plan C.json --rows standard --output PLAN.json`",
+        "make one with `geneb-ci audit plan C.json --sample embeddings --output PLAN.json`",
     )
     ROW_OUTCOME = (
         "an unsigned outcome of rows",

@@ -14,12 +14,15 @@ import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from annotated_types import Ge, Le, MaxLen, MinLen
 
 from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
 from reference_harness.formats.text import plural, quoted
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 # Rules iterate over regimes x tasks x metrics (3 x 100 x 3 in GENEB). The limits allow ten times as
 # many tasks and keep a hostile definition from taking minutes. A file of predictions has a bit for
@@ -311,9 +314,17 @@ def parse(
     return Benchmark.of(members, sha256)
 
 
+@functools.cache
+def _adapter() -> "TypeAdapter[BenchmarkFile]":
+    """Return the validator of the file, which takes longer to build than a file to validate."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(BenchmarkFile)
+
+
 def _validated(raw: bytes, example: Callable[[], bytes] | None) -> tuple[Any, list[str]]:
     """Return the JSON value, None where it is none, and what is wrong with its types."""
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import ValidationError
     from pydantic_core import from_json
 
     try:
@@ -321,7 +332,7 @@ def _validated(raw: bytes, example: Callable[[], bytes] | None) -> tuple[Any, li
     except ValueError as error:
         return None, [f"the document: {error}"]
     try:
-        TypeAdapter(BenchmarkFile).validate_json(raw)
+        _adapter().validate_json(raw)
     except ValidationError as error:
         shown = json.loads(example()) if example is not None else None
         return members, [_fault(detail, shown) for detail in error.errors(include_url=False)]

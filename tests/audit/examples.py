@@ -70,3 +70,8 @@ def plan(of: Commitment | None = None, **options: Any) -> Plan:
 def draw_at(of: Commitment, second: int, **options: Any) -> Plan:
     """Draw for a commitment that was public some seconds after `COMMITTED_AT`."""
     return draw(of, moment_of(time_of(ROUND) - DELAY + second), beacon(), **options)
+
+
+def task_plan(path: Path) -> Plan:
+    """Return a plan of tasks that a command wrote."""
+    return Plan.model_validate_json(path.read_bytes())

@@ -12,6 +12,7 @@ from tools.demo_audit import DRAWN, Place
 
 UNBOXED_SITE = Path(__file__).with_name("site")
 """Folder for the path of processes that commands start, such as those of a queue."""
+SCORED_HERE = Path(__file__).with_name("scored_here.py")
 
 
 class Installed(Place):
@@ -19,6 +20,10 @@ class Installed(Place):
 
     allowed: frozenset[str] = frozenset()
     """Numbers of servers that the commands may reach, beside the public ones."""
+
+    harness_alone = True
+    """Whether reruns in a sandbox are scored by a process of the harness, as they are for users;
+    else in the process of the command, which takes scores that another test has computed."""
 
     torch = False
     """Whether the process that they are forks of has torch: set it after the environment."""
@@ -32,11 +37,19 @@ class Installed(Place):
         return forked.installation()
 
     @contextlib.contextmanager
-    def in_sandbox(self) -> Iterator[None]:
+    def in_sandbox(self, *, harness_alone: bool = True) -> Iterator[None]:
         """Let commands rerun in a sandbox, as they do for users."""
-        before, self.boxed = self.boxed, True
+        before = self.boxed, self.harness_alone
+        self.boxed, self.harness_alone = True, harness_alone
         yield
-        self.boxed = before
+        self.boxed, self.harness_alone = before
+
+    @property
+    def _before(self) -> Path | None:
+        """The file that is run before a command."""
+        if not self.boxed:
+            return Path(unboxed.__file__)
+        return None if self.harness_alone else SCORED_HERE
 
     def unbox_processes(self) -> None:
         """Let processes that a command starts rerun by tests/audit/unboxed.py too."""
@@ -48,7 +61,7 @@ class Installed(Place):
             *(module, *arguments),
             cwd=self.root,
             env=self.environment,
-            before=None if self.boxed else Path(unboxed.__file__),
+            before=self._before,
             allowed=self.allowed,
             torch=self.torch,
         )
@@ -62,5 +75,5 @@ class Installed(Place):
             *(module, *arguments),
             cwd=self.root,
             env=self.environment,
-            before=None if self.boxed else Path(unboxed.__file__),
+            before=self._before,
         )

@@ -12,9 +12,10 @@ import pytest
 from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.record.statement import record_files
-from geneb_ci.audit.sampling.plan import committed_text, read_commitment, read_plan
+from geneb_ci.audit.sampling.plan import committed_text, read_commitment
 from geneb_ci.audit.workflow import refuse_other
 from geneb_ci.cli.main import main
+from tests.audit.examples import task_plan
 from tests.audit.file_place import GO, MODEL, TASKS, made, work_of
 from tests.audit.installed import Installed
 from tests.audit.place import repository
@@ -158,7 +159,7 @@ def test_a_draw_of_another_repository_is_left_out(place: Installed, work: Path) 
         shutil.rmtree(other)
     assert done.returncode == 0, done.stderr
     assert "a draw for another benchmark, practice: left out" in done.stderr
-    assert read_plan(work / "plan.json").earlier == []
+    assert task_plan(work / "plan.json").earlier == []
 
 
 def folder_with(cache: Path, version: str, *names: str) -> tuple[Commitment, Path]:

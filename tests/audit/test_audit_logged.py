@@ -9,10 +9,9 @@ from geneb_ci.audit.record.events import RunFacts
 from geneb_ci.audit.record.keys import private_key
 from geneb_ci.audit.record.signing import sign_abort
 from geneb_ci.audit.record.statement import ABORTED, COMMITTED, STARTED
-from geneb_ci.audit.sampling.plan import read_plan
 from geneb_ci.cli.main import main
 from geneb_ci.common.errors import ExtractorFailed, LimitExceeded, ResultRefused
-from tests.audit.examples import ROUNDS
+from tests.audit.examples import ROUNDS, task_plan
 from tests.audit.log_place import BEFORE, extend, kept, log_of, read, set_keys
 from tests.audit.recorded import (
     FIRST,
@@ -57,7 +56,7 @@ def test_from_a_file_to_a_plan_without_a_typed_time(place, capsys):
     extend(place, FIRST - BEFORE)
     plan[2] = str(committed)  # the signed commitment is as good as the file
     assert main([*plan, "--key", "key.pem"]) == 0
-    assert read_plan(place / "plan.json").committed_at == committed_at(FIRST)
+    assert task_plan(place / "plan.json").committed_at == committed_at(FIRST)
     assert len(files(place, STARTED)) == 1
     extend(place, FIRST)
     assert [one.kind for one in log_of(place).entries] == ["commitment", "start"]

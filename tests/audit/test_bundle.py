@@ -231,7 +231,6 @@ def test_a_changed_bundle_is_refused_or_says_the_same_and_never_crashes(keys):
     odd: list[Any] = [
         "",
         "x",
-        "AAAA",
         "0",
         "-1",
         "9" * 30,
@@ -243,7 +242,7 @@ def test_a_changed_bundle_is_refused_or_says_the_same_and_never_crashes(keys):
         "é",
     ]
     for place in _places(whole):
-        for new in random_.sample(odd, 4):
+        for new in ["AAAA", *random_.sample(odd, 3)]:  # base64 of what is nothing, always
             bundle = copy.deepcopy(whole)
             *parents, last = place
             functools.reduce(lambda at, name: at[name], parents, bundle)[last] = new

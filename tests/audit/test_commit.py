@@ -1,13 +1,15 @@
 """A commitment says all that decides an audit, and only a file fit for one gets it."""
 
 import hashlib
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from geneb_ci.audit import commit as commits
 from geneb_ci.audit.canonical import AuditRefused, StepMismatch, canonical
 from geneb_ci.audit.code_digest import code_shape
-from geneb_ci.audit.commit import commit, subject_of
+from geneb_ci.audit.commit import read_submission, subject_of
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.compare.tolerance import tolerance_digest
 from geneb_ci.audit.rerun.sources import DeclaredRun
@@ -28,6 +30,10 @@ SHA = {
 TREE = hashlib.sha256(
     f"{SHA['helper.py']}  helper.py\n{SHA['model.py']}  model.py\n".encode()
 ).hexdigest()
+
+
+def commit(file: Path, tolerance: str, declared: DeclaredRun | None = None) -> Commitment:
+    return commits.commit(read_submission(file), tolerance, declared)
 
 
 def test_the_commitment_of_a_file_of_format_1_1(tmp_path):

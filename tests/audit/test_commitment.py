@@ -4,6 +4,7 @@ import pytest
 
 from geneb_ci.audit.canonical import StepMismatch
 from geneb_ci.audit.commitment import Commitment, check_commitment
+from geneb_ci.audit.sampling.plan import encoded
 from tests.audit.examples import STRATA, TASKS, commitment, stratified
 
 APART = "a stratum has a task that is not among the tasks, or that is in another stratum"
@@ -31,6 +32,12 @@ def test_nothing_can_be_drawn_from_an_inconsistent_one(wrong: Commitment, messag
     with pytest.raises(StepMismatch) as refusal:
         check_commitment(wrong, wrong.sha256)
     assert (refusal.value.step, refusal.value.message) == ("commitment", f"commitment: {message}")
+
+
+def test_git_shows_a_commitment_line_by_line() -> None:
+    lines = encoded(commitment()).splitlines(keepends=True)
+    assert lines[:3] == ["{\n", '  "protocol": "geneb-audit-v1",\n', '  "model_id": "model",\n']
+    assert lines[-2:] == ["  }\n", "}\n"]
 
 
 def test_another_digest_was_published() -> None:

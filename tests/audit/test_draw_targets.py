@@ -8,7 +8,7 @@ from hashlib import sha256
 import pytest
 
 from geneb_ci.audit.canonical import AuditRefused
-from geneb_ci.audit.commit import checked, read_submission
+from geneb_ci.audit.commit import checked, read_submission, submission_here
 from geneb_ci.audit.sampling.task_draw import gains, suspicion, targets, targets_of
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import Layout, LayoutKind
@@ -117,12 +117,11 @@ def test_with_no_other_row_nothing_stands_out():
 
 
 def test_no_submission_is_read_unless_tasks_are_to_be_aimed_at():
-    alone = Layout(LayoutKind.ALONE, ROOT)
-    assert targets_of(commitment(), 0, None, alone) == []
+    assert targets_of(commitment(), 0, None) == []
     with pytest.raises(UsageProblem) as refusal:
-        targets_of(commitment(), 1, None, alone)
+        targets_of(commitment(), 1, None)
     assert (refusal.value.message, refusal.value.fix) == (
-        "--targeted needs the submission, and there is none here",
+        "--targeted needs the submission that was committed to, and it is not here",
         "name it: --submission FILE",
     )
 
@@ -138,7 +137,9 @@ def test_the_submission_that_was_committed_to_is_aimed_at():
     context, findings = context_of(name)
     expected = targets(context, findings, TASKS)
     assert len(expected) > 4
-    assert targets_of(of, 1, None, layout) == expected
-    assert targets_of(of, 1, path, Layout(LayoutKind.ALONE, ROOT)) == expected
+    alone = Layout(LayoutKind.ALONE, ROOT)
+    assert targets_of(of, 1, submission_here(of, None, layout)) == expected
+    assert targets_of(of, 1, submission_here(of, path, alone)) == expected
+    assert submission_here(of, None, alone) is None
     with pytest.raises(AuditRefused, match="this is not the submission that was committed to"):
-        targets_of(of, 1, SUBMISSIONS / "space.json", layout)
+        submission_here(of, SUBMISSIONS / "space.json", layout)

@@ -29,6 +29,7 @@ def place(
     made = Installed(tmp_path_factory.mktemp("audit"), drawn=1)
     made.environment |= {"TMPDIR": str(tmp_path_factory.mktemp("scratch")), **hub_settings}
     made.torch = True
+    made.harness_alone = False
     policy = made.root / "leaderboard/policy/policy.toml"
     text = policy.read_text(encoding="utf-8")
     policy.write_text(text.replace('["full", "10shot", "1shot"]', '["1shot"]'), encoding="utf-8")

@@ -21,9 +21,9 @@ from geneb_ci.audit.sampling.task_draw import earlier_draws
 from tests.audit.examples import TASKS, commitment, draw_at, hexes
 from tests.paths import ROOT
 
-HONEST = [random.Random(1).randrange(20_000, 90_000) for _ in TASKS]
-MANY = [random.Random(4).randrange(20_000, 90_000) for _ in range(300)]
-OTHERS = [random.Random(2).randrange(20_000, 90_000) for _ in TASKS]
+HONEST = random.Random(1).sample(range(20_000, 90_000), len(TASKS))
+MANY = random.Random(4).sample(range(20_000, 90_000), 300)
+OTHERS = random.Random(2).sample(range(20_000, 90_000), len(TASKS))
 
 
 def code(name: str = "module") -> dict[str, object]:
@@ -102,6 +102,32 @@ def row(model_id: str, *scores: list[int]) -> Identity:
     claims = {str(number): one for number, one in enumerate(scores)}
     tasks = [str(number) for number in range(len(scores[0]))]
     return Identity(model_id, None, frozenset({model_id}), claims, tasks, "benchmark")
+
+
+@pytest.mark.parametrize("left", [MANY, MANY[::-1]])
+def test_a_task_that_one_row_lacks_does_not_shift_the_others(left):
+    """Nor does another order: scores are compared task by task."""
+    names = [str(number) for number in range(len(MANY))]
+    whole = Identity("whole", None, frozenset({"x"}), {"full": MANY}, names, "benchmark")
+    tasks = [names[MANY.index(score)] for score in left if score != MANY[0]]
+    rest = [MANY[int(task)] for task in tasks]
+    part = Identity("part", None, frozenset({"y"}), {"full": rest}, tasks, "benchmark")
+    assert why_same(whole, part) == why_same(part, whole) == "with nearly the same claims"
+
+
+@pytest.mark.parametrize(
+    ("every", "apart", "reason"),
+    [
+        (8, 99, "with nearly the same claims"),
+        (8, 100, ""),
+        (3, 499, "with nearly the same claims"),
+        (3, 500, ""),
+    ],
+)
+def test_an_eighth_that_is_near_or_a_third_that_is_close_is_one_method(every, apart, reason):
+    """Near is below 0.001, close below 0.005."""
+    moved = [score + (apart if n % every == 0 else 4_000) for n, score in enumerate(MANY)]
+    assert why_same(row("one", MANY), row("other", moved)) == reason
 
 
 def test_no_two_public_rows_are_one_method():

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from geneb_ci.audit.sampling.plan import read_plan
 from geneb_ci.cli.main import main
-from tests.audit.examples import ROUNDS
+from tests.audit.examples import ROUNDS, task_plan
 from tests.audit.recorded import (
     SECOND,
     committed_at,
@@ -43,13 +42,13 @@ def planned() -> int:
 
 def test_a_model_without_records_has_no_earlier_draw(place):
     assert planned() == 0
-    assert read_plan(place / "plan.json").earlier == []
+    assert task_plan(place / "plan.json").earlier == []
 
 
 def test_what_a_record_drew_is_rerun(place):
     put(place, outcome_of(FIRST_PLAN, BEFORE))
     assert planned() == 0
-    plan = read_plan(place / "plan.json")
+    plan = task_plan(place / "plan.json")
     assert [(one.commitment, one.drawn) for one in plan.earlier] == [
         (FIRST_PLAN.commitment_sha256, FIRST_PLAN.drawn)
     ]

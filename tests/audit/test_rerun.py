@@ -17,6 +17,8 @@ from tools.demo_audit import COMMITTED_AT, FORGED, HONEST, HONEST_K
 from tools.demo_forge import forge
 
 TASKS = 2  # drawn: enough for every path, and quick
+REGIMES = '["full", "1shot"]'
+"""Regimes of the policy: with all data and with few. tests/audit/test_compare.py has all three."""
 SOME = ("mini_splice", "mini_tf")
 MODULE = """
 import numpy as np
@@ -50,6 +52,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     for _ in sandbox_of(2, tmp_path_factory.mktemp("trial") / "scratch"):
         pass  # fails or skips where there is none
     made = Installed(tmp_path_factory.mktemp("audit"), drawn=TASKS, boxed=False)
+    policy = made.root / "leaderboard/policy/policy.toml"
+    text = policy.read_text(encoding="utf-8")
+    policy.write_text(text.replace('["full", "10shot", "1shot"]', REGIMES), encoding="utf-8")
     # Audits of different test workers may not find each other's scratch folder.
     made.environment |= {"TMPDIR": str(tmp_path_factory.mktemp("scratch"))}
     made.harness(HONEST, HONEST_K)
@@ -70,7 +75,7 @@ def narrow(place: Installed) -> Iterator[None]:
     """Let the policy have one task of one regime: the honest row is audited in all."""
     policy = place.root / "leaderboard/policy/policy.toml"
     text = policy.read_text(encoding="utf-8")
-    less = text.replace('["full", "10shot", "1shot"]', '["full"]')
+    less = text.replace(REGIMES, '["full"]')
     policy.write_text(less.replace(f"drawn = {TASKS} ", "drawn = 1 "), encoding="utf-8")
     yield
     policy.write_text(text, encoding="utf-8")
@@ -123,7 +128,7 @@ def test_a_consistent_forgery_is_disputed(place: Installed) -> None:
     checked = ran(place, "check", "--select", "arithmetic", f"submissions/{FORGED}.json")
     assert checked.code == 0, "arithmetic cannot tell it"
     plan = planned(place, FORGED)
-    with place.in_sandbox():
+    with place.in_sandbox(harness_alone=False):
         done = ran(place, "audit", "run", plan, "--key", "key.pem")
     assert done.code == 11, done.err
     assert done.out.split("differs: ")[1].startswith("mini_"), "each task was raised"
@@ -160,7 +165,7 @@ def community(place: Installed, model_id: str, source: str = MODULE, scale: str 
 def test_a_contributors_module_and_its_options_travel_into_the_sandbox(place: Installed) -> None:
     community(place, "composition")
     plan = planned(place, "composition")
-    with place.in_sandbox():
+    with place.in_sandbox(harness_alone=False):
         done = ran(place, "audit", "run", plan, "--unsigned", "--json")
     assert done.code == 0, done.err + done.out
     outcome = json.loads(done.out)

@@ -9,10 +9,10 @@ import pytest
 from geneb_ci.audit.record.events import parse_event
 from geneb_ci.audit.record.keys import trusted_keys
 from geneb_ci.audit.record.statement import event_files, record_files
-from geneb_ci.audit.sampling.plan import read_plan
 from geneb_ci.common.config import find_layout
 from tests import forked
 from tests.audit import unboxed
+from tests.audit.examples import task_plan
 from tests.audit.file_place import GO, MODEL, made
 from tests.audit.installed import Installed
 from tests.sandbox.conftest import sandbox_of
@@ -77,7 +77,7 @@ def test_a_run_that_the_extractor_ends_is_signed_as_aborted(
     keys = trusted_keys(find_layout(place.root))
     found = parse_event(file.read_bytes(), f"{MODEL}/{file.name}", keys).aborted
     assert found is not None
-    plan = read_plan(place.root / "plan.json")
+    plan = task_plan(place.root / "plan.json")
     file.unlink()
     assert (found.plan, found.stage, found.task) == (plan, stage, plan.chosen[0].task)
     assert found.kind == "limit"

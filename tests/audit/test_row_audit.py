@@ -28,6 +28,7 @@ ROWS = 60
 EVERY_ROW = "20000"
 """More than GENEB-mini has: what an attack's test finds does not depend on the draw."""
 LATER = "2026-09-20T00:00:00Z"
+EMBEDDINGS = ("--sample", "embeddings", "--size")
 BEACON = ("--committed-at", COMMITTED_AT, "--beacon-file", "round.json")
 
 
@@ -56,7 +57,9 @@ def audited(
     """Commit, draw rows and run the audit."""
     file = f"submissions/{model_id}.json"
     place.run("geneb_ci", "audit", "commit", file, "--output", "c.json")
-    place.run("geneb_ci", "audit", "plan", "c.json", "--rows", rows, *BEACON, "--output", "p.json")
+    place.run(
+        "geneb_ci", "audit", "plan", "c.json", *EMBEDDINGS, rows, *BEACON, "--output", "p.json"
+    )
     receipt = ("--receipt", f"{model_id}.receipt")
     return place.run(
         "geneb_ci", "audit", "run", "p.json", "--key", "key.pem", *receipt, *more, check=False
@@ -96,7 +99,7 @@ def honest(kmers: Installed, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     """Audit honest rows in a sandbox, and return the record."""
     for _ in sandbox_of(2, tmp_path_factory.mktemp("trial") / "scratch"):
         pass  # fails or skips where there is none
-    with kmers.in_sandbox():
+    with kmers.in_sandbox(harness_alone=False):
         done = audited(kmers, "words", str(ROWS), "--work", "work")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "agrees: 39/39 cells" in done.stdout
@@ -147,7 +150,7 @@ def test_a_second_draw_of_one_commitment_is_refused(kmers):
     lower = ("--rows", str(ROWS - 1), *BEACON, "--output", "again")
     done = kmers.run("geneb_ci", "audit", "plan", "c.json", *lower, check=False)
     assert done.returncode == 2, done.stdout + done.stderr
-    assert f"would lower the sample: --rows {ROWS} was drawn before" in done.stderr
+    assert f"would lower the sample: --size {ROWS} was drawn before" in done.stderr
     assert not (kmers.root / "again").exists()
 
 
@@ -171,16 +174,16 @@ def test_a_plan_says_what_it_finds_and_costs_before_it_is_spent(kmers):
     assert "test rows, 1,500 in each of 3 regimes:" in said
     assert "This is no bound: few altered rows of small tasks" in said
     assert "cost: at most " in said
-    full = kmers.run("geneb_ci", "audit", "plan", "c.json", "--rows", "full").stdout
+    full = kmers.run("geneb_ci", "audit", "plan", "c.json", *EMBEDDINGS, "full").stdout
     assert full != said
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--rows", "many"), "--rows 'many' is no sample"),
-        (("--rows", "0"), "--rows '0' is no sample"),
-        (("--rows", "10", "--drawn", "3"), "--rows draws rows; --drawn"),
+        (("--sample", "embeddings", "--size", "many"), "--size 'many' is no size of a sample"),
+        (("--rows", "0"), "--size '0' is no size of a sample"),
+        (("--rows", "10", "--drawn", "3"), "--drawn: for a sample of tasks, and this one is of"),
         (("--rows", "10", "--submission", "p.json"), "not the submission that was committed to"),
     ],
 )

@@ -9,15 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from geneb_ci.audit.commit import SubmissionFile
 from geneb_ci.audit.compare.embedding_outcome import RowOutcome
 from geneb_ci.audit.compare.embeddings import DrawnTask, rerun_file
+from geneb_ci.audit.samples import EmbeddingSample
 from geneb_ci.audit.sampling.beacon_source import BeaconSource
-from geneb_ci.audit.sampling.embedding_draw import SubmissionWithReceipt, draw_rows, task_shares
+from geneb_ci.audit.sampling.embedding_draw import draw_rows, task_shares
 from geneb_ci.audit.sampling.plan import EarlierRows, RowCounts, RowPlan
-from geneb_ci.cli.audit_rows import RowSources, drawn_row_plan
+from geneb_ci.audit.workflow import draw_plan
 from geneb_ci.common.config import find_layout
 from geneb_ci.receipt.draw import drawn_rows
-from reference_harness.formats.submission import EmbeddingReceipt, SubmissionV12, receipt_root
+from geneb_ci.submission.document import parse_document
+from reference_harness.formats.submission import EmbeddingReceipt, receipt_root
 from reference_harness.receipt.rounding import rounded
 from reference_harness.receipt.task_file import write_task
 from tests.audit.examples import ROUNDS, beacon
@@ -88,11 +91,13 @@ def planned(place: Path, rows: np.ndarray, said: Said, others: Path | None = Non
     (place / "round.json").write_text(
         json.dumps({"round": SECOND, "signature": ROUNDS[SECOND]}), encoding="utf-8"
     )
-    return drawn_row_plan(
-        committed, committed_at(SECOND), find_layout(place),
-        BeaconSource(place / "round.json", (), None, "", reveal=False), SAMPLE,
-        SubmissionWithReceipt(SubmissionV12.model_validate(small_v12("copy")), receipt),
-        RowSources(receipt=place / "copy", others=others), said.append,
+    document = small_v12("copy") | {"receipt": receipt.model_dump()}
+    raw = json.dumps(document).encode()
+    submission = SubmissionFile(raw, parse_document(raw, place / "copy.json", "copy.json"))
+    sample = EmbeddingSample(size=str(SAMPLE.test), receipt=place / "copy", others=others)
+    return draw_plan(
+        committed, committed_at(SECOND), submission, sample, find_layout(place),
+        BeaconSource(place / "round.json", (), None, "", reveal=False), said.append,
     )  # fmt: skip
 
 

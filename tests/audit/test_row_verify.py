@@ -506,7 +506,7 @@ def test_a_record_of_a_second_draw_of_one_commitment_is_refused() -> None:
 
 @pytest.mark.parametrize("text", ["", "0", "-3", "1.5", "all", "٣", "99999999", "1_000"])
 def test_what_is_no_sample_is_refused(text: str) -> None:
-    with pytest.raises(UsageProblem, match="is no sample"):
+    with pytest.raises(UsageProblem, match="is no size of a sample"):
         rows_wanted(text)
 
 

@@ -213,6 +213,31 @@ def test_an_earlier_draw_that_is_left_out_is_named(tmp_path):
     assert refusal(short)[0] == "earlier"
 
 
+def test_of_two_draws_in_one_second_the_listed_one_is_earlier_else_the_smaller_digest(tmp_path):
+    raws = {plan_for(raw).commitment_sha256: raw for raw in (RAW, submission_bytes(" of twins"))}
+    (small, first), (large, second) = sorted(raws.items())
+    third = plan_for(submission_bytes(" of a third"))
+    lists = {
+        digest: (EarlierDraw(commitment=digest, drawn=plan_for(raw).drawn),)
+        for digest, raw in raws.items()
+    }
+    lists["third"] = (EarlierDraw(commitment=third.commitment_sha256, drawn=third.drawn),)
+
+    def state(own: bytes, listed: str, other: bytes, other_listed: str) -> StepState:
+        root = repository(tmp_path / f"{listed}-{other_listed}-{own == first}")
+        put(root, outcome_of(plan_for(other, earlier=lists.get(other_listed, ())), other))
+        plan = plan_for(own, earlier=lists.get(listed, ()))
+        steps = verified(root, record_bytes(outcome_of(plan, own))).steps
+        return next(step.state for step in steps if step.name == "earlier")
+
+    assert state(first, "", second, "") is StepState.HOLDS
+    assert state(second, "", first, "") is StepState.DIFFERS
+    assert state(second, small, first, "") is StepState.HOLDS
+    assert state(second, "", first, large) is StepState.HOLDS
+    # Whatever else the earlier one lists, it is earlier.
+    assert state(second, "", first, "third") is StepState.DIFFERS
+
+
 def test_an_earlier_task_that_is_not_rerun_is_refused_at_the_sample(tmp_path):
     before = plan_for(submission_bytes(" of before"))
     spare = [task for task in PLAN.commitment.tasks if task not in plan_for(RAW, SECOND).drawn]

@@ -9,11 +9,10 @@ from pathlib import Path
 import click
 import pytest
 
-from geneb_ci.audit.sampling.plan import read_plan
 from geneb_ci.audit.sampling.task_draw import recompute
 from geneb_ci.cli.audit import audit_command
 from geneb_ci.cli.main import main
-from tests.audit.examples import COMMITTED_AT, ROUND, ROUNDS, hexes
+from tests.audit.examples import COMMITTED_AT, ROUND, ROUNDS, hexes, task_plan
 from tests.audit.place import POLICY, repository
 from tests.audit.relay import relay, says
 
@@ -73,7 +72,7 @@ def test_commit_to_standard_output_is_the_file_alone(place, capsys):
 
 def test_plan_by_a_file(place, capsys):
     assert planned(*BY_FILE) == 0
-    plan = read_plan(place / "plan.json")
+    plan = task_plan(place / "plan.json")
     recompute(plan)
     assert len(plan.drawn) == 2
     out, err = capsys.readouterr()
@@ -99,7 +98,7 @@ def test_plan_by_a_relay(place):
     with relay(says("gone", 404)) as (bad, _), relay(says(ROUND_TEXT)) as (good, asked):
         assert planned("--relay", bad, "--relay", good, "--output", "plan.json") == 0
     assert len(asked) == 1
-    recompute(read_plan(place / "plan.json"))
+    recompute(task_plan(place / "plan.json"))
 
 
 def test_no_relay_at_all_is_exit_3(place, capsys, monkeypatch):
@@ -131,30 +130,30 @@ def test_the_table_needs_no_beacon(capsys):
 
 def test_a_wanted_detection_raises_the_sample(place):
     assert planned(*BY_FILE) == 0
-    committed = read_plan(place / "plan.json").drawn
+    committed = task_plan(place / "plan.json").drawn
     assert planned(*BY_FILE, "--detect", "1", "--confidence", "0.9") == 0
-    raised = read_plan(place / "plan.json").drawn
+    raised = task_plan(place / "plan.json").drawn
     assert len(raised) == 3
     assert raised[:2] == committed
     assert planned(*BY_FILE, "--drawn", "3") == 0
-    assert read_plan(place / "plan.json").drawn == raised
+    assert task_plan(place / "plan.json").drawn == raised
 
 
 def test_a_draw_raised_once_stays_raised(place):
     assert planned(*BY_FILE[:2], "--output", "raised.json", "--drawn", "3") == 0
     assert planned(*BY_FILE, "--earlier", "raised.json") == 0
-    assert len(read_plan(place / "plan.json").drawn) == 3
+    assert len(task_plan(place / "plan.json").drawn) == 3
     assert planned(*BY_FILE, "--earlier", "raised.json", "--drawn", "2") == 2
 
 
 def test_a_push_is_audited_on_the_union(place):
     assert planned(*BY_FILE[:2], "--output", "first.json") == 0
-    first = read_plan(place / "first.json")
+    first = task_plan(place / "first.json")
     submission = place / "submissions/model.json"
     submission.write_text(submission.read_text() + "\n")
     assert main(["audit", "commit", "submissions/model.json", "--output", "c.json"]) == 0
     assert planned(*BY_FILE, "--earlier", "first.json") == 0
-    second = read_plan(place / "plan.json")
+    second = task_plan(place / "plan.json")
     assert second.earlier[0].commitment == first.commitment_sha256
     assert {*first.drawn, *second.drawn} == {one.task for one in second.chosen}
 
@@ -171,13 +170,17 @@ def test_an_earlier_plan_that_was_tampered_with_is_refused(place, capsys):
 def test_targeted_tasks_stand_apart(place, capsys):
     assert planned(*BY_FILE, "--targeted", "3") == 0
     assert "no others are suspicious" in capsys.readouterr().out
-    assert [one.reason for one in read_plan(place / "plan.json").chosen] == ["drawn", "drawn"]
+    assert [one.reason for one in task_plan(place / "plan.json").chosen] == ["drawn", "drawn"]
 
 
 def test_targeted_tasks_need_the_committed_file(place, capsys):
     submission = place / "submissions/model.json"
     submission.write_text(submission.read_text() + "\n")
-    assert planned(*BY_FILE, "--targeted", "1") == 11
+    assert planned(*BY_FILE, "--targeted", "1") == 2
+    needed = "--targeted needs the submission that was committed to, and it is not here"
+    assert needed in capsys.readouterr().err
+    other = ("--targeted", "1", "--submission", str(submission))
+    assert planned(*BY_FILE, *other) == 11
     assert "this is not the submission that was committed to" in capsys.readouterr().err
 
 
@@ -191,7 +194,7 @@ def test_the_fallback_is_recorded_with_its_reason(place, capsys):
     policy_with_key(place)
     (place / "key").write_text(f"{KEY}\n")
     assert planned("--fallback-key-file", "key", "--why", "an outage", "--output", "p.json") == 0
-    source = read_plan(place / "p.json").beacon.model_dump()
+    source = task_plan(place / "p.json").beacon.model_dump()
     assert (source["kind"], source["key"], source["why"]) == ("hmac", None, "an outage")
     assert "by the fallback key, to be revealed at its epoch's end" in capsys.readouterr().out
 
@@ -286,7 +289,10 @@ def test_help_shows_eight_options_and_help_all_every_one(command, capsys):
     """The queue of audits takes the options of `audit file`, of which `--help-all` is none."""
     known = audit_command.get_command(click.Context(audit_command), command)
     assert known is not None
-    options = [name for one in known.params if isinstance(one, click.Option) for name in one.opts]
+    shown_options = (
+        option for option in known.params if isinstance(option, click.Option) and not option.hidden
+    )
+    options = [name for option in shown_options for name in option.opts]
     assert "--help-all" not in options
     assert main(["audit", command, "--help"]) == 0
     shown = re.findall(r"^  (?:-h, )?(--[a-z-]+)", capsys.readouterr().out, re.MULTILINE)

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from geneb_ci.audit.compare.tolerance import tolerance_digest
-from geneb_ci.audit.sampling.plan import EarlierDraw, Plan, committed_text, read_plan
+from geneb_ci.audit.sampling.plan import EarlierDraw, Plan, committed_text
 from geneb_ci.audit.sampling.task_draw import recompute
 from geneb_ci.cli.main import main
-from tests.audit.examples import ROUNDS
+from tests.audit.examples import ROUNDS, task_plan
 from tests.audit.recorded import (
     FIRST,
     MODEL,
@@ -44,7 +44,7 @@ def planned(at: int = SECOND) -> int:
 
 def test_a_recorded_draw_is_audited_again(place):
     assert planned() == 0
-    plan = read_plan(place / "plan.json")
+    plan = task_plan(place / "plan.json")
     assert [one.model_dump() for one in plan.earlier] == [
         {"commitment": BEFORE.commitment_sha256, "drawn": BEFORE.drawn}
     ]
@@ -73,7 +73,7 @@ def test_records_of_other_models_have_no_part(place):
     other.mkdir()
     path.rename(other / path.name)
     assert planned() == 0
-    assert read_plan(place / "plan.json").earlier == []
+    assert task_plan(place / "plan.json").earlier == []
 
 
 def test_strata_of_a_maintainers_own_are_no_strata(place, capsys):

@@ -1,6 +1,8 @@
 """What a row is held against: ranks as the board has them, levels of bytes that were audited."""
 
 import hashlib
+import math
+from statistics import mean
 
 import pytest
 
@@ -8,10 +10,12 @@ from geneb_ci.board.decisions import better
 from geneb_ci.board.uncertainty import intervals
 from geneb_ci.common.config import Layout, LayoutKind, find_layout
 from geneb_ci.common.types import TrustLevel
-from geneb_ci.github.verdict.decide import BaseBranch, standings
+from geneb_ci.github.verdict.decide import BaseBranch, audit_estimate, comparison, standings
+from reference_harness.formats.submission import MODELS
 from tests.audit.recorded import MODEL, outcome_of, plan_for, put, repository, submission_bytes
 from tests.board.board import entry
 from tests.paths import ROOT, SUBMISSIONS
+from tests.small import BENCHMARK, small, small_v11
 
 ROWS = ("space", "deepgene", "splicebert-1024nt")
 
@@ -43,9 +47,58 @@ def test_ranks_are_those_of_the_board(board):
     assert [one.decided for one in told] == [decided(r) for r in board.benchmark.regimes]
 
 
+def test_a_row_is_shown_beside_the_two_most_similar_and_the_best():
+    rows = [MODELS["1.0"].model_validate(small(name)) for name in "abcdefgh"]
+    categories = BENCHMARK.categories
+    means = {
+        row.model_id: {
+            category: mean(row.results["full"][task].MCC for task in tasks)
+            for category, tasks in categories.items()
+        }
+        for row in rows
+    }
+    score = {name: mean(each.values()) for name, each in means.items()}
+    best = max(score, key=lambda name: score[name])
+    bests = set()
+    for own in rows:
+        mine = list(means[own.model_id].values())
+        near = sorted(
+            (name for name in means if name != own.model_id),
+            key=lambda name: math.dist(mine, list(means[name].values())),
+        )
+        models = [own.model_id, *near[:2]]
+        models += [best] if best not in models else []
+        bests.add(len(models))
+        shown = comparison(own, rows, BENCHMARK)
+        assert shown is not None
+        assert (shown.regime, shown.models, shown.best) == ("full", models, best)
+        assert {line.category: line.scores for line in shown.categories} == {
+            category: [means[name][category] for name in models] for category in categories
+        }
+        (full, *_) = standings(own, rows, BENCHMARK)
+        rank = 1 + sum(other > score[own.model_id] for other in score.values())
+        assert (full.rank, full.before, full.rows) == (rank, rank, len(rows))
+        assert full.score == score[own.model_id]
+    assert bests == {3, 4}
+
+
+def test_a_row_with_a_gap_stands_in_the_other_regimes_alone():
+    document = small_v11("own")
+    document["gaps"] = {"10shot": {"splice_sites": "out of memory"}}
+    for part in ("results", "evidence"):
+        del document[part]["10shot"]["splice_sites"]
+    own = MODELS["1.1"].model_validate(document)
+    board = [MODELS["1.0"].model_validate(small("other"))]
+    places = standings(own, board, BENCHMARK)
+    assert [place.regime for place in places] == ["full", "1shot"]
+    assert [(place.rows, place.before) for place in places] == [(2, None), (2, None)]
+
+
 def test_nothing_is_decided_without_sizes_of_tasks(tmp_path):
     base = BaseBranch(find_layout(repository(tmp_path)))
     assert base.decided(base.rows[0]) is None
+    assert not any(task.n_test for task in base.benchmark.tasks)
+    assert audit_estimate(base.benchmark, base.policy).sequences == 0
 
 
 def test_bytes_that_were_disputed_still_are(tmp_path):

@@ -219,13 +219,8 @@ def test_a_full_device_names_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
         assert failed.why == f"a: the probe failed: RuntimeError: CUDA out of memory; {cure}"
 
 
-@pytest.mark.parametrize(
-    ("name", "wrong"),
-    [
-        pytest.param("cpu", "", marks=pytest.mark.nightly),  # the run below names it
-        ("meta", "Tensor.item() cannot be"),  # test_harness_cli.py has a device that torch has not
-    ],
-)
+@pytest.mark.nightly  # the run below names one; test_harness_cli.py has one that torch has not
+@pytest.mark.parametrize(("name", "wrong"), [("cpu", ""), ("meta", "Tensor.item() cannot be")])
 def test_torch_is_asked_for_a_device_elsewhere(name: str, wrong: str) -> None:
     """In float64, in a process that ends: this one takes no memory there."""
     device, said = command._named_by_torch(name)

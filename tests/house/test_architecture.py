@@ -2,6 +2,7 @@
 
 import ast
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -50,3 +51,11 @@ def test_its_layers_are_those_that_the_direction_test_holds():
 
 def test_its_table_of_layers_is_generated():
     assert architecture() == TEXT
+
+
+def test_what_mutants_are_made_of_and_judged_by_is_there():
+    parts = tomllib.loads((ROOT / "tools/mutants.toml").read_text(encoding="utf-8"))["part"]
+    modules = [f"{part['folder']}/{name}.py" for part in parts for name in part["modules"]]
+    tests = [test for part in parts for test in part["tests"]]
+    assert [path for path in modules + tests if not (ROOT / path).exists()] == []
+    assert len(modules) == len(set(modules)) > 20

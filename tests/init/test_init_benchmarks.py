@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from geneb_ci.audit.sampling.design import load_policy, policy_text
-from geneb_ci.audit.sampling.plan import read_commitment, read_plan
+from geneb_ci.audit.sampling.plan import read_commitment
 from geneb_ci.cli.main import main
 from geneb_ci.common.benchmark import load_benchmark, shipped_benchmark
 from geneb_ci.common.config import find_layout
@@ -21,7 +21,7 @@ from reference_harness.errors import OptionError
 from reference_harness.formats.benchmark import Benchmark
 from tests import forked
 from tests.audit import unboxed
-from tests.audit.examples import COMMITTED_AT, ROUND, ROUNDS
+from tests.audit.examples import COMMITTED_AT, ROUND, ROUNDS, task_plan
 from tests.audit.place import MODULE
 from tests.definitions import (
     ACCEPTED,
@@ -153,7 +153,7 @@ def test_an_unusual_benchmark_works_from_init_to_the_plan_of_an_audit(board, cap
     drawn = min(13, len(benchmark.tasks))
     assert (policy.drawn, policy.minimum_drawn) == (drawn, drawn)
     assert policy.regimes == benchmark.regimes == read_commitment(Path("c.json")).regimes
-    assert len(read_plan(Path("plan.json")).drawn) == drawn
+    assert len(task_plan(Path("plan.json")).drawn) == drawn
     advice = json.loads(Path("out/recommendations.json").read_bytes())["advice"]
     needs = {(one["need"]["regime"], one["need"]["category"]) for one in advice}
     assert needs == {(r, c) for r in benchmark.regimes for c in (None, *benchmark.category_order)}

@@ -236,6 +236,14 @@ class RowOutcome(StrictModel):
 AnyOutcome = AuditOutcome | RowOutcome
 
 
+class RerunResult(NamedTuple):
+    """A finished rerun: its outcome, and the file that a record of it needs beside it."""
+
+    outcome: AnyOutcome
+    embeddings: bytes | None = None
+    """What was embedded, as the outcome names it by digest; None where the outcome is all."""
+
+
 class RowStatement(StrictModel):
     """An in-toto statement (v1) about one submission."""
 

@@ -3,12 +3,12 @@
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from geneb_ci.audit.canonical import AuditRefused, seconds_of
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.log.append import Batch, batch_of, log_with, recent_round
-from geneb_ci.audit.log.check import check_committed, check_drawn, check_kept, committed_index
+from geneb_ci.audit.log.check import check_committed, check_kept, committed_index
 from geneb_ci.audit.log.checkpoint import LogKeys
 from geneb_ci.audit.log.entries import LogBroken
 from geneb_ci.audit.record.events import (
@@ -20,19 +20,9 @@ from geneb_ci.audit.record.events import (
     signed_event,
 )
 from geneb_ci.audit.record.keys import log_keys, log_signer, trusted_keys
-from geneb_ci.audit.record.repository import AuditRepository, earlier_plans
+from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.statement import COMMITTED, SignedRecord, read_record
-from geneb_ci.audit.sampling.beacon_source import BeaconSource, beacon_of
-from geneb_ci.audit.sampling.design import size_of
 from geneb_ci.audit.sampling.plan import Plan, RowPlan, read_commitment
-from geneb_ci.audit.sampling.task_draw import (
-    CROWNS_MAX,
-    crowns_of,
-    draw,
-    drawn_before,
-    earlier_draws,
-    targets_of,
-)
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import (
     ExtractorRefused,
@@ -253,54 +243,3 @@ def _write_signed(signed: SignedRecord, audits: Path, say: Say) -> Path:
         write_files(path.parent, {path.name: signed.content})
         say(f"wrote {path}")
     return path
-
-
-class DrawOptions(NamedTuple):
-    """What a draw adds to the committed sample."""
-
-    drawn: int | None = None
-    """Size of the sample; None: as committed."""
-    at_least: int = 0
-    """Size that a power asks for."""
-    targeted: int | None = None
-    """Suspicious tasks to add; None: one of each category that the row leads."""
-    submission: Path | None = None
-    """The committed file, for targeted tasks."""
-    earlier: tuple[Path, ...] = ()
-    """Plans of earlier draws without a record."""
-
-
-def drawn_plan(
-    commitment: Commitment,
-    committed_at: str,
-    layout: Layout,
-    source: BeaconSource,
-    options: DrawOptions,
-    say: Say,
-) -> Plan:
-    """Draw the tasks of a commitment that became public at a time; waits for the beacon's round.
-
-    Raises what `earlier_plans`, `targets_of`, `beacon_of` and `draw` do.
-    """
-    repository = AuditRepository(layout)
-    plans = earlier_plans(Plan, commitment, committed_at, repository, options.earlier)
-    if (logged := repository.logged) is not None:
-        index = committed_index(commitment.sha256, logged)
-        check_drawn(commitment, len(logged.log.entries) if index is None else index, logged)
-    history = earlier_draws(plans, commitment)
-    size = size_of(commitment, options.drawn, options.at_least, drawn_before(plans, commitment))
-    if options.targeted is None:
-        count, aimed = CROWNS_MAX, crowns_of(commitment, options.submission, layout)
-    else:
-        count = options.targeted
-        aimed = targets_of(commitment, count, options.submission, layout)
-    beacon = beacon_of(commitment, committed_at, source, repository.inputs.policy, say)
-    return draw(
-        commitment,
-        committed_at,
-        beacon,
-        drawn=size,
-        earlier=history,
-        targeted=aimed,
-        targeted_max=count,
-    )

@@ -4,22 +4,22 @@ Only sequences go into the sandbox, as in an audit of tasks. Labels and predicti
 harness writes for the draw, stay in the folder of the audit, which the sandbox does not show.
 """
 
-import contextlib
 import dataclasses
 import hashlib
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 from geneb_ci.audit.canonical import SAMPLE, StepMismatch, moment_of
-from geneb_ci.audit.commit import AuditSubject, subject_of
+from geneb_ci.audit.commit import AuditSubject
 from geneb_ci.audit.compare.embedding_outcome import (
     BY_COLUMN,
     NOT_PROVED,
     Direction,
     Effect,
     ReceiptFacts,
+    RerunResult,
     RowOutcome,
     RowRepeat,
     RowTask,
@@ -52,12 +52,10 @@ from geneb_ci.audit.rerun.embedder import (
     varied,
 )
 from geneb_ci.audit.rerun.honesty import VariantResult, variant_text
-from geneb_ci.audit.rerun.prepare import Machine, Ready, ready
+from geneb_ci.audit.rerun.prepare import Ready
 from geneb_ci.audit.rerun.task_embedding import variant_seed
-from geneb_ci.audit.rerun.workspace import open_work
-from geneb_ci.audit.sampling.embedding_draw import receipt_of, recompute_rows, task_shares
+from geneb_ci.audit.sampling.embedding_draw import receipt_of, task_shares
 from geneb_ci.audit.sampling.plan import RowPlan
-from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import ExtractorRefused
 from geneb_ci.receipt.cells import recompute
 from geneb_ci.receipt.column_rule import RowComparison, judge, judge_again, tolerances
@@ -85,52 +83,24 @@ AGAIN = 16
 """Rows that fail are embedded again so many at a time, the worst first, until one is altered."""
 
 
-class RowAuditResult(NamedTuple):
-    """The outcome of an audit by receipt, and the file of rerun rows that it names."""
-
-    outcome: RowOutcome
-    rerun: bytes
-
-
-def rerun_rows(
-    plan: RowPlan,
-    layout: Layout,
-    machine: Machine,
-    files: Callable[[EmbeddingReceipt], ReceiptFiles],
-    clock: Callable[[], float],
-    say: Say,
-    work: Path | None = None,
-) -> RowAuditResult:
-    """Run a plan of rows and return the outcome; arguments are as of `rerun.rerun`.
-
-    `files` opens the files of the receipt. Raises what `rerun.rerun` does, and AuditRefused for a
-    receipt that is not what was committed to.
-    """
-    recompute_rows(plan)
-    subject = subject_of(plan.commitment, layout)
-    committed_receipt(plan, subject)
-    with contextlib.ExitStack() as stack:
-        folder = stack.enter_context(open_work(work)) if work is not None else None
-        here = stack.enter_context(ready(plan.commitment, subject, layout, machine, folder, say))
-        return rows_of(plan, here, files, clock, say)
-
-
 def rows_of(
     plan: RowPlan,
     here: Ready,
     files: Callable[[EmbeddingReceipt], ReceiptFiles],
     clock: Callable[[], float],
     say: Say,
-) -> RowAuditResult:
+) -> RerunResult:
     """Run a plan of rows that recomputes, and return the outcome; the work folder keeps the rows.
 
-    Raises what `rerun_rows` does.
+    `files` opens the files of the receipt. Raises what `workflow.rerun_plan` does, and AuditRefused
+    for a receipt that is not what was committed to.
     """
     submission, receipt = committed_receipt(plan, here.subject)
     here = dataclasses.replace(here, spec=dataclasses.replace(here.spec, tf32=False))
     with files(receipt) as opened:
         result = _RowRun(plan, here, submission, receipt, opened, say).result(clock)
-    here.work.keep_binary(RERUN_ROWS, lambda stream: stream.write(result.rerun))
+    embeddings = result.embeddings or b""
+    here.work.keep_binary(RERUN_ROWS, lambda stream: stream.write(embeddings))
     return result
 
 
@@ -174,7 +144,7 @@ class _RowRun:
         self.names = [name for name in here.subject.benchmark.task_ids if name in receipt.tasks]
         self.embedder = RowEmbedder(here, receipt.dim, say)
 
-    def result(self, clock: Callable[[], float]) -> RowAuditResult:
+    def result(self, clock: Callable[[], float]) -> RerunResult:
         stage: Literal["embedding", "scoring"] = "scoring"
         started_at = self.here.work.begin(moment_of(int(clock())))
         try:
@@ -232,7 +202,7 @@ class _RowRun:
             for stratum in directions(task, rows)
         ]
         effect = effect_of(map(influences, drawn, reruns))
-        return RowAuditResult(self._outcome(tasks, strata, effect, variants, rerun, clock), rerun)
+        return RerunResult(self._outcome(tasks, strata, effect, variants, rerun, clock), rerun)
 
     def _drawn(self) -> list[DrawnTask]:
         """Score and draw the tasks, one after another: one file of the receipt at a time."""

@@ -5,12 +5,11 @@ the extractor and its weights. Labels, claims, task names, the seed of the draw 
 decoys stay outside. What is finished of a task is kept in the folder of the audit.
 """
 
-import contextlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from geneb_ci.audit.canonical import AuditRefused, moment_of
-from geneb_ci.audit.commit import AuditSubject, subject_of
+from geneb_ci.audit.commit import AuditSubject
 from geneb_ci.audit.compare import tasks as compare
 from geneb_ci.audit.compare.outcome import (
     AuditedTask,
@@ -32,7 +31,7 @@ from geneb_ci.audit.rerun.honesty import (
     variant_result,
     variant_text,
 )
-from geneb_ci.audit.rerun.prepare import Machine, Ready, ready
+from geneb_ci.audit.rerun.prepare import Ready
 from geneb_ci.audit.rerun.scoring import (
     RESCORED,
     merged,
@@ -43,47 +42,18 @@ from geneb_ci.audit.rerun.workspace import (
     EMBEDDED,
     EmbeddedTask,
     Work,
-    open_work,
 )
 from geneb_ci.audit.sampling.plan import Plan
-from geneb_ci.audit.sampling.task_draw import recompute
-from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import ExtractorRefused
 from geneb_ci.sandbox.limits import MIB
 from reference_harness.formats.rescored import Rescored
 from reference_harness.formats.text import Say
 
 
-def rerun(
-    plan: Plan,
-    layout: Layout,
-    machine: Machine,
-    clock: Callable[[], float],
-    say: Say,
-    work: Path | None = None,
-) -> AuditOutcome:
-    """Rerun the tasks of a plan and return the outcome.
-
-    `clock` returns seconds since 1970; `say` gets a line of progress for each step. What is
-    finished is kept in the folder `work`, from which the next call continues; without one it is
-    lost when this ends.
-    Raises StepMismatch when the plan does not recompute, AuditRefused when something here is not
-    what was committed to, SandboxUnavailable or SandboxLeaks, ExtractorFailed, LimitExceeded or
-    ResultRefused for the extractor, NothingChecked for what is missing, UsageProblem for options
-    that contradict the submission.
-    """
-    recompute(plan)
-    subject = subject_of(plan.commitment, layout)
-    with contextlib.ExitStack() as stack:
-        folder = stack.enter_context(open_work(work)) if work is not None else None
-        here = stack.enter_context(ready(plan.commitment, subject, layout, machine, folder, say))
-        return outcome_of(plan, here, clock, say)
-
-
 def outcome_of(plan: Plan, here: Ready, clock: Callable[[], float], say: Say) -> AuditOutcome:
     """Rerun the tasks of a plan that recomputes, one after another, and return the outcome.
 
-    Raises what `rerun` does.
+    Raises what `workflow.rerun_plan` does.
     """
     started_at = here.work.begin(moment_of(int(clock())))
     run = TaskRuns(plan, here, say)

@@ -33,7 +33,7 @@ FLOAT32 = ("float32", "float64")
 
 
 def rows_wanted(text: str) -> RowCounts:
-    """Return the sample that `--rows` names: "standard", "full", or N test rows of each regime.
+    """Return the sample that `--size` names: "standard", "full", or N test rows of each regime.
 
     Training and support rows grow in proportion to N. Raises UsageProblem.
     """
@@ -42,8 +42,8 @@ def rows_wanted(text: str) -> RowCounts:
     number = int(text) if text.isascii() and text.isdigit() and len(text) < len("10000000") else 0
     if not 1 <= number <= TEST_ROWS_MAX:
         raise UsageProblem(
-            f"--rows {text!r} is no sample",
-            f"pass --rows {STANDARD}, --rows {FULL}, or a number of test rows of each regime",
+            f"--size {text!r} is no size of a sample",
+            f"pass --size {STANDARD}, --size {FULL}, or a number of test embeddings of each regime",
         )
     training = -(-STANDARD_TRAINING * number // STANDARD_TEST)
     return RowCounts(test=number, training=training, support=number, whole=False)
@@ -66,13 +66,13 @@ def receipt_of(submission: Submission | None, benchmark: Benchmark) -> Submissio
     if receipt is None or not isinstance(submission, SubmissionV12):
         raise AuditRefused(
             "the submission has no receipt: no row can be drawn",
-            "draw tasks: leave out --rows; or ask for a run with `geneb-harness run --receipt DIR`",
+            "draw tasks: --sample tasks; or ask for a run with `geneb-harness run --receipt DIR`",
         )
     if weak := weakness_of(receipt.compute_dtype, tf32=receipt.tf32):
         raise AuditRefused(
             f"the receipt is weak: {weak}",
             "its cells can be recomputed by `geneb-ci receipt verify`, which adds no trust level; "
-            "draw tasks: leave out --rows",
+            "draw tasks: --sample tasks",
         )
     if receipt_root(receipt, benchmark.task_ids) != receipt.root:
         raise AuditRefused(
@@ -137,9 +137,9 @@ def require_not_lowered(rows: RowCounts, plans: Iterable[RowPlan], commitment: C
         if plan.commitment_sha256 == digest and lower:
             shown = FULL if plan.rows.whole else str(plan.rows.test)
             raise UsageProblem(
-                f"--rows would lower the sample: --rows {shown} was drawn before for this "
+                f"--size would lower the sample: --size {shown} was drawn before for this "
                 "commitment",
-                f"a sample can only be raised: pass --rows {shown} or more",
+                f"a sample can only be raised: pass --size {shown} or more",
             )
 
 

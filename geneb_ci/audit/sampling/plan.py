@@ -96,7 +96,7 @@ class Plan(AnyPlan):
 
 TEST_ROWS_MAX, TRAINING_ROWS_MAX = 1_000_000, 20_000
 """Of a sample: more test rows than the benchmark has, and as many training rows of each task as
-`--rows` takes beside them. Whoever verifies a record makes every draw again."""
+`--size` takes beside them. Whoever verifies a record makes every draw again."""
 Draws = Annotated[int, Field(ge=1, le=TEST_ROWS_MAX)]
 
 
@@ -168,16 +168,11 @@ def read_commitment(path: Path) -> Commitment:
     return file.commitment
 
 
-def read_plan(path: Path) -> Plan:
-    """Read a plan of tasks, without recomputing it.
+def read_any_plan(path: Path) -> Plan | RowPlan:
+    """Read a plan of tasks or of embeddings, without recomputing it.
 
     Raises NothingChecked when it cannot be read.
     """
-    return _parsed(path, _bytes(path, FileKind.PLAN), Plan, FileKind.PLAN)
-
-
-def read_any_plan(path: Path) -> Plan | RowPlan:
-    """Read a plan of tasks or of rows, as `read_plan` does."""
     raw = _bytes(path, FileKind.PLAN)
     if FileKind.ROW_PLAN.fits(_value(raw)):
         return _parsed(path, raw, RowPlan, FileKind.ROW_PLAN)

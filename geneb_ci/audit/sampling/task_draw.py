@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Collection, Iterable, Sequence
-from pathlib import Path
 from statistics import median
 from typing import NoReturn, TypeVar
 
@@ -15,7 +14,7 @@ from geneb_ci.audit.canonical import (
     StepMismatch,
     seconds_of,
 )
-from geneb_ci.audit.commit import checked, read_submission
+from geneb_ci.audit.commit import SubmissionFile, checked
 from geneb_ci.audit.commitment import PROTOCOL, Commitment, check_commitment, identity_of, why_same
 from geneb_ci.audit.sampling import beacon
 from geneb_ci.audit.sampling.beacon import value_of
@@ -32,7 +31,6 @@ from geneb_ci.audit.sampling.plan import (
 )
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.check.rule import Context
-from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import Finding
 from geneb_ci.statistics.view import RowView, crowns
@@ -271,50 +269,30 @@ FAMILY = "plausibility"
 _DEPTH = 3  # /results/<regime>/<task>, and perhaps the metric
 
 
-def targets_of(
-    commitment: Commitment, count: int, submission: Path | None, layout: Layout
-) -> list[str]:
+def targets_of(commitment: Commitment, count: int, submission: SubmissionFile | None) -> list[str]:
     """Name the tasks at which the committed submission stands out, the most suspicious first.
 
-    The submission is read only if `count`, the number of targeted tasks, is above 0.
-    Raises UsageProblem without a submission, AuditRefused when it is another one.
+    `count` is the number of targeted tasks. Raises UsageProblem where it is above 0 and the
+    submission is not here.
     """
     if count < 1:
         return []
-    file = _file_of(commitment, submission, layout)
-    if file is None:
+    if submission is None:
         raise UsageProblem(
-            "--targeted needs the submission, and there is none here", "name it: --submission FILE"
+            "--targeted needs the submission that was committed to, and it is not here",
+            "name it: --submission FILE",
         )
-    read = read_submission(file)
-    if read.document.sha256 != commitment.submission_sha256:
-        raise AuditRefused(
-            f"{file}: this is not the submission that was committed to: sha256 "
-            f"{read.document.sha256 or 'of no bytes'}, expected {commitment.submission_sha256}",
-            "name the file with the sha256 of the commitment: --submission FILE",
-        )
-    return targets(*checked(read), commitment.tasks)
+    return targets(*checked(submission), commitment.tasks)
 
 
-def crowns_of(commitment: Commitment, submission: Path | None, layout: Layout) -> list[str]:
+def crowns_of(commitment: Commitment, submission: SubmissionFile | None) -> list[str]:
     """Name a task of each category that the committed submission leads, the oddest first.
 
-    None where that submission is not here, or is another one.
+    None where that submission is not here.
     """
-    file = _file_of(commitment, submission, layout)
-    if file is None or not file.is_file():
+    if submission is None:
         return []
-    read = read_submission(file)
-    if read.document.sha256 != commitment.submission_sha256:
-        return []
-    return crowned(checked(read)[0].view, commitment.tasks)
-
-
-def _file_of(commitment: Commitment, submission: Path | None, layout: Layout) -> Path | None:
-    """Return where the committed submission should be, if anywhere."""
-    if submission is not None or layout.submissions is None:
-        return submission
-    return layout.submissions / f"{commitment.model_id}.json"
+    return crowned(checked(submission)[0].view, commitment.tasks)
 
 
 def targets(

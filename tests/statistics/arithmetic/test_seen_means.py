@@ -1,6 +1,6 @@
 """Means that were found possible before are possible: the verdict does not depend on the order."""
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from geneb_ci.statistics.binary import Classes, rho_limits, scores
@@ -25,7 +25,14 @@ def readings(draw):
     return Reading(Triple(*moved), Triple(*[draw(WIDTHS)] * 3))
 
 
+EXACT = Triple(1e-13, 1e-13, 1e-13)
+POSSIBLE = Reading(Triple(0.026006964512973612, 0.51, 0.49926528072807674), EXACT)
+BEYOND = Reading(Triple(0.5412361110304418, 0.712, 0.6514923343555719), EXACT)
+"""Impossible, though on the plane through the tables by which the other is possible."""
+
+
 @settings(deadline=None)
+@example([POSSIBLE, BEYOND])
 @given(st.lists(readings(), min_size=1, max_size=12))
 def test_the_verdict_is_that_of_a_hull_that_has_seen_nothing(found):
     used = Hull(CLASSES)

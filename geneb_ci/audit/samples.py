@@ -1,0 +1,415 @@
+"""What an audit draws, embeds again and compares: whole tasks, or embeddings of a receipt.
+
+Both kinds of sample offer the same few steps, so that `geneb_ci.audit.workflow` carries out an
+audit of either without asking which it is.
+"""
+
+import dataclasses
+import functools
+import hashlib
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, NamedTuple, Protocol, Self, TypeVar
+
+from geneb_ci.audit import cost
+from geneb_ci.audit.canonical import AuditRefused
+from geneb_ci.audit.commit import AuditSubject, SubmissionFile
+from geneb_ci.audit.commitment import Commitment
+from geneb_ci.audit.compare.embedding_outcome import RerunResult, RowOutcome
+from geneb_ci.audit.compare.embeddings import OwnReceipt, near_roots
+from geneb_ci.audit.compare.outcome import AuditOutcome
+from geneb_ci.audit.record.repository import AuditRepository
+from geneb_ci.audit.record.verify_embeddings import RERUN_BYTES_MAX
+from geneb_ci.audit.rerun.embedder import row_cost, row_cost_lines
+from geneb_ci.audit.rerun.embeddings import RERUN_ROWS, rows_of
+from geneb_ci.audit.rerun.prepare import Ready
+from geneb_ci.audit.rerun.tasks import check_outcome, outcome_of
+from geneb_ci.audit.rerun.workspace import Work
+from geneb_ci.audit.sampling.design import size_of
+from geneb_ci.audit.sampling.embedding_draw import (
+    STANDARD,
+    SubmissionWithReceipt,
+    draw_rows,
+    earlier_row_draws,
+    receipt_of,
+    require_not_lowered,
+    rows_wanted,
+)
+from geneb_ci.audit.sampling.embedding_power import power_lines
+from geneb_ci.audit.sampling.plan import Beacon, Plan, RowPlan
+from geneb_ci.audit.sampling.task_draw import (
+    CROWNS_MAX,
+    crowns_of,
+    draw,
+    drawn_before,
+    earlier_draws,
+    targets_of,
+)
+from geneb_ci.common.errors import UsageProblem
+from geneb_ci.receipt.cells import cost_of
+from geneb_ci.receipt.source import ReceiptFiles, receipt_files
+from geneb_ci.submission.structure import check_structure
+from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.files import NotReadable, read_regular
+from reference_harness.formats.submission import EmbeddingReceipt
+from reference_harness.formats.text import Say
+
+OUTCOME = "outcome.json"
+"""File of the work folder: the outcome of a finished rerun."""
+
+_P = TypeVar("_P", Plan, RowPlan)
+
+
+class Committed(NamedTuple):
+    """A commitment, and what is here of its submission and of earlier audits."""
+
+    commitment: Commitment
+    submission: SubmissionFile | None
+    """None where it is not here."""
+    repository: AuditRepository
+
+    @property
+    def with_receipt(self) -> SubmissionWithReceipt:
+        """The submission with its receipt. Raises what the function `with_receipt` does."""
+        return with_receipt(self.submission, self.repository.inputs.benchmark)
+
+
+class Sample(Protocol[_P]):
+    """A way to draw a part of a submission, to rerun it, and to compare it with what was claimed.
+
+    The steps are called in this order; each raises what refuses the audit there.
+    """
+
+    name: ClassVar[str]
+    """Value of the option `--sample`."""
+    cache: ClassVar[str]
+    """Folder of the user's cache that keeps the work folders of such audits."""
+
+    @property
+    def kind(self) -> type[_P]:
+        """Type of its plans."""
+
+    @property
+    def earlier(self) -> Sequence[Path]:
+        """Plans of earlier draws that have no record."""
+
+    def with_earlier(self, plans: Iterable[Path]) -> Self:
+        """Return this sample with further plans of earlier draws."""
+
+    def check(self, submission: SubmissionFile, benchmark: Benchmark, say: Say) -> None:
+        """Refuse a submission that has nothing to draw from, before anything is published."""
+
+    def drawn_text(self, commitment: Commitment) -> str:
+        """Return what will be drawn, as part of a sentence."""
+
+    def near(self, committed: Committed, say: Say) -> Mapping[str, str]:
+        """Return the roots of other receipts that hold the same method, each with why.
+
+        Draws from them count as draws for this submission.
+        """
+
+    def drawing(
+        self, committed: Committed, plans: Sequence[_P], near: Collection[str]
+    ) -> Callable[[str, Beacon], _P]:
+        """Return the draw, which lacks the time of the commitment and the beacon alone.
+
+        `plans` are those of earlier draws for this method. Raises UsageProblem for a smaller
+        sample than was drawn before.
+        """
+
+    def drawn_names(self, plan: _P) -> str:
+        """Return what a plan drew, in one line."""
+
+    def cost(self, here: Ready, plan: _P | None, setup: float, say: Say) -> str:
+        """Return what the rerun will cost, as lines of text; "" where nothing is left to pay.
+
+        `plan` is None before the draw; `setup` is in seconds. Raises what refuses a machine that
+        cannot carry it.
+        """
+
+    def rerun(self, plan: _P, here: Ready, clock: Callable[[], float], say: Say) -> RerunResult:
+        """Embed and score the sample again, compare it, and return the outcome."""
+
+    def finished(self, plan: _P, subject: AuditSubject, work: Work) -> RerunResult | None:
+        """Return what an earlier call finished; None where nothing is, or not all of it.
+
+        Raises AuditRefused when the outcome does not follow from the plan and the folder.
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskSample:
+    """Whole tasks: every sequence is embedded again, and every cell scored."""
+
+    name: ClassVar[str] = "tasks"
+    kind: ClassVar[type[Plan]] = Plan
+    cache: ClassVar[str] = "audits"
+
+    drawn: int | None = None
+    """Number of tasks; None: as committed."""
+    at_least: int = 0
+    """Number of tasks that a power asks for."""
+    targeted: int | None = None
+    """Suspicious tasks to add; None: one of each category that the model leads."""
+    earlier: Sequence[Path] = ()
+
+    def with_earlier(self, plans: Iterable[Path]) -> Self:
+        """Return this sample with further plans of earlier draws."""
+        return dataclasses.replace(self, earlier=(*self.earlier, *plans))
+
+    def check(self, submission: SubmissionFile, benchmark: Benchmark, say: Say) -> None:
+        """Do nothing: a submission that was committed to has tasks."""
+
+    def drawn_text(self, commitment: Commitment) -> str:
+        """Return how many tasks will be drawn."""
+        return f"{commitment.policy.drawn} of {len(commitment.tasks)} tasks"
+
+    def near(self, committed: Committed, say: Say) -> Mapping[str, str]:
+        """Return nothing: draws of tasks are compared by commitments alone."""
+        return {}
+
+    def drawing(
+        self, committed: Committed, plans: Sequence[Plan], near: Collection[str]
+    ) -> Callable[[str, Beacon], Plan]:
+        """Return the draw of tasks, with targeted ones and those of earlier draws."""
+        commitment, submission, _ = committed
+        if self.targeted is None:
+            count, targets = CROWNS_MAX, crowns_of(commitment, submission)
+        else:
+            count, targets = self.targeted, targets_of(commitment, self.targeted, submission)
+        return functools.partial(
+            draw,
+            commitment,
+            drawn=size_of(commitment, self.drawn, self.at_least, drawn_before(plans, commitment)),
+            earlier=earlier_draws(plans, commitment),
+            targeted=targets,
+            targeted_max=count,
+        )
+
+    def drawn_names(self, plan: Plan) -> str:
+        """Return the names of the tasks to rerun."""
+        return ", ".join(choice.task for choice in plan.chosen)
+
+    def cost(self, here: Ready, plan: Plan | None, setup: float, say: Say) -> str:
+        """Measure, and return as text, what is left to pay on this machine."""
+        commitment = here.commitment
+        if plan is None:
+            tasks, weights = commitment.tasks, cost.expected(commitment)
+            drawn = commitment.policy.drawn
+        else:
+            weights = cost.left_of(plan, here)
+            tasks, drawn = list(weights), len(weights)
+        if not weights:
+            return ""  # all is embedded
+        sampled = cost.measured(here, weights, say)
+        expected = cost.cost_of(here, sampled, weights, setup)
+        cost.refuse_too_large(here, sampled, tasks, drawn)
+        return cost.cost_text(expected, here, drawn=plan is not None)
+
+    def rerun(self, plan: Plan, here: Ready, clock: Callable[[], float], say: Say) -> RerunResult:
+        """Embed and score the drawn tasks again, and compare every cell of them."""
+        return RerunResult(outcome_of(plan, here, clock, say))
+
+    def finished(self, plan: Plan, subject: AuditSubject, work: Work) -> RerunResult | None:
+        """Return the outcome of the folder, computed again from the scores beside it."""
+        outcome = work.read_as(OUTCOME, AuditOutcome) if work.has_result(OUTCOME) else None
+        if outcome is None:
+            return None
+        check_outcome(outcome, work.folder / OUTCOME, plan, subject, work)
+        return RerunResult(outcome)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbeddingSample:
+    """Embeddings of a receipt: every cell from committed bytes, some embeddings computed again."""
+
+    name: ClassVar[str] = "embeddings"
+    kind: ClassVar[type[RowPlan]] = RowPlan
+    cache: ClassVar[str] = "row-audits"
+
+    size: str = STANDARD
+    """`standard`, `full`, or a number of test embeddings of each regime."""
+    receipt: Path | None = None
+    """Folder of the receipt; None: it is fetched."""
+    others: Path | None = None
+    """Folder of other receipts, a folder for each model; None: they are fetched."""
+    earlier: Sequence[Path] = ()
+
+    def with_earlier(self, plans: Iterable[Path]) -> Self:
+        """Return this sample with further plans of earlier draws."""
+        return dataclasses.replace(self, earlier=(*self.earlier, *plans))
+
+    def check(self, submission: SubmissionFile, benchmark: Benchmark, say: Say) -> None:
+        """Refuse a submission without a receipt that can be drawn from, or one that is not here."""
+        rows_wanted(self.size)
+        receipt = with_receipt(submission, benchmark).receipt
+        with self._files(receipt, say):
+            pass
+
+    def drawn_text(self, commitment: Commitment) -> str:
+        """Return what will be drawn."""
+        return "embeddings of its receipt"
+
+    def near(self, committed: Committed, say: Say) -> Mapping[str, str]:
+        """Return the roots of receipts that were drawn from and are nearly the same as this one."""
+        repository, receipt = committed.repository, committed.with_receipt.receipt
+        own = OwnReceipt(
+            committed.commitment,
+            receipt,
+            lambda: self._files(receipt, say),
+            repository.inputs.benchmark,
+        )
+        near = near_roots(own, repository, self.others, say)
+        for why in near.values():
+            say(f"near {why}: its draws are made again here")
+        return near
+
+    def drawing(
+        self, committed: Committed, plans: Sequence[RowPlan], near: Collection[str]
+    ) -> Callable[[str, Beacon], RowPlan]:
+        """Return the draw of embeddings, with those of earlier draws."""
+        commitment, rows = committed.commitment, rows_wanted(self.size)
+        require_not_lowered(rows, plans, commitment)
+        return functools.partial(
+            draw_rows,
+            commitment,
+            root=committed.with_receipt.receipt.root,
+            rows=rows,
+            earlier=earlier_row_draws(plans, commitment, near),
+        )
+
+    def drawn_names(self, plan: RowPlan) -> str:
+        """Return how many embeddings were drawn."""
+        return (
+            f"{plan.rows.test:,} test embeddings of each regime and {plan.rows.training:,} "
+            "training embeddings of each task"
+        )
+
+    def cost(self, here: Ready, plan: RowPlan | None, setup: float, say: Say) -> str:
+        """Return what the draw finds and costs; "" where the draw is made."""
+        if plan is not None:
+            return ""
+        benchmark = here.subject.benchmark
+        drawn_from = receipt_of(check_structure(here.subject.document)[0], benchmark)
+        with self._files(drawn_from.receipt, say) as files:
+            lacking = files.lacking(list(drawn_from.receipt.tasks))
+        return self.power_and_cost(drawn_from, here.commitment, benchmark, lacking)
+
+    def power_and_cost(
+        self,
+        drawn_from: SubmissionWithReceipt,
+        commitment: Commitment,
+        benchmark: Benchmark,
+        lacking: int = 0,
+    ) -> str:
+        """Return what a draw finds and what it costs, as lines of text; `lacking` is in bytes."""
+        rows, receipt = rows_wanted(self.size), drawn_from.receipt
+        costs = row_cost(rows, receipt, benchmark, drawn_from.submission.meta.params)
+        lines = [
+            *power_lines(drawn_from.submission, rows, benchmark, commitment.tasks),
+            *row_cost_lines(costs, cost_of(receipt, receipt.tasks, lacking)),
+        ]
+        return "".join(f"{line}\n" for line in lines)
+
+    def rerun(
+        self, plan: RowPlan, here: Ready, clock: Callable[[], float], say: Say
+    ) -> RerunResult:
+        """Recompute every cell from the receipt, embed the drawn sequences again, and compare."""
+        files = functools.partial(receipt_files, folder=self.receipt, say=say)
+        return rows_of(plan, here, files, clock, say)
+
+    def finished(self, plan: RowPlan, subject: AuditSubject, work: Work) -> RerunResult | None:
+        """Return the outcome of the folder, where the embeddings that it names are beside it."""
+        outcome = work.read_as(OUTCOME, RowOutcome) if work.has_result(OUTCOME) else None
+        if outcome is None:
+            return None
+        if outcome.plan != plan:
+            raise AuditRefused(
+                f"{work.folder / OUTCOME}: its plan does not follow from the plan of its folder",
+                f"remove {work.folder / OUTCOME} and run the command again",
+            )
+        try:
+            embeddings = read_regular(work.folder / RERUN_ROWS, RERUN_BYTES_MAX)
+        except NotReadable:
+            return None
+        if hashlib.sha256(embeddings).hexdigest() != outcome.rerun_sha256:
+            return None
+        return RerunResult(outcome, embeddings)
+
+    def _files(self, receipt: EmbeddingReceipt, say: Say) -> AbstractContextManager[ReceiptFiles]:
+        return receipt_files(receipt, self.receipt, say=say)
+
+
+def with_receipt(submission: SubmissionFile | None, benchmark: Benchmark) -> SubmissionWithReceipt:
+    """Return a submission with its receipt.
+
+    Raises UsageProblem where it is not here, AuditRefused for one without embeddings that can be
+    drawn.
+    """
+    if submission is None:
+        raise UsageProblem(
+            "a sample of embeddings needs the submission that was committed to, and it is not here",
+            "name it: --submission FILE",
+        )
+    return receipt_of(check_structure(submission.document.value)[0], benchmark)
+
+
+AnySample = TaskSample | EmbeddingSample
+SAMPLES = (TaskSample.name, EmbeddingSample.name)
+
+
+def sample_by(
+    name: str,
+    *,
+    size: str | None = None,
+    receipt: Path | None = None,
+    near: Path | None = None,
+    earlier: Sequence[Path] = (),
+    drawn: int | None = None,
+    targeted: int | None = None,
+    at_least: int = 0,
+) -> AnySample:
+    """Return the sample that a caller names, `tasks` or `embeddings`, with its options.
+
+    Raises UsageProblem for another name, or for an option of the other kind of sample.
+    """
+    other: dict[str, object]
+    if name == TaskSample.name:
+        other = {"--size": size, "--receipt": receipt, "--near": near}
+        sample: AnySample = TaskSample(
+            drawn=drawn, targeted=targeted, at_least=at_least, earlier=earlier
+        )
+    elif name == EmbeddingSample.name:
+        other = {"--drawn": drawn, "--targeted": targeted, "--detect": at_least or None}
+        sample = EmbeddingSample(
+            size=size or STANDARD, receipt=receipt, others=near, earlier=earlier
+        )
+        rows_wanted(sample.size)
+    else:
+        raise UsageProblem(f"--sample {name!r} is no sample", f"pass one of {', '.join(SAMPLES)}")
+    given = [option for option, value in other.items() if value is not None]
+    if given:
+        needed = next(kind for kind in SAMPLES if kind != name)
+        raise UsageProblem(
+            f"{' and '.join(given)}: for a sample of {needed}, and this one is of {name}",
+            f"pass --sample {needed}, or leave {given[0]} out",
+        )
+    return sample
+
+
+def sample_of(plan: Plan | RowPlan, receipt: Path | None = None) -> AnySample:
+    """Return the kind of sample that a plan draws; `receipt` is the folder of its receipt.
+
+    Raises UsageProblem for a receipt where tasks are drawn.
+    """
+    if isinstance(plan, RowPlan):
+        return EmbeddingSample(receipt=receipt)
+    if receipt is not None:
+        raise UsageProblem(
+            "--receipt is for a plan of embeddings, and this one is of tasks",
+            "leave out --receipt, or draw embeddings: geneb-ci audit plan C.json "
+            "--sample embeddings",
+        )
+    return TaskSample()

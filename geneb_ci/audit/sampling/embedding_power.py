@@ -1,0 +1,66 @@
+"""What a draw of embeddings finds, as text, before anything is spent on it."""
+
+from collections.abc import Collection, Iterator
+
+from geneb_ci.audit.sampling.plan import RowCounts
+from geneb_ci.receipt.row_rule import (
+    BINARY,
+    MEASURED_GAIN,
+    RAISES,
+    SHARES,
+    cells_of,
+    found_test,
+    found_training,
+)
+from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.submission import SubmissionV12
+from reference_harness.formats.text import plural
+
+CHANCE_MAX = 0.999
+
+
+def power_lines(
+    submission: SubmissionV12, rows: RowCounts, benchmark: Benchmark, candidates: Collection[str]
+) -> Iterator[str]:
+    """Return what a draw of `rows` finds, by the submission's own confusion matrices.
+
+    `candidates` are the ids of the committed tasks.
+    """
+    tasks = [task for task in benchmark.task_ids if task in candidates]
+    probabilities, binary = {}, 0
+    for regime in benchmark.regimes:
+        matrices = {}
+        for task in tasks:
+            evidence = submission.evidence.get(regime, {}).get(task)
+            if evidence is not None and evidence.canonical is not None:
+                probes = evidence.canonical.confusion
+                few = regime in benchmark.protocol.few_shot_k
+                matrices[task] = probes if few else probes[:1]
+        if not matrices:
+            continue
+        cells = cells_of(matrices, benchmark.categories)
+        binary = sum(len(task_matrices[0]) == BINARY for task_matrices in matrices.values())
+        probabilities[regime] = [found_test(cells, raise_, rows.test) for raise_ in RAISES]
+    yield f"test rows, {rows.test:,} in each of {plural(len(probabilities), 'regime')}:"
+    yield "  a canonical macro MCC raised by altered test rows is found with at least, by this"
+    yield f"  row's own matrices of {binary} of {len(tasks)} tasks:"
+    for regime, chances in probabilities.items():
+        chances_text = ", ".join(
+            f"{chance_text(chance)} if by {raise_:g}"
+            for raise_, chance in zip(RAISES, chances, strict=True)
+        )
+        yield f"  {regime:<8} {chances_text}"
+    yield f"training rows, {rows.training:,} in each of {plural(len(tasks), 'task')}:"
+    for share in SHARES:
+        mean, largest = MEASURED_GAIN[share]
+        chance = found_training(share, rows.training * len(tasks))
+        yield (
+            f"  {share:.1%} altered in the mean is found with {chance_text(chance)}; it bought MCC "
+            f"{mean:+.3f} in the mean, {largest:+.3f} at most"
+        )
+    yield "  This is no bound: few altered rows of small tasks raise a score and are seldom drawn."
+
+
+def chance_text(chance: float) -> str:
+    """Return a probability that is a lower bound, never rounded up to certainty."""
+    return f"{min(chance, CHANCE_MAX):.1%}"
