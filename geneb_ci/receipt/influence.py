@@ -137,7 +137,7 @@ def _solved(product: Callable[[Wide], Wide], gradient: Wide, diagonal: Wide) -> 
             break
         forward = product(step)
         bent = float((step * forward).sum())
-        if bent <= 0:  # of rounding: nothing more is to be had
+        if bent <= 0:  # of rounding: no step leads further
             break
         solution += size / bent * step
         left -= size / bent * forward
