@@ -20,7 +20,6 @@ from geneb_ci.audit.log.entries import AuditLog
 from geneb_ci.audit.record.keys import Keys
 from geneb_ci.audit.record.verify import StepState, Verification, VerificationStep
 from geneb_ci.audit.rerun.honesty import MEMORISED
-from geneb_ci.audit.sampling.beacon import is_open
 from geneb_ci.audit.sampling.design import (
     SHOWN_DRAWN,
     SHOWN_FABRICATED,
@@ -28,12 +27,12 @@ from geneb_ci.audit.sampling.design import (
     detection_table,
     probability_text,
 )
-from geneb_ci.audit.sampling.plan import FallbackBeacon, Plan, RowPlan
+from geneb_ci.audit.sampling.plan import Plan, RowPlan
 from geneb_ci.audit.trust.applicability import LogContent
 from geneb_ci.audit.trust.level import SIGNERS, RatedSubmission
 from geneb_ci.common.types import Evidence
 from geneb_ci.render.plain import visible
-from geneb_ci.render.receipts import row_outcome_text, row_plan_text
+from geneb_ci.render.receipts import beacon_text, row_outcome_text, row_plan_text
 from geneb_ci.render.table import Table, fitted
 from geneb_ci.render.text import escape
 from reference_harness.formats.text import plural
@@ -288,12 +287,8 @@ def plan_text(plan: Plan | RowPlan, targeted: int, name: str) -> str:
         reason: [choice.task for choice in plan.chosen if choice.reason == reason]
         for reason in ("drawn", "earlier", "targeted")
     }
-    source = plan.beacon
-    if isinstance(source, FallbackBeacon):
-        what = "the fallback key" + (", to be revealed at its epoch's end" * is_open(source))
-    else:
-        what = f"round {source.round} of drand quicknet"
-    lines = [f"{visible(plan.commitment.model_id)}: seed {plan.seed}, by {what}"]
+    source = beacon_text(plan.beacon)
+    lines = [f"{visible(plan.commitment.model_id)}: seed {plan.seed}, by {source}"]
     for reason, tasks in by_reason.items():
         if tasks:
             lines += [
