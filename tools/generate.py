@@ -291,8 +291,8 @@ DEFENCES_PAGE = """\
 # Defences of an audit
 
 What an audit does against forgery, for each [kind of sample](verified.md). The list is
-`geneb_ci/audit/defences.py`, from which this page is generated; `tests/audit/test_defences.py` holds
-that every function and every attack that it names exists.
+`geneb_ci/audit/defences.py`, from which this page is generated; `tests/audit/test_defences.py`
+holds that every function and every attack that it names exists.
 
 | defence | against | needs | a sample of tasks | a sample of embeddings |
 |---|---|---|---|---|
