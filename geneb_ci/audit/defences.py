@@ -45,6 +45,10 @@ _OUTCOME = "geneb_ci.audit.compare.outcome"
 _EMBEDDINGS = "geneb_ci.audit.compare.embedding_outcome"
 _ATTACKS = "tests/adversary/test_attacks.py"
 _ROW_AUDIT = "tests/audit/test_row_audit.py"
+_ROW_ATTACKS = (
+    "tests/adversary/test_receipt_rows.py"
+    "::test_each_attack_passes_without_its_defence_and_is_found_by_it"
+)
 _MEMORY = "tests/adversary/test_receipt_memory.py"
 
 DEFENCES = (
@@ -92,6 +96,34 @@ DEFENCES = (
         ),
     ),
     Defence(
+        name="tolerance of each column",
+        against="a column of large values that makes room for changes elsewhere",
+        needs="several drawn embeddings of a task",
+        tasks=Unused(_WHOLE),
+        embeddings=Use("geneb_ci.receipt.column_rule:tolerances", _ROW_ATTACKS),
+    ),
+    Defence(
+        name="pooled rounding",
+        against="features on the borders of float16, so that many coordinates may round otherwise",
+        needs="all drawn embeddings together",
+        tasks=Unused(_WHOLE),
+        embeddings=Use("geneb_ci.receipt.embeddings:allowed_pooled", _ROW_ATTACKS),
+    ),
+    Defence(
+        name="rare rescue",
+        against="altered embeddings that the contributor's own code gives in float64",
+        needs="failed sequences that are embedded again, alone",
+        tasks=Unused("no embedding is compared, so none can be rescued"),
+        embeddings=Use("geneb_ci.receipt.embeddings:allowed_rescued", _ROW_ATTACKS),
+    ),
+    Defence(
+        name="effect on the loss",
+        against="training and support embeddings altered within their tolerance so that it pays",
+        needs="the probe of the full regime",
+        tasks=Unused(_WHOLE),
+        embeddings=Use("geneb_ci.receipt.influence:influence_on_loss", _ROW_ATTACKS),
+    ),
+    Defence(
         name=ORDER,
         against="embeddings that depend on the other sequences of a batch or on their order",
         needs="a second run of some sequences",
@@ -119,8 +151,8 @@ DEFENCES = (
     ),
     Defence(
         name=VARIANTS,
-        against="labels of published sequences, known by a key that a small change breaks",
-        needs="a secret that decides rows and changes; for training sequences a refit",
+        against="labels of published test sequences, known by a key that a small change breaks",
+        needs="a secret that decides sequences and changes",
         tasks=Use(
             "geneb_ci.audit.rerun.tasks:memory_of",
             f"{_ATTACKS}::test_labels_memorised_by_a_prefix_differ_by_variants_and_by_a_fresh_set",
@@ -128,6 +160,20 @@ DEFENCES = (
         embeddings=Use(
             "geneb_ci.audit.rerun.embedder:row_variants",
             f"{_MEMORY}::test_labels_by_a_key_that_three_letters_break_are_found",
+        ),
+    ),
+    Defence(
+        name="variants of training sequences",
+        against="training embeddings moved by a key, so that the probe learns what is not there",
+        needs="a refit of the probe with the variants",
+        tasks=Use(
+            "geneb_ci.audit.rerun.tasks:memory_of",
+            "tests/adversary/test_memorised.py"
+            "::test_a_fresh_set_finds_every_key_and_variants_find_those_that_a_small_change_breaks",
+        ),
+        embeddings=Unused(
+            "not built yet: too few training embeddings are drawn for a refit to show anything, "
+            "which is one reason why an audit by receipt adds no trust level"
         ),
     ),
     Defence(

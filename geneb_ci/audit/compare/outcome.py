@@ -17,7 +17,7 @@ STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 
 TOLERANCE, JOINT = "comparison within tolerances", "joint test of a regime"
 ORDER, DECOYS = "repeats in another order", "decoys"
-VARIANTS, FRESH = "variants with a refit", "fresh set"
+VARIANTS, FRESH = "variants of test sequences", "fresh set"
 """Names of the defences that decide an audit of tasks."""
 
 Verdict = Literal["agrees", "differs"]
