@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
-from geneb_ci.board.diagnostics.findings import FigureRow, figure_of, kinds_of, spearman_rho
+from geneb_ci.board.diagnostics.findings import (
+    FigureRow,
+    _centred_ranks,
+    _correlation,
+    figure_of,
+    kinds_of,
+)
 from geneb_ci.statistics.metrics import PackedNumbers
 
 REGIMES = ["full", "10shot", "1shot"]
@@ -35,12 +41,16 @@ def value(name: str, rows: list[FigureRow] | None = None, **parameters: float | 
     return figure_of(KINDS[name], ROWS if rows is None else rows, "board", parameters).value
 
 
+def spearman_rho(counts, scores) -> float | None:
+    return _correlation(_centred_ranks(counts), _centred_ranks(scores))
+
+
 def test_correlation_shares_ranks_of_equal_counts():
     # Ranks 1, 2.5, 2.5, 4 against 1, 2, 3, 4: rho = 4.5 / sqrt(4.5 x 5).
     found = spearman_rho([1, 2, 2, 4], [0.1, 0.2, 0.3, 0.4])
     assert found is not None
     assert round(found, 4) == 0.9487
-    assert spearman_rho([1, 2], [0.1, 0.2]) is None
+    assert value("size-correlation", ROWS[:2]) is None
     assert spearman_rho([1, 1, 1], [0.1, 0.2, 0.3]) is None
 
 
