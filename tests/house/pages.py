@@ -117,7 +117,7 @@ def _wrong_command(line: str) -> Iterator[str]:
     words = shlex.split(line.replace("\\|", "|"), comments=True)
     program, *rest = words[: next((at for at, one in enumerate(words) if one in END), None)]
     command = PROGRAMS[program]
-    while isinstance(command, click.Group) and rest and re.fullmatch(r"[a-z]+", rest[0]):
+    while isinstance(command, click.Group) and rest and re.fullmatch(r"[a-z]+(-[a-z]+)*", rest[0]):
         step = command.get_command(click.Context(command), rest[0])
         if step is None:
             yield f"there is no command {rest[0]}"
