@@ -289,6 +289,10 @@ def row_outcome_text(outcome: "RowOutcome") -> str:
         f"rows embedded again: {outcome.embedded:,}; {plural(failed, 'row')} failed",
         f"  largest deviation {most} {unit}; {other} coordinates round otherwise at most",
         f"direction of the labels: {direction.statistic:+.2f} sd, p = {direction.p:.2g}",
+        *(
+            f"effect of what {name} rows differ by: {part.statistic:+.2f} sd, {part.rows:,} differ"
+            for name, part in (outcome.effect or ())
+        ),
         *(f"unclaimed: {visible(cell)}" for cell in cells.unclaimed),
     ]
     if outcome.verdict == "agrees":
