@@ -16,7 +16,7 @@ from geneb_ci.audit.sampling.design import miss_probability
 
 TASKS = 100
 CAP = 0.1
-"""Raise of a single task, in every regime: docs/plausibility.md has what larger ones draw."""
+"""Raise of a task, in every regime: docs/research/plausibility.md has what larger ones draw."""
 UNDETECTED = 0.05
 """A raise counts as undetected when an audit misses it with this probability: what is larger is
 found with at least 95 %."""
