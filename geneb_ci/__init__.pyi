@@ -5,9 +5,13 @@ from geneb_ci.api import build as build
 from geneb_ci.api import check as check
 from geneb_ci.api import fix as fix
 from geneb_ci.api import recommend as recommend
+from geneb_ci.api import rules as rules
 from geneb_ci.api import verify as verify
+from geneb_ci.audit.record.verify import Verification as Verification
 from geneb_ci.audit.rerun.prepare import Machine as Machine
+from geneb_ci.audit.sampling.beacon_source import BeaconSource as BeaconSource
 from geneb_ci.check.fixes import Fixed as Fixed
+from geneb_ci.check.rule import Rule as Rule
 from geneb_ci.common.errors import BadConfiguration as BadConfiguration
 from geneb_ci.common.errors import BrokenInstallation as BrokenInstallation
 from geneb_ci.common.errors import GenebError as GenebError
@@ -21,6 +25,7 @@ from geneb_ci.render.results import AuditResult as AuditResult
 from geneb_ci.render.results import BuiltBoard as BuiltBoard
 from geneb_ci.render.results import Recommendation as Recommendation
 from geneb_ci.render.results import Verifications as Verifications
+from geneb_ci.sandbox.limits import Limits as Limits
 
 __version__: str
 

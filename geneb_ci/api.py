@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from geneb_ci.check.cached import CachedChecker
     from geneb_ci.check.fixes import Fixed
     from geneb_ci.check.place import ComparisonRows
+    from geneb_ci.check.rule import Rule
     from geneb_ci.check.runner import Checker
     from geneb_ci.render.results import AuditResult, BuiltBoard, Recommendation, Verifications
 
@@ -205,6 +206,17 @@ def _check_bytes(
     report.add(checker.check_bytes(content, Path.cwd() / STDIN / STDIN, STDIN))
     report.benchmarks = checker.benchmarks
     return report
+
+
+def rules(*, select: Iterable[str] = (), ignore: Iterable[str] = ()) -> "list[Rule]":
+    """Return the rules that `check` runs, by family; settings of the repository do not count.
+
+    `select` and `ignore` name rules or families, as those of `check`. Raises UsageProblem for an
+    unknown name, and where no rule is left.
+    """
+    from geneb_ci.check.registry import select as rules_by_name  # imports the rules
+
+    return list(rules_by_name(select, ignore))
 
 
 def fix(*paths: PathLike, write: bool = True) -> "list[Fixed]":

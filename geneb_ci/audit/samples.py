@@ -63,11 +63,11 @@ _P = TypeVar("_P", Plan, RowPlan)
 
 
 class Committed(NamedTuple):
-    """A commitment, and what is here of its submission and of earlier audits."""
+    """A commitment, the submission that it names, and the repository with earlier audits."""
 
     commitment: Commitment
     submission: SubmissionFile | None
-    """None where it is not here."""
+    """None where the checkout does not have it."""
     repository: AuditRepository
 
     @property
@@ -89,11 +89,11 @@ class Sample(Protocol[_P]):
 
     @property
     def kind(self) -> type[_P]:
-        """Type of its plans."""
+        """Class of the plans that it draws."""
 
     @property
     def earlier(self) -> Sequence[Path]:
-        """Plans of earlier draws that have no record."""
+        """Files of plans that were drawn earlier and have no record."""
 
     def with_earlier(self, plans: Iterable[Path]) -> Self:
         """Return this sample with further plans of earlier draws."""
@@ -105,7 +105,7 @@ class Sample(Protocol[_P]):
         """Return what will be drawn, as part of a sentence."""
 
     def near(self, committed: Committed, say: Say) -> Mapping[str, str]:
-        """Return the roots of other receipts that hold the same method, each with why.
+        """Return the roots of other receipts that are nearly this one: root to the reason.
 
         Draws from them count as draws for this submission.
         """
@@ -113,14 +113,14 @@ class Sample(Protocol[_P]):
     def drawing(
         self, committed: Committed, plans: Sequence[_P], near: Collection[str]
     ) -> Callable[[str, Beacon], _P]:
-        """Return the draw, which lacks the time of the commitment and the beacon alone.
+        """Return a function from the time of the commitment and the beacon to the plan.
 
         `plans` are those of earlier draws for this method. Raises UsageProblem for a smaller
         sample than was drawn before.
         """
 
     def drawn_names(self, plan: _P) -> str:
-        """Return what a plan drew, in one line."""
+        """Return the drawn tasks, or the number of drawn embeddings, in one line."""
 
     def cost(self, here: Ready, plan: _P | None, setup: float, say: Say) -> str:
         """Return what the rerun will cost, as lines of text; "" where nothing is left to pay.
@@ -133,7 +133,7 @@ class Sample(Protocol[_P]):
         """Embed and score the sample again, compare it, and return the outcome."""
 
     def finished(self, plan: _P, subject: AuditSubject, work: Work) -> RerunResult | None:
-        """Return what an earlier call finished; None where nothing is, or not all of it.
+        """Return the outcome that an earlier call left in the work folder; None if not complete.
 
         Raises AuditRefused when the outcome does not follow from the plan and the folder.
         """
@@ -150,7 +150,7 @@ class TaskSample:
     drawn: int | None = None
     """Number of tasks; None: as committed."""
     at_least: int = 0
-    """Number of tasks that a power asks for."""
+    """Fewest tasks that reach the probability of detection that was requested."""
     targeted: int | None = None
     """Suspicious tasks to add; None: one of each category that the model leads."""
     earlier: Sequence[Path] = ()
@@ -167,7 +167,7 @@ class TaskSample:
         return f"{commitment.policy.drawn} of {len(commitment.tasks)} tasks"
 
     def near(self, committed: Committed, say: Say) -> Mapping[str, str]:
-        """Return nothing: draws of tasks are compared by commitments alone."""
+        """Return nothing: which earlier draws of tasks count follows from the commitments."""
         return {}
 
     def drawing(
@@ -225,7 +225,7 @@ class TaskSample:
 
 @dataclass(frozen=True, kw_only=True)
 class EmbeddingSample:
-    """Embeddings of a receipt: every cell from committed bytes, some embeddings computed again."""
+    """Embeddings of a receipt: drawn ones are computed again, and every cell from all of them."""
 
     name: ClassVar[str] = "embeddings"
     kind: ClassVar[type[RowPlan]] = RowPlan
@@ -290,7 +290,7 @@ class EmbeddingSample:
         )
 
     def cost(self, here: Ready, plan: RowPlan | None, setup: float, say: Say) -> str:
-        """Return what the draw finds and costs; "" where the draw is made."""
+        """Return what a draw detects and costs; "" after the draw."""
         if plan is not None:
             return ""
         benchmark = here.subject.benchmark
@@ -306,7 +306,7 @@ class EmbeddingSample:
         benchmark: Benchmark,
         lacking: int = 0,
     ) -> str:
-        """Return what a draw finds and what it costs, as lines of text; `lacking` is in bytes."""
+        """Return what a draw detects and costs, as lines; `lacking` are bytes still to fetch."""
         rows, receipt = rows_wanted(self.size), drawn_from.receipt
         costs = row_cost(rows, receipt, benchmark, drawn_from.submission.meta.params)
         lines = [
@@ -390,12 +390,14 @@ def sample_by_name(
         )
         rows_wanted(sample.size)
     else:
-        raise UsageProblem(f"--sample {name!r} is no sample", f"pass one of {', '.join(SAMPLES)}")
+        raise UsageProblem(
+            f"--sample {name!r} is not a kind of sample", f"pass one of {', '.join(SAMPLES)}"
+        )
     given = [option for option, value in other.items() if value is not None]
     if given:
         needed = next(kind for kind in SAMPLES if kind != name)
         raise UsageProblem(
-            f"{' and '.join(given)}: for a sample of {needed}, and this one is of {name}",
+            f"{' and '.join(given)}: an option of samples of {needed}; this sample is of {name}",
             f"pass --sample {needed}, or leave {given[0]} out",
         )
     return sample
@@ -410,7 +412,7 @@ def sample_of(plan: Plan | RowPlan, receipt: Path | None = None) -> AnySample:
         return EmbeddingSample(receipt=receipt)
     if receipt is not None:
         raise UsageProblem(
-            "--receipt is for a plan of embeddings, and this one is of tasks",
+            "--receipt is an option of plans of embeddings; this plan is of tasks",
             "leave out --receipt, or draw embeddings: geneb-ci audit plan C.json "
             "--sample embeddings",
         )

@@ -1,8 +1,13 @@
 """An audit from a submission to its signed record: commit, draw, rerun, compare, sign.
 
 `audit_file` is the whole of it, `geneb-ci audit FILE`. `draw_plan`, `rerun_plan` and `write_record`
-are its steps, which the five commands, the jobs of GitHub and the queue call as well. What is drawn
-and compared is a `Sample`: whole tasks, or embeddings of a receipt.
+are its steps, which the five commands, the jobs of GitHub and the queue call as well.
+
+The commitment and a value of the beacon that comes after it decide what is drawn; a `Sample` says
+from what: from the tasks of the submission, or from the rows of its receipt. Scores of drawn tasks
+are compared with the claimed ones, each within its tolerance; drawn rows with the committed ones,
+and every cell that they give with its claim, exactly. The signed record holds the outcome, never a
+level: `trust.level.decide` computes the level of a row from all of its records.
 """
 
 import contextlib
@@ -79,7 +84,7 @@ _P = TypeVar("_P", Plan, RowPlan)
 
 @dataclass(frozen=True, kw_only=True)
 class AuditRequest:
-    """One audit of a file: what it shall do."""
+    """What to audit, how, and where to keep and sign the outcome: the options of `audit FILE`."""
 
     file: Path
     sample: Sample[Any] = field(default_factory=TaskSample)
@@ -100,12 +105,12 @@ class AuditRequest:
 
 
 class AuditProgress(NamedTuple):
-    """State of an audit after a call, and the command that goes on."""
+    """State of an audit after a call, and the command that continues it."""
 
     exit_code: Exit
     state: str
     commitment: str = ""
-    """The digest, where it is to be published now."""
+    """The digest, where the caller has to publish it before the audit goes on."""
     next: str = ""
     cost: str = ""
     """Lines of text, where nothing was rerun."""
@@ -143,7 +148,7 @@ class Signing:
 
 
 def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> AuditProgress:
-    """Carry one audit as far as it goes now; what is finished is kept for the next call.
+    """Do every step of one audit that can be done now; the next call continues from there.
 
     `say` gets progress, `show` what is to be read afterwards. Raises what the steps do, and
     AuditRefused when something is not what it was when the audit began.
@@ -222,8 +227,8 @@ def draw_plan(
 ) -> _P:
     """Draw the sample of a commitment that became public at a time; waits for the beacon's round.
 
-    Earlier draws for the same method are in it, too. Raises what `earlier_plans`, the sample and
-    `beacon_of` do: a second draw of one commitment is refused.
+    The plan also has what earlier audits of the same method drew: that is rerun again. A second
+    draw of one commitment is refused. Raises what `earlier_plans`, the sample and `beacon_of` do.
     """
     repository = AuditRepository(layout)
     committed = Committed(commitment, submission, repository)
@@ -299,7 +304,7 @@ def write_record(result: RerunResult, key: "Ed25519PrivateKey", audits: Path) ->
 
 
 def signing_of(request: AuditRequest, commitment: Commitment, layout: Layout, say: Say) -> Signing:
-    """Return what signs an audit. Raises UsageProblem for a key that the base does not trust."""
+    """Return key and folder for the record. Raises UsageProblem for a key that is not trusted."""
     audits = request.output or audits_of(layout)
     key = None if request.unsigned or request.dry_run else private_key(request.key)
     if key is not None:
@@ -308,7 +313,10 @@ def signing_of(request: AuditRequest, commitment: Commitment, layout: Layout, sa
 
 
 def commitment_of(request: AuditRequest, submission: SubmissionFile) -> Commitment:
-    """Read the commitment, or commit to the file. Raises AuditRefused and what both do."""
+    """Return the commitment of `request.commitment`, or else a new one to its file.
+
+    Raises AuditRefused for a commitment to another submission, and what `commit` does.
+    """
     file = request.file
     if request.commitment is not None:
         commitment, own = read_commitment(request.commitment), submission.document.sha256
@@ -332,7 +340,10 @@ def commitment_of(request: AuditRequest, submission: SubmissionFile) -> Commitme
 
 
 def publish(request: AuditRequest, here: Ready, signing: Signing, show: Say) -> str | AuditProgress:
-    """Publish the digest: return its time, or, where others have to publish it, the next step."""
+    """Publish the digest in the log and return its time, or show how the caller publishes it.
+
+    Then the result is the state in which the audit waits.
+    """
     commitment, layout = here.commitment, signing.layout
     if signing.is_logged:
         text = commit_in_log(
@@ -389,7 +400,7 @@ def default_work(commitment: Commitment, kind: str) -> Path:
 def begin_audit(
     work: Work, commitment: Commitment, committed_at: str | None, sample: Sample[_P]
 ) -> _P | None:
-    """Keep the commitment of a new audit; return the plan of one that was drawn.
+    """Write the commitment into the work folder; return the plan that is there, None before a draw.
 
     Raises AuditRefused when the folder has another commitment or draw.
     """
@@ -424,7 +435,7 @@ def begin_audit(
 def finished_outcome(
     work: Work, plan: _P | None, subject: AuditSubject, sample: Sample[_P]
 ) -> RerunResult | None:
-    """Return what an earlier call finished; an outcome from elsewhere is none.
+    """Return the outcome that an earlier call left in the work folder; None where there is none.
 
     Raises AuditRefused when it does not follow from the plan and the folder.
     """
@@ -439,9 +450,9 @@ def finished_outcome(
 
 
 def refuse_other(commitment: Commitment, folder: Path) -> None:
-    """Refuse a time of publication for a commitment other than the one that was shown.
+    """Refuse `--committed-at` where another commitment of the model was shown, and not this one.
 
-    Raises AuditRefused.
+    The time would be that of the other's publication. Raises AuditRefused.
     """
     if _was_published(folder):
         return
@@ -450,8 +461,8 @@ def refuse_other(commitment: Commitment, folder: Path) -> None:
             continue
         published = read_commitment(path)
         raise AuditRefused(
-            f"commitment {commitment.sha256} was never shown here; {published.sha256} was, "
-            f"with another {_difference(published, commitment)}",
+            f"--committed-at belongs to commitment {published.sha256}, which was shown here; now "
+            f"it is {commitment.sha256}, with another {_difference(published, commitment)}",
             "check out what was committed to, or run the command without --committed-at and "
             "publish the new digest",
         )
@@ -479,9 +490,9 @@ def _published_and_drawn(
     signing: Signing,
     show: Say,
 ) -> Plan | RowPlan | AuditProgress:
-    """Publish the commitment, unless it is; draw, and keep the plan before anything is run.
+    """Publish the commitment, unless that is done; draw, and keep the plan before any rerun.
 
-    Returns how far the audit came where others have to publish the commitment.
+    Returns the plan, or the state of the audit where the caller has to publish the commitment.
     """
     if committed_at is None:
         published = publish(request, here, signing, show)
@@ -509,9 +520,10 @@ def _published_and_drawn(
 def _plans_here(
     folder: Path, commitment: Commitment, kind: type[Plan | RowPlan], say: Say
 ) -> Iterable[Path]:
-    """Yield the plans in this cache for the model, without a record or with: all are rerun too.
+    """Yield the paths of all other plans for the model in this cache, signed as records or not.
 
-    A plan for another benchmark is of another repository, and left out.
+    What they drew is rerun as well: a draw cannot be thrown away. A plan for another benchmark is
+    of another repository, and left out.
     """
     for path in sorted({*folder.parent.glob(f"*/{PLAN}")} - {folder / PLAN}):
         plan = read_any_plan(path)

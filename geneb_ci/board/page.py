@@ -71,7 +71,7 @@ def _part(name: str, text: str) -> str:
     )
     body = _EXPORT.sub("", _IMPORT.sub("", text)).strip()
     if left := _LEFT.search(body):
-        raise _broken(name, f"has a line that cannot be joined: {left[0]}")
+        raise _broken(name, f"has an import or export that the bundler does not know: {left[0]}")
     given = f"return {{ {', '.join(_exports(text))} }};"
     return (
         f"/* {name} */\nconst {_variable(name)} = (() => {{\n{taken}\n{body}\n\n{given}\n}})();\n"

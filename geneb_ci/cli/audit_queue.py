@@ -239,11 +239,11 @@ def run_logged(
     *,
     cluster: bool = False,
 ) -> list[AuditEnd]:
-    """Run audits as `run_queue` does, and append to the log between: here is its only writer.
+    """Run audits as `run_queue` does, and append their entries to the log after each phase.
 
-    `log` is the log's private key, and the relays of the beacon. The commitments of all audits are
-    one batch, drawn by one round; then come their starts and results. Raises what `append_to_log`
-    does.
+    Only this process may write the log. `log` is its private key, and the relays of the beacon. The
+    commitments of all audits are one batch, drawn by one round; then come their starts and results.
+    Raises what `append_to_log` does.
     """
     key, relays = log
     ended = run_queue(entries, words, devices, cluster=cluster)

@@ -431,11 +431,9 @@ _EXITS = {
 
 
 def require_pull_for_repository(repo: str | None, *, pulls: bool) -> None:
-    """Raise UsageProblem where a repository is named that nothing would be asked of."""
+    """Raise UsageProblem where --repo is given without a pull request to look up in it."""
     if repo is not None and not pulls:
-        raise UsageProblem(
-            "--repo names where --pr finds a pull request", "add --pr N, or omit --repo"
-        )
+        raise UsageProblem("--repo has no effect without --pr", "add --pr N, or omit --repo")
 
 
 def exit_code(report: Report, *, strict: bool) -> Exit:

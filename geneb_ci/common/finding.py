@@ -170,7 +170,7 @@ class Need(enum.StrEnum):
 
     @property
     def text(self) -> str:
-        """What is needed, as the object of "the rule needs"."""
+        """What is needed, in words that follow "the rule needs"."""
         return _TEXTS[self][0]
 
     @property
@@ -180,7 +180,7 @@ class Need(enum.StrEnum):
 
     @property
     def of_main(self) -> str:
-        """The same for a pull request, which is compared with main; "" if `fix` says it."""
+        """How to provide it for a pull request, which is compared with main; "" if by `fix`."""
         return _FEWER if _TEXTS[self][1] == _ROWS else ""
 
     @property

@@ -173,14 +173,14 @@ def evidence_of(entry: Entry, regime: str, task: str) -> CellEvidence | None:
 
 
 def every_eval_ever(site: Site) -> Iterator[tuple[str, bytes]]:
-    """Yield a log for each row at the place that the datastore of Every Eval Ever has for it.
+    """Yield an entry of Every Eval Ever for each row: its path in their datastore, and its JSON.
 
-    The name of a log is a UUID that follows from its content. Raises UsageProblem where no time is
-    known: each log has that of its making.
+    The file name is a UUID that follows from the content. Raises UsageProblem where no time is
+    known: each entry states the time at which it was made.
     """
     if site.built.when is None:
         raise UsageProblem(
-            "every log has the time at which it was made, and FOLDER is of no commit",
+            "an entry of Every Eval Ever states its time, and FOLDER has no commit to take it from",
             "pass --time, such as --time 2026-11-20T08:30:00Z",
         )
     collection = portable_name(re.sub(r"[^a-z0-9]+", "-", site.benchmark.name.lower()).strip("-"))

@@ -15,7 +15,7 @@ from geneb_ci.render.formats import sentence, sorted_findings, summary_line
 from geneb_ci.render.table import Table
 
 if TYPE_CHECKING:
-    from geneb_ci.audit.compare.outcome import AuditOutcome
+    from geneb_ci.audit.compare.embedding_outcome import AnyOutcome
     from geneb_ci.audit.record.verify import Verification
     from geneb_ci.audit.trust.level import RatedSubmission
     from geneb_ci.check.report import Report
@@ -184,7 +184,7 @@ def _steps(verification: "Verification") -> Iterable[tuple[str, ...]]:
 
 @dataclass(frozen=True)
 class AuditResult:
-    """How far an audit of a file came."""
+    """State of an audit of a file after a call."""
 
     state: str
     """`agrees` or `differs`, or where it stopped: `dry run`, `to be published`, `to be logged`."""
@@ -192,11 +192,11 @@ class AuditResult:
     commitment: str = ""
     """The digest, where it is to be published now."""
     next: str = ""
-    """The command that continues then."""
+    """The command that continues the audit after the publication."""
     cost: str = ""
     """Lines of text, where nothing was rerun."""
-    outcome: "AuditOutcome | None" = None
-    """What the rerun came to, where it is finished."""
+    outcome: "AnyOutcome | None" = None
+    """Claims, rerun values and tolerances, where the rerun is finished."""
 
     def text(self, width: int = 110) -> str:
         """Return the outcome as `geneb-ci audit FILE` prints it, or else the cost."""
@@ -213,8 +213,15 @@ class AuditResult:
 
     def _repr_html_(self) -> str:
         """Return the rerun tasks for a notebook, or the state of the audit."""
+        from geneb_ci.audit.compare.embedding_outcome import RowOutcome  # pydantic
+
         if self.outcome is None:
             return Table(("", ""), [("commitment", self.commitment)]).html(self.state)
+        if isinstance(self.outcome, RowOutcome):
+            receipt_rows = [
+                (task.task, len(task.deviation), len(task.failed)) for task in self.outcome.tasks
+            ]
+            return Table(("task", "embedded again", "failed"), receipt_rows).html(self.state)
         rows = [
             (
                 task.task,

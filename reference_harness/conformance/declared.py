@@ -33,12 +33,12 @@ _HALVES = ("bfloat16", "float16")
 
 @dataclass(frozen=True)
 class _Match:
-    """One place and one pooling, and how far its vectors are from the rows."""
+    """Hidden states of one module, pooled in one way, and their distance from the returned rows."""
 
     path: str
     pooling: str
     layer: int | None
-    """Index among the hidden states, 0 for the embedding layer; None when the place is unknown."""
+    """Index among the hidden states, 0 for the embedding layer; None when unknown."""
     distance: float
 
 

@@ -1,4 +1,4 @@
-"""Typed models of submissions, formats 1.0 to 1.2; 1.1 also as `geneb-ci upgrade` writes it.
+"""Typed models of submissions, formats 1.0 to 1.2, and of files that `geneb-ci upgrade` writes.
 
 `tools/generate.py` generates the JSON Schemas in `schemas/` from these models. Names of regimes and
 tasks are not part of the models: they belong to the benchmark, and the coverage rules check them.

@@ -137,7 +137,7 @@ def test_a_changed_submission_is_refused_once_its_digest_is_published(place: Ins
         for folder in {*begun_before.parent.iterdir()} - {begun_before}:
             shutil.rmtree(folder)
     assert done.returncode == 11
-    assert "was never shown here" in done.stderr
+    assert "belongs to commitment" in done.stderr
     assert "with another submission" in done.stderr
 
 

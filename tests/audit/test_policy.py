@@ -79,7 +79,7 @@ def test_nonsense_is_refused(tmp_path, old, new, message):
 CHANGES = {
     "too many tasks": (
         ("drawn = 2\n", "drawn = 4\n"),
-        "drawn is 4, and GENEB-small has 3 tasks",
+        "drawn = 4 is more than the 3 tasks of GENEB-small",
         "write drawn = 3 or less, and minimum_drawn at most as much",
     ),
     "an unknown regime": (
@@ -130,8 +130,8 @@ def test_a_stratified_sample_has_to_have_room_for_each_larger_category(tmp_path)
     with pytest.raises(BadConfiguration) as caught:
         require_drawable(policy, load_benchmark(own), "p")
     assert caught.value.message == (
-        "p: [audit] drawn is 1, and stratified draws one of each of the 2 larger categories of "
-        "GENEB-small"
+        "p: [audit] drawn = 1 is too few: stratified draws one of each of the 2 larger categories "
+        "of GENEB-small"
     )
 
 

@@ -183,7 +183,10 @@ def test_a_plan_says_what_it_finds_and_costs_before_it_is_spent(kmers):
     [
         (("--sample", "embeddings", "--size", "many"), "--size 'many' is no size of a sample"),
         (("--rows", "0"), "--size '0' is no size of a sample"),
-        (("--rows", "10", "--drawn", "3"), "--drawn: for a sample of tasks, and this one is of"),
+        (
+            ("--rows", "10", "--drawn", "3"),
+            "--drawn: an option of samples of tasks; this",
+        ),
         (("--rows", "10", "--submission", "p.json"), "not the submission that was committed to"),
     ],
 )

@@ -24,6 +24,7 @@ from geneb_ci.render.results import AuditResult
 from geneb_ci.render.table import ROWS_MAX, Table
 from geneb_ci.submission.reading import BYTES_MAX
 from tests.audit.recorded import outcome_of, plan_for, submission_bytes
+from tests.audit.test_row_verify import sound
 from tests.cli.repository import put, real_repository, small_repository
 from tests.hostile.conftest import hostile_folder as hostile_folder  # noqa: PLC0414 (a fixture)
 from tests.paths import PUBLIC, ROOT
@@ -200,7 +201,7 @@ CLASSES = [name for name in NAMES if isinstance(value(name), type)]
 def test_every_public_name_is_a_function_a_class_or_the_version():
     assert sorted([*FUNCTIONS, *CLASSES, "__version__"]) == sorted(NAMES)
     assert sorted(NAMES) == sorted(dir(geneb_ci))
-    assert FUNCTIONS == ["check", "audit", "board", "build", "fix", "recommend", "verify"]
+    assert FUNCTIONS == ["check", "audit", "board", "build", "fix", "recommend", "rules", "verify"]
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -257,11 +258,24 @@ def test_the_page_has_every_public_attribute_of(name):
 
 INTERNAL = {
     "BuiltBoard": {"page", "tables", "write_all"},
+    "BeaconSource": {"check"},
     "Finding": {"sort_key"},
+    "Limits": {"as_facts", "memory_held", "processes_held"},
     "Machine": {"gpu", "scored_as"},
     "Recommendation": {"model_config"},
 }
 """For the package itself, and not promised."""
+
+
+def test_rules_are_those_that_a_check_runs():
+    ids = [name for names in FILE_RULES.values() for name in names]
+    assert [rule.id for rule in geneb_ci.rules()] == ids
+    ranges = geneb_ci.rules(select=["ranges"], ignore=["all-scores-equal"])
+    assert {rule.family for rule in ranges} == {"ranges", "internal"}
+    assert all(isinstance(rule, geneb_ci.Rule) for rule in ranges)
+    assert "all-scores-equal" not in {rule.id for rule in ranges}
+    with pytest.raises(geneb_ci.UsageProblem, match="not a rule or a family"):
+        geneb_ci.rules(select=["range"])
 
 
 def test_nothing_is_imported_before_it_is_used():
@@ -304,6 +318,13 @@ def test_results_of_audits_and_boards_have_tables():
     assert result._repr_html_().count("<td>agrees</td>") > 2
     assert json.loads(result.to_json())["state"] == "agrees"
     assert "<td>second</td>" in geneb_ci.build(diagnostics=False)._repr_html_()
+
+
+def test_an_audit_by_receipt_has_a_table_of_rows():
+    outcome = sound()
+    html = AuditResult("agrees", 0, outcome=outcome)._repr_html_()  # type: ignore[arg-type]
+    (task,) = outcome.tasks
+    assert f"<td>{task.task}</td><td>{len(task.deviation)}</td><td>0</td>" in html
 
 
 @pytest.mark.parametrize(

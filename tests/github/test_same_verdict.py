@@ -312,7 +312,7 @@ def test_the_command_prints_it_and_ends_with_its_exit_code(board, monkeypatch):
     ],
 )
 def test_a_repository_that_nothing_would_be_asked_of_is_refused(command, words):
-    with pytest.raises(UsageProblem, match="--repo names where --pr finds a pull request"):
+    with pytest.raises(UsageProblem, match="--repo has no effect without --pr"):
         CliRunner().invoke(
             command, [*words, "--repo", "a/b"], standalone_mode=False, catch_exceptions=False
         )

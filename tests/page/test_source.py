@@ -113,8 +113,14 @@ MAIN = b'import { a } from "./a.js";\na();\n'
             | {"b.js": b'import { a } from "./a.js";\nexport const b = a;\n'},
             "is imported in a circle: src/main.js -> src/a.js -> src/b.js -> src/a.js",
         ),
-        ({"main.js": b'import a from "./a.js";\n'}, "has a line that cannot be joined: import a"),
-        ({"main.js": b"export default 1;\n"}, "has a line that cannot be joined: export default"),
+        (
+            {"main.js": b'import a from "./a.js";\n'},
+            "has an import or export that the bundler does not know: import a",
+        ),
+        (
+            {"main.js": b"export default 1;\n"},
+            "has an import or export that the bundler does not know: export default",
+        ),
         ({"main.css": b'@import "./a.css";\n'}, "src/a.css is missing"),
     ],
 )

@@ -31,7 +31,7 @@ from geneb_ci.audit.trust.level import Audit, Decision, Versions
 from geneb_ci.board.columns import entry_of
 from geneb_ci.cli.publish import FORMATS
 from geneb_ci.cli.main import main
-from geneb_ci.render.export_entries import portable
+from geneb_ci.render.export_entries import portable_name
 sys.exit(main())
 """
 
@@ -75,7 +75,7 @@ def test_the_command_writes_what_was_asked_for(board: Path, capsys: Any) -> None
     ("arguments", "said"),
     [
         (["--to", "csv", "--out", "submissions"], "submissions is not empty"),
-        (["--to", "every-eval-ever"], "every log has the time at which it was made"),
+        (["--to", "every-eval-ever"], "an entry of Every Eval Ever states its time"),
         (["--to", "every-eval-ever", "--time", "today"], '--time "today" is not a time'),
         (["--to", "csv", "--model", "nobody"], '"nobody" is not a model of FOLDER'),
         (["--to", "csv", "--data", "schemas"], "--data is for croissant, not for csv"),

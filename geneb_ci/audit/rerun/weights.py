@@ -352,7 +352,7 @@ def _check_safetensors(file: Path, name: str) -> None:
         raise WeightsRefused(
             f"{name} is not a valid safetensors file: its header has {length:,} bytes, expected at "
             f"most {HEADER_MAX:,}",
-            "ask for the weights saved again",
+            "ask the contributor to save the weights again, by the library safetensors",
         )
     try:
         with safe_open(file, framework="numpy"):
@@ -360,5 +360,5 @@ def _check_safetensors(file: Path, name: str) -> None:
     except (SafetensorError, OSError) as error:
         raise WeightsRefused(
             f"{name} is not a valid safetensors file: {error}",
-            "ask for the weights saved again",
+            "ask the contributor to save the weights again, by the library safetensors",
         ) from error

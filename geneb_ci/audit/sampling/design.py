@@ -118,14 +118,14 @@ def require_drawable(policy: AuditPolicy, benchmark: Benchmark, name: str) -> No
     unknown = [regime for regime in policy.regimes if regime not in benchmark.regimes]
     if policy.drawn > tasks:
         raise BadConfiguration(
-            f"{name}: [audit] drawn is {policy.drawn}, and {benchmark.name} has "
-            f"{plural(tasks, 'task')}",
+            f"{name}: [audit] drawn = {policy.drawn} is more than the "
+            f"{plural(tasks, 'task')} of {benchmark.name}",
             f"write drawn = {tasks} or less, and minimum_drawn at most as much",
         )
     if policy.drawn < len(strata):
         raise BadConfiguration(
-            f"{name}: [audit] drawn is {policy.drawn}, and stratified draws one of each of the "
-            f"{len(strata)} larger categories of {benchmark.name}",
+            f"{name}: [audit] drawn = {policy.drawn} is too few: stratified draws one of each "
+            f"of the {len(strata)} larger categories of {benchmark.name}",
             f"write drawn = {len(strata)} or more, or stratified = false",
         )
     if unknown:

@@ -245,7 +245,7 @@ def category_crown(context: Context) -> Iterator[Fault]:
 CATEGORY_CROWN = Rule(
     id="category-crown",
     severity=Severity.NOTE,
-    what="The row leads a category by far more than its other categories let expect.",
+    what="The row leads a category by far more than its other categories would suggest.",
     why="A specialist does that, and so does a row of which one category was raised.",
     fix="Nothing has to be changed: an audit reruns a task of this category first.",
     check=category_crown,
