@@ -117,7 +117,9 @@ def test_of_an_honest_row_the_board_says_that_cells_were_recomputed(kmers, hones
     assert found["recomputed"].startswith(said)
     assert outcome["cells"]["equal"] == outcome["cells"]["of"] == 39
     assert outcome["not_proved"][0].startswith("that the extractor is honest")
-    assert outcome["not_proved"][-1].startswith("that the scores on the board are right")
+    assert outcome["cells"]["of_record"] == 39
+    assert outcome["not_proved"][-1].startswith("that no training sequence is embedded by a key")
+    assert found["recomputed"].endswith("; the scores shown are theirs")
     assert outcome["verdict"] == "agrees"
 
 
@@ -299,17 +301,30 @@ def test_scores_that_nobody_computed_are_not_confirmed_by_an_honest_receipt(kmer
     copied.write_text(json.dumps(invented(honest)), encoding="utf-8")
     kmers.run("geneb_ci", "check", str(copied))
     done = audited(kmers, "invented")
+    assert done.returncode == 11, done.stdout + done.stderr
+    assert "39 of 39 cells are not those that the committed rows give" in done.stdout
+    assert "shown MCC" in done.stdout
+    assert (level(kmers, "invented")["level"]) == "disputed"
+
+
+@pytest.mark.parametrize("copied", ["every unscored"], indirect=True)
+def test_scores_of_an_unknown_scorer_are_not_confirmed_by_an_honest_receipt(kmers, copied):
+    """A run that does not name the scorer of record is compared in its canonical cells alone."""
+    honest = json.loads(copied.read_bytes())
+    del honest["run"]["scorer"]
+    copied.write_text(json.dumps(invented(honest)), encoding="utf-8")
+    done = audited(kmers, "unscored")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "agrees: 39/39 cells" in done.stdout
     assert "not proved: that the scores on the board are right: " in done.stdout
-    found = level(kmers, "invented")
+    found = level(kmers, "unscored")
     assert (found["level"], found["evidence"]) == ("self-reported", "checked")
     assert found["recomputed"].startswith("cells recomputed from published embeddings: 39/39")
     assert found["recomputed"].endswith("; the scores shown were not compared")
     kmers.run("geneb_ci", "build", "--out", "board")
     board = json.loads((kmers.root / "board/leaderboard.json").read_bytes())
     for regime in honest["results"]:
-        (row,) = (one for one in board["data"][regime] if one["model"] == "invented")
+        (row,) = (one for one in board["data"][regime] if one["model"] == "unscored")
         assert row["macro_MCC"] > 0.75
         assert (row["submitted"], row["evidence"]) == ("self-reported", "checked")
         assert row["recomputed"] == found["recomputed"]
