@@ -69,11 +69,12 @@ def audited(
 def claim_what_rows_give(place: Installed, model_id: str) -> None:
     """Claim the scores of record that the altered rows of a receipt give, as a forger does."""
     file = place.root / f"submissions/{model_id}.json"
-    place.run(
-        *("reference_harness", "receipt-cells", f"submissions/{model_id}.json"),
-        *("--receipt", f"{model_id}.receipt", "--output", "cells.json", "--quiet"),
-    )
     document = json.loads(file.read_bytes())
+    place.run(
+        *("reference_harness", "receipt-cells", "--submission", f"submissions/{model_id}.json"),
+        *("--receipt", f"{model_id}.receipt", "--tasks", ",".join(document["receipt"]["tasks"])),
+        *("--output", "cells.json", "--quiet"),
+    )
     for task, cells in json.loads((place.root / "cells.json").read_bytes())["tasks"].items():
         for regime, cell in cells["record"].items():
             document["results"][regime][task] = cell["scores"]
