@@ -293,6 +293,11 @@ def row_outcome_text(outcome: "RowOutcome") -> str:
             f"effect of what {name} rows differ by: {part.statistic:+.2f} sd, {part.rows:,} differ"
             for name, part in (outcome.effect or ())
         ),
+        *(
+            [f"room that the tolerances leave: {outcome.room:.1g} nats of the test rows' loss"]
+            if outcome.effect is not None
+            else []
+        ),
         *(f"unclaimed: {visible(cell)}" for cell in cells.unclaimed),
     ]
     if outcome.verdict == "agrees":

@@ -167,7 +167,7 @@ DIFFERS: Verdict = "differs"
 METRICS = ("MCC", "Acc", "F1")
 INFORMATIVE_TOLERANCE = 0.1
 """Largest tolerance of MCC at which a cell is informative: the raise of a single task that the
-power tables of docs/audits.md assume."""
+power tables of docs/research/draw.md assume."""
 
 
 def outside_tolerance(claimed: Scores, rescored: Scores, tolerance: Tolerance) -> list[str]:

@@ -40,6 +40,7 @@ from geneb_ci.audit.compare.embeddings import (
     influences,
     read_task,
     rerun_file,
+    room_of,
     row_task,
 )
 from geneb_ci.audit.compare.outcome import AGREES, HarnessFacts
@@ -193,8 +194,14 @@ class _RowRun:
         ]
         variants = row_variants(changes, FULL, self.here.settings.nonce)
         tasks = [
-            row_task(task, comparison, again.get(task.task, {}), self.receipt.dim)
-            for task, comparison in zip(drawn, judged, strict=True)
+            row_task(
+                task,
+                comparison,
+                again.get(task.task, {}),
+                self.receipt.dim,
+                room_of(task, rows_of_task),
+            )
+            for task, comparison, rows_of_task in zip(drawn, judged, reruns, strict=True)
         ]
         strata = [
             stratum
