@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from geneb_ci.audit.canonical import AuditRefused, StepMismatch
-from geneb_ci.audit.commitment import Commitment, identity_of, why_same
+from geneb_ci.audit.commitment import Commitment, identity_of, same_method_reason
 from geneb_ci.audit.compare.embedding_outcome import (
     Effect,
     FailedRow,
@@ -200,7 +200,7 @@ class OwnReceipt(NamedTuple):
         return (
             own.sha256 == plan.commitment_sha256
             or own.benchmark.sha256 != other.benchmark.sha256
-            or bool(why_same(identity_of(other), identity_of(own)))
+            or bool(same_method_reason(identity_of(other), identity_of(own)))
         )
 
     def sample(self, places: set[tuple[str, int]], say: Say) -> "Sample":
