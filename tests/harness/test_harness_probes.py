@@ -96,7 +96,7 @@ def test_all_of_it_as_json(made: Harness) -> None:
     """The first kind has the canonical scores of the submission, to the last digit."""
     done = made(
         "probe", "3-mer.json", f"4-mer.json={made.folder / '4-mer'}", "--tasks", "mini_splice",
-        "--regimes", "10shot", "--format", "json", "--output", "probes.json", "--quiet",
+        "--regimes", "full", "--format", "json", "--output", "probes.json", "--quiet",
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     found = json.loads((made.folder / "probes.json").read_bytes())
@@ -105,11 +105,11 @@ def test_all_of_it_as_json(made: Harness) -> None:
     for name, receipt in found["receipts"].items():
         submission = json.loads((made.folder / f"{name}.json").read_bytes())
         assert receipt["root"] == submission["receipt"]["root"]
-        said = submission["evidence"]["10shot"]["mini_splice"]["canonical"]
-        scores = receipt["scores"]["logistic"]["10shot"]["mini_splice"]["scores"]
+        said = submission["evidence"]["full"]["mini_splice"]["canonical"]
+        scores = receipt["scores"]["logistic"]["full"]["mini_splice"]["scores"]
         assert scores == {key: said[key] for key in scores}
         assert set(receipt["scores"]) == set(KINDS)
-        of_mlp = receipt["scores"]["mlp"]["10shot"]["mini_splice"]["per_seed"]["MCC"]
+        of_mlp = receipt["scores"]["mlp"]["full"]["mini_splice"]["per_seed"]["MCC"]
         assert len(set(of_mlp)) > 1  # five networks, not one
 
 
