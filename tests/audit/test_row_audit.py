@@ -344,6 +344,7 @@ def test_a_commitment_binds_the_root(kmers, copied):
     assert after["sha256"] != before["sha256"]
 
 
+@pytest.mark.nightly  # in the gate, words as above, and a transformer in test_from_hub.py
 def test_a_transformer_is_audited_by_one_command(hub, hub_settings, tmp_path_factory):
     place = installed(tmp_path_factory, **hub_settings)
     place.torch = True
