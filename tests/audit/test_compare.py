@@ -22,7 +22,7 @@ from reference_harness import rescore
 from reference_harness.formats.rescored import Rescored
 from tests.audit.unboxed import Queue
 
-TASKS = ("mini_splice", "mini_promoter")
+TASKS = ("mini_splice", "mini_chromatin")
 GROUP = Group("4-mers on two tasks", TASKS, "float32", ("counts",), 1, 1)
 OTHER = "noise-0"
 
@@ -121,7 +121,7 @@ def test_what_is_too_high_or_too_low_differs_in_its_cell_alone(audits: Audits, b
 def test_a_forged_canonical_score_differs_alone(audits: Audits) -> None:
     made = document(audits.claimed[OTHER], "1.1")
     for metric in METRICS:
-        made["evidence"]["1shot"]["mini_promoter"]["canonical"][metric] += 0.1
+        made["evidence"]["1shot"]["mini_chromatin"]["canonical"][metric] += 0.1
     (_, task) = judged(made, audits)
     compared = task.regimes["1shot"]
     assert compared.canonical is not None

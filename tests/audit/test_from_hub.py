@@ -15,7 +15,7 @@ from tests.sandbox.conftest import sandbox_of
 from tools.demo_audit import COMMITTED_AT
 
 REPOSITORY = "geneb/tiny"
-TASK = "mini_tf"
+TASK = "mini_splice"
 BEACON = ("--committed-at", COMMITTED_AT, "--beacon-file", "round.json")
 
 
