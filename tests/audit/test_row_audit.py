@@ -274,6 +274,7 @@ def test_what_moves_within_the_tolerance_is_found_by_its_direction(kmers, copied
     assert outcome["direction"]["p"] < 1e-3
 
 
+@pytest.mark.nightly  # in the gate: tests/receipt/test_verify_receipt.py
 @pytest.mark.parametrize("copied", ["raised"], indirect=True)
 def test_a_claim_that_the_rows_do_not_give_differs(kmers, copied):
     document = json.loads(copied.read_bytes())

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.gate import gated
 from tests.harness.support import Harness
 
 REGIMES = ("full", "10shot", "1shot")
@@ -83,11 +84,14 @@ def test_scores_of_an_earlier_run_are_kept(
     assert [one.name for one in harness.folder.iterdir()] == [name]
 
 
-def test_a_run_replaces_what_it_has_too(harness: Harness) -> None:
+EMPTY = ("", "[]", '{"tasks": [], "results": {"full": 1}}', '{"tasks": {"mini_tf": 1}}')
+
+
+@pytest.mark.parametrize("contents", gated([EMPTY, EMPTY[2:3]], EMPTY[2:3]))
+def test_a_run_replaces_what_it_has_too(harness: Harness, contents: tuple[str, ...]) -> None:
     path = harness.folder / "record.json"
-    empty = ("", "[]", '{"tasks": [], "results": {"full": 1}}', '{"tasks": {"mini_tf": 1}}')
     words = ("--tasks", "mini_tf", "--regimes", "full")
-    for content in (*empty, None):
+    for content in (*contents, None):
         if content is not None:  # the last run replaces the record of the one before
             path.write_text(content)
         done = harness(*RUN, *words)
