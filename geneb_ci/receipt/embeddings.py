@@ -53,6 +53,9 @@ RESCUED = 0.01
 contributor's code, and rows of honest models fail in one audit of many."""
 NEAR = 16.0
 """Tolerances within which a row in float64 lies from the first rerun. Measured: 1.1."""
+EFFECT = 5.0
+"""Size of a statistic of influence, of training or of test rows. By chance 7 audits in a million
+reach it at most, whatever the sizes of honest deviations are."""
 TAU = 1e-5
 """In records of version 1.0: of the row's root mean square, by which one column of large values
 widened the tolerance of all others."""

@@ -20,6 +20,7 @@ from geneb_ci.audit.rerun.honesty import MEMORISED, VariantResult
 from geneb_ci.audit.sampling.plan import RowPlan
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.receipt.embeddings import (
+    EFFECT,
     LEVEL,
     NEAR,
     POOLED,
@@ -155,6 +156,23 @@ class Direction(StrictModel):
     p: Annotated[float, Field(ge=0, le=1)]
 
 
+class PartEffect(StrictModel):
+    """What deviations of the rows of one part do to the loss of the test rows."""
+
+    rows: Count
+    """Rows that deviate at all."""
+    statistic: float
+    """Of signed ranks, in standard deviations; below 0 where the loss falls."""
+
+
+class Effect(StrictModel):
+    """What deviations do to the loss of the test rows of the full regime, over all tasks."""
+
+    training: PartEffect
+    """Support rows among them."""
+    test: PartEffect
+
+
 class ReceiptFacts(StrictModel):
     """What the submission says of its receipt."""
 
@@ -175,6 +193,8 @@ class RowOutcome(StrictModel):
     tasks: Annotated[list[RowTask], Field(min_length=1)]
     """Every task of the receipt, in the order of the benchmark."""
     direction: Direction
+    effect: Effect | None = Field(default=None, exclude_if=operator.not_)
+    """Left out in records of version 1.0."""
     decoys: Decoys
     variants: VariantResult | None = Field(default=None, exclude_if=operator.not_)
     """Decisions on variants of test rows; left out in earlier records."""
@@ -207,6 +227,7 @@ class RowOutcome(StrictModel):
             self.cells,
             self.tasks,
             self.direction,
+            self.effect,
             self.decoys,
             self.variants,
         )
@@ -255,6 +276,7 @@ class RowFindings(NamedTuple):
     cells: RowCells
     tasks: Sequence[RowTask]
     direction: Direction
+    effect: Effect | None
     decoys: Decoys
     variants: VariantResult | None
 
@@ -301,6 +323,7 @@ def reasons_of(findings: RowFindings) -> list[str]:
         *_row_reasons(findings),
         *(_pooled_reasons(findings) if findings.version != BY_ROW else ()),
         *_direction_reasons(findings.direction),
+        *(_effect_reasons(findings.effect) if findings.effect is not None else ()),
         *_decoy_reasons(findings.decoys),
         *([MEMORISED] if variants is not None and variants.memorised else []),
     ]
@@ -385,6 +408,16 @@ def _direction_reasons(direction: Direction) -> Iterator[str]:
             f"{direction.statistic:.1f} standard deviations above its mean over "
             f"{direction.rows:,} rows, p = {direction.p:.1e}, below {LEVEL:g}"
         )
+
+
+def _effect_reasons(effect: Effect) -> Iterator[str]:
+    for name, part in (("training", effect.training), ("test", effect.test)):
+        if abs(part.statistic) > EFFECT:
+            yield (
+                f"what the {name} rows differ by {'lowers' if part.statistic < 0 else 'raises'} "
+                f"the loss of the test rows: {abs(part.statistic):.1f} standard deviations over "
+                f"{plural(part.rows, 'row')} that differ, {EFFECT:g} are allowed"
+            )
 
 
 def _decoy_reasons(decoys: Decoys) -> Iterator[str]:

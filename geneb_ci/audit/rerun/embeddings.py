@@ -17,6 +17,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
     BY_COLUMN,
     NOT_PROVED,
     Direction,
+    Effect,
     ReceiptFacts,
     RerunResult,
     RowOutcome,
@@ -35,6 +36,8 @@ from geneb_ci.audit.compare.embeddings import (
     compared_cells,
     directions,
     drawn_task,
+    effect_of,
+    influences,
     read_task,
     rerun_file,
     row_task,
@@ -198,7 +201,8 @@ class _RowRun:
             for task, rows in zip(drawn, reruns, strict=True)
             for stratum in directions(task, rows)
         ]
-        return RerunResult(self._outcome(tasks, strata, variants, rerun, clock), rerun)
+        effect = effect_of(map(influences, drawn, reruns))
+        return RerunResult(self._outcome(tasks, strata, effect, variants, rerun, clock), rerun)
 
     def _drawn(self) -> list[DrawnTask]:
         """Score and draw the tasks, one after another: one file of the receipt at a time."""
@@ -304,6 +308,7 @@ class _RowRun:
         self,
         tasks: list[RowTask],
         strata: list[Stratum],
+        effect: Effect,
         variants: VariantResult,
         rerun: bytes,
         clock: Callable[[], float],
@@ -320,6 +325,7 @@ class _RowRun:
             cells=cells,
             tasks=tasks,
             direction=direction,
+            effect=effect,
             decoys=self.embedder.decoys,
             variants=variants,
             verdict=AGREES,
