@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from tests.gate import gated
 from tests.harness.support import Harness
 
 REGIMES = ("full", "10shot", "1shot")
@@ -87,7 +86,10 @@ def test_scores_of_an_earlier_run_are_kept(
 EMPTY = ("", "[]", '{"tasks": [], "results": {"full": 1}}', '{"tasks": {"mini_tf": 1}}')
 
 
-@pytest.mark.parametrize("contents", gated([EMPTY, EMPTY[2:3]], EMPTY[2:3]))
+@pytest.mark.parametrize(
+    "contents",
+    [pytest.param(EMPTY[2:3], id="one"), pytest.param(EMPTY, id="each", marks=pytest.mark.nightly)],
+)
 def test_a_run_replaces_what_it_has_too(harness: Harness, contents: tuple[str, ...]) -> None:
     path = harness.folder / "record.json"
     words = ("--tasks", "mini_tf", "--regimes", "full")
