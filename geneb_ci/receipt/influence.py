@@ -27,6 +27,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from geneb_ci.receipt.embeddings import allowed_pooled
 from geneb_ci.receipt.row_rule import Half, Labels, Probe, Wide, midranks
 
 BLOCK = 4096
@@ -188,6 +189,32 @@ def influence_on_loss(
     difference[~np.isfinite(difference).all(axis=1)] = 0
     slopes = gradients(part, scale_log2, influence, probe)[:, differing]
     return RowInfluence(part.part, (np.ldexp(difference, scale_log2) * slopes).sum(axis=1))
+
+
+def permitted(
+    part: DrawnPart, rerun: Wide, allowed: Wide, slopes: Wide, scale_log2: int, rows: int
+) -> float:
+    """Return by how much the loss can fall within the tolerances of a part of so many rows.
+
+    `rerun` has the (n, d) drawn rows and `allowed` their tolerances, divided by the scale. Of each
+    coordinate that is the step to a float16 value that passes, too; in all, no more of them count
+    than may round otherwise.
+    """
+    if not len(part.rounded):
+        return 0.0
+    steps = np.zeros(rerun.shape)
+    for side in (-np.inf, np.inf):
+        other = np.nextafter(part.rounded, np.float16(side), dtype=np.float16).astype(np.float64)
+        step = np.abs(other - part.rounded)
+        with np.errstate(invalid="ignore"):
+            passes = np.abs((other + part.rounded) / 2 - rerun) <= allowed
+        steps = np.maximum(steps, np.where(passes & np.isfinite(step), step, 0))
+    gains = np.ldexp(
+        np.where(steps > 0, np.maximum(steps, allowed), 0) * np.abs(slopes), scale_log2
+    )
+    most = allowed_pooled(*gains.shape)
+    largest = np.sort(gains, axis=None)[::-1][:most]
+    return math.fsum(largest.tolist()) / len(gains) * rows
 
 
 class PartStatistic(NamedTuple):

@@ -15,7 +15,7 @@ import pytest
 from geneb_ci.audit.compare import embedding_outcome
 from geneb_ci.receipt.column_rule import tolerances
 from geneb_ci.receipt.draw import RowSample
-from geneb_ci.receipt.embeddings import TAU
+from geneb_ci.receipt.embeddings import ROOM, TAU
 from geneb_ci.receipt.influence import TRAINING, DrawnPart, gradients, influence_of
 from geneb_ci.receipt.row_rule import Probe, rounding, scaled
 from reference_harness import benchmark
@@ -237,7 +237,9 @@ def test_honest_rows_of_the_same_extractors_agree(
 ) -> None:
     honest = {task: rerun(task) for task in TASKS}
     written = {task: scored(tmp_path, task, rows, SAMPLE) for task, rows in honest.items()}
-    assert audit(written, honest).reasons == []
+    result = audit(written, honest)
+    assert result.reasons == []
+    assert max(task.room or 0.0 for task in result.tasks) < ROOM / 10
 
 
 def test_the_attack_by_a_constant_column_pays(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from geneb_ci.audit.compare.embeddings import (
     effect_of,
     influences,
     read_task,
+    room_of,
     row_task,
 )
 from geneb_ci.audit.compare.outcome import Decoys
@@ -148,7 +149,8 @@ def audit(
                 distance=repeat.distance or None,
             )
             again[one.drawn.rows[place]] = RepeatedRow(result, value)
-        tasks.append(row_task(one.drawn, judged, again, width))
+        room = room_of(one.drawn, rerun.astype(np.float32))
+        tasks.append(row_task(one.drawn, judged, again, width, room))
         strata += directions(one.drawn, rerun.astype(np.float32))
         by_task.append(influences(one.drawn, rerun.astype(np.float32)))
     test = direction_test(strata, seed)

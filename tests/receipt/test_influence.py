@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from geneb_ci.receipt.embeddings import EFFECT
+from geneb_ci.receipt.embeddings import EFFECT, allowed_pooled
 from geneb_ci.receipt.influence import (
     TEST,
     TRAINING,
@@ -13,6 +13,7 @@ from geneb_ci.receipt.influence import (
     influence_of,
     influence_on_loss,
     part_statistic,
+    permitted,
     residuals,
 )
 from geneb_ci.receipt.row_rule import Labels, Probe, Wide
@@ -86,6 +87,26 @@ def test_training_rows_that_lower_the_loss_are_found_and_noise_is_not(classes: i
         (statistic,) = [part_statistic([influence_on_loss(part, 0, influence, probe)])]
         assert least <= statistic.statistic <= most
         assert statistic.rows == 60
+
+
+def test_what_tolerances_permit_is_what_the_best_alteration_within_them_does() -> None:
+    """Every value lies halfway between two of float16, so that each may be either."""
+    rows, labels = example(2)
+    _, probe = probe_of(rows.astype(np.float32), labels)
+    influence = influence_of(rows, 0, TRAIN, labels, probe)
+    own = DrawnPart(TRAINING, rows[:TRAIN], rows[:TRAIN], labels[:TRAIN])
+    slopes = gradients(own, 0, influence, probe)
+    above = np.nextafter(rows[:TRAIN], np.float16(np.inf), dtype=np.float16)
+    halfway = (rows[:TRAIN].astype(np.float64) + above) / 2
+    tight = np.full(halfway.shape, 1e-9)
+    room = permitted(own, halfway, tight, slopes, 0, TRAIN)
+    gains = np.abs(slopes * (above.astype(np.float64) - rows[:TRAIN]))
+    most = allowed_pooled(*gains.shape)
+    assert room == pytest.approx(np.sort(gains, axis=None)[-most:].sum())
+    assert permitted(own, halfway, tight, slopes, 0, 3 * TRAIN) == pytest.approx(3 * room)
+    assert permitted(own, rows[:TRAIN].astype(np.float64), tight, slopes, 0, TRAIN) == 0
+    nothing = DrawnPart(TRAINING, rows[:0], rows[:0], labels[:0])
+    assert permitted(nothing, halfway[:0], tight[:0], slopes[:0], 0, TRAIN) == 0
 
 
 def test_a_row_that_is_no_number_and_one_that_does_not_differ_have_no_influence() -> None:

@@ -1,5 +1,6 @@
 """Outcome of an audit by receipt: the predicate of its signed record, and the verdict it gives."""
 
+import math
 import operator
 import re
 from collections.abc import Iterator, Sequence
@@ -24,6 +25,7 @@ from geneb_ci.receipt.embeddings import (
     LEVEL,
     NEAR,
     POOLED,
+    ROOM,
     TAU,
     allowed,
     allowed_pooled,
@@ -125,6 +127,9 @@ class RowTask(StrictModel):
     mismatch: Counts
     """Coordinates that differ from the rounding of the rerun."""
     failed: list[FailedRow]
+    room: Measure | None = Field(default=None, exclude_if=operator.not_)
+    """By how much the mean loss of the test rows can fall within the tolerances, in nats; left out
+    where it cannot, and in records of version 1.0."""
 
     @property
     def distinct(self) -> list[int]:
@@ -217,6 +222,11 @@ class RowOutcome(StrictModel):
     def embedded(self) -> int:
         """Rows that were embedded again."""
         return sum(len(task.deviation) for task in self.tasks)
+
+    @property
+    def room(self) -> float:
+        """The mean over the tasks of what the tolerances permit, in nats."""
+        return math.fsum(task.room or 0.0 for task in self.tasks) / len(self.tasks)
 
     @property
     def findings(self) -> "RowFindings":
@@ -327,6 +337,16 @@ def reasons_of(findings: RowFindings) -> list[str]:
         *_decoy_reasons(findings.decoys),
         *([MEMORISED] if variants is not None and variants.memorised else []),
     ]
+
+
+def loose(outcome: RowOutcome) -> str:
+    """Return why an audit that agrees leaves room for altered rows, or ""."""
+    if outcome.room <= ROOM:
+        return ""
+    return (
+        f"what its tolerances permit can lower the loss of the test rows by {outcome.room:.2g} "
+        f"nats in the mean, {ROOM:g} may"
+    )
 
 
 def verdict_by(reasons: Sequence[str]) -> Verdict:

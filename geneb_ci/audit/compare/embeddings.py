@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from geneb_ci.audit.canonical import AuditRefused, StepMismatch
-from geneb_ci.audit.commitment import Commitment, identity_of, why_same
+from geneb_ci.audit.commitment import Commitment, identity_of, same_method_reason
 from geneb_ci.audit.compare.embedding_outcome import (
     Effect,
     FailedRow,
@@ -28,7 +28,7 @@ from geneb_ci.audit.record.verify_embeddings import RERUN_BYTES_MAX, read_rerun
 from geneb_ci.audit.sampling.plan import RowPlan
 from geneb_ci.common.errors import GenebError, NothingChecked
 from geneb_ci.receipt.cells import differences
-from geneb_ci.receipt.column_rule import RowComparison, unfit
+from geneb_ci.receipt.column_rule import RowComparison, tolerances, unfit
 from geneb_ci.receipt.draw import DrawnRows, TaskStrata
 from geneb_ci.receipt.influence import (
     TEST,
@@ -36,12 +36,21 @@ from geneb_ci.receipt.influence import (
     DrawnPart,
     RowInfluence,
     TaskInfluence,
+    gradients,
     influence_of,
     influence_on_loss,
     part_statistic,
+    permitted,
 )
 from geneb_ci.receipt.predictions import Predictions, read_predictions
-from geneb_ci.receipt.row_rule import Probe, Stratum, directions_of, rounding
+from geneb_ci.receipt.row_rule import (
+    Probe,
+    Stratum,
+    directions_of,
+    recorded,
+    rounding,
+    scaled,
+)
 from geneb_ci.receipt.source import ReceiptFiles, receipt_files, size_text
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import NotReadable, read_regular
@@ -191,7 +200,7 @@ class OwnReceipt(NamedTuple):
         return (
             own.sha256 == plan.commitment_sha256
             or own.benchmark.sha256 != other.benchmark.sha256
-            or bool(why_same(identity_of(other), identity_of(own)))
+            or bool(same_method_reason(identity_of(other), identity_of(own)))
         )
 
     def sample(self, places: set[tuple[str, int]], say: Say) -> "Sample":
@@ -357,6 +366,24 @@ def influences(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> dict[str, R
     }
 
 
+def room_of(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> float:
+    """Return by how much, in nats, the test loss of a task can fall within the tolerances."""
+    import numpy as np  # slow to import, and only needed here
+
+    scale, probe = task.entry.scale_log2, task.probes[FULL][0]
+    rounded, allowed = rounding(rerun, scale), tolerances(rerun, scale)
+    is_training = np.array(task.rows) < task.entry.train
+    total = 0.0
+    for name, own, rows in (
+        (TRAINING, is_training, task.entry.train),
+        (TEST, ~is_training, task.entry.test),
+    ):
+        part = DrawnPart(name, task.committed[own], rounded[own], task.labels[own])
+        slopes = gradients(part, scale, task.influence, probe)
+        total += permitted(part, scaled(rerun[own], scale), allowed[own], slopes, scale, rows)
+    return float(recorded(np.array([total]))[0])
+
+
 def effect_of(tasks: Iterable[Mapping[str, RowInfluence]]) -> Effect:
     """Return the statistics of both parts over all tasks."""
     by_task = list(tasks)
@@ -377,9 +404,16 @@ class RepeatedRow(NamedTuple):
 
 
 def row_task(
-    task: DrawnTask, judged: RowComparison, again: Mapping[int, "RepeatedRow"], width: int
+    task: DrawnTask,
+    judged: RowComparison,
+    again: Mapping[int, "RepeatedRow"],
+    width: int,
+    room: float,
 ) -> RowTask:
-    """Return the comparison of a task, as a record has it; `again` by row of the file."""
+    """Return the comparison of a task, as a record has it; `again` by row of the file.
+
+    `room` is that of `room_of`.
+    """
     failed = [task.rows[index] for index in judged.failed(width).nonzero()[0].tolist()]
     return RowTask(
         task=task.task,
@@ -392,6 +426,7 @@ def row_task(
         failed=[
             FailedRow(row=row, again=again[row].result if row in again else None) for row in failed
         ],
+        room=room or None,
     )
 
 

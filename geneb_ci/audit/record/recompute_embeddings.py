@@ -1,5 +1,6 @@
 """An audit by receipt computed again: its files beside the record, and all from the receipt."""
 
+import math
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +22,7 @@ from geneb_ci.audit.compare.embeddings import (
     effect_of,
     influences,
     read_task,
+    room_of,
 )
 from geneb_ci.audit.record.envelope import RESTORE
 from geneb_ci.audit.record.repository import AuditRepository
@@ -38,7 +40,12 @@ from geneb_ci.audit.record.verify_embeddings import (
     check_proofs,
     read_rerun,
 )
-from geneb_ci.audit.rerun.embedder import TaskVariants, changes_of, row_variants, varied
+from geneb_ci.audit.rerun.embedder import (
+    TaskVariants,
+    decision_changes,
+    row_variants,
+    test_row_variants,
+)
 from geneb_ci.audit.rerun.honesty import VariantResult
 from geneb_ci.audit.rerun.task_embedding import variant_seed
 from geneb_ci.audit.sampling.embedding_draw import task_shares
@@ -62,6 +69,9 @@ nearly equal rows now and then."""
 
 EFFECT_SLACK = 0.05
 """Standard deviations. Influences of another machine differ by 1e-4, which swaps more ranks."""
+
+ROOM_SLACK = 0.02
+"""Share of what tolerances permit, of which a record has three digits."""
 
 
 class ReceiptTools(NamedTuple):
@@ -170,7 +180,7 @@ def _from_receipt(
             seed = variant_seed(plan.seed, outcome.variants.nonce)
             path = Path(folder) / "variants.json"
             variants = {
-                audited.task: varied(audited.task, tools.source, harness, seed, path)
+                audited.task: test_row_variants(audited.task, tools.source, harness, seed, path)
                 for audited in outcome.tasks
             }
     other = [
@@ -190,6 +200,9 @@ def _from_receipt(
         "its effect on the test rows is another": rows is not None
         and not other
         and not _is_same_effect(_effect(outcome, rows, drawn), outcome.effect),
+        "the room that its tolerances leave is another": rows is not None
+        and not other
+        and not _is_same_room(outcome, rows, drawn),
         "its variants are not those of the seed, or the probes decide otherwise on them": (
             rows is not None
             and outcome.variants is not None
@@ -244,7 +257,7 @@ def _variants(
         task, own = drawn[audited.task], kept_rows.task == number
         values = kept_rows.values[own]
         changes.append(
-            changes_of(
+            decision_changes(
                 task.strata, task.probes, task.entry.scale_log2, variants[audited.task].rows, values
             )
         )
@@ -267,6 +280,19 @@ def _is_same_effect(first: Effect | None, second: Effect | None) -> bool:
     return all(
         one.rows == other.rows and abs(one.statistic - other.statistic) <= EFFECT_SLACK
         for one, other in ((first.training, second.training), (first.test, second.test))
+    )
+
+
+def _is_same_room(outcome: RowOutcome, rows: RerunRows, drawn: dict[str, DrawnTask]) -> bool:
+    if outcome.schema_version == BY_ROW:
+        return all(task.room is None for task in outcome.tasks)
+    return all(
+        math.isclose(
+            room_of(drawn[task.task], rows.rerun[rows.task == number]),
+            task.room or 0.0,
+            rel_tol=ROOM_SLACK,
+        )
+        for number, task in enumerate(outcome.tasks)
     )
 
 

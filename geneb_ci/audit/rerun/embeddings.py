@@ -40,6 +40,7 @@ from geneb_ci.audit.compare.embeddings import (
     influences,
     read_task,
     rerun_file,
+    room_of,
     row_task,
 )
 from geneb_ci.audit.compare.outcome import AGREES, HarnessFacts
@@ -47,9 +48,9 @@ from geneb_ci.audit.record.events import RunFacts
 from geneb_ci.audit.rerun.embedder import (
     RowEmbedder,
     TaskVariants,
-    changes_of,
+    decision_changes,
     row_variants,
-    varied,
+    test_row_variants,
 )
 from geneb_ci.audit.rerun.honesty import VariantResult, variant_text
 from geneb_ci.audit.rerun.prepare import Ready
@@ -186,15 +187,21 @@ class _RowRun:
             [again.get(task.task, {}) for task in drawn],
         )
         changes = [
-            changes_of(
+            decision_changes(
                 task.strata, task.probes, task.entry.scale_log2, variants_of_task.rows, matrix
             )
             for task, variants_of_task, matrix in zip(drawn, changed, values, strict=True)
         ]
         variants = row_variants(changes, FULL, self.here.settings.nonce)
         tasks = [
-            row_task(task, comparison, again.get(task.task, {}), self.receipt.dim)
-            for task, comparison in zip(drawn, judged, strict=True)
+            row_task(
+                task,
+                comparison,
+                again.get(task.task, {}),
+                self.receipt.dim,
+                room_of(task, rows_of_task),
+            )
+            for task, comparison, rows_of_task in zip(drawn, judged, reruns, strict=True)
         ]
         strata = [
             stratum
@@ -247,7 +254,9 @@ class _RowRun:
         harness = here.runner.harness
         seed = variant_seed(self.plan.seed, here.settings.nonce)
         return [
-            varied(task.task, here.source, harness, seed, folder / f"{task.task}{VARIANTS}")
+            test_row_variants(
+                task.task, here.source, harness, seed, folder / f"{task.task}{VARIANTS}"
+            )
             for task in drawn
         ]
 

@@ -213,7 +213,7 @@ class RatedSubmission(NamedTuple):
     @property
     def signers(self) -> tuple[str, ...]:
         """Who signed the audits that the evidence rests on, each person once."""
-        people = {person(audit.signer): audit.signer for audit in self.decision.basis}
+        people = {comparable_owner(audit.signer): audit.signer for audit in self.decision.basis}
         return tuple(people[name] for name in sorted(people))
 
 
@@ -376,7 +376,7 @@ def _reproduced(audits: Sequence[Audit], demands: Demands) -> str:
                 tasks = audit.canonical.get(regime, frozenset())
             covered.setdefault(key, set()).update(tasks)
             if not shortcoming(audit, demands):
-                signers.setdefault(key, set()).add(person(audit.signer))
+                signers.setdefault(key, set()).add(comparable_owner(audit.signer))
     whole: dict[Versions, set[str]] = {}
     for key, tasks in covered.items():
         if tasks >= demands.tasks and len(signers.get(key, ())) >= SIGNERS:
@@ -389,7 +389,7 @@ def _reproduced(audits: Sequence[Audit], demands: Demands) -> str:
     return f"{plural(len(demands.regimes), 'regime')} {', '.join(sorted(demands.regimes))}"
 
 
-def person(owner: str) -> str:
+def comparable_owner(owner: str) -> str:
     """Return an owner's name as it is compared: letter case, spaces and look-alikes are equal."""
     return skeleton(skeleton(owner).casefold())
 
