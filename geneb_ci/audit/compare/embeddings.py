@@ -27,7 +27,7 @@ from geneb_ci.audit.record.statement import RERUN, Record
 from geneb_ci.audit.record.verify_embeddings import RERUN_BYTES_MAX, read_rerun
 from geneb_ci.audit.sampling.plan import RowPlan
 from geneb_ci.common.errors import GenebError, NothingChecked
-from geneb_ci.receipt.cells import differences
+from geneb_ci.receipt.cells import compares_record, differences
 from geneb_ci.receipt.column_rule import RowComparison, tolerances, unfit
 from geneb_ci.receipt.draw import DrawnRows, TaskStrata
 from geneb_ci.receipt.influence import (
@@ -482,7 +482,15 @@ def compared_cells(submission: SubmissionV12, cells: ReceiptCells) -> RowCells:
         else:
             wrong.setdefault(cell, []).append(difference.what)
     total = sum(len(task.regimes) for task in cells.tasks.values())
+    shown = None
+    if compares_record(submission, cells):
+        shown = sum(
+            task in submission.results.get(regime, {})
+            for task, result in cells.tasks.items()
+            for regime in result.record or ()
+        )
     return RowCells(
+        of_record=shown,
         equal=total - len(wrong) - len(unclaimed),
         of=total,
         differing=[f"{cell}: {', '.join(what)}" for cell, what in wrong.items()],

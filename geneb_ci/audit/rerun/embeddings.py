@@ -15,7 +15,6 @@ from geneb_ci.audit.canonical import SAMPLE, StepMismatch, moment_of
 from geneb_ci.audit.commit import AuditSubject
 from geneb_ci.audit.compare.embedding_outcome import (
     BY_COLUMN,
-    NOT_PROVED,
     Direction,
     Effect,
     ReceiptFacts,
@@ -24,6 +23,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
     RowRepeat,
     RowTask,
     is_rescued,
+    not_proved,
     reasons_of,
     verdict_by,
 )
@@ -339,7 +339,7 @@ class _RowRun:
             variants=variants,
             verdict=AGREES,
             reasons=[],
-            not_proved=list(NOT_PROVED),
+            not_proved=not_proved(cells),
             rerun_sha256=hashlib.sha256(rerun).hexdigest(),
             sandbox=here.facts(self.embedder.parts),
             harness=HarnessFacts(

@@ -305,6 +305,7 @@ def row_audit_of(verification: Verification, outcome: RowOutcome, inputs: TrustI
             embedded=outcome.embedded,
             equal=outcome.cells.equal,
             cells=outcome.cells.of,
+            of_record=outcome.cells.of_record or 0,
             missing=tuple(missing_cells(outcome, inputs)),
             superseded=SUPERSEDED if outcome.schema_version == BY_ROW else "",
             weak=weakness_of(facts.compute_dtype, tf32=facts.tf32) or loose(outcome),

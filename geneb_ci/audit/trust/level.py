@@ -17,6 +17,7 @@ would make it."""
 NO_SANDBOX = 0
 """Sandbox level without any confinement: such an audit never counts, for or against a row."""
 RECOMPUTED = "cells recomputed from published embeddings"
+UNCOMPARED = "the scores shown were not compared"
 """Shown beside a row whose audit by receipt agrees. It adds no level: the audit recomputes
 canonical cells, and does not compare the scores that the board shows."""
 
@@ -44,6 +45,8 @@ class RowAuditFacts:
     """Cells whose claims are those that the receipt gives."""
     cells: int
     """Cells that were recomputed."""
+    of_record: int = 0
+    """Cells whose shown scores were recomputed and are as claimed; 0 where none were compared."""
     missing: tuple[str, ...] = ()
     """Tasks and regimes that the policy requires and the receipt has no cells of."""
     superseded: str = ""
@@ -171,7 +174,8 @@ class Recomputation:
     def text(self) -> str:
         """The sentence on the board: `cells recomputed from published embeddings: 300/300, ...`."""
         counts = f"{self.rows.equal}/{self.rows.cells}, {self.rows.embedded:,} rows embedded again"
-        return f"{RECOMPUTED}: {counts}, {self.date}; the scores shown were not compared"
+        shown = "the scores shown are theirs" if self.rows.of_record else UNCOMPARED
+        return f"{RECOMPUTED}: {counts}, {self.date}; {shown}"
 
 
 @dataclass(frozen=True)
