@@ -33,7 +33,7 @@ from tests.adversary.forger import TASKS, WEIGHTS, Cell, best_forgery, pass_rate
 from tests.adversary.models import NetworkExtractor, random_convolution
 from tests.paths import REAL_TASKS, ROOT
 
-PAGE = ROOT / "docs/adversary.md"
+PAGE = ROOT / "docs/research/adversary.md"
 BEGIN, END = "<!-- bench forger -->\n", "<!-- /bench forger -->"
 DRAWN = (5, 13, 25, 100)
 HONEST = 500

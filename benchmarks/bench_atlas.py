@@ -1,6 +1,6 @@
 """How far embeddings and scores lie apart between devices, dtypes, kernels and batches.
 
-    python -m benchmarks.bench_atlas --write     # schemas/atlas.json, a table in docs/tolerance.md
+    python -m benchmarks.bench_atlas --write  # schemas/atlas.json, docs/research/tolerance.md
 
 Each set of kernels is a process of its own: the environment chooses them. An entry compares a
 condition with the first one of its device and dtype, but for one that compares two dtypes. Pairs of
@@ -26,7 +26,7 @@ import numpy as np
 from tests.paths import ROOT
 
 ATLAS = ROOT / "schemas/atlas.json"
-PAGE = ROOT / "docs/tolerance.md"
+PAGE = ROOT / "docs/research/tolerance.md"
 BEGIN, END = "<!-- atlas -->\n", "<!-- /atlas -->"
 TASKS = ("mini_tf", "mini_promoter", "mini_splice")
 CUT = 32

@@ -28,7 +28,7 @@ TRIALS = 1000
 SEED = 20_261_120
 # Families that look at numbers; a family that is not there yet is left out.
 FAMILIES = ("arithmetic", "plausibility")
-PAGE = ROOT / "docs/forgery.md"
+PAGE = ROOT / "docs/research/forgery.md"
 BEGIN, END = "<!-- bench -->\n", "<!-- /bench -->"
 
 
@@ -98,7 +98,9 @@ def share(counts: Counter[tuple[str, Severity]], family: str, trials: int) -> st
 def main() -> None:
     """Measure, print, and with --write keep the table."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--write", action="store_true", help="put the table into docs/forgery.md")
+    parser.add_argument(
+        "--write", action="store_true", help="put the table into docs/research/forgery.md"
+    )
     parser.add_argument("--trials", type=int, default=TRIALS)
     options = parser.parse_args()
     rows = [json.loads(path.read_bytes()) for path in sorted(SUBMISSIONS.glob("*.json"))]

@@ -76,7 +76,7 @@ LEGEND = """\
 probes*: the largest D of any of them, and the largest fall on fresh sequences. Transformers are
 BERTs of two layers of 32 with tokens of three or of six letters that do not overlap. Two memorisers
 are of the tasks of two classes."""
-PAGE = ROOT / "docs/adversary.md"
+PAGE = ROOT / "docs/research/adversary.md"
 BEGIN, END = "<!-- bench memorised -->\n", "<!-- /bench memorised -->"
 
 

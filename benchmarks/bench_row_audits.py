@@ -15,13 +15,13 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.bench_row_honest import false_alarms, honest
+from benchmarks.bench_row_honest import audits_of_noise, false_alarms, honest
 from benchmarks.bench_row_power import Kept, Table, power, published, ruled, simulated, training
 from benchmarks.whole_audits import whole_audits
 from geneb_ci.audit.compare.embedding_outcome import verdict_by
 from geneb_ci.audit.compare.embeddings import TaskFiles, read_task
 from geneb_ci.receipt.draw import RowSample, TaskShare, drawn_rows, shares
-from geneb_ci.receipt.embeddings import LEVEL
+from geneb_ci.receipt.embeddings import EFFECT, LEVEL
 from geneb_ci.receipt.row_rule import needed_hit
 from reference_harness import benchmark as harness_benchmark
 from reference_harness.data import Folder, MiniSource, Source
@@ -131,7 +131,7 @@ ATTACKS: dict[str, Attack] = {
 def found_attacks(
     of: Callable[[], Embedded], name: str, where: str, kept: Kept, draws: int
 ) -> Table:
-    """Return how often each attack on all tasks is found, by rows and by direction.
+    """Return how often each attack on all tasks is found, by rows, direction and effect.
 
     `where` tells kept lines of the same extractor on other tasks apart.
     """
@@ -149,8 +149,8 @@ def found_attacks(
         return found_attack(loaded(), one, attack, honest_scores(), draws)
 
     return [
-        f"| {name}: attack | by rows | by direction | by either | gain of MCC: full | few-shot |",
-        ruled(6),
+        f"| {name}: attack | rows | direction | effect | any | gain of MCC: full | few-shot |",
+        ruled(7),
         *(
             kept.line(
                 f"{where} {one} {draws}",
@@ -224,23 +224,22 @@ def found_attack(
             changed[task] = Changed(one, read_task(folder / "strata", task, of.definition), values)
     classes = {task: len(np.unique(one.test.labels)) for task, one in of.data.items()}
     share = shares(sample_of(of), classes, [[task] for task in classes])
-    by_rows = by_direction = either = 0
+    by_rows = by_direction = by_effect = by_any = 0
     for number in range(draws):
         seed = f"{number + 1:064x}"
         some = {task: one.drawn(share[task], seed) for task, one in changed.items()}
         found = audit(some, of.rows, seed)
-        altered = any(task.failed for task in found.tasks)
-        significant = found.direction.p < LEVEL
-        by_rows += altered
-        by_direction += significant
-        either += altered or significant
+        by_rows += any(task.failed for task in found.tasks)
+        by_direction += found.direction.p < LEVEL
+        by_effect += max(abs(part.statistic) for _, part in found.effect) > EFFECT
+        by_any += bool(found.reasons)
     gains = {
         regime: max(one.scored.mcc[regime] - before[task][regime] for task, one in changed.items())
         for regime in of.definition.regimes
     }
     few = max(value for regime, value in gains.items() if regime != "full")
     return (
-        f"| {name} | {by_rows} of {draws} | {by_direction} | {either} | "
+        f"| {name} | {by_rows} of {draws} | {by_direction} | {by_effect} | {by_any} | "
         f"{gains['full']:+.4f} | {few:+.4f} |"
     )
 
@@ -278,6 +277,7 @@ def tables(kept: Kept, *, audits: int, draws: int) -> dict[str, Callable[[], Tab
         "simulated": four,
         "training": training,
         "alarms": lambda: false_alarms(audits, kept),
+        "noise": lambda: audits_of_noise(audits // 2, kept),
         "attacks": lambda: attacked("random convolution", convolutions, real=False),
         "reasons": lambda: reasons(
             lambda: embedded("random convolution", *convolutions(), kept, real=False), kept

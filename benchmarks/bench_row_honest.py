@@ -11,8 +11,15 @@ from transformers import BertConfig, BertModel
 
 from benchmarks.bench_row_power import Kept, Table, ruled
 from geneb_ci.receipt.column_rule import judge, tolerances
-from geneb_ci.receipt.embeddings import LEVEL, allowed
-from geneb_ci.receipt.row_rule import Stratum, direction_test
+from geneb_ci.receipt.embeddings import (
+    EFFECT,
+    LEVEL,
+    allowed,
+    allowed_pooled,
+    allowed_rescued,
+)
+from geneb_ci.receipt.influence import RowInfluence, part_statistic
+from geneb_ci.receipt.row_rule import Stratum, direction_test, rounding
 from reference_harness import mini
 from reference_harness.extractors.huggingface import HuggingFaceExtractor
 from reference_harness.receipt.rounding import rounded
@@ -105,6 +112,89 @@ def compared(width: int, count: int, batching: str, kept: Kept) -> Compared:
     found = judge(receipt.values, again, limits, receipt.scale_log2)
     failed = int(found.failed(width).sum())
     return Compared(len(again), failed, float(found.deviation.max()), int(found.mismatch.max()))
+
+
+class NoisyAudit(NamedTuple):
+    """What an audit shows whose rows deviate as those of other hardware."""
+
+    rows: int
+    failed: int
+    deviation: float
+    """The largest, in tolerances."""
+    mismatch: int
+    effect: float
+
+    @property
+    def differs(self) -> bool:
+        """Whether the audit differs, if what fails passes in float64."""
+        return (
+            self.failed > allowed_rescued(self.rows)
+            or self.mismatch > allowed_pooled(self.rows, WIDTH)
+            or abs(self.effect) > EFFECT
+        )
+
+
+def noisy_audit(seed: int, tasks: int = 13, count: int = 40) -> NoisyAudit:
+    """Return an audit of made-up rows that deviate by up to 8e-7 of their root mean square.
+
+    Columns vary by 0.08 to 1 of their size. Three of a task are another: one of mean 3,001 and
+    spread 0.065, which deviates by 1.8e-4; one that is 0 in nine rows of ten; one that is constant.
+    """
+    draw = np.random.default_rng(seed)
+    failed = mismatch = 0
+    deviation, parts = 0.0, []
+    for _ in range(tasks):
+        share, centre = draw.uniform(0.08, 1.0), draw.normal(size=WIDTH)
+        spread = share * draw.lognormal(0, 0.3, WIDTH)
+        rows = centre + spread * draw.normal(size=(count, WIDTH))
+        size = np.sqrt((rows * rows).mean())
+        written, again = (
+            rows + size * part * np.clip(2e-7 * draw.normal(size=rows.shape), -8e-7, 8e-7)
+            for part in (1.0, 0.5)
+        )
+        massive = 3001 + 0.065 * draw.normal(size=count)
+        fires = np.where(draw.random(count) < 0.1, draw.random(count) * size, 0)
+        for values in (written, again):
+            values[:, 0] = massive + 0.9e-4 * draw.uniform(-1, 1, count)
+            values[:, 1] = np.where(fires > 0, fires + 1e-7 * size * draw.normal(size=count), 0)
+            values[:, 2] = 1
+        receipt, rerun = rounded([written.astype(np.float32)]), again.astype(np.float32)
+        limits = tolerances(rerun, receipt.scale_log2)
+        compared_rows = judge(receipt.values, rerun, limits, receipt.scale_log2)
+        bad = compared_rows.failed(WIDTH)
+        failed += int(bad.sum())
+        mismatch += int(compared_rows.mismatch[~bad].sum())
+        deviation = max(deviation, float(compared_rows.deviation.max()))
+        difference = receipt.values.astype(np.float64) - rounding(rerun, receipt.scale_log2)
+        weights = draw.normal(size=WIDTH) / spread / WIDTH
+        labels = draw.random(count) < draw.uniform(0.1, 0.9)
+        residual = 1 / (1 + np.exp(-((rows - centre) @ weights))) - labels
+        parts.append(RowInfluence("test", residual * (difference @ weights)))
+    effect = part_statistic(parts).statistic
+    return NoisyAudit(tasks * count, failed, deviation, mismatch, effect)
+
+
+def audits_of_noise(audits: int, kept: Kept) -> Table:
+    """Count the audits that differ of honest rows, as `noisy_audit` makes them."""
+
+    def line() -> str:
+        results = [noisy_audit(seed) for seed in range(audits)]
+        coordinates = WIDTH * results[0].rows
+        rates = [result.mismatch / coordinates for result in results]
+        return (
+            f"| {audits:,} | {sum(result.rows for result in results):,} "
+            f"| {sum(result.differs for result in results)} "
+            f"| {sum(result.failed for result in results)} "
+            f"| {max(result.deviation for result in results):.2f} "
+            f"| {np.mean(rates):.2%}, {max(rates):.2%} "
+            f"| {max(abs(result.effect) for result in results):.1f} |"
+        )
+
+    return [
+        "| audits | rows | differ | rows failed | deviation | round otherwise | effect |",
+        ruled(7),
+        kept.line(f"noise {audits}", line),
+    ]
 
 
 def false_alarms(audits: int, kept: Kept) -> Table:

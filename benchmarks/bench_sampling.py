@@ -39,7 +39,7 @@ MANY = (1_000, 50)
 FEW = (20, 1_000)
 PUSHED_DRAWN, PUSHED_FABRICATED = 10, 20
 SHOWN_PUSHES = (1, 2, 5, 10, 20, 50)
-PAGE = ROOT / "docs/audits.md"
+PAGE = ROOT / "docs/research/draw.md"
 BEGIN, END = "<!-- bench {} -->\n", "<!-- /bench {} -->"
 TASKS = shipped_benchmark().task_ids
 NONE = "0" * 64  # commitment of a draw of which only the tasks count
@@ -203,7 +203,9 @@ def pushes_table(many: list[Pushed], few: list[Pushed]) -> list[str]:
 def main() -> None:
     """Simulate, print, and with --write keep the tables."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--write", action="store_true", help="put the tables into docs/audits.md")
+    parser.add_argument(
+        "--write", action="store_true", help="put the tables into docs/research/draw.md"
+    )
     parser.add_argument("--draws", type=int, default=DRAWS)
     options = parser.parse_args()
     many = list(pushed(*MANY, PUSHED_DRAWN, PUSHED_FABRICATED))

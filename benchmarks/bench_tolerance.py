@@ -33,7 +33,7 @@ from reference_harness.metrics import Confusion, scores
 from reference_harness.rescore_job import BaseResult
 from tests.paths import ROOT
 
-PAGE = ROOT / "docs/tolerance.md"
+PAGE = ROOT / "docs/research/tolerance.md"
 BEGIN, END = "<!-- bench -->\n", "<!-- /bench -->"
 SEED = 20_261_121
 JOINT_BEGIN, JOINT_END = "<!-- bench joint -->\n", "<!-- /bench joint -->"

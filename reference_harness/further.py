@@ -14,6 +14,7 @@ from .decisions import FRESH, FurtherRows
 from .errors import DataError, EmbeddingError
 from .formats.base import StrictModel, first_error
 from .matrix import open_matrix
+from .receipt.rounding import rounded_at, widened
 from .variants import VariantRow
 
 
@@ -59,8 +60,12 @@ def read_further(path: Path) -> list[FurtherRow]:
         raise DataError([f"{path}: {first_error(error, with_input=True)}"]) from error
 
 
-def further_rows(files: FurtherFiles, problem: probe.Problem) -> FurtherRows:
-    """Return further rows with their embeddings.
+def further_rows(
+    files: FurtherFiles, problem: probe.Problem, scale: int | None = None
+) -> FurtherRows:
+    """Return further rows with their embeddings, rounded to float16 at the scale of the task.
+
+    With `scale` None they are not rounded.
 
     Raises DataError for a row that the task does not have or a fresh one without a label of the
     task, EmbeddingError for a matrix that does not fit.
@@ -85,5 +90,8 @@ def further_rows(files: FurtherFiles, problem: probe.Problem) -> FurtherRows:
         [row.kind for row in rows],
         np.array([row.row for row in rows], dtype=np.int64),
         np.array([row.label or 0 for row in rows], dtype=np.int64),
-        np.asarray(values, dtype=problem.train.dtype),
+        np.asarray(
+            values if scale is None else widened(rounded_at([values], scale), scale),
+            dtype=problem.train.dtype,
+        ),
     )

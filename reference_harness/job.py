@@ -15,10 +15,12 @@ from .engine.threads import Library, libraries
 from .errors import LostEmbeddingsError, OptionError, ProbeError, StateError
 from .formats.base import Scores
 from .formats.run_record import Canonical, Kind, PerSeed, ReceiptTask, Regime, Warned
+from .formats.scorer import ScorerRef
 from .memory import is_out_of_memory, release
 from .receipt.predictions import task_section
-from .receipt.rounding import Widened, rounded
+from .receipt.rounding import Rounded, Widened, rounded
 from .receipt.task_file import write_task
+from .scorer import SCORER
 from .tasks import DIGEST_BYTES, Labels
 
 PerFit = TypeVar("PerFit")
@@ -78,16 +80,12 @@ class Job:
     canonical: bool = True
     device: probe.Device = probe.CPU
     receipt: Path | None = None
-    """Folder of the receipt, whose rounded rows are then scored."""
+    """Folder of the receipt; the rounded rows, which are scored in any case, are written to it."""
 
     @property
     def every_cell(self) -> bool:
         """Whether cells of any size need a canonical score."""
         return self.receipt is not None
-
-    def fits(self, regime: str) -> int:
-        """Return the fits of a regime: one a seed where rows are drawn, else one for all."""
-        return len(self.seeds) if regime in self.few_shot_k else 1
 
     def execute(self) -> "ProbeResult | ProbeFailure":
         """Probe the task; an error is a value, so that the other tasks go their way."""
@@ -119,6 +117,7 @@ class ProbeResult:
     regimes: dict[str, Regime]
     seconds: float
     libraries: list[Library]
+    scorer: ScorerRef
     token_budgets: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
     """A sentence for each damaged shard that was set aside."""
@@ -142,20 +141,20 @@ class ProbeFailure:
 def execute(job: Job, cache: Cache | None = None) -> ProbeResult:
     """Probe one task.
 
-    Each split's embeddings are held once, in the type the extractor gave. Raises ProbeError or
+    Each split's embeddings are held once, rounded and widened again. Raises ProbeError or
     StateError, which name the task or the file.
     """
     started = time.perf_counter()
     cache = cache or Cache(job.cache, job.key_parts)
-    train, test = cache.read(_cut(job.train_digests)), cache.read(_cut(job.test_digests))
-    dtype, receipt = train.dtype.name, None
+    parts = [cache.read(_cut(job.train_digests)), cache.read(_cut(job.test_digests))]
+    dtype, cut, receipt = parts[0].dtype.name, len(parts[0]), None
     try:
+        rows = rounded(parts)
+        parts.clear()  # a large task fills most of the memory
         if job.receipt is not None:
-            rows, cut = rounded([train, test]), len(train)
             receipt = write_task(job.receipt, job.task_id, rows, cut)
-            whole = Widened(*rows)
-            train, test = whole[:cut], whole[cut:]
-        problem = probe.Problem(train, job.train_labels, test, job.test_labels)
+        problem = problem_of(rows, cut, job.train_labels, job.test_labels)
+        del rows
         scored = {name: regime(problem, name, job) for name in job.regimes}
     except ProbeError as error:
         msg = f"{job.task_id}: {error}"
@@ -167,11 +166,30 @@ def execute(job: Job, cache: Cache | None = None) -> ProbeResult:
         {name: each.regime for name, each in scored.items()},
         time.perf_counter() - started,
         libraries(),
+        scorer_of(job.device),
         tuple(sorted(cache.token_budgets)),
         tuple(cache.set_aside),
         receipt,
-        None if receipt is None else task_section(problem, scored, job),
+        None if receipt is None else task_section(problem, scored.values()),
     )
+
+
+def problem_of(rows: Rounded, cut: int, train_labels: Labels, test_labels: Labels) -> probe.Problem:
+    """Return what is scored: the rounded rows, of which the first `cut` are the training split's.
+
+    A run, an audit and the recomputation of a receipt all score what this returns.
+    """
+    whole = Widened(*rows)
+    return probe.Problem(whole[:cut], train_labels, whole[cut:], test_labels)
+
+
+def scorer_of(device: probe.Device) -> ScorerRef:
+    """Return what this process scores with: the scorer of record, or another and the reason."""
+    found = SCORER.found()
+    if not device.torch:
+        return found
+    reason = f"the probe ran on {device.name} by scikit-learn's array API: leave out --probe-device"
+    return found.model_copy(update={"digest": None, "reason": reason})
 
 
 def _cut(joined: bytes) -> list[bytes]:

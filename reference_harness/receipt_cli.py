@@ -51,7 +51,7 @@ _SUBMISSION = click.option(
 @OUTPUT
 @QUIET
 def receipt_cells(**options: Any) -> None:
-    """Compute the canonical scores of a receipt.
+    """Compute the scores of a receipt, those of record and canonical ones.
 
     The files are taken as they are; compare their digests with the submission's first.
     """
@@ -75,6 +75,7 @@ def receipt_cells(**options: Any) -> None:
             workers=options["workers"] or processors(),
             strata=options["strata"],
             digests=options["digests"],
+            of_record=document.get("run", {}).get("scorer") is not None,
         ),
         shared.lent if isinstance(shared, Workers) else None,
     )
@@ -110,6 +111,54 @@ def receipt_equal(**options: Any) -> None:
     if not options["quiet"]:
         rows = plural(result.rows, "row")
         echo(f"wrote {options['output']}: {rows} compared", err=True)
+
+
+@click.command("receipt-rescore")
+@click.option("--record", type=FILE, required=True, help="Run record, from `run --output`.")
+@click.option(
+    "--receipt",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    required=True,
+    help="Folder of its receipt; predictions.bin in it is written again.",
+)
+@DATA
+@BENCHMARK
+@click.option("--former", type=FILE, help="Submission of the run, for --submission.")
+@click.option("--submission", type=FILE, help="Submission to write, with the metadata of --former.")
+@click.option("--workers", type=click.IntRange(min=1), help="Processes; default: one per CPU.")
+@OUTPUT
+@QUIET
+def receipt_rescore(**options: Any) -> None:
+    """Compute the scores of record of a run from its receipt.
+
+    For a run on a machine without the scorer of record (see `scorer`). No model is needed. The new
+    record differs in its scores, predictions and scorer.
+    """
+    from reference_harness.formats.files import dumps_tables, write_bytes, write_json
+
+    from .errors import OptionError
+    from .formats.processes import processors
+    from .receipt.rescoring import former_of, rescored_run, resubmitted  # NumPy: see cli.py
+    from .upgrade import benchmark_of, read_record
+
+    if (options["former"] is None) != (options["submission"] is None):
+        msg = "--submission needs --former, the submission whose metadata it has, and the reverse"
+        raise OptionError(msg)
+    record = read_record(options["record"])
+    benchmark = benchmark_of(record, options["definition"])
+    _, source = place_of(options)
+    former = former_of(options["former"]) if options["former"] else None
+    workers = options["workers"] or processors()
+    new = rescored_run(record, options["folder"], benchmark, source, workers)
+    lines = [f"wrote {options['output']}: {plural(len(new.tasks), 'task')}"]
+    if former is not None:
+        document = resubmitted(new, benchmark, former)
+        write_bytes(options["submission"], dumps_tables(document))
+        lines.append(f"wrote {options['submission']}: format {document['schema_version']}")
+    write_json(options["output"], new.model_dump())
+    if not options["quiet"]:
+        echo("\n".join(lines), err=True)
 
 
 def _read(path: Path, names: tuple[str, ...]) -> "tuple[dict[str, Any], Mapping[str, ReceiptTask]]":

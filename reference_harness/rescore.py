@@ -14,7 +14,7 @@ from reference_harness.formats.files import sha256
 from . import environment, noise
 from .data import Source
 from .engine.local import Pool
-from .errors import DataError
+from .errors import DataError, ScorerError
 from .formats.processes import processors
 from .formats.rescored import JitteredCopy, NoiseRef, Rescored, RescoredRegime, RescoredTask
 from .formats.run_record import BenchmarkRef, DatasetRef, LibraryRef
@@ -24,6 +24,7 @@ from .matrix import open_matrix
 from .progress import Listener, Silent
 from .rescore_input import given_by, part_of
 from .rescore_job import BaseJob, BaseResult, CopyJob, CopyResult, TaskPart
+from .scorer import SCORER
 from .settings import unknown_task
 from .tasks import Labels, TaskData, sequence_digests
 
@@ -51,6 +52,9 @@ class RescoreRequest:
     seed: int
     copies: int = COPIES
     canonical: bool = True
+    is_rounded: bool = True
+    """Whether the rows are rounded to float16 and scored by the scorer of record; not so for claims
+    of harnesses that did neither."""
     further: FurtherFiles | None = None
     """Rows beside those of the one task that is asked for."""
     workers: int = field(default_factory=processors)
@@ -108,7 +112,13 @@ class _Rescoring:
         given = given_by(request.sequences, request.embeddings, len(matrix))
         data = {t: load(request.benchmark, request.source, t) for t in request.tasks}
         self.parts = {
-            task_id: part_of(task_data, request.benchmark, given, canonical=request.canonical)
+            task_id: part_of(
+                task_data,
+                request.benchmark,
+                given,
+                canonical=request.canonical,
+                is_rounded=request.is_rounded,
+            )
             for task_id, task_data in data.items()
         }
         with lent(self.request.workers) as pool:
@@ -123,6 +133,8 @@ class _Rescoring:
         return self._rescored(matrix, data)
 
     def _based(self, result: BaseResult, pool: Pool[BaseResult | CopyResult]) -> None:
+        if self.request.is_rounded and result.scorer.reason:
+            raise ScorerError(result.scorer.reason)
         self.base[result.task_id] = result
         for name in result.regimes:
             self._submit(pool, result.task_id, name, stressed=False)
@@ -150,7 +162,7 @@ class _Rescoring:
         copies move took few steps, and is cheap. The canonical score knows no chance of that kind:
         it gets stressed copies alone.
         """
-        base = self.base[task_id].regimes[name]
+        base, scale = self.base[task_id].regimes[name], self.base[task_id].scale
         few = name in self.request.benchmark.protocol.few_shot_k
         record: list[Labels] | None = base.predictions
         if (
@@ -174,6 +186,7 @@ class _Rescoring:
                     stressed=stressed,
                     first=first,
                     last=last,
+                    scale=scale,
                     record=record,
                     canonical=canonical,
                 )
@@ -218,6 +231,7 @@ class _Rescoring:
             few_shot_k=protocol.few_shot_k,
             libraries=[LibraryRef(**loaded[key]) for key in sorted(loaded)],
             packages=environment.packages(),
+            scorer=SCORER.ref if request.is_rounded else None,
             seconds=round(time.perf_counter() - self.started, 3),
             tasks={task_id: self._task(task_data) for task_id, task_data in data.items()},
         )

@@ -118,6 +118,13 @@ def sequences(**options: Any) -> None:
     help="Also compute canonical scores (probe solved to its optimum).",
 )
 @click.option(
+    "--rounded/--unrounded",
+    "is_rounded",
+    default=True,
+    show_default=True,
+    help="Round features to float16, as the scorer of record does; claims without one did not.",
+)
+@click.option(
     "--further",
     type=FILE,
     help="Rows beside those of the task, as `variants` writes them; with one task alone.",
@@ -152,6 +159,7 @@ def rescore(**options: Any) -> None:
         seed=options["seed"],
         copies=options["copies"],
         canonical=options["canonical"],
+        is_rounded=options["is_rounded"],
         further=_further(options),
         workers=options["workers"] or processors(),
     )

@@ -39,7 +39,12 @@ def given_by(sequences: Path, embeddings: Path, rows: int) -> EmbeddingFile:
 
 
 def part_of(
-    data: TaskData, benchmark: Benchmark, given: EmbeddingFile, *, canonical: bool
+    data: TaskData,
+    benchmark: Benchmark,
+    given: EmbeddingFile,
+    *,
+    canonical: bool,
+    is_rounded: bool = True,
 ) -> TaskPart:
     """Find the rows of a task's sequences. Raises DataError, which names the first that lacks."""
     protocol = benchmark.protocol
@@ -75,4 +80,5 @@ def part_of(
         seeds=tuple(protocol.seeds),
         few_shot_k=protocol.few_shot_k,
         canonical=canonical,
+        is_rounded=is_rounded,
     )

@@ -14,10 +14,13 @@ from .engine.threads import Library, libraries
 from .errors import OutOfMemoryError, ProbeError
 from .formats.base import Scores
 from .formats.rescored import Decisions, JitteredCopy
+from .formats.scorer import ScorerRef
 from .formats.submission_terms import Dtype
 from .further import FurtherFiles, further_rows
 from .job import ScoredRegime, columns, each_seed, regime, rows_of, score, solve
 from .memory import is_out_of_memory
+from .receipt.rounding import rounded_at, scale_for, widened
+from .scorer import SCORER
 from .tasks import Labels
 
 Positions = npt.NDArray[np.int64]
@@ -44,6 +47,8 @@ class TaskPart:
     seeds: tuple[int, ...]
     few_shot_k: Mapping[str, int]
     canonical: bool
+    is_rounded: bool
+    """Whether rows are rounded to float16 before they are scored, as those of record are."""
     every_cell: bool = False
     device: probe.Device = probe.CPU
 
@@ -53,16 +58,25 @@ class TaskPart:
         numbers = self.rows[: self.few] if few else self.rows
         return np.ascontiguousarray(whole[numbers])
 
-    def problem(self, values: noise.Rows) -> probe.Problem:
-        """Return the probe's problem; `values` are all rows."""
+    def scale(self, values: noise.Rows) -> int | None:
+        """Return the scale of the task, all of whose rows are in `values`; None unrounded.
+
+        Raises ProbeError for values that cannot be rounded.
+        """
+        return scale_for([values]) if self.is_rounded else None
+
+    def problem(self, values: noise.Rows, scale: int | None) -> probe.Problem:
+        """Return the probe's problem; `values` are all rows, `scale` is what `scale` returned."""
+        values = features(values, scale)
         return probe.Problem(
             values[self.train], self.train_labels, values[self.test], self.test_labels
         )
 
     def few_shot_problem(
-        self, values: noise.Rows, drawn: list[Chosen]
+        self, values: noise.Rows, drawn: list[Chosen], scale: int | None
     ) -> tuple[probe.Problem, list[Chosen]]:
         """Return the problem cut to the training rows that a seed draws, and the draws in it."""
+        values = features(values, scale)
         used = np.unique(np.concatenate([chosen for chosen in drawn if chosen is not None]))
         cut = probe.Problem(
             values[self.train[used]],
@@ -73,6 +87,11 @@ class TaskPart:
         return cut, [None if chosen is None else np.searchsorted(used, chosen) for chosen in drawn]
 
 
+def features(values: noise.Rows, scale: int | None) -> noise.Rows:
+    """Return (n, d) rows as they are scored: rounded to float16 at a scale, or as they are."""
+    return values if scale is None else widened(rounded_at([values], scale), scale)
+
+
 class BaseResult(NamedTuple):
     """The scores of the embeddings as they came."""
 
@@ -81,6 +100,9 @@ class BaseResult(NamedTuple):
     halts: dict[str, list[list[Scores]]]
     """Regime to the scores at every possible stopping point, one list per fit."""
     libraries: list[Library]
+    scorer: ScorerRef
+    scale: int | None
+    """Scale of the rounded rows; None where they were not rounded."""
     decisions: Decisions | None
 
 
@@ -101,7 +123,10 @@ class BaseJob:
         """Probe every regime. Raises ProbeError, which names the task."""
         part = self.part
         with _refusing(part.task_id):
-            problem = part.problem(part.matrix())
+            values = part.matrix()
+            scale = part.scale(values)
+            problem = part.problem(values, scale)
+            del values
             scored_regimes = {name: regime(problem, name, part) for name in part.regimes}
             stops = {
                 name: halts.outcomes(problem, rows_of(problem, name, part), scored.fits)
@@ -109,7 +134,7 @@ class BaseJob:
             }
             decided = None
             if self.further is not None:
-                beside = further_rows(self.further, problem)
+                beside = further_rows(self.further, problem, scale)
                 drawn = {name: rows_of(problem, name, part) for name in part.regimes}
                 decided = decisions.decide(problem, beside, drawn)
         halted = {
@@ -119,7 +144,9 @@ class BaseJob:
             ]
             for name, fits in stops.items()
         }
-        return BaseResult(part.task_id, scored_regimes, halted, libraries(), decided)
+        return BaseResult(
+            part.task_id, scored_regimes, halted, libraries(), SCORER.found(), scale, decided
+        )
 
 
 class CopyResult(NamedTuple):
@@ -145,6 +172,8 @@ class CopyJob:
     stressed: bool
     first: int
     last: int
+    scale: int | None
+    """That of the base."""
     record: list[Labels] | None
     """Base predictions; None leaves the score of record out."""
     canonical: list[Labels] | None
@@ -179,9 +208,9 @@ class CopyJob:
             spec = noise.Noise(self.dtype, self.seed, number, times)
             moved = noise.jitter(values, spec, part.task_id)
             if few:
-                yield part.few_shot_problem(moved, drawn)
+                yield part.few_shot_problem(moved, drawn, self.scale)
             else:
-                problem = part.problem(moved)
+                problem = part.problem(moved, self.scale)
                 yield problem, rows_of(problem, self.regime, part)
 
 

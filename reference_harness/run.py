@@ -14,11 +14,12 @@ from .claims import Claim, Digests, claims, distinct, packed
 from .embedder import EmbedJob, EmbedResult
 from .engine import ROUNDS, Engine, Notice
 from .errors import DataError, EmbeddingError, FailedTasksError, HarnessError, ProbeError
-from .formats.run_record import LibraryRef, RunRecord, TaskRecord
+from .formats.run_record import LibraryRef, PredictionsRef, RunRecord, TaskRecord
 from .job import Job, ProbeFailure, ProbeResult
 from .progress import Listener, Silent
 from .receipt.predictions import write_predictions
 from .receipt.task_file import is_written
+from .scorer import SCORER
 from .settings import Settings, key_parts, record_of, tasks_to_run
 from .state import FinishedTask, State
 from .tasks import TaskData, sequence_digests
@@ -70,6 +71,8 @@ class _Run:
         self.state = State(settings.output)
         self.finished: dict[str, TaskRecord] = {}
         self.predictions: dict[str, bytes] = {}
+        self.scorer = SCORER.ref
+        """What scored the tasks: that of the first task that is not of record, if there is one."""
         self.libraries: dict[tuple[str, str, str, int], LibraryRef] = {}
         self.checked: dict[str, _CheckedTask] = {}
         self.claims: dict[str, Claim] = {}
@@ -114,8 +117,17 @@ class _Run:
             harness=self.harness,
             started_at=self.started_at,
             resumed=resumed,
-            predictions=write_predictions(self.settings, self.predictions),
+            scorer=self.scorer,
+            predictions=self._predictions(),
             token_budget=min(self.budgets, default=None),
+        )
+
+    def _predictions(self) -> PredictionsRef | None:
+        chosen = self.settings
+        if chosen.receipt is None:
+            return None
+        return write_predictions(
+            chosen.receipt, chosen.benchmark, chosen.regimes_to_run, self.predictions
         )
 
     def _say_receipt(self) -> None:
@@ -237,6 +249,7 @@ class _Run:
             "canonical": chosen.canonical,
             "probe_device": str(chosen.probe_device),
             "receipt": chosen.receipt is not None,
+            "scorer": SCORER.digest,
             **self.key_parts,
         }
 
@@ -305,7 +318,7 @@ class _Run:
     def _finish(self, probed: ProbeResult) -> None:
         record = self._task_record(probed)
         libraries = [LibraryRef(**library) for library in probed.libraries]
-        finished = FinishedTask(record, libraries, probed.predictions)
+        finished = FinishedTask(record, libraries, probed.scorer, probed.predictions)
         self.state.save(probed.task_id, finished)
         is_first = not self.finished
         self._keep(probed.task_id, finished)
@@ -315,6 +328,9 @@ class _Run:
 
     def _keep(self, task_id: str, finished: FinishedTask) -> None:
         self.finished[task_id] = finished.task
+        if finished.scorer.reason and not self.scorer.reason:
+            self.scorer = finished.scorer
+            self._say([f"scores are not of record: {finished.scorer.reason}"])
         if finished.predictions is not None:
             self.predictions[task_id] = finished.predictions
         self._note(finished.libraries)

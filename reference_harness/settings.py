@@ -30,6 +30,7 @@ from .formats.run_record import (
     RunRecord,
     TaskRecord,
 )
+from .formats.scorer import ScorerRef
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,6 +142,7 @@ def record_of(
     harness: HarnessRef,
     started_at: str,
     resumed: bool,
+    scorer: ScorerRef,
     predictions: PredictionsRef | None,
     token_budget: int | None,
 ) -> RunRecord:
@@ -179,6 +181,7 @@ def record_of(
             workers=chosen.workers,
             libraries=libraries,
         ),
+        scorer=scorer,
         hardware=Hardware(device=chosen.device, name=facts.hardware),
         tf32=facts.tf32,
         numerics=NumericsRef(**facts.numerics) if facts.numerics else None,

@@ -11,6 +11,7 @@ from reference_harness.formats.files import read_json, write_json
 
 from .errors import StateError
 from .formats.run_record import LibraryRef, TaskRecord
+from .formats.scorer import ScorerRef
 
 SUFFIX = ".partial"
 
@@ -20,6 +21,8 @@ class FinishedTask(NamedTuple):
 
     task: TaskRecord
     libraries: list[LibraryRef]
+    scorer: ScorerRef
+    """What scored it."""
     predictions: bytes | None
     """Its part of `predictions.bin`; None for a run without a receipt."""
 
@@ -60,6 +63,7 @@ class State:
         value = {
             "task": finished.task.model_dump(),
             "libraries": [library.model_dump() for library in finished.libraries],
+            "scorer": finished.scorer.model_dump(),
             "predictions": predictions and base64.b64encode(predictions).decode(),
         }
         write_json(self._file(task_id), value)
@@ -75,6 +79,7 @@ class State:
             return FinishedTask(
                 TaskRecord.model_validate(stored["task"]),
                 [LibraryRef.model_validate(library) for library in stored["libraries"]],
+                ScorerRef.model_validate(stored["scorer"]),
                 None if predictions is None else base64.b64decode(predictions, validate=True),
             )
         except (ValidationError, KeyError, TypeError, ValueError) as error:

@@ -105,6 +105,7 @@ def _run(record: RunRecord) -> dict[str, Any]:
         ),
         "model": record.model.model_dump(),
         "embedding": record.embedding.model_dump() | {"dim": dims[0]},
+        **({"scorer": record.scorer.model_dump(exclude_none=True)} if record.scorer else {}),
         "hardware": record.hardware.model_dump(),
         "packages": record.packages,
         "started_at": record.started_at,

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from geneb_ci.audit import commitment
+from geneb_ci.audit import commitment, defences
 from geneb_ci.audit.compare import embedding_outcome as row_outcome
 from geneb_ci.audit.compare import outcome
 from geneb_ci.audit.log import entries as log
@@ -279,6 +279,7 @@ def generated() -> dict[str, str]:
             f"schemas/{shipped.FIT_FILE}": fit_of(numbers, benchmark),
             f"schemas/{shipped.KNOWN_FILE}": known_files(),
             "ARCHITECTURE.md": architecture(),
+            "docs/defences.md": defences_page(),
             "leaderboard/src/pure/evidence.js": evidence_script(),
             BOARD_FILES: with_columns(),
             TRUST: with_attestation(),
@@ -287,6 +288,35 @@ def generated() -> dict[str, str]:
             SETUP: between(SETUP, "settings", f"\n{wanted.table()}\n"),
         }
     )
+
+
+DEFENCES_PAGE = """\
+# Defences of an audit
+
+What an audit does against forgery, for each [kind of sample](verified.md). The list is
+`geneb_ci/audit/defences.py`, from which this page is generated; `tests/audit/test_defences.py`
+holds that every function and every attack that it names exists.
+
+| defence | against | needs | a sample of tasks | a sample of embeddings |
+|---|---|---|---|---|
+"""
+
+
+def defences_page() -> str:
+    """Return the page of the defences: a row for each, with its attack for each sample."""
+
+    def cell(use: defences.Use | defences.Unused) -> str:
+        if isinstance(use, defences.Unused):
+            return f"not used: {use.why}"
+        file, _, test = use.attack.partition("::")
+        function = use.by.rpartition(".")[2]
+        return f"`{function}`; attack: [{Path(file).stem}](../{file}) `{test}`"
+
+    rows = (
+        (each.name, each.against, each.needs, cell(each.tasks), cell(each.embeddings))
+        for each in defences.DEFENCES
+    )
+    return DEFENCES_PAGE + "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
 def fit_of(population: str, benchmark: Benchmark) -> str:

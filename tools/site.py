@@ -33,8 +33,8 @@ _PARTS = re.compile(r"(^```.*?^```|`[^`\n]*`)|\]\(([^)\s]+)\)", re.MULTILINE | r
 
 def pages() -> dict[str, str]:
     """Return the name on the site of each page, by its path in the repository."""
-    docs = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("*.md"))
-    named = {path: Path(path).name for path in (*docs, *OWN)}
+    docs = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))
+    named = {path: path.removeprefix("docs/").replace("/", "-") for path in (*docs, *OWN)}
     return named | OTHERS
 
 
@@ -96,7 +96,7 @@ def main() -> None:
     named = pages()
     SOURCE.mkdir(parents=True)
     for path, name in named.items():
-        if (ROOT / path).is_file():  # docs/mutants.md is written by `make mutants`
+        if (ROOT / path).is_file():  # docs/research/mutants.md is written by `make mutants`
             text = rewritten(path, (ROOT / path).read_text(encoding="utf-8"), named)
             (SOURCE / name).write_text(text, encoding="utf-8")
     (SOURCE / SCHEMAS).write_text(schemas_page(), encoding="utf-8")

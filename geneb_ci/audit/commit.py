@@ -208,6 +208,12 @@ class AuditSubject:
         evidence = self.document.get("evidence", {})
         return any(cell.get("canonical") for tasks in evidence.values() for cell in tasks.values())
 
+    @property
+    def is_rounded(self) -> bool:
+        """Whether the claim is of features rounded to float16: those of older harnesses are not."""
+        run = self.document.get("run", {})
+        return isinstance(run, dict) and run.get("scorer") is not None
+
 
 def subject_of(
     commitment: Commitment, layout: Layout, submission: SubmissionFile | None = None

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from geneb_ci.audit.canonical import AuditRefused
+from geneb_ci.audit.canonical import AuditRefused, moment_of
 from geneb_ci.audit.commit import (
     AuditSubject,
     SubmissionFile,
@@ -44,6 +44,7 @@ from geneb_ci.audit.record.statement import RERUN, check_can_record, record_of
 from geneb_ci.audit.rerun.prepare import Machine, Ready, ready
 from geneb_ci.audit.rerun.workspace import Work, open_work
 from geneb_ci.audit.samples import OUTCOME, Committed, Sample, TaskSample, sample_of
+from geneb_ci.audit.sampling.beacon import DELAY, QUICKNET, is_practice
 from geneb_ci.audit.sampling.beacon_source import BeaconSource, beacon_of
 from geneb_ci.audit.sampling.embedding_draw import recompute_any
 from geneb_ci.audit.sampling.plan import (
@@ -149,6 +150,7 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
     """
     began = time.monotonic()
     check_moment(request.committed_at)
+    request.source.check()
     sample = request.sample
 
     # Commit: one digest of submission, code, weights, benchmark and policy.
@@ -347,17 +349,36 @@ def publish(request: AuditRequest, here: Ready, signing: Signing, show: Say) -> 
             return logged_at
         show(f"{text}\n")
         return AuditProgress(Exit.CLEAN, TO_BE_LOGGED, commitment.sha256, request.again)
+    if request.source.practice:
+        signing.say("practice: the digest is published nowhere, and anybody can foresee the draw")
+        return practice_time()
+    shown_before = here.work.read(SHOWN) is not None
     here.work.keep(SHOWN, commitment.sha256 + "\n")
     again = f"{request.again} --committed-at {EXAMPLE_TIME}"
+    practice = (
+        f"  or, for practice, at once and offline: {request.again} --practice\n"
+        if is_practice(commitment.benchmark.sha256)
+        else ""
+    )
+    if shown_before:
+        signing.say(
+            "this digest was shown before, and no time of its publication is given: "
+            "--committed-at is missing"
+        )
     show(
         f"commitment {commitment.sha256}\n"
         f"{commitment.model_id}: {request.sample.drawn_text(commitment)} will be drawn\n"
         "next: publish this digest where a server that you do not control shows it with a time: "
         "as commit\n"
         "  status geneb/audit-commit, or in the ledger. Then continue with that time, in UTC:\n"
-        f"  {again}\n"
+        f"  {again}\n{practice}"
     )
     return AuditProgress(Exit.CLEAN, TO_BE_PUBLISHED, commitment.sha256, again)
+
+
+def practice_time() -> str:
+    """Return the latest time of a commitment whose round is due now."""
+    return moment_of(int(time.time()) - DELAY - QUICKNET.period)
 
 
 def default_work(commitment: Commitment, kind: str) -> Path:

@@ -10,6 +10,7 @@ from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.record.keys import private_key
 from geneb_ci.audit.record.signing import (
     audits_of,
+    keeps_log,
     logged_time,
     read_committed,
     sign_start,
@@ -34,7 +35,7 @@ from geneb_ci.audit.sampling.design import (
 )
 from geneb_ci.audit.sampling.plan import Plan, RowPlan, encoded
 from geneb_ci.audit.sampling.task_draw import CROWNS_MAX
-from geneb_ci.audit.workflow import draw_plan
+from geneb_ci.audit.workflow import draw_plan, practice_time
 from geneb_ci.cli.audit_log import relay_option
 from geneb_ci.cli.main import echo, say
 from geneb_ci.cli.shared import STDOUT, LayeredCommand, Output, write
@@ -116,6 +117,11 @@ def source_options(function: Any) -> Any:
             "--beacon-file", metavar="F", type=file, help="File with the round, as a relay answers."
         ),
         relay_option,
+        click.option(
+            "--practice",
+            is_flag=True,
+            help="For GENEB-mini: draw at once and offline, by a value that anybody can foresee.",
+        ),
         click.option(
             "--fallback-key-file",
             metavar="F",
@@ -279,7 +285,9 @@ def plan_command(
     commitment = read_committed(commitment_file, layout)
     words = sample_words(options)
     by_tasks = words["sample"] == TaskSample.name
-    if committed_at is None and (detect is not None or not by_tasks):
+    if options["practice"] and committed_at is None and not keeps_log(layout):
+        committed_at = practice_time()
+    elif committed_at is None and (detect is not None or not by_tasks):
         committed_at = time_in_log(commitment, layout)
     else:
         committed_at = logged_time(commitment, layout, committed_at)

@@ -9,18 +9,15 @@ from geneb_ci.audit.canonical import moment_of
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, RowOutcome
 from geneb_ci.audit.compare.outcome import (
-    AuditedTask,
     AuditOutcome,
     CellComparison,
     differing_metrics,
-    mean_biases,
+    objections,
 )
 from geneb_ci.audit.log.check import open_starts
 from geneb_ci.audit.log.entries import AuditLog
 from geneb_ci.audit.record.keys import Keys
 from geneb_ci.audit.record.verify import StepState, Verification, VerificationStep
-from geneb_ci.audit.rerun.honesty import MEMORISED
-from geneb_ci.audit.sampling.beacon import is_open
 from geneb_ci.audit.sampling.design import (
     SHOWN_DRAWN,
     SHOWN_FABRICATED,
@@ -28,12 +25,12 @@ from geneb_ci.audit.sampling.design import (
     detection_table,
     probability_text,
 )
-from geneb_ci.audit.sampling.plan import FallbackBeacon, Plan, RowPlan
+from geneb_ci.audit.sampling.plan import Plan, RowPlan
 from geneb_ci.audit.trust.applicability import LogContent
 from geneb_ci.audit.trust.level import SIGNERS, RatedSubmission
 from geneb_ci.common.types import Evidence
 from geneb_ci.render.plain import visible
-from geneb_ci.render.receipts import row_outcome_text, row_plan_text
+from geneb_ci.render.receipts import beacon_text, row_outcome_text, row_plan_text
 from geneb_ci.render.table import Table, fitted
 from geneb_ci.render.text import escape
 from reference_harness.formats.text import plural
@@ -253,31 +250,15 @@ def _which(cell: CellComparison) -> str:
 
 
 def _summary(outcome: AuditOutcome) -> Iterator[str]:
-    differing = [task for task in outcome.tasks if task.verdict == "differs"]
     if outcome.verdict == "agrees":
         yield (
             f"agrees: {plural(len(outcome.tasks), 'task')} rerun, each claim within its tolerance"
         )
-    elif differing:
-        yield f"differs: {_names(differing)} of {plural(len(outcome.tasks), 'rerun task')}"
-    for regime, bias in mean_biases(outcome.tasks).items():
-        if bias.is_significant:
-            yield f"differs: {visible(regime)}: {bias.text}"
-    if outcome.decoys.order_dependent:
-        yield "differs: an embedding depends on the order or the batch of its sequence"
-    if outcome.decoys.memorised:
-        yield "differs: benchmark sequences are treated differently from similar new sequences"
-    if outcome.variants is not None and outcome.variants.memorised:
-        yield f"differs: {MEMORISED}"
-    if outcome.fresh is not None and outcome.fresh.dropped:
-        yield "differs: fresh sequences are classified far worse than the published ones"
+    reasons = objections(outcome.tasks, outcome.decoys, outcome.variants, outcome.fresh)
+    yield from (f"differs: {visible(reason.text)}" for reason in reasons)
     yield f"decoys: {visible(outcome.decoys.detail)}"
     yield from _described(outcome.plan.commitment)
     yield from (f"note: {visible(note)}" for note in outcome.notes)
-
-
-def _names(tasks: list[AuditedTask]) -> str:
-    return ", ".join(visible(task.task) for task in tasks)
 
 
 def plan_text(plan: Plan | RowPlan, targeted: int, name: str) -> str:
@@ -288,12 +269,8 @@ def plan_text(plan: Plan | RowPlan, targeted: int, name: str) -> str:
         reason: [choice.task for choice in plan.chosen if choice.reason == reason]
         for reason in ("drawn", "earlier", "targeted")
     }
-    source = plan.beacon
-    if isinstance(source, FallbackBeacon):
-        what = "the fallback key" + (", to be revealed at its epoch's end" * is_open(source))
-    else:
-        what = f"round {source.round} of drand quicknet"
-    lines = [f"{visible(plan.commitment.model_id)}: seed {plan.seed}, by {what}"]
+    source = beacon_text(plan.beacon)
+    lines = [f"{visible(plan.commitment.model_id)}: seed {plan.seed}, by {source}"]
     for reason, tasks in by_reason.items():
         if tasks:
             lines += [

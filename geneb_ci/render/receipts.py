@@ -22,7 +22,7 @@ from reference_harness.formats.text import plural
 
 if TYPE_CHECKING:
     from geneb_ci.audit.compare.embedding_outcome import RowOutcome
-    from geneb_ci.audit.sampling.plan import RowPlan
+    from geneb_ci.audit.sampling.plan import Beacon, RowPlan
     from geneb_ci.receipt.near import Nearness
     from geneb_ci.receipt.predicted import PairedRegime
 
@@ -249,19 +249,21 @@ def _p(value: float) -> str:
     return "< 0.001" if value < P_SMALL else f"{value:.3f}"
 
 
+def beacon_text(beacon: "Beacon") -> str:
+    """Return what decided a draw, as part of a sentence."""
+    if beacon.kind == "hmac":
+        return "the fallback key" + ", to be revealed at its epoch's end" * (beacon.key is None)
+    if beacon.kind == "practice":
+        return f"practice round {beacon.round}, which anybody can foresee"
+    return f"round {beacon.round} of drand quicknet"
+
+
 def row_plan_text(plan: "RowPlan", name: str) -> str:
     """Return a plan of embeddings, and the next step."""
-    from geneb_ci.audit.sampling.plan import FallbackBeacon  # of audits
-
-    source = plan.beacon
-    what = (
-        "the fallback key"
-        if isinstance(source, FallbackBeacon)
-        else f"round {source.round} of drand quicknet"
-    )
+    source = beacon_text(plan.beacon)
     earlier = [f"{plural(len(plan.earlier), 'earlier draw')} of rows counted in"]
     return "\n".join([
-        f"{visible(plan.commitment.model_id)}: seed {plan.seed}, by {what}",
+        f"{visible(plan.commitment.model_id)}: seed {plan.seed}, by {source}",
         *(earlier if plan.earlier else []),
         f"check that commitment {plan.commitment_sha256[:16]}... was public at {plan.committed_at}",
         f"next: geneb-ci audit run {name} --receipt DIR",
@@ -287,6 +289,15 @@ def row_outcome_text(outcome: "RowOutcome") -> str:
         f"rows embedded again: {outcome.embedded:,}; {plural(failed, 'row')} failed",
         f"  largest deviation {most} {unit}; {other} coordinates round otherwise at most",
         f"direction of the labels: {direction.statistic:+.2f} sd, p = {direction.p:.2g}",
+        *(
+            f"effect of what {name} rows differ by: {part.statistic:+.2f} sd, {part.rows:,} differ"
+            for name, part in (outcome.effect or ())
+        ),
+        *(
+            [f"room that the tolerances leave: {outcome.room:.1g} nats of the test rows' loss"]
+            if outcome.effect is not None
+            else []
+        ),
         *(f"unclaimed: {visible(cell)}" for cell in cells.unclaimed),
     ]
     if outcome.verdict == "agrees":

@@ -1,23 +1,28 @@
-"""The canonical cells of a receipt; two schemas in `schemas/` are generated from these types."""
+"""The cells of a receipt; two schemas in `schemas/` are generated from these types."""
 
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from .base import Count, Hex64, Seconds, StrictModel
-from .run_record import BenchmarkRef, Canonical, DatasetRef, HarnessRef, LibraryRef
+from .run_record import BenchmarkRef, Canonical, DatasetRef, HarnessRef, LibraryRef, Regime
+from .scorer import ScorerRef
 
 
 class TaskCells(StrictModel):
-    """Canonical cells of one task."""
+    """Cells of one task."""
 
     data_sha256: Hex64
+    record: dict[str, Regime] | None = None
+    """Cells of record; null where the process that computed these did not have the scorer, and in
+    files of older harnesses."""
     regimes: Annotated[dict[str, Canonical], Field(min_length=1)]
+    """Canonical cells."""
     seconds: Seconds
 
 
 class ReceiptCells(StrictModel):
-    """Every canonical cell of a receipt's tasks; the file of `receipt-cells`."""
+    """Every cell of a receipt's tasks; the file of `receipt-cells`."""
 
     schema_version: Literal["1.0"]
     benchmark: BenchmarkRef
@@ -25,6 +30,8 @@ class ReceiptCells(StrictModel):
     harness: HarnessRef
     packages: dict[str, str]
     libraries: list[LibraryRef]
+    scorer: ScorerRef | None = None
+    """What computed the cells of record, or why there are none."""
     tasks: Annotated[dict[str, TaskCells], Field(min_length=1)]
     unequal: list[str]
     """Rows of equal sequences whose bytes differ: a sentence for each scale that has some."""

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from .base import Count, Hex64, Scores, Seconds, StrictModel
 from .run_record import BenchmarkRef, DatasetRef, HarnessRef, LibraryRef, PerSeed, Regime
+from .scorer import ScorerRef
 from .submission_terms import Dtype
 
 
@@ -123,6 +124,8 @@ class Rescored(StrictModel):
     few_shot_k: dict[str, int]
     libraries: list[LibraryRef]
     packages: dict[str, str]
+    scorer: ScorerRef | None = None
+    """The scorer of record; null where the features were not rounded, as the claim's were not."""
     seconds: Seconds
     tasks: Annotated[dict[str, RescoredTask], Field(min_length=1)]
 

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from .base import Count, Hex40, Hex64, Moment, Scores, Seconds, Signed, StrictModel, Unit
+from .scorer import ScorerRef
 
 
 class PerSeed(StrictModel):
@@ -106,6 +107,7 @@ class TaskRecord(StrictModel):
     embedding. 0 says that a batch was a number of rows."""
     dim: Annotated[int, Field(ge=1)]
     feature_dtype: str
+    """Type that the extractor gave; what is scored was rounded to float16."""
     embed_seconds: Seconds
     probe_seconds: Seconds
     regimes: Annotated[dict[str, Regime], Field(min_length=1)]
@@ -243,6 +245,9 @@ class RunRecord(StrictModel):
     embedding: EmbeddingRef
     batching: BatchingRef
     probe: ProbeRef
+    scorer: ScorerRef | None = None
+    """What computed the scores; null in records of older harnesses, which fitted probes on features
+    that were not rounded unless a receipt was written, under any kernel."""
     hardware: Hardware
     tf32: bool = False
     """Whether the device may have used TF32 at the end of the run."""

@@ -36,7 +36,7 @@ OPENBLAS: Final = {"numpy": "0.3.31.188.0", "scipy": "0.3.30"}
 class ScorerRef(StrictModel):
     """What computed the scores: the scorer of record, or why it was another one."""
 
-    digest: Hex64 | None
+    digest: Hex64 | None = None
     """Digest of the scorer of record; null where the scores are not of record."""
     kernel: Name
     """OpenBLAS's kernel; several are separated by commas."""

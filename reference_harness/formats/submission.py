@@ -16,6 +16,7 @@ from pydantic import BeforeValidator, FailFast, Field
 from reference_harness.formats.base import Count, Hex40, Hex64, Scores, Signed, StrictModel, Unit
 from reference_harness.formats.benchmark import CLASSES_MAX, SEEDS_MAX
 from reference_harness.formats.merkle import root_of, task_leaf
+from reference_harness.formats.scorer import ScorerRef
 from reference_harness.formats.submission_terms import (
     BY_ENTRY,
     DISPLAY_MAX,
@@ -174,6 +175,9 @@ class Run(StrictModel):
     extractor: Extractor
     model: ModelSource
     embedding: Embedding
+    scorer: ScorerRef | None = None
+    """What computed the scores; absent from runs of harnesses before it was named, which were of
+    features that were not rounded."""
     hardware: Hardware
     packages: dict[str, Line]
     """Package name to version."""

@@ -5,7 +5,8 @@ docs/predictions.md has the layout.
 
 import hashlib
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,9 +18,8 @@ from reference_harness.formats.run_record import PredictionsRef
 from reference_harness.tasks import Labels
 
 if TYPE_CHECKING:
-    from reference_harness.job import Job, ScoredRegime
+    from reference_harness.job import ScoredRegime
     from reference_harness.probe import Problem
-    from reference_harness.settings import Settings
 
 FILE = "predictions.bin"
 MAGIC, VERSION = b"GENEBPRD", 1
@@ -45,16 +45,14 @@ def section(classes: Labels, truth: Labels, fits: Sequence[Labels]) -> bytes:
     return head + labels + np.packbits(bits.astype(np.uint8)).tobytes()
 
 
-def task_section(problem: "Problem", scored: Mapping[str, "ScoredRegime"], job: "Job") -> bytes:
-    """Return the part of a task that was scored: its fits of record, then the canonical ones."""
-    of_record = [
-        labels for name, part in scored.items() for labels in part.predictions[: job.fits(name)]
-    ]
-    canonical = [
-        labels
-        for name, part in scored.items()
-        for labels in (part.canonical or [])[: job.fits(name)]
-    ]
+def task_section(problem: "Problem", scored: Iterable["ScoredRegime"]) -> bytes:
+    """Return the part of a task that was scored: its fits of record, then the canonical ones.
+
+    A regime has one fit a seed where rows are drawn, else one for all seeds.
+    """
+    fits = [(part, len(part.fits)) for part in scored]
+    of_record = [labels for part, count in fits for labels in part.predictions[:count]]
+    canonical = [labels for part, count in fits for labels in (part.canonical or [])[:count]]
     classes = np.unique(np.concatenate([problem.train_labels, problem.test_labels]))
     return section(classes, problem.test_labels, [*of_record, *canonical])
 
@@ -78,15 +76,15 @@ def encoded(benchmark: Benchmark, regimes: Sequence[str], sections: Mapping[str,
     return b"".join(pieces)
 
 
-def write_predictions(run: "Settings", sections: Mapping[str, bytes]) -> PredictionsRef | None:
+def write_predictions(
+    folder: Path, benchmark: Benchmark, regimes: Sequence[str], sections: Mapping[str, bytes]
+) -> PredictionsRef:
     """Write the file beside the receipt in one step, and return what the receipt says of it.
 
-    Returns None for a run without a receipt. Raises StateError when the folder cannot be written.
+    Raises StateError when the folder cannot be written.
     """
-    if run.receipt is None:
-        return None
-    raw = encoded(run.benchmark, run.regimes_to_run, sections)
-    path = run.receipt / FILE
+    raw = encoded(benchmark, regimes, sections)
+    path = folder / FILE
     try:
         write_bytes(path, raw)
     except OSError as error:

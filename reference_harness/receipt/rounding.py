@@ -1,7 +1,7 @@
-"""Rounds embeddings to what a receipt holds: float16, with one power of two as scale for a task.
+"""Rounds embeddings to what is scored, and to what a receipt holds, which is the same.
 
-The rounded rows define the score: a run that writes a receipt scores them, so that whoever has the
-receipt computes the same canonical predictions.
+That is float16, with one power of two as scale for a task. Every score is computed from such rows,
+so that whoever has the receipt computes the same predictions, bit for bit.
 """
 
 import math
@@ -27,7 +27,7 @@ ROWS = 4096
 
 
 class Rounded(NamedTuple):
-    """The rows of a task as a receipt holds them."""
+    """The rows of a task as they are scored and as a receipt holds them."""
 
     values: Half
     """(n, d), C-ordered; never -0.0, NaN or infinite."""
@@ -35,7 +35,7 @@ class Rounded(NamedTuple):
 
 
 class Widened:
-    """Rows of a receipt as the probe sees them, widened when they are read.
+    """Rounded rows as the probe sees them, widened when they are read.
 
     It answers what `canonical.solve` asks of a matrix, so that a task which is mapped from its file
     need not be in memory.
@@ -85,29 +85,44 @@ def rounded(parts: list[npt.NDArray[Any]]) -> Rounded:
 
     Raises ProbeError for a value that is not finite, or too large or small for any scale.
     """
+    scale = scale_for(parts)
+    return Rounded(rounded_at(parts, scale), scale)
+
+
+def scale_for(parts: list[npt.NDArray[Any]]) -> int:
+    """Return the scale of a task whose rows are in these parts; raises as `rounded` does."""
     largest = 0.0
     for part in parts:
         for block in _blocks(part):
             top = float(np.abs(block).max())
             if not math.isfinite(top):
-                msg = "a receipt holds finite values: an embedding has NaN or infinity"
+                msg = "scores need finite values: an embedding has NaN or infinity"
                 raise ProbeError(msg)
             largest = max(largest, top)
     scale = scale_of(largest)
     if not SCALE_MIN <= scale <= SCALE_MAX:
-        msg = f"the largest value of the embeddings is {largest:g}: a receipt holds values from "
+        msg = f"the largest value of the embeddings is {largest:g}; float16 with a scale holds "
         msg += f"{2.0 ** (SCALE_MIN + TOP_LOG2):.0e} to {2.0 ** (SCALE_MAX + TOP_LOG2):.0e}"
         raise ProbeError(msg)
+    return scale
+
+
+def rounded_at(parts: list[npt.NDArray[Any]], scale: int) -> Half:
+    """Return the rows of all parts as float16, divided by 2^scale.
+
+    What is larger than float16 holds at a scale that is not its own becomes its largest value.
+    """
     values = np.empty((sum(len(part) for part in parts), parts[0].shape[1]), dtype=np.float16)
     at = 0
     for part in parts:
         for block in _blocks(part):
             target = values[at : at + len(block)]
             # Rounded once, from float64, in which the scaled value is exact.
-            np.copyto(target, np.ldexp(block.astype(np.float64), -scale), casting="same_kind")
+            scaled = np.ldexp(block.astype(np.float64), -scale)
+            np.copyto(target, scaled.clip(-LARGEST, LARGEST, out=scaled), casting="same_kind")
             target[target == 0] = 0  # -0.0 becomes 0.0
             at += len(block)
-    return Rounded(values, scale)
+    return values
 
 
 def _blocks(part: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:

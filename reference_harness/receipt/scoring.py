@@ -1,4 +1,4 @@
-"""Computes canonical cells from the files of a receipt; no model and no extractor is needed."""
+"""Computes every cell from the files of a receipt; no model and no extractor is needed."""
 
 import hashlib
 import time
@@ -10,14 +10,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from reference_harness import environment, metrics, probe
-from reference_harness.canonical import solve
+from reference_harness import canonical, environment, metrics, probe
 from reference_harness.data import Source
 from reference_harness.engine.local import Pool
 from reference_harness.engine.threads import Library, libraries
-from reference_harness.errors import DataError, EmbeddingError, OptionError, ProbeError
+from reference_harness.errors import (
+    DataError,
+    EmbeddingError,
+    OptionError,
+    ProbeError,
+    ScorerError,
+)
 from reference_harness.formats.base import Scores
-from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.benchmark import Benchmark, Protocol
 from reference_harness.formats.files import NotReadable, read_json, read_regular, write_bytes
 from reference_harness.formats.receipt_cells import EqualRows, ReceiptCells, TaskCells
 from reference_harness.formats.run_record import (
@@ -26,19 +31,24 @@ from reference_harness.formats.run_record import (
     DatasetRef,
     LibraryRef,
     ReceiptTask,
+    Regime,
 )
+from reference_harness.formats.scorer import ScorerRef
 from reference_harness.formats.submission import EmbeddingReceipt
 from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
 from reference_harness.formats.text import plural
-from reference_harness.job import columns
+from reference_harness.job import columns, problem_of, regime, score
 from reference_harness.rescore import Lend, load
+from reference_harness.scorer import SCORER
 from reference_harness.tasks import DIGEST_BYTES, Labels, TaskData, sequence_digests
 from reference_harness.text import first_and_more
 
-from .rounding import Widened
+from .rounding import Rounded
 from .strata import FittedRegime, write_strata
 from .task_file import file_of
 
+ELSEWHERE = "it is in the task's `regimes`"
+"""Where the canonical score of a cell of record is."""
 DIGESTS = ".digests"
 """Ending of a task's file of digests: of each sequence and of its row, 16 bytes each."""
 
@@ -50,6 +60,26 @@ class Named(NamedTuple):
     rows: npt.NDArray[np.uint8]
 
 
+@dataclass(frozen=True)
+class ReceiptProbes:
+    """Settings of the probes of a receipt: those of the protocol, on the CPU."""
+
+    protocol: Protocol
+    canonical: bool
+    every_cell: bool = True
+    device: probe.Device = probe.CPU
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """The benchmark's seeds, in its order."""
+        return tuple(self.protocol.seeds)
+
+    @property
+    def few_shot_k(self) -> Mapping[str, int]:
+        """Regime to rows per class."""
+        return self.protocol.few_shot_k
+
+
 class Celled(NamedTuple):
     """Result of a worker."""
 
@@ -57,6 +87,7 @@ class Celled(NamedTuple):
     cells: TaskCells
     named: Named
     libraries: list[Library]
+    scorer: ScorerRef
 
 
 @dataclass(frozen=True)
@@ -73,15 +104,23 @@ class CellsJob:
     """Folder for what rows are drawn by; None where nothing is drawn."""
 
     def execute(self) -> Celled:
-        """Return the canonical cells. Raises a HarnessError, which names the task."""
+        """Return the cells: canonical and, where this process has the scorer, those of record.
+
+        Raises a HarnessError, which names the task.
+        """
         started = time.perf_counter()
         data = load(self.benchmark, self.source, self.task_id)
         values = values_of(self.file, self.receipt, data)
-        cut = self.receipt.train
-        train = Widened(values[:cut], self.receipt.scale_log2)
-        test = Widened(values[cut:], self.receipt.scale_log2)
+        scorer = SCORER.found()
         try:
-            fitted = {name: self._cell(train, test, data, name) for name in self.regimes}
+            problem = problem_of(
+                Rounded(values, self.receipt.scale_log2),
+                self.receipt.train,
+                data.train.labels,
+                data.test.labels,
+            )
+            record = None if scorer.reason else self._of_record(problem)
+            fitted = {name: self._cell(problem, name) for name in self.regimes}
         except ProbeError as error:
             msg = f"{self.task_id}: {error}"
             raise ProbeError(msg) from error
@@ -89,32 +128,32 @@ class CellsJob:
             write_strata(self.strata, data, {name: fit for name, (fit, _) in fitted.items()})
         cells = TaskCells(
             data_sha256=data.sha256,
+            record=record,
             regimes={name: cell for name, (_, cell) in fitted.items()},
             seconds=round(time.perf_counter() - started, 6),
         )
-        return Celled(self.task_id, cells, named(values, data), libraries())
+        return Celled(self.task_id, cells, named(values, data), libraries(), scorer)
 
-    def _cell(
-        self, train: Widened, test: Widened, data: TaskData, regime: str
-    ) -> tuple[FittedRegime, Canonical]:
+    def _of_record(self, problem: probe.Problem) -> dict[str, Regime]:
+        settings = ReceiptProbes(self.benchmark.protocol, canonical=False)
+        scored = {name: regime(problem, name, settings) for name in self.regimes}
+        return {
+            name: each.regime.model_copy(update={"no_canonical": ELSEWHERE})
+            for name, each in scored.items()
+        }
+
+    def _cell(self, problem: probe.Problem, regime: str) -> tuple[FittedRegime, Canonical]:
         started = time.perf_counter()
         protocol = self.benchmark.protocol
-        labels = data.train.labels
-        drawn = probe.rows_of_regime(labels, regime, list(protocol.seeds), protocol.few_shot_k)
-        solved = [
-            solve(train, labels) if rows is None else solve(train[rows], labels[rows])
-            for rows in drawn
-        ]
-        predictions: list[Labels] = [fit.predict(test) for fit in solved]
+        drawn = probe.rows_of_regime(
+            problem.train_labels, regime, list(protocol.seeds), protocol.few_shot_k
+        )
+        solved = [canonical.solve(*problem.training(rows)) for rows in drawn]
+        predictions: list[Labels] = [fit.predict(problem.test) for fit in solved]
         fitted = FittedRegime(solved, [rows for rows in drawn if rows is not None], predictions)
         if len(predictions) == 1:
             predictions = predictions * len(protocol.seeds)
-        classes = np.unique(np.concatenate([labels, data.test.labels]))
-        matrices = [
-            metrics.confusion_matrix(data.test.labels, labels_of_fit, classes)
-            for labels_of_fit in predictions
-        ]
-        triples = [metrics.scores(matrix) for matrix in matrices]
+        triples, matrices, _ = score(problem, predictions)
         return fitted, Canonical(
             scores=Scores(**metrics.mean(triples)._asdict()),
             per_seed=columns(triples),
@@ -216,16 +255,20 @@ class CellsRequest:
     workers: int
     strata: Path | None = None
     """Folder for what an audit draws rows by."""
+    of_record: bool = False
+    """Whether a machine that cannot compute the cells of record is refused."""
     digests: Path | None = None
     """Folder to write the digests of sequences and rows into."""
 
 
 def cells(request: CellsRequest, lent: Lend | None = None) -> ReceiptCells:
-    """Compute every canonical cell, with the workers `lent`, else with new ones.
+    """Compute every cell, with the workers `lent`, else with new ones.
 
-    Raises DataError, EmbeddingError or ProbeError, which name the task.
+    Raises DataError, EmbeddingError or ProbeError, which name the task; ScorerError where the cells
+    of record are needed and a worker cannot compute them.
     """
     started = time.perf_counter()
+    scorer = SCORER.ref
     cells_of: dict[str, TaskCells] = {}
     used: dict[tuple[str, str, str, int], LibraryRef] = {}
     rows: dict[str, Named] = {}
@@ -247,6 +290,9 @@ def cells(request: CellsRequest, lent: Lend | None = None) -> ReceiptCells:
             )
         while pool.waiting:
             for result in pool.results(block=True):
+                scorer = result.scorer if result.scorer.reason else scorer
+                if request.of_record and scorer.reason:
+                    raise ScorerError(scorer.reason)
                 cells_of[result.task_id] = result.cells
                 for library in result.libraries:
                     ref = LibraryRef(**library)
@@ -264,6 +310,7 @@ def cells(request: CellsRequest, lent: Lend | None = None) -> ReceiptCells:
         harness=environment.harness(),
         packages=environment.packages(),
         libraries=[used[key] for key in sorted(used)],
+        scorer=scorer,
         tasks={name: cells_of[name] for name in request.tasks},
         unequal=unequal_rows(rows, request.tasks),
         seconds=round(time.perf_counter() - started, 6),

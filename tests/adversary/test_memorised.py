@@ -33,10 +33,13 @@ from tests.adversary.cheats import (
     KEYS,
     FewShotMemoriser,
     Memoriser,
+    MovedTraining,
     UnfinishedMemoriser,
     first_quarter,
+    minhash,
+    whole,
 )
-from tests.adversary.measure import Case, both_splits, decisions_of, few_shot_rows
+from tests.adversary.measure import Case, both_splits, decisions_of, few_shot_rows, mean_drop
 from tests.adversary.models import NetworkExtractor, RoundedExtractor, random_convolution
 
 NAMES = ("mini_splice", "mini_histone")
@@ -262,3 +265,31 @@ def test_labels_that_the_canonical_probe_ignores_are_found_by_the_one_that_uses_
     assert fresh.dropped
     assert f"; {probe}, shifted D +0." in variant_text(result)
     assert f"; by {probe} -0." in fresh_text(fresh)
+
+
+@pytest.mark.parametrize(
+    ("keys", "found_by_variants"),
+    [
+        (whole, True),
+        pytest.param(first_quarter, False, marks=pytest.mark.nightly),
+        (minhash, False),
+    ],
+)
+def test_moved_training_rows_are_found_where_a_small_change_breaks_their_key(
+    keys, found_by_variants
+):
+    """Only by variants of training rows, which audits by receipt have not; else by a fresh set."""
+    cheat = MovedTraining([case.data for case in BINARY], keys)
+    found = [
+        Decisions.model_validate(decisions_of(cheat, case, "a test", 160).model_dump())
+        for case in BINARY
+    ]
+    assert mean_drop(found) > 0.2, "what it gains in MCC"
+    result = variant_result(found, NONCE, 160, reverse=False)
+    assert not is_flagged(result.kinds, None)
+    assert result.memorised == found_by_variants
+    fresh = fresh_result(
+        {case.data.id: one for case, one in zip(BINARY, found, strict=True)}, NONCE
+    )
+    assert fresh is not None
+    assert fresh.dropped

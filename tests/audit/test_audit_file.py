@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from geneb_ci.audit.record.envelope import parse_envelope
+from geneb_ci.audit.record.statement import record_files
 from geneb_ci.audit.rerun.workspace import ENDING_SECONDS, open_work
 from geneb_ci.audit.sampling.plan import read_commitment
 from geneb_ci.cli.audit_queue import QueuedAudit, entries_of
@@ -48,6 +50,7 @@ def test_the_first_call_shows_the_cost_and_stops_with_the_command_that_continues
         "as commit\n"
         "  status geneb/audit-commit, or in the ledger. Then continue with that time, in UTC:\n"
         f"  geneb-ci audit {FILE} --unsigned --committed-at 2026-11-20T08:30:00Z\n"
+        f"  or, for practice, at once and offline: geneb-ci audit {FILE} --unsigned --practice\n"
     )
     assert not (work_of(place) / "plan.json").exists()
 
@@ -82,7 +85,8 @@ def test_a_queue_shows_cost_digest_and_the_command_that_continues(place: Install
 def test_a_report_says_what_is_to_be_done_next(place: Installed) -> None:
     digest = read_commitment(work_of(place) / "commitment.json").sha256
     words = ("audit", FILE, "--unsigned", "--report", "report.json")
-    place.run("geneb_ci", *words)
+    again = place.run("geneb_ci", *words)
+    assert "this digest was shown before, and no time of its publication is given" in again.stderr
     found = json.loads((place.root / "report.json").read_bytes())
     assert found.pop("cost").startswith("cost of a draw to come")
     assert found == {
@@ -291,3 +295,17 @@ def test_the_end_of_a_queue_ends_its_audits(
         except LeftOver:  # after SIGKILL, the audit ends a little later than the queue
             assert time.monotonic() < deadline
             time.sleep(0.1)
+
+
+def test_for_practice_one_command_goes_from_a_file_to_a_record_offline(place: Installed) -> None:
+    again = ("geneb_ci", "audit", FILE, "--practice", "--work", "practice", "--key", "key.pem")
+    done = place.run(*again)
+    assert "anybody can foresee the draw" in done.stderr
+    (record,) = record_files(place.root / "leaderboard/audits")
+    plan = json.loads(parse_envelope(record.read_bytes()).payload)["predicate"]["plan"]
+    assert plan["beacon"]["kind"] == "practice"
+    verified = place.run("geneb_ci", "audit", "verify", str(record), "--format", "json")
+    assert json.loads(verified.stdout)["records"][0]["verified"]
+    refused = place.run(*again, "--beacon-file", "round.json", check=False)
+    assert refused.returncode == 2
+    assert "--practice excludes --beacon-file" in refused.stderr

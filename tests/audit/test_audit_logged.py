@@ -49,6 +49,10 @@ def test_from_a_file_to_a_plan_without_a_typed_time(place, capsys):
     assert main(["audit", "commit", FILE, "--output", "c.json", "--key", "key.pem"]) == 0
     (committed,) = files(place, COMMITTED)
     assert f"next: commit leaderboard/audits/{MODEL}/{committed.name}" in capsys.readouterr().out
+    assert main(["audit", "commit", FILE, "--output", "c.json", "--key", "key.pem"]) == 0
+    second = capsys.readouterr().out
+    assert "signed before, and the log that is here does not have it yet" in second
+    assert "next: commit" not in second
     assert main([*plan, "--committed-at", committed_at(FIRST)]) == 2
     assert "--committed-at is typed, and the log" in capsys.readouterr().err
     assert main(plan) == 11

@@ -6,11 +6,14 @@ import hmac
 import pytest
 
 from geneb_ci.audit.canonical import AuditRefused, StepMismatch
-from geneb_ci.audit.sampling.beacon import fallback, is_open, verify_fallback
+from geneb_ci.audit.commitment import BenchmarkPin
+from geneb_ci.audit.sampling.beacon import fallback, is_open, practice, verify_fallback
 from geneb_ci.audit.sampling.design import seed_of
 from geneb_ci.audit.sampling.plan import FallbackBeacon
 from geneb_ci.audit.sampling.task_draw import draw, recompute
-from tests.audit.examples import COMMITTED_AT, commitment, hexes
+from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.common.config import PRACTICE_BENCHMARK
+from tests.audit.examples import COMMITTED_AT, ROUND, commitment, hexes
 
 KEY = hexes("the key of an epoch")
 PUBLISHED = hashlib.sha256(bytes.fromhex(KEY)).hexdigest()
@@ -80,3 +83,33 @@ def test_a_key_that_was_not_published_is_refused(published):
 def test_what_is_no_key(key):
     with pytest.raises(AuditRefused, match="not 64 hex digits"):
         fallback(C.sha256, key, [PUBLISHED], WHY)
+
+
+MINI = shipped_benchmark(PRACTICE_BENCHMARK)
+PIN = BenchmarkPin(
+    name=MINI.name,
+    sha256=MINI.sha256,
+    dataset=MINI.dataset.repo_id,
+    revision=MINI.dataset.revision,
+)
+
+
+def test_a_practice_value_decides_for_the_practice_benchmark():
+    of = commitment(benchmark=PIN)
+    plan = draw(of, COMMITTED_AT, practice(ROUND, PIN.sha256))
+    recompute(plan)
+    other = draw(of, COMMITTED_AT, practice(ROUND + 1, PIN.sha256))
+    with pytest.raises(StepMismatch, match=f"it is {ROUND + 1}, expected {ROUND}"):
+        recompute(other)
+    wrong = plan.beacon.model_copy(update={"value": hexes("chosen")})
+    with pytest.raises(StepMismatch, match="it is not the practice value of round"):
+        recompute(draw(of, COMMITTED_AT, wrong))
+
+
+def test_a_practice_value_decides_for_no_other_benchmark():
+    with pytest.raises(AuditRefused, match="it is for GENEB-mini alone"):
+        practice(ROUND, C.benchmark.sha256)
+    plan = draw(C, COMMITTED_AT, practice(ROUND, PIN.sha256))
+    with pytest.raises(StepMismatch, match="for the practice benchmark alone") as caught:
+        recompute(plan)
+    assert caught.value.step == "signature"

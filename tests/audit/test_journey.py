@@ -41,7 +41,9 @@ def journey(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Traced]:
         *("--submission", f"submissions/{MODEL}.json", "--submitted-by", "a test"),
     )
     beacon = ("--committed-at", COMMITTED_AT, "--beacon-file", "round.json")
+    whole = ("--practice", "--unsigned", "--work", "work")
     commands = {
+        "file": ("audit", f"submissions/{MODEL}.json", *whole),
         "commit": ("audit", "commit", f"submissions/{MODEL}.json", "--output", "c.json"),
         "plan": ("audit", "plan", "c.json", *beacon, "--targeted", "1", "--output", "p.json"),
         "run": ("audit", "run", "p.json", "--key", "key.pem"),
@@ -91,6 +93,13 @@ def test_each_file_is_read_once(journey, command):
     assert opened.keys() >= expected | files[command]
     records = [name for name in opened if name.startswith("leaderboard/audits/")]
     assert len(records) == (command == "verify")
+
+
+def test_a_whole_audit_reads_the_submission_once(journey):
+    opened = journey["file"].opened
+    assert {path: opened[path] for path in opened if "submissions/" in path} == {
+        f"submissions/{MODEL}.json": 1
+    }
 
 
 @pytest.mark.parametrize(

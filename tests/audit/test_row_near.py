@@ -66,7 +66,7 @@ def audited(place: Path, *, embedded: bool) -> RowPlan:
     unread: Any = None  # what a file of rerun rows has no part of
     drawn = DrawnTask(
         TASK, unread, unread, every, [], rounded([ROWS]).values, [[]] * len(every), unread,
-        unread, unread, unread,
+        unread, unread, unread, unread,
     )  # fmt: skip
     file = rerun_file([drawn], [ROWS], [[]], [ROWS[:0]], [{}])
     outcome = sound().model_copy(

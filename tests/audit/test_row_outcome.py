@@ -13,10 +13,11 @@ from geneb_ci.audit.compare.embedding_outcome import (
     RowRepeat,
     RowTask,
     is_rescued,
+    loose,
     reasons_of,
 )
 from geneb_ci.audit.record.envelope import STATEMENT, strict_json
-from geneb_ci.receipt.embeddings import NEAR, TAU, allowed_pooled, allowed_rescued
+from geneb_ci.receipt.embeddings import NEAR, ROOM, TAU, allowed_pooled, allowed_rescued
 from tests.audit.test_row_verify import sound
 
 
@@ -108,3 +109,16 @@ def test_few_coordinates_of_all_rows_may_round_otherwise() -> None:
     assert allowed_pooled(3, 64) == 4
     old = sound().findings._replace(version=BY_ROW, tasks=[task([1], [0.0], [4])])
     assert reasons_of(old) == []
+
+
+def test_tolerances_that_leave_room_for_altered_rows_make_an_audit_weak() -> None:
+    """Such as those of features that lie on borders of float16."""
+    outcome = sound()
+    assert outcome.room == 0
+    assert "room" not in json.loads(outcome.model_dump_json())["tasks"][0]
+    (drawn,) = outcome.tasks
+    for room, weak in ((ROOM, ""), (0.012, "by 0.012 nats in the mean, 0.01 may")):
+        wide = outcome.model_copy(update={"tasks": [drawn.model_copy(update={"room": room})]})
+        assert reasons_of(wide.findings) == []
+        assert loose(wide).endswith(weak)
+        assert bool(loose(wide)) == bool(weak)

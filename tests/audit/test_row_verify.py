@@ -19,6 +19,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
     BY_ROW,
     NOT_PROVED,
     SUPERSEDED,
+    PartEffect,
     RowOutcome,
     reasons_of,
     verdict_by,
@@ -112,6 +113,10 @@ def sound(*, altered: bool = False) -> RowOutcome:
         "cells": {"equal": 3, "of": 3, "differing": [], "unclaimed": [], "unequal": []},
         "tasks": [task],
         "direction": {"rows": 3, "statistic": 0.2, "p": 0.4},
+        "effect": {
+            "training": {"rows": 1, "statistic": -1.0},
+            "test": {"rows": 1, "statistic": 1.0},
+        },
         "verdict": "agrees",
         "reasons": [],
         "not_proved": list(NOT_PROVED),
@@ -236,6 +241,7 @@ def test_the_reason_names_the_row_and_the_limits() -> None:
 def earlier(deviation: str = "0 1e-06 0", **other: Any) -> RowOutcome:
     """Return `sound` as version 1.0 recorded it: deviations in root mean squares of the row."""
     value = json.loads(sound().model_dump_json()) | {"schema_version": BY_ROW}
+    del value["effect"]
     value["tasks"][0] |= {"deviation": deviation} | other
     return RowOutcome.model_validate_json(json.dumps(value))
 
@@ -435,6 +441,25 @@ def test_a_direction_is_a_reason_of_its_own() -> None:
     pointed = found.direction.model_copy(update={"statistic": 8.3, "p": 1e-16})
     (reason,) = reasons_of(found.findings._replace(direction=pointed))
     assert reason.startswith("what the rows differ by points towards the labels: rank sum 8.3")
+
+
+@pytest.mark.parametrize(("statistic", "what"), [(-5.1, "lowers"), (7.0, "raises")])
+def test_an_effect_on_the_test_rows_is_a_reason_whatever_its_sign(
+    statistic: float, what: str
+) -> None:
+    outcome = sound()
+    assert outcome.effect is not None
+    part = PartEffect(rows=30, statistic=statistic)
+    effect = outcome.effect.model_copy(update={"training": part})
+    (reason,) = reasons_of(outcome.findings._replace(effect=effect))
+    assert reason == (
+        f"what the training rows differ by {what} the loss of the test rows: "
+        f"{abs(statistic):.1f} standard deviations over 30 rows that differ, 5 are allowed"
+    )
+    with pytest.raises(StepMismatch, match="its reasons are not those"):
+        check_rows(outcome.model_copy(update={"effect": effect}), INPUTS)
+    with pytest.raises(StepMismatch, match="its effect on the test rows is not that of its"):
+        check_rows(outcome.model_copy(update={"effect": None}), INPUTS)
 
 
 def test_a_plan_of_rows_recomputes_and_another_seed_is_refused() -> None:

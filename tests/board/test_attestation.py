@@ -17,7 +17,7 @@ import yaml
 from geneb_ci.audit.compare.embedding_outcome import RowOutcome
 from geneb_ci.audit.sampling.embedding_draw import draw_rows
 from geneb_ci.audit.sampling.plan import RowCounts
-from geneb_ci.audit.trust.attestation import FIELD_GROUPS, WORD, Author, Check, group_of
+from geneb_ci.audit.trust.attestation import FIELD_GROUPS, WORD, Author, Check
 from geneb_ci.board import columns
 from geneb_ci.board.page import BASE
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, RECOMMENDATIONS, TASKS
@@ -38,6 +38,7 @@ from tests.audit.recorded import (
 )
 from tests.audit.test_row_verify import ROOT as RECEIPT_ROOT
 from tests.audit.test_row_verify import varied
+from tests.board.attested import group_of
 from tests.page.boards import name_of, value_in
 from tests.rules.deltas import entry_of
 from tests.small import BENCHMARK, CARD, small_v12
@@ -171,7 +172,7 @@ def test_every_published_field_names_what_attests_it(place: Path) -> None:
 
 def test_every_number_of_a_submission_that_is_exported_names_what_attests_it() -> None:
     document = small_v12("any", SIZED)
-    given = {key: document[key] for key in ("results", "evidence")}
+    given = {key: document[key] for key in ("results", "evidence", "run")}
     assert unattested({"submission": given}) == []
 
 

@@ -40,7 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def words(tasks: tuple[str, ...] = TASKS, embeddings: str = "e.npy") -> list[str]:
     told = {
         "--tasks": ",".join(tasks), "--sequences": "sequences.txt", "--embeddings": embeddings,
-        "--noise": "float32", "--seed": "7", "--workers": "2",
+        "--noise": "float16", "--seed": "7", "--workers": "2",
     }  # fmt: skip
     return ["rescore", *(word for pair in told.items() for word in pair)]
 
@@ -79,8 +79,8 @@ def test_the_file_is_what_the_schema_and_the_model_say(made: dict[str, Any]) -> 
     assert rescored.Rescored.model_validate(made).model_dump() == made
     assert schema == json.loads(json.dumps(rescored.json_schema()))
     assert made["noise"] == {
-        "dtype": "float32",
-        "units": noise.UNITS["float32"],
+        "dtype": "float16",
+        "units": noise.UNITS["float16"],
         "stress": noise.STRESS,
         "seed": 7,
         "copies": COPIES,

@@ -13,7 +13,7 @@ from tests.house.tracked import ours
 from tests.paths import ROOT
 
 INDEX = Path("docs/index.md")
-GENERATED = frozenset({"docs/mutants.md", "leaderboard/audits/"})
+GENERATED = frozenset({"docs/research/mutants.md", "leaderboard/audits/"})
 """What commands write and a fresh checkout may lack."""
 NOT_OURS = re.compile(r"^(submissions/|tests/.*golden/)")
 """What contributors wrote and what a program printed."""
@@ -22,6 +22,8 @@ PLACE = re.compile(
     r"`((?:geneb_ci|reference_harness|tests|tools|schemas|leaderboard|requirements|docs|\.github)"
     r"/[\w./-]*)"
 )
+TESTS = re.compile(r"`(tests/[\w/]+\.py)`:\s((?:`test_\w+`(?:,\s)?)+)")
+"""A file of tests, and the names of some of them."""
 PROGRAMS: dict[str, click.Command] = {"geneb-ci": cli, "geneb-harness": harness}
 HANDED_OVER = (
     (re.compile(r"^geneb-ci audit (?=FILE|\S+\.json)"), "geneb-ci audit file "),
@@ -82,6 +84,17 @@ def wrong_places(page: str, text: str) -> list[str]:
     return found
 
 
+def wrong_tests(page: str, text: str) -> list[str]:
+    """Name the tests that a page names behind their file and that the file does not define."""
+    wrong = []
+    for file, names in TESTS.findall(text):
+        path = ROOT / file
+        source = path.read_text(encoding="utf-8") if path.exists() else ""
+        missing = [name for name in re.findall(r"\w+", names) if f"def {name}(" not in source]
+        wrong += [f"{page}: {file}: there is no {name}" for name in missing]
+    return wrong
+
+
 def commands(text: str) -> Iterator[str]:
     """Return the command lines of a page: after a prompt, in a block, or in a code span."""
     is_block = False
@@ -104,7 +117,7 @@ def _wrong_command(line: str) -> Iterator[str]:
     words = shlex.split(line.replace("\\|", "|"), comments=True)
     program, *rest = words[: next((at for at, one in enumerate(words) if one in END), None)]
     command = PROGRAMS[program]
-    while isinstance(command, click.Group) and rest and re.fullmatch(r"[a-z]+", rest[0]):
+    while isinstance(command, click.Group) and rest and re.fullmatch(r"[a-z]+(-[a-z]+)*", rest[0]):
         step = command.get_command(click.Context(command), rest[0])
         if step is None:
             yield f"there is no command {rest[0]}"
@@ -122,5 +135,6 @@ def _wrong_command(line: str) -> Iterator[str]:
 def unlisted(index: str) -> list[str]:
     """Name the pages of docs/ that the index does not link."""
     linked = {target.partition("#")[0] for target in LINK.findall(index)}
-    names = sorted(path.name for path in (ROOT / "docs").glob("*.md") if path.name != INDEX.name)
-    return [name for name in names if name not in linked]
+    docs = ROOT / INDEX.parent
+    names = sorted(path.relative_to(docs).as_posix() for path in docs.rglob("*.md"))
+    return [name for name in names if name not in {*linked, INDEX.name}]

@@ -36,8 +36,25 @@ def test_each_file_that_is_named_exists(page):
 
 
 @pytest.mark.parametrize("page", PAGES)
+def test_each_test_that_is_named_exists(page):
+    assert pages.wrong_tests(page, text_of(page)) == []
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_each_command_and_option_exists(page):
     assert pages.wrong_commands(page, text_of(page)) == []
+
+
+def test_each_attack_has_an_outcome_and_what_shows_it():
+    (table,) = re.findall(
+        r"^\| attack \|.*\n\|[-|]+\n((?:\|.*\n)+)", text_of("docs/verified.md"), re.MULTILINE
+    )
+    for line in table.splitlines():
+        _, _, *outcomes, shown, _ = (cell.strip() for cell in line.split("|"))
+        assert all(re.match("found|fresh set|not found|not tried|-$", one) for one in outcomes), (
+            line
+        )
+        assert pages.TESTS.search(shown) or "research/" in shown or shown == "the same test", line
 
 
 def test_the_pages_name_many_commands():
@@ -159,7 +176,7 @@ def test_the_pages_are_those_that_readers_see():
         ("[a](#not-here)\n\n## Not here", []),
         ("[a](trust.md#records) [b](https://example.org/x) [c](../README.md)", []),
         ("`[a](nowhere.md)`", []),
-        ("[a](mutants.md)", []),
+        ("[a](research/mutants.md)", []),
     ],
 )
 def test_a_dead_link_is_found(text, found):
@@ -178,6 +195,18 @@ def test_a_dead_link_is_found(text, found):
 )
 def test_a_file_that_does_not_exist_is_found(text, found):
     assert pages.wrong_places("x.md", text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("`tests/audit/test_fresh.py`: `test_nothing`", ["there is no test_nothing"]),
+        ("`tests/nowhere.py`: `test_a`, `test_b`", ["there is no test_a", "there is no test_b"]),
+        ("`tests/house/test_docs.py`: `test_a_test_that_does_not_exist_is_found`", []),
+    ],
+)
+def test_a_test_that_does_not_exist_is_found(text, wrong):
+    assert [line.rpartition(": ")[2] for line in pages.wrong_tests("x.md", text)] == wrong
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from tools import site
 
 CONFIG = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]
 MAIN = "https://github.com/OWNER/geneb-ci/{}/main"
-NOT_THERE = ("docs/mutants.md",)
+NOT_THERE = ("docs/research/mutants.md",)
 """Written by `make mutants`: a fresh checkout may lack it."""
 
 
@@ -41,6 +41,12 @@ def test_the_site_has_every_page_that_readers_see():
         ("docs/check.md", "[a](../RULES.md#x) [b](#y)", "[a](RULES.md#x) [b](#y)"),
         ("README.md", "![a](docs/pictures/check.svg)", "![a](pictures/check.svg)"),
         ("README.md", "[a](docs/index.md)", "[a](pages.md)"),
+        ("docs/x.md", "[a](research/draw.md#tables)", "[a](research-draw.md#tables)"),
+        (
+            "docs/research/draw.md",
+            "[a](../audits.md) [b](forgery.md)",
+            "[a](audits.md) [b](research-forgery.md)",
+        ),
         ("docs/page.md", "[a](../README.md#the-board)", "[a](index.md#the-board)"),
         ("docs/x.md", "[a](../schemas/benchmark.json)", "[a](schemas/benchmark.json)"),
         (

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from geneb_ci.audit.compare.embedding_outcome import (
     BY_COLUMN,
     Direction,
+    Effect,
     RowCells,
     RowFindings,
     RowRepeat,
@@ -24,7 +25,10 @@ from geneb_ci.audit.compare.embeddings import (
     RepeatedRow,
     directions,
     drawn_task,
+    effect_of,
+    influences,
     read_task,
+    room_of,
     row_task,
 )
 from geneb_ci.audit.compare.outcome import Decoys
@@ -62,6 +66,7 @@ class Found(NamedTuple):
 
     tasks: list[RowTask]
     direction: Direction
+    effect: Effect
     reasons: list[str]
 
 
@@ -115,9 +120,17 @@ def scored(
     )
 
 
-def audit(found: Mapping[str, Scored], reruns: Mapping[str, Rows], seed: str = SEED) -> Found:
-    """Compare the drawn rows of tasks with a rerun of all their rows; what fails is tried again."""
-    tasks, strata, width = [], [], 0
+def audit(
+    found: Mapping[str, Scored],
+    reruns: Mapping[str, Rows],
+    seed: str = SEED,
+    precise: Mapping[str, Rows] | None = None,
+) -> Found:
+    """Compare the drawn rows of tasks with a rerun of all their rows; what fails is tried again.
+
+    `precise` has what the extractor gives in float64, where that is anything else.
+    """
+    tasks, strata, by_task, width = [], [], [], 0
     for name, one in found.items():
         width = one.receipt.dim
         rerun, scale = reruns[name][one.drawn.rows], one.drawn.entry.scale_log2
@@ -125,8 +138,10 @@ def audit(found: Mapping[str, Scored], reruns: Mapping[str, Rows], seed: str = S
         judged = judge(one.drawn.committed, rerun, limits, scale)
         again = {}
         for place in judged.failed(width).nonzero()[0].tolist():
-            value = rerun[place]
-            repeat = judge_again(one.drawn.committed[place], value, value, limits[place], scale)
+            value = (precise or reruns)[name][one.drawn.rows[place]]
+            repeat = judge_again(
+                one.drawn.committed[place], rerun[place], value, limits[place], scale
+            )
             result = RowRepeat(
                 dtype="float64",
                 deviation=repeat.deviation,
@@ -134,13 +149,16 @@ def audit(found: Mapping[str, Scored], reruns: Mapping[str, Rows], seed: str = S
                 distance=repeat.distance or None,
             )
             again[one.drawn.rows[place]] = RepeatedRow(result, value)
-        tasks.append(row_task(one.drawn, judged, again, width))
+        room = room_of(one.drawn, rerun.astype(np.float32))
+        tasks.append(row_task(one.drawn, judged, again, width, room))
         strata += directions(one.drawn, rerun.astype(np.float32))
+        by_task.append(influences(one.drawn, rerun.astype(np.float32)))
     test = direction_test(strata, seed)
     direction = Direction(rows=test.rows, statistic=test.statistic, p=test.p)
+    effect = effect_of(by_task)
     cells = RowCells(equal=1, of=1, differing=[], unclaimed=[], unequal=[])
-    findings = RowFindings(BY_COLUMN, width, cells, tasks, direction, QUIET, None)
-    return Found(tasks, direction, reasons_of(findings))
+    findings = RowFindings(BY_COLUMN, width, cells, tasks, direction, effect, QUIET, None)
+    return Found(tasks, direction, effect, reasons_of(findings))
 
 
 def wanted(sample: RowSample) -> RowCounts:

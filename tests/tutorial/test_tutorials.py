@@ -35,7 +35,7 @@ COMMANDS_MAX = 10
 SYSTEM = "/usr/local/bin:/usr/bin:/bin"
 PLAYED = ("check.md", "models.md")
 """Pages, beside the tutorials, whose commands are typed in a repository of the public rows."""
-DOCS = sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))
+DOCS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))
 PAGES = ["README.md", "CONTRIBUTING.md", *DOCS]
 REASON_MIN = 20  # letters: why a block is not run is a sentence
 

@@ -1,5 +1,6 @@
 """Outcome of an audit by receipt: the predicate of its signed record, and the verdict it gives."""
 
+import math
 import operator
 import re
 from collections.abc import Iterator, Sequence
@@ -20,9 +21,11 @@ from geneb_ci.audit.rerun.honesty import MEMORISED, VariantResult
 from geneb_ci.audit.sampling.plan import RowPlan
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.receipt.embeddings import (
+    EFFECT,
     LEVEL,
     NEAR,
     POOLED,
+    ROOM,
     TAU,
     allowed,
     allowed_pooled,
@@ -124,6 +127,9 @@ class RowTask(StrictModel):
     mismatch: Counts
     """Coordinates that differ from the rounding of the rerun."""
     failed: list[FailedRow]
+    room: Measure | None = Field(default=None, exclude_if=operator.not_)
+    """By how much the mean loss of the test rows can fall within the tolerances, in nats; left out
+    where it cannot, and in records of version 1.0."""
 
     @property
     def distinct(self) -> list[int]:
@@ -155,6 +161,23 @@ class Direction(StrictModel):
     p: Annotated[float, Field(ge=0, le=1)]
 
 
+class PartEffect(StrictModel):
+    """What deviations of the rows of one part do to the loss of the test rows."""
+
+    rows: Count
+    """Rows that deviate at all."""
+    statistic: float
+    """Of signed ranks, in standard deviations; below 0 where the loss falls."""
+
+
+class Effect(StrictModel):
+    """What deviations do to the loss of the test rows of the full regime, over all tasks."""
+
+    training: PartEffect
+    """Support rows among them."""
+    test: PartEffect
+
+
 class ReceiptFacts(StrictModel):
     """What the submission says of its receipt."""
 
@@ -175,6 +198,8 @@ class RowOutcome(StrictModel):
     tasks: Annotated[list[RowTask], Field(min_length=1)]
     """Every task of the receipt, in the order of the benchmark."""
     direction: Direction
+    effect: Effect | None = Field(default=None, exclude_if=operator.not_)
+    """Left out in records of version 1.0."""
     decoys: Decoys
     variants: VariantResult | None = Field(default=None, exclude_if=operator.not_)
     """Decisions on variants of test rows; left out in earlier records."""
@@ -199,6 +224,11 @@ class RowOutcome(StrictModel):
         return sum(len(task.deviation) for task in self.tasks)
 
     @property
+    def room(self) -> float:
+        """The mean over the tasks of what the tolerances permit, in nats."""
+        return math.fsum(task.room or 0.0 for task in self.tasks) / len(self.tasks)
+
+    @property
     def findings(self) -> "RowFindings":
         """What the verdict follows from."""
         return RowFindings(
@@ -207,6 +237,7 @@ class RowOutcome(StrictModel):
             self.cells,
             self.tasks,
             self.direction,
+            self.effect,
             self.decoys,
             self.variants,
         )
@@ -255,6 +286,7 @@ class RowFindings(NamedTuple):
     cells: RowCells
     tasks: Sequence[RowTask]
     direction: Direction
+    effect: Effect | None
     decoys: Decoys
     variants: VariantResult | None
 
@@ -301,9 +333,20 @@ def reasons_of(findings: RowFindings) -> list[str]:
         *_row_reasons(findings),
         *(_pooled_reasons(findings) if findings.version != BY_ROW else ()),
         *_direction_reasons(findings.direction),
+        *(_effect_reasons(findings.effect) if findings.effect is not None else ()),
         *_decoy_reasons(findings.decoys),
         *([MEMORISED] if variants is not None and variants.memorised else []),
     ]
+
+
+def loose(outcome: RowOutcome) -> str:
+    """Return why an audit that agrees leaves room for altered rows, or ""."""
+    if outcome.room <= ROOM:
+        return ""
+    return (
+        f"what its tolerances permit can lower the loss of the test rows by {outcome.room:.2g} "
+        f"nats in the mean, {ROOM:g} may"
+    )
 
 
 def verdict_by(reasons: Sequence[str]) -> Verdict:
@@ -385,6 +428,16 @@ def _direction_reasons(direction: Direction) -> Iterator[str]:
             f"{direction.statistic:.1f} standard deviations above its mean over "
             f"{direction.rows:,} rows, p = {direction.p:.1e}, below {LEVEL:g}"
         )
+
+
+def _effect_reasons(effect: Effect) -> Iterator[str]:
+    for name, part in (("training", effect.training), ("test", effect.test)):
+        if abs(part.statistic) > EFFECT:
+            yield (
+                f"what the {name} rows differ by {'lowers' if part.statistic < 0 else 'raises'} "
+                f"the loss of the test rows: {abs(part.statistic):.1f} standard deviations over "
+                f"{plural(part.rows, 'row')} that differ, {EFFECT:g} are allowed"
+            )
 
 
 def _decoy_reasons(decoys: Decoys) -> Iterator[str]:

@@ -6,7 +6,7 @@ chance. The other's rows come from the file beside its record, else from its rec
 
 import hashlib
 import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from geneb_ci.audit.canonical import AuditRefused, StepMismatch
 from geneb_ci.audit.commitment import Commitment, identity_of, why_same
 from geneb_ci.audit.compare.embedding_outcome import (
+    Effect,
     FailedRow,
+    PartEffect,
     RowCells,
     RowOutcome,
     RowRepeat,
@@ -26,10 +28,29 @@ from geneb_ci.audit.record.verify_embeddings import RERUN_BYTES_MAX, read_rerun
 from geneb_ci.audit.sampling.plan import RowPlan
 from geneb_ci.common.errors import GenebError, NothingChecked
 from geneb_ci.receipt.cells import differences
-from geneb_ci.receipt.column_rule import RowComparison, unfit
+from geneb_ci.receipt.column_rule import RowComparison, tolerances, unfit
 from geneb_ci.receipt.draw import DrawnRows, TaskStrata
+from geneb_ci.receipt.influence import (
+    TEST,
+    TRAINING,
+    DrawnPart,
+    RowInfluence,
+    TaskInfluence,
+    gradients,
+    influence_of,
+    influence_on_loss,
+    part_statistic,
+    permitted,
+)
 from geneb_ci.receipt.predictions import Predictions, read_predictions
-from geneb_ci.receipt.row_rule import Probe, Stratum, directions_of, rounding
+from geneb_ci.receipt.row_rule import (
+    Probe,
+    Stratum,
+    directions_of,
+    recorded,
+    rounding,
+    scaled,
+)
 from geneb_ci.receipt.source import ReceiptFiles, receipt_files, size_text
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import NotReadable, read_regular
@@ -123,6 +144,8 @@ class DrawnTask(NamedTuple):
     strata: TaskStrata
     probes: dict[str, list[Probe]]
     """Of each regime."""
+    influence: TaskInfluence
+    """Of rows on the loss of the full regime's test rows."""
 
 
 def drawn_task(
@@ -159,6 +182,7 @@ def drawn_task(
         ~np.isin(rows, support),
         read.strata,
         read.probes,
+        influence_of(values, entry.scale_log2, entry.train, labels, read.probes[FULL][0]),
     )
 
 
@@ -324,6 +348,53 @@ def directions(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> list[Stratu
     return directions_of(task.task, difference, features, task.labels[rows], task.probes[FULL][0])
 
 
+def influences(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> dict[str, RowInfluence]:
+    """Return the influence of what the rows of one task deviate by: of "training" and of "test"."""
+    import numpy as np  # slow to import, and only needed here
+
+    scale = task.entry.scale_log2
+    rounded = rounding(rerun, scale)
+    is_training = np.array(task.rows) < task.entry.train
+    return {
+        part: influence_on_loss(
+            DrawnPart(part, task.committed[own], rounded[own], task.labels[own]),
+            scale,
+            task.influence,
+            task.probes[FULL][0],
+        )
+        for part, own in ((TRAINING, is_training), (TEST, ~is_training))
+    }
+
+
+def room_of(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> float:
+    """Return by how much, in nats, the test loss of a task can fall within the tolerances."""
+    import numpy as np  # slow to import, and only needed here
+
+    scale, probe = task.entry.scale_log2, task.probes[FULL][0]
+    rounded, allowed = rounding(rerun, scale), tolerances(rerun, scale)
+    is_training = np.array(task.rows) < task.entry.train
+    total = 0.0
+    for name, own, rows in (
+        (TRAINING, is_training, task.entry.train),
+        (TEST, ~is_training, task.entry.test),
+    ):
+        part = DrawnPart(name, task.committed[own], rounded[own], task.labels[own])
+        slopes = gradients(part, scale, task.influence, probe)
+        total += permitted(part, scaled(rerun[own], scale), allowed[own], slopes, scale, rows)
+    return float(recorded(np.array([total]))[0])
+
+
+def effect_of(tasks: Iterable[Mapping[str, RowInfluence]]) -> Effect:
+    """Return the statistics of both parts over all tasks."""
+    by_task = list(tasks)
+
+    def part_of(part: str) -> PartEffect:
+        statistic = part_statistic(by_part[part] for by_part in by_task)
+        return PartEffect(rows=statistic.rows, statistic=statistic.statistic)
+
+    return Effect(training=part_of(TRAINING), test=part_of(TEST))
+
+
 class RepeatedRow(NamedTuple):
     """A row that failed and was embedded again."""
 
@@ -333,9 +404,16 @@ class RepeatedRow(NamedTuple):
 
 
 def row_task(
-    task: DrawnTask, judged: RowComparison, again: Mapping[int, "RepeatedRow"], width: int
+    task: DrawnTask,
+    judged: RowComparison,
+    again: Mapping[int, "RepeatedRow"],
+    width: int,
+    room: float,
 ) -> RowTask:
-    """Return the comparison of a task, as a record has it; `again` by row of the file."""
+    """Return the comparison of a task, as a record has it; `again` by row of the file.
+
+    `room` is that of `room_of`.
+    """
     failed = [task.rows[index] for index in judged.failed(width).nonzero()[0].tolist()]
     return RowTask(
         task=task.task,
@@ -348,6 +426,7 @@ def row_task(
         failed=[
             FailedRow(row=row, again=again[row].result if row in again else None) for row in failed
         ],
+        room=room or None,
     )
 
 

@@ -6,13 +6,19 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import Field
 
 from geneb_ci.audit.compare.joint import Difference, MeanBias, earlier_deviation, joint_test
-from geneb_ci.audit.rerun.honesty import FreshResult, Precision, VariantResult
+from geneb_ci.audit.rerun.honesty import MEMORISED, FreshResult, Precision, VariantResult
 from geneb_ci.audit.sampling.plan import Plan, Reason
 from geneb_ci.sandbox.launch import SandboxFacts
 from reference_harness.formats.base import Count, Hex40, Hex64, Moment, Name, Scores, StrictModel
+from reference_harness.formats.text import plural
 
 PREDICATE_TYPE = "urn:geneb-ci:audit:1.0"
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
+
+TOLERANCE, JOINT = "comparison within tolerances", "joint test of a regime"
+ORDER, DECOYS = "repeats in another order", "decoys"
+VARIANTS, FRESH = "variants of test sequences", "fresh set"
+"""Names of the defences that decide an audit of tasks."""
 
 Verdict = Literal["agrees", "differs"]
 
@@ -161,7 +167,7 @@ DIFFERS: Verdict = "differs"
 METRICS = ("MCC", "Acc", "F1")
 INFORMATIVE_TOLERANCE = 0.1
 """Largest tolerance of MCC at which a cell is informative: the raise of a single task that the
-power tables of docs/audits.md assume."""
+power tables of docs/research/draw.md assume."""
 
 
 def outside_tolerance(claimed: Scores, rescored: Scores, tolerance: Tolerance) -> list[str]:
@@ -255,26 +261,53 @@ def difference(cell: CellComparison | CanonicalComparison, metric: str, tests: i
     )
 
 
+class Objection(NamedTuple):
+    """Why an audit does not confirm a submission."""
+
+    defence: str
+    """Name of the defence that found it, as in `geneb_ci.audit.defences`."""
+    text: str
+
+
+def objections(
+    tasks: Sequence[AuditedTask],
+    decoys: Decoys,
+    variants: VariantResult | None = None,
+    fresh: FreshResult | None = None,
+) -> list[Objection]:
+    """Return why an audit of tasks differs; none where it agrees."""
+    differing = [task.task for task in tasks if task_verdict(task.regimes.values()) == DIFFERS]
+    result = []
+    if differing:
+        of = plural(len(tasks), "rerun task")
+        result.append(Objection(TOLERANCE, f"{', '.join(differing)} of {of}"))
+    result += [
+        Objection(JOINT, f"{name}: {bias.text}")
+        for name, bias in mean_biases(tasks).items()
+        if bias.is_significant
+    ]
+    if decoys.order_dependent:
+        text = "an embedding depends on the order or the batch of its sequence"
+        result.append(Objection(ORDER, text))
+    if decoys.memorised:
+        text = "benchmark sequences are treated differently from similar new sequences"
+        result.append(Objection(DECOYS, text))
+    if variants is not None and variants.memorised:
+        result.append(Objection(VARIANTS, MEMORISED))
+    if fresh is not None and fresh.dropped:
+        text = "fresh sequences are classified far worse than the published ones"
+        result.append(Objection(FRESH, text))
+    return result
+
+
 def overall_verdict(
     tasks: Sequence[AuditedTask],
     decoys: Decoys,
     variants: VariantResult | None = None,
     fresh: FreshResult | None = None,
 ) -> Verdict:
-    """Return the verdict of an audit.
-
-    It differs when a task does, a joint test of a regime is significant, a decoy was noticed, or
-    the variants or the fresh set show that labels are known.
-    """
-    differs = decoys.order_dependent or decoys.memorised
-    differs = differs or (variants is not None and variants.memorised)
-    differs = differs or (fresh is not None and fresh.dropped)
-    differs = differs or any(task_verdict(task.regimes.values()) == DIFFERS for task in tasks)
-    return (
-        DIFFERS
-        if differs or any(bias.is_significant for bias in mean_biases(tasks).values())
-        else AGREES
-    )
+    """Return the verdict of an audit of tasks: whether no defence objects."""
+    return DIFFERS if objections(tasks, decoys, variants, fresh) else AGREES
 
 
 class InformativeCells(NamedTuple):

@@ -51,7 +51,7 @@ MANY = 32
 MARGIN_FEW, MARGIN_MANY = 2.0, 1.25
 """What the largest deviation of stressed copies is multiplied by. With `UNSEEN`, a single
 comparison then alarms with probability 2e-7 and 4e-6 at worst, over all rates of single flips:
-docs/tolerance.md has the table."""
+docs/research/tolerance.md has the table."""
 UNSEEN = 2
 """Flips allowed though no copy showed them."""
 SATURATED = 2.0

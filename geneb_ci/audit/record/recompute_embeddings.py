@@ -1,19 +1,28 @@
 """An audit by receipt computed again: its files beside the record, and all from the receipt."""
 
+import math
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from geneb_ci.audit.canonical import StepMismatch
-from geneb_ci.audit.compare.embedding_outcome import Direction, RowOutcome
+from geneb_ci.audit.compare.embedding_outcome import (
+    BY_ROW,
+    Direction,
+    Effect,
+    RowOutcome,
+)
 from geneb_ci.audit.compare.embeddings import (
     FULL,
     DrawnTask,
     compared_cells,
     directions,
     drawn_task,
+    effect_of,
+    influences,
     read_task,
+    room_of,
 )
 from geneb_ci.audit.record.envelope import RESTORE
 from geneb_ci.audit.record.repository import AuditRepository
@@ -53,6 +62,13 @@ STATISTIC_SLACK = 0.01
 nearly equal rows now and then."""
 
 
+EFFECT_SLACK = 0.05
+"""Standard deviations. Influences of another machine differ by 1e-4, which swaps more ranks."""
+
+ROOM_SLACK = 0.02
+"""Share of what tolerances permit, of which a record has three digits."""
+
+
 class ReceiptTools(NamedTuple):
     """What `--cells` needs: the receipt's files, the task data, and the harness."""
 
@@ -67,7 +83,7 @@ def with_files(
     """Return a verification with the steps that need more than the record.
 
     From the file of rerun rows beside the record at `path`: its digest, the proofs, and every
-    comparison. With `receipt`, also the drawn rows, the cells and the direction, from the receipt.
+    comparison. With `receipt`, also drawn rows, cells, direction and effect, from the receipt.
     """
     outcome = verification.record.outcome if verification.record is not None else None
     if not isinstance(outcome, RowOutcome):
@@ -129,7 +145,7 @@ def _from_receipt(
     inputs: TrustInputs,
     tools: ReceiptTools,
 ) -> VerificationStep:
-    """Compute cells, drawn rows and direction from the receipt, and compare them."""
+    """Compute cells, drawn rows, direction and effect from the receipt, and compare them."""
     current = inputs.submission(outcome.plan.commitment.model_id)
     submission = current.submission if current is not None else None
     if current is None or not isinstance(submission, SubmissionV12):
@@ -176,6 +192,12 @@ def _from_receipt(
         "its test of direction is another": rows is not None
         and not other
         and not _is_near(_direction(outcome, rows, drawn), outcome.direction),
+        "its effect on the test rows is another": rows is not None
+        and not other
+        and not _is_same_effect(_effect(outcome, rows, drawn), outcome.effect),
+        "the room that its tolerances leave is another": rows is not None
+        and not other
+        and not _is_same_room(outcome, rows, drawn),
         "its variants are not those of the seed, or the probes decide otherwise on them": (
             rows is not None
             and outcome.variants is not None
@@ -196,6 +218,15 @@ def _direction(outcome: RowOutcome, rows: RerunRows, drawn: dict[str, DrawnTask]
     ]
     result = direction_test(strata, outcome.plan.seed)
     return Direction(rows=result.rows, statistic=result.statistic, p=result.p)
+
+
+def _effect(outcome: RowOutcome, rows: RerunRows, drawn: dict[str, DrawnTask]) -> Effect | None:
+    if outcome.schema_version == BY_ROW:
+        return None
+    return effect_of(
+        influences(drawn[task.task], rows.rerun[rows.task == number])
+        for number, task in enumerate(outcome.tasks)
+    )
 
 
 def _variants(
@@ -234,6 +265,29 @@ def _is_near(first: Direction, second: Direction) -> bool:
         first.rows == second.rows
         and abs(first.statistic - second.statistic) <= STATISTIC_SLACK
         and (first.p < LEVEL) == (second.p < LEVEL)
+    )
+
+
+def _is_same_effect(first: Effect | None, second: Effect | None) -> bool:
+    """Whether two effects are the same, but for how a machine sums; None is that of no effect."""
+    if first is None or second is None:
+        return first is second
+    return all(
+        one.rows == other.rows and abs(one.statistic - other.statistic) <= EFFECT_SLACK
+        for one, other in ((first.training, second.training), (first.test, second.test))
+    )
+
+
+def _is_same_room(outcome: RowOutcome, rows: RerunRows, drawn: dict[str, DrawnTask]) -> bool:
+    if outcome.schema_version == BY_ROW:
+        return all(task.room is None for task in outcome.tasks)
+    return all(
+        math.isclose(
+            room_of(drawn[task.task], rows.rerun[rows.task == number]),
+            task.room or 0.0,
+            rel_tol=ROOM_SLACK,
+        )
+        for number, task in enumerate(outcome.tasks)
     )
 
 

@@ -188,7 +188,16 @@ def commit_in_log(
     digest = f"commitment {commitment.sha256}"
     if signer is None:
         return f"{digest}\nnext: sign it, for the log: run this again with --key KEY"
-    path = _write_signed(signed_event(commitment, signer), audits_of(layout), say)
+    signed = signed_event(commitment, signer)
+    was_signed = (audits_of(layout) / signed.path).exists()
+    path = _write_signed(signed, audits_of(layout), say)
+    if log_key is None and was_signed:
+        return (
+            f"{digest}: signed before, and the log that is here does not have it yet\n"
+            f"next: see that {os.path.relpath(path)} is on the main branch and that its log was\n"
+            "  extended (the workflow audit-log, or geneb-ci audit log append); pull, then:\n"
+            f"  {again}"
+        )
     if log_key is None:
         return (
             f"{digest}\nnext: commit {os.path.relpath(path)} to the main branch, where the log is "

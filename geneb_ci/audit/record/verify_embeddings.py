@@ -64,6 +64,8 @@ def check_rows(outcome: RowOutcome, inputs: TrustInputs) -> None:
     for task in outcome.tasks:
         _check_task(task, findings)
     _check_again(findings)
+    if (outcome.effect is None) != (outcome.schema_version == BY_ROW):
+        _refuse("its effect on the test rows is not that of its version")
     cells = outcome.cells
     if cells.equal + len(cells.differing) + len(cells.unclaimed) != cells.of:
         _refuse(f"its cells do not add up to {cells.of}")

@@ -17,6 +17,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
     BY_COLUMN,
     NOT_PROVED,
     Direction,
+    Effect,
     ReceiptFacts,
     RerunResult,
     RowOutcome,
@@ -35,8 +36,11 @@ from geneb_ci.audit.compare.embeddings import (
     compared_cells,
     directions,
     drawn_task,
+    effect_of,
+    influences,
     read_task,
     rerun_file,
+    room_of,
     row_task,
 )
 from geneb_ci.audit.compare.outcome import AGREES, HarnessFacts
@@ -190,15 +194,22 @@ class _RowRun:
         ]
         variants = row_variants(changes, FULL, self.here.settings.nonce)
         tasks = [
-            row_task(task, comparison, again.get(task.task, {}), self.receipt.dim)
-            for task, comparison in zip(drawn, judged, strict=True)
+            row_task(
+                task,
+                comparison,
+                again.get(task.task, {}),
+                self.receipt.dim,
+                room_of(task, rows_of_task),
+            )
+            for task, comparison, rows_of_task in zip(drawn, judged, reruns, strict=True)
         ]
         strata = [
             stratum
             for task, rows in zip(drawn, reruns, strict=True)
             for stratum in directions(task, rows)
         ]
-        return RerunResult(self._outcome(tasks, strata, variants, rerun, clock), rerun)
+        effect = effect_of(map(influences, drawn, reruns))
+        return RerunResult(self._outcome(tasks, strata, effect, variants, rerun, clock), rerun)
 
     def _drawn(self) -> list[DrawnTask]:
         """Score and draw the tasks, one after another: one file of the receipt at a time."""
@@ -304,6 +315,7 @@ class _RowRun:
         self,
         tasks: list[RowTask],
         strata: list[Stratum],
+        effect: Effect,
         variants: VariantResult,
         rerun: bytes,
         clock: Callable[[], float],
@@ -320,6 +332,7 @@ class _RowRun:
             cells=cells,
             tasks=tasks,
             direction=direction,
+            effect=effect,
             decoys=self.embedder.decoys,
             variants=variants,
             verdict=AGREES,

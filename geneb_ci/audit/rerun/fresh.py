@@ -109,7 +109,7 @@ def parse_set(content: bytes, name: str, benchmark: Benchmark) -> tuple[FreshRow
         task, count = next(iter(many.items()))
         raise NothingChecked(
             f"{name}: task {task} has {count} sequences, expected at most {ROWS_PER_TASK_MAX}",
-            "leave some out: docs/adversary.md says what each size detects",
+            "leave some out: docs/research/adversary.md says what each size detects",
         )
     return tuple(rows.values())
 

@@ -20,7 +20,7 @@ Fresh sets. The mean over the tasks of the accuracy on public test rows less tha
 the same probe. Flagged when it exceeds `FRESH_MARGIN` by `ALARM` standard errors.
 
 Limits. A look-up that tolerates small changes is not detected by variants, only by a fresh set; one
-that knows few labels stays below the limit. docs/adversary.md has the rates.
+that knows few labels stays below the limit. docs/research/adversary.md has the rates.
 """
 
 import math
@@ -144,7 +144,7 @@ ALARM = 3.09
 """Standard errors of a loss on a fresh set above its margin: one-sided false alarm 0.001."""
 VARIANT_MARGIN = 0.02
 """D that an honest extractor may have: three letters in a hundred can break a motif that it reads.
-Largest measured: see docs/adversary.md."""
+Largest measured: see docs/research/adversary.md."""
 TRAINING_MARGIN = 0.03
 """The same for training rows, where one refit moves many decisions at once."""
 FRESH_MARGIN = 0.05
@@ -155,7 +155,7 @@ ROWS_MIN = 40
 """Fewest test rows varied a task, so that each task has its say in a large draw."""
 KIND = "substituted"
 """The kind of variant: up to three letters anywhere. At full strength it finds whatever crops and
-shifts find; docs/adversary.md has the table."""
+shifts find; docs/research/adversary.md has the table."""
 
 
 MEMORISED = "labels of published sequences are known that variants of them do not get"

@@ -85,6 +85,8 @@ class Scoring:
     workers: int | None
     canonical: bool
     """Whether the claim has canonical scores to compare."""
+    is_rounded: bool = True
+    """Whether the claim is of features rounded to float16."""
     limits: ScoringOptions = DERIVED
     further: tuple[Path, Path] | None = None
     """Variants and fresh sequences of the one task, and their embeddings."""
@@ -126,6 +128,7 @@ def rescored(
         "--noise", how.noise, "--seed", str(how.seed), "--copies", str(how.copies),
         *(["--workers", str(how.workers)] if how.workers else []),
         "--canonical" if how.canonical else "--no-canonical",
+        "--rounded" if how.is_rounded else "--unrounded",
         *_further(how.further), "--output", str(output), "--quiet",
     ]  # fmt: skip
     harness.call(words, task, limits_of(_shape(embeddings, classes), how))

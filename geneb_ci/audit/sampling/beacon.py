@@ -10,7 +10,9 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from geneb_ci.audit.canonical import ROUND, SIGNATURE, AuditRefused, StepMismatch
-from geneb_ci.audit.sampling.plan import FallbackBeacon
+from geneb_ci.audit.sampling.plan import FallbackBeacon, PracticeBeacon
+from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.common.config import PRACTICE_BENCHMARK
 from geneb_ci.common.errors import BrokenInstallation, UsageProblem
 
 # Between the commitment and the earliest round that may decide: longer than clocks differ, so that
@@ -18,6 +20,8 @@ from geneb_ci.common.errors import BrokenInstallation, UsageProblem
 DELAY = 60  # seconds
 # Ciphersuite of the scheme bls-unchained-g1-rfc9380: signatures on G1, keys on G2 (RFC 9380).
 DST = b"BLS_SIG_BLS12381G1_XMD:SHA-256_SSWU_RO_NUL_"
+PRACTICE = b"geneb-ci practice beacon"
+"""Begins what the value of a practice round is the hash of."""
 ROUND_BYTES = 8
 # A ledger verifies each record of a repository several times.
 ROUNDS_KEPT = 4096
@@ -189,6 +193,41 @@ def verify_fallback(beacon: FallbackBeacon, commitment: str) -> None:
         raise StepMismatch(
             SIGNATURE, "the value is not the HMAC-SHA256 of the commitment under the key"
         )
+
+
+def practice(number: int, benchmark: str) -> PracticeBeacon:
+    """Return the practice value of a round; `benchmark` is the sha256 of that of the audit.
+
+    Raises AuditRefused for a benchmark other than the practice one, whose draws nobody may foresee.
+    """
+    if not is_practice(benchmark):
+        raise AuditRefused(
+            "--practice draws by a value that anybody can foresee: it is for GENEB-mini alone",
+            "leave out --practice: the draw follows from the public beacon",
+        )
+    return PracticeBeacon(kind="practice", round=number, value=_practice_value(number))
+
+
+def verify_practice(beacon: PracticeBeacon, benchmark: str) -> None:
+    """Verify a practice value, and that it decides for the practice benchmark alone.
+
+    Raises StepMismatch of the step "signature".
+    """
+    if not is_practice(benchmark):
+        raise StepMismatch(
+            SIGNATURE, "the practice beacon decides for the practice benchmark alone"
+        )
+    if beacon.value != _practice_value(beacon.round):
+        raise StepMismatch(SIGNATURE, f"it is not the practice value of round {beacon.round}")
+
+
+def is_practice(benchmark: str) -> bool:
+    """Whether a benchmark, by its sha256, is the practice benchmark that ships with the package."""
+    return benchmark == shipped_benchmark(PRACTICE_BENCHMARK).sha256
+
+
+def _practice_value(number: int) -> str:
+    return hashlib.sha256(PRACTICE + number.to_bytes(ROUND_BYTES, "big")).hexdigest()
 
 
 def _value(commitment: str, key: str) -> str:

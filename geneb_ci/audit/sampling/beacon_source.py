@@ -23,6 +23,7 @@ from geneb_ci.audit.sampling.beacon import (
     OUTAGE,
     QUICKNET,
     fallback,
+    practice,
     round_at,
     time_of,
     value_of,
@@ -181,6 +182,25 @@ class BeaconSource(NamedTuple):
     fallback_key_file: Path | None = None
     why: str = ""
     reveal: bool = False
+    practice: bool = False
+    """Draw at once by a value that anybody can foresee: for the practice benchmark."""
+
+    def check(self) -> None:
+        """Raise UsageProblem where options contradict each other."""
+        if self.practice and (self.beacon_file or self.relay or self.fallback_key_file):
+            raise UsageProblem(
+                "--practice excludes --beacon-file, --relay and --fallback-key-file",
+                "pass one of them",
+            )
+        if self.fallback_key_file is not None and (self.beacon_file or self.relay):
+            raise UsageProblem(
+                "--fallback-key-file excludes --beacon-file and --relay", "pass one of them"
+            )
+        if self.fallback_key_file is None and (self.why or self.reveal):
+            raise UsageProblem(
+                "--why and --reveal need --fallback-key-file",
+                "pass --fallback-key-file F, or leave them out",
+            )
 
 
 def beacon_of(
@@ -196,6 +216,7 @@ def beacon_of(
     each other, NothingChecked for a file that cannot be read, AuditRefused for a fallback before
     its time, and what `fetch_round` does.
     """
+    source.check()
     at = seconds_of(committed_at)
     if at > time.time() + SKEW:
         raise UsageProblem(
@@ -205,12 +226,9 @@ def beacon_of(
         )
     if source.fallback_key_file is not None:
         return _fallback(commitment, at, source.fallback_key_file, source, policy)
-    if source.why or source.reveal:
-        raise UsageProblem(
-            "--why and --reveal need --fallback-key-file",
-            "pass --fallback-key-file F, or leave them out",
-        )
     number = round_at(at)
+    if source.practice:
+        return practice(number, commitment.benchmark.sha256)
     if source.beacon_file is not None:
         raw = read_bytes(source.beacon_file)
         if isinstance(raw, Fault):
@@ -226,10 +244,6 @@ def beacon_of(
 def _fallback(
     commitment: Commitment, at: int, key_file: Path, source: BeaconSource, policy: AuditPolicy
 ) -> FallbackBeacon:
-    if source.beacon_file is not None or source.relay:
-        raise UsageProblem(
-            "--fallback-key-file excludes --beacon-file and --relay", "pass one of them"
-        )
     raw = read_bytes(key_file)
     if isinstance(raw, Fault):
         raise NothingChecked(f"{key_file}: {raw.message}", "pass a file with 64 hex digits")

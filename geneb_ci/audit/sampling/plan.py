@@ -42,7 +42,17 @@ class FallbackBeacon(StrictModel):
     why: Annotated[str, Field(min_length=1)]
 
 
-Beacon = Annotated[DrandBeacon | FallbackBeacon, Field(discriminator="kind")]
+class PracticeBeacon(StrictModel):
+    """A value that anybody can compute beforehand, for audits of the practice benchmark alone."""
+
+    kind: Literal["practice"]
+    round: Positive
+    """The round of drand that would have decided."""
+    value: Hex64
+    """SHA-256 of "geneb-ci practice beacon" and the round as 8 bytes, big-endian."""
+
+
+Beacon = Annotated[DrandBeacon | FallbackBeacon | PracticeBeacon, Field(discriminator="kind")]
 
 
 class Ticket(StrictModel):

@@ -26,6 +26,7 @@ from geneb_ci.audit.sampling.plan import (
     DrandBeacon,
     EarlierDraw,
     Plan,
+    PracticeBeacon,
     Reason,
     RowPlan,
 )
@@ -203,8 +204,13 @@ def recompute_seed(plan: AnyPlan, protocol: str = PROTOCOL) -> None:
     # 2. Round: the one that the time of the commitment fixes, of the chain we know.
     # 3. Signature: the beacon's own, or the committed key's.
     if isinstance(plan.beacon, DrandBeacon):
-        _round(plan.beacon, plan.committed_at)
+        if plan.beacon.chain != beacon.QUICKNET.hash:
+            _refuse(ROUND, f"the chain {plan.beacon.chain} is not that of drand quicknet")
+        _round(plan.beacon.round, plan.committed_at)
         beacon.verify_round(plan.beacon.round, plan.beacon.signature)
+    elif isinstance(plan.beacon, PracticeBeacon):
+        _round(plan.beacon.round, plan.committed_at)
+        beacon.verify_practice(plan.beacon, plan.commitment.benchmark.sha256)
     else:
         _due(plan.committed_at)
         beacon.verify_fallback(plan.beacon, plan.commitment_sha256)
@@ -214,14 +220,10 @@ def recompute_seed(plan: AnyPlan, protocol: str = PROTOCOL) -> None:
         _refuse(SEED, f"it is {plan.seed}, commitment and beacon give {seed}")
 
 
-def _round(given: DrandBeacon, committed_at: str) -> None:
-    if given.chain != beacon.QUICKNET.hash:
-        _refuse(ROUND, f"the chain {given.chain} is not that of drand quicknet")
+def _round(given: int, committed_at: str) -> None:
     expected = _due(committed_at)
-    if given.round != expected:
-        _refuse(
-            ROUND, f"it is {given.round}, expected {expected} for a commitment at {committed_at}"
-        )
+    if given != expected:
+        _refuse(ROUND, f"it is {given}, expected {expected} for a commitment at {committed_at}")
 
 
 def _due(committed_at: str) -> int:

@@ -5,7 +5,6 @@ compare it; `attestation_of` says what follows for one row. docs/trust.md has th
 """
 
 import enum
-import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -168,7 +167,10 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
     ),
     FieldGroup(
         "what else is said of the run", Author.SUBMITTER,
-        _everywhere("run", "letters_a_second", "peak_memory", "peak_memory_bytes"),
+        (
+            *_everywhere("run", "letters_a_second", "peak_memory", "peak_memory_bytes"),
+            f"{_RUN}/**",
+        ),
     ),
     FieldGroup(
         IDENTITY, Author.SUBMITTER, (*_everywhere("model"), "scores.csv/model"),
@@ -263,25 +265,6 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
 )
 # fmt: on
 """Every field that a board publishes, once."""
-
-
-@functools.cache
-def group_of(path: str) -> FieldGroup | None:
-    """Return the group of a field of the board by its path; None for one that is in no group."""
-    names = path.split("/")
-    return next(
-        (group for group in FIELD_GROUPS if any(_covers(form, names) for form in group.fields)),
-        None,
-    )
-
-
-def _covers(form: str, names: Sequence[str]) -> bool:
-    parts = form.split("/")
-    if parts[-1] == "**":
-        parts, names = parts[:-1], names[: len(parts) - 1]
-    return len(parts) == len(names) and all(
-        part in {"*", name} for part, name in zip(parts, names, strict=True)
-    )
 
 
 def column_author(key: str) -> Author:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from geneb_ci.audit.commitment import Identity, identity_of, why_same
-from geneb_ci.audit.compare.embedding_outcome import BY_ROW, SUPERSEDED, RowOutcome
+from geneb_ci.audit.compare.embedding_outcome import BY_ROW, SUPERSEDED, RowOutcome, loose
 from geneb_ci.audit.compare.outcome import hidden_raises, informative_cells, informative_text
 from geneb_ci.audit.record.events import AuditEvent, EntryKind, WithdrawnAudit
 from geneb_ci.audit.record.keys import RevokedKey, Signer, check_revoked
@@ -307,7 +307,7 @@ def row_audit_of(verification: Verification, outcome: RowOutcome, inputs: TrustI
             cells=outcome.cells.of,
             missing=tuple(missing_cells(outcome, inputs)),
             superseded=SUPERSEDED if outcome.schema_version == BY_ROW else "",
-            weak=weakness_of(facts.compute_dtype, tf32=facts.tf32),
+            weak=weakness_of(facts.compute_dtype, tf32=facts.tf32) or loose(outcome),
             gone=gone_since(
                 inputs.seen, commitment.model_id, outcome.plan.root, inputs.policy.receipt_days
             ),

@@ -1,0 +1,254 @@
+"""What an audit does against forgery: each defence, what it needs, and where each sample runs it.
+
+A sample that cannot run a defence says why. `tests/audit/test_defences.py` holds that every
+function and every attack that is named here exists, and that each sample answers for each defence.
+"""
+
+from dataclasses import dataclass
+
+from geneb_ci.audit.compare.outcome import DECOYS, FRESH, JOINT, ORDER, TOLERANCE, VARIANTS
+
+_WHOLE = "a sample of tasks scores every sequence again, so nothing is left between its embeddings"
+
+
+@dataclass(frozen=True)
+class Use:
+    """A defence at work in an audit of one kind of sample."""
+
+    by: str
+    """The function that carries it out, as `module:name`."""
+    attack: str
+    """A test that carries the attack out, as `file::name`."""
+
+
+@dataclass(frozen=True)
+class Unused:
+    """Why a sample runs without a defence."""
+
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Defence:
+    """One defence, and how each kind of sample uses it."""
+
+    name: str
+    against: str
+    """The attack, in words."""
+    needs: str
+    """What it cannot do without."""
+    tasks: Use | Unused
+    embeddings: Use | Unused
+
+
+_OUTCOME = "geneb_ci.audit.compare.outcome"
+_EMBEDDINGS = "geneb_ci.audit.compare.embedding_outcome"
+_ATTACKS = "tests/adversary/test_attacks.py"
+_ROW_AUDIT = "tests/audit/test_row_audit.py"
+_ROW_ATTACKS = (
+    "tests/adversary/test_receipt_rows.py"
+    "::test_each_attack_passes_without_its_defence_and_is_found_by_it"
+)
+_MEMORY = "tests/adversary/test_receipt_memory.py"
+
+DEFENCES = (
+    Defence(
+        name=TOLERANCE,
+        against="scores that the embeddings of the extractor do not give",
+        needs="the extractor, its weights and the task data",
+        tasks=Use(
+            f"{_OUTCOME}:task_verdict",
+            "tests/audit/test_rerun.py::test_a_consistent_forgery_is_disputed",
+        ),
+        embeddings=Use(
+            f"{_EMBEDDINGS}:reasons_of",
+            f"{_ROW_AUDIT}::test_an_altered_test_row_disputes_the_row",
+        ),
+    ),
+    Defence(
+        name="recomputed cells",
+        against="scores that the published embeddings do not give",
+        needs="the files of the receipt",
+        tasks=Unused("no embeddings are published; every drawn cell is scored again"),
+        embeddings=Use(
+            "geneb_ci.audit.compare.embeddings:compared_cells",
+            f"{_ROW_AUDIT}::test_a_claim_that_the_rows_do_not_give_differs",
+        ),
+    ),
+    Defence(
+        name=JOINT,
+        against="small raises of many cells, each within its tolerance",
+        needs="as many compared cells as are drawn",
+        tasks=Use(
+            f"{_OUTCOME}:mean_biases",
+            "tests/adversary/test_forger.py::test_a_raise_is_divided_within_the_tolerances",
+        ),
+        embeddings=Unused("cells are compared exactly, so none has room to be raised in"),
+    ),
+    Defence(
+        name="direction of the labels",
+        against="embeddings altered within the tolerance of a row, towards their labels",
+        needs="drawn embeddings outside of the support sets",
+        tasks=Unused(_WHOLE),
+        embeddings=Use(
+            "geneb_ci.receipt.row_rule:direction_test",
+            f"{_ROW_AUDIT}::test_what_moves_within_the_tolerance_is_found_by_its_direction",
+        ),
+    ),
+    Defence(
+        name="tolerance of each column",
+        against="a column of large values that makes room for changes elsewhere",
+        needs="several drawn embeddings of a task",
+        tasks=Unused(_WHOLE),
+        embeddings=Use("geneb_ci.receipt.column_rule:tolerances", _ROW_ATTACKS),
+    ),
+    Defence(
+        name="pooled rounding",
+        against="features on the borders of float16, so that many coordinates may round otherwise",
+        needs="all drawn embeddings together",
+        tasks=Unused(_WHOLE),
+        embeddings=Use("geneb_ci.receipt.embeddings:allowed_pooled", _ROW_ATTACKS),
+    ),
+    Defence(
+        name="rare rescue",
+        against="altered embeddings that the contributor's own code gives in float64",
+        needs="failed sequences that are embedded again, alone",
+        tasks=Unused("no embedding is compared, so none can be rescued"),
+        embeddings=Use("geneb_ci.receipt.embeddings:allowed_rescued", _ROW_ATTACKS),
+    ),
+    Defence(
+        name="effect on the loss",
+        against="training and support embeddings altered within their tolerance so that it pays",
+        needs="the probe of the full regime",
+        tasks=Unused(_WHOLE),
+        embeddings=Use("geneb_ci.receipt.influence:influence_on_loss", _ROW_ATTACKS),
+    ),
+    Defence(
+        name=ORDER,
+        against="embeddings that depend on the other sequences of a batch or on their order",
+        needs="a second run of some sequences",
+        tasks=Use(
+            "geneb_ci.audit.rerun.decoys:embed_among_decoys",
+            "tests/audit/test_decoys.py::test_a_look_up_is_seen_under_every_dtype",
+        ),
+        embeddings=Use(
+            "geneb_ci.audit.rerun.decoys:with_decoys",
+            "tests/audit/test_decoys.py::test_a_look_up_is_seen_under_every_dtype",
+        ),
+    ),
+    Defence(
+        name=DECOYS,
+        against="published sequences that are looked up in a table",
+        needs="new sequences that look like published ones",
+        tasks=Use(
+            "geneb_ci.audit.rerun.decoys:embed_among_decoys",
+            "tests/audit/test_decoys.py::test_a_look_up_is_seen_under_every_dtype",
+        ),
+        embeddings=Use(
+            "geneb_ci.audit.rerun.decoys:with_decoys",
+            "tests/audit/test_decoys.py::test_a_look_up_is_seen_under_every_dtype",
+        ),
+    ),
+    Defence(
+        name=VARIANTS,
+        against="labels of published test sequences, known by a key that a small change breaks",
+        needs="a secret that decides sequences and changes",
+        tasks=Use(
+            "geneb_ci.audit.rerun.tasks:memory_of",
+            f"{_ATTACKS}::test_labels_memorised_by_a_prefix_differ_by_variants_and_by_a_fresh_set",
+        ),
+        embeddings=Use(
+            "geneb_ci.audit.rerun.embedder:row_variants",
+            f"{_MEMORY}::test_labels_by_a_key_that_three_letters_break_are_found",
+        ),
+    ),
+    Defence(
+        name="variants of training sequences",
+        against="training embeddings moved by a key, so that the probe learns what is not there",
+        needs="a refit of the probe with the variants",
+        tasks=Use(
+            "geneb_ci.audit.rerun.tasks:memory_of",
+            "tests/adversary/test_memorised.py"
+            "::test_moved_training_rows_are_found_where_a_small_change_breaks_their_key",
+        ),
+        embeddings=Unused(
+            "not built yet: too few training embeddings are drawn for a refit to show anything, "
+            "which is one reason why an audit by receipt adds no trust level"
+        ),
+    ),
+    Defence(
+        name=FRESH,
+        against="labels of published sequences, known by any key",
+        needs="labelled sequences that nobody has seen",
+        tasks=Use(
+            "geneb_ci.audit.rerun.honesty:fresh_result",
+            f"{_ATTACKS}::test_labels_memorised_by_a_prefix_differ_by_variants_and_by_a_fresh_set",
+        ),
+        embeddings=Unused("a receipt has no embeddings of fresh sequences, and no probe of theirs"),
+    ),
+    Defence(
+        name="measured precision",
+        against="a coarse dtype that is declared for the sake of its tolerance",
+        needs="sequences that are embedded twice",
+        tasks=Use(
+            "geneb_ci.audit.rerun.honesty:precision_of",
+            f"{_ATTACKS}::test_a_coarse_dtype_without_need_has_the_tolerance_of_float32",
+        ),
+        embeddings=Use(
+            "geneb_ci.audit.sampling.embedding_draw:weakness_of",
+            f"{_ROW_AUDIT}::test_a_receipt_in_bfloat16_is_never_drawn_from",
+        ),
+    ),
+    Defence(
+        name="one draw of a commitment",
+        against="drawing again until the sample suits",
+        needs="the records of the repository",
+        tasks=Use(
+            "geneb_ci.audit.sampling.task_draw:require_one_draw",
+            "tests/audit/test_verify.py::test_one_commitment_has_one_draw",
+        ),
+        embeddings=Use(
+            "geneb_ci.audit.sampling.task_draw:require_one_draw",
+            f"{_ROW_AUDIT}::test_a_second_draw_of_one_commitment_is_refused",
+        ),
+    ),
+    Defence(
+        name="earlier draws count again",
+        against="another name or another version of a submission for the sake of another draw",
+        needs="the records of the repository",
+        tasks=Use(
+            "geneb_ci.audit.sampling.task_draw:earlier_draws",
+            "tests/audit/test_identity.py::test_sixteen_names_for_one_method_share_one_draw",
+        ),
+        embeddings=Use(
+            "geneb_ci.audit.sampling.embedding_draw:earlier_row_draws",
+            "tests/audit/test_row_verify.py::test_earlier_draws_of_a_method_count_under_another_name",
+        ),
+    ),
+    Defence(
+        name="near claims and receipts",
+        against="a copy with one touched weight under another name",
+        needs="the claims, or the receipts, of earlier audits",
+        tasks=Use(
+            "geneb_ci.audit.commitment:why_same",
+            "tests/audit/test_identity.py::test_one_changed_weight_and_another_name_do_not_hide_the_claims",
+        ),
+        embeddings=Use(
+            "geneb_ci.audit.compare.embeddings:near_roots",
+            "tests/audit/test_row_near.py::test_a_near_receipt_inherits_the_rows_drawn_before",
+        ),
+    ),
+    Defence(
+        name="signed starts and aborts",
+        against="runs that are ended because they go badly",
+        needs="a log, or a maintainer who commits what is written",
+        tasks=Use(
+            "geneb_ci.audit.record.signing:sign_abort",
+            "tests/audit/test_rerun_faults.py::test_a_run_that_the_extractor_ends_is_signed_as_aborted",
+        ),
+        embeddings=Use(
+            "geneb_ci.audit.record.signing:sign_abort",
+            "tests/audit/test_row_evidence.py::test_one_between_aborts_does_not_end_their_row",
+        ),
+    ),
+)  # fmt: skip

@@ -1,0 +1,238 @@
+"""What deviations of drawn rows do to the score: their influence on the loss of the test rows.
+
+A receipt whose training rows are altered in many directions may deviate along none that is known.
+What an alteration is for is known: the decisions on the test rows. So each deviation is taken to
+the first order to what it changes there. D = c - r16 is the difference of a committed row from the
+rounding of its rerun; f = W'x + b the probe of the full regime, p its softmax, r = p - y the
+residual of the true label y, S = diag(p) - pp'. The loss L is the mean of -log p_y over the test
+rows, g its gradient with respect to W and b, and h = H^-1 g with H the Hessian of the probe's
+objective over the training rows. Moving a row by D changes L by
+
+    I = r . W'D / m                                 a test row of m
+    I = -(r . h'D + (h'x + h_b) . S W'D)            a training row, support rows among them
+
+The statistic of a part, training or test, is Wilcoxon's of signed ranks, over all tasks together:
+
+    t = sum z / sqrt(sum z^2),    z = sign(I) rank of |I| / (rows of the task and part + 1)
+
+Where the signs of honest deviations are independent of the labels, |t| is above T with probability
+2 exp(-T^2 / 2) at most, whatever their sizes are. It is two-sided: beyond first order an alteration
+may come out the other way, and no honest model has either sign.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from geneb_ci.receipt.embeddings import allowed_pooled
+from geneb_ci.receipt.row_rule import Half, Labels, Probe, Wide, midranks
+
+BLOCK = 4096
+"""Rows converted at once."""
+STEPS = 100
+"""Products with the Hessian at most. A statistic needs the direction of h, not its digits."""
+ACCURATE = 1e-3
+"""Of the gradient: where the search for h ends."""
+PENALTY = 1.0
+"""Of half the squared weights in the objective: C of the probe is 1."""
+
+
+class TaskInfluence(NamedTuple):
+    """What the influence of any row of a task follows from."""
+
+    weights: Wide
+    """(d, c) h: by how much the optimum moves against a gradient of the test loss."""
+    intercepts: Wide
+    """(c,)."""
+    centre: Wide
+    """(d,) mean of the training rows, which features are taken from here."""
+    test: int
+    """Test rows of the task."""
+
+
+class RowInfluence(NamedTuple):
+    """The influence of the drawn rows of one task and part."""
+
+    part: str
+    values: Wide
+    """(n,) I of each row, 0 where it does not deviate."""
+
+
+def features_of(values: Half, scale_log2: int, centre: Wide) -> npt.NDArray[np.float32]:
+    """Return (n, d) features of rows of a receipt, less their centre."""
+    features = np.empty(values.shape, dtype=np.float32)
+    for start in range(0, len(values), BLOCK):
+        block = np.ldexp(values[start : start + BLOCK].astype(np.float64), scale_log2)
+        features[start : start + BLOCK] = block - centre
+    return features
+
+
+def centre_of(values: Half, scale_log2: int) -> Wide:
+    """Return the (d,) mean of the features of (n, d) rows of a receipt."""
+    total = np.zeros(values.shape[1])
+    for start in range(0, len(values), BLOCK):
+        total += values[start : start + BLOCK].astype(np.float64).sum(axis=0)
+    return np.ldexp(total / max(1, len(values)), scale_log2)
+
+
+def softmax(decision: Wide) -> Wide:
+    """Return the (n, c) probabilities of (n, c) decision values."""
+    powers = np.exp(decision - decision.max(axis=1, keepdims=True))
+    probabilities: Wide = powers / powers.sum(axis=1, keepdims=True)
+    return probabilities
+
+
+def residuals(decision: Wide, labels: Labels, classes: Labels) -> tuple[Wide, Wide]:
+    """Return the (n, c) probabilities, and what they are less the labels.
+
+    A row of a label that the probe does not know has no residual.
+    """
+    probabilities = softmax(decision)
+    column = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+    known = classes[column] == labels
+    residual = probabilities.copy()
+    residual[np.arange(len(labels)), column] -= 1
+    residual[~known] = 0
+    return probabilities, residual
+
+
+def influence_of(
+    values: Half, scale_log2: int, train: int, labels: Labels, probe: Probe
+) -> TaskInfluence:
+    """Return h of a task from (n, d) rows of its receipt, training rows first, and (n,) labels."""
+    centre = centre_of(values[:train], scale_log2)
+    intercepts = probe.intercepts + centre @ probe.weights
+    # With two classes the first column is 0 by definition: one is free.
+    free = np.arange(len(probe.classes)) >= (1 if len(probe.classes) == 2 else 0)  # noqa: PLR2004
+    test = features_of(values[train:], scale_log2, centre)
+    _, residual = residuals(test @ probe.weights + intercepts, labels[train:], probe.classes)
+    gradient = np.vstack([test.T @ residual, residual.sum(axis=0)]) * free / max(1, len(test))
+    del test
+    own = features_of(values[:train], scale_log2, centre)
+    probabilities = softmax(own @ probe.weights + intercepts)
+    curvature = probabilities * (1 - probabilities)
+    diagonal = np.vstack([np.square(own).T @ curvature + PENALTY, curvature.sum(axis=0)])
+
+    def product(step: Wide) -> Wide:
+        moved = own @ step[:-1].astype(np.float32) + step[-1]
+        moved = probabilities * (moved - (probabilities * moved).sum(axis=1, keepdims=True))
+        below = own.T @ moved.astype(np.float32) + PENALTY * step[:-1]
+        return np.vstack([below, moved.sum(axis=0)]) * free
+
+    solution = _solved(product, gradient, np.maximum(diagonal, np.finfo(np.float64).tiny))
+    return TaskInfluence(solution[:-1], solution[-1], centre, len(values) - train)
+
+
+def _solved(product: Callable[[Wide], Wide], gradient: Wide, diagonal: Wide) -> Wide:
+    """Return about H^-1 of a gradient by conjugate gradients, scaled by the diagonal of H."""
+    solution = np.zeros_like(gradient)
+    left = gradient.copy()
+    scaled = left / diagonal
+    step, size = scaled.copy(), float((left * scaled).sum())
+    least = ACCURATE**2 * size
+    for _ in range(STEPS):
+        if size <= least:
+            break
+        forward = product(step)
+        bent = float((step * forward).sum())
+        if bent <= 0:  # of rounding: no step leads further
+            break
+        solution += size / bent * step
+        left -= size / bent * forward
+        scaled = left / diagonal
+        before, size = size, float((left * scaled).sum())
+        step = scaled + size / before * step
+    return solution
+
+
+class DrawnPart(NamedTuple):
+    """Drawn rows of one part of a task, n of them."""
+
+    part: str
+    committed: Half
+    """(n, d)."""
+    rounded: Half
+    """(n, d) rounding of the rerun; a row that float16 cannot hold counts as committed."""
+    labels: Labels
+
+
+TRAINING, TEST = "training", "test"
+
+
+def gradients(part: DrawnPart, scale_log2: int, influence: TaskInfluence, probe: Probe) -> Wide:
+    """Return the (n, d) derivatives of I with respect to the rows of a part."""
+    centred = np.ldexp(part.committed.astype(np.float64), scale_log2) - influence.centre
+    decision = centred @ probe.weights + probe.intercepts + influence.centre @ probe.weights
+    probabilities, residual = residuals(decision, part.labels, probe.classes)
+    if part.part == TEST:
+        of_test: Wide = residual @ probe.weights.T / max(1, influence.test)
+        return of_test
+    moved = centred @ influence.weights + influence.intercepts
+    moved = probabilities * (moved - (probabilities * moved).sum(axis=1, keepdims=True))
+    unknown = ~residual.any(axis=1)
+    moved[unknown] = 0
+    of_training: Wide = -(residual @ influence.weights.T + moved @ probe.weights.T)
+    return of_training
+
+
+def influence_on_loss(
+    part: DrawnPart, scale_log2: int, influence: TaskInfluence, probe: Probe
+) -> RowInfluence:
+    """Return the influence of each drawn row of a part."""
+    differing = (part.rounded != part.committed).any(axis=0)
+    committed = part.committed[:, differing].astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        difference = committed - part.rounded[:, differing].astype(np.float64)
+    difference[~np.isfinite(difference).all(axis=1)] = 0
+    slopes = gradients(part, scale_log2, influence, probe)[:, differing]
+    return RowInfluence(part.part, (np.ldexp(difference, scale_log2) * slopes).sum(axis=1))
+
+
+def permitted(
+    part: DrawnPart, rerun: Wide, allowed: Wide, slopes: Wide, scale_log2: int, rows: int
+) -> float:
+    """Return by how much the loss can fall within the tolerances of a part of so many rows.
+
+    `rerun` has the (n, d) drawn rows and `allowed` their tolerances, divided by the scale. Of each
+    coordinate that is the step to a float16 value that passes, too; in all, no more of them count
+    than may round otherwise.
+    """
+    if not len(part.rounded):
+        return 0.0
+    steps = np.zeros(rerun.shape)
+    for side in (-np.inf, np.inf):
+        other = np.nextafter(part.rounded, np.float16(side), dtype=np.float16).astype(np.float64)
+        step = np.abs(other - part.rounded)
+        with np.errstate(invalid="ignore"):
+            passes = np.abs((other + part.rounded) / 2 - rerun) <= allowed
+        steps = np.maximum(steps, np.where(passes & np.isfinite(step), step, 0))
+    gains = np.ldexp(
+        np.where(steps > 0, np.maximum(steps, allowed), 0) * np.abs(slopes), scale_log2
+    )
+    most = allowed_pooled(*gains.shape)
+    largest = np.sort(gains, axis=None)[::-1][:most]
+    return math.fsum(largest.tolist()) / len(gains) * rows
+
+
+class PartStatistic(NamedTuple):
+    """The statistic of a part over all tasks."""
+
+    rows: int
+    """Rows that deviate at all."""
+    statistic: float
+
+
+def part_statistic(parts: Iterable[RowInfluence]) -> PartStatistic:
+    """Return t of one part over all tasks; 0 where nothing deviates."""
+    totals, squares, rows = [], [], 0
+    for part in parts:
+        values = part.values[part.values != 0]
+        z = np.sign(values) * midranks(np.abs(values)) / (len(values) + 1)
+        totals.append(math.fsum(z.tolist()))
+        squares.append(math.fsum((z * z).tolist()))
+        rows += len(values)
+    spread = math.sqrt(math.fsum(squares))
+    return PartStatistic(rows, math.fsum(totals) / spread if spread else 0.0)

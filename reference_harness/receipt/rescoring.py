@@ -1,0 +1,174 @@
+"""Scores of record from a receipt: for a run on a machine that does not have the scorer."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from reference_harness import submission
+from reference_harness.data import Source
+from reference_harness.engine.local import Pool
+from reference_harness.engine.threads import Library, libraries
+from reference_harness.errors import DataError, OptionError, ProbeError, ScorerError
+from reference_harness.formats.base import first_error
+from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.files import NotReadable, read_regular
+from reference_harness.formats.run_record import LibraryRef, ReceiptTask, Regime, RunRecord
+from reference_harness.formats.scorer import ScorerRef
+from reference_harness.formats.submission import SubmissionV12
+from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
+from reference_harness.job import problem_of, regime
+from reference_harness.rescore import load
+from reference_harness.scorer import SCORER
+
+from .predictions import task_section, write_predictions
+from .rounding import Rounded
+from .scoring import ReceiptProbes, values_of
+from .task_file import file_of, is_written
+
+
+class RescoredRun(NamedTuple):
+    """Result of a worker."""
+
+    task_id: str
+    data_sha256: str
+    regimes: dict[str, Regime]
+    predictions: bytes
+    """The task's part of `predictions.bin`."""
+    libraries: list[Library]
+    scorer: ScorerRef
+
+
+@dataclass(frozen=True)
+class RunJob:
+    """Scores one task of a run from its file; small, for it is pickled."""
+
+    task_id: str
+    file: Path
+    receipt: ReceiptTask
+    benchmark: Benchmark
+    source: Source
+    regimes: tuple[str, ...]
+
+    def execute(self) -> RescoredRun:
+        """Return what a run says of the task. Raises a HarnessError, which names the task."""
+        data = load(self.benchmark, self.source, self.task_id)
+        rows = Rounded(values_of(self.file, self.receipt, data), self.receipt.scale_log2)
+        settings = ReceiptProbes(self.benchmark.protocol, canonical=True)
+        try:
+            problem = problem_of(rows, self.receipt.train, data.train.labels, data.test.labels)
+            scored = {name: regime(problem, name, settings) for name in self.regimes}
+        except ProbeError as error:
+            msg = f"{self.task_id}: {error}"
+            raise ProbeError(msg) from error
+        return RescoredRun(
+            self.task_id,
+            data.sha256,
+            {name: each.regime for name, each in scored.items()},
+            task_section(problem, scored.values()),
+            libraries(),
+            SCORER.found(),
+        )
+
+
+def receipts_of(record: RunRecord, folder: Path) -> dict[str, ReceiptTask]:
+    """Return what a record says of its receipt, whose files are those in a folder.
+
+    Raises OptionError for a record without a receipt, DataError for files that are not its.
+    """
+    receipts = {name: task.receipt for name, task in record.tasks.items() if task.receipt}
+    if len(receipts) < len(record.tasks):
+        msg = "the record is of a run without a receipt: run again with --receipt DIR; embeddings "
+        msg += "that are in the cache are not computed again"
+        raise OptionError(msg)
+    wrong = [
+        f"{file_of(folder, name)}: not the file of the record: pass its own folder to --receipt"
+        for name, receipt in receipts.items()
+        if not is_written(folder, name, receipt)
+    ]
+    if wrong:
+        raise DataError(wrong)
+    return receipts
+
+
+def rescored_run(
+    record: RunRecord, folder: Path, benchmark: Benchmark, source: Source, workers: int
+) -> RunRecord:
+    """Return a record with the scores of record of its receipt; predictions.bin is written again.
+
+    All else is that of the run. Raises ScorerError where this machine does not have the scorer,
+    DataError, OptionError, ProbeError and StateError.
+    """
+    receipts = receipts_of(record, folder)
+    results: dict[str, RescoredRun] = {}
+    with Pool[RescoredRun](min(workers, len(receipts))) as pool:
+        for name, receipt in receipts.items():
+            file = file_of(folder, name)
+            regimes = tuple(record.regimes)
+            pool.submit(RunJob(name, file, receipt, benchmark, source, regimes))
+        while pool.waiting:
+            for result in pool.results(block=True):
+                if result.scorer.reason:
+                    raise ScorerError(result.scorer.reason)
+                if result.data_sha256 != record.tasks[result.task_id].data_sha256:
+                    msg = f"{result.task_id}: the task data are not those of the run: pass its own "
+                    raise DataError([f"{msg}folder to --data"])
+                results[result.task_id] = result
+    used = {
+        tuple(library.values()): LibraryRef(**library)
+        for result in results.values()
+        for library in result.libraries
+    }
+    sections = {name: results[name].predictions for name in record.tasks}
+    return record.model_copy(
+        update={
+            "scorer": SCORER.ref,
+            "probe": record.probe.model_copy(
+                update={
+                    "device": "cpu",
+                    "array_api": False,
+                    "least_numbers": None,
+                    "workers": workers,
+                    "libraries": [used[key] for key in sorted(used)],
+                }
+            ),
+            "tasks": {
+                name: task.model_copy(update={"regimes": results[name].regimes})
+                for name, task in record.tasks.items()
+            },
+            "predictions": write_predictions(folder, benchmark, record.regimes, sections),
+        }
+    )
+
+
+def former_of(path: Path) -> SubmissionV12:
+    """Return the submission of a run with a receipt. Raises OptionError, which names the file."""
+    try:
+        former = SubmissionV12.model_validate_json(read_regular(path, SUBMISSION_BYTES_MAX))
+    except NotReadable as error:
+        raise OptionError(f"{path}: {error.reason}") from error
+    except ValidationError as error:
+        msg = f"{path}: no submission of format 1.2: {first_error(error)}: run `geneb-ci check`"
+        raise OptionError(msg) from error
+    if former.receipt is None:
+        msg = f"{path}: no receipt: pass the file of `geneb-harness run --receipt DIR --submission "
+        msg += "FILE`"
+        raise OptionError(msg)
+    return former
+
+
+def resubmitted(record: RunRecord, benchmark: Benchmark, former: SubmissionV12) -> dict[str, Any]:
+    """Return the submission of a rescored record, with metadata and gaps of the former one.
+
+    Where the receipt is stays as it was, unless the predictions beside it are other ones. Raises
+    OptionError for a former submission that is not of this run.
+    """
+    new = submission.build(record, benchmark, former.meta, "1.2")
+    was, now = former.receipt, new["receipt"]
+    if was is None or (former.model_id, was.root) != (record.model_id, now["root"]):
+        msg = "the former submission is of another run: pass that of the record"
+        raise OptionError(msg)
+    if was.location and was.predictions and was.predictions.model_dump() == now["predictions"]:
+        now["location"] = was.location.model_dump()
+    return new | {"gaps": former.gaps}

@@ -1,0 +1,250 @@
+"""Rows of a receipt that are not what the extractor gives: each attack, and what finds it.
+
+Each passes where its defence is switched off. The rerun is a matrix that the test gives; all else
+is what an audit does.
+"""
+
+import functools
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from geneb_ci.audit.compare import embedding_outcome
+from geneb_ci.receipt.column_rule import tolerances
+from geneb_ci.receipt.draw import RowSample
+from geneb_ci.receipt.embeddings import ROOM, TAU
+from geneb_ci.receipt.influence import TRAINING, DrawnPart, gradients, influence_of
+from geneb_ci.receipt.row_rule import Probe, rounding, scaled
+from reference_harness import benchmark
+from reference_harness.canonical import solve
+from reference_harness.probe import few_shot_rows
+from reference_harness.receipt.rounding import widened
+from tests.receipt import attacks, audited
+from tests.receipt.audited import Found, Scored, audit, scored
+from tests.receipt.test_attacks import data_of, labels_of
+from tests.receipt.test_attacks import honest as convolution
+
+Rows = np.ndarray
+TASKS = ("mini_promoter", "mini_tf", "mini_splice")
+SAMPLE = RowSample(test=240, training=30, support=120)
+FEW = 4
+"""Coordinates that may round otherwise in a row of 128."""
+Off = Callable[[pytest.MonkeyPatch], object]
+
+
+def by_size_of_row(rerun: Rows, scale_log2: int) -> Rows:
+    """Return the tolerances of records of version 1.0."""
+    wide = scaled(rerun, scale_log2)
+    size = np.sqrt(np.mean(wide * wide, axis=1, keepdims=True))
+    return np.broadcast_to(TAU * size, wide.shape)
+
+
+def without_columns(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(audited, "tolerances", by_size_of_row)
+
+
+def without(name: str, value: Any) -> Off:
+    return lambda patch: patch.setattr(embedding_outcome, name, value)
+
+
+def support_of(task: str, shots: int) -> Rows:
+    """Return the training rows of the few-shot probes."""
+    labels, seeds = data_of(task).train.labels, benchmark.mini().protocol.seeds
+    return np.unique(np.concatenate([few_shot_rows(labels, shots, seed) for seed in seeds]))
+
+
+def weights_of(rows: Rows, task: str) -> Rows:
+    """Return the weights of the probe on honest rows, towards the upper label."""
+    train = data_of(task).train.labels
+    solved = solve(rows[: len(train)], train)
+    weights: Rows = solved.weights[:, -1] - solved.weights[:, 0]
+    return weights
+
+
+def with_constant(task: str, size: float, columns: int) -> Rows:
+    """Return honest rows beside columns of large values that do not vary."""
+    rows = convolution(task)
+    return np.hstack([rows, np.full((len(rows), columns), size, dtype=np.float32)])
+
+
+def with_offset(task: str) -> Rows:
+    """Return honest rows along whose last columns a fixed vector of large values was added."""
+    rows = convolution(task).copy()
+    rows[:, -16:] += np.linspace(1e5, 1e6, 16, dtype=np.float32)
+    return rows
+
+
+def moved_support(task: str, rows: Rows, size: float) -> Rows:
+    """Move the support rows of 1shot in the columns that matter most, towards their labels."""
+    moved, weights = rows.copy(), weights_of(convolution(task), task)
+    best = np.argsort(-np.abs(weights[:100]))[:FEW]
+    sides = attacks.signs(labels_of(task))
+    for row in support_of(task, 1):
+        moved[row, best] += np.float32(size) * sides[row] * np.sign(weights[best])
+    return moved
+
+
+def near_support(task: str, rows: Rows) -> Rows:
+    """Move every coordinate of the 1shot support rows by twelve tolerances, either way."""
+    moved, draw = rows.copy(), np.random.default_rng(0)
+    for row in support_of(task, 1):
+        side = draw.choice([-12, 12], size=rows.shape[1])
+        moved[row] += (side * tolerances(rows, 0)[row]).astype(np.float32)
+    return moved
+
+
+def neighbours(task: str) -> tuple[Rows, Rows]:
+    """Return the float16 values of the first columns of honest rows, and the next larger ones."""
+    half = convolution(task)[:, :FEW].astype(np.float16)
+    return half, np.nextafter(half, np.float16(np.inf), dtype=np.float16)
+
+
+def on_borders(task: str) -> Rows:
+    """Return rows of an extractor that puts some columns halfway between float16 values."""
+    rows, (below, above) = convolution(task).copy(), neighbours(task)
+    rows[:, :FEW] = (below.astype(np.float32) + above) / 2
+    return rows
+
+
+def across_borders(task: str, rows: Rows) -> Rows:
+    """Round those columns of few-shot support rows towards the label."""
+    receipt, weights = widened(rounding(rows, 0), 0), weights_of(convolution(task), task)
+    up = attacks.signs(labels_of(task))[:, None] * np.sign(weights[:FEW])[None, :] > 0
+    below, above = neighbours(task)
+    support = support_of(task, 10)
+    receipt[support, :FEW] = np.where(up, above, below)[support]
+    return receipt
+
+
+def towards_less_loss(task: str, rows: Rows) -> Rows:
+    """Round a coordinate of each training row otherwise, where it is near a border and pays."""
+    labels, train = labels_of(task), len(data_of(task).train.labels)
+    half = rounding(rows, 0)
+    solved = solve(widened(half, 0)[:train], labels[:train])
+    probe = Probe(solved.weights, solved.intercepts, solved.classes)
+    own = DrawnPart(TRAINING, half[:train], half[:train], labels[:train])
+    slopes = gradients(own, 0, influence_of(half, 0, train, labels, probe), probe)
+    towards = -np.sign(slopes)
+    infinite = np.where(towards > 0, np.inf, -np.inf).astype(np.float16)
+    other = np.nextafter(half[:train], infinite, dtype=np.float16)
+    middle = (half[:train].astype(np.float64) + other) / 2
+    near = np.abs(middle - rows[:train]) <= 0.5 * tolerances(rows[:train], 0)
+    gain = np.where(near, np.abs(slopes) * np.abs(other.astype(np.float64) - half[:train]), 0)
+    best = gain.argmax(axis=1)
+    rank = gain.max(axis=1).argsort()[::-1]
+    for row in rank[: train // 2]:
+        if gain[row, best[row]] > 0:
+            half[row, best[row]] = other[row, best[row]]
+    return widened(half, 0)
+
+
+class Attack(NamedTuple):
+    """An attack, the defence that finds it, and the words of the record."""
+
+    rerun: Callable[[str], Rows]
+    receipt: Callable[[str, Rows], Rows]
+    off: Off
+    words: str
+    excuse: bool = False
+    """Whether the extractor gives the altered rows in float64."""
+
+
+ATTACKS: dict[str, Attack] = {
+    "a constant column of 3e6": Attack(
+        functools.partial(with_constant, size=3e6, columns=1),
+        functools.partial(moved_support, size=2.0),
+        without_columns,
+        "not what the extractor gives",
+    ),
+    "a constant column of 3e5": Attack(
+        functools.partial(with_constant, size=3e5, columns=1),
+        functools.partial(moved_support, size=0.2),
+        without_columns,
+        "not what the extractor gives",
+    ),
+    "an offset along 16 columns": Attack(
+        with_offset,
+        functools.partial(moved_support, size=2.0),
+        without_columns,
+        "not what the extractor gives",
+    ),
+    "float64 excuses rows that are far": Attack(
+        convolution,
+        functools.partial(moved_support, size=2.0),
+        lambda patch: (
+            patch.setattr(embedding_outcome, "NEAR", np.inf),
+            patch.setattr(embedding_outcome, "allowed_rescued", lambda rows: rows),
+        ),
+        "tolerances from the first, 16 are allowed",
+        excuse=True,
+    ),
+    "float64 excuses many rows": Attack(
+        convolution,
+        near_support,
+        without("allowed_rescued", lambda rows: rows),
+        "pass only when they are embedded again, alone; ",
+        excuse=True,
+    ),
+    "columns on borders of float16": Attack(
+        on_borders,
+        across_borders,
+        lambda patch: (
+            patch.setattr(embedding_outcome, "allowed_pooled", lambda rows, width: rows * width),
+            patch.setattr(embedding_outcome, "EFFECT", np.inf),
+        ),
+        "drawn coordinates round otherwise in rows that pass",
+    ),
+    "training rows that pay, within the tolerance": Attack(
+        convolution,
+        towards_less_loss,
+        without("EFFECT", np.inf),
+        "what the training rows differ by lowers the loss of the test rows: ",
+    ),
+}
+
+
+def receipts(folder: Path, attack: Attack) -> tuple[Mapping[str, Scored], dict[str, Rows]]:
+    """Return the receipts of an attack, and what the extractor gives in float64."""
+    rows = {task: attack.receipt(task, attack.rerun(task)) for task in TASKS}
+    written = {task: scored(folder, task, values, SAMPLE) for task, values in rows.items()}
+    return written, rows if attack.excuse else {task: attack.rerun(task) for task in TASKS}
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_each_attack_passes_without_its_defence_and_is_found_by_it(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attack = ATTACKS[name]
+    written, precise = receipts(tmp_path, attack)
+
+    def found() -> Found:
+        return audit(written, {task: attack.rerun(task) for task in TASKS}, precise=precise)
+
+    reasons = found().reasons
+    assert attack.words in reasons[0], reasons
+    attack.off(monkeypatch)
+    assert found().reasons == []
+
+
+@pytest.mark.parametrize(
+    "rerun", [functools.partial(with_constant, size=3e6, columns=1), with_offset, on_borders]
+)
+def test_honest_rows_of_the_same_extractors_agree(
+    rerun: Callable[[str], Rows], tmp_path: Path
+) -> None:
+    honest = {task: rerun(task) for task in TASKS}
+    written = {task: scored(tmp_path, task, rows, SAMPLE) for task, rows in honest.items()}
+    result = audit(written, honest)
+    assert result.reasons == []
+    assert max(task.room or 0.0 for task in result.tasks) < ROOM / 10
+
+
+def test_the_attack_by_a_constant_column_pays(tmp_path: Path) -> None:
+    attack = ATTACKS["a constant column of 3e6"]
+    written, _ = receipts(tmp_path / "altered", attack)
+    honest = {task: scored(tmp_path / "honest", task, attack.rerun(task), SAMPLE) for task in TASKS}
+    gains = [written[task].mcc["1shot"] - honest[task].mcc["1shot"] for task in TASKS]
+    assert max(gains) > 0.1, gains

@@ -1,0 +1,86 @@
+"""One list of defences for both samples: what it names exists, and decides what it says."""
+
+import ast
+import functools
+import importlib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from geneb_ci.audit.compare import outcome as outcomes
+from geneb_ci.audit.compare.outcome import AuditOutcome, objections, overall_verdict
+from geneb_ci.audit.defences import DEFENCES, Unused, Use
+from tests.audit.recorded import outcome_of, plan_for, submission_bytes
+from tests.paths import ROOT
+
+RAW = submission_bytes()
+
+
+def uses() -> Iterator[tuple[str, Use]]:
+    for defence in DEFENCES:
+        for use in (defence.tasks, defence.embeddings):
+            if isinstance(use, Use):
+                yield defence.name, use
+
+
+@functools.cache
+def functions_of(file: str) -> set[str]:
+    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+@pytest.mark.parametrize(("name", "use"), list(uses()))
+def test_each_function_and_each_attack_exists(name: str, use: Use) -> None:
+    module, _, function = use.by.partition(":")
+    assert callable(getattr(importlib.import_module(module), function)), name
+    file, _, test = use.attack.partition("::")
+    assert test in functions_of(file), name
+
+
+def test_each_defence_is_named_once_and_says_why_a_sample_lacks_it() -> None:
+    names = [defence.name for defence in DEFENCES]
+    assert len(set(names)) == len(names)
+    for defence in DEFENCES:
+        unused = [use for use in (defence.tasks, defence.embeddings) if isinstance(use, Unused)]
+        assert len(unused) < 2
+        assert all(use.why for use in unused)
+
+
+def honest() -> AuditOutcome:
+    return outcome_of(plan_for(RAW), RAW)
+
+
+def changed(name: str, **fields: Any) -> AuditOutcome:
+    """Return an honest outcome whose part `name` shows an attack."""
+    outcome = honest()
+    part = getattr(outcome, name).model_copy(update=fields)
+    return outcome.model_copy(update={name: part})
+
+
+def object_to(outcome: AuditOutcome) -> set[str]:
+    reasons = objections(outcome.tasks, outcome.decoys, outcome.variants, outcome.fresh)
+    verdict = overall_verdict(outcome.tasks, outcome.decoys, outcome.variants, outcome.fresh)
+    assert (verdict == "differs") == bool(reasons)
+    return {reason.defence for reason in reasons}
+
+
+@pytest.mark.parametrize(
+    ("outcome", "defence"),
+    [
+        (changed("decoys", order_dependent=True), outcomes.ORDER),
+        (changed("decoys", memorised=True), outcomes.DECOYS),
+        (changed("variants", memorised=True), outcomes.VARIANTS),
+    ],
+)
+def test_an_attack_that_one_defence_sees_passes_without_it(
+    outcome: AuditOutcome, defence: str
+) -> None:
+    assert object_to(honest()) == set()
+    assert object_to(outcome) == {defence}
+    assert defence in {listed.name for listed in DEFENCES}
+
+
+def test_a_raised_score_is_seen_by_the_comparison() -> None:
+    raised = outcome_of(plan_for(RAW), RAW, shift=0.3)
+    assert outcomes.TOLERANCE in object_to(raised)

@@ -1,0 +1,134 @@
+"""Influence of deviations on the loss of the test rows: against refits, chance, and alterations."""
+
+import numpy as np
+import pytest
+
+from geneb_ci.receipt.embeddings import EFFECT, allowed_pooled
+from geneb_ci.receipt.influence import (
+    TEST,
+    TRAINING,
+    DrawnPart,
+    RowInfluence,
+    gradients,
+    influence_of,
+    influence_on_loss,
+    part_statistic,
+    permitted,
+    residuals,
+)
+from geneb_ci.receipt.row_rule import Labels, Probe, Wide
+from reference_harness.canonical import Solved, solve
+
+TRAIN, WIDTH = 200, 12
+
+
+def example(classes: int) -> tuple[np.ndarray, Labels]:
+    """Return (360, 12) rows, some along a constant, and labels that follow from them."""
+    draw = np.random.default_rng(classes)
+    rows = (draw.normal(size=(TRAIN + 160, WIDTH)) + 3).astype(np.float16)
+    decision = (rows.astype(np.float64) - 3) @ draw.normal(size=(WIDTH, classes))
+    return rows, (decision + draw.gumbel(size=decision.shape)).argmax(axis=1)
+
+
+def probe_of(rows: np.ndarray, labels: Labels) -> tuple[Solved, Probe]:
+    solved = solve(rows[:TRAIN], labels[:TRAIN])
+    return solved, Probe(solved.weights, solved.intercepts, solved.classes)
+
+
+def loss(solved: Solved, test: Wide, labels: Labels) -> float:
+    decision = test @ solved.weights + solved.intercepts
+    probabilities, _ = residuals(decision, labels, solved.classes)
+    return float(-np.log(probabilities[np.arange(len(labels)), labels]).mean())
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_it_is_what_a_refit_shows(classes: int) -> None:
+    rows, labels = example(classes)
+    solved, probe = probe_of(rows.astype(np.float32), labels)
+    influence = influence_of(rows, 0, TRAIN, labels, probe)
+    wide, draw = rows.astype(np.float64), np.random.default_rng(0)
+    before = loss(solved, wide[TRAIN:], labels[TRAIN:])
+    for part, row in ((TRAINING, 3), (TRAINING, 7), (TEST, TRAIN + 3)):
+        own = DrawnPart(part, rows[[row]], rows[[row]], labels[[row]])
+        expected = gradients(own, 0, influence, probe)[0]
+        step = draw.normal(size=WIDTH) * 1e-3
+        moved = wide.copy()
+        moved[row] += step
+        again, _ = probe_of(moved, labels)
+        change = loss(again, moved[TRAIN:], labels[TRAIN:]) - before
+        assert change == pytest.approx(float(expected @ step), rel=0.03)
+
+
+def test_a_scale_changes_the_features_and_nothing_else() -> None:
+    rows, labels = example(2)
+    _, probe = probe_of(np.ldexp(rows.astype(np.float32), 3), labels)
+    by_scale = influence_of(rows, 3, TRAIN, labels, probe)
+    _, small = probe_of(rows.astype(np.float32), labels)
+    plain = influence_of(np.ldexp(rows, 3), 0, TRAIN, labels, probe)
+    assert by_scale.weights == pytest.approx(plain.weights, rel=1e-6)
+    assert not np.allclose(by_scale.weights, influence_of(rows, 0, TRAIN, labels, small).weights)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_training_rows_that_lower_the_loss_are_found_and_noise_is_not(classes: int) -> None:
+    rows, labels = example(classes)
+    _, probe = probe_of(rows.astype(np.float32), labels)
+    influence = influence_of(rows, 0, TRAIN, labels, probe)
+    own, draw = slice(0, 60), np.random.default_rng(1)
+    slopes = gradients(DrawnPart(TRAINING, rows[own], rows[own], labels[own]), 0, influence, probe)
+    step = np.spacing(rows[own])
+    for direction, least, most in (
+        (-np.sign(slopes), -99.0, -EFFECT),
+        (np.sign(slopes), EFFECT, 99.0),
+        (draw.choice([-1, 0, 1], size=slopes.shape), -EFFECT, EFFECT),
+    ):
+        committed = rows[own] + (direction * step).astype(np.float16)
+        part = DrawnPart(TRAINING, committed, rows[own], labels[own])
+        (statistic,) = [part_statistic([influence_on_loss(part, 0, influence, probe)])]
+        assert least <= statistic.statistic <= most
+        assert statistic.rows == 60
+
+
+def test_what_tolerances_permit_is_what_the_best_alteration_within_them_does() -> None:
+    """Every value lies halfway between two of float16, so that each may be either."""
+    rows, labels = example(2)
+    _, probe = probe_of(rows.astype(np.float32), labels)
+    influence = influence_of(rows, 0, TRAIN, labels, probe)
+    own = DrawnPart(TRAINING, rows[:TRAIN], rows[:TRAIN], labels[:TRAIN])
+    slopes = gradients(own, 0, influence, probe)
+    above = np.nextafter(rows[:TRAIN], np.float16(np.inf), dtype=np.float16)
+    halfway = (rows[:TRAIN].astype(np.float64) + above) / 2
+    tight = np.full(halfway.shape, 1e-9)
+    room = permitted(own, halfway, tight, slopes, 0, TRAIN)
+    gains = np.abs(slopes * (above.astype(np.float64) - rows[:TRAIN]))
+    most = allowed_pooled(*gains.shape)
+    assert room == pytest.approx(np.sort(gains, axis=None)[-most:].sum())
+    assert permitted(own, halfway, tight, slopes, 0, 3 * TRAIN) == pytest.approx(3 * room)
+    assert permitted(own, rows[:TRAIN].astype(np.float64), tight, slopes, 0, TRAIN) == 0
+    nothing = DrawnPart(TRAINING, rows[:0], rows[:0], labels[:0])
+    assert permitted(nothing, halfway[:0], tight[:0], slopes[:0], 0, TRAIN) == 0
+
+
+def test_a_row_that_is_no_number_and_one_that_does_not_differ_have_no_influence() -> None:
+    rows, labels = example(2)
+    _, probe = probe_of(rows.astype(np.float32), labels)
+    influence = influence_of(rows, 0, TRAIN, labels, probe)
+    part = DrawnPart(TRAINING, rows[:3], rows[:3] + np.float16(0.25), labels[:3])
+    part.rounded[1] = rows[1]
+    part.rounded[2, 4] = np.inf
+    values = influence_on_loss(part, 0, influence, probe).values
+    assert (values != 0).tolist() == [True, False, False]
+
+
+def test_chance_reaches_the_limit_in_no_audit_of_a_thousand() -> None:
+    """Of few rows and many, of sizes that differ by orders of magnitude."""
+    draw = np.random.default_rng(2)
+    largest = []
+    for rows in (3, 30, 300):
+        for _ in range(1000):
+            sizes = draw.lognormal(sigma=2, size=(4, rows)) * draw.choice([-1, 0, 1], (4, rows))
+            parts = [RowInfluence(TEST, values) for values in sizes]
+            largest.append(abs(part_statistic(parts).statistic))
+    assert max(largest) < EFFECT
+    assert np.std(largest[-1000:]) > 0.5
+    assert part_statistic([]).statistic == 0
