@@ -1,6 +1,6 @@
 """Rows of which one category was raised to the first place: how many are found, and by what.
 
-`make bench-crowns` puts the table in docs/plausibility.md. Six sound rows, each of the 13
+`make bench-crowns` puts the table in docs/research/plausibility.md. Six sound rows, each of the 13
 categories in the regime of all training data, MCC raised by one number in each task of it until its
 mean is MARGIN above the best of the other rows.
 """
@@ -22,7 +22,7 @@ from tests.paths import ROOT, SUBMISSIONS
 MODELS = 6
 MARGIN = 0.001
 STEPS = 100  # scores are cut at 1, so the rest is raised again
-PAGE = ROOT / "docs/plausibility.md"
+PAGE = ROOT / "docs/research/plausibility.md"
 BEGIN, END = "<!-- bench crowns -->\n", "<!-- /bench crowns -->"
 
 

@@ -21,8 +21,8 @@ from benchmarks.tolerance_sets import REAL
 from geneb_ci.audit.rerun.honesty import (
     ALARM,
     FreshResult,
+    accuracy_loss,
     difference,
-    drop,
     fresh_power,
     fresh_result,
     variant_result,
@@ -149,7 +149,8 @@ def fresh_table(work: Path, sound: Sequence[Trial]) -> Iterator[str]:
         spread = losses.std(ddof=1) / math.sqrt(len(losses))
         results = [fresh_of(one) for one in sets]
         beyond = sum(
-            loss > FALL + ALARM * error for loss, error in (drop(one.tasks) for one in results)
+            loss > FALL + ALARM * error
+            for loss, error in (accuracy_loss(one.tasks) for one in results)
         )
         wrong = sum(one.dropped for one in results)
         yield (

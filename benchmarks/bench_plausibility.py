@@ -1,4 +1,4 @@
-"""Time and power of the family plausibility; the tables of docs/plausibility.md are made here.
+"""Time and power of the family plausibility, as the tables of docs/research/plausibility.md.
 
 python benchmarks/bench_plausibility.py [--trials 1000]
 """

@@ -35,7 +35,7 @@ from tests.paths import REAL_TASKS, ROOT
 from tests.receipt import attacks
 from tests.receipt.audited import Scored, audit, scored
 
-PAGE = ROOT / "docs/receipt-audits.md"
+PAGE = ROOT / "docs/research/receipt-audits.md"
 Rows = npt.NDArray[np.float32]
 DRAWS = 100
 MINI = ("mini_promoter", "mini_tf", "mini_splice")

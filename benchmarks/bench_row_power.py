@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from geneb_ci.audit.sampling.embedding_power import chance_text
-from geneb_ci.board.numbers import recovered
+from geneb_ci.board.numbers import recovered_tables
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker
 from geneb_ci.receipt.draw import STANDARD_TEST
@@ -97,7 +97,7 @@ def published() -> list[PublishedRow]:
         weights = {task: 1 / len(categories) / len(one) for one in categories for task in one}
         cells = {
             one.task: [[t.large_right, t.large_wrong], [t.small_wrong, t.small_right]]
-            for one in recovered(context, "full")
+            for one in recovered_tables(context, "full")
             if (t := one.table) is not None
         }
         found.append(

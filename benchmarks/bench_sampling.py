@@ -18,8 +18,8 @@ from geneb_ci.audit.sampling.design import (
     SHOWN_FABRICATED,
     Design,
     allocation,
-    detection,
-    needed,
+    detection_probability,
+    needed_sample_size,
     parts_of,
     probability_text,
     sample,
@@ -84,7 +84,7 @@ def simulated(draws: int) -> list[Cell]:
                 caught[k, m] += first < m
     design = Design((len(TASKS),))
     return [
-        Cell(k, m, count / draws, float(detection(design, m, k)), draws)
+        Cell(k, m, count / draws, float(detection_probability(design, m, k)), draws)
         for (k, m), count in caught.items()
     ]
 
@@ -137,7 +137,7 @@ def detection_table(cells: list[Cell]) -> list[str]:
         row = [f"{c.simulated:.3f} ({c.computed:.3f})" for c in cells if c.drawn == k]
         lines.append(f"| {k} | {' | '.join(row)} |")
     design = Design((len(TASKS),))
-    sizes = [str(needed(design, m, Fraction("0.95"))) for m in SHOWN_FABRICATED]
+    sizes = [str(needed_sample_size(design, m, Fraction("0.95"))) for m in SHOWN_FABRICATED]
     worst = max(cell.errors for cell in cells)
     return [
         *lines,
@@ -166,8 +166,8 @@ def strata_table() -> list[str]:
         places = allocation(sizes, len(strata), k)
         shares = ", ".join(f"{a} of {n}" for a, n in zip(places, sizes, strict=True))
         cells = [
-            f"{probability_text(detection(Design(sizes, len(strata)), m, k))} "
-            f"({probability_text(detection(Design((len(TASKS),)), m, k))})"
+            f"{probability_text(detection_probability(Design(sizes, len(strata)), m, k))} "
+            f"({probability_text(detection_probability(Design((len(TASKS),)), m, k))})"
             for m in (1, 5, 20)
         ]
         lines.append(f"| {k} | {shares} | {' | '.join(cells)} |")
@@ -181,7 +181,7 @@ def pushes_table(many: list[Pushed], few: list[Pushed]) -> list[str]:
         "|---:|---:|---:|---:|---:|",
     ]
     design = Design((len(TASKS),))
-    once = float(detection(design, PUSHED_FABRICATED, PUSHED_DRAWN))
+    once = float(detection_probability(design, PUSHED_FABRICATED, PUSHED_DRAWN))
     lines += [
         f"| {one.push} | {one.evaded_redrawn:.3f} | ({1 - once**one.push:.3f}) "
         f"| {one.evaded_union:.3f} | {one.rerun:.0f} |"

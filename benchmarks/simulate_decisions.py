@@ -15,7 +15,7 @@ from geneb_ci.board.decisions import (
     ScoreColumn,
     better,
     could_be_best,
-    critical,
+    critical_value,
     intervals_of,
     losses,
     rounded_up,
@@ -129,7 +129,7 @@ def held(world: World, sets: int, seed: int, *, few: bool = False) -> Held:
     """Return what held over test sets, for one fit or for the means of five."""
     rng = np.random.Generator(np.random.PCG64(seed))
     models, count = len(world.recall_small), len(world.weights)
-    c = critical(rounded_up(models))
+    c = critical_value(rounded_up(models))
     true_mcc = mcc_of(
         world.small, world.large, world.recall_small * world.small, world.recall_large * world.large
     )

@@ -17,7 +17,7 @@ from reference_harness.job import ScoredRegime
 from reference_harness.loading import load
 from reference_harness.rescore import RescoreRequest, distinct, rescore
 from reference_harness.rescore import load as load_task
-from reference_harness.rescore_input import given_by, part_of
+from reference_harness.rescore_input import read_embedding_file, task_part_of
 from reference_harness.rescore_job import BaseJob, BaseResult
 from tests.harness.extractors.models import save
 from tests.paths import REAL_TASKS
@@ -156,9 +156,9 @@ class Work:
 
     def claims(self, path: Path, pool: Pool[BaseResult]) -> dict[str, dict[str, ScoredRegime]]:
         """Score what a contributor with these embeddings claims: task, then regime."""
-        given = given_by(self.lines, path, len(self.sequences))
+        given = read_embedding_file(self.lines, path, len(self.sequences))
         for task_id in self.group.tasks:
-            part = part_of(
+            part = task_part_of(
                 load_task(self.benchmark, self.source, task_id),
                 self.benchmark, given, canonical=True,
             )  # fmt: skip

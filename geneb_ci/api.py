@@ -100,11 +100,11 @@ def check(
     settings, benchmark or policy cannot be used for any file.
     """
     from geneb_ci.check.place import against_of
-    from geneb_ci.check.registry import chosen
+    from geneb_ci.check.registry import chosen_rule_ids
 
     find = finder(isolated=isolated, config_from=None if config_from is None else Path(config_from))
     layout = find(Path.cwd())
-    rules = chosen((*layout.select, *select), (*layout.ignore, *ignore))
+    rules = chosen_rule_ids((*layout.select, *select), (*layout.ignore, *ignore))
     known = None if baseline is None else read_baseline(Path(baseline))
     compared = against_of(None if against is None else os.fspath(against), find)
     if any(isinstance(source, bytes) for source in sources):
@@ -214,13 +214,13 @@ def fix(*paths: PathLike, write: bool = True) -> "list[Fixed]":
     NothingChecked for a path without submissions, UsageProblem for a file that cannot be written,
     BadConfiguration as `check` does.
     """
-    from geneb_ci.check.fixes import fixed
+    from geneb_ci.check.fixes import fixed_file
     from geneb_ci.check.runner import Checker, files_of
 
     layout = find_layout(Path.cwd())
     files = files_of([Path(path) for path in paths] or _own(layout))
     checker = Checker(())
-    repairs = [fixed(path, checker) for path in files]
+    repairs = [fixed_file(path, checker) for path in files]
     for repair in repairs if write else ():
         repair.write()
     return repairs
@@ -324,7 +324,7 @@ def verify(
     from geneb_ci.audit.record.recompute_embeddings import from_receipt, with_rows
     from geneb_ci.audit.record.repository import AuditRepository
     from geneb_ci.audit.record.statement import named_records  # cryptography
-    from geneb_ci.audit.trust.evidence import rated
+    from geneb_ci.audit.trust.evidence import rated_submissions
     from geneb_ci.render.results import Verifications
     from geneb_ci.submission.reading import located
 
@@ -346,7 +346,7 @@ def verify(
             yield with_rows(repository, located(path), name, again, named=bool(records))
 
     verifications = Verifications([*progress(each(), len(files)), *lost])
-    verifications.rated = rated(repository, verifications, evidence) if evidence else ()
+    verifications.rated = rated_submissions(repository, verifications, evidence) if evidence else ()
     return verifications
 
 
@@ -386,7 +386,7 @@ def audit(
     """
     from geneb_ci.audit.record.signing import check_record_options
     from geneb_ci.audit.rerun.prepare import Machine
-    from geneb_ci.audit.samples import sample_by
+    from geneb_ci.audit.samples import sample_by_name
     from geneb_ci.audit.sampling.beacon_source import BeaconSource
     from geneb_ci.audit.workflow import AuditRequest, audit_file
     from geneb_ci.render.results import AuditResult
@@ -399,7 +399,7 @@ def audit(
     check_record_options(given["key"], given["output"], unsigned=unsigned)
     request = AuditRequest(
         file=Path(file),
-        sample=sample_by(
+        sample=sample_by_name(
             sample,
             size=size,
             receipt=path_of(receipt),
@@ -436,13 +436,13 @@ def recommend(
     Without `cache`, all is computed again. Where no model meets size and evidence, `best` and
     `recommended` are None. Raises UsageProblem for an unknown word or folder, and as `build` does.
     """
-    from geneb_ci.board.advice import MARGIN, is_built, requested, stored_advice  # pydantic
+    from geneb_ci.board.advice import MARGIN, is_built, model_request, stored_advice  # pydantic
     from geneb_ci.board.rows import extra_at_hand
     from geneb_ci.render.results import Recommendation
 
     path = None if folder is None else Path(folder)
     accepted = MARGIN if margin is None else margin
-    need = requested(category, regime, max_params, evidence, accepted)
+    need = model_request(category, regime, max_params, evidence, accepted)
     advice = stored_advice(path, need, accepted) if path and is_built(path) else None
     if advice is None:
         with extra_at_hand(", which brings numpy"), _reported():

@@ -207,13 +207,13 @@ def run(ctx: click.Context, /, **options: Any) -> None:
 
     Embeds the sequences, fits the probes and scores them. The submission is optional.
     """
-    from .several import listed, run_all  # see the module's docstring
+    from .several import listed_runs, run_all  # see the module's docstring
 
     file = options.pop("listed")
     if file is None and options["output"] is None:
         named = next(param for param in ctx.command.params if param.name == "output")
         raise click.MissingParameter(ctx=ctx, param=named)
-    run_all([options] if file is None else listed(file, ctx, options))
+    run_all([options] if file is None else listed_runs(file, ctx, options))
 
 
 @cli.command()

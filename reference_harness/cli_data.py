@@ -103,7 +103,7 @@ def stage(folder: Path, out: Path, definition: Path | None) -> None:
     The tasks of FOLDER are written to OUT, with a card.
     """
     from . import benchmark  # NumPy: see cli.py
-    from .stage import stage as write
+    from .task_repository import write_repository as write
 
     bench = benchmark.load(definition) if definition else benchmark.geneb()
     staged = write(bench, folder, out)

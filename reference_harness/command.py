@@ -34,7 +34,7 @@ from .formats.submission_terms import (
 from .keywords import is_compiled, keywords, texts
 from .replace import refuse_loss
 from .run import run
-from .settings import Settings, missing, task_names
+from .settings import Settings, missing_tasks, task_names
 from .state import State
 from .text import first_and_more
 
@@ -193,7 +193,7 @@ def _spec(options: dict[str, Any], given: dict[str, str]) -> EmbedderSpec:
 
 def _check_declared(facts: ExtractorFacts, options: dict[str, Any]) -> None:
     """Raise OptionError where the extractor leaves unsaid what the submission must say."""
-    lacking = submission.undeclared(facts.description)
+    lacking = submission.undeclared_fields(facts.description)
     if options["submission"] and options["format_version"] != "1.0" and lacking:
         msg = (
             f"the extractor does not declare {', '.join(lacking)}: add it as a class attribute, "
@@ -333,7 +333,7 @@ print(json.dumps([str(device), wrong]))
 
 
 def _say_what_is_left_out(settings: Settings, listener: progress.Listener) -> None:
-    lacking = [cell.task for cell in missing(settings) if cell.reason == "not in the data"]
+    lacking = [cell.task for cell in missing_tasks(settings) if cell.reason == "not in the data"]
     if lacking:
         listener.say(
             f"the data folder lacks {plural(len(lacking), 'task')}: {first_and_more(lacking)}"

@@ -82,7 +82,7 @@ def predictions(train: Features, labels: Labels, test: Features) -> Labels:
     return PROBES[solver(*train.shape)](train, labels, test)
 
 
-def changed(before: Flags, after: Flags) -> ChangedDecisions:
+def count_changes(before: Flags, after: Flags) -> ChangedDecisions:
     """Count the changes between two (n,) arrays of right decisions."""
     return ChangedDecisions(
         rows=len(before),
@@ -91,7 +91,7 @@ def changed(before: Flags, after: Flags) -> ChangedDecisions:
     )
 
 
-def tested(truth: Labels, predicted: Labels) -> LabelledDecisions:
+def score_predictions(truth: Labels, predicted: Labels) -> LabelledDecisions:
     """Score (n,) predictions, n at least 1."""
     classes = np.unique(np.concatenate([truth, predicted]))
     mcc = scores(confusion_matrix(truth, predicted, classes)).MCC
@@ -147,7 +147,7 @@ def _decided(
         places = further.of("test", kind)
         rows = further.rows[places]
         parts = [
-            changed(
+            count_changes(
                 (labels_of_fit[:tests] == truth)[rows], labels_of_fit[tests:][places] == truth[rows]
             )
             for labels_of_fit in fits
@@ -161,9 +161,11 @@ def _decided(
     labels = further.labels[fresh]
     return ProbeDecisions(
         fits=len(fits),
-        public=_summed([tested(truth, labels_of_fit[:tests]) for labels_of_fit in fits]),
+        public=_summed([score_predictions(truth, labels_of_fit[:tests]) for labels_of_fit in fits]),
         kinds=kinds,
-        fresh=_summed([tested(labels, labels_of_fit[tests:][fresh]) for labels_of_fit in fits])
+        fresh=_summed(
+            [score_predictions(labels, labels_of_fit[tests:][fresh]) for labels_of_fit in fits]
+        )
         if len(fresh)
         else None,
     )
@@ -186,4 +188,4 @@ def _training(problem: probe.Problem, further: FurtherRows) -> ChangedDecisions 
     truth = problem.test_labels
     before = predictions(problem.train[rows], labels, problem.test) == truth
     after = predictions(further.values[places], labels, problem.test) == truth
-    return changed(before, after)
+    return count_changes(before, after)

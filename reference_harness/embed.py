@@ -12,7 +12,7 @@ import numpy.typing as npt
 from . import batching as batches
 from .errors import EmbeddingError
 from .loading import LoadedExtractor
-from .memory import DoesNotFitError, MemoryLimit, attempt, is_out_of_memory, release
+from .memory import DoesNotFitError, MemoryLimit, attempt, is_out_of_memory, release_memory
 from .shard import Rows
 
 Mode = Literal["budget", "exact", "file"]
@@ -193,7 +193,7 @@ def measured(
     def fits(rows: int) -> bool:
         _, message = attempt(batch, rows)
         if message is not None:
-            release()
+            release_memory()
         return message is None
 
     most = None

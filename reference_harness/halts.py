@@ -30,7 +30,7 @@ BEYOND_MAX = 32
 Matrix = npt.NDArray[np.float64]
 
 
-def outcomes(
+def predictions_at_halts(
     problem: Problem, rows: list[npt.NDArray[np.int64] | None], fits: list[Fit]
 ) -> list[list[Labels]]:
     """Return for each fit the (m,) predictions at every possible stopping point.

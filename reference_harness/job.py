@@ -16,7 +16,7 @@ from .errors import LostEmbeddingsError, OptionError, ProbeError, StateError
 from .formats.base import Scores
 from .formats.run_record import Canonical, Kind, PerSeed, ReceiptTask, Regime, Warned
 from .formats.scorer import ScorerRef
-from .memory import is_out_of_memory, release
+from .memory import is_out_of_memory, release_memory
 from .receipt.predictions import task_section
 from .receipt.rounding import Rounded, Widened, rounded
 from .receipt.task_file import write_task
@@ -44,7 +44,7 @@ class ProbeSettings(Protocol):
         """Whether each probe is solved to its optimum as well."""
 
     @property
-    def every_cell(self) -> bool:
+    def canonical_at_any_size(self) -> bool:
         """Whether cells of any size need a canonical score, as those of a receipt do."""
 
     @property
@@ -83,7 +83,7 @@ class Job:
     """Folder of the receipt; the rounded rows, which are scored in any case, are written to it."""
 
     @property
-    def every_cell(self) -> bool:
+    def canonical_at_any_size(self) -> bool:
         """Whether cells of any size need a canonical score."""
         return self.receipt is not None
 
@@ -104,7 +104,7 @@ class Job:
             return ProbeFailure(self.task_id, f"{self.task_id}: the probe failed: {why}{fix}")
         finally:
             if self.device.accelerator:
-                release()  # for the embedder, which has the device, too
+                release_memory()  # for the embedder, which has the device, too
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,7 @@ def regime(problem: probe.Problem, name: str, settings: ProbeSettings) -> Scored
     solved, labels, why = _canonical(problem, rows, settings)
     result = Regime(
         scores=Scores(**metrics.mean(triples)._asdict()),
-        per_seed=columns(triples),
+        per_seed=metric_columns(triples),
         classes=classes.tolist(),
         confusion=[matrix.tolist() for matrix in matrices],
         predictions_sha256=metrics.predictions_sha256(predictions),
@@ -249,7 +249,7 @@ def score(
     return [metrics.scores(matrix) for matrix in matrices], matrices, classes
 
 
-def columns(triples: list[metrics.Scores]) -> PerSeed:
+def metric_columns(triples: list[metrics.Scores]) -> PerSeed:
     """Return the values of each metric, one per seed."""
     mcc, acc, f1 = (list(column) for column in zip(*triples, strict=True))
     return PerSeed(MCC=mcc, Acc=acc, F1=f1)
@@ -262,7 +262,11 @@ def _canonical(
     if not settings.canonical:
         return None, None, NO_CANONICAL
     count, dim = problem.train.shape
-    if rows[0] is None and not settings.every_cell and not canonical.affordable(count, dim):
+    if (
+        rows[0] is None
+        and not settings.canonical_at_any_size
+        and not canonical.affordable(count, dim)
+    ):
         limit = canonical.AFFORDABLE_BYTES >> 20
         return None, None, f"{count} x {dim} features in float64 take more than {limit} MiB"
     started = time.perf_counter()
@@ -271,7 +275,7 @@ def _canonical(
     triples, matrices, _ = score(problem, predictions)
     result = Canonical(
         scores=Scores(**metrics.mean(triples)._asdict()),
-        per_seed=columns(triples),
+        per_seed=metric_columns(triples),
         confusion=[matrix.tolist() for matrix in matrices],
         predictions_sha256=metrics.predictions_sha256(predictions),
         solvers=sorted({fit.solver for fit in solved}),

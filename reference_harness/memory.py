@@ -69,7 +69,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     return error.__cause__ is not None and is_out_of_memory(error.__cause__)
 
 
-def release() -> None:
+def release_memory() -> None:
     """Free what the failed batch held, and the accelerator's cache of freed memory."""
     gc.collect()
     torch = sys.modules.get("torch")
@@ -135,7 +135,7 @@ class MemoryLimit:
                 yield rows, value[0]
                 continue
             # Here and not in an except clause, whose traceback would hold the failed tensors.
-            release()
+            release_memory()
             if len(rows) == 1:
                 row = int(rows[0])
                 raise DoesNotFitError(row if owners is None else int(owners[row]), cause)

@@ -103,10 +103,10 @@ def receipt_equal(**options: Any) -> None:
     """
     from reference_harness.formats.files import write_json
 
-    from .receipt.scoring import compared
+    from .receipt.scoring import equal_rows
 
     _, receipts = _read(options["submission"], names_of(options["tasks"]))
-    result = compared(options["digests"], receipts)
+    result = equal_rows(options["digests"], receipts)
     write_json(options["output"], result.model_dump())
     if not options["quiet"]:
         rows = plural(result.rows, "row")

@@ -22,7 +22,7 @@ from .formats.submission_terms import Dtype
 from .further import FurtherFiles
 from .matrix import open_matrix
 from .progress import Listener, Silent
-from .rescore_input import given_by, part_of
+from .rescore_input import read_embedding_file, task_part_of
 from .rescore_job import BaseJob, BaseResult, CopyJob, CopyResult, TaskPart
 from .scorer import SCORER
 from .settings import unknown_task
@@ -109,10 +109,10 @@ class _Rescoring:
     def go(self, lent: Lend) -> Rescored:
         request = self.request
         matrix = open_matrix(request.embeddings)
-        given = given_by(request.sequences, request.embeddings, len(matrix))
+        given = read_embedding_file(request.sequences, request.embeddings, len(matrix))
         data = {t: load(request.benchmark, request.source, t) for t in request.tasks}
         self.parts = {
-            task_id: part_of(
+            task_id: task_part_of(
                 task_data,
                 request.benchmark,
                 given,

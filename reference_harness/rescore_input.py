@@ -24,7 +24,7 @@ class EmbeddingFile(NamedTuple):
     """Digest of a sequence to its row."""
 
 
-def given_by(sequences: Path, embeddings: Path, rows: int) -> EmbeddingFile:
+def read_embedding_file(sequences: Path, embeddings: Path, rows: int) -> EmbeddingFile:
     """Read the sequences, one per line. Raises EmbeddingError unless there is one for each row."""
     lines = sequences.read_text(encoding="utf-8").splitlines()
     if len(lines) != rows:
@@ -38,7 +38,7 @@ def given_by(sequences: Path, embeddings: Path, rows: int) -> EmbeddingFile:
     )
 
 
-def part_of(
+def task_part_of(
     data: TaskData,
     benchmark: Benchmark,
     given: EmbeddingFile,

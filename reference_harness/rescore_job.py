@@ -17,7 +17,7 @@ from .formats.rescored import Decisions, JitteredCopy
 from .formats.scorer import ScorerRef
 from .formats.submission_terms import Dtype
 from .further import FurtherFiles, further_rows
-from .job import ScoredRegime, columns, each_seed, regime, rows_of, score, solve
+from .job import ScoredRegime, each_seed, metric_columns, regime, rows_of, score, solve
 from .memory import is_out_of_memory
 from .receipt.rounding import rounded_at, scale_for, widened
 from .scorer import SCORER
@@ -49,7 +49,7 @@ class TaskPart:
     canonical: bool
     is_rounded: bool
     """Whether rows are rounded to float16 before they are scored, as those of record are."""
-    every_cell: bool = False
+    canonical_at_any_size: bool = False
     device: probe.Device = probe.CPU
 
     def matrix(self, *, few: bool = False) -> noise.Rows:
@@ -129,7 +129,7 @@ class BaseJob:
             del values
             scored_regimes = {name: regime(problem, name, part) for name in part.regimes}
             stops = {
-                name: halts.outcomes(problem, rows_of(problem, name, part), scored.fits)
+                name: halts.predictions_at_halts(problem, rows_of(problem, name, part), scored.fits)
                 for name, scored in scored_regimes.items()
             }
             decided = None
@@ -233,4 +233,4 @@ def copy_of(problem: probe.Problem, predictions: list[Labels], base: list[Labels
     """Return scores and flips of one copy's predictions, one (m,) array a seed."""
     triples, _, _ = score(problem, predictions)
     flips = [int((labels != was).sum()) for labels, was in zip(predictions, base, strict=True)]
-    return JitteredCopy(per_seed=columns(triples), flips=flips)
+    return JitteredCopy(per_seed=metric_columns(triples), flips=flips)

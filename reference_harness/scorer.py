@@ -64,7 +64,7 @@ class Scorer:
             for info in libraries
             if info["internal_api"] == "openblas" and (owner := _owner(info["filepath"]))
         }
-        return compared(
+        return scorer_ref(
             platform=f"{platform.system()} {platform.machine()}",
             packages={
                 "numpy": np.__version__,
@@ -84,7 +84,7 @@ class Scorer:
 SCORER = Scorer()
 
 
-def compared(
+def scorer_ref(
     *,
     platform: str,
     packages: Mapping[str, str],

@@ -67,7 +67,7 @@ class Settings:
         return self.regimes or tuple(self.benchmark.regimes)
 
 
-def missing(settings: Settings) -> list[Missing]:
+def missing_tasks(settings: Settings) -> list[Missing]:
     """Return the benchmark's tasks that this run leaves out, in its order, with the reason."""
     here = settings.source.available()
     requested = set(settings.tasks)
@@ -191,7 +191,7 @@ def record_of(
         resumed=resumed,
         limit=chosen.limit,
         regimes=list(chosen.regimes_to_run),
-        missing=missing(chosen),
+        missing=missing_tasks(chosen),
         tasks=tasks,
         predictions=predictions,
     )

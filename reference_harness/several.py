@@ -23,7 +23,7 @@ OF_THE_CALL = ("listed", "engine", "quiet")
 FORM = 'write it as [[run]] with output = "M.json" and other options of `geneb-harness run`'
 
 
-def listed(path: Path, context: click.Context, common: dict[str, Any]) -> list[dict[str, Any]]:
+def listed_runs(path: Path, context: click.Context, common: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the options of each run in a list; those of the command line hold for all.
 
     Raises OptionError for anything that is not such a list.

@@ -31,7 +31,7 @@ def meta_of(values: dict[str, Any]) -> Meta:
         raise OptionError(msg) from error
 
 
-def undeclared(description: dict[str, Any]) -> list[str]:
+def undeclared_fields(description: dict[str, Any]) -> list[str]:
     """Return what an extractor has to declare before a 1.1 submission can be written."""
     embedding = description["embedding"]
     lacking = [key for key in MUST_DECLARE if embedding[key] == UNDECLARED]
@@ -76,7 +76,7 @@ def build(
 
 def _details(record: RunRecord, benchmark: Benchmark, version: FormatVersion) -> dict[str, Any]:
     """Return what formats from 1.1 on have beside the scores. Raises OptionError."""
-    if lacking := undeclared(record.model_dump()):
+    if lacking := undeclared_fields(record.model_dump()):
         msg = (
             f"the extractor does not declare {', '.join(lacking)}: add it as a class attribute, "
             f"or say it with --declare {lacking[0]}=..., or write --format-version 1.0"

@@ -109,7 +109,9 @@ def benchmark_of(record: RunRecord, definition: Path | None) -> Benchmark:
     raise OptionError(msg)
 
 
-def upgraded(document: dict[str, Any], record: RunRecord, bench: Benchmark) -> dict[str, Any]:
+def upgraded_submission(
+    document: dict[str, Any], record: RunRecord, bench: Benchmark
+) -> dict[str, Any]:
     """Return the submission in format 1.2, with the scores of the record, unrounded.
 
     Metadata, and in format 1.1 the reasons for missing cells, stay as they are. Raises OptionError

@@ -32,14 +32,14 @@ def upgrade(**options: Any) -> None:
         read_record,
         read_submission,
         refuse_without_record,
-        upgraded,
+        upgraded_submission,
     )
 
     document = read_submission(options["file"])
     if options["record"] is None:
         refuse_without_record(document, options["file"])
     record = read_record(options["record"])
-    new = upgraded(document, record, benchmark_of(record, options["definition"]))
+    new = upgraded_submission(document, record, benchmark_of(record, options["definition"]))
     write_bytes(options["output"], dumps_tables(new))
     if not options["quiet"]:
         has = "with its receipt" if "receipt" in new else "without a receipt"

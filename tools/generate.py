@@ -18,7 +18,7 @@ from geneb_ci.audit.record import envelope, events, keys
 from geneb_ci.audit.sampling import plan
 from geneb_ci.board import advice, columns, marks
 from geneb_ci.board import rows as board_files
-from geneb_ci.board.diagnostics import shape as diagnostics_shape
+from geneb_ci.board.diagnostics import document as diagnostics_document
 from geneb_ci.check import place
 from geneb_ci.common import shipped, types
 from geneb_ci.common.benchmark import shipped_benchmark
@@ -237,8 +237,8 @@ def generated() -> dict[str, str]:
             "leaderboard_tasks.json: task scores",
         ),
         "diagnostics-2.0": model_schema(
-            diagnostics_shape.Diagnostics,
-            diagnostics_shape,
+            diagnostics_document.Diagnostics,
+            diagnostics_document,
             "diagnostics-2.0.schema.json",
             "diagnostics.json: what the board says beyond one rank",
         ),

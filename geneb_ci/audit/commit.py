@@ -24,7 +24,7 @@ from geneb_ci.audit.commitment import (
 )
 from geneb_ci.audit.compare.tolerance import tolerance_digest
 from geneb_ci.audit.rerun.sources import DeclaredRun, sources_of
-from geneb_ci.audit.sampling.design import audit_policy, drawable, strata_of
+from geneb_ci.audit.sampling.design import audit_policy, drawable_cells, strata_of
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.row_facts import ProposedRow, is_built_in
 from geneb_ci.check.rule import Context
@@ -65,7 +65,9 @@ def read_submission(file: Path) -> SubmissionFile:
     return SubmissionFile(raw, parse_document(raw, located(file), str(file)))
 
 
-def checked(read: SubmissionFile, modules: Mapping[str, bytes] | None = None) -> CheckedSubmission:
+def checked_submission(
+    read: SubmissionFile, modules: Mapping[str, bytes] | None = None
+) -> CheckedSubmission:
     """Run every rule over a submission that was read; neither it nor `modules` is opened again.
 
     `modules` are the extractors, name to content, where the caller has read them.
@@ -116,7 +118,9 @@ def commit(read: SubmissionFile, tolerance: str, declared: DeclaredRun | None = 
         raise NothingChecked(f"{file}: {other}", FileKind.SUBMISSION.fix)
     layout = find_layout(read.document.path.parent)
     extractors = None if is_built_in(read.document.value) else read_extractors(layout)
-    context, findings = checked(read, extractors.files if extractors is not None else None)
+    context, findings = checked_submission(
+        read, extractors.files if extractors is not None else None
+    )
     errors = [finding.rule for finding in findings if finding.severity is Severity.ERROR]
     if errors or context.submission is None:
         raise AuditRefused(
@@ -125,7 +129,7 @@ def commit(read: SubmissionFile, tolerance: str, declared: DeclaredRun | None = 
         )
     submission, benchmark = context.submission, context.benchmark
     policy = audit_policy(layout)
-    regimes, tasks = drawable(submission, benchmark, policy.regimes)
+    regimes, tasks = drawable_cells(submission, benchmark, policy.regimes)
     try:
         entry = ModelRegistry(layout).entry(submission.model_id)
         extractor, weights, described = sources_of(submission, declared, extractors, entry)

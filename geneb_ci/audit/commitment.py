@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError
 
 from geneb_ci.audit.canonical import COMMITMENT, StepMismatch, digest
 from geneb_ci.models.entry import Kind
-from geneb_ci.statistics.neighbours import COUNT_MIN, NEAR, needed
+from geneb_ci.statistics.neighbours import COUNT_MIN, NEAR, near_cells_of_copy
 from reference_harness.formats.base import Hex40, Hex64, Name, Positive, StrictModel
 from reference_harness.formats.submission import Submission
 
@@ -204,7 +204,7 @@ def identity_digest(commitment: Commitment) -> str:
     return digest(value | {"weights": sorted(identity.weights)})
 
 
-def why_same(first: Identity, second: Identity) -> str:
+def same_method_reason(first: Identity, second: Identity) -> str:
     """Return why two commitments are about the same method, as a clause; "" if they are not."""
     if first.model_id == second.model_id:
         return "of the same model id"
@@ -230,7 +230,7 @@ def _near(first: Identity, second: Identity) -> bool:
     apart = [abs(a - b) for a, b in both]
     close = max(COUNT_MIN, CLOSE_SHARE * len(both))
     return (
-        sum(distance < NEAR * SCALE for distance in apart) >= needed(len(both))
+        sum(distance < NEAR * SCALE for distance in apart) >= near_cells_of_copy(len(both))
         or sum(distance < CLOSE for distance in apart) >= close
     )
 

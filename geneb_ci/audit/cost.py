@@ -115,7 +115,7 @@ class Cost(NamedTuple):
         return self.setup + self.embedding + self.scoring
 
 
-def measured(here: Ready, weights: Mapping[str, float], say: Say) -> Measurements:
+def measurements_of(here: Ready, weights: Mapping[str, float], say: Say) -> Measurements:
     """Return the measurements for these tasks; they are made once and kept in the work folder.
 
     `weights` has the tasks drawn, or before the draw all that may be drawn, each with its chance:
@@ -294,7 +294,9 @@ def cost_of(here: Ready, sampled: Measurements, weights: Mapping[str, float], se
         tasks=sum(weights.values()),
         sequences=rows,
         letters=sum(weight * sizes[task].letters for task, weight in weights.items()),
-        variants=sum(weight * variants(sizes[task], tasks) for task, weight in weights.items()),
+        variants=sum(
+            weight * variant_count(sizes[task], tasks) for task, weight in weights.items()
+        ),
         embedding=sum(weight * embedding[task] for task, weight in weights.items()),
         scoring=sum(weight * scoring[task] for task, weight in weights.items()),
         memory=sampled.peak + largest * sampled.row_bytes,
@@ -304,7 +306,7 @@ def cost_of(here: Ready, sampled: Measurements, weights: Mapping[str, float], se
     )
 
 
-def variants(size: TaskSize, tasks: int) -> int:
+def variant_count(size: TaskSize, tasks: int) -> int:
     """Return how many variants of a task's sequences an audit of so many tasks embeds, at most."""
     rows, each = rows_varied(tasks), VARIANTS_A_SEQUENCE
     if size.test is None:
@@ -319,11 +321,11 @@ def _embedding(sampled: Measurements, task: str, tasks: int) -> float:
 
 def _letters(size: TaskSize, tasks: int) -> float:
     """Return the letters of a task with those beside it, in an audit of so many tasks."""
-    beside = DECOYS + variants(size, tasks)
+    beside = DECOYS + variant_count(size, tasks)
     return size.letters * (1 + beside / size.sequences)
 
 
-def expected(commitment: Commitment) -> dict[str, float]:
+def draw_probabilities(commitment: Commitment) -> dict[str, float]:
     """Return the probability of each task to be drawn."""
     drawn, strata = commitment.policy.drawn, commitment.policy.strata
     parts = parts_of(commitment.tasks, strata)
@@ -335,7 +337,7 @@ def expected(commitment: Commitment) -> dict[str, float]:
     }
 
 
-def left_of(plan: Plan, here: Ready) -> dict[str, float]:
+def remaining_tasks(plan: Plan, here: Ready) -> dict[str, float]:
     """Return the tasks of a plan that are not embedded yet, each with weight 1."""
     return {choice.task: 1.0 for choice in plan.chosen if here.work.embedded(choice.task) is None}
 

@@ -27,7 +27,7 @@ from geneb_ci.audit.rerun.embeddings import RERUN_ROWS, rows_of
 from geneb_ci.audit.rerun.prepare import Ready
 from geneb_ci.audit.rerun.tasks import check_outcome, outcome_of
 from geneb_ci.audit.rerun.workspace import Work
-from geneb_ci.audit.sampling.design import size_of
+from geneb_ci.audit.sampling.design import sample_size_of
 from geneb_ci.audit.sampling.embedding_draw import (
     STANDARD,
     SubmissionWithReceipt,
@@ -182,7 +182,9 @@ class TaskSample:
         return functools.partial(
             draw,
             commitment,
-            drawn=size_of(commitment, self.drawn, self.at_least, drawn_before(plans, commitment)),
+            drawn=sample_size_of(
+                commitment, self.drawn, self.at_least, drawn_before(plans, commitment)
+            ),
             earlier=earlier_draws(plans, commitment),
             targeted=targets,
             targeted_max=count,
@@ -196,14 +198,14 @@ class TaskSample:
         """Measure, and return as text, what is left to pay on this machine."""
         commitment = here.commitment
         if plan is None:
-            tasks, weights = commitment.tasks, cost.expected(commitment)
+            tasks, weights = commitment.tasks, cost.draw_probabilities(commitment)
             drawn = commitment.policy.drawn
         else:
-            weights = cost.left_of(plan, here)
+            weights = cost.remaining_tasks(plan, here)
             tasks, drawn = list(weights), len(weights)
         if not weights:
             return ""  # all is embedded
-        sampled = cost.measured(here, weights, say)
+        sampled = cost.measurements_of(here, weights, say)
         expected = cost.cost_of(here, sampled, weights, setup)
         cost.refuse_too_large(here, sampled, tasks, drawn)
         return cost.cost_text(expected, here, drawn=plan is not None)
@@ -360,7 +362,7 @@ AnySample = TaskSample | EmbeddingSample
 SAMPLES = (TaskSample.name, EmbeddingSample.name)
 
 
-def sample_by(
+def sample_by_name(
     name: str,
     *,
     size: str | None = None,

@@ -167,8 +167,8 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
         refuse_other(commitment, folder)
 
     with open_work(folder) as work:
-        plan = begun(work, commitment, committed_at, sample)
-        result = finished(work, plan, subject, sample)
+        plan = begin_audit(work, commitment, committed_at, sample)
+        result = finished_outcome(work, plan, subject, sample)
         if result is None:
             with ready(commitment, subject, layout, request.machine, work, say) as here:
                 setup = time.monotonic() - began
@@ -386,7 +386,7 @@ def default_work(commitment: Commitment, kind: str) -> Path:
     return cache_folder(kind) / commitment.model_id / commitment.sha256[:DIGITS]
 
 
-def begun(
+def begin_audit(
     work: Work, commitment: Commitment, committed_at: str | None, sample: Sample[_P]
 ) -> _P | None:
     """Keep the commitment of a new audit; return the plan of one that was drawn.
@@ -421,7 +421,7 @@ def begun(
     return plan
 
 
-def finished(
+def finished_outcome(
     work: Work, plan: _P | None, subject: AuditSubject, sample: Sample[_P]
 ) -> RerunResult | None:
     """Return what an earlier call finished; an outcome from elsewhere is none.

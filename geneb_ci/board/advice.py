@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, ValidationError
 
-from geneb_ci.board.diagnostics.shape import Diagnostics
+from geneb_ci.board.diagnostics.document import Diagnostics
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, RECOMMENDATIONS, TYPES
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import exact_name
@@ -144,7 +144,7 @@ class AdviceFacts(NamedTuple):
     """Model to its marks; a model without any may be missing."""
 
 
-def requested(
+def model_request(
     category: str | None,
     regime: str,
     max_params: int | str | None,

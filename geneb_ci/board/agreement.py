@@ -23,7 +23,7 @@ STEPS_A_UNIT = 1024
 (h^4 / 384 times the fourth derivative, which is below 1.4)."""
 
 
-def taus(columns: Sequence[Floats]) -> Floats:
+def kendall_taus(columns: Sequence[Floats]) -> Floats:
     """Return Kendall's tau-b of each of K columns of M scores with each other: (K, K).
 
     NaN where it is not defined: fewer than two models, or all of a column equal. The counts of

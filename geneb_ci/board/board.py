@@ -37,7 +37,7 @@ from geneb_ci.board.rows import (
 from geneb_ci.board.site.inputs import Built, Site, site_of
 from geneb_ci.board.texts import Texts, write_texts
 from geneb_ci.check.cached import CachedChecker
-from geneb_ci.check.registry import chosen
+from geneb_ci.check.registry import chosen_rule_ids
 from geneb_ci.check.rule import Rule
 from geneb_ci.check.runner import Checker, FileResult, Report, files_of
 from geneb_ci.common.config import Layout, LayoutKind, benchmark_of, find_layout
@@ -113,7 +113,7 @@ def read_entries(root: Path, rules: tuple[Rule, ...]) -> CheckedEntries:
     return CheckedEntries(tuple(entries), tuple(refused))
 
 
-def analysed(
+def diagnostics_and_advice(
     entries: Iterable[Entry],
     benchmark: Benchmark,
     boards: tuple[dict[str, Any], dict[str, Any]] | None = None,
@@ -136,7 +136,9 @@ def analysed(
     }
     # Processes that are forked here have what steps need; results are small beside it.
     steps = (
-        whole.steps(scores, values, benchmark) | recommend.steps(rows, scores, benchmark) | ranks
+        whole.diagnostic_steps(scores, values, benchmark)
+        | recommend.steps(rows, scores, benchmark)
+        | ranks
     )
     names = list(steps)
     results = dict(
@@ -195,7 +197,7 @@ def rows_of(
         with _analyses():
             from geneb_ci.board.uncertainty import row_errors as errors  # numpy: 0.2 s
     make_entry = entry_maker(layout)
-    names = chosen((), ())
+    names = chosen_rule_ids((), ())
     checker = CachedChecker(names, jobs=jobs, cache=cache)
     report = Report(rules=len(names))
     checked: list[CheckedFile] = []
@@ -337,7 +339,7 @@ def board_of(
     values = {LEADERBOARD: categories, TASKS: tasks}
     unsized = unknown_sizes(benchmark) if more else []
     if more and not unsized:
-        values |= analysed(entries, benchmark, (categories, tasks), jobs)
+        values |= diagnostics_and_advice(entries, benchmark, (categories, tasks), jobs)
     return Board(
         files=Texts({n: functools.partial(text_of, n, value) for n, value in values.items()}),
         scripts=functools.cache(

@@ -297,7 +297,7 @@ COLUMNS: tuple[Column, ...] = (
         key="recomputed",
         type=str,
         about="That an audit by receipt computed the canonical cells again; only where one agrees "
-        "and counts. It adds no evidence: the scores shown were not compared.",
+        "and counts, and whether the scores shown are what they give. It adds no evidence.",
         value=lambda entry: entry.recomputed,
         kind="text",
         label="",

@@ -74,7 +74,7 @@ def rounded_up(models: int) -> int:
 
 
 @functools.cache
-def critical(models: int) -> float:
+def critical_value(models: int) -> float:
     """Return how many standard errors of a difference make it significant, for M* models.
 
     Tukey and Kramer's constant: with 95 % probability no statement on any pair is wrong (Hayter
@@ -95,7 +95,7 @@ def _range(width: float, models: int) -> float:
     return float(models * np.sum(density * below ** (models - 1)) * (at[1] - at[0]))
 
 
-def stretched(constant: float, freedom: Floats | np.float64) -> Floats:
+def student_quantile(constant: float, freedom: Floats | np.float64) -> Floats:
     """Return the quantile of Student's t at the probability at which the normal has `constant`.
 
     Gaver and Kafadar's approximation (Am. Stat. 38:308, 1984), since the page has to compute the
@@ -117,7 +117,9 @@ def _as_normal(statistic: Floats, freedom: Floats) -> Floats:
     return np.where(freedom < DRAWS_MAX, np.copysign(size, statistic), statistic)
 
 
-def pair_errors(scores: ScoreColumn, first: Positions, second: Positions) -> tuple[Floats, Floats]:
+def difference_errors(
+    scores: ScoreColumn, first: Positions, second: Positions
+) -> tuple[Floats, Floats]:
     """Return standard errors and degrees of freedom of differences: (first, second) each.
 
     Errors count as independent where no predictions show how alike they are. On one test set they
@@ -149,7 +151,9 @@ def better(scores: ScoreColumn, c: float) -> Bools:
 def _better(scores: ScoreColumn, first: Positions, second: Positions, c: float) -> Bools:
     """Return whether the first scores significantly higher, for places of any such shapes."""
     errors, freedom = _pair_errors(scores, first, second)
-    return np.asarray(scores.values[first] - scores.values[second] > stretched(c, freedom) * errors)
+    return np.asarray(
+        scores.values[first] - scores.values[second] > student_quantile(c, freedom) * errors
+    )
 
 
 class RankRanges(NamedTuple):
@@ -168,11 +172,11 @@ def ranks(scores: ScoreColumn, c: float) -> RankRanges:
     count = len(scores.values)
     ordered = np.sort(scores.values)
     rank = 1 + count - np.searchsorted(ordered, scores.values, side="right")
-    above, below = beaten(scores, c)
+    above, below = win_and_loss_counts(scores, c)
     return RankRanges(rank, 1 + above, count - below)
 
 
-def beaten(scores: ScoreColumn, c: float) -> tuple[Positions, Positions]:
+def win_and_loss_counts(scores: ScoreColumn, c: float) -> tuple[Positions, Positions]:
     """Return by how many models each is beaten significantly, and how many it beats: (M,) each.
 
     The sums of `better`. Models of a group have nearly one variance, so nearly one difference
@@ -197,7 +201,7 @@ def beaten(scores: ScoreColumn, c: float) -> tuple[Positions, Positions]:
         group.sort()
         variance, own = scores.variance[group], scores.values[group]
         freedom = np.minimum(scores.freedom, scores.freedom[group].min())
-        far = stretched(c, freedom) * np.sqrt(scores.variance + variance.max()) + SLACK
+        far = student_quantile(c, freedom) * np.sqrt(scores.variance + variance.max()) + SLACK
         near = c * np.sqrt(scores.variance + variance.min()) - SLACK
         # Each model beats those of the group before `sure`, and none from `unsure` on.
         sure = np.searchsorted(own, scores.values - far, side="left")
@@ -224,7 +228,7 @@ def could_be_best(scores: ScoreColumn, among: Positions, c: float) -> Positions:
     # Only a model near the top can be without one above: all others need not be compared.
     errors, highest = np.sqrt(scores.variance[among]), among[np.argsort(-scores.values[among])]
     first = highest[0]
-    reach = stretched(c, np.minimum(scores.freedom[among], scores.freedom[first]))
+    reach = student_quantile(c, np.minimum(scores.freedom[among], scores.freedom[first]))
     near = scores.values[among] + reach * (errors + math.sqrt(scores.variance[first]))
     contenders = among[near >= scores.values[first]]
     # Most are beaten by a model that has a smaller variance than each that scores higher: of
@@ -257,11 +261,11 @@ class ComparedPair(NamedTuple):
     """Whether the first or the second scores significantly higher."""
 
 
-def compared(scores: ScoreColumn, first: int, second: int, c: float) -> ComparedPair:
+def compare_pair(scores: ScoreColumn, first: int, second: int, c: float) -> ComparedPair:
     """Compare two models."""
-    errors, freedom = pair_errors(scores, np.array([first]), np.array([second]))
+    errors, freedom = difference_errors(scores, np.array([first]), np.array([second]))
     error = float(errors[0, 0])
-    reach = float(stretched(c, freedom)[0, 0]) * error
+    reach = float(student_quantile(c, freedom)[0, 0]) * error
     size = float(scores.values[first] - scores.values[second])
     probability = (
         0.5 if error == 0 else float(normal_below(_as_normal(size / errors, freedom))[0, 0])
@@ -310,9 +314,9 @@ def _furthest(scores: ScoreColumn, among: Positions, best: Positions, count: int
     if count == 1:
         return np.zeros(1)
     single = NormalDist().inv_cdf(CONFIDENCE ** (1 / (count - 1)))
-    errors, freedom = pair_errors(scores, among, best)
+    errors, freedom = difference_errors(scores, among, best)
     below = scores.values[best][None, :] - scores.values[among][:, None]
-    reach = below + stretched(single, freedom) * errors
+    reach = below + student_quantile(single, freedom) * errors
     reach[among[:, None] == best[None, :]] = -np.inf
     return np.asarray(np.maximum(reach.max(axis=1), 0.0))
 
@@ -366,6 +370,6 @@ def _first_weight(at: Floats, own: Floats, spread: Floats) -> int:
 
 def intervals_of(scores: ScoreColumn) -> tuple[Floats, Floats]:
     """Return the ends of the 95 % interval of each score, cut at -1 and 1."""
-    reach = stretched(NORMAL, scores.freedom) * np.sqrt(scores.variance)
+    reach = student_quantile(NORMAL, scores.freedom) * np.sqrt(scores.variance)
     low, high = scores.values - reach, scores.values + reach
     return np.maximum(low, -1.0) + 0.0, np.minimum(high, 1.0) + 0.0

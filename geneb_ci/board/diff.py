@@ -86,13 +86,13 @@ class Regime:
     def _decided(self) -> "tuple[ScoreColumn, float]":
         import numpy as np  # of the extra `build`
 
-        from geneb_ci.board.decisions import ScoreColumn, critical, rounded_up
+        from geneb_ci.board.decisions import ScoreColumn, critical_value, rounded_up
 
         estimates = [self.estimate(model, self.name) for model in self.scores]
         scores = ScoreColumn(*np.array(estimates, dtype=float).reshape(-1, 3).T)
         if self.shared is not None:
             scores = self.shared(self.name, tuple(self.scores), scores)
-        return scores, critical(rounded_up(len(estimates)))
+        return scores, critical_value(rounded_up(len(estimates)))
 
     @functools.cached_property
     def _stood(self) -> "RankRanges":
@@ -106,10 +106,10 @@ class Regime:
 
     def apart(self, model: str, other: str) -> bool:
         """Whether one of two rows scores significantly higher than the other."""
-        from geneb_ci.board.decisions import compared
+        from geneb_ci.board.decisions import compare_pair
 
         scores, c = self._decided
-        return compared(scores, self._place[model], self._place[other], c).is_significant
+        return compare_pair(scores, self._place[model], self._place[other], c).is_significant
 
     def half_width(self, model: str) -> float:
         """Return how far the ends of a row's interval are from its score."""

@@ -153,9 +153,9 @@ def decider(layout: Layout) -> Callable[[str, str], Decision]:
     """
     folder = layout.audits or layout.root / "leaderboard" / "audits"
     if log_keys(layout) is not None or folder.exists():
-        from geneb_ci.audit.trust.evidence import gather  # 50 ms: types of all records
+        from geneb_ci.audit.trust.evidence import gather_evidence  # 50 ms: types of all records
 
-        evidence = gather(layout)
+        evidence = gather_evidence(layout)
         evidence.require_sound()
         return evidence.decide
     benchmark = benchmark_of(layout)

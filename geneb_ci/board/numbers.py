@@ -17,7 +17,7 @@ from reference_harness.formats.benchmark import Benchmark, Task
 from reference_harness.formats.submission import Submission, SubmissionV11
 
 
-def recovered(context: Context, regime: str) -> Iterator[Recovered]:
+def recovered_tables(context: Context, regime: str) -> Iterator[Recovered]:
     """Recover the tables of a regime's two-class cells; of a mean, those of its seeds if given."""
     for claim in context.claims:
         if claim.path[:2] == ("results", regime) and claim.classes and claim.fits == 1:
@@ -53,13 +53,13 @@ def numbers_of(submission: Submission, results: Results, benchmark: Benchmark) -
         for metric in benchmark.metrics:
             # Adding 0.0 turns -0.0 into 0.0: a score has one way to be zero.
             values = [cell[metric] + 0.0 for cell in cells]
-            macro, micro, *categories = sums(values, benchmark)
+            macro, micro, *categories = weighted_sums(values, benchmark)
             every[regime].extend(values)
             means[regime].extend([micro, macro, *categories])
     return RowNumbers(every, means)
 
 
-def sums(values: Sequence[float], benchmark: Benchmark, power: int = 1) -> list[float]:
+def weighted_sums(values: Sequence[float], benchmark: Benchmark, power: int = 1) -> list[float]:
     """Return what tasks add up to in macro, micro and each category, in board order.
 
     Each value is multiplied with the weight of its task to a power: 1 gives means, 2 variances.

@@ -42,7 +42,7 @@ POLICY = (
 """What the page may load, also in its own head: its files, and nothing that is not a file."""
 
 
-def assembled(files: Mapping[str, bytes]) -> dict[str, bytes]:
+def assembled_files(files: Mapping[str, bytes]) -> dict[str, bytes]:
     """Return the files of the page as it is published, from those in the repository.
 
     Names are paths below the folder of the page. A folder without a source is given as it is.
@@ -134,7 +134,7 @@ def page_files() -> dict[str, bytes]:
     Raises BrokenInstallation when one is missing.
     """
     files = {name: shipped("page", name).read_bytes() for name in FIXED}
-    return assembled(files | _source())
+    return assembled_files(files | _source())
 
 
 def pages_style() -> bytes:

@@ -57,7 +57,7 @@ def times_text(larger: int, smaller: int) -> str:
     return str((Decimal(larger) / Decimal(smaller)).quantize(Decimal("0.1"), ROUND_HALF_UP))
 
 
-def unmarked(sentence: str) -> str:
+def without_backticks(sentence: str) -> str:
     """Write a reason for a terminal or a caption: ids of models without their backticks."""
     return sentence.replace("`", "")
 
@@ -66,7 +66,8 @@ def reasons_of(advice: Advice, known: AdviceFacts, places: "Positions") -> list[
     """Return why a model is recommended; ids of models are all of a contributor's text in it.
 
     They stand in backticks, ids of rules and published defects in brackets: the page writes them
-    as links, a terminal as they are (`unmarked`). `places`: models that meet the need, best first.
+    as links, a terminal as they are (`without_backticks`). `places`: models that meet the need,
+    best first.
     """
     best = advice.best
     if best is None:

@@ -38,11 +38,11 @@ from geneb_ci.board.decisions import (
     Floats,
     Positions,
     ScoreColumn,
-    compared,
+    compare_pair,
     intervals_of,
     losses,
 )
-from geneb_ci.board.diagnostics.shape import DiagnosedScore, Ranks, Shared
+from geneb_ci.board.diagnostics.document import DiagnosedScore, Ranks, Shared
 from geneb_ci.board.reasons import reasons_of
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD
 from geneb_ci.board.uncertainty import Intervals, RegimeScores, intervals, is_drawn
@@ -253,7 +253,7 @@ class _Chooser:
         board, position = self.known.board, self.places.index(k)
         best = self.places[0]
         marks = self.known.marks.get(board.models[k], NO_MARKS)
-        against = compared(self.scores, best, k, board.critical)
+        against = compare_pair(self.scores, best, k, board.critical)
         return Choice(
             model=board.models[k],
             params=board.params[k],

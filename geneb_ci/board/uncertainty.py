@@ -20,12 +20,12 @@ from geneb_ci.board.decisions import (
     Positions,
     RankRanges,
     ScoreColumn,
-    critical,
+    critical_value,
     intervals_of,
     ranks,
     rounded_up,
 )
-from geneb_ci.board.numbers import ranked_regimes, sums
+from geneb_ci.board.numbers import ranked_regimes, weighted_sums
 from geneb_ci.board.variance import cells_of
 from geneb_ci.check.claims import Results
 from geneb_ci.receipt.seen import SharedErrors, Triangle
@@ -210,7 +210,7 @@ def regime_scores(
         },
         tasks={task: ScoreColumn(*by_task[k :: len(tasks)]) for k, task in enumerate(tasks)},
         rounded=rounded_up(len(ranked)),
-        critical=critical(rounded_up(len(ranked))),
+        critical=critical_value(rounded_up(len(ranked))),
         draws_covered=tuple(
             row.model_id for row, has in zip(ranked, has_seeds, strict=True) if has
         ),
@@ -256,13 +256,13 @@ def row_scores(
     Raises BadConfiguration when the benchmark does not know the size of a task's test split.
     """
     cells = cells_of(submission, regime, benchmark, results)
-    values = sums(cells.scores.tolist(), benchmark)
-    variance = [_of_error(part) for part in sums(cells.variance.tolist(), benchmark, 2)]
+    values = weighted_sums(cells.scores.tolist(), benchmark)
+    variance = [_of_error(part) for part in weighted_sums(cells.variance.tolist(), benchmark, 2)]
     freedom, alone = [math.inf] * len(values), np.full(len(cells.seeds), np.inf)
     if cells.seeds.any():
         # Satterthwaite: what is uncertain of a variance adds up with the squares of its parts.
         spread = cells.seeds * cells.seeds / max(cells.freedom, 1)
-        uncertain = zip(variance, sums(spread.tolist(), benchmark, 4), strict=True)
+        uncertain = zip(variance, weighted_sums(spread.tolist(), benchmark, 4), strict=True)
         freedom = [v * v / u if u > 0 else math.inf for v, u in uncertain]
         np.divide(cells.variance * cells.variance, spread, out=alone, where=spread > 0)
     return RowScores(

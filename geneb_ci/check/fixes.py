@@ -79,7 +79,7 @@ class Fixed:
         path.chmod(mode)
 
 
-def fixed(path: Path, checker: Checker) -> Fixed:
+def fixed_file(path: Path, checker: Checker) -> Fixed:
     """Return what can be repaired in a file; one with errors of its bytes or JSON is left.
 
     Raises NothingChecked if it cannot be opened, BadConfiguration if its settings are invalid.

@@ -200,17 +200,17 @@ def __getattr__(name: str) -> object:
 
 
 def select(selected: Iterable[str], ignored: Iterable[str]) -> "tuple[Rule, ...]":
-    """Return the rules to run, as `chosen` names them. Raises UsageProblem as it does."""
-    return tuple(rule_of(name) for name in chosen(selected, ignored))  # type: ignore[misc]  # of FILE_RULES
+    """Return the rules to run, as `chosen_rule_ids` names them. Raises UsageProblem as it does."""
+    return tuple(rule_of(name) for name in chosen_rule_ids(selected, ignored))  # type: ignore[misc]  # of FILE_RULES
 
 
-def chosen(selected: Iterable[str], ignored: Iterable[str]) -> tuple[str, ...]:
+def chosen_rule_ids(selected: Iterable[str], ignored: Iterable[str]) -> tuple[str, ...]:
     """Return the ids of the rules named by id or family, or of all, without those in `ignored`.
 
     Rules of the family `internal` always run: bugs of geneb-ci cannot be hidden.
     Raises UsageProblem for an unknown name, and if no rule is left.
     """
-    only, never = set(map(named, selected)), set(map(named, ignored))
+    only, never = set(map(exact_rule_name, selected)), set(map(exact_rule_name, ignored))
     rules = [
         (family, name)
         for family, ids in FILE_RULES.items()
@@ -226,7 +226,7 @@ def chosen(selected: Iterable[str], ignored: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for _, name in rules)
 
 
-def named(name: str) -> str:
+def exact_rule_name(name: str) -> str:
     """Return the name of a rule or a family, in whatever letter case it was given.
 
     Raises UsageProblem where there is none.

@@ -258,7 +258,7 @@ class ChangeRule(AnyRule):
     check: ChangeCheck
 
 
-def reported(
+def reading_rule(
     family: str, rule_id: str, *, what: str, why: str, fix: str, needs: tuple[Need, ...] = ()
 ) -> Rule:
     """Return a rule of severity error whose faults were already found while the file was read."""

@@ -44,7 +44,7 @@ from geneb_ci.common.types import EVIDENCE_ORDER
 from geneb_ci.render.audits import WIDTH as OUTCOME_WIDTH
 from geneb_ci.render.audits import outcome_text, verification_json, verification_text
 from geneb_ci.render.results import Verifications
-from geneb_ci.render.table import fitted
+from geneb_ci.render.table import wrapped_text
 from geneb_ci.submission.reading import FileKind, require_file
 
 
@@ -291,7 +291,7 @@ def verify_command(
         progress=lambda results, total: watched(results, total, "verifying"),
     )
     text = _RENDER[format_](verifications, verifications.rated)
-    click.echo(fitted(text, row_width()) if format_ == "text" else text, nl=False)
+    click.echo(wrapped_text(text, row_width()) if format_ == "text" else text, nl=False)
     return _exit_code(verifications)
 
 

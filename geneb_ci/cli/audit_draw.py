@@ -22,15 +22,15 @@ from geneb_ci.audit.samples import (
     EmbeddingSample,
     Sample,
     TaskSample,
-    sample_by,
+    sample_by_name,
     with_receipt,
 )
 from geneb_ci.audit.sampling.beacon_source import BeaconSource
 from geneb_ci.audit.sampling.design import (
     design_of,
-    detection,
-    needed,
-    probability,
+    detection_probability,
+    needed_sample_size,
+    parse_probability,
     probability_text,
 )
 from geneb_ci.audit.sampling.plan import Plan, RowPlan, encoded
@@ -164,14 +164,15 @@ def sample_size(
     if detect is None or confidence is None:
         return 0
     design = design_of(commitment.tasks, commitment.policy.strata)
-    power = probability(task_power, "--task-power")
-    size = needed(design, detect, probability(confidence, "--confidence"), power)
+    power = parse_probability(task_power, "--task-power")
+    size = needed_sample_size(design, detect, parse_probability(confidence, "--confidence"), power)
     committed = commitment.policy.drawn
     marked = {committed: "committed"}
     marked[size] = "committed, requested" if size == committed else "requested"
     echo(power_table(design, marked, power).removesuffix("\n"), err=to_stderr)
     requested_text, committed_text = (
-        probability_text(detection(design, detect, count, power)) for count in (size, committed)
+        probability_text(detection_probability(design, detect, count, power))
+        for count in (size, committed)
     )
     echo(
         f"{plural(size, 'drawn task')} of {design.tasks}: at least one of {detect} fabricated is "
@@ -297,7 +298,7 @@ def plan_command(
         if by_tasks
         else detect or 0
     )
-    sample = sample_by(
+    sample = sample_by_name(
         words.pop("sample"),
         **words,
         earlier=earlier,

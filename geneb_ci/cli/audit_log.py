@@ -23,7 +23,7 @@ from geneb_ci.cli.shared import format_option, row_width
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
 from geneb_ci.render.audits import counted, log_json, log_text, witness_lines
-from geneb_ci.render.table import fitted
+from geneb_ci.render.table import wrapped_text
 from geneb_ci.submission.reading import read_bytes
 from reference_harness.formats.merkle import consistency_proof, inclusion_proof
 
@@ -128,7 +128,7 @@ def show_command(format_: str) -> int:
     """List the entries of the log; starts that nothing followed are marked as open."""
     repository, logged, _ = _here()
     text = _RENDER[format_](logged, repository.keys)
-    click.echo(fitted(text, row_width()) if format_ == "text" else text, nl=False)
+    click.echo(wrapped_text(text, row_width()) if format_ == "text" else text, nl=False)
     return Exit.ERRORS if logged.lost else Exit.CLEAN
 
 

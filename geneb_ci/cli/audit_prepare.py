@@ -18,11 +18,11 @@ from geneb_ci.audit.rerun.fresh import (
     check_release,
     check_used,
     commit_to,
+    fresh_release,
     open_set,
     read_fresh_commitment,
     read_release,
     refuse_public,
-    released,
 )
 from geneb_ci.audit.rerun.honesty import fresh_power
 from geneb_ci.audit.sampling.plan import encoded
@@ -156,7 +156,7 @@ def release_command(file: Path, commitment: Path, output: str) -> None:
     """Write set and salt as one file, to be published after the audit."""
     benchmark = benchmark_of(find_layout(Path.cwd()))
     open_set(file, read_fresh_commitment(commitment), benchmark)
-    write(Output("json", output), encoded(released(file)))
+    write(Output("json", output), encoded(fresh_release(file)))
 
 
 @click.command()

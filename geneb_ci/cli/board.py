@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from geneb_ci.api import build
-from geneb_ci.audit.trust.evidence import gather
+from geneb_ci.audit.trust.evidence import gather_evidence
 from geneb_ci.board.board import SubmissionsRefused, layout_of, require_apart
-from geneb_ci.board.numbers import recovered
+from geneb_ci.board.numbers import recovered_tables
 from geneb_ci.board.page import POLICY, drop_former, write_page
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker, FileResult, files_of
@@ -20,7 +20,7 @@ from geneb_ci.cli.shared import (
     STDOUT,
     Output,
     format_option,
-    hold_repository,
+    require_pull_for_repository,
     row_width,
     watch_build,
     watched,
@@ -37,7 +37,7 @@ from geneb_ci.render.rows import (
     matrices_text,
     row_of,
 )
-from geneb_ci.render.table import fitted
+from geneb_ci.render.table import wrapped_text
 from geneb_ci.submission.document import Document
 from geneb_ci.submission.reading import FileKind, other_kind, require_file
 from reference_harness.formats.text import plural
@@ -193,9 +193,9 @@ def _build(
                 progress=watch,
             )
     except SubmissionsRefused as error:
-        from geneb_ci.cli.repository import refused  # 0.1 s
+        from geneb_ci.cli.repository import print_refusal  # 0.1 s
 
-        return refused(error.report)
+        return print_refusal(error.report)
     first, *middle, last = board.files
     names = ", ".join([str(out / first), *middle])
     echo(f"built {names} and {last}: {plural(board.models, 'model')}")
@@ -210,10 +210,10 @@ def _build(
 
 
 def _at(commit: str, out: Path) -> int:
-    from geneb_ci.cli.repository import built, layout_here, repository_here  # 0.1 s
+    from geneb_ci.cli.repository import build_generation, layout_here, repository_here  # 0.1 s
 
     require_apart(out, layout_here())
-    code, generation = built(repository_here(), commit)
+    code, generation = build_generation(repository_here(), commit)
     if generation is None:
         return code
     write_page(out, generation.published)
@@ -291,7 +291,7 @@ def matrices_command(file: Path, regime: str, format_: str, output: str) -> int:
         )
     regimes = list(context.benchmark.regimes)
     regime = exact_name(regime, regimes, f"regime of {context.benchmark.name}")
-    cells = list(recovered(context, regime))
+    cells = list(recovered_tables(context, regime))
     if not cells:
         raise NothingChecked(
             f'{file}: "{regime}" has no scores of single fits on two-class tasks',
@@ -326,7 +326,7 @@ _RENDER = {"text": labels_text, "json": labels_json}
 def label_command(folder: Path | None, format_: str) -> int:
     """Compute the evidence of every submission of FOLDER from checks and audits."""
     layout = layout_of(folder, "geneb-ci label FOLDER")
-    evidence = gather(layout)
+    evidence = gather_evidence(layout)
     evidence.require_sound()
     files = files_of([folder or layout.root])
     rows: list[LabelRow] = []
@@ -339,7 +339,7 @@ def label_command(folder: Path | None, format_: str) -> int:
         errors = sum(finding.severity is Severity.ERROR for finding in result.findings)
         rows.append(row_of(path.stem, result.document, errors, evidence))
     text = _RENDER[format_](rows)
-    click.echo(fitted(text, row_width()) if format_ == "text" else text, nl=False)
+    click.echo(wrapped_text(text, row_width()) if format_ == "text" else text, nl=False)
     return Exit.CLEAN if all(row.decision is not None for row in rows) else Exit.ERRORS
 
 
@@ -369,11 +369,11 @@ def diff_command(
     them are not significant. REF is read from git; it is not checked out, and none of its code is
     run. The exit code is 11 if a submission of the working tree has errors.
     """
-    from geneb_ci.cli.repository import awaited, layout_here  # 0.1 s
+    from geneb_ci.cli.repository import layout_here, progress_over_rows  # 0.1 s
     from geneb_ci.publish.comparison import compare
     from geneb_ci.render.comparison import WRITERS
 
-    hold_repository(repo, pulls=bool(pulls))
+    require_pull_for_repository(repo, pulls=bool(pulls))
     if (base is None) == (not pulls):
         raise UsageProblem(
             "pass either --base or --pr",
@@ -387,7 +387,7 @@ def diff_command(
             comparison = merged_comparison(github, layout_here(), pulls)
     else:
         layout = layout_here()
-        with awaited("comparing the boards", DIFF_SECONDS_ROW, layout):
+        with progress_over_rows("comparing the boards", DIFF_SECONDS_ROW, layout):
             comparison = compare(layout, str(base))
     write(Output(format_, output), WRITERS[format_](comparison))
     return Exit.ERRORS if comparison.refused else Exit.CLEAN

@@ -19,9 +19,9 @@ from geneb_ci.cli.shared import (
     Output,
     PairedCommand,
     exit_code,
-    hold_repository,
-    paired,
+    pair_outputs,
     report_options,
+    require_pull_for_repository,
     watch_checks,
     width,
     write,
@@ -29,7 +29,7 @@ from geneb_ci.cli.shared import (
 from geneb_ci.common.errors import BadConfiguration, Exit, UsageProblem
 from geneb_ci.common.parallel import MANY_FILES
 from geneb_ci.render.formats import render
-from geneb_ci.render.table import Table, fitted
+from geneb_ci.render.table import Table, wrapped_text
 from geneb_ci.render.text import escape
 from geneb_ci.submission.reading import BYTES_MAX
 from reference_harness.formats.text import plural
@@ -133,7 +133,7 @@ def check_command(
 
     The path - stands for standard input.
     """
-    hold_repository(repo, pulls=pr is not None)
+    require_pull_for_repository(repo, pulls=pr is not None)
     if base is not None or pr is not None:
         other = None if engine == "models" else engine
         flags = (isolated or None, fix or None, diff or None, other, jobs, no_cache or None)
@@ -145,8 +145,8 @@ def check_command(
                 "--base and --pr check a whole pull request by main's settings, and take no paths",
                 "omit paths and every option but --strict, --format and --output",
             )
-        return _proposed(base, pr, repo, paired(formats, outputs), strict=strict)
-    reports = paired(formats, outputs)
+        return _proposed(base, pr, repo, pair_outputs(formats, outputs), strict=strict)
+    reports = pair_outputs(formats, outputs)
     if fix or diff:
         _repair(paths, write=not diff)
         if diff:
@@ -220,7 +220,7 @@ def _print_baseline(report: CheckReport, baseline: Path) -> None:
     if report.stale:
         lines.append(f"  fix: write it again: geneb-ci check --format json --output {baseline}")
     text = "".join(f"{escape(line)}\n" for line in lines)
-    click.echo(fitted(text, width()), nl=False, err=True)
+    click.echo(wrapped_text(text, width()), nl=False, err=True)
 
 
 def _proposed(
@@ -291,9 +291,9 @@ def explain_command(name: str) -> None:
     if family:
         _list(family)
         return
-    from geneb_ci.cli.repository import tell  # a rule needs neither evidence nor git
+    from geneb_ci.cli.repository import print_row  # a rule needs neither evidence nor git
 
-    tell(name)
+    print_row(name)
 
 
 def _list(rules: "list[AnyRule]") -> None:
@@ -304,7 +304,7 @@ def _list(rules: "list[AnyRule]") -> None:
         for line in lines:
             click.echo(line)
     hint = "`geneb-ci explain RULE` says why each matters, and how to fix it"
-    click.echo("\n" + fitted(hint, width()), nl=False)
+    click.echo("\n" + wrapped_text(hint, width()), nl=False)
 
 
 def _explain(rule: "AnyRule") -> None:

@@ -13,7 +13,7 @@ from geneb_ci.cli.shared import STDOUT, Output, width, write
 from geneb_ci.common.addresses import Reach
 from geneb_ci.common.connection import opener
 from geneb_ci.common.errors import Exit, LeftOver, UsageProblem
-from geneb_ci.render.table import fitted
+from geneb_ci.render.table import wrapped_text
 from geneb_ci.sandbox import levels, mounts, processes
 
 PACKAGES = ("numpy", "torch", "transformers", "safetensors", "huggingface_hub", "cryptography",
@@ -52,7 +52,7 @@ def check_settings(repo: str, space: str, *, as_json: bool) -> Exit:
     from geneb_ci.github.settings.client import SettingsClient
 
     with connect(repo) as github:
-        diagnoses = diagnosis.diagnosed(SettingsClient(github.wire, space))
+        diagnoses = diagnosis.diagnoses_of(SettingsClient(github.wire, space))
     text = (
         diagnosis.as_json(repo, diagnoses)
         if as_json
@@ -78,7 +78,7 @@ def show_machine(*, network: bool) -> None:
 
 def say(line: str) -> None:
     """Print a line, wrapped at the width of the terminal."""
-    click.echo(fitted(line, width()), nl=False)
+    click.echo(wrapped_text(line, width()), nl=False)
 
 
 def _state(level: int, folder: Path) -> str:

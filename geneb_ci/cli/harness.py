@@ -114,7 +114,7 @@ def push(folder: Path, repo: str | None, definition: Path | None) -> int:
     """
     # Imported here: only push needs them.
     from geneb_ci.publish.session import find_token
-    from geneb_ci.publish.space import Remote, staged, upload
+    from geneb_ci.publish.space import Remote, staged_files, upload
     from geneb_ci.receipt.source import REPOSITORY
 
     if repo is not None and not REPOSITORY.fullmatch(repo):
@@ -134,7 +134,7 @@ def push(folder: Path, repo: str | None, definition: Path | None) -> int:
         if process.returncode:
             return process.returncode
         remote = Remote("dataset", name, token=find_token(f"datasets/{name}"))
-        uploaded = upload(remote, staged(Path(folder_name)), say=say)
+        uploaded = upload(remote, staged_files(Path(folder_name)), say=say)
     echo(f"{remote.resource}: {'pushed' if uploaded.new else 'nothing changed'}")
     echo(f"revision to pin in schemas/benchmark.json: {uploaded.revision}")
     return Exit.CLEAN

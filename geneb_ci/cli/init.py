@@ -36,9 +36,9 @@ from geneb_ci.github.new_repository import (
     first_commit,
     git,
     has_commit,
-    inside,
     is_changed,
     left_over,
+    path_inside,
     plan_lines,
     plan_of,
     push_first,
@@ -47,11 +47,11 @@ from geneb_ci.github.new_repository import (
     write_planned,
 )
 from geneb_ci.github.settings import diagnosis, hub
-from geneb_ci.github.settings.apply import AppliedSettings, applied
+from geneb_ci.github.settings.apply import AppliedSettings, settings_applied
 from geneb_ci.github.settings.client import SettingsClient
 from geneb_ci.github.settings.diagnosis import SettingState
 from geneb_ci.github.settings.wanted import SETTINGS, Setting
-from geneb_ci.render.table import fitted
+from geneb_ci.render.table import wrapped_text
 
 LOG_KEY = "keys/log.pem"
 """Where `geneb-ci init` writes the private key of the log, which git ignores."""
@@ -89,7 +89,7 @@ def apply_settings(folder: Path, given: Answers, *, dry_run: bool) -> Exit:
         if dry_run:
             echo("nothing was changed: this was a dry run")
             return Exit.CLEAN
-        left = diagnosis.diagnosed(SettingsClient(github.wire, given.space))
+        left = diagnosis.diagnoses_of(SettingsClient(github.wire, given.space))
     if not client.sent and not later.sent:
         echo("no setting had to be changed")
     write(Output("text", STDOUT), diagnosis.as_text(given.repository, left, width()))
@@ -119,8 +119,8 @@ def _refuse_apply(client: SettingsClient, folder: Path) -> None:
 
 
 def _apply(client: SettingsClient, settings: list[Setting]) -> None:
-    for change in applied(client, diagnosis.diagnosed(client, settings)):
-        click.echo(fitted(_line(client, change), width()), nl=False)
+    for change in settings_applied(client, diagnosis.diagnoses_of(client, settings)):
+        click.echo(wrapped_text(_line(client, change), width()), nl=False)
 
 
 def _line(client: SettingsClient, applied: AppliedSettings) -> str:
@@ -266,7 +266,7 @@ def _has_rows(folder: Path) -> bool:
 
 def _write_keys(folder: Path, given: Answers) -> None:
     """Write a key of audits and one of the log, and the list that names them."""
-    ignored = inside(folder, KEYS_IGNORED)  # whatever the .gitignore of the folder says
+    ignored = path_inside(folder, KEYS_IGNORED)  # whatever the .gitignore of the folder says
     ignored.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     ignored.write_text("*\n", encoding="utf-8")
     now = datetime.now(UTC).strftime(FORMAT)
@@ -280,12 +280,12 @@ def _write_keys(folder: Path, given: Answers) -> None:
         log=LogKeys(origin=origin, keys=[log]),
     )
     text = json.dumps(key_file.model_dump(mode="json", exclude_none=True), indent=1) + "\n"
-    inside(folder, KEYS).write_text(text, encoding="utf-8")
+    path_inside(folder, KEYS).write_text(text, encoding="utf-8")
 
 
 def _key(folder: Path, path: str, owner: str, now: str) -> TrustedKey:
     """Return the entry of a new private key, or of the one that an interrupted run left."""
-    key_path = inside(folder, path)
+    key_path = path_inside(folder, path)
     if not key_path.exists():
         return new_key(key_path, owner, now)
     raw = private_key(key_path).public_key().public_bytes_raw()
@@ -297,7 +297,7 @@ def _write_row(folder: Path) -> None:
 
     Raises UsageProblem where the harness is not installed or fails.
     """
-    row, card = inside(folder, ROW), inside(folder, CARD)
+    row, card = path_inside(folder, ROW), path_inside(folder, CARD)
     card.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="geneb-ci-") as scratch:
         _measure(row, Path(scratch) / "record.json")
@@ -333,4 +333,4 @@ def _print_next_steps(given: Answers) -> None:
         f"  HF_TOKEN=... geneb-ci publish --space {given.space}",
         rights,
     )
-    click.echo(fitted("\n".join(lines), width()), nl=False)
+    click.echo(wrapped_text("\n".join(lines), width()), nl=False)

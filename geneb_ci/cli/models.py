@@ -28,7 +28,7 @@ from geneb_ci.common.finding import known_name, near
 from geneb_ci.models.entry import ModelEntry, ReadEntry, addresses
 from geneb_ci.models.registry import TERMS, ModelRegistry, in_words
 from geneb_ci.render.plain import visible
-from geneb_ci.render.table import Table, fitted
+from geneb_ci.render.table import Table, wrapped_text
 from geneb_ci.submission.document import Document, downgraded, parse_document, upgraded
 from geneb_ci.submission.reading import BYTES_MAX, FileKind, located, read_bytes, require_file
 from geneb_ci.submission.structure import check_structure, model_key_of, version_of
@@ -44,7 +44,7 @@ def registry() -> ModelRegistry:
     return ModelRegistry(find_layout(Path.cwd()))
 
 
-def required(models: ModelRegistry, model_id: str) -> ReadEntry:
+def required_entry(models: ModelRegistry, model_id: str) -> ReadEntry:
     """Return the entry of a model. Raises NothingChecked where there is none."""
     entry = models.entry(model_id) or models.entry(known_name(model_id, models) or model_id)
     if entry is None:
@@ -104,7 +104,7 @@ def list_command(format_: str) -> None:
     entries: dict[str, ReadEntry] = {}
     for name in models:
         try:
-            entries[name] = required(models, name)
+            entries[name] = required_entry(models, name)
         except BadConfiguration as error:
             echo(f"{_shown(error.message)}\n  fix: {error.fix}", err=True)
     if format_ == "json":
@@ -135,7 +135,7 @@ def _summary(entry: ReadEntry) -> Mapping[str, Any]:
 def show_command(model_id: str, format_: str) -> None:
     """Print what the registry knows of MODEL."""
     models = registry()
-    read_entry = required(models, model_id)
+    read_entry = required_entry(models, model_id)
     if format_ == "json":
         click.echo(json.dumps(_summary(read_entry), indent=1))
         return
@@ -154,7 +154,7 @@ def show_command(model_id: str, format_: str) -> None:
             lines += [f"{part}", *_lines(table, where)]
     left = open_points(read_entry.entry)
     lines.append(f"open: {'; '.join(left) if left else 'nothing'}")
-    click.echo(fitted("\n".join(map(_shown, lines)), row_width("-")), nl=False)
+    click.echo(wrapped_text("\n".join(map(_shown, lines)), row_width("-")), nl=False)
 
 
 def _shown(line: str) -> str:
@@ -213,7 +213,7 @@ def verify_command(models: tuple[str, ...], weights: Path | None) -> int:
     complete = 0
     for name in models or tuple(registered):
         try:
-            read_entry = required(registered, name)
+            read_entry = required_entry(registered, name)
         except GenebError as error:
             if models and isinstance(error, NothingChecked):
                 raise
@@ -360,7 +360,7 @@ def _by_entry(document: Document) -> str:
     """Return the text of format 1.1. Raises UsageProblem where the entry does not suffice."""
     model_id = document.value["model_id"]
     models = ModelRegistry(find_layout(document.path.parent))
-    if lacks := required(models, model_id).entry.lacks:
+    if lacks := required_entry(models, model_id).entry.lacks:
         raise UsageProblem(
             f"the entry of {model_id} in the model registry is not complete: {'; '.join(lacks)}",
             f"complete {models.path(model_id)} (docs/models.md), then upgrade the file",

@@ -36,7 +36,7 @@ from geneb_ci.models.scaffold import (
     weight_names,
     word,
 )
-from geneb_ci.render.table import fitted
+from geneb_ci.render.table import wrapped_text
 from reference_harness.formats.submission_terms import DTYPES, LINE_MAX, PARAMS_MAX
 from reference_harness.formats.text import quoted
 
@@ -403,4 +403,6 @@ def _report(
         last,
     ]
     columns = row_width("-")
-    return "".join(f"{line}\n" if line.startswith(" ") else fitted(line, columns) for line in lines)
+    return "".join(
+        f"{line}\n" if line.startswith(" ") else wrapped_text(line, columns) for line in lines
+    )

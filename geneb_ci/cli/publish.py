@@ -19,10 +19,10 @@ from geneb_ci.cli.main import echo, say
 from geneb_ci.cli.repository import (
     HEAD,
     CheckedRows,
-    awaited,
-    built,
+    build_generation,
     layout_here,
     load,
+    progress_over_rows,
     repository_here,
     space_name,
     watch_history,
@@ -32,7 +32,7 @@ from geneb_ci.common.config import Layout, benchmark_of
 from geneb_ci.common.errors import Exit, UsageProblem
 from geneb_ci.common.finding import exact_name
 from geneb_ci.publish.comparison import replay
-from geneb_ci.publish.difference import BOARD, file_changes, look, models_of, row_changes
+from geneb_ci.publish.difference import BOARD, file_changes, models_of, row_changes, space_health
 from geneb_ci.publish.faults import HubRefused
 from geneb_ci.publish.generation import LEDGER, Generation, source_of
 from geneb_ci.publish.git import BadRepository, GitRepository, repository_at
@@ -43,9 +43,9 @@ from geneb_ci.publish.push import (
     RollbackIntent,
     as_published,
     find_generation,
-    hold_against,
     must_be_of_main,
     push,
+    require_same_generation,
 )
 from geneb_ci.publish.session import attempt, find_token, token_to_read
 from geneb_ci.publish.space import Space
@@ -54,20 +54,20 @@ from geneb_ci.render.export_entries import eval_results, every_eval_ever, requir
 from geneb_ci.render.export_tables import croissant_files, csv_files, parquet_files, read_manifest
 from geneb_ci.render.rows import (
     Preview,
-    changes,
+    change_lines,
+    event_lines,
+    generation_name,
     health_lines,
-    named,
     preview_line,
     published_line,
-    table,
 )
-from geneb_ci.render.table import fitted
+from geneb_ci.render.table import wrapped_text
 from reference_harness.formats.text import plural, quoted
 
 
 def show_health(space: Space, generation: Generation, repository: GitRepository) -> Exit:
     """Print which generation is live; return 11 if it is not the expected one or incomplete."""
-    health = attempt(lambda: look(space, generation, repository), say=say)
+    health = attempt(lambda: space_health(space, generation, repository), say=say)
     for line in health_lines(space.resource, health, generation.manifest):
         echo(line)
     return Exit.CLEAN if health.sound else Exit.ERRORS
@@ -78,7 +78,10 @@ def show_changes(space: Space, intent: PublishIntent) -> Exit:
     generation = intent.built
     state = attempt(space.state, say=say)
     if intent.is_live(state):
-        echo(f"{space.resource}: nothing would change; {named(generation.manifest)} is live")
+        echo(
+            f"{space.resource}: nothing would change; "
+            f"{generation_name(generation.manifest)} is live"
+        )
         return Exit.CLEAN
     intent.generation(state)
     live = attempt(lambda: space.read(BOARD, state.head), say=say) if BOARD in state.files else None
@@ -86,7 +89,7 @@ def show_changes(space: Space, intent: PublishIntent) -> Exit:
     others = len(state.files.keys() - {change.name for change in files})
     board = generation.files[BOARD]
     echo(preview_line(space.resource, generation.manifest, state.manifest))
-    for line in changes(Preview(files, row_changes(live, board), others, models_of(board))):
+    for line in change_lines(Preview(files, row_changes(live, board), others, models_of(board))):
         echo(line)
     return Exit.CLEAN
 
@@ -106,7 +109,7 @@ def publish_command(space: str | None, dry_run: bool, verify: bool, expect: str 
     """
     name = space_name(space)
     repository = repository_here()
-    code, generation = built(repository, HEAD)
+    code, generation = build_generation(repository, HEAD)
     if generation is None:
         return code
     if expect is not None and expect != generation.manifest.generation:
@@ -152,11 +155,11 @@ def rollback_command(generation: str, space: str | None, *, fetched: bool) -> in
     if fetched:
         again = attempt(lambda: as_published(target, held), say=say)
     else:
-        code, rebuilt = built(repository, held.manifest.source_commit)
+        code, rebuilt = build_generation(repository, held.manifest.source_commit)
         if rebuilt is None:
             echo(f"  fix: {AS_PUBLISHED}", err=True)
             return code
-        hold_against(held.manifest, rebuilt)
+        require_same_generation(held.manifest, rebuilt)
         again = rebuilt
     published = push(target, RollbackIntent(again, covers, repository), say=say)
     echo(published_line(target.resource, published))
@@ -180,8 +183,8 @@ def ledger_command(commit: str, format_: str) -> int:
     if format_ == "json":
         click.echo(encode(LEDGER, events.model_dump(mode="json")).decode())
         return Exit.CLEAN
-    for line in table(events):
-        click.echo(fitted(line, row_width()), nl=False)
+    for line in event_lines(events):
+        click.echo(wrapped_text(line, row_width()), nl=False)
     return Exit.CLEAN
 
 
@@ -197,7 +200,7 @@ def replay_command(rules: str, format_: str, output: str) -> int:
     untrusted pull request. The exit code is 11 if a row would newly be rejected.
     """
     layout = layout_here()
-    with awaited("checking with both", REPLAY_SECONDS_ROW, layout):
+    with progress_over_rows("checking with both", REPLAY_SECONDS_ROW, layout):
         replayed = replay(layout, rules)
     write(Output(format_, output), REPLAY_WRITERS[format_](replayed))
     return Exit.ERRORS if replayed.fails else Exit.CLEAN

@@ -14,10 +14,10 @@ from geneb_ci.harness.process import ScoringOptions
 from geneb_ci.receipt.cells import network_text
 from geneb_ci.receipt.seen import (
     missing_files,
-    noted,
     place_of_notes,
     receipt_published,
     seen_receipts,
+    updated_notes,
     write_seen,
 )
 from geneb_ci.receipt.verify import (
@@ -249,7 +249,7 @@ def seen_command(paths: tuple[Path, ...], is_written: bool) -> int:
         missing = missing_files(receipt)
         looked, lost = looked + 1, lost + bool(missing)
         _echo(f"{path}: {missing or 'there'}")
-        seen = noted(seen, submission.model_id, receipt.root, today, there=not missing)
+        seen = updated_notes(seen, submission.model_id, receipt.root, today, there=not missing)
     if looked:
         echo(f"{plural(looked, 'published receipt')}, {lost} not there")
     else:

@@ -23,8 +23,8 @@ from geneb_ci.render.advice import ADVICE_WRITERS, FIGURE_WRITERS
 from reference_harness.formats.text import quoted
 
 if TYPE_CHECKING:
+    from geneb_ci.board.diagnostics.document import Figure
     from geneb_ci.board.diagnostics.findings import FigureKind, Value
-    from geneb_ci.board.diagnostics.shape import Figure
 
 TERMINAL = 80
 """Columns of a report where no terminal says another number."""
@@ -86,9 +86,9 @@ def recommend_command(
         report = getattr(error, "report", None)
         if report is None:
             raise
-        from geneb_ci.cli.repository import refused  # 0.3 s
+        from geneb_ci.cli.repository import print_refusal  # 0.3 s
 
-        return refused(report, "nothing was recommended")
+        return print_refusal(report, "nothing was recommended")
     text = ADVICE_WRITERS[format_](advice, width(output, unknown=TERMINAL))
     write(Output(format_, output), text)
     return Exit.NOT_CHECKED if advice.best is None else Exit.CLEAN

@@ -31,8 +31,8 @@ from geneb_ci.publish.ledger import ledger
 from geneb_ci.publish.manifest import Ledger
 from geneb_ci.publish.session import require_space, space_of_environment
 from geneb_ci.render.formats import render
-from geneb_ci.render.rows import models_of, story
-from geneb_ci.render.table import fitted
+from geneb_ci.render.rows import models_of, row_history
+from geneb_ci.render.table import wrapped_text
 from geneb_ci.render.text import escape
 from geneb_ci.submission.reading import files_in
 
@@ -50,7 +50,7 @@ def load(folder: Path | None, refusal: str, usage: str) -> CheckedRows | Exit:
         layout, files = files_at(folder, usage)
         return CheckedRows(layout, entries_of(layout, files, watch_checks))
     except SubmissionsRefused as error:
-        return refused(error.report, refusal)
+        return print_refusal(error.report, refusal)
 
 
 def layout_here() -> Layout:
@@ -67,7 +67,7 @@ def layout_here() -> Layout:
     return layout
 
 
-def refused(report: Report, refusal: str = "nothing was built") -> Exit:
+def print_refusal(report: Report, refusal: str = "nothing was built") -> Exit:
     """Print why there are no rows, and return the exit code."""
     click.echo(render("text", report, width=width()), nl=False)
     echo(f"{refusal}: every submission must pass every check", err=True)
@@ -80,7 +80,7 @@ def watch_history(steps: Iterator[Any], total: int) -> Iterator[Any]:
 
 
 @contextlib.contextmanager
-def awaited(label: str, seconds_row: float, layout: Layout) -> Iterator[None]:
+def progress_over_rows(label: str, seconds_row: float, layout: Layout) -> Iterator[None]:
     """Show what is left of work on all rows of a repository, by what it takes a row."""
     rest = Awaited(label)
     rest.begin(len(files_of([layout.root])) * seconds_row)
@@ -101,11 +101,11 @@ def repository_here() -> GitRepository:
     return repository_at(layout_here())
 
 
-def built(repository: GitRepository, commit: str) -> tuple[Exit, Generation | None]:
+def build_generation(repository: GitRepository, commit: str) -> tuple[Exit, Generation | None]:
     """Build all files of a commit; if a check fails, print why. Return exit code and files."""
     with watch_build() as watch:
         report, generation = generate(repository, repository.resolve(commit), watch, watch_history)
-    return (Exit.CLEAN, generation) if generation is not None else (refused(report), None)
+    return (Exit.CLEAN, generation) if generation is not None else (print_refusal(report), None)
 
 
 def space_name(given: str | None) -> str:
@@ -122,7 +122,7 @@ def space_name(given: str | None) -> str:
 _GONE = "not on the board"
 
 
-def tell(model: str) -> None:
+def print_row(model: str) -> None:
     """Print the trust level, evidence and history of a row, also of one taken off the board.
 
     Raises UsageProblem where there never was such a row, and BrokenRecordError.
@@ -130,18 +130,18 @@ def tell(model: str) -> None:
     layout = find_layout(Path.cwd())
     why = trust_evidence.level_reasons(model, layout)
     history, no_history = _history()
-    events = list(story(history, model, width(widest=PARAGRAPH)))
+    events = list(row_history(history, model, width(widest=PARAGRAPH)))
     if why is None and not events:
         here = [path.stem for path in files_in(layout.submissions)] if layout.submissions else []
         known = [*here, *models_of(history)]
         if (meant := known_name(model, known)) not in {None, model}:
-            tell(str(meant))
+            print_row(str(meant))
             return
         raise _unknown(model, layout, known)
     first, *others = why or [_GONE]
     click.echo(f"{click.style(model, bold=True)}  {escape(first)}")
     for line in others:
-        click.echo(fitted(f"  {escape(line)}", row_width()), nl=False)
+        click.echo(wrapped_text(f"  {escape(line)}", row_width()), nl=False)
     for line in events:
         echo(line)
     if no_history:

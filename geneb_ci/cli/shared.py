@@ -123,7 +123,7 @@ def report_options(function: Any) -> Any:
     )(output(function))
 
 
-def paired(formats: tuple[str, ...], outputs: tuple[str, ...]) -> list[Output]:
+def pair_outputs(formats: tuple[str, ...], outputs: tuple[str, ...]) -> list[Output]:
     """Pair each output with the format before it; a format without one uses standard output.
 
     Raises UsageProblem if two reports would go to the same file.
@@ -430,7 +430,7 @@ _EXITS = {
 }
 
 
-def hold_repository(repo: str | None, *, pulls: bool) -> None:
+def require_pull_for_repository(repo: str | None, *, pulls: bool) -> None:
     """Raise UsageProblem where a repository is named that nothing would be asked of."""
     if repo is not None and not pulls:
         raise UsageProblem(

@@ -53,7 +53,7 @@ def download(
     Raises what `purpose` says when the server does not deliver it, and when its digest is another
     or it is longer than `bytes_max`; the file is then not kept.
     """
-    unfinished = partial(path, purpose)
+    unfinished = partial_path(path, purpose)
     with _alone(unfinished, path, purpose):
         have = unfinished.stat().st_size
         # What is here may be of another file, or the server may send other bytes than asked for.
@@ -69,7 +69,7 @@ def download(
                     f"{address}: the file is longer than expected, by {more}",
                     "check the address of the file",
                 ) from error
-        keep(unfinished, path, sha256, address, purpose)
+        keep_download(unfinished, path, sha256, address, purpose)
 
 
 @contextlib.contextmanager
@@ -117,7 +117,7 @@ class _TooLong(Exception):  # noqa: N818 (no error of this program)
 
 def _receive(address: str, unfinished: Path, have: int, purpose: Purpose, bytes_max: int) -> None:
     """Add to a file what a server has after its first `have` bytes. Raises _TooLong."""
-    with contextlib.suppress(_AllHere), opened(address, have, purpose) as response:
+    with contextlib.suppress(_AllHere), open_address(address, have, purpose) as response:
         if have and response.status != HTTPStatus.PARTIAL_CONTENT:
             have = 0  # the server sends it from the beginning
         with writing(unfinished, purpose), unfinished.open("ab" if have else "wb") as stream:
@@ -134,7 +134,7 @@ def length_there(address: str, purpose: Purpose) -> int:
 
     Raises what `purpose` says when it does not deliver it.
     """
-    with opened(address, 0, purpose, byte_range="bytes=0-0") as response:
+    with open_address(address, 0, purpose, byte_range="bytes=0-0") as response:
         _, slash, total = str(response.headers.get("Content-Range", "")).partition("/")
         length = total if slash else str(response.headers.get("Content-Length", ""))
     return int(length) if length.isdigit() else 0
@@ -145,7 +145,7 @@ class _AllHere(Exception):  # noqa: N818 (no error)
 
 
 @contextlib.contextmanager
-def opened(address: str, start: int, purpose: Purpose, byte_range: str = "") -> Iterator[Any]:
+def open_address(address: str, start: int, purpose: Purpose, byte_range: str = "") -> Iterator[Any]:
     """Open an address from byte `start` on, or with another `byte_range`.
 
     Raises what `purpose` says, and _AllHere.
@@ -171,7 +171,7 @@ def opened(address: str, start: int, purpose: Purpose, byte_range: str = "") -> 
             f"check that the file is public; fetch it by hand into {purpose.folder} if it is",
         ) from error
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise undelivered(address, error, purpose) from error
+        raise delivery_error(address, error, purpose) from error
     with response:
         if response.headers.get_content_type() == "text/html":
             raise purpose.undelivered(
@@ -204,13 +204,13 @@ def _read(source: http.client.HTTPResponse, missing: int, address: str, purpose:
     try:
         chunk = source.read1(CHUNK)
     except (OSError, http.client.HTTPException) as error:
-        raise undelivered(address, error, purpose) from error
+        raise delivery_error(address, error, purpose) from error
     if not chunk and missing > 0:
-        raise undelivered(address, EOFError(f"{missing:,} bytes are missing"), purpose)
+        raise delivery_error(address, EOFError(f"{missing:,} bytes are missing"), purpose)
     return chunk
 
 
-def partial(path: Path, purpose: Purpose) -> Path:
+def partial_path(path: Path, purpose: Purpose) -> Path:
     """Return the place of an unfinished download, and make its folder."""
     with writing(path, purpose):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -241,7 +241,9 @@ def require_whole(response: object) -> None:
         raise EOFError(f"{left:,} bytes are missing")
 
 
-def keep(unfinished: Path, path: Path, sha256: str, address: str, purpose: Purpose) -> None:
+def keep_download(
+    unfinished: Path, path: Path, sha256: str, address: str, purpose: Purpose
+) -> None:
     """Rename a finished download, if its digest is right. Raises what `purpose` says."""
     digest = _sha256(unfinished)
     if digest != sha256:
@@ -251,7 +253,7 @@ def keep(unfinished: Path, path: Path, sha256: str, address: str, purpose: Purpo
         unfinished.replace(path)
 
 
-def undelivered(address: str, error: Exception, purpose: Purpose) -> GenebError:
+def delivery_error(address: str, error: Exception, purpose: Purpose) -> GenebError:
     """Return the error for a download that broke off or never began."""
     reason = str(getattr(error, "reason", "") or error) or type(error).__name__
     return purpose.undelivered(

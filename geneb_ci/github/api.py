@@ -28,8 +28,8 @@ from geneb_ci.github.replies import (
     Status,
     Tree,
     Unread,
-    each,
     parsed,
+    readable_items,
 )
 from geneb_ci.github.sides import git_sha
 from geneb_ci.github.verdict.model import REPOSITORY
@@ -119,7 +119,7 @@ class GitHub:
         unread: dict[int | str, Unread] = {}
         parameters = {"state": "open", "sort": "updated", "direction": "desc"}
         for page in self.wire.pages("/pulls", PULLS_PAGES_MAX, **parameters):
-            readable, unreadable = each(Pull, page, "the list of pull requests")
+            readable, unreadable = readable_items(Pull, page, "the list of pull requests")
             for pull in readable:
                 pulls.setdefault(self._known(pull).number, pull)
             for entry in unreadable:
@@ -190,7 +190,7 @@ class GitHub:
             parameters["creator"] = "github-actions[bot]"
         lost: list[Unread] = []
         for page in self.wire.pages("/issues", ISSUES_PAGES_MAX, **parameters):
-            read, unread = each(Issue, page, "the issues")
+            read, unread = readable_items(Issue, page, "the issues")
             yield from read
             lost += unread
         if lost:

@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from geneb_ci.audit.commitment import Commitment, identity_of, why_same
+from geneb_ci.audit.commitment import Commitment, identity_of, same_method_reason
 from geneb_ci.audit.record.verify import StepState, Verification
 from geneb_ci.audit.sampling.plan import Plan, encoded
 from geneb_ci.check.change import REGULAR, Blob
@@ -213,7 +213,9 @@ def draws_of(github: GitHub, number: int, commitment: Commitment, note: Say) -> 
     own = identity_of(commitment)
     orders = [order for each in (number, *read) for order in earlier_orders(github, each)]
     github.talks.clear()  # nothing that is written later may rest on them
-    return [order for order in orders if why_same(identity_of(order.plan.commitment), own)]
+    return [
+        order for order in orders if same_method_reason(identity_of(order.plan.commitment), own)
+    ]
 
 
 def write_plans(

@@ -34,7 +34,7 @@ from geneb_ci.github.replies import (
     Shown,
     User,
     adapter,
-    each,
+    readable_items,
 )
 from geneb_ci.github.sides import git_sha
 from geneb_ci.github.verdict.model import (
@@ -238,7 +238,7 @@ def passing_elsewhere(
         "orderBy: {field: UPDATED_AT, direction: DESC}) { ...Gone }"
     )
     for gone in _answers(github, [field], _GONE, _Gone).values():
-        closed, _ = each(_Headed, gone.nodes, "the closed pull requests")
+        closed, _ = readable_items(_Headed, gone.nodes, "the closed pull requests")
         heads_read += [(pull.number, pull.headRefOid, pull.status) for pull in closed]
     for number, head, state in heads_read:
         if state == SUCCESS and head not in heads:

@@ -27,7 +27,7 @@ from geneb_ci.github.verdict.model import (
     RowStanding,
 )
 from geneb_ci.render.formats import by_rule
-from geneb_ci.render.markdown import CHARACTERS_MAX, cell, code, fill, finding_blocks
+from geneb_ci.render.markdown import CHARACTERS_MAX, cell, code, finding_blocks, fitting_blocks
 from geneb_ci.render.table import Table
 from reference_harness.formats.text import plural
 
@@ -276,7 +276,7 @@ def _rules(pull: PullVerdict) -> str:
 
 
 def _blocks(pull: PullVerdict, findings: Sequence[Finding], room: int) -> tuple[str, int]:
-    return fill(finding_blocks(by_rule(list(findings)), pull.places), room)
+    return fitting_blocks(finding_blocks(by_rule(list(findings)), pull.places), room)
 
 
 def _foot(pull: PullVerdict) -> str:

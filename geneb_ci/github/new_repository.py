@@ -229,7 +229,7 @@ def plan_of(root: Path, files: Mapping[str, bytes]) -> list[Planned]:
 
 
 def _placing(root: Path, path: str, content: bytes) -> Placing:
-    target = inside(root, path)
+    target = path_inside(root, path)
     if not target.exists():
         return Placing.WRITE
     try:
@@ -250,7 +250,7 @@ def left_over(root: Path, files: Iterable[str]) -> list[str]:
     return [name for path in modules if (name := path.relative_to(root).as_posix()) not in known]
 
 
-def inside(root: Path, path: str) -> Path:
+def path_inside(root: Path, path: str) -> Path:
     """Return the place of a file below a folder.
 
     Raises UsageProblem where a link on the way would lead out of the folder, or is the file.
@@ -272,7 +272,7 @@ def write_planned(root: Path, plan: Iterable[Planned], *, force: bool) -> None:
     """
     for planned in plan:
         if planned.placing is Placing.WRITE or (force and planned.placing is Placing.DIFFERS):
-            target = inside(root, planned.path)
+            target = path_inside(root, planned.path)
             try:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(planned.content)

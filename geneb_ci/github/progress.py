@@ -42,7 +42,7 @@ class SweepStop(NamedTuple):
     cause: GenebError | None = None
 
 
-def of_limit(limit: RateLimited) -> SweepStop:
+def rate_limit_stop(limit: RateLimited) -> SweepStop:
     """Return the stop of a rate limit that was reached."""
     return SweepStop(limit.message, limit.until, cause=limit)
 

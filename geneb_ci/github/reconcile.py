@@ -34,12 +34,12 @@ from geneb_ci.github.errors import (
     our_mistake,
 )
 from geneb_ci.github.main_branch import further_places, layout_of_main
-from geneb_ci.github.progress import PullState, SweepProgress, SweepStop, of_limit
+from geneb_ci.github.progress import PullState, SweepProgress, SweepStop, rate_limit_stop
 from geneb_ci.github.replies import Pull, Unread
 from geneb_ci.github.sides import Main, main_at, numbers, rivals
 from geneb_ci.github.verdict.collect import Judge, places_of
 from geneb_ci.github.verdict.decide import BaseBranch, crash_verdict, pull_verdict
-from geneb_ci.github.verdict.handover import fitting
+from geneb_ci.github.verdict.handover import shortened_verdict
 from geneb_ci.github.verdict.merge_queue import judge_group, judge_groups, waiting_groups
 from geneb_ci.github.verdict.model import (
     OPEN_MAX,
@@ -262,7 +262,7 @@ def _read_sweep(github: GitHub, board: OpenPulls, listed: OpenList) -> list[str]
             return []
         queued, problems = waiting_groups(github, board.pulls[0].base.repo.default_branch)
     except RateLimited as limit:
-        board.progress.stop = of_limit(limit)
+        board.progress.stop = rate_limit_stop(limit)
         return []
     board.problems += problems
     return queued
@@ -302,7 +302,7 @@ def _sweep_result(
         troubles=board.troubles,
         settled=sorted(set(board.settled)),
     )
-    verdict = fitting(result.verdict)
+    verdict = shortened_verdict(result.verdict)
     progress = board.progress
     progress.judged = {pull.number: pull.outcome.value for pull in verdict.pulls}
     progress.note({pull.number for pull in verdicts} - progress.judged.keys(), PullState.LEFT)
@@ -345,7 +345,7 @@ def read_board(github: GitHub, board: OpenPulls) -> None:
                 break
             _read_one(github, board, pull, is_due=pull.number in due_numbers)
     except RateLimited as limit:
-        board.progress.stop = of_limit(limit)
+        board.progress.stop = rate_limit_stop(limit)
     for pull in firsts:
         receipt = board.receipts.get(pull.number)
         if receipt is not None and _holds(github, board, pull, receipt):
@@ -446,7 +446,7 @@ def _checked(github: GitHub, judge: Judge, base: BaseBranch, board: OpenPulls) -
                     board.passing[pull.number] = verdict.fingerprint
     except RateLimited as error:  # would also hit the others
         board.problems.append(error)
-        board.progress.stop = of_limit(error)
+        board.progress.stop = rate_limit_stop(error)
     return verdicts
 
 

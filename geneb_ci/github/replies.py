@@ -286,7 +286,7 @@ class _Named(ReplyModel):
     head: Annotated[Head | None, lenient(None)] = None
 
 
-def each(kind: type[T], items: Iterable[Any], what: str) -> tuple[list[T], list[Unread]]:
+def readable_items(kind: type[T], items: Iterable[Any], what: str) -> tuple[list[T], list[Unread]]:
     """Return the items of a list as models, each read on its own, and those that cannot be."""
     read: list[T] = []
     unread: list[Unread] = []

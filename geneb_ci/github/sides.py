@@ -30,7 +30,7 @@ from geneb_ci.github.replies import BlobReply, Commit, CommitComparison, Recursi
 from geneb_ci.github.verdict.model import SHORT, Fingerprint
 from geneb_ci.publish.git import CODE, INPUTS
 from geneb_ci.render.plain import visible
-from geneb_ci.statistics.neighbours import NEAR, needed
+from geneb_ci.statistics.neighbours import NEAR, near_cells_of_copy
 from geneb_ci.submission.names import skeletons
 from geneb_ci.submission.peers import normal_form
 from geneb_ci.submission.reading import BYTES_MAX, too_large
@@ -232,7 +232,7 @@ def _is_copy(own: str, other: str) -> bool:
     """Whether so many cells are near as in no two real models, or all of them are."""
     pairs = [(x, y) for x, y in zip(_cells(own), _cells(other), strict=False) if _both(x, y)]
     near = sum(abs(x - y) < _NEAR_STEPS for x, y in pairs)
-    return bool(pairs) and near >= min(len(pairs), math.ceil(needed(len(pairs))))
+    return bool(pairs) and near >= min(len(pairs), math.ceil(near_cells_of_copy(len(pairs))))
 
 
 def _both(x: int, y: int) -> bool:

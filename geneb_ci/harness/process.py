@@ -320,7 +320,7 @@ class _Call:
             return
         tree = _tree(self._process)
         most = self._limits.memory_mib * MIB
-        taken = processes.held(tree, most)
+        taken = processes.used_memory(tree, most)
         self._peak = max(self._peak, taken)
         seconds = sum(processes.cpu_seconds(member.pid) for member in tree) - self._before
         threads = sum(member.threads for member in tree)

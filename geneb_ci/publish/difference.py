@@ -13,7 +13,7 @@ from geneb_ci.board.diff import FACTS
 from geneb_ci.publish.generation import Generation
 from geneb_ci.publish.git import GitRepository
 from geneb_ci.publish.manifest import Manifest
-from geneb_ci.publish.push import dropped
+from geneb_ci.publish.push import dropped_files
 from geneb_ci.publish.space import Space, SpaceState
 
 BOARD = "leaderboard.json"
@@ -81,7 +81,7 @@ def file_changes(state: SpaceState, generation: Generation) -> list[SpaceFileCha
         same = state.holds({name: content})
         sign = Sign.SAME if same else Sign.CHANGED if there else Sign.ADDED
         changes.append(SpaceFileChange(sign, name, len(content)))
-    changes += [SpaceFileChange(Sign.REMOVED, name, 0) for name in dropped(state, generation)]
+    changes += [SpaceFileChange(Sign.REMOVED, name, 0) for name in dropped_files(state, generation)]
     return sorted(changes, key=lambda change: change.name)
 
 
@@ -178,7 +178,7 @@ class Health:
         return not self.altered and self.standing in {LiveStatus.CURRENT, LiveStatus.ROLLED_BACK}
 
 
-def look(space: Space, generation: Generation, repository: GitRepository) -> Health:
+def space_health(space: Space, generation: Generation, repository: GitRepository) -> Health:
     """Return the state of the Space: every file is fetched and its digest compared.
 
     Raises Retryable and PublishFault.

@@ -98,7 +98,7 @@ TEXT_MAX = 200  # characters of the Hub's message that are shown
 
 
 @contextlib.contextmanager
-def translated(
+def translated_errors(
     resource: str, *, writing: bool, large: Callable[[], list[str]] = list
 ) -> Iterator[None]:
     """Translate the client's exceptions into those of this module.
@@ -176,7 +176,7 @@ def _of_storage(failure: StorageFailure, large: list[str]) -> Exception:
     if failure.by_hub and status in _FAULTS:
         kind, _, fix = _FAULTS[status]
         return kind(what, fix)
-    if status is None or status == HTTPStatus.UNAUTHORIZED or setback(status, {}):
+    if status is None or status == HTTPStatus.UNAUTHORIZED or retryable_fault(status, {}):
         return Unstored(what)  # the next try gets a new upload token
     return HubRefused(what, _STORAGE_FIX)
 
@@ -212,10 +212,10 @@ def _of_status(
         kind, what, fix = _FAULTS[status]
         verb = "write to" if writing else "read"
         return kind(f"{what.format(resource=resource, verb=verb)} ({status:d})", fix)
-    return setback(status, headers) or _refused(error, resource, status)
+    return retryable_fault(status, headers) or _refused(error, resource, status)
 
 
-def setback(status: int, headers: Mapping[str, str]) -> Retryable | None:
+def retryable_fault(status: int, headers: Mapping[str, str]) -> Retryable | None:
     """Return the Retryable error of a status; None if a retry would not help."""
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         return Limited("too many requests (429)", _wait(headers))

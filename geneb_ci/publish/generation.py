@@ -8,7 +8,7 @@ from pathlib import Path
 
 from geneb_ci.audit.log.entries import FOLDER, log_files
 from geneb_ci.board.board import Watch, board_of, rows_of
-from geneb_ci.board.page import INDEX, assembled, page_files, with_data
+from geneb_ci.board.page import INDEX, assembled_files, page_files, with_data
 from geneb_ci.board.rows import encode
 from geneb_ci.board.site.inputs import Built, site_of
 from geneb_ci.board.site.render import editions, site_files, with_scores
@@ -98,7 +98,7 @@ def generate(
             ledger_value = events.model_dump(mode="json")
             board = board_of(entries, layout, events=ledger_value["events"])
             scripts = board.scripts()
-            page = assembled(dict(_page(folder / PAGE)))
+            page = assembled_files(dict(_page(folder / PAGE)))
             if INDEX not in page:  # without its own page, a repository gets that of this version
                 page = page_files() | page
             page = with_data(page, scripts)

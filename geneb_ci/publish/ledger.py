@@ -12,7 +12,7 @@ from typing import Any
 from geneb_ci.audit.log.checkpoint import NotANote, parse_checkpoint
 from geneb_ci.audit.log.entries import CHECKPOINT, LogBroken, entries_in
 from geneb_ci.audit.record.statement import EVENTS, WITHDRAWN
-from geneb_ci.audit.trust.evidence import BrokenRecordError, RepositoryEvidence, gather
+from geneb_ci.audit.trust.evidence import BrokenRecordError, RepositoryEvidence, gather_evidence
 from geneb_ci.common.config import Layout, LayoutKind
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.common.types import TrustLevel
@@ -173,7 +173,7 @@ def _evidence(files: tuple[tuple[str, bytes], ...], model: str | None) -> Reposi
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
         try:
-            evidence = gather(_layout(root), model)
+            evidence = gather_evidence(_layout(root), model)
             evidence.require_sound()
         except (BadConfiguration, BrokenRecordError):
             return None
@@ -259,7 +259,7 @@ class _Rows:
             _put(self.submissions, model, change.after)
         elif change.path.startswith(f"{AUDIT_LOG}/"):
             _put(self.log, change.path, change.after)
-        elif model := audited(change.path):
+        elif model := audited_model(change.path):
             _put(self.audits.setdefault(model, {}), change.path, change.after)
 
     def logged_since(self, size: int) -> set[str]:
@@ -297,7 +297,7 @@ def submission_of(path: str) -> str | None:
     return parts.stem if here and not parts.name.startswith(".") else None
 
 
-def audited(path: str) -> str | None:
+def audited_model(path: str) -> str | None:
     """Return the model of an audit record's path; None for any other file."""
     parts = PurePosixPath(path)
     below = str(parts.parent.parent) == AUDITS and parts.suffix == ".json"
@@ -326,7 +326,7 @@ def _events(
 
 
 def _model(change: HistoryChange) -> str | None:
-    return submission_of(change.path) or audited(change.path)
+    return submission_of(change.path) or audited_model(change.path)
 
 
 def _of_model(
@@ -356,7 +356,7 @@ def _of_model(
         if submission_of(change.path) == model and (kind := _kind(step, change)):
             yield event(kind, change)
     for change in step.changes:
-        if audited(change.path) == model:
+        if audited_model(change.path) == model:
             cause = change
             if change.path.endswith(EVENTS):
                 continue

@@ -124,9 +124,9 @@ def push(
         # 2. Check that it may be replaced.
         generation = intent.generation(state)
         must_keep_log(space, state, generation)
-        gone = dropped(state, generation)
+        gone = dropped_files(state, generation)
         # 3. One commit on this head: changed files, and deletion of files published earlier.
-        changed = differing(state, generation.published)
+        changed = differing_files(state, generation.published)
         if (size := sum(map(len, changed.values()))) > SAID_BYTES:
             say(f"{plural(len(changed), 'file')}, {network_text(size, 'send')}")
         try:
@@ -180,18 +180,18 @@ def must_keep_log(space: Space, state: SpaceState, generation: Generation) -> No
 
 def _wrong(after: SpaceState, generation: Generation, gone: list[str]) -> list[str]:
     """Return the files that differ from the upload, by the Hub's digests and the manifest."""
-    wrong = {*differing(after, generation.published), *after.files.keys() & set(gone)}
+    wrong = {*differing_files(after, generation.published), *after.files.keys() & set(gone)}
     if after.manifest != generation.manifest:
         wrong.add(NAME)
     return sorted(wrong)
 
 
-def differing(state: SpaceState, files: Mapping[str, bytes]) -> dict[str, bytes]:
+def differing_files(state: SpaceState, files: Mapping[str, bytes]) -> dict[str, bytes]:
     """Return the files that are missing or different in a state."""
     return {name: content for name, content in files.items() if not state.holds({name: content})}
 
 
-def dropped(state: SpaceState, generation: Generation) -> list[str]:
+def dropped_files(state: SpaceState, generation: Generation) -> list[str]:
     """Return the files that were published earlier and no longer belong to the board.
 
     Editions are in no manifest, and so stay when a later generation is published.
@@ -269,7 +269,7 @@ def as_published(space: Space, held: PastGeneration) -> Generation:
     return Generation(files, held.manifest.model_copy(update={"rollback": None}))
 
 
-def hold_against(held: Manifest, generation: Generation) -> None:
+def require_same_generation(held: Manifest, generation: Generation) -> None:
     """Raise HubRefused if a rebuilt generation differs from the published one."""
     if held.generation != generation.manifest.generation:
         raise HubRefused(

@@ -17,7 +17,7 @@ from geneb_ci.publish.faults import (
     Retryable,
     Unknown,
     Unstored,
-    setback,
+    retryable_fault,
 )
 from reference_harness.formats.text import Say, silent
 
@@ -168,7 +168,7 @@ def _token(resource: str) -> str | None:
         ) from error
     except HfHubHTTPError as error:
         status = error.response.status_code
-        raise setback(status, error.response.headers) or HubTokenRefused(
+        raise retryable_fault(status, error.response.headers) or HubTokenRefused(
             f"the Hub rejected this job as a publisher of {resource} (status {status})",
             "add the repository, branch and workflow as a trusted publisher in its settings",
         ) from error

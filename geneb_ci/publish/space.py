@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from geneb_ci.publish import manifest
-from geneb_ci.publish.faults import HubRefused, Unknown, Unverified, translated
+from geneb_ci.publish.faults import HubRefused, Unknown, Unverified, translated_errors
 from geneb_ci.publish.manifest import Manifest
 from geneb_ci.publish.session import TIMEOUT_S, Clock, attempt, session
 from reference_harness.formats.hub_storage import limit_storage
@@ -85,7 +85,7 @@ class Remote:
     def listing(self, revision: str | None = None) -> Listing:
         """List the files of the head, or of a commit."""
         session(self._timeout_s)
-        with translated(self.resource, writing=False):
+        with translated_errors(self.resource, writing=False):
             ask = self._api.space_info if self._kind == "space" else self._api.dataset_info
             # This call ignores the timeout of the session.
             info = ask(self.name, revision=revision, files_metadata=True, timeout=self._timeout_s)
@@ -108,7 +108,7 @@ class Remote:
         address = hf_hub_url(
             self.name, path, repo_type=self._kind, revision=revision, endpoint=self._api.endpoint
         )
-        with translated(self.resource, writing=False):
+        with translated_errors(self.resource, writing=False):
             headers = build_hf_headers(token=self._api.token)
             with session(self._timeout_s).stream("GET", address, headers=headers) as response:
                 hf_raise_for_status(response)
@@ -136,7 +136,7 @@ class Remote:
             return [part.path_in_repo for part in added if part._upload_mode == "lfs"]  # noqa: SLF001
 
         session(self._timeout_s)
-        with translated(self.resource, writing=True, large=large):
+        with translated_errors(self.resource, writing=True, large=large):
             commit = self._api.create_commit(
                 self.name,
                 [*added, *(CommitOperationDelete(name, is_folder=False) for name in gone)],
@@ -150,7 +150,7 @@ class Remote:
     def past(self) -> list[PastCommit]:
         """Return the commits, newest first."""
         session(self._timeout_s)
-        with translated(self.resource, writing=False):
+        with translated_errors(self.resource, writing=False):
             commits = self._api.list_repo_commits(self.name, repo_type=self._kind)
         return [
             PastCommit(commit.commit_id, f"{commit.title}\n{commit.message}") for commit in commits
@@ -208,7 +208,7 @@ class UploadResult(NamedTuple):
     new: bool
 
 
-def staged(folder: Path) -> dict[str, Path]:
+def staged_files(folder: Path) -> dict[str, Path]:
     """Return the files of a staged folder, by their path in the repository."""
     return {
         path.relative_to(folder).as_posix(): path

@@ -20,12 +20,17 @@ from geneb_ci.harness.process import (
     scoring_limits,
 )
 from geneb_ci.receipt.source import ReceiptFiles, size_text
-from reference_harness.formats.base import StrictModel, first_error
-from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.base import Scores, StrictModel, first_error
+from reference_harness.formats.benchmark import METRICS, Benchmark
 from reference_harness.formats.files import NotReadable, read_regular
 from reference_harness.formats.receipt_cells import EqualRows, ReceiptCells
-from reference_harness.formats.run_record import Canonical
-from reference_harness.formats.submission import CanonicalEvidence, EmbeddingReceipt, SubmissionV12
+from reference_harness.formats.run_record import Canonical, Regime
+from reference_harness.formats.submission import (
+    CanonicalEvidence,
+    CellEvidenceV12,
+    EmbeddingReceipt,
+    SubmissionV12,
+)
 from reference_harness.formats.text import Say, plural, silent
 
 NEWTON_SECONDS = 160e-12
@@ -250,42 +255,85 @@ def _merged(parts: list[ReceiptCells], equal: EqualRows) -> ReceiptCells:
 
 
 def differences(submission: SubmissionV12, cells: ReceiptCells) -> list[CellDifference]:
-    """Return each claim that is not exactly what the receipt gives, and each gap that it fills."""
+    """Return each claim that is not exactly what the receipt gives, and each gap that it fills.
+
+    Canonical claims are compared, and the scores of record where `compares_record` holds.
+    """
+    of_record = compares_record(submission, cells)
     differing = []
     for task, result in cells.tasks.items():
         for regime, cell in result.regimes.items():
             evidence = submission.evidence.get(regime, {}).get(task)
             claim = evidence.canonical if evidence is not None else None
-            differing += [
-                CellDifference(regime, task, *part)
-                for part in (_filled(cell) if claim is None else _parts(claim, cell))
-            ]
+            parts = [_filled(cell)] if claim is None else _canonical_parts(claim, cell)
+            scores = submission.results.get(regime, {}).get(task)
+            if of_record and result.record is not None and evidence and scores is not None:
+                parts += _record_parts(scores, evidence, result.record[regime])
+            differing += [CellDifference(regime, task, *part) for part in parts]
     return differing
+
+
+def compares_record(submission: SubmissionV12, cells: ReceiptCells) -> bool:
+    """Whether scores of record were computed from a receipt by the scorer that the run names.
+
+    Without, the scores that a board shows are another number, and nothing is said of them.
+    """
+    claimed, computed = submission.run.scorer, cells.scorer
+    digest = claimed.digest if claimed is not None else None
+    return digest is not None and computed is not None and digest == computed.digest
 
 
 Part = tuple[str, str | None, str]
 """What differs, as claimed, and as found."""
+DIGITS_SHOWN = 16
+"""Hex digits of a digest that a difference shows."""
 
 
-def _filled(cell: Canonical) -> list[Part]:
-    return [("the cell", None, f"MCC {cell.scores.MCC:.4f}")]
+def _filled(cell: Canonical) -> Part:
+    return "the cell", None, f"MCC {cell.scores.MCC:.4f}"
 
 
-def _parts(claim: CanonicalEvidence, cell: Canonical) -> list[Part]:
+def _canonical_parts(claim: CanonicalEvidence, cell: Canonical) -> list[Part]:
+    return [
+        *_score_parts(claim, cell.scores),
+        *_matrix_parts(claim.confusion, cell.confusion),
+        *_digest_parts(claim.predictions_sha256, cell.predictions_sha256),
+    ]
+
+
+def _record_parts(scores: Scores, evidence: CellEvidenceV12, cell: Regime) -> list[Part]:
+    """Return the parts of a cell of record that are claimed otherwise, each as "shown ..."."""
+    parts = _score_parts(scores, cell.scores)
+    for metric in METRICS:
+        claimed, computed = getattr(evidence.per_seed, metric), getattr(cell.per_seed, metric)
+        if list(claimed) != list(computed):
+            parts.append((f"{metric} of the seeds", repr(claimed), repr(computed)))
+    if list(evidence.classes) != list(cell.classes):
+        parts.append(("the classes", str(evidence.classes), str(cell.classes)))
+    parts += _matrix_parts(evidence.confusion, cell.confusion)
+    parts += _digest_parts(evidence.predictions_sha256, cell.predictions_sha256)
+    return [(f"shown {what}", claimed, computed) for what, claimed, computed in parts]
+
+
+def _score_parts(claimed: Scores, computed: Scores) -> list[Part]:
+    pairs = ((name, getattr(claimed, name), getattr(computed, name)) for name in METRICS)
+    return [(name, repr(score), repr(own)) for name, score, own in pairs if score != own]
+
+
+def _matrix_parts(claimed: Sequence[object], computed: Sequence[object]) -> list[Part]:
     parts: list[Part] = []
-    for name in ("MCC", "Acc", "F1"):
-        score, of_rows = getattr(claim, name), getattr(cell.scores, name)
-        if score != of_rows:
-            parts.append((name, repr(score), repr(of_rows)))
-    if len(claim.confusion) != len(cell.confusion):
-        parts.append(
-            ("the number of matrices", str(len(claim.confusion)), str(len(cell.confusion)))
-        )
-    pairs = zip(claim.confusion, cell.confusion, strict=False)
-    for number, (matrix, counted) in enumerate(pairs, 1):
-        if matrix != counted:
-            parts.append((f"matrix {number} of {len(cell.confusion)}", str(matrix), str(counted)))
-    claimed, computed = claim.predictions_sha256, cell.predictions_sha256
-    if claimed != computed:
-        parts.append(("predictions_sha256", f"{claimed[:16]}...", f"{computed[:16]}..."))
-    return parts
+    if len(claimed) != len(computed):
+        parts.append(("the number of matrices", str(len(claimed)), str(len(computed))))
+    pairs = zip(claimed, computed, strict=False)
+    return parts + [
+        (f"matrix {number} of {len(computed)}", str(matrix), str(counted))
+        for number, (matrix, counted) in enumerate(pairs, 1)
+        if matrix != counted
+    ]
+
+
+def _digest_parts(claimed: str, computed: str) -> list[Part]:
+    if claimed == computed:
+        return []
+    short, own = f"{claimed[:DIGITS_SHOWN]}...", f"{computed[:DIGITS_SHOWN]}..."
+    return [("predictions_sha256", short, own)]

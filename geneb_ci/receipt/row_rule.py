@@ -251,8 +251,8 @@ RAISES = (0.005, 0.01, 0.02)
 SHARES = (0.001, 0.003, 0.01)
 """Shares of altered training rows whose detection is shown."""
 MEASURED_GAIN = {0.001: (0.010, 0.050), 0.003: (0.021, 0.058), 0.01: (0.056, 0.183)}
-"""Mean and largest gain of MCC that the greedy attack of docs/receipt-audits.md had with each share
-of training rows, over 13 cells."""
+"""Mean and largest gain of MCC, over 13 cells, that the greedy attack of
+docs/research/receipt-audits.md had with each share of training rows."""
 GRID = 16
 """Values of a and of b that are tried: 0, and up to so many more, closer to 0 the denser."""
 STEPS = 32

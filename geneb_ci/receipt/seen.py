@@ -119,7 +119,9 @@ def missing_files(receipt: EmbeddingReceipt) -> str:
     return ""
 
 
-def noted(before: SeenReceipts, model: str, root: str, day: str, *, there: bool) -> SeenReceipts:
+def updated_notes(
+    before: SeenReceipts, model: str, root: str, day: str, *, there: bool
+) -> SeenReceipts:
     """Return the notes after a look at the receipt of one row."""
     known = before.rows.get(model)
     if known is None or known.root != root:

@@ -6,10 +6,16 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 
 from geneb_ci.board.advice import Advice, Choice
-from geneb_ci.board.diagnostics.shape import Figure
-from geneb_ci.board.reasons import bound_text, interval_text, score_text, size_text, unmarked
+from geneb_ci.board.diagnostics.document import Figure
+from geneb_ci.board.reasons import (
+    bound_text,
+    interval_text,
+    score_text,
+    size_text,
+    without_backticks,
+)
 from geneb_ci.render.plain import visible
-from geneb_ci.render.table import fitted
+from geneb_ci.render.table import wrapped_text
 from geneb_ci.render.text import escape
 from reference_harness.formats.text import plural
 
@@ -36,7 +42,9 @@ def advice_text(advice: Advice, width: int) -> str:
         lines += _labelled("on average", *_other(advice, advice.on_average))
         lines.append("")
     text = "".join(f"{line}\n" for line in lines)
-    return text + fitted("".join(f"{escape(unmarked(reason))}\n" for reason in advice.why), width)
+    return text + wrapped_text(
+        "".join(f"{escape(without_backticks(reason))}\n" for reason in advice.why), width
+    )
 
 
 def _labelled(label: str, *texts: str) -> list[str]:

@@ -4,7 +4,14 @@ from collections.abc import Iterator
 
 from geneb_ci.check.report import Report
 from geneb_ci.common.finding import Finding, Severity
-from geneb_ci.render.formats import WIDTH, ordered, sentence, skipped, summary_line, why_nothing
+from geneb_ci.render.formats import (
+    WIDTH,
+    sentence,
+    skipped_rules,
+    sorted_findings,
+    summary_line,
+    why_nothing,
+)
 from geneb_ci.render.plain import visible
 
 # Annotations of each severity that the runner shows per step; the rest is only in the log.
@@ -31,7 +38,7 @@ def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  
 def _lines(report: Report) -> Iterator[str]:
     for error in report.unreadable:
         yield _command("error", [error.message, error.fix], title="not checked")
-    for finding in _spread(ordered(report)):
+    for finding in _spread(sorted_findings(report)):
         yield _command(
             _COMMANDS[finding.severity],
             [sentence(finding), finding.fix],
@@ -40,7 +47,7 @@ def _lines(report: Report) -> Iterator[str]:
             col=str(finding.column),
             title=finding.rule,
         )
-    for unmet in skipped(report):
+    for unmet in skipped_rules(report):
         yield unmet.message
     nothing = why_nothing(report)
     if nothing:

@@ -31,7 +31,7 @@ from geneb_ci.audit.trust.level import SIGNERS, RatedSubmission
 from geneb_ci.common.types import Evidence
 from geneb_ci.render.plain import visible
 from geneb_ci.render.receipts import beacon_text, row_outcome_text, row_plan_text
-from geneb_ci.render.table import Table, fitted
+from geneb_ci.render.table import Table, wrapped_text
 from geneb_ci.render.text import escape
 from reference_harness.formats.text import plural
 
@@ -217,7 +217,7 @@ def outcome_text(outcome: AnyOutcome, width: int = WIDTH) -> str:
     lines = [line for row in table.fitted_rows(width, alone=True) for line in row]
     rows = "".join(f"{line}\n" for line in [*lines, ""])
     summary = "".join(f"{line}\n" for line in _summary(outcome))
-    return rows + (summary if width >= WIDTH else fitted(summary, width))
+    return rows + (summary if width >= WIDTH else wrapped_text(summary, width))
 
 
 def _rows(outcome: AuditOutcome) -> Iterator[tuple[str, ...]]:
@@ -301,7 +301,7 @@ def power_table(design: Design, marked: Mapping[int, str], power: Fraction) -> s
         *(line for row in table for line in row),
         "",
     ]
-    return "\n".join(lines) + "\n" + fitted("\n".join(_caption(design, power)), POWER_WIDTH)
+    return "\n".join(lines) + "\n" + wrapped_text("\n".join(_caption(design, power)), POWER_WIDTH)
 
 
 def _caption(design: Design, power: Fraction) -> Iterator[str]:

@@ -203,7 +203,7 @@ def every_eval_ever(site: Site) -> Iterator[tuple[str, bytes]]:
             "every log has the time at which it was made, and FOLDER is of no commit",
             "pass --time, such as --time 2026-11-20T08:30:00Z",
         )
-    collection = portable(re.sub(r"[^a-z0-9]+", "-", site.benchmark.name.lower()).strip("-"))
+    collection = portable_name(re.sub(r"[^a-z0-9]+", "-", site.benchmark.name.lower()).strip("-"))
     for entry in site.entries:
         log = _log(entry, site, collection)
         text = _json(log)
@@ -220,7 +220,7 @@ def _text(value: object) -> str:
     return _json(value).decode()
 
 
-def portable(name: str) -> str:
+def portable_name(name: str) -> str:
     """Return a name as a folder that every system and the datastore take."""
     folder = name if name[-1:] not in {".", ""} else f"{name}_"
     return f"{folder}_" if folder.partition(".")[0].lower() in _RESERVED else folder
@@ -245,7 +245,7 @@ def _place(entry: Entry, site: Site) -> tuple[str, str]:
         developer, _, model = name.partition("/")
     else:
         developer, model = _owner(entry, site), entry.submission.model_id
-    return portable(developer), portable(model)
+    return portable_name(developer), portable_name(model)
 
 
 def _owner(entry: Entry, site: Site) -> str:
@@ -392,7 +392,7 @@ def _details(
 ) -> dict[str, Any]:
     """Return who stands for a score, and that of each seed; what is of the whole cell but once.
 
-    Nobody but the submitter stands for the latter two: `attested` of the log's source says so.
+    `attested` of the log's source says who stands for the latter two.
     """
     if evidence is None:
         return {"details": {"attested": by}}

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from geneb_ci.audit.trust.attestation import STANDING_MEANING
+from geneb_ci.audit.trust.attestation import STANDING_MEANING, Standing
 from geneb_ci.board.columns import COLUMNS, Entry
 from geneb_ci.board.numbers import scored_cells
 from geneb_ci.board.site.inputs import Built, Site, site_of
@@ -108,7 +108,8 @@ def _plain(value: object) -> object:
 
 
 def _scores(site: Site) -> ExportedTable:
-    metrics, meanings = site.benchmark.metrics, STANDING_MEANING.items()
+    metrics = site.benchmark.metrics
+    meanings = "; ".join(f"`{name}`: {text}" for name, text in STANDING_MEANING.items())
     columns = [
         TableColumn("model", "text", "Id of the model."),
         TableColumn("regime", "text", "How much training data the probe gets."),
@@ -125,8 +126,8 @@ def _scores(site: Site) -> ExportedTable:
         TableColumn(
             "attested",
             "text",
-            "What audits show of the three means; scores of a seed rest on the "
-            f"submitter's word. {'; '.join(f'`{name}`: {text}' for name, text in meanings)}.",
+            "What audits show of the three means; those of a seed rest on the "
+            f"submitter's word unless `{Standing.RECOMPUTED}`. {meanings}.",
         )
     )
     rows = []

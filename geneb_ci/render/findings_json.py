@@ -9,7 +9,15 @@ from pydantic import ConfigDict, Field, TypeAdapter
 from geneb_ci import __version__
 from geneb_ci.check.report import Report
 from geneb_ci.common.finding import Finding, Need, Severity
-from geneb_ci.render.formats import WIDTH, Verdict, counts, ordered, rules_run, skipped, verdict
+from geneb_ci.render.formats import (
+    WIDTH,
+    Verdict,
+    counts,
+    rules_run,
+    skipped_rules,
+    sorted_findings,
+    verdict,
+)
 from geneb_ci.render.plain import dumps
 from reference_harness.formats.base import Count
 
@@ -130,11 +138,11 @@ def to_v1(report: Report) -> ReportV1:
         rules=rules_run(report),
         counts=CountsV1(**tally),
         benchmarks=[BenchmarkV1(name, sha) for name, sha in sorted(report.benchmarks.items())],
-        findings=[_finding(finding) for finding in ordered(report)],
+        findings=[_finding(finding) for finding in sorted_findings(report)],
         unreadable=[UnreadableV1(error.message, error.fix) for error in report.unreadable],
         skipped=[
             SkippedV1(unmet.need, unmet.rules, unmet.files, unmet.message, unmet.fix)
-            for unmet in skipped(report)
+            for unmet in skipped_rules(report)
         ],
     )
 

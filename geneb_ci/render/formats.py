@@ -51,7 +51,7 @@ def counts(report: Report) -> dict[Severity, int]:
     return tally
 
 
-def ordered(report: Report) -> list[Finding]:
+def sorted_findings(report: Report) -> list[Finding]:
     """Return the findings sorted by file and position, so that output is deterministic."""
     return sorted(report.findings, key=Finding.sort_key)
 
@@ -107,7 +107,7 @@ class Skipped(NamedTuple):
     fix: str
 
 
-def skipped(report: Report) -> list[Skipped]:
+def skipped_rules(report: Report) -> list[Skipped]:
     """Return which rules were not run and why, one item per unmet need."""
     if not report.skipped:
         return []

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from geneb_ci.check.report import Report
 from geneb_ci.common.finding import Finding, Severity
-from geneb_ci.render.formats import WIDTH, ordered, sentence, skipped, why_nothing
+from geneb_ci.render.formats import WIDTH, sentence, skipped_rules, sorted_findings, why_nothing
 from geneb_ci.render.plain import visible
 
 _KINDS = {Severity.ERROR: "failure", Severity.WARNING: "skipped", Severity.NOTE: "skipped"}
@@ -23,7 +23,7 @@ def escape(text: str) -> str:
 def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  # noqa: ARG001 (one signature)
     """Render one suite per file, sorted by name."""
     files: dict[str, list[Finding]] = {file: [] for file in report.files}
-    for finding in ordered(report):
+    for finding in sorted_findings(report):
         files.setdefault(finding.file, []).append(finding)
     suites = [_suite(file, [_case(f) for f in of_file]) for file, of_file in sorted(files.items())]
     unchecked = [_unchecked(error.message, error.fix) for error in report.unreadable]
@@ -34,7 +34,7 @@ def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  
         suites.append(_suite("not checked", unchecked))
     left_out = [
         _element("not run", unmet.need.text, "skipped", "not-run", [unmet.message])
-        for unmet in skipped(report)
+        for unmet in skipped_rules(report)
     ]
     if left_out:
         suites.append(_suite("not run", left_out))

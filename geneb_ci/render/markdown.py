@@ -14,9 +14,9 @@ from geneb_ci.render.formats import (
     WIDTH,
     Verdict,
     by_rule,
-    ordered,
     sentence,
-    skipped,
+    skipped_rules,
+    sorted_findings,
     summary_line,
     verdict,
 )
@@ -79,21 +79,21 @@ def _plain(text: str) -> str:
 
 def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  # noqa: ARG001 (one signature)
     """Render at most CHARACTERS_MAX characters, cut between findings."""
-    groups = by_rule(ordered(report))
+    groups = by_rule(sorted_findings(report))
     head = f"## geneb-ci: {_TITLES[verdict(report)]}\n\n{summary_line(report)}.\n"
     if len(groups) > 1:
         head += (
             "\n" + " · ".join(f"{code(group[0].rule)} {len(group):,}" for group in groups) + "\n"
         )
-    head += "".join(f"\n{prose(unmet.message)}.\n" for unmet in skipped(report))
+    head += "".join(f"\n{prose(unmet.message)}.\n" for unmet in skipped_rules(report))
     foot = _FOOTER if report.findings else ""
     room = CHARACTERS_MAX - len(head) - len(foot) - _CUT_MAX
-    body, left = fill(_blocks(report, groups), room)
+    body, left = fitting_blocks(_blocks(report, groups), room)
     cut = f"\n**{left:,} more** are not listed; `geneb-ci check` lists all.\n" if left else ""
     return f"{head}{body}{cut}{foot}"
 
 
-def fill(blocks: Iterator[tuple[str, str]], room: int) -> tuple[str, int]:
+def fitting_blocks(blocks: Iterator[tuple[str, str]], room: int) -> tuple[str, int]:
     """Return the blocks that fit, with their headings, and the number of those left out."""
     taken: list[str] = []
     left = 0

@@ -16,7 +16,7 @@ from geneb_ci.receipt.verify import (
     ReceiptVerification,
 )
 from geneb_ci.render.plain import dumps, visible
-from geneb_ci.render.table import Table, fitted
+from geneb_ci.render.table import Table, wrapped_text
 from geneb_ci.render.text import escape
 from reference_harness.formats.text import plural
 
@@ -48,7 +48,7 @@ P_SMALL = 0.001
 
 def receipt_text(verification: ReceiptVerification) -> str:
     """Return a verification as text for a terminal, at 80 columns."""
-    return fitted("\n".join(_lines(verification)), WIDTH)
+    return wrapped_text("\n".join(_lines(verification)), WIDTH)
 
 
 def _lines(verification: ReceiptVerification) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from geneb_ci.board.advice import Advice
 from geneb_ci.common.files import write_files
-from geneb_ci.render.formats import ordered, sentence, summary_line
+from geneb_ci.render.formats import sentence, sorted_findings, summary_line
 from geneb_ci.render.table import Table
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def findings_html(report: "Report") -> str:
             sentence(finding),
             finding.fix,
         )
-        for finding in ordered(report)
+        for finding in sorted_findings(report)
     ]
     rows += [("not checked", "", "", error.message, error.fix) for error in report.unreadable]
     head = ("severity", "rule", "place", "finding", "fix")
@@ -113,7 +113,7 @@ class Recommendation(Advice):
 
     def _repr_html_(self) -> str:
         """Return the choices for a notebook, with the reasons."""
-        from geneb_ci.board.reasons import unmarked
+        from geneb_ci.board.reasons import without_backticks
 
         named = (
             ("highest score", self.best),
@@ -134,7 +134,7 @@ class Recommendation(Advice):
             if choice is not None
         ]
         head = ("", "model", "parameters", "MCC", "expected loss", "loss at most", "evidence")
-        return Table(tuple(head), rows).html(unmarked(" ".join(self.why)))
+        return Table(tuple(head), rows).html(without_backticks(" ".join(self.why)))
 
 
 class Verifications(list["Verification"]):

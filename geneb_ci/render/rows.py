@@ -138,7 +138,7 @@ def _matrix_row(cell: Recovered) -> dict[str, Any]:
     return dict(zip(COLUMNS, (*known, *nearest), strict=True))
 
 
-def neutral(value: object) -> object:
+def formula_safe(value: object) -> object:
     """Prefix a string that a spreadsheet would evaluate as a formula."""
     if isinstance(value, str) and value.startswith(FORMULA):
         return f"'{value}"
@@ -150,7 +150,9 @@ def matrices_csv(cells: list[Recovered]) -> str:
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(COLUMNS)
-    writer.writerows([neutral(value) for value in _matrix_row(cell).values()] for cell in cells)
+    writer.writerows(
+        [formula_safe(value) for value in _matrix_row(cell).values()] for cell in cells
+    )
     return stream.getvalue()
 
 
@@ -207,7 +209,7 @@ class Preview(NamedTuple):
 
 def published_line(resource: str, published: Published) -> str:
     """Return what publishing did, in one line."""
-    what = named(published.manifest)
+    what = generation_name(published.manifest)
     if published.outcome is PublishOutcome.UNCHANGED:
         return f"{resource}: nothing changed; {what} is live at {published.commit[:SHORT]}"
     return f"{resource}: published {what} as {published.commit[:SHORT]}, read back and verified"
@@ -215,16 +217,16 @@ def published_line(resource: str, published: Published) -> str:
 
 def preview_line(resource: str, manifest: Manifest, live: Manifest | None) -> str:
     """Return which generation would replace which."""
-    former = "as the first board" if live is None else f"in place of {named(live)}"
-    return f"{resource}: would publish {named(manifest)}, {former}"
+    former = "as the first board" if live is None else f"in place of {generation_name(live)}"
+    return f"{resource}: would publish {generation_name(manifest)}, {former}"
 
 
-def named(manifest: Manifest) -> str:
+def generation_name(manifest: Manifest) -> str:
     """Return short ids of a generation and its commit."""
     return f"generation {manifest.generation[:SHORT]} of commit {manifest.source_commit[:SHORT]}"
 
 
-def changes(preview: Preview) -> Iterator[str]:
+def change_lines(preview: Preview) -> Iterator[str]:
     """Yield what publishing would change: the files, then the rows of the board."""
     files, rows = preview.files, preview.rows
     changed = [file for file in files if file.sign is not Sign.SAME]
@@ -288,7 +290,7 @@ def health_lines(resource: str, health: Health, main: Manifest) -> Iterator[str]
     if live is None:
         yield f"{resource} at {health.head[:SHORT]}: {_MEANING[LiveStatus.NOTHING]}"
         return
-    yield f"{resource} at {health.head[:SHORT]}: {named(live)} is live"
+    yield f"{resource} at {health.head[:SHORT]}: {generation_name(live)} is live"
     if health.standing is LiveStatus.ROLLED_BACK and live.rollback is not None:
         yield (
             f"published by a rollback, in place of {live.rollback.former_generation[:SHORT]}; the "
@@ -297,7 +299,7 @@ def health_lines(resource: str, health: Health, main: Manifest) -> Iterator[str]
     else:
         yield _MEANING[health.standing]
     if health.standing not in {LiveStatus.CURRENT, LiveStatus.AHEAD}:
-        yield f"main: {named(main)}"
+        yield f"main: {generation_name(main)}"
     for name in health.altered:
         yield f"modified on the Space: {escape(name)}"
     if health.altered:
@@ -311,7 +313,7 @@ def models_of(ledger: Ledger) -> list[str]:
     return sorted({event.model for event in ledger.events}, key=lambda name: (name.lower(), name))
 
 
-def story(ledger: Ledger, model: str, width: int = WIDTH) -> Iterator[str]:
+def row_history(ledger: Ledger, model: str, width: int = WIDTH) -> Iterator[str]:
     """Yield the history of one row, oldest first; nothing if there never was such a row.
 
     Events of the same commit are in one paragraph.
@@ -348,7 +350,7 @@ def _levels(event: Event) -> str:
     return f", {escape(event.level)}" if event.level and event.kind == "include" else ""
 
 
-def table(ledger: Ledger) -> Iterator[str]:
+def event_lines(ledger: Ledger) -> Iterator[str]:
     """Yield one line per event."""
     for event in ledger.events:
         yield (

@@ -11,7 +11,14 @@ from geneb_ci.check.registry import BY_ID
 from geneb_ci.check.report import Report
 from geneb_ci.check.rule import AnyRule
 from geneb_ci.common.finding import Finding
-from geneb_ci.render.formats import WIDTH, is_complete, ordered, sentence, skipped, why_nothing
+from geneb_ci.render.formats import (
+    WIDTH,
+    is_complete,
+    sentence,
+    skipped_rules,
+    sorted_findings,
+    why_nothing,
+)
 from geneb_ci.render.markdown import prose
 from geneb_ci.render.plain import dumps, visible, well_formed
 
@@ -27,7 +34,7 @@ def escape(text: str) -> str:
 
 def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  # noqa: ARG001 (one signature)
     """Render one run, with descriptions of the rules of its results."""
-    findings = ordered(report)
+    findings = sorted_findings(report)
     rules = sorted({finding.rule for finding in findings})
     driver = {
         "name": "geneb-ci",
@@ -74,7 +81,7 @@ def _invocation(report: Report) -> dict[str, Any]:
     if why_nothing(report):
         messages.append(why_nothing(report))
     notices = [_notice("error", text) for text in messages]
-    notices += [_notice("note", unmet.message) for unmet in skipped(report)]
+    notices += [_notice("note", unmet.message) for unmet in skipped_rules(report)]
     return {
         "executionSuccessful": is_complete(report),
         **({"toolExecutionNotifications": notices} if notices else {}),

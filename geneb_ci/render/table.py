@@ -18,7 +18,7 @@ ROWS_MAX = 200
 ROOM_MIN = 24  # columns; text that is wrapped in fewer is hard to read
 
 
-def fitted(text: str, width: int) -> str:
+def wrapped_text(text: str, width: int) -> str:
     """Return text with each longer line wrapped at `width` columns, indented below its first."""
     lines: list[str] = []
     for line in text.splitlines():

@@ -13,9 +13,9 @@ from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.render.formats import (
     WIDTH,
     by_rule,
-    ordered,
     sentence,
-    skipped,
+    skipped_rules,
+    sorted_findings,
     summary_line,
     why_nothing,
 )
@@ -115,7 +115,7 @@ def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:
 
 def _lines(report: Report, width: int) -> Iterator[Line]:
     files: dict[str, list[Finding]] = {}
-    for finding in ordered(report):
+    for finding in sorted_findings(report):
         files.setdefault(finding.file, []).append(finding)
     for file, findings in files.items():
         yield (Part(escape(file), "bold"),)
@@ -133,7 +133,7 @@ def _lines(report: Report, width: int) -> Iterator[Line]:
     if report.findings:
         hint = Part("To explain a rule: `geneb-ci explain RULE`.", "dim")
         yield from _wrapped("", hint, width)
-    for unmet in skipped(report):
+    for unmet in skipped_rules(report):
         yield from _wrapped("", Part(unmet.message, "dim"), width)
     yield from _wrapped("", Part(summary_line(report), _summary_style(report)), width)
 

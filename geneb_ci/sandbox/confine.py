@@ -67,7 +67,7 @@ def enter_namespaces() -> None:
     Path("/proc/self/gid_map").write_text(f"{OUTSIDER} {group} 1", encoding="ascii")
 
 
-def arrange(plan: dict[str, Any]) -> None:
+def mount_plan(plan: dict[str, Any]) -> None:
     """Mount what the plan names below /mnt, and memory of a fixed size at /tmp and /dev/shm."""
     mount("none", "/", None, MS_REC_PRIVATE)
     size = f"size={plan['tmp_bytes']},mode=0755"
@@ -144,7 +144,7 @@ def main(descriptor: int) -> NoReturn:
     try:
         prctl("die with parent", PR_SET_PDEATHSIG, signal.SIGKILL)
         enter_namespaces()
-        arrange(plan)
+        mount_plan(plan)
         child = os.fork()
         if child == 0:
             prctl("die with parent", PR_SET_PDEATHSIG, signal.SIGKILL)

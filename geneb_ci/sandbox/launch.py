@@ -43,7 +43,7 @@ def landlock_plan(
         "folders": view.folders,
         "data": data,
         "scratch": SCRATCH,
-        "readable": [*folders, *links, *mounts.system_bits(), *READABLE, mounts.INSIDE],
+        "readable": [*folders, *links, *mounts.system_paths(), *READABLE, mounts.INSIDE],
         "devices": [*DEVICES, *view.devices],
         "tmp_bytes": limits.tmp_mib * MIB,
         "open_files": limits.open_files,
@@ -85,7 +85,7 @@ class Sandbox:
 
 
 @contextlib.contextmanager
-def started(
+def start_sandboxed(
     sandbox: Sandbox, view: SandboxView, limits: Limits, inner: Sequence[str]
 ) -> Iterator["subprocess.Popen[bytes]"]:
     """Start a command in a sandbox, its output on two pipes; the caller ends it.

@@ -15,7 +15,7 @@ from geneb_ci.sandbox.launch import (
     NONE,
     RUN_FLAGS,
     Sandbox,
-    started,
+    start_sandboxed,
 )
 from geneb_ci.sandbox.limits import Limits
 from geneb_ci.sandbox.processes import scratch
@@ -102,7 +102,7 @@ def trial(sandbox: Sandbox) -> str | None:
     if sandbox.kind == NONE:
         return None
     for inner in ([TRUE], [view.python, *RUN_FLAGS, "-c", IMPORTS]):
-        with started(sandbox, view, limits, inner) as process:
+        with start_sandboxed(sandbox, view, limits, inner) as process:
             try:
                 _, printed = process.communicate(timeout=TRIAL_SECONDS)
             except subprocess.TimeoutExpired:

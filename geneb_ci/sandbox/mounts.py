@@ -35,7 +35,7 @@ INPUT = f"{INSIDE}/input"
 SYSTEM = ("/usr",)
 LINKS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 """Links into /usr on a merged system; folders of their own on others."""
-SYSTEM_BITS = (
+SYSTEM_PATHS = (
     "/etc/ld.so.cache",
     "/etc/alternatives",
     "/sys/devices/system/cpu",
@@ -109,9 +109,9 @@ def system_links() -> tuple[dict[str, str], list[str]]:
     return links, folders
 
 
-def system_bits() -> list[str]:
-    """Return the files and folders of `SYSTEM_BITS` that exist here."""
-    return [name for name in SYSTEM_BITS if Path(name).exists()]
+def system_paths() -> list[str]:
+    """Return the files and folders of `SYSTEM_PATHS` that exist here."""
+    return [name for name in SYSTEM_PATHS if Path(name).exists()]
 
 
 def gpu_devices() -> tuple[str, ...]:
@@ -167,7 +167,7 @@ def bubblewrap_options(
         parts += ["--ro-bind", folder, folder]
     for path, target in links.items():
         parts += ["--symlink", target, path]
-    for bit in system_bits():
+    for bit in system_paths():
         parts += ["--ro-bind", bit, bit]
     # Read-only even for root, who could otherwise write the host's /proc/sys/kernel/core_pattern.
     parts += ["--proc", "/proc", "--remount-ro", "/proc"]
@@ -239,7 +239,7 @@ def gvisor_config(
 ) -> dict[str, Any]:
     """Return the OCI runtime configuration (version 1.0) of one run."""
     links, system = system_links()
-    shown = {name: name for name in (*system, *system_bits())}
+    shown = {name: name for name in (*system, *system_paths())}
     # An OCI configuration has no links: what a link names is shown in its place.
     shown |= {path: str((Path("/") / target).resolve()) for path, target in links.items()}
     size = f"size={limits.tmp_mib * MIB}"

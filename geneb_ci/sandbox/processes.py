@@ -83,7 +83,7 @@ def descendants(root: int) -> list[Process]:
     return below
 
 
-def held(processes: list[Process], limit: int) -> int:
+def used_memory(processes: list[Process], limit: int) -> int:
     """Return the memory of processes, in bytes.
 
     The sum of resident sizes counts shared pages once a process. Only where it is above `limit`,
@@ -107,7 +107,7 @@ def memory_files(processes: list[Process]) -> int:
     return sum(sizes.values())
 
 
-def available() -> int:
+def available_memory() -> int:
     """Return the memory that is available on the host, in bytes."""
     for line in (PROC / "meminfo").read_text(encoding="ascii").splitlines():
         if line.startswith("MemAvailable:"):
@@ -176,7 +176,7 @@ def refuse_leftovers(folder: Path) -> None:
     """Raise LeftOver when the folder or processes of an earlier audit exist."""
     if not os.path.lexists(folder):
         return
-    alive = surviving(folder)
+    alive = surviving_pids(folder)
     if alive:
         shown = ", ".join(str(pid) for pid in alive[:_SHOWN])
         raise LeftOver(
@@ -189,7 +189,7 @@ def refuse_leftovers(folder: Path) -> None:
     )
 
 
-def remember(folder: Path, sandboxed: list[Process]) -> None:
+def save_namespaces(folder: Path, sandboxed: list[Process]) -> None:
     """Save the namespaces of a sandbox's processes, for the check before the next audit."""
     own = namespace(os.getpid())
     names = {namespace(process.pid) for process in sandboxed} - {own, None}
@@ -197,7 +197,7 @@ def remember(folder: Path, sandboxed: list[Process]) -> None:
         stream.writelines(f"{name}\n" for name in sorted(filter(None, names)))
 
 
-def surviving(folder: Path) -> list[int]:
+def surviving_pids(folder: Path) -> list[int]:
     """Return the pids of processes that run in a saved namespace."""
     try:
         names = set((folder / NAMESPACES).read_text(encoding="ascii").split())

@@ -17,7 +17,7 @@ from geneb_ci.common.errors import (
     SandboxLeaks,
     UsageProblem,
 )
-from geneb_ci.sandbox import attempts, mounts
+from geneb_ci.sandbox import escape_suite, mounts
 from geneb_ci.sandbox.launch import NONE, RUN_FLAGS, Escape, Sandbox, python_of
 from geneb_ci.sandbox.limits import MIB, TOKEN_BUDGET, Limits, advice
 from geneb_ci.sandbox.supervise import (
@@ -182,7 +182,7 @@ def _lines(sequences: Sequence[str]) -> bytes:
     return "".join(f"{sequence}\n" for sequence in sequences).encode("ascii")
 
 
-SCRIPT = f"{mounts.INPUT}/attempts.py"
+SCRIPT = f"{mounts.INPUT}/escape_suite.py"
 PLANTED = f"{mounts.INPUT}/planted.json"
 LIMITS = Limits(seconds=30, memory_mib=1024, processes=64, tmp_mib=64)
 PROCESSES_MAX = 8
@@ -190,7 +190,7 @@ PROCESSES_MAX = 8
 REPORT_MAX = 1 << 16
 SECRET = "GENEB_CANARY"  # noqa: S105 (the name of a variable; its value is new each time)
 ADVICE = "run `geneb-ci doctor` to see what this machine can do"
-NAMES = tuple(attempts.ATTEMPTS)
+NAMES = tuple(escape_suite.ATTEMPTS)
 
 
 def probe_suite(sandbox: Sandbox, limits: Limits = LIMITS) -> list[Escape]:
@@ -202,7 +202,7 @@ def probe_suite(sandbox: Sandbox, limits: Limits = LIMITS) -> list[Escape]:
     """
     if sandbox.kind == NONE:
         return []
-    view = mounts.view({}, {SCRIPT: Path(attempts.__file__).read_bytes()})
+    view = mounts.view({}, {SCRIPT: Path(escape_suite.__file__).read_bytes()})
     with _planted(sandbox) as facts:
         facts["tmp_bytes"] = limits.tmp_mib * MIB
         view.data[PLANTED] = json.dumps(facts).encode()

@@ -12,10 +12,10 @@ from typing import IO, TYPE_CHECKING, NamedTuple, Protocol
 
 from geneb_ci.common.errors import ExtractorRefused, LimitExceeded, ResultRefused, StillRunning
 from geneb_ci.sandbox import processes
-from geneb_ci.sandbox.launch import Sandbox, started
+from geneb_ci.sandbox.launch import Sandbox, start_sandboxed
 from geneb_ci.sandbox.limits import MIB, Limits, advice
 from geneb_ci.sandbox.mounts import SandboxView
-from geneb_ci.sandbox.processes import Process, remember
+from geneb_ci.sandbox.processes import Process, save_namespaces
 
 if TYPE_CHECKING:
     import numpy as np
@@ -195,7 +195,7 @@ def supervise(
     Raises LimitExceeded, or what the sink raised, with what was printed as `log`; StillRunning
     when a process outlives its kill.
     """
-    with started(sandbox, view, limits, inner) as process:
+    with start_sandboxed(sandbox, view, limits, inner) as process:
         watch = _Watch(sandbox, process, limits, sink)
         try:
             watch.until_the_end()
@@ -274,7 +274,7 @@ class _Watch:
             return
         running = processes.descendants(self._process.pid)
         if self._looks == 0 and running:
-            remember(self._sandbox.scratch, running)
+            save_namespaces(self._sandbox.scratch, running)
         self._seen |= {(process.pid, process.started): process for process in running}
         self._check(running)
         if late:
@@ -292,13 +292,13 @@ class _Watch:
             )
         most = self._limits.memory_mib * MIB
         files = processes.memory_files(running) if self._looks % FILES_EVERY == 0 else 0
-        taken = processes.held(running, most - files) + files
+        taken = processes.used_memory(running, most - files) + files
         self.peak = max(self.peak, taken)
         if taken > most:
             raise self._stopped(
                 "memory_mib", f"it used {taken // MIB} MiB, more than {self._limits.memory_mib}"
             )
-        if (left := processes.available()) < self._limits.host_floor_mib * MIB:
+        if (left := processes.available_memory()) < self._limits.host_floor_mib * MIB:
             raise self._stopped(
                 "host_floor_mib",
                 f"the machine has {left // MIB} MiB left, less than {self._limits.host_floor_mib}",

@@ -303,7 +303,7 @@ class Standings(Mapping[str, dict[str, Any]]):
     """How models stand by one score, best first: a list for each fact, with one value a model.
 
     As a mapping it gives the facts of a model, made when they are asked for. What each fact is,
-    `board.diagnostics.shape.DiagnosedScore` says.
+    `board.diagnostics.document.DiagnosedScore` says.
     """
 
     models: Sequence[str]

@@ -38,7 +38,7 @@ class Resemblance(NamedTuple):
     equal: int
 
 
-def needed(cells: int) -> float:
+def near_cells_of_copy(cells: int) -> float:
     """Return the number of near cells from which a row counts as a copy."""
     return max(COUNT_MIN, SHARE * cells)
 
@@ -90,9 +90,9 @@ def copies(view: RowView) -> list[Resemblance]:
         _resemblance(view.row, i, view.table.vectors[i], near)
         for i, near in counts.items()
         # At least so many cells are compared, and more cells need more that are near.
-        if i != view.own and near >= needed(own + present[i] - len(view.row))
+        if i != view.own and near >= near_cells_of_copy(own + present[i] - len(view.row))
     ]
-    alike = [row for row in similar if row.near >= needed(row.cells)]
+    alike = [row for row in similar if row.near >= near_cells_of_copy(row.cells)]
     return sorted(alike, key=lambda near: (-near.near, near.number))
 
 
@@ -110,7 +110,7 @@ def is_near_copy(view: RowView, number: int) -> bool:
     other = view.table.vectors[number]
     count = sum(map(NEAR.__gt__, map(abs, map(sub, view.row, other))))
     near = _resemblance(view.row, number, other, count)
-    return near.near >= needed(near.cells)
+    return near.near >= near_cells_of_copy(near.cells)
 
 
 def _resemblance(row: Vector, number: int, other: Vector, near: int) -> Resemblance:
@@ -221,7 +221,7 @@ def _best(table: ScoreTable) -> list[list[tuple[float, int]]]:
     return best
 
 
-def lead(view: RowView, part: slice) -> float:
+def lead_share(view: RowView, part: slice) -> float:
     """Return the share of a regime's cells in which the row exceeds every other but one.
 
     The one is the same row in all cells, whichever makes the share largest: else one row of high

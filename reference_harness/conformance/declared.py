@@ -9,7 +9,7 @@ import numpy as np
 from reference_harness.extractors.base import UNDECLARED
 
 from .hooks import ModuleStates, Recorder
-from .probes import dna, many
+from .probes import many_sequences, random_letters
 from .result import TOLERANCES, BrokenError, UnverifiedError, difference
 from .subject import Subject, call
 
@@ -96,7 +96,7 @@ def computed_dtype(subject: Subject) -> str:
     sequence = _sequence(subject, 0)
     with Recorder(subject.extractor, 0) as recorder:
         subject.embed([sequence], 1)
-    rows = subject.embed(many())
+    rows = subject.embed(many_sequences())
     grid = _grid(rows)
     seen = recorder.computed.most_common()
     where = ", ".join(f"{count} in {name}" for name, count in seen)
@@ -115,7 +115,7 @@ def computed_dtype(subject: Subject) -> str:
             f"it declares dtype {declared!r}, and every number of {len(rows)} rows is a {grid} "
             f"number: declare {grid!r}, or do not round the rows"
         )
-        raise BrokenError(msg, call(many()[:1], 1))
+        raise BrokenError(msg, call(many_sequences()[:1], 1))
     if seen:
         return f"Its layers compute in {declared}, as declared (outputs: {where})."
     msg = f"Whether it computes in {declared} cannot be verified: no layer is visible."
@@ -129,7 +129,7 @@ def _sequence(subject: Subject, salt: int) -> str:
     declared = subject.loaded.description["embedding"]
     limit = declared["max_length"]
     refuses = declared["truncation"] == "none" and isinstance(limit, int)
-    return dna(min(LETTERS, max(1, limit - 3)) if refuses else LETTERS, salt)
+    return random_letters(min(LETTERS, max(1, limit - 3)) if refuses else LETTERS, salt)
 
 
 def _matches(subject: Subject) -> tuple[list[_Match], int | None]:

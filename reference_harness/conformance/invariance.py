@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .hooks import torch_modules
-from .probes import MANY, SEED, dna, many, mixed
+from .probes import MANY, SEED, many_sequences, mixed_lengths, random_letters
 from .result import BrokenError, difference
 from .subject import Subject, call
 
@@ -23,9 +23,9 @@ def batch_size(subject: Subject) -> tuple[str, float]:
     """Check that the size of the batch does not change a row."""
     worst = 0.0
     for sequences, sizes in (
-        ([dna(12), dna(12, 1)], (2, 3, 8)),
-        (mixed(), (2, 3, 8)),
-        (many(), (16, MANY, 64)),
+        ([random_letters(12), random_letters(12, 1)], (2, 3, 8)),
+        (mixed_lengths(), (2, 3, 8)),
+        (many_sequences(), (16, MANY, 64)),
     ):
         alone = subject.embed(sequences, 1)
         for size in sizes:
@@ -46,7 +46,7 @@ def batch_neighbours(subject: Subject) -> tuple[str, float]:
     """Check that other sequences of equal length in the batch do not change a row."""
     worst = 0.0
     for length in (12, 24):
-        x, y, z = (dna(length, salt) for salt in range(3))
+        x, y, z = (random_letters(length, salt) for salt in range(3))
         alone = subject.embed([x], 1)[0]
         for sequences, row in (([x, y], 0), ([y, x], 1), ([y, x, z], 1)):
             worst = max(worst, _row(subject, sequences, row, alone, "next to others of its length"))
@@ -57,7 +57,7 @@ def padding(subject: Subject) -> tuple[str, float]:
     """Check that a longer neighbour, which makes padding necessary, does not change a row."""
     worst = 0.0
     for short, long in (*_PADDED, *_longer(subject)):
-        x, y = dna(short), dna(long, 1)
+        x, y = random_letters(short), random_letters(long, 1)
         alone = subject.embed([x], 1)[0]
         for sequences, row in (([x, y], 0), ([y, x], 1)):
             worst = max(worst, _row(subject, sequences, row, alone, "next to a longer one"))
@@ -75,7 +75,7 @@ def _longer(subject: Subject) -> Iterator[tuple[int, int]]:
 
 def order(subject: Subject) -> tuple[str, float]:
     """Check that row i belongs to sequence i, in any order of the sequences."""
-    sequences = mixed()
+    sequences = mixed_lengths()
     expected = subject.embed(sequences, 2)
     worst = 0.0
     for name, rows in _orders(len(sequences)):
@@ -95,16 +95,16 @@ def order(subject: Subject) -> tuple[str, float]:
 
 def repeatable_calls(subject: Subject) -> tuple[str, float]:
     """Check that the same call gives the same rows again."""
-    expected = subject.embed(mixed())
+    expected = subject.embed(mixed_lengths())
     worst = 0.0
     for _ in range(2):
         worst = max(
             worst,
             subject.same(
-                subject.embed(mixed()),
+                subject.embed(mixed_lengths()),
                 expected,
                 "the same call gives different rows: the extractor is random or has a state",
-                f"{call(mixed())}, twice",
+                f"{call(mixed_lengths())}, twice",
             ),
         )
     return "The same call gives the same rows.", worst
@@ -116,11 +116,11 @@ def repeatable_loads(subject: Subject) -> tuple[str, float]:
     The first load has embedded much by now, the second nothing. Where they differ, what the second
     gives next distinguishes a first call that is special from weights that are random.
     """
-    expected = subject.embed(mixed())
-    example = f"{call(mixed())}, after each of two loads"
+    expected = subject.embed(mixed_lengths())
+    example = f"{call(mixed_lengths())}, after each of two loads"
     _reseed(SEED)
     second = subject.load().extractor
-    first = subject.embed(mixed(), on=second)
+    first = subject.embed(mixed_lengths(), on=second)
     try:
         worst = subject.same(first, expected, "two loads give different rows", example)
     except BrokenError as error:
@@ -138,7 +138,7 @@ def _why_loads_differ(
     first: np.ndarray,
     expected: np.ndarray,
 ) -> str:
-    if difference(subject.embed(mixed(), on=second), expected) <= subject.tolerance:
+    if difference(subject.embed(mixed_lengths(), on=second), expected) <= subject.tolerance:
         return (
             "the first call after a load gives other rows than the same call later, expected the "
             "same: something is set up while it embeds (a warm-up, a lazy conversion); do it in "
@@ -146,7 +146,7 @@ def _why_loads_differ(
         )
     _reseed(SEED + 1)
     third = subject.load().extractor
-    if difference(subject.embed(mixed(), on=third), first) <= subject.tolerance:
+    if difference(subject.embed(mixed_lengths(), on=third), first) <= subject.tolerance:
         return (
             "an extractor that has embedded other sequences gives other rows than a new one, "
             "expected the same: it keeps a state (a running mean, a cache, a counter); remove it"
@@ -159,7 +159,7 @@ def _why_loads_differ(
 
 def evaluation_mode(subject: Subject) -> tuple[str, float]:
     """Check that no dropout is active."""
-    sequences = mixed()
+    sequences = mixed_lengths()
     subject.embed(sequences)
     modules = list(torch_modules(subject.extractor))
     for name, module in modules:

@@ -11,7 +11,7 @@ import numpy as np
 
 from reference_harness.extractors.base import UNDECLARED
 
-from .probes import changed, dna
+from .probes import changed_letters, random_letters
 from .result import BrokenError, UnverifiedError, difference, show
 from .subject import Subject
 
@@ -44,7 +44,7 @@ def maximum_length(subject: Subject) -> str:
     check fails, it is repeated with sequences of one letter, in which every change shows.
     """
     try:
-        return _check(subject, dna)
+        return _check(subject, random_letters)
     except BrokenError:
         if subject.loaded.description["embedding"]["pooling"] != "max":
             raise
@@ -184,7 +184,7 @@ def _reach(subject: Subject, sequence: str) -> _Reach:
     noise = difference(subject.embed([sequence], 1), base)
 
     def moves(start: int, stop: int) -> bool:
-        row = subject.embed([changed(sequence, start, stop)], 1)
+        row = subject.embed([changed_letters(sequence, start, stop)], 1)
         return not np.array_equal(row, base) and difference(row, base) > 2 * noise
 
     end = len(sequence)

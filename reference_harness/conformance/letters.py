@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from .probes import IUPAC, dna
+from .probes import IUPAC, random_letters
 from .result import BrokenError
 from .subject import Subject, call
 
 
 def letter_case(subject: Subject) -> tuple[str, float | None]:
     """Check that lower case is read as upper case, or declared to mean something else."""
-    upper = dna(24)
+    upper = random_letters(24)
     for sequence in (upper.lower(), upper[:8].lower() + upper[8:]):
         rows = subject.embed([sequence], 1)
         if not np.isfinite(rows).all():
@@ -34,7 +34,7 @@ def letter_case(subject: Subject) -> tuple[str, float | None]:
 
 def unknown_letters(subject: Subject) -> tuple[str, float]:
     """Check that N and the other IUPAC letters give finite rows and leave the neighbours alone."""
-    clean = dna(24)
+    clean = random_letters(24)
     alone = subject.embed([clean], 1)[0]
     worst = 0.0
     for dirty in (
@@ -62,7 +62,7 @@ def unknown_letters(subject: Subject) -> tuple[str, float]:
 
 def empty_and_short(subject: Subject) -> str:
     """Check that an empty or one-letter sequence gives a finite row or a clear error."""
-    clean = dna(24)
+    clean = random_letters(24)
     alone = subject.embed([clean], 1)[0]
     outcomes = []
     for short in ("A", ""):

@@ -14,7 +14,7 @@ from typing import Any
 from reference_harness.loading import locate
 from reference_harness.text import first_and_more
 
-from .probes import mixed
+from .probes import mixed_lengths
 from .result import BrokenError
 from .subject import Subject, call
 
@@ -66,7 +66,7 @@ WATCH = FileWatch()
 
 def files_read(subject: Subject) -> str:
     """Check that all this process has opened by now are weights, packages and temporary files."""
-    subject.embed(mixed())
+    subject.embed(mixed_lengths())
     unexpected = [path for path in list(WATCH.opened) if not _expected(Path(path), subject)]
     if unexpected:
         data = [path for path in unexpected if _endings(Path(path)) & DATA]
@@ -77,7 +77,7 @@ def files_read(subject: Subject) -> str:
             "sequence and the weights alone; remove that, or put a file of the model into the "
             "folder that --model names"
         )
-        raise BrokenError(msg, call(mixed()[:1], 1))
+        raise BrokenError(msg, call(mixed_lengths()[:1], 1))
     return "It opens weights, packages and temporary files alone, as far as Python sees."
 
 

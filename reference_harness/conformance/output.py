@@ -4,21 +4,25 @@ import numpy as np
 
 from reference_harness.embed import to_numpy
 
-from .probes import MANY, dna, many, mixed
+from .probes import MANY, many_sequences, mixed_lengths, random_letters
 from .result import BrokenError
 from .subject import Subject, call, not_finite, other_type
 
 
 def loads(subject: Subject) -> str:
     """Check that it is imported, built and embeds one sequence."""
-    subject.embed([dna(12)], 1)
+    subject.embed([random_letters(12)], 1)
     return "It is imported, built and embeds one sequence."
 
 
 def one_row_a_sequence(subject: Subject) -> str:
     """Check that the result is a numpy array (n, d), d the same for every call."""
     widths = {}
-    for sequences in ([dna(12)], [dna(12), dna(12, 1)], mixed()):
+    for sequences in (
+        [random_letters(12)],
+        [random_letters(12), random_letters(12, 1)],
+        mixed_lengths(),
+    ):
         for batch_size in (1, 2, 8):
             widths[subject.embed(sequences, batch_size).shape[1]] = call(sequences, batch_size)
     if len(widths) > 1 or 0 in widths:
@@ -30,7 +34,12 @@ def one_row_a_sequence(subject: Subject) -> str:
 def floating_dtype(subject: Subject) -> str:
     """Check that every call gives an array of one floating type that a run reads."""
     calls_of: dict[str, str] = {}
-    for sequences, size in (([dna(12)], 1), (mixed(), 2), (mixed(), 8), (many(), MANY)):
+    for sequences, size in (
+        ([random_letters(12)], 1),
+        (mixed_lengths(), 2),
+        (mixed_lengths(), 8),
+        (many_sequences(), MANY),
+    ):
         raw = subject.raw(sequences, size)
         try:
             name = to_numpy(raw).dtype.name
@@ -49,16 +58,16 @@ def floating_dtype(subject: Subject) -> str:
 
 def finite(subject: Subject) -> str:
     """Check that no row holds NaN or infinity, and that the sequence matters."""
-    for sequences in ([dna(12)], mixed()):
+    for sequences in ([random_letters(12)], mixed_lengths()):
         rows = subject.embed(sequences)
         bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
         if len(bad):
             _say_where(subject, sequences, int(bad[0]), f"{not_finite(rows)}")
-    rows = subject.embed(mixed())
+    rows = subject.embed(mixed_lengths())
     distinct = len(np.unique(rows, axis=0))
     if distinct == 1:
         msg = "nine different sequences give the same row: the sequence is not read"
-        raise BrokenError(msg, call(mixed()))
+        raise BrokenError(msg, call(mixed_lengths()))
     return f"All numbers are finite, and {len(rows)} sequences give {distinct} different rows."
 
 

@@ -11,22 +11,22 @@ MANY = 41
 _NEXT = str.maketrans("ACGTacgt", "CGTAcgta")
 
 
-def dna(length: int, salt: int = 0) -> str:
+def random_letters(length: int, salt: int = 0) -> str:
     """Return `length` random letters, other ones for another `salt`."""
     return "".join(random.Random(SEED + salt).choices("ACGT", k=length))  # noqa: S311 - a probe, no secret
 
 
-def mixed() -> list[str]:
+def mixed_lengths() -> list[str]:
     """Return nine sequences of mixed lengths, none equal to another."""
-    return [dna(n, salt) for salt, n in enumerate((*LENGTHS, 12, 25, 9, 40, 12))]
+    return [random_letters(n, salt) for salt, n in enumerate((*LENGTHS, 12, 25, 9, 40, 12))]
 
 
-def many() -> list[str]:
+def many_sequences() -> list[str]:
     """Return MANY short sequences of mixed lengths."""
-    return [dna(LENGTHS[salt % len(LENGTHS)], salt) for salt in range(MANY)]
+    return [random_letters(LENGTHS[salt % len(LENGTHS)], salt) for salt in range(MANY)]
 
 
-def changed(sequence: str, start: int, stop: int | None = None) -> str:
+def changed_letters(sequence: str, start: int, stop: int | None = None) -> str:
     """Replace every letter from `start` up to `stop` by another one."""
     stop = len(sequence) if stop is None else stop
     return sequence[:start] + sequence[start:stop].translate(_NEXT) + sequence[stop:]

@@ -20,7 +20,7 @@ from reference_harness.formats.text import plural
 from reference_harness.memory import MemoryLimit, room_of
 
 from .length import SPECIALS_MAX, UNLIMITED_LETTERS, counter
-from .probes import SEED, dna
+from .probes import SEED, random_letters
 from .result import BrokenError, difference
 from .subject import Subject, call, not_finite
 
@@ -61,7 +61,7 @@ class Scale:
         """ROWS seeded sequences in random order."""
         lengths = lengths_up_to(longest(self.subject))
         random.Random(SEED).shuffle(lengths)  # noqa: S311 - a probe, no secret
-        return [dna(length, salt) for salt, length in enumerate(lengths)]
+        return [random_letters(length, salt) for salt, length in enumerate(lengths)]
 
     @cached_property
     def batches(self) -> list[np.ndarray]:
@@ -219,7 +219,7 @@ def longest(subject: Subject) -> int:
     letters = limit * LETTERS_A_TOKEN
     if count is not None:
         letters = limit
-        while letters < subject.letters and count(dna(letters)) < limit:
+        while letters < subject.letters and count(random_letters(letters)) < limit:
             letters = math.ceil(letters * BEYOND)
     return max(SHORTEST, min(subject.letters, math.ceil(letters * BEYOND)))
 

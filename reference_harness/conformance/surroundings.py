@@ -4,7 +4,7 @@ import sys
 from typing import Any
 
 from .hooks import torch_modules
-from .probes import dna
+from .probes import random_letters
 from .result import BrokenError, UnverifiedError
 from .subject import Subject, call
 
@@ -15,10 +15,12 @@ ELSEWHERE = ("torch", "jax", "tensorflow", "onnxruntime", "cupy", "mxnet", "tiny
 def device(subject: Subject) -> str:
     """Check that it is built, embeds, and keeps its tensors on the device asked for."""
     requested = subject.device
-    example = f"{subject.spec}(name_model=..., device={requested!r}).{call([dna(12)], 1)}"
+    example = (
+        f"{subject.spec}(name_model=..., device={requested!r}).{call([random_letters(12)], 1)}"
+    )
     try:
         loaded = subject.load(requested)
-        subject.embed([dna(12)], 1, on=loaded.extractor)
+        subject.embed([random_letters(12)], 1, on=loaded.extractor)
     except BrokenError:
         raise
     except Exception as error:
@@ -70,7 +72,7 @@ class NetworkBlock:
         """Load and embed, and report what was tried."""
         try:
             loaded = subject.load()
-            subject.embed([dna(12)], 1, on=loaded.extractor)
+            subject.embed([random_letters(12)], 1, on=loaded.extractor)
         except BrokenError:
             raise
         except Exception as error:
@@ -79,8 +81,8 @@ class NetworkBlock:
                 f"without a network it fails{tried}: {error}; fetch the weights before the run and "
                 "load them from a folder or the cache"
             )
-            raise BrokenError(msg, call([dna(12)], 1)) from error
+            raise BrokenError(msg, call([random_letters(12)], 1)) from error
         if self.attempts:
             msg = f"it tries the network ({self.attempts[0]}): remove that call"
-            raise BrokenError(msg, call([dna(12)], 1))
+            raise BrokenError(msg, call([random_letters(12)], 1))
         return "It loads and embeds with the network blocked, and Python sees no connection tried."

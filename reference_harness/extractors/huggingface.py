@@ -21,7 +21,7 @@ from .pooling import POOLINGS
 from .preparation import preparation_of
 from .tokenizer import check_tokenizer, load_tokens
 from .tokens import Encoder
-from .transfer import EncodedAhead, fetched, sent, to_host
+from .transfer import EncodedAhead, host_arrays, on_device, to_host
 
 # Largest distance of a sequence's row beside a longer one from its row alone, over the length of
 # the row, at which padding is taken to be masked. Rounding alone is at most 1e-6 in float32 and
@@ -117,7 +117,7 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
             lambda batch: self._queued([pieces[i] for i in batch]),
             owners,
         )
-        yield from fetched(results)
+        yield from host_arrays(results)
 
     def _batches(self, lengths: list[int], batch_size: int) -> list[np.ndarray]:
         if self.batching == "file":
@@ -132,7 +132,7 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
 
     def _queued(self, pieces: Sequence[list[int]]) -> Tensor:
         """Return the same on the device, where it may not be computed yet."""
-        ids, mask = (sent(array, self.device) for array in self.encoder.pad(pieces))
+        ids, mask = (on_device(array, self.device) for array in self.encoder.pad(pieces))
         with torch.inference_mode():
             hidden = self._output(ids, mask)
             return POOLINGS[self._options.pooling](hidden, self._positions(hidden, mask))

@@ -25,14 +25,14 @@ Batch = TypeVar("Batch")
 Encoded = TypeVar("Encoded")
 
 
-def sent(tensor: Tensor, device: str) -> Tensor:
+def on_device(tensor: Tensor, device: str) -> Tensor:
     """Return a tensor of the host on the device; a GPU may still be copying it."""
     if torch.device(device).type == "cuda":
         return tensor.pin_memory().to(device, non_blocking=True)
     return tensor.to(device)
 
 
-def fetched(
+def host_arrays(
     results: Iterator[tuple[Batch, Tensor]],
 ) -> Iterator[tuple[Batch, Array]]:
     """Yield results as arrays, in order, each once `AHEAD` more of them are queued."""

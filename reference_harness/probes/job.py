@@ -16,7 +16,7 @@ from reference_harness.formats.base import Scores
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import sha256
 from reference_harness.formats.run_record import ReceiptTask
-from reference_harness.job import columns as per_seed
+from reference_harness.job import metric_columns as per_seed
 from reference_harness.memory import is_out_of_memory
 from reference_harness.receipt.rounding import ROWS, Widened
 from reference_harness.receipt.scoring import values_of

@@ -37,7 +37,7 @@ from reference_harness.formats.scorer import ScorerRef
 from reference_harness.formats.submission import EmbeddingReceipt
 from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
 from reference_harness.formats.text import plural
-from reference_harness.job import columns, problem_of, regime, score
+from reference_harness.job import metric_columns, problem_of, regime, score
 from reference_harness.rescore import Lend, load
 from reference_harness.scorer import SCORER
 from reference_harness.tasks import DIGEST_BYTES, Labels, TaskData, sequence_digests
@@ -66,7 +66,7 @@ class ReceiptProbes:
 
     protocol: Protocol
     canonical: bool
-    every_cell: bool = True
+    canonical_at_any_size: bool = True
     device: probe.Device = probe.CPU
 
     @property
@@ -132,7 +132,7 @@ class CellsJob:
             regimes={name: cell for name, (_, cell) in fitted.items()},
             seconds=round(time.perf_counter() - started, 6),
         )
-        return Celled(self.task_id, cells, named(values, data), libraries(), scorer)
+        return Celled(self.task_id, cells, digested_rows(values, data), libraries(), scorer)
 
     def _of_record(self, problem: probe.Problem) -> dict[str, Regime]:
         settings = ReceiptProbes(self.benchmark.protocol, canonical=False)
@@ -156,7 +156,7 @@ class CellsJob:
         triples, matrices, _ = score(problem, predictions)
         return fitted, Canonical(
             scores=Scores(**metrics.mean(triples)._asdict()),
-            per_seed=columns(triples),
+            per_seed=metric_columns(triples),
             confusion=[matrix.tolist() for matrix in matrices],
             predictions_sha256=metrics.predictions_sha256(predictions),
             solvers=sorted({fit.solver for fit in solved}),
@@ -181,7 +181,7 @@ def values_of(file: Path, receipt: ReceiptTask, data: TaskData) -> npt.NDArray[n
     return np.memmap(file, dtype="<f2", mode="r", shape=(sum(counts), receipt.dim))
 
 
-def named(values: npt.NDArray[np.float16], data: TaskData) -> Named:
+def digested_rows(values: npt.NDArray[np.float16], data: TaskData) -> Named:
     """Return digests of every sequence and of its row's bytes."""
     sequences = b"".join(sequence_digests([*data.train.sequences, *data.test.sequences]))
     rows = b"".join(hashlib.sha256(row.data).digest()[:DIGEST_BYTES] for row in values)
@@ -218,7 +218,7 @@ def write_digests(folder: Path, task_id: str, digests: Named) -> None:
     write_bytes(folder / f"{task_id}{DIGESTS}", np.hstack(digests).tobytes())
 
 
-def compared(folder: Path, tasks: Mapping[str, ReceiptTask]) -> EqualRows:
+def equal_rows(folder: Path, tasks: Mapping[str, ReceiptTask]) -> EqualRows:
     """Compare the rows of equal sequences over all tasks whose digests lie in a folder.
 
     Raises DataError when a task has none, or another number of rows than the receipt says.

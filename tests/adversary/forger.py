@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from geneb_ci.audit.compare.joint import Difference, joint_test
-from geneb_ci.audit.sampling.design import missed
+from geneb_ci.audit.sampling.design import miss_probability
 
 TASKS = 100
 CAP = 0.1
-"""Raise of a single task, in every regime: docs/plausibility.md has what larger ones draw."""
+"""Raise of a task, in every regime: docs/research/plausibility.md has what larger ones draw."""
 UNDETECTED = 0.05
 """A raise counts as undetected when an audit misses it with this probability: what is larger is
 found with at least 95 %."""
@@ -143,11 +143,15 @@ def best_forgery(pool: Sequence[Cell], drawn: int, identities: int = 1) -> Best:
     """
     best = Best(0.0, 0.0, "alike", 0)
     for number in range(0, TASKS - drawn + 1, 1 if drawn < TASKS else TASKS):
-        missing = float(missed(TASKS, number, drawn))
+        missing = float(miss_probability(TASKS, number, drawn))
         evading = 1 - (1 - missing) ** identities
         if evading < UNDETECTED:
             break
-        if number and number % 5 and float(missed(TASKS, number + 1, drawn)) >= UNDETECTED:
+        if (
+            number
+            and number % 5
+            and float(miss_probability(TASKS, number + 1, drawn)) >= UNDETECTED
+        ):
             continue  # every fifth, and the last
         within, division = largest_within(pool, drawn, UNDETECTED / evading)
         raised = (number * CAP + (TASKS - number) * within) / TASKS

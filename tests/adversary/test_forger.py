@@ -5,7 +5,7 @@ import random
 import pytest
 
 from geneb_ci.audit.compare.joint import Difference, joint_test
-from geneb_ci.audit.sampling.design import missed
+from geneb_ci.audit.sampling.design import miss_probability
 from tests.adversary import forger
 from tests.adversary.forger import (
     CAP,
@@ -70,7 +70,7 @@ def test_a_whole_board_audit_leaves_no_task_elsewhere_and_a_draw_does():
     assert whole.raised == pytest.approx(whole.within)
     assert whole.raised < 0.005
     some = best_forgery(POOL, 13)
-    assert float(missed(TASKS, some.elsewhere, 13)) >= UNDETECTED
+    assert float(miss_probability(TASKS, some.elsewhere, 13)) >= UNDETECTED
     assert some.raised >= CAP * some.elsewhere / TASKS
     assert some.elsewhere >= 10
 

@@ -10,16 +10,16 @@ from geneb_ci.audit.rerun.honesty import (
     VARIANT_ALARM,
     VARIANT_MARGIN,
     FreshTask,
+    accuracy_loss,
     difference,
-    drop,
+    difference_limit,
     fresh_power,
     fresh_result,
     fresh_text,
     is_dropped,
     is_flagged,
-    limit,
-    pooled,
     rows_varied,
+    summed_decisions,
     variant_result,
     variant_text,
 )
@@ -142,10 +142,10 @@ def counts(rows: int, worse: int, better: int) -> ChangedDecisions:
 def test_the_limit_is_the_margin_and_the_alarm():
     one = counts(4000, 144, 116)
     assert difference(one) == pytest.approx(0.007)
-    assert limit(one, VARIANT_MARGIN) == pytest.approx(
+    assert difference_limit(one, VARIANT_MARGIN) == pytest.approx(
         VARIANT_MARGIN + VARIANT_ALARM * 260**0.5 / 4000
     )
-    assert pooled([one, counts(10, 1, 2)]) == counts(4010, 145, 118)
+    assert summed_decisions([one, counts(10, 1, 2)]) == counts(4010, 145, 118)
     assert not is_flagged({"cropped": one}, one)
     assert is_flagged({"cropped": one}, counts(100, 40, 0))
     assert is_flagged({"cropped": one, "shifted": counts(1000, 90, 10)}, None)
@@ -155,7 +155,9 @@ def test_the_limit_is_the_margin_and_the_alarm():
 
 def test_the_fits_of_a_few_shot_regime_count_as_one_of_them():
     one, five = counts(4000, 144, 116), counts(20_000, 720, 580)
-    assert limit(five, VARIANT_MARGIN, fits=5) == pytest.approx(limit(one, VARIANT_MARGIN))
+    assert difference_limit(five, VARIANT_MARGIN, fits=5) == pytest.approx(
+        difference_limit(one, VARIANT_MARGIN)
+    )
 
     def tested(fits: int) -> FreshTask:
         public, fresh = (
@@ -164,7 +166,9 @@ def test_the_fits_of_a_few_shot_regime_count_as_one_of_them():
         )
         return FreshTask(public=public, fresh=fresh, fits=fits)
 
-    assert drop({"t": tested(5)}) == pytest.approx(drop({"t": tested(1)}), rel=1e-2)
+    assert accuracy_loss({"t": tested(5)}) == pytest.approx(
+        accuracy_loss({"t": tested(1)}), rel=1e-2
+    )
 
 
 def test_an_honest_extractor_at_its_margin_is_flagged_in_one_audit_of_a_thousand():
@@ -187,7 +191,7 @@ def accuracies(public: float, fresh: float, rows: int) -> dict[str, FreshTask]:
 
 
 def test_a_loss_on_the_fresh_set_has_the_power_that_is_stated():
-    assert drop(accuracies(0.9, 0.8, 500))[0] == pytest.approx(0.1)
+    assert accuracy_loss(accuracies(0.9, 0.8, 500))[0] == pytest.approx(0.1)
     assert not is_dropped(accuracies(0.9, 0.9 - FRESH_MARGIN, 500))
     assert is_dropped(accuracies(0.95, 0.75, 200))
     rng = np.random.RandomState(6)

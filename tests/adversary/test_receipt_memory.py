@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from geneb_ci.audit.rerun.embedder import changes_of, row_variants
+from geneb_ci.audit.rerun.embedder import decision_changes, row_variants
 from geneb_ci.audit.rerun.honesty import MEMORISED, ROWS_MIN
 from geneb_ci.audit.trust.level import RECOMPUTED
 from geneb_ci.receipt.draw import TaskStrata
@@ -146,7 +146,7 @@ def test_a_variant_whose_row_no_receipt_holds_is_decided_wrong():
     probe = Probe(np.array([[-1.0, 1.0]]), np.zeros(2), np.array([0, 1]))
     strata = TaskStrata("task", 0, np.array([0, 1, 1]), {"full": np.array([[0, 0, 1]])}, {})
     values = np.array([[-1e30], [1.0], [1.0]], dtype=np.float32)
-    found = changes_of(strata, {"full": [probe]}, 0, [0, 1, 2], values)
+    found = decision_changes(strata, {"full": [probe]}, 0, [0, 1, 2], values)
     assert found == {"full": [ChangedDecisions(rows=3, worse=1, better=1)]}
     result = row_variants([found, found], "full", "ab" * 32)
     assert result.kinds == {"substituted": ChangedDecisions(rows=6, worse=2, better=2)}

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from geneb_ci.audit.canonical import moment_of
 from geneb_ci.audit.commitment import Commitment
-from geneb_ci.audit.log.append import Batch, batch_of, log_with
+from geneb_ci.audit.log.append import Batch, batch_of, extended_log
 from geneb_ci.audit.log.checkpoint import ED25519, NoteKey
 from geneb_ci.audit.log.entries import FORMAT, AuditLog, LogEntry
 from geneb_ci.audit.record.events import AuditAbort, AuditStart, signed_event
@@ -93,7 +93,7 @@ def write(root: Path, found: AuditRepository, batch: Batch) -> None:
     """Write the files of a log with more entries, signed by its key."""
     assert found.logged is not None
     audits = root / "leaderboard/audits"
-    for folder, files in log_with(batch, found.logged, LOG_KEY, audits).items():
+    for folder, files in extended_log(batch, found.logged, LOG_KEY, audits).items():
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
             (folder / name).write_bytes(content)

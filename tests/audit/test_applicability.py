@@ -19,7 +19,7 @@ from geneb_ci.audit.trust.applicability import (
     check_policy,
     check_sandbox,
     check_submission,
-    left_out,
+    left_out_regimes,
 )
 from tests.audit.recorded import FIRST, MODEL, outcome_of, plan_for, submission_bytes
 from tests.small import BENCHMARK
@@ -142,9 +142,9 @@ def test_a_policy_that_asks_for_strata():
 
 def test_a_regime_is_left_out_when_it_is_asked_for_there_and_claimed(tmp_path):
     full = changed("plan", "commitment", "regimes", to=["full"])
-    assert left_out(full, inputs()) == ["10shot", "1shot"]
-    assert left_out(full, inputs(regimes=["1shot", "full"])) == ["1shot"]
-    assert left_out(OUTCOME, inputs()) == []
+    assert left_out_regimes(full, inputs()) == ["10shot", "1shot"]
+    assert left_out_regimes(full, inputs(regimes=["1shot", "full"])) == ["1shot"]
+    assert left_out_regimes(OUTCOME, inputs()) == []
 
     def without(document: dict[str, Any]) -> None:
         for table in ("results", "evidence"):
@@ -155,7 +155,7 @@ def test_a_regime_is_left_out_when_it_is_asked_for_there_and_claimed(tmp_path):
     claim = place.submission(MODEL)
     assert claim is not None
     assert claim.submission is not None
-    assert left_out(full, place) == ["1shot"]
+    assert left_out_regimes(full, place) == ["1shot"]
 
 
 def test_a_harness_of_another_version_or_with_changes():

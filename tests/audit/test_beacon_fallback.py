@@ -7,7 +7,12 @@ import pytest
 
 from geneb_ci.audit.canonical import AuditRefused, StepMismatch
 from geneb_ci.audit.commitment import BenchmarkPin
-from geneb_ci.audit.sampling.beacon import fallback, is_open, practice, verify_fallback
+from geneb_ci.audit.sampling.beacon import (
+    fallback_value,
+    is_key_unrevealed,
+    practice,
+    verify_fallback,
+)
 from geneb_ci.audit.sampling.design import seed_of
 from geneb_ci.audit.sampling.plan import FallbackBeacon
 from geneb_ci.audit.sampling.task_draw import draw, recompute
@@ -22,7 +27,7 @@ WHY = "no relay since 2026-11-20T08:30:00Z"
 
 
 def substitute(*, reveal: bool = False) -> FallbackBeacon:
-    return fallback(C.sha256, KEY, [PUBLISHED], f" {WHY}\n", reveal=reveal)
+    return fallback_value(C.sha256, KEY, [PUBLISHED], f" {WHY}\n", reveal=reveal)
 
 
 def test_the_value_is_the_hmac_of_the_commitment():
@@ -43,7 +48,7 @@ def test_a_plan_by_the_substitute_is_recomputed(reveal):
     plan = draw(C, COMMITTED_AT, source)
     assert plan.seed == seed_of(C.sha256, bytes.fromhex(source.value))
     recompute(plan)
-    assert is_open(source) is not reveal
+    assert is_key_unrevealed(source) is not reveal
 
 
 @pytest.mark.parametrize(
@@ -70,19 +75,19 @@ def test_a_value_for_another_commitment_is_refused():
 @pytest.mark.parametrize("why", ["", "  \n"])
 def test_a_reason_has_to_be_given(why):
     with pytest.raises(AuditRefused, match="--why is missing"):
-        fallback(C.sha256, KEY, [PUBLISHED], why)
+        fallback_value(C.sha256, KEY, [PUBLISHED], why)
 
 
 @pytest.mark.parametrize("published", [[], [hexes("another")], [KEY]])
 def test_a_key_that_was_not_published_is_refused(published):
     with pytest.raises(AuditRefused, match=f"{PUBLISHED} is not among fallback_keys"):
-        fallback(C.sha256, KEY, published, WHY)
+        fallback_value(C.sha256, KEY, published, WHY)
 
 
 @pytest.mark.parametrize("key", ["", "ab", KEY.upper(), KEY + "0", "g" * 64])
 def test_what_is_no_key(key):
     with pytest.raises(AuditRefused, match="not 64 hex digits"):
-        fallback(C.sha256, key, [PUBLISHED], WHY)
+        fallback_value(C.sha256, key, [PUBLISHED], WHY)
 
 
 MINI = shipped_benchmark(PRACTICE_BENCHMARK)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from geneb_ci.audit import cost
-from geneb_ci.audit.cost import Measurements, TaskSize, expected
+from geneb_ci.audit.cost import Measurements, TaskSize, draw_probabilities
 from geneb_ci.audit.sampling.design import sample
 from tests.audit.recorded import commitment, submission_bytes
 
@@ -27,7 +27,7 @@ def test_the_chance_of_a_task_is_its_share_of_simulated_draws(
         policy=made.policy.model_dump()
         | {"drawn": drawn, "stratified": bool(strata), "strata": named},
     )
-    chances = expected(made)
+    chances = draw_probabilities(made)
     assert list(chances) == made.tasks or set(chances) == set(made.tasks)
     assert sum(chances.values()) == pytest.approx(drawn)
     draw, counts = random.Random(5), dict.fromkeys(made.tasks, 0)
@@ -48,8 +48,8 @@ def test_a_task_costs_two_starts_and_its_letters_with_those_of_decoys_and_varian
     assert cost._embedding(sampled, "a", 13) == pytest.approx(6 + 0.1 * (1000 + decoys + 1232))
     assert cost._embedding(sampled, "b", 13) == pytest.approx(6 + 0.05 * (10 + decoys + 30))
     # Three of each of 40 test rows, one of each of 100 sequences at most: 308 rows would be varied.
-    assert cost.variants(TaskSize(sequences=100, letters=1, test=40), 13) == 220
-    assert cost.variants(TaskSize(sequences=9000, letters=1, test=5000), 13) == 1232
+    assert cost.variant_count(TaskSize(sequences=100, letters=1, test=40), 13) == 220
+    assert cost.variant_count(TaskSize(sequences=9000, letters=1, test=5000), 13) == 1232
     assert Measurements.model_validate_json(json.dumps(sampled.model_dump())) == sampled
 
 

@@ -11,7 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geneb_ci.audit.rerun.decoys import NOISE, embed_among_decoys, judge, real_rows, with_decoys
+from geneb_ci.audit.rerun.decoys import (
+    NOISE,
+    embed_among_decoys,
+    judge_decoys,
+    real_rows,
+    with_decoys,
+)
 from reference_harness import mini
 from reference_harness.extractors.huggingface import HuggingFaceExtractor
 from reference_harness.extractors.kmer import KmerExtractor
@@ -110,7 +116,7 @@ def flags(sequences, extractor, dtype: str = "float32") -> tuple[bool, bool]:
     decoyed = with_decoys(sequences, SEED)
     values = np.asarray(extractor.extract_embeddings(decoyed.sequences, batch_size=8))
     apart = np.asarray(extractor.extract_embeddings(decoyed.apart, batch_size=4))
-    found = judge(decoyed, values, dtype, apart)
+    found = judge_decoys(decoyed, values, dtype, apart)
     return found.order_dependent, found.memorised
 
 
@@ -188,8 +194,8 @@ def test_noise_of_the_dtype_is_no_cheat_and_more_is(dtype):
     noise *= np.linalg.norm(sound, axis=1, keepdims=True) / np.linalg.norm(
         noise, axis=1, keepdims=True
     )
-    quiet = judge(decoyed, sound + noise * NOISE[dtype] / 3, dtype)
-    loud = judge(decoyed, sound + noise * NOISE[dtype] * 3, dtype)
+    quiet = judge_decoys(decoyed, sound + noise * NOISE[dtype] / 3, dtype)
+    loud = judge_decoys(decoyed, sound + noise * NOISE[dtype] * 3, dtype)
     assert (quiet.order_dependent, quiet.memorised) == (False, False)
     assert (loud.order_dependent, loud.memorised) == (True, False)
 
@@ -199,7 +205,7 @@ def test_a_look_up_is_seen_under_every_dtype(dtype):
     decoyed = with_decoys(SEQUENCES, SEED)
     known = {s: index % 2 for index, s in enumerate(SEQUENCES)}
     values = np.array([np.eye(3)[known.get(s, 2)] for s in decoyed.sequences])
-    found = judge(decoyed, values, dtype)
+    found = judge_decoys(decoyed, values, dtype)
     assert found.memorised
     assert found.detail.endswith("; all sequences together have 2 embeddings")
     assert "32 are more than 10 times farther" in found.detail
@@ -221,9 +227,9 @@ def test_another_width_in_the_second_run_is_told_and_never_a_crash():
     decoyed = with_decoys(sequences, bytes(32))
     values = np.array([[s.count(x) for x in "ACGT"] for s in decoyed.sequences], dtype="<f4")
     apart = values[[place for place, _ in decoyed.again]]
-    assert not judge(decoyed, values, "float32", apart).order_dependent
+    assert not judge_decoys(decoyed, values, "float32", apart).order_dependent
     for width in (1, 3):
-        assert judge(decoyed, values, "float32", apart[:, :width]).order_dependent
+        assert judge_decoys(decoyed, values, "float32", apart[:, :width]).order_dependent
 
 
 def test_numbers_whose_squares_overflow_are_measured():
@@ -231,5 +237,5 @@ def test_numbers_whose_squares_overflow_are_measured():
     decoyed = with_decoys(sequences, bytes(32))
     values = np.array([[1e200 * s.count(x) for x in "ACGT"] for s in decoyed.sequences])
     apart = values[[place for place, _ in decoyed.again]]
-    assert not judge(decoyed, values, "float64", apart).order_dependent
-    assert judge(decoyed, values, "float64", 2 * apart).order_dependent
+    assert not judge_decoys(decoyed, values, "float64", apart).order_dependent
+    assert judge_decoys(decoyed, values, "float64", 2 * apart).order_dependent

@@ -13,7 +13,7 @@ from safetensors.numpy import save
 from geneb_ci.audit.commitment import Weights
 from geneb_ci.audit.rerun import fetching
 from geneb_ci.audit.rerun.sources import registered_weights
-from geneb_ci.audit.rerun.weights import provide
+from geneb_ci.audit.rerun.weights import provide_weights
 from geneb_ci.common.errors import GenebError, UsageProblem, WeightsRefused
 from geneb_ci.models.entry import WeightsSource
 from tests.loopback import as_public, loopback
@@ -67,8 +67,10 @@ def test_every_kind_of_publication_is_fetched_and_verified(kind, tmp_path):
     said: list[str] = []
     with loopback(Shelf(dict(PLACES[kind])).handler()) as server:
         weights = registered_weights(source_of(kind, server))
-        found = provide(weights, tmp_path / "weights", 2, said.append)
-        assert provide(weights, tmp_path / "weights", 2, said.append) == found  # asks nobody
+        found = provide_weights(weights, tmp_path / "weights", 2, said.append)
+        assert (
+            provide_weights(weights, tmp_path / "weights", 2, said.append) == found
+        )  # asks nobody
     assert found == DIGESTS
     assert sorted(path.name for path in (tmp_path / "weights").iterdir()) == sorted(FILES)
     host = server.removeprefix("http://")
@@ -115,7 +117,7 @@ def test_another_file_than_was_pinned_is_not_kept(kind, tmp_path):
     with loopback(Shelf(places[kind]).handler()) as server:
         weights = registered_weights(source_of(kind, server))
         with pytest.raises(WeightsRefused) as caught:
-            provide(weights, tmp_path, 2)
+            provide_weights(weights, tmp_path, 2)
     assert f": sha256 {sha256(other)}, expected {DIGESTS['model.safetensors']}" in (
         caught.value.message
     )
@@ -134,7 +136,7 @@ NOT_DELIVERED = {
 def test_what_a_server_may_do_instead(name, tmp_path):
     shelf, message = NOT_DELIVERED[name]
     with loopback(shelf.handler()) as server, pytest.raises(WeightsRefused) as caught:
-        provide(registered_weights(source_of("url", server)), tmp_path, 2)
+        provide_weights(registered_weights(source_of("url", server)), tmp_path, 2)
     assert message in caught.value.message
     assert caught.value.fix
     assert list(tmp_path.iterdir()) == []
@@ -160,7 +162,7 @@ def test_an_archive_that_is_not_as_the_entry_says(name, tmp_path):
     content, message = ARCHIVES[name]
     shelf = Shelf({"/records/7995778/files/models.tar.gz": content})
     with loopback(shelf.handler()) as server, pytest.raises(WeightsRefused) as caught:
-        provide(registered_weights(source_of("archive", server)), tmp_path, 2)
+        provide_weights(registered_weights(source_of("archive", server)), tmp_path, 2)
     assert message in caught.value.message
     by_hand = "correct the entry of the model registry, or fetch the files by hand"
     assert caught.value.fix.startswith(by_hand) == ("expected a tar" in message)
@@ -171,20 +173,20 @@ def test_an_archive_that_breaks_off(tmp_path):
     with loopback(shelf.handler()) as server:
         weights = registered_weights(source_of("archive", server))
         with pytest.raises(WeightsRefused, match="cannot be fetched: "):
-            provide(weights, tmp_path, 2)
-        assert provide(weights, tmp_path, 2) == DIGESTS
+            provide_weights(weights, tmp_path, 2)
+        assert provide_weights(weights, tmp_path, 2) == DIGESTS
 
 
 def test_a_file_without_a_number_is_fetched_by_hand(tmp_path):
     with loopback(Shelf(dict(PLACES["gdrive"])).handler()) as server:
         source = source_of("gdrive", server, ids={"config.json": "id-of-config"})
         with pytest.raises(UsageProblem) as caught:
-            provide(registered_weights(source), tmp_path, 2)
+            provide_weights(registered_weights(source), tmp_path, 2)
         assert caught.value.message.startswith(
             "model.safetensors: no address to fetch from (gdrive "
         )
         (tmp_path / "model.safetensors").write_bytes(SOUND)
-        assert provide(registered_weights(source), tmp_path, 2) == DIGESTS
+        assert provide_weights(registered_weights(source), tmp_path, 2) == DIGESTS
 
 
 @pytest.mark.parametrize("name", ["../../escaped.txt", "/etc/x", "a/../../b", "", "a b"])
@@ -197,14 +199,14 @@ def test_a_name_that_leaves_the_folder_is_refused(name, tmp_path):
         addresses={name: "https://example.org/x"},
     )
     with pytest.raises(WeightsRefused, match="is no name of a file below the folder"):
-        provide(weights, tmp_path / "weights", 2)
+        provide_weights(weights, tmp_path / "weights", 2)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").touch()
     with loopback(Shelf(dict(PLACES["url"])).handler()) as server, pytest.raises(GenebError) as e:
-        provide(registered_weights(source_of("url", server)), tmp_path / "file/weights", 2)
+        provide_weights(registered_weights(source_of("url", server)), tmp_path / "file/weights", 2)
     assert f"{tmp_path}/file/weights/config.json" in e.value.message
     assert "--weights DIR" in e.value.fix
 

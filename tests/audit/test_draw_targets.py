@@ -8,8 +8,8 @@ from hashlib import sha256
 import pytest
 
 from geneb_ci.audit.canonical import AuditRefused
-from geneb_ci.audit.commit import checked, read_submission, submission_here
-from geneb_ci.audit.sampling.task_draw import gains, suspicion, targets, targets_of
+from geneb_ci.audit.commit import checked_submission, read_submission, submission_here
+from geneb_ci.audit.sampling.task_draw import largest_gains, suspicion, targets, targets_of
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import Layout, LayoutKind
 from geneb_ci.common.errors import UsageProblem
@@ -45,7 +45,7 @@ def test_scores_of_a_task_add_up_over_regimes_and_rules():
 
 
 def context_of(name: str):
-    return checked(read_submission(SUBMISSIONS / f"{name}.json"))
+    return checked_submission(read_submission(SUBMISSIONS / f"{name}.json"))
 
 
 def test_a_public_row_with_warnings_is_aimed_at_where_they_point():
@@ -56,7 +56,7 @@ def test_a_public_row_with_warnings_is_aimed_at_where_they_point():
     assert sorted(scores) == sorted(named)
     found = targets(context, findings, TASKS)
     assert found[:4] == sorted(named, key=lambda task: -scores[task])
-    gain = gains(context.view)
+    gain = largest_gains(context.view)
     rest = sorted((task for task in TASKS if task not in named), key=lambda task: -gain[task])
     assert found[4:] == [task for task in rest if gain[task] > 0]
 
@@ -72,7 +72,7 @@ def test_a_raised_task_is_aimed_at(tmp_path):
     document = json.loads(path.read_bytes())
     document["results"]["10shot"]["deep4mc_C.elegans_4mC"]["MCC"] += 0.2
     path.write_text(json.dumps(document))
-    context, findings = checked(read_submission(path))
+    context, findings = checked_submission(read_submission(path))
     assert targets(context, [], TASKS)[0] == "deep4mc_C.elegans_4mC"
     assert "deep4mc_C.elegans_4mC" in targets(context, findings, TASKS)[:5]
 
@@ -107,13 +107,13 @@ def view(own: list[float], *others: list[float]) -> RowView:
 def test_with_few_rows_the_gain_is_that_over_their_median():
     flat = [0.5] * 9
     raised = [0.5, 0.7, 0.5, 0.5, 0.6, 0.5, 0.9, 0.5, math.nan]
-    assert gains(view(raised, flat, flat, [0.1] * 9)) == pytest.approx(
+    assert largest_gains(view(raised, flat, flat, [0.1] * 9)) == pytest.approx(
         {"promoter_tata": 0.4, "promoter_notata": 0.2, "splice_sites": 0.0}
     )
 
 
 def test_with_no_other_row_nothing_stands_out():
-    assert set(gains(view([0.9] * 9)).values()) == {0.0}
+    assert set(largest_gains(view([0.9] * 9)).values()) == {0.0}
 
 
 def test_no_submission_is_read_unless_tasks_are_to_be_aimed_at():

@@ -14,11 +14,11 @@ from geneb_ci.audit.rerun.fresh import (
     check_release,
     check_used,
     commit_to,
+    fresh_release,
     open_set,
     parse_set,
     read_fresh_commitment,
     read_release,
-    released,
 )
 from geneb_ci.audit.rerun.honesty import FreshResult, FreshTask
 from geneb_ci.audit.sampling.plan import encoded
@@ -58,7 +58,7 @@ def test_a_set_is_committed_to_opened_and_released(committed, tmp_path):
     opened = open_set(path, found, MINI)
     assert (opened.sha256, [one.label for one in opened.rows]) == (found.sha256, [0, 1, 2])
     (tmp_path / "f.json").write_text(encoded(found), encoding="utf-8")
-    (tmp_path / "r.json").write_text(encoded(released(path)), encoding="utf-8")
+    (tmp_path / "r.json").write_text(encoded(fresh_release(path)), encoding="utf-8")
     again = check_release(
         read_release(tmp_path / "r.json"), read_fresh_commitment(tmp_path / "f.json"), MINI, "r"
     )
@@ -128,7 +128,7 @@ def test_another_set_salt_benchmark_or_number_is_refused(committed, tmp_path):
         open_set(path, found, MINI)
     (tmp_path / "set.csv.salt").unlink()
     with pytest.raises(NothingChecked, match=r"set\.csv\.salt"):
-        released(path)
+        fresh_release(path)
     (tmp_path / "f.json").write_text(json.dumps({"schema_version": "1.0"}))
     with pytest.raises(NothingChecked, match="benchmark"):
         read_fresh_commitment(tmp_path / "f.json")

@@ -15,7 +15,7 @@ from geneb_ci.audit.commitment import (
     Weights,
     identity_digest,
     identity_of,
-    why_same,
+    same_method_reason,
 )
 from geneb_ci.audit.sampling.task_draw import earlier_draws
 from tests.audit.examples import TASKS, commitment, draw_at, hexes
@@ -43,10 +43,10 @@ def method(model_id: str, module: str = "module", **changes: object) -> Commitme
 
 
 def same(one: Commitment, other: Commitment) -> str:
-    assert why_same(identity_of(one), identity_of(other)) == why_same(
+    assert same_method_reason(identity_of(one), identity_of(other)) == same_method_reason(
         identity_of(other), identity_of(one)
     )
-    return why_same(identity_of(one), identity_of(other))
+    return same_method_reason(identity_of(one), identity_of(other))
 
 
 def test_each_reason_by_itself():
@@ -94,7 +94,7 @@ def test_claims_that_each_name_moves_within_the_tolerance_are_still_one_method()
         row(str(number), [score + moves.randint(-800, 800) for score in MANY])
         for number in range(5)
     ]
-    found = {why_same(one, other) for one, other in itertools.combinations(names, 2)}
+    found = {same_method_reason(one, other) for one, other in itertools.combinations(names, 2)}
     assert found == {"with nearly the same claims"}
 
 
@@ -112,7 +112,11 @@ def test_a_task_that_one_row_lacks_does_not_shift_the_others(left):
     tasks = [names[MANY.index(score)] for score in left if score != MANY[0]]
     rest = [MANY[int(task)] for task in tasks]
     part = Identity("part", None, frozenset({"y"}), {"full": rest}, tasks, "benchmark")
-    assert why_same(whole, part) == why_same(part, whole) == "with nearly the same claims"
+    assert (
+        same_method_reason(whole, part)
+        == same_method_reason(part, whole)
+        == "with nearly the same claims"
+    )
 
 
 @pytest.mark.parametrize(
@@ -127,7 +131,7 @@ def test_a_task_that_one_row_lacks_does_not_shift_the_others(left):
 def test_an_eighth_that_is_near_or_a_third_that_is_close_is_one_method(every, apart, reason):
     """Near is below 0.001, close below 0.005."""
     moved = [score + (apart if n % every == 0 else 4_000) for n, score in enumerate(MANY)]
-    assert why_same(row("one", MANY), row("other", moved)) == reason
+    assert same_method_reason(row("one", MANY), row("other", moved)) == reason
 
 
 def test_no_two_public_rows_are_one_method():
@@ -140,7 +144,7 @@ def test_no_two_public_rows_are_one_method():
         ]
         rows.append(row(path.stem, *scores))
     assert len(rows) == 41
-    assert not [pair for pair in itertools.combinations(rows, 2) if why_same(*pair)]
+    assert not [pair for pair in itertools.combinations(rows, 2) if same_method_reason(*pair)]
 
 
 def test_rounded_claims_need_more_cells_and_are_still_found():
@@ -188,7 +192,9 @@ def test_the_digest_is_of_code_and_weights_alone():
 
 @given(st.lists(st.integers(-100_000, 100_000), min_size=20, max_size=20))
 def test_every_row_is_a_copy_of_itself(scores):
-    assert why_same(row("one", scores), row("copy", scores)) == "with nearly the same claims"
+    assert (
+        same_method_reason(row("one", scores), row("copy", scores)) == "with nearly the same claims"
+    )
 
 
 def test_one_score_for_each_task():

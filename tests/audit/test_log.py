@@ -11,7 +11,7 @@ from geneb_ci.audit.record.events import AuditStart
 from geneb_ci.audit.record.keys import log_keys
 from geneb_ci.audit.record.verify import StepState, Verification
 from geneb_ci.audit.sampling.beacon import time_of
-from geneb_ci.audit.trust.evidence import BrokenRecordError, gather
+from geneb_ci.audit.trust.evidence import BrokenRecordError, gather_evidence
 from geneb_ci.cli.main import main
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import UsageProblem
@@ -79,7 +79,7 @@ def test_a_record_that_is_not_logged_yet_neither_counts_nor_stops_anything(tmp_p
     path = put(root, outcome_of(plan, RAW))
     state, message = step(verified(root, path))
     assert (state, "not in the log yet" in message) == (StepState.UNKNOWN, True)
-    evidence = gather(find_layout(root))
+    evidence = gather_evidence(find_layout(root))
     assert (evidence.audits, evidence.broken) == ((), ())
 
 
@@ -92,7 +92,7 @@ def test_deleting_a_failed_record_is_named(tmp_path, monkeypatch, capsys):
     name = f"{MODEL}/{failed.name}"
     assert f"{name} was deleted: it is entry 2 of the log" in step(verified(root, other))[1]
     with pytest.raises(BrokenRecordError, match=f"{name} is broken at log: .* was deleted"):
-        gather(find_layout(root)).require_sound()
+        gather_evidence(find_layout(root)).require_sound()
     monkeypatch.chdir(root)
     assert main(["audit", "verify"]) == 11
     assert main(["label"]) == 11

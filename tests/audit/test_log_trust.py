@@ -9,7 +9,7 @@ from geneb_ci.audit.canonical import moment_of, seconds_of
 from geneb_ci.audit.record.events import AuditStart, bounded
 from geneb_ci.audit.record.verify import StepState
 from geneb_ci.audit.sampling.task_draw import draw
-from geneb_ci.audit.trust.evidence import gather
+from geneb_ci.audit.trust.evidence import gather_evidence
 from geneb_ci.common.config import find_layout
 from tests.audit.log_place import (
     aborted,
@@ -44,7 +44,7 @@ REVOKED = "2024-01-01T00:00:00Z"
 
 def decision(root, raw: bytes = RAW):
     find_layout.cache_clear()
-    evidence = gather(find_layout(root))
+    evidence = gather_evidence(find_layout(root))
     evidence.require_sound()
     return evidence.decide(hashlib.sha256(raw).hexdigest())
 

@@ -12,11 +12,11 @@ from geneb_ci.audit.sampling.design import (
     SHOWN_FABRICATED,
     Design,
     allocation,
-    detection,
+    detection_probability,
     detection_table,
-    missed,
-    needed,
-    probability,
+    miss_probability,
+    needed_sample_size,
+    parse_probability,
     probability_text,
 )
 from geneb_ci.common.errors import UsageProblem
@@ -50,7 +50,7 @@ def test_detection_is_what_counting_gives(data):
     fabricated = data.draw(st.integers(0, tasks))
     drawn = data.draw(st.integers(1, tasks))
     power = data.draw(st.fractions(0, 1, max_denominator=10))
-    found = detection(Design((tasks,)), fabricated, drawn, power)
+    found = detection_probability(Design((tasks,)), fabricated, drawn, power)
     assert found == by_counting(tasks, fabricated, drawn, power)
 
 
@@ -71,46 +71,51 @@ def test_stratified_detection_is_the_worst_placing(data):
         for size, own, seats in zip(sizes, placing, places, strict=True):
             chance *= 1 - by_counting(size, own, seats, power)
         worst = min(worst, 1 - chance)
-    assert detection(Design(tuple(sizes), guaranteed), fabricated, drawn, power) == worst
+    assert (
+        detection_probability(Design(tuple(sizes), guaranteed), fabricated, drawn, power) == worst
+    )
 
 
 def test_the_published_table():
     assert tuple(PUBLISHED) == SHOWN_DRAWN
     rows = {row.drawn: row.detection for row in detection_table(HUNDRED)}
     assert {k: tuple(round(float(p), 3) for p in row) for k, row in rows.items()} == PUBLISHED
-    found = [needed(HUNDRED, m, Fraction("0.95")) for m in SHOWN_FABRICATED]
+    found = [needed_sample_size(HUNDRED, m, Fraction("0.95")) for m in SHOWN_FABRICATED]
     assert tuple(found) == SIZES_FOR_95
 
 
 def test_figures_of_the_text():
     """What the protocol's description says beside its table."""
-    assert round(float(detection(HUNDRED, 20, 13)), 3) == 0.956
-    four_fifths = [float(detection(HUNDRED, m, 10, Fraction("0.8"))) for m in (5, 20)]
+    assert round(float(detection_probability(HUNDRED, 20, 13)), 3) == 0.956
+    four_fifths = [float(detection_probability(HUNDRED, m, 10, Fraction("0.8"))) for m in (5, 20)]
     assert [round(p, 3) for p in four_fifths] == [0.346, 0.837]
-    once = 1 - detection(HUNDRED, 5, 10)
+    once = 1 - detection_probability(HUNDRED, 5, 10)
     assert [round(float(1 - once**r), 2) for r in (1, 2, 4)] == [0.42, 0.66, 0.88]
-    evaded = missed(100, 20, 10)
+    evaded = miss_probability(100, 20, 10)
     assert [round(float(p), 3) for p in (evaded, 1 - (1 - evaded) ** 10)] == [0.095, 0.632]
 
 
 def test_stratification_costs_power_at_its_worst():
     """Whoever knows the places fabricates where few tasks are drawn: the table says so."""
-    assert [probability_text(detection(STRATIFIED, m, 13)) for m in (1, 5, 20)] == [
+    assert [probability_text(detection_probability(STRATIFIED, m, 13)) for m in (1, 5, 20)] == [
         ".100",
         ".431",
         ".933",
     ]
-    assert all(detection(STRATIFIED, m, 13) <= detection(HUNDRED, m, 13) for m in range(101))
+    assert all(
+        detection_probability(STRATIFIED, m, 13) <= detection_probability(HUNDRED, m, 13)
+        for m in range(101)
+    )
 
 
 @given(st.sampled_from([HUNDRED, STRATIFIED]), st.integers(1, 100))
 @settings(max_examples=15)
 def test_the_sample_found_is_the_smallest(design, fabricated):
     wanted = Fraction("0.9")
-    found = needed(design, fabricated, wanted)
-    assert detection(design, fabricated, found) >= wanted
+    found = needed_sample_size(design, fabricated, wanted)
+    assert detection_probability(design, fabricated, found) >= wanted
     if found > max(1, design.guaranteed):
-        assert detection(design, fabricated, found - 1) < wanted
+        assert detection_probability(design, fabricated, found - 1) < wanted
 
 
 @pytest.mark.parametrize(
@@ -123,18 +128,18 @@ def test_the_sample_found_is_the_smallest(design, fabricated):
     ],
 )
 def test_the_smallest_sample_at_the_ends(design, fabricated, confidence, size):
-    assert needed(design, fabricated, confidence) == size
+    assert needed_sample_size(design, fabricated, confidence) == size
 
 
 @pytest.mark.parametrize("fabricated", [0, 101, -1])
 def test_a_number_of_tasks_that_there_is_not(fabricated):
     with pytest.raises(UsageProblem, match="so at most 100 can be fabricated"):
-        needed(HUNDRED, fabricated, Fraction(1, 2))
+        needed_sample_size(HUNDRED, fabricated, Fraction(1, 2))
 
 
 def test_what_no_sample_finds():
     with pytest.raises(UsageProblem) as caught:
-        needed(HUNDRED, 1, Fraction("0.95"), Fraction("0.8"))
+        needed_sample_size(HUNDRED, 1, Fraction("0.95"), Fraction("0.8"))
     assert caught.value.message == (
         "no sample detects one of 1 fabricated tasks with probability 0.95, when a rerun detects a "
         "drawn one with 0.8"
@@ -163,7 +168,7 @@ def test_only_a_certain_one_is_shown_as_certain(value, text):
 
 def test_a_probability_is_taken_as_it_is_written():
     texts = ("0.95", "19/20", "1", "1e-9")
-    assert [probability(text, "--power") for text in texts] == [
+    assert [parse_probability(text, "--power") for text in texts] == [
         Fraction(19, 20),
         Fraction(19, 20),
         1,
@@ -174,7 +179,7 @@ def test_a_probability_is_taken_as_it_is_written():
 @pytest.mark.parametrize("text", ["0", "-0.5", "1.001", "95 %", "1/0", "nan", ""])
 def test_what_is_no_probability_is_refused(text):
     with pytest.raises(UsageProblem) as refusal:
-        probability(text, "--power")
+        parse_probability(text, "--power")
     assert (refusal.value.message, refusal.value.fix) == (
         f"--power {text!r} is not a probability",
         "pass a number above 0 and at most 1: 0.95",

@@ -13,7 +13,7 @@ from geneb_ci.audit.rerun.honesty import (
     Repeatability,
     precision_of,
     precision_text,
-    repeated_of,
+    repeatability_of,
 )
 
 
@@ -57,14 +57,14 @@ def test_the_bits_are_those_that_the_numbers_use(bits, seed):
     rng = np.random.RandomState(seed)
     most = (1 << bits) - 1  # all ones
     row = np.array([most, 0, *(1 << rng.randint(0, bits, 5))], dtype=np.float32) / 2**7
-    assert repeated_of([(row, row)]) == Repeatability(pairs=1, difference=0.0, bits=bits)
+    assert repeatability_of([(row, row)]) == Repeatability(pairs=1, difference=0.0, bits=bits)
 
 
 def test_rows_that_cannot_be_compared_differ_without_limit():
     one = np.ones(4, dtype=np.float32)
     most = float(np.finfo(np.float64).max)
-    assert repeated_of([(one, one[:2])]).difference == most
+    assert repeatability_of([(one, one[:2])]).difference == most
     large = np.full(4, 1e308)
-    assert math.isfinite(repeated_of([(large, -large)]).difference)
-    assert repeated_of([(one, one * 1.5)]).difference == pytest.approx(0.5)
-    assert repeated_of([]) == Repeatability(pairs=0, difference=0.0, bits=0)
+    assert math.isfinite(repeatability_of([(large, -large)]).difference)
+    assert repeatability_of([(one, one * 1.5)]).difference == pytest.approx(0.5)
+    assert repeatability_of([]) == Repeatability(pairs=0, difference=0.0, bits=0)

@@ -66,6 +66,25 @@ def audited(
     )
 
 
+def claim_what_rows_give(place: Installed, model_id: str) -> None:
+    """Claim the scores of record that the altered rows of a receipt give, as a forger does."""
+    file = place.root / f"submissions/{model_id}.json"
+    document = json.loads(file.read_bytes())
+    place.run(
+        *("reference_harness", "receipt-cells", "--submission", f"submissions/{model_id}.json"),
+        *("--receipt", f"{model_id}.receipt", "--tasks", ",".join(document["receipt"]["tasks"])),
+        *("--output", "cells.json", "--quiet"),
+    )
+    for task, cells in json.loads((place.root / "cells.json").read_bytes())["tasks"].items():
+        for regime, cell in cells["record"].items():
+            document["results"][regime][task] = cell["scores"]
+            document["evidence"][regime][task] |= {
+                name: cell[name]
+                for name in ("per_seed", "classes", "confusion", "predictions_sha256")
+            }
+    file.write_text(json.dumps(document), encoding="utf-8")
+
+
 def record_of(place: Installed, model_id: str) -> Path:
     files = record_files(place.root / "leaderboard/audits")
     (found,) = (path for path in files if path.parent.name == model_id)
@@ -117,7 +136,9 @@ def test_of_an_honest_row_the_board_says_that_cells_were_recomputed(kmers, hones
     assert found["recomputed"].startswith(said)
     assert outcome["cells"]["equal"] == outcome["cells"]["of"] == 39
     assert outcome["not_proved"][0].startswith("that the extractor is honest")
-    assert outcome["not_proved"][-1].startswith("that the scores on the board are right")
+    assert outcome["cells"]["of_record"] == 39
+    assert outcome["not_proved"][-1].startswith("that no training sequence is embedded by a key")
+    assert found["recomputed"].endswith("; the scores shown are theirs")
     assert outcome["verdict"] == "agrees"
 
 
@@ -225,6 +246,7 @@ def test_an_altered_test_row_disputes_the_row(kmers, copied):
         return attacks.altered(rows, labels, [train + 3, train + 4], train)
 
     rewrite(copied, kmers.root / "altered.receipt", "mini_tf", change)
+    claim_what_rows_give(kmers, "altered")
     done = audited(kmers, "altered", EVERY_ROW)
     assert done.returncode == 11, done.stdout + done.stderr
     assert "cells recomputed from the receipt: 15/15 are as claimed" in done.stdout
@@ -253,6 +275,7 @@ ATTACKS: dict[str, Callable[..., np.ndarray]] = {
 def test_each_kind_of_attack_is_in_the_record(kmers, copied):
     for task, change in ATTACKS.items():
         rewrite(copied, kmers.root / "several.receipt", task, change)
+    claim_what_rows_give(kmers, "several")
     done = audited(kmers, "several", EVERY_ROW)
     assert done.returncode == 11, done.stdout + done.stderr
     outcome = outcome_in(record_of(kmers, "several"))
@@ -266,6 +289,7 @@ def test_each_kind_of_attack_is_in_the_record(kmers, copied):
 def test_what_moves_within_the_tolerance_is_found_by_its_direction(kmers, copied):
     for task in json.loads(copied.read_bytes())["receipt"]["tasks"]:
         rewrite(copied, kmers.root / "border.receipt", task, attacks.border)
+    claim_what_rows_give(kmers, "border")
     done = audited(kmers, "border", EVERY_ROW)
     assert done.returncode == 11, done.stdout + done.stderr
     outcome = outcome_in(record_of(kmers, "border"))
@@ -299,17 +323,30 @@ def test_scores_that_nobody_computed_are_not_confirmed_by_an_honest_receipt(kmer
     copied.write_text(json.dumps(invented(honest)), encoding="utf-8")
     kmers.run("geneb_ci", "check", str(copied))
     done = audited(kmers, "invented")
+    assert done.returncode == 11, done.stdout + done.stderr
+    assert "39 of 39 cells are not those that the committed rows give" in done.stdout
+    assert "shown MCC" in done.stdout
+    assert (level(kmers, "invented")["level"]) == "disputed"
+
+
+@pytest.mark.parametrize("copied", ["every unscored"], indirect=True)
+def test_scores_of_an_unknown_scorer_are_not_confirmed_by_an_honest_receipt(kmers, copied):
+    """A run that does not name the scorer of record is compared in its canonical cells alone."""
+    honest = json.loads(copied.read_bytes())
+    del honest["run"]["scorer"]
+    copied.write_text(json.dumps(invented(honest)), encoding="utf-8")
+    done = audited(kmers, "unscored")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "agrees: 39/39 cells" in done.stdout
     assert "not proved: that the scores on the board are right: " in done.stdout
-    found = level(kmers, "invented")
+    found = level(kmers, "unscored")
     assert (found["level"], found["evidence"]) == ("self-reported", "checked")
     assert found["recomputed"].startswith("cells recomputed from published embeddings: 39/39")
     assert found["recomputed"].endswith("; the scores shown were not compared")
     kmers.run("geneb_ci", "build", "--out", "board")
     board = json.loads((kmers.root / "board/leaderboard.json").read_bytes())
     for regime in honest["results"]:
-        (row,) = (one for one in board["data"][regime] if one["model"] == "invented")
+        (row,) = (one for one in board["data"][regime] if one["model"] == "unscored")
         assert row["macro_MCC"] > 0.75
         assert (row["submitted"], row["evidence"]) == ("self-reported", "checked")
         assert row["recomputed"] == found["recomputed"]

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from geneb_ci.audit.compare.embedding_outcome import RowOutcome
 from geneb_ci.audit.rerun.honesty import MEMORISED
-from geneb_ci.audit.trust.evidence import gather
+from geneb_ci.audit.trust.evidence import gather_evidence
 from geneb_ci.audit.trust.level import RECOMPUTED
 from geneb_ci.board.site.model import facts_of_model
 from geneb_ci.cli.main import main
@@ -58,7 +58,7 @@ def place(tmp_path, monkeypatch) -> Path:
 
 def level(root: Path) -> tuple[str, str]:
     find_layout.cache_clear()
-    found = gather(find_layout(root)).decide(hashlib.sha256(RAW).hexdigest())
+    found = gather_evidence(find_layout(root)).decide(hashlib.sha256(RAW).hexdigest())
     return str(found.level), str(found.evidence)
 
 

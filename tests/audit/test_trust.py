@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from geneb_ci.audit.trust.attestation import STANDING_MEANING, WORD, Standing, attestation_of
-from geneb_ci.audit.trust.level import Audit, Decision, Demands, Summary, Versions, decide
+from geneb_ci.audit.trust.level import (
+    Audit,
+    Decision,
+    Demands,
+    RowAuditFacts,
+    Summary,
+    Versions,
+    decide,
+)
 from geneb_ci.common.types import TrustLevel
 
 OWN, OTHER = "a" * 64, "b" * 64
@@ -379,3 +387,23 @@ def test_who_signed_is_named_once_and_a_dispute_stands_for_nothing() -> None:
     said = {own.fields: own.by for own in disputed.every_statement}
     assert said["code, weights and number format of the run"].startswith("in dispute")
     assert said["name and size"] == WORD
+
+
+@pytest.mark.parametrize(("of_record", "standing"), [(0, "submitted"), (60, "recomputed")])
+def test_scores_that_a_receipt_gives_are_attested_by_it_and_no_others(
+    of_record: int, standing: str
+) -> None:
+    rows = RowAuditFacts(test=1, embedded=90, equal=60, cells=60, of_record=of_record)
+    row = attestation_of(decide(OWN, [audit(0, rerun={}, rows=rows)], {}, EVERY))
+    assert row.standing("full", TASKS[0]) == standing
+    by = "recomputed from published embeddings (60 of 60 cells)"
+    said = {own.fields: own.by for own in row.every_statement}
+    shown = by if of_record else WORD
+    assert (said["scores of tasks"], said["scores by seed"]) == (shown, shown)
+    assert said["canonical scores"] == by
+    assert said["code, weights and number format of the run"].startswith("what embedded 90 rows")
+    both = attestation_of(
+        decide(OWN, [audit(rerun=WITHOUT_LAST), audit(0, rerun={}, rows=rows)], {}, EVERY)
+    )
+    assert both.standing("full", TASKS[0]) == "rerun"
+    assert both.standing("full", TASKS[-1]) == ("recomputed" if of_record else "sampled")

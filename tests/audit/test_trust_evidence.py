@@ -8,7 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from geneb_ci.audit.sampling.plan import EarlierDraw
-from geneb_ci.audit.trust.evidence import gather
+from geneb_ci.audit.trust.evidence import gather_evidence
 from geneb_ci.cli.main import main
 from geneb_ci.common.config import find_layout
 from tests.audit.recorded import (
@@ -105,7 +105,7 @@ def test_a_new_harness_makes_the_evidence_stale(place):
     put(place, GOOD)
     benchmark = place / "schemas/benchmark.json"
     benchmark.write_text(benchmark.read_text().replace("GENEB-0.1.0", "GENEB-0.2.0"))
-    evidence = gather(find_layout(place))
+    evidence = gather_evidence(find_layout(place))
     assert evidence.decide(hashlib.sha256(RAW).hexdigest()).level == "stale"
 
 

@@ -26,7 +26,7 @@ from geneb_ci.common.benchmark import parse_benchmark
 from geneb_ci.receipt.cells import differences
 from reference_harness.formats.base import Scores, StrictModel
 from reference_harness.formats.receipt_cells import ReceiptCells, TaskCells
-from reference_harness.formats.run_record import Canonical
+from reference_harness.formats.run_record import Canonical, Regime
 from reference_harness.formats.submission import SubmissionV12
 from tests.audit.recorded import (
     FIRST,
@@ -358,21 +358,44 @@ def submission_paths() -> Iterator[str]:
             yield path
 
 
+@pytest.mark.parametrize("scorer", [None, "5c" * 32])
 @pytest.mark.parametrize("path", list(submission_paths()))
-def test_an_audit_by_receipt_compares_what_the_table_says(path: str) -> None:
-    """A field that is altered differs from what the receipt gives, or is never looked at."""
+def test_an_audit_by_receipt_compares_what_the_table_says(path: str, scorer: str | None) -> None:
+    """A field that is altered differs from what the receipt gives, or is never looked at.
+
+    Shown scores are compared where the run names the scorer of record, as does who recomputes.
+    """
     document = small_v12("any", SIZED)
+    reference: dict[str, Any] = {
+        "digest": scorer,
+        "kernel": "Haswell",
+        "threads": 1,
+        "packages": {},
+    }
+    document["run"]["scorer"] = reference | {"openblas": {}}
     honest, altered = (SubmissionV12.model_validate(altered_at(document, by)) for by in ("", path))
-    regimes = {
-        task: {regime: canonical_of(honest, regime, task) for regime in SIZED.regimes}
+    tasks = {
+        task: constructed(
+            TaskCells,
+            regimes={regime: canonical_of(honest, regime, task) for regime in SIZED.regimes},
+            record={regime: record_of(honest, regime, task) for regime in SIZED.regimes},
+        )
         for task in SIZED.task_ids
     }
-    tasks = {task: constructed(TaskCells, regimes=cells) for task, cells in regimes.items()}
-    cells = constructed(ReceiptCells, tasks=tasks)
+    cells = constructed(ReceiptCells, tasks=tasks, scorer=honest.run.scorer)
     assert differences(honest, cells) == []
     group = group_of(path)
     assert group is not None
-    assert bool(differences(altered, cells)) == (Check.RECEIPT in group.checks)
+    checks = {Check.RECEIPT} | ({Check.RECORD} if scorer else set())
+    assert bool(differences(altered, cells)) == bool(checks & set(group.checks))
+
+
+def record_of(submission: SubmissionV12, regime: str, task: str) -> Any:
+    """Return what the scorer of record gives for a receipt whose claims are right."""
+    evidence = submission.evidence[regime][task]
+    names = ("per_seed", "classes", "confusion", "predictions_sha256")
+    parts = {name: getattr(evidence, name) for name in names}
+    return constructed(Regime, scores=submission.results[regime][task], **parts)
 
 
 def constructed(kind: type[StrictModel], **parts: Any) -> Any:

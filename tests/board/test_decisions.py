@@ -20,15 +20,15 @@ from geneb_ci.board.decisions import (
     CONFIDENCE,
     ScoreColumn,
     better,
-    compared,
+    compare_pair,
     could_be_best,
-    critical,
+    critical_value,
     expected_maximum,
     intervals_of,
     losses,
     ranks,
     rounded_up,
-    stretched,
+    student_quantile,
 )
 from geneb_ci.board.uncertainty import RegimeScores
 from tests.board.board import found_intervals
@@ -114,20 +114,20 @@ def test_the_pairs_of_the_public_board():
 def test_one_critical_value_for_a_board(models, rounded, shown):
     assert rounded_up(models) == rounded
     if shown is not None:
-        assert round(critical(rounded), 3) == shown
+        assert round(critical_value(rounded), 3) == shown
 
 
 @pytest.mark.parametrize("models", [10, 50])
 def test_the_critical_value_is_that_of_the_studentized_range(models):
     wanted = studentized_range.ppf(CONFIDENCE, models, np.inf) / math.sqrt(2)
-    assert critical(models) == pytest.approx(wanted, abs=1e-6)
+    assert critical_value(models) == pytest.approx(wanted, abs=1e-6)
 
 
 @pytest.mark.parametrize("freedom", [4.0, 8.0, 30.0, 400.0])
 @pytest.mark.parametrize("constant", [1.645, 1.96, 3.16, 3.99])
 def test_a_stretched_constant_is_near_students_quantile(constant, freedom):
     wanted = t.ppf(norm.cdf(constant), freedom)
-    found = float(stretched(constant, np.float64(freedom)))
+    found = float(student_quantile(constant, np.float64(freedom)))
     # With four degrees of freedom it is up to 5 % too wide, never too narrow by more than 1 %.
     assert 0.99 * wanted < found < (1.06 if freedom < 8 else 1.015) * wanted
 
@@ -135,7 +135,7 @@ def test_a_stretched_constant_is_near_students_quantile(constant, freedom):
 def test_ranks_by_hand():
     # With ten models or fewer the limit is 3.164 standard errors of a difference: 0.0447 here.
     scores = made((0.40, 0.01), (0.50, 0.01), (0.46, 0.01), (0.44, 0.01), (0.50, 0.01))
-    found = ranks(scores, critical(10))
+    found = ranks(scores, critical_value(10))
     assert list(zip(*(part.tolist() for part in found), strict=True)) == [
         (5, 4, 5),
         (1, 1, 3),
@@ -143,13 +143,13 @@ def test_ranks_by_hand():
         (4, 3, 5),
         (1, 1, 3),
     ]
-    assert could_be_best(scores, everything(scores), critical(10)).tolist() == [1, 2, 4]
+    assert could_be_best(scores, everything(scores), critical_value(10)).tolist() == [1, 2, 4]
 
 
 def test_a_difference_by_hand():
-    found = compared(made((0.53, 0.03), (0.50, 0.04)), 0, 1, 3.0)
+    found = compare_pair(made((0.53, 0.03), (0.50, 0.04)), 0, 1, 3.0)
     assert found == pytest.approx((0.03, -0.12, 0.18, norm.cdf(0.6), False))
-    assert compared(made((0.53, 0.003), (0.50, 0.004)), 0, 1, 3.0).is_significant
+    assert compare_pair(made((0.53, 0.003), (0.50, 0.004)), 0, 1, 3.0).is_significant
 
 
 def test_the_expected_maximum_of_two_is_known():
@@ -167,7 +167,7 @@ boards_of = st.lists(numbers, min_size=1, max_size=9)
 @given(boards_of)
 def test_the_badge_is_a_rank_range_that_starts_at_one(pairs):
     scores = made(*pairs)
-    c = critical(rounded_up(len(pairs)))
+    c = critical_value(rounded_up(len(pairs)))
     found, could = ranks(scores, c), could_be_best(scores, everything(scores), c)
     assert could.tolist() == np.flatnonzero(found.low == 1).tolist()
     assert (found.low <= found.rank).all()
@@ -178,10 +178,10 @@ def test_the_badge_is_a_rank_range_that_starts_at_one(pairs):
 @given(boards_of)
 def test_every_view_of_a_pair_says_the_same(pairs):
     scores = made(*pairs)
-    c = critical(10)
+    c = critical_value(10)
     above = better(scores, c)
     for i, j in itertools.permutations(range(len(pairs)), 2):
-        found = compared(scores, i, j, c)
+        found = compare_pair(scores, i, j, c)
         assert found.is_significant == (above[i, j] or above[j, i])
         assert bool(above[i, j]) == (found.low > 0)
         both = could_be_best(scores, np.array([i, j]), c).tolist()
@@ -190,7 +190,7 @@ def test_every_view_of_a_pair_says_the_same(pairs):
 
 @given(boards_of, st.data())
 def test_a_filter_takes_no_badge_away(pairs, data):
-    scores, c = made(*pairs), critical(10)
+    scores, c = made(*pairs), critical_value(10)
     kept = [k for k in range(len(pairs)) if data.draw(st.booleans())]
     whole = set(could_be_best(scores, everything(scores), c).tolist())
     part = set(could_be_best(scores, np.array(kept, dtype=int), c).tolist())
@@ -202,8 +202,8 @@ def test_another_order_or_another_row_changes_no_pair(pairs, random):
     order = list(range(len(pairs)))
     random.shuffle(order)
     scores, moved = made(*pairs), made(*(pairs[k] for k in order))
-    c = critical(rounded_up(len(pairs)))
-    assert c == critical(rounded_up(len(pairs) + 1))
+    c = critical_value(rounded_up(len(pairs)))
+    assert c == critical_value(rounded_up(len(pairs) + 1))
     above, again = better(scores, c), better(moved, c)
     assert (again == above[np.ix_(order, order)]).all()
     grown = better(made(*pairs, (0.1, 0.05)), c)
@@ -213,7 +213,7 @@ def test_another_order_or_another_row_changes_no_pair(pairs, random):
 @settings(max_examples=examples(60))
 @given(boards_of)
 def test_laws_of_losses(pairs):
-    scores, c = made(*pairs), critical(10)
+    scores, c = made(*pairs), critical_value(10)
     among = everything(scores)
     found = losses(scores, among, c)
     assert (found.expected <= found.bound).all()
@@ -229,9 +229,9 @@ def test_seeds_widen_what_they_are_part_of():
     low, high = intervals_of(scores)
     assert high[0] - low[0] > high[1] - low[1]
     assert high[1] - low[1] == pytest.approx(2 * 1.96 * 0.02)
-    found = compared(scores, 0, 1, 3.0)
+    found = compare_pair(scores, 0, 1, 3.0)
     # Satterthwaite: four degrees of freedom for half of the variance are sixteen for the whole.
-    wide = float(stretched(3.0, np.float64(16.0))) * math.sqrt(0.0008)
+    wide = float(student_quantile(3.0, np.float64(16.0))) * math.sqrt(0.0008)
     assert found.high - found.low == pytest.approx(2 * wide)
 
 
@@ -249,7 +249,7 @@ def test_groups_and_few_pairs_decide_as_all_pairs_do(seed, count, seeds, alike):
     if alike:
         half = np.tril(rng.random((count, count)) < 0.2, -1)
         shared = (half + half.T) * 0.9 * np.sqrt(variance[:, None] * variance)
-    scores, c = ScoreColumn(values, variance, freedom, shared), critical(rounded_up(count))
+    scores, c = ScoreColumn(values, variance, freedom, shared), critical_value(rounded_up(count))
     above = better(scores, c)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(decisions, "GROUPED_MIN", 0)

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geneb_ci.board.decisions import critical
+from geneb_ci.board.decisions import critical_value
 from geneb_ci.board.diff import BoardDiff, Estimate, Side, board_diff, regimes_of
 
 NAMES = tuple("abcdefgh")
@@ -31,7 +31,7 @@ def side(macro: dict[str, float], half: float = NOISE, disp: str = "x") -> Side:
         for name in sorted(macro)
     ]
     board = {"data": {"full": rows}}
-    error = half / critical(10)
+    error = half / critical_value(10)
     return Side(board, board, lambda model, _: Estimate(macro[model], error * error, math.inf))
 
 

@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
-from geneb_ci.board.diagnostics.findings import FigureRow, figure_of, kinds_of, rho
+from geneb_ci.board.diagnostics.findings import (
+    FigureRow,
+    _centred_ranks,
+    _correlation,
+    figure_of,
+    kinds_of,
+)
 from geneb_ci.statistics.metrics import PackedNumbers
 
 REGIMES = ["full", "10shot", "1shot"]
@@ -35,13 +41,17 @@ def value(name: str, rows: list[FigureRow] | None = None, **parameters: float | 
     return figure_of(KINDS[name], ROWS if rows is None else rows, "board", parameters).value
 
 
+def spearman_rho(counts, scores) -> float | None:
+    return _correlation(_centred_ranks(counts), _centred_ranks(scores))
+
+
 def test_correlation_shares_ranks_of_equal_counts():
     # Ranks 1, 2.5, 2.5, 4 against 1, 2, 3, 4: rho = 4.5 / sqrt(4.5 x 5).
-    found = rho([1, 2, 2, 4], [0.1, 0.2, 0.3, 0.4])
+    found = spearman_rho([1, 2, 2, 4], [0.1, 0.2, 0.3, 0.4])
     assert found is not None
     assert round(found, 4) == 0.9487
-    assert rho([1, 2], [0.1, 0.2]) is None
-    assert rho([1, 1, 1], [0.1, 0.2, 0.3]) is None
+    assert value("size-correlation", ROWS[:2]) is None
+    assert spearman_rho([1, 1, 1], [0.1, 0.2, 0.3]) is None
 
 
 def test_rows_without_a_count_have_no_size():
@@ -94,7 +104,7 @@ def test_a_difference_of_two_models():
 @given(st.lists(st.tuples(st.integers(0, 5), st.floats(-1, 1)), min_size=3))
 def test_rho_is_that_of_scipy(rows):
     counts, scores = zip(*rows, strict=True)
-    found = rho(counts, scores)
+    found = spearman_rho(counts, scores)
     if len(set(counts)) == 1 or len(set(scores)) == 1:
         assert found is None
     else:

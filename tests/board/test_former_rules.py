@@ -11,7 +11,7 @@ from geneb_ci.board.decisions import (
     Bools,
     ScoreColumn,
     better,
-    compared,
+    compare_pair,
     could_be_best,
     intervals_of,
     ranks,
@@ -55,7 +55,7 @@ def test_the_former_rules_contradict_each_other_and_the_relation_does_not():
                 i, j = int(upper[0][place]), int(upper[1][place])
                 views = {
                     bool(differs[place]),
-                    compared(scores, i, j, board.critical).is_significant,
+                    compare_pair(scores, i, j, board.critical).is_significant,
                     len(could_be_best(scores, np.array([i, j]), board.critical)) == 1,
                 }
                 now += len(views) - 1

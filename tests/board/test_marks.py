@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from geneb_ci.audit.trust.evidence import gather
+from geneb_ci.audit.trust.evidence import gather_evidence
 from geneb_ci.board.advice import ModelRequest
 from geneb_ci.board.board import rows_of
 from geneb_ci.board.marks import FILE, DefectFile, decider, marks_of, read_defects
@@ -38,7 +38,7 @@ DEFECTS = {
 def test_levels_without_records_are_those_of_all_evidence():
     layout = find_layout(ROOT)
     assert layout.audits is None
-    decided, evidence = decider(layout), gather(layout)
+    decided, evidence = decider(layout), gather_evidence(layout)
     for one in entries():
         assert decided(one.sha256, "") == evidence.decide(one.sha256, "")
     assert decided("0" * 64, "") == evidence.decide("0" * 64, "")

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from geneb_ci.board.board import CheckedEntries, analysed
+from geneb_ci.board.board import CheckedEntries, diagnostics_and_advice
 from geneb_ci.board.columns import Entry
-from geneb_ci.board.decisions import better, compared, pair_errors
+from geneb_ci.board.decisions import better, compare_pair, difference_errors
 from geneb_ci.board.diagnostics.whole import shared_of
 from geneb_ci.board.diff import Estimates, regimes_of
 from geneb_ci.board.page_data import page_scripts
@@ -108,7 +108,7 @@ def test_the_error_of_a_pair_is_that_of_the_predictions(predictions, noted, pair
     own, (shared, other) = noted.regimes["full"]["macro"][0][0], noted.regimes["full"]["macro"][1]
     assert math.sqrt(own + other - 2 * shared) == pytest.approx(found.se, rel=1e-5)
     scores = intervals(paired, MINI).regimes["full"].board.scores["macro"]
-    errors, _ = pair_errors(scores, np.array([0]), np.array([1]))
+    errors, _ = difference_errors(scores, np.array([0]), np.array([1]))
     assert errors[0, 0] == pytest.approx(found.se, rel=0.01)
     assert found.se < 0.8 * found.unpaired_se
 
@@ -140,7 +140,11 @@ def test_other_predictions_than_those_noted_leave_a_row_unpaired(plain, noted):
 
 def test_files_and_page_decide_as_the_rows_do(paired):
     leaderboard, tasks = leaderboards(paired, MINI)
-    values = {LEADERBOARD: leaderboard, "leaderboard_tasks.json": tasks, **analysed(paired, MINI)}
+    values = {
+        LEADERBOARD: leaderboard,
+        "leaderboard_tasks.json": tasks,
+        **diagnostics_and_advice(paired, MINI),
+    }
     assert values["diagnostics.json"]["method"]["dependence"] == "predictions"
     board = intervals(paired, MINI).regimes["full"].board
     again = known_of_built(
@@ -151,8 +155,8 @@ def test_files_and_page_decide_as_the_rows_do(paired):
         assert shared is not None
         assert published is not None
         assert np.array_equal(published, shared)
-        assert compared(again.scores[name], 0, 1, board.critical) == pytest.approx(
-            compared(scores, 0, 1, board.critical)
+        assert compare_pair(again.scores[name], 0, 1, board.critical) == pytest.approx(
+            compare_pair(scores, 0, 1, board.critical)
         )
     scripts = page_scripts(values, paired, MINI)
     part = value_in(scripts[name_of("scores-0", scripts)])["shared"]
@@ -170,7 +174,7 @@ def test_a_diff_of_boards_decides_by_pairs_too(plain, paired):
     board = intervals(paired, MINI, regimes=["full"]).regimes["full"].board
     scores, place = board.scores["macro"], {model: k for k, model in enumerate(board.models)}
     for one, other in itertools.combinations(MODELS, 2):
-        wanted = compared(scores, place[one], place[other], board.critical).is_significant
+        wanted = compare_pair(scores, place[one], place[other], board.critical).is_significant
         assert pairs.apart(one, other) == wanted >= alone.apart(one, other)
 
 

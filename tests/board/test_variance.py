@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
 from benchmarks.simulate import mcc_of, of_matrix, right_of
-from geneb_ci.board.numbers import recovered
+from geneb_ci.board.numbers import recovered_tables
 from geneb_ci.board.variance import (
     OVERLAP,
     cells_of,
@@ -41,7 +41,7 @@ PREDICTED_MIN = 20
 
 def test_the_variance_follows_from_the_recovered_matrices():
     cells = cells_of(SPACE, "full", BENCHMARK)
-    found = list(recovered(Checker(()).context(SUBMISSIONS / "space.json"), "full"))
+    found = list(recovered_tables(Checker(()).context(SUBMISSIONS / "space.json"), "full"))
     assert len(found) == 91
     for cell in found:
         assert cell.table is not None

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from geneb_ci.audit.trust.level import Summary
-from geneb_ci.board.board import analysed
+from geneb_ci.board.board import diagnostics_and_advice
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.diagnostics.whole import diagnostics
 from geneb_ci.board.recommend import recommendations
@@ -97,7 +97,7 @@ def rows() -> list[Entry]:
 
 
 def test_two_processes_give_what_one_does():
-    one, two = (analysed(rows(), SIZED, jobs=jobs) for jobs in (1, 2))
+    one, two = (diagnostics_and_advice(rows(), SIZED, jobs=jobs) for jobs in (1, 2))
     assert {name: encode(name, value) for name, value in one.items()} == {
         name: encode(name, value) for name, value in two.items()
     }

@@ -14,7 +14,7 @@ from geneb_ci.check.runner import Checker, FileResult, Report
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK, find_layout
 from geneb_ci.common.finding import Need
-from geneb_ci.render.formats import rules_run, skipped
+from geneb_ci.render.formats import rules_run, skipped_rules
 from geneb_ci.statistics.reference import table_of
 from geneb_ci.submission.peers import read_row
 from geneb_ci.submission.reading import files_in
@@ -155,7 +155,7 @@ def test_a_file_of_a_repository_outside_its_submissions_is_held_against_them(tmp
 def test_a_lone_file_says_which_rules_were_not_run_and_why(tmp_path, against, run, messages):
     found = report(check(copied(tmp_path), against))
     assert rules_run(found) == run
-    assert [one.message for one in skipped(found)] == [
+    assert [one.message for one in skipped_rules(found)] == [
         *messages,
         (
             "1 rule needs the folder of submissions: put the file in a repository of submissions: "
@@ -173,7 +173,7 @@ def test_practice_needs_nothing_that_could_be_provided(tmp_path):
     practice = shipped_benchmark(PRACTICE_BENCHMARK)
     found = report(check(copied(tmp_path), None))
     found.benchmarks = {practice.name: practice.sha256}
-    assert [one.message for one in skipped(found)] == [
+    assert [one.message for one in skipped_rules(found)] == [
         "11 rules need the other rows: GENEB-mini has no rows to compare with",
         (
             "1 rule needs the folder of submissions: GENEB-mini is for practice: its files are in "
@@ -188,8 +188,8 @@ def test_a_rule_that_ran_on_one_file_was_run(tmp_path):
     found = report(inside, check(copied(tmp_path), None))
     assert inside.skipped == ()
     assert rules_run(found) == len(RULES)
-    assert {one.files for one in skipped(found)} == {1}
-    assert skipped(found)[0].message == (
+    assert {one.files for one in skipped_rules(found)} == {1}
+    assert skipped_rules(found)[0].message == (
         "11 rules need the other rows in 1 of 2 files: run inside the repository or pass "
         "--against DIR"
     )

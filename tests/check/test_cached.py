@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from geneb_ci import api
 from geneb_ci.check import cached
 from geneb_ci.check.cached import CachedChecker, code_digest
-from geneb_ci.check.registry import RULES, chosen
+from geneb_ci.check.registry import RULES, chosen_rule_ids
 from geneb_ci.check.report import FileResult, Outcome, Report, outcome_of
 from geneb_ci.check.runner import Checker
 from geneb_ci.common import cache as caches
@@ -34,7 +34,7 @@ from tests.examples import examples
 from tests.paths import ROOT, SUBMISSIONS
 
 ROWS = tuple(f"{SUBMISSIONS}/{path.name}" for path in sorted(SUBMISSIONS.glob("*.json"))[:10])
-RULE_IDS = chosen((), ())
+RULE_IDS = chosen_rule_ids((), ())
 
 
 def repository(root: Path, rows: tuple[str, ...] = ROWS) -> list[Path]:
@@ -293,7 +293,7 @@ def test_shipped_policy_is_part_of_a_check_without_one(tmp_path, monkeypatch):
 def test_other_rules_have_results_of_their_own(tmp_path):
     files, folder = repository(tmp_path), tmp_path / "cache"
     for names in ((), ("coverage",), ("plausibility", "near-copy")):
-        rules = chosen(names, ())
+        rules = chosen_rule_ids(names, ())
         assert warm(files, folder, rules=rules) == cold(files, rules)
 
 

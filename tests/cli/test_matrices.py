@@ -10,7 +10,7 @@ import pytest
 
 from geneb_ci.cli.main import main
 from geneb_ci.common.benchmark import shipped_benchmark
-from geneb_ci.render.rows import COLUMNS, neutral
+from geneb_ci.render.rows import COLUMNS, formula_safe
 from tests.paths import SUBMISSIONS
 from tests.rules.fixtures import fixture
 from tests.rules.place import built
@@ -114,6 +114,6 @@ def test_a_file_that_says_nothing_is_not_a_clean_result(tmp_path, capsys):
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx"])
 def test_a_text_is_no_formula(text):
-    assert neutral(text) == f"'{text}"
-    assert neutral(-0.5) == -0.5
-    assert neutral(None) == ""
+    assert formula_safe(text) == f"'{text}"
+    assert formula_safe(-0.5) == -0.5
+    assert formula_safe(None) == ""

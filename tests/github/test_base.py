@@ -10,7 +10,7 @@ from geneb_ci.board.decisions import better
 from geneb_ci.board.uncertainty import intervals
 from geneb_ci.common.config import Layout, LayoutKind, find_layout
 from geneb_ci.common.types import TrustLevel
-from geneb_ci.github.verdict.decide import BaseBranch, audit_estimate, comparison, standings
+from geneb_ci.github.verdict.decide import BaseBranch, audit_estimate, row_comparison, standings
 from reference_harness.formats.submission import MODELS
 from tests.audit.recorded import MODEL, outcome_of, plan_for, put, repository, submission_bytes
 from tests.board.board import entry
@@ -69,7 +69,7 @@ def test_a_row_is_shown_beside_the_two_most_similar_and_the_best():
         models = [own.model_id, *near[:2]]
         models += [best] if best not in models else []
         bests.add(len(models))
-        shown = comparison(own, rows, BENCHMARK)
+        shown = row_comparison(own, rows, BENCHMARK)
         assert shown is not None
         assert (shown.regime, shown.models, shown.best) == ("full", models, best)
         assert {line.category: line.scores for line in shown.categories} == {

@@ -21,8 +21,8 @@ from geneb_ci.github.verdict.model import (
     PLACES_MAX,
     PullVerdict,
     Verdicts,
-    chosen,
-    listed,
+    important_findings,
+    listed_findings,
     outcome_of,
     shown_places_of,
 )
@@ -70,7 +70,7 @@ def pull_of(
         "files": [digest],
         "places": places,
         "weight": 0.0,
-        "findings": [f.model_dump() for f in listed(findings)],
+        "findings": [f.model_dump() for f in listed_findings(findings)],
         "comparison": {
             "regime": "full",
             "metric": "MCC",
@@ -172,7 +172,7 @@ def test_no_rule_hides_another_and_what_decides_stands_first():
     note = Finding("no-run-details", Severity.NOTE, "m", "a", "", 1, 1, "", "", "")
     flood = many(100)
     findings = [note, crash, *flood, scope]
-    assert chosen(findings) == [scope, flood[0], crash, note, *flood[1:PLACES_MAX]]
+    assert important_findings(findings) == [scope, flood[0], crash, note, *flood[1:PLACES_MAX]]
     pull = pull_of(findings)
     assert pull.outcome.value == "needs-maintainer"
     assert pull.places == {

@@ -12,8 +12,8 @@ from geneb_ci.github.verdict.model import (
     PLACES_MAX,
     Counts,
     PullOutcome,
-    chosen,
     counts_of,
+    important_findings,
     outcome_of,
     shown_places_of,
 )
@@ -92,7 +92,7 @@ def test_the_first_of_each_rule_is_told_before_the_second_of_any():
     findings = [finding(rule, place) for rule in (NOTE, WARNING, ERROR) for place in range(7)]
     findings += [finding("foreign-file", place) for place in range(2)]
     order = ("foreign-file", ERROR, WARNING, NOTE)
-    assert [(one.rule, one.line) for one in chosen(findings)] == [
+    assert [(one.rule, one.line) for one in important_findings(findings)] == [
         (rule, place)
         for place in range(PLACES_MAX)
         for rule in order
@@ -101,13 +101,13 @@ def test_the_first_of_each_rule_is_told_before_the_second_of_any():
 
 
 def test_a_crash_of_ours_is_told_after_the_errors_of_the_file():
-    found = chosen([finding(CRASHED), finding(WARNING), finding(ERROR)])
+    found = important_findings([finding(CRASHED), finding(WARNING), finding(ERROR)])
     assert [one.rule for one in found] == [ERROR, CRASHED, WARNING]
 
 
 def test_the_end_is_cut():
     rules = [rule for rule in BY_ID if BY_ID[rule].severity is Severity.ERROR][:20]
-    found = chosen(finding(rule, place) for rule in rules for place in range(9))
+    found = important_findings(finding(rule, place) for rule in rules for place in range(9))
     assert len(found) == FINDINGS_MAX == 60
     assert {one.rule for one in found} == set(rules)
     assert {one.line for one in found} == {0, 1, 2}

@@ -61,7 +61,7 @@ def observed(server: SettingsServer, space: str = SPACE) -> SettingsClient:
 def apply_all(server: SettingsServer) -> list[str]:
     """Set everything, and return the requests that were sent."""
     seen = observed(server)
-    apply.applied(seen, diagnosis.diagnosed(seen))
+    apply.settings_applied(seen, diagnosis.diagnoses_of(seen))
     return seen.sent
 
 
@@ -165,7 +165,7 @@ def test_a_broken_setting_is_named_and_set_and_nothing_else(setting, sound, file
     before = settled(sound)
     BREAKS[setting.id](sound, files)
     seen = observed(sound, space="")
-    found = diagnosis.diagnosed(seen)
+    found = diagnosis.diagnoses_of(seen)
     code, text = diagnosis.exit_of(found), diagnosis.as_text(REPOSITORY, found, 1000)
     named = {one.setting.id: one.state for one in found if one.state is not SettingState.FINE}
     assert sound.writes() == []
@@ -177,10 +177,10 @@ def test_a_broken_setting_is_named_and_set_and_nothing_else(setting, sound, file
         assert f"wrong: {setting.id}: {setting.expected}" in text
         assert f"fix: {setting.hand}" in text
     seen.space = SPACE
-    apply.applied(seen, found)
+    apply.settings_applied(seen, found)
     assert bool(sound.writes()) == bool(setting.apply)
     if setting.apply:
-        left = diagnosis.diagnosed(observed(sound))
+        left = diagnosis.diagnoses_of(observed(sound))
         assert {one.state for one in left} == {SettingState.FINE}
         assert settled(sound) == before
 
@@ -201,7 +201,7 @@ def test_a_new_repository_gets_what_a_token_may_set(files, hub, monkeypatch):
         server.push(files)
         wrong = [
             one.setting.id
-            for one in diagnosis.diagnosed(observed(server))
+            for one in diagnosis.diagnoses_of(observed(server))
             if one.state is SettingState.WRONG
         ]
         assert len(wrong) == 26
@@ -209,7 +209,7 @@ def test_a_new_repository_gets_what_a_token_may_set(files, hub, monkeypatch):
         apply_all(server)
         left = {
             one.setting.id: one.state
-            for one in diagnosis.diagnosed(observed(server))
+            for one in diagnosis.diagnoses_of(observed(server))
             if one.state is not SettingState.FINE
         }
     assert left == {"trusted-publisher": SettingState.UNSEEN}
@@ -218,7 +218,7 @@ def test_a_new_repository_gets_what_a_token_may_set(files, hub, monkeypatch):
 def test_a_merge_queue_is_fine_where_workflows_run_in_it(sound):
     """The workflows of this version do."""
     next(iter(sound.rulesets.values()))["rules"].append({"type": "merge_queue"})
-    found = diagnosis.diagnosed(observed(sound))
+    found = diagnosis.diagnoses_of(observed(sound))
     assert {one.state for one in found} == {SettingState.FINE}
 
 
@@ -232,14 +232,14 @@ def test_dependabot_may_move_the_pins_of_workflows(pin, state, sound, files):
     assert raw != files[path][1]
     sound.push(files | {path: ("100644", raw)})
     (setting,) = (one for one in SETTINGS if one.id == "workflows")
-    assert [one.state for one in diagnosis.diagnosed(observed(sound), [setting])] == [state]
+    assert [one.state for one in diagnosis.diagnoses_of(observed(sound), [setting])] == [state]
 
 
 def test_rules_that_do_not_apply_are_not_said_to_have_no_bypass(sound):
     """Without a rule nobody bypasses one: it was shown as fine."""
     sound.rulesets.clear()
     (setting,) = (one for one in SETTINGS if one.id == "main-no-bypass")
-    (found,) = diagnosis.diagnosed(observed(sound), [setting])
+    (found,) = diagnosis.diagnoses_of(observed(sound), [setting])
     assert (found.state, found.actual) == (
         SettingState.WRONG,
         "none of these rules applies to main",
@@ -282,7 +282,7 @@ def test_what_a_token_may_not_read_is_named_with_what_it_takes(sound, capsys):
 def test_a_hub_that_does_not_answer_is_not_a_missing_space(sound, monkeypatch):
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")  # the port of discard: nobody listens
     (setting,) = (one for one in SETTINGS if one.id == "space")
-    (found,) = diagnosis.diagnosed(observed(sound), [setting])
+    (found,) = diagnosis.diagnoses_of(observed(sound), [setting])
     assert (found.state, found.fix) == (SettingState.UNSEEN, "run this again later")
     assert found.actual.startswith(f"the Hub did not show {SPACE}: ")
 
@@ -293,7 +293,10 @@ def test_a_token_that_may_only_read_is_told_what_it_cannot_set(sound, files):
     sound.permissions = frozenset(one for one in sound.permissions if one.endswith(":read"))
     sound.permissions |= {"administration:write"}
     seen = observed(sound)
-    done = {one.ids: bool(one.error) for one in apply.applied(seen, diagnosis.diagnosed(seen))}
+    done = {
+        one.ids: bool(one.error)
+        for one in apply.settings_applied(seen, diagnosis.diagnoses_of(seen))
+    }
     assert done == {("private-reports",): False, ("labels-of-forms",): True}
 
 

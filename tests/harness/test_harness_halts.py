@@ -24,7 +24,7 @@ def word_counts(task_id: str) -> probe.Problem:
 def found(problem: probe.Problem, regime: str) -> tuple[list[probe.Fit], list[list[np.ndarray]]]:
     rows = probe.rows_of_regime(problem.train_labels, regime, SEEDS, {"10shot": 10, "1shot": 1})
     fits = probe.run(problem, rows)
-    return fits, halts.outcomes(problem, rows, fits)
+    return fits, halts.predictions_at_halts(problem, rows, fits)
 
 
 def test_the_first_is_the_stock_fit_in_float64() -> None:
@@ -71,4 +71,4 @@ def test_what_cannot_be_fitted_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     fits, _ = found(problem, "full")
     monkeypatch.setattr(halts, "MAX_ITER", -1)
     with pytest.raises(ProbeError, match="the probe cannot be fitted: InvalidParameterError"):
-        halts.outcomes(problem, [None], fits)
+        halts.predictions_at_halts(problem, [None], fits)

@@ -13,7 +13,7 @@ from reference_harness import probe, scorer
 from reference_harness.errors import ScorerError
 from reference_harness.formats import scorer as defined
 from reference_harness.formats import submission_terms
-from reference_harness.scorer import SCORER, compared
+from reference_harness.scorer import SCORER, scorer_ref
 from tests.paths import ROOT
 
 BLAS = {
@@ -103,12 +103,12 @@ def test_a_kernel_that_was_loaded_before_is_refused_by_name():
     ],
 )
 def test_each_difference_is_named(change, words):
-    assert compared(**AS_DEFINED) == SCORER.ref
-    other = compared(**{**AS_DEFINED, **change})
+    assert scorer_ref(**AS_DEFINED) == SCORER.ref
+    other = scorer_ref(**{**AS_DEFINED, **change})
     assert other.digest is None
     assert words in (other.reason or "")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scorer, "compared", lambda **_: other)
+        patch.setattr(scorer, "scorer_ref", lambda **_: other)
         with pytest.raises(ScorerError, match="not the scorer of record"):
             SCORER.check()
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from geneb_ci.board.decisions import ScoreColumn, critical, ranks, rounded_up
+from geneb_ci.board.decisions import ScoreColumn, critical_value, ranks, rounded_up
 from geneb_ci.board.page import page_files, with_data, write_page
 from geneb_ci.board.page_data import page_scripts
 from geneb_ci.board.recommend import recommendations
@@ -123,7 +123,7 @@ def crowd(folder: Path, copies: int = 25) -> int:
                 for index in base["advised"]
             }
         changed_part(scripts, name, part)
-    base["decisions"]["critical"] = [critical(rounded_up(own * copies))] * REGIMES
+    base["decisions"]["critical"] = [critical_value(rounded_up(own * copies))] * REGIMES
     for one in base["advice"]:
         one["could"] = [i + own * k for i in one["could"] for k in range(copies)]
     changed_part(scripts, "data", base)
@@ -147,7 +147,7 @@ def _ranked(column: list[list[float]], shift: list[float]) -> list[list[float | 
     moved = [score + by for (score, *_), by in zip(column, shift, strict=True)]
     errors = np.array([error for _, error, *_ in column])
     scores = ScoreColumn(np.array(moved), errors * errors, np.full(len(moved), np.inf))
-    found = ranks(scores, critical(rounded_up(len(moved))))
+    found = ranks(scores, critical_value(rounded_up(len(moved))))
     return [
         [score, float(error), None, *(int(part[k]) for part in found)]
         for k, (score, error) in enumerate(zip(moved, errors, strict=True))

@@ -7,7 +7,7 @@ from markupsafe import escape
 
 from geneb_ci.board.site.cells import WHOLE, model_cells, score_cell, task_cells, text_of
 from geneb_ci.board.site.inputs import Standing, score_text, writable
-from geneb_ci.board.site.render import framed
+from geneb_ci.board.site.render import render_frame
 from tests.page.site import public_site
 
 SCORES = st.floats(-1, 1) | st.sampled_from([-0.0, -0.0004, 0.0005, -0.0005, 0.9995, 1 / 16])
@@ -43,8 +43,8 @@ def test_a_text_is_escaped_as_templates_escape_it(text):
 def test_a_frame_has_markup_in_its_slots_in_order():
     site = public_site()
     cells = [f"<td>{task}</td>" for task in site.benchmark.task_ids]
-    made = framed("tasks.html", "../", site, [cells[k] for k in site.places_by_category])
+    made = render_frame("tasks.html", "../", site, [cells[k] for k in site.places_by_category])
     for task in site.benchmark.tasks:
         assert f'tasks/{task.id}.html">{task.label}</a></th><td>{task.id}</td></tr>' in made
     with pytest.raises(ValueError, match="zip"):
-        framed("tasks.html", "../", site, cells[1:])
+        render_frame("tasks.html", "../", site, cells[1:])

@@ -7,8 +7,8 @@ from scipy.special import ndtr
 from geneb_ci.board.decisions import (
     ScoreColumn,
     better,
-    compared,
-    critical,
+    compare_pair,
+    critical_value,
     intervals_of,
     losses,
 )
@@ -83,7 +83,7 @@ def test_all_pairs(evaluated, regime):
         assert same_relation(told, scores, board.critical)
         places = range(len(board.models))
         mine = [
-            [compared(scores, i, j, board.critical)[:4] for j in places] for i in places[::STEP]
+            [compare_pair(scores, i, j, board.critical)[:4] for j in places] for i in places[::STEP]
         ]
         assert np.abs(np.array(told["found"]) - np.array(mine)).max() <= 2e-9
         pairs += len(places) * (len(places) - 1) // 2
@@ -98,10 +98,12 @@ def test_pairs_of_rows_with_predictions(evaluated):
     shared = 0.7 * np.outer(sizes, sizes) * (1 - np.eye(40))
     scores = scores._replace(variance=np.square(np.sqrt(scores.variance)))
     paired = scores._replace(shared=shared)
-    told = evaluated(EVERY, [rows_of(scores), critical(50), shared.tolist()])
-    assert same_relation(told, paired, critical(50))
-    assert not same_relation(told, scores, critical(50))
-    assert told["found"][3][7] == pytest.approx(compared(paired, 3, 7, critical(50))[:4], abs=2e-9)
+    told = evaluated(EVERY, [rows_of(scores), critical_value(50), shared.tolist()])
+    assert same_relation(told, paired, critical_value(50))
+    assert not same_relation(told, scores, critical_value(50))
+    assert told["found"][3][7] == pytest.approx(
+        compare_pair(paired, 3, 7, critical_value(50))[:4], abs=2e-9
+    )
 
 
 def test_pairs_of_rows_with_scores_by_seed(evaluated):
@@ -109,7 +111,9 @@ def test_pairs_of_rows_with_scores_by_seed(evaluated):
     freedom = np.where(rng.random(40) < 0.5, rng.uniform(4, 400, 40), np.inf)
     scores = ScoreColumn(rng.uniform(0, 0.5, 40), rng.uniform(1e-6, 1e-3, 40), freedom)
     scores = scores._replace(variance=np.square(np.sqrt(scores.variance)))
-    assert same_relation(evaluated(EVERY, [rows_of(scores), critical(50)]), scores, critical(50))
+    assert same_relation(
+        evaluated(EVERY, [rows_of(scores), critical_value(50)]), scores, critical_value(50)
+    )
 
 
 @pytest.mark.parametrize("value", [0.0, 0.3, 1.0, 1.96, 2.8, 2.9, 4.0, 6.0, 9.0])
@@ -157,7 +161,7 @@ def test_compare_says_what_the_relation_says(tab):
     sentences = []
     best = display(ids[0])
     for other in ids[1:]:
-        found = compared(board.scores["macro"], place[ids[0]], place[other], board.critical)
+        found = compare_pair(board.scores["macro"], place[ids[0]], place[other], board.critical)
         low = display(other)
         if found.is_significant:
             sentences.append(

@@ -5,7 +5,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from geneb_ci.board.page import NAMES, assembled, page_files, pages_style
+from geneb_ci.board.page import NAMES, assembled_files, page_files, pages_style
 from geneb_ci.common.errors import BrokenInstallation
 from tests.paths import ROOT
 
@@ -90,14 +90,14 @@ def test_what_is_built_says_so_and_is_the_same_every_time():
     assert re.findall(rb"^(?:import|export)\b", files["board.js"], re.MULTILINE) == []
     assert page_files() == files
     raw = {path: (PAGE / path).read_bytes() for path in (*PARTS, "index.html")}
-    again = assembled(dict(reversed(raw.items())))
+    again = assembled_files(dict(reversed(raw.items())))
     assert again["board.js"] == files["board.js"]
     assert list(again) == ["board.css", "board.js", "index.html"]
 
 
 def test_a_page_without_a_source_is_given_as_it_is():
     old = {"board.js": b"old", "index.html": b"<p>"}
-    assert assembled(old) == old
+    assert assembled_files(old) == old
 
 
 MAIN = b'import { a } from "./a.js";\na();\n'
@@ -120,7 +120,7 @@ MAIN = b'import { a } from "./a.js";\na();\n'
 )
 def test_a_source_that_does_not_fit_together_is_refused(parts, said):
     with pytest.raises(BrokenInstallation) as caught:
-        assembled({f"src/{name}": text for name, text in parts.items()})
+        assembled_files({f"src/{name}": text for name, text in parts.items()})
     assert said in caught.value.message
     assert caught.value.fix
 
@@ -131,7 +131,7 @@ def test_parts_are_joined_each_after_what_it_imports():
         "src/a.js": b"export const one = 1;\nconst own = 2;\n",
         "src/b.js": b'import { one } from "./a.js";\nexport function two() {\n  return one;\n}\n',
     }
-    script = assembled(parts)["board.js"].decode()
+    script = assembled_files(parts)["board.js"].decode()
     assert re.findall(r"^/\* src/(\S+) \*/$", script, re.MULTILINE) == ["a.js", "b.js", "main.js"]
     assert "const { one } = $a;" in script
     assert "return { two };" in script

@@ -10,7 +10,14 @@ from click.testing import CliRunner
 from geneb_ci.cli.main import cli
 from geneb_ci.publish.generation import generate, source_of
 from geneb_ci.publish.git import BadRepository, GitRepository
-from geneb_ci.publish.ledger import Levels, RowAtCommit, audited, ledger, level_at, submission_of
+from geneb_ci.publish.ledger import (
+    Levels,
+    RowAtCommit,
+    audited_model,
+    ledger,
+    level_at,
+    submission_of,
+)
 from geneb_ci.publish.manifest import Event
 from tests.paths import SUBMISSIONS
 from tests.publish.clone import FIRST, Clone
@@ -160,7 +167,7 @@ def test_names_that_are_no_rows(clone):
     clone.commit("Things that are no rows")
     assert len(told(clone)) == 1
     assert submission_of("submissions/.hidden.json") is None
-    assert audited("leaderboard/audits/m/deeper/x.json") is None
+    assert audited_model("leaderboard/audits/m/deeper/x.json") is None
 
 
 def test_a_shallow_clone_is_refused(clone, tmp_path):

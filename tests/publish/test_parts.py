@@ -12,7 +12,7 @@ from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.publish.difference import Sign, SpaceFileChange, file_changes
 from geneb_ci.publish.generation import Generation, _page, _require_usual_places
 from geneb_ci.publish.manifest import NAME, manifest_of
-from geneb_ci.publish.push import _wrong, differing, dropped
+from geneb_ci.publish.push import _wrong, differing_files, dropped_files
 from geneb_ci.publish.space import HubFileDigest, SpaceState
 
 FILES = {"a.json": b"a", "b.json": b"bb", "z/c.js": b"ccc"}
@@ -73,8 +73,8 @@ def test_settings_that_the_ledger_does_not_follow_are_refused(tmp_path, name):
 def test_a_space_that_holds_what_was_sent_has_nothing_wrong():
     after = live(MADE, ["README.md"])
     assert _wrong(after, MADE, ["gone.json"]) == []
-    assert differing(after, MADE.published) == {}
-    assert dropped(after, MADE) == []
+    assert differing_files(after, MADE.published) == {}
+    assert dropped_files(after, MADE) == []
 
 
 def test_all_that_is_wrong_is_named():
@@ -91,10 +91,10 @@ def test_all_that_is_wrong_is_named():
 
 def test_only_what_we_published_and_no_longer_have_is_dropped():
     less = generation({"a.json": b"a"})
-    assert dropped(live(MADE, ["README.md"]), less) == ["b.json", "z/c.js"]
-    assert dropped(dataclasses.replace(live(MADE), manifest=None), less) == []
+    assert dropped_files(live(MADE, ["README.md"]), less) == ["b.json", "z/c.js"]
+    assert dropped_files(dataclasses.replace(live(MADE), manifest=None), less) == []
     files = {name: one for name, one in live(MADE).files.items() if name != "b.json"}
-    assert dropped(dataclasses.replace(live(MADE), files=files), less) == ["z/c.js"]
+    assert dropped_files(dataclasses.replace(live(MADE), files=files), less) == ["z/c.js"]
 
 
 def test_each_file_has_its_sign():

@@ -7,7 +7,7 @@ import pytest
 
 from geneb_ci import __version__
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.publish.difference import LiveStatus, look
+from geneb_ci.publish.difference import LiveStatus, space_health
 from geneb_ci.publish.faults import HubRefused, NotFastForward, Unverified
 from geneb_ci.publish.generation import Generation, generate
 from geneb_ci.publish.git import GitRepository
@@ -19,9 +19,9 @@ from geneb_ci.publish.push import (
     RollbackIntent,
     as_published,
     find_generation,
-    hold_against,
     must_be_of_main,
     push,
+    require_same_generation,
 )
 from geneb_ci.publish.space import Space
 from tests.publish.clone import Clone
@@ -56,7 +56,7 @@ def back(space: Space, clone: Clone, repository: GitRepository, name: str) -> Pu
     held = find_generation(space, name).manifest
     _, again = generate(repository, held.source_commit)
     assert again is not None
-    hold_against(held, again)
+    require_same_generation(held, again)
     intent = RollbackIntent(again, clone.commits[-1], repository)
     return push(space, intent, clock=Patience())
 
@@ -89,17 +89,17 @@ def test_a_stale_job_does_not_undo_it_and_the_next_merge_does(space, repo, clone
     for stale in two:
         with pytest.raises(NotFastForward):
             push(space, PublishIntent(stale, repository))
-    assert look(space, second, repository).standing is LiveStatus.ROLLED_BACK
+    assert space_health(space, second, repository).standing is LiveStatus.ROLLED_BACK
     clone.add("model-c")
     clone.commit("Add model-c")
     third = made(clone)
-    assert look(space, third, repository).standing is LiveStatus.BEHIND
+    assert space_health(space, third, repository).standing is LiveStatus.BEHIND
     assert push(space, PublishIntent(third, repository)).outcome is PublishOutcome.PUBLISHED
     assert json.loads(repo.head.tree["manifest.json"])["rollback"] is None
-    assert look(space, third, repository).standing is LiveStatus.CURRENT
+    assert space_health(space, third, repository).standing is LiveStatus.CURRENT
     # A job that was late from before the rollback, or for what it took back, is stale still.
     for stale in two:
-        assert look(space, stale, repository).standing is LiveStatus.AHEAD
+        assert space_health(space, stale, repository).standing is LiveStatus.AHEAD
         with pytest.raises(NotFastForward):
             push(space, PublishIntent(stale, repository))
     assert {f"v/{one.manifest.generation}/index.html" for one in (*two, third)} < {*repo.head.tree}
@@ -126,7 +126,7 @@ def test_a_stale_job_that_read_before_the_rollback_is_refused(hub, space, clone,
     hub.watch = overtake
     with pytest.raises(NotFastForward, match="publishing would undo it"):
         push(space, PublishIntent(third, repository), clock=Patience())
-    assert look(space, made(clone), repository).standing is LiveStatus.ROLLED_BACK
+    assert space_health(space, made(clone), repository).standing is LiveStatus.ROLLED_BACK
 
 
 def test_a_rollback_can_be_undone(space, repo, clone, repository, two):
@@ -176,7 +176,7 @@ def test_a_board_of_another_version_comes_back_as_published(hub, space, repo, cl
     repository = GitRepository(clone.root)
     other = built_by_another(clone)
     push(space, PublishIntent(other, repository))
-    assert look(space, made(clone), repository).standing is LiveStatus.OTHER
+    assert space_health(space, made(clone), repository).standing is LiveStatus.OTHER
     clone.add("model-b")
     clone.commit("Add model-b")
     push(space, PublishIntent(made(clone), repository))

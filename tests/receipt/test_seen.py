@@ -13,7 +13,13 @@ from geneb_ci.check.registry import select
 from geneb_ci.common.benchmark import load_benchmark
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import BadConfiguration
-from geneb_ci.receipt.seen import SeenReceipt, SeenReceipts, noted, published_state, seen_receipts
+from geneb_ci.receipt.seen import (
+    SeenReceipt,
+    SeenReceipts,
+    published_state,
+    seen_receipts,
+    updated_notes,
+)
 from reference_harness.formats.submission import SubmissionV12
 from tests.paths import ROOT as CHECKOUT
 from tests.publish.command import environment, geneb_ci
@@ -108,19 +114,19 @@ def test_days_are_noted_and_counted(of_small: Written) -> None:
     seen = SeenReceipts()
     assert published_state(unpublished, seen, 30) is None
     assert published_state(row, seen, 30) == "published"
-    seen = noted(seen, MODEL, ROOT, day(0), there=False)
+    seen = updated_notes(seen, MODEL, ROOT, day(0), there=False)
     assert seen.rows[MODEL] == SeenReceipt(root=ROOT, since=day(0), seen=None, looked=day(0))
-    seen = noted(seen, MODEL, ROOT, day(31), there=False)
+    seen = updated_notes(seen, MODEL, ROOT, day(31), there=False)
     assert published_state(row, seen, 30) == "missing"
     assert published_state(row, seen, 31) == "published"
-    seen = noted(seen, MODEL, ROOT, day(40), there=True)
+    seen = updated_notes(seen, MODEL, ROOT, day(40), there=True)
     assert published_state(row, seen, 30) == "published"
-    seen = noted(seen, MODEL, ROOT, day(70), there=False)
+    seen = updated_notes(seen, MODEL, ROOT, day(70), there=False)
     assert published_state(row, seen, 30) == "published"
-    seen = noted(seen, MODEL, ROOT, day(71), there=False)
+    seen = updated_notes(seen, MODEL, ROOT, day(71), there=False)
     assert seen.rows[MODEL] == SeenReceipt(root=ROOT, since=day(0), seen=day(40), looked=day(71))
     assert published_state(row, seen, 30) == "missing"
-    seen = noted(seen, MODEL, OTHER, day(72), there=False)
+    seen = updated_notes(seen, MODEL, OTHER, day(72), there=False)
     assert seen.rows[MODEL].since == day(72), "another receipt starts again"
     assert published_state(row, seen, 30) == "published"
 

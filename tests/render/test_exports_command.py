@@ -18,7 +18,7 @@ from geneb_ci.board.columns import entry_of
 from geneb_ci.cli.main import main
 from geneb_ci.cli.publish import FORMATS
 from geneb_ci.common.types import TrustLevel
-from geneb_ci.render.export_entries import portable
+from geneb_ci.render.export_entries import portable_name
 from reference_harness.formats.submission import MODELS
 from tests import small
 from tests.paths import PUBLIC, ROOT
@@ -267,7 +267,7 @@ def test_the_examples_of_the_page_print_what_it_says(board: Path, capsys: Any) -
     [("a", "a"), ("data", "data_"), ("CON.x", "CON.x_"), ("lpt1", "lpt1_"), ("a.", "a._")],
 )
 def test_a_name_becomes_a_folder_that_every_system_takes(name: str, folder: str) -> None:
-    assert portable(name) == folder
+    assert portable_name(name) == folder
 
 
 def test_the_citation_file_has_the_form_of_its_format() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 
 from geneb_ci.check.runner import Report
 from geneb_ci.common.finding import Finding, Severity
-from geneb_ci.render.formats import ordered, render, sentence, why_nothing
+from geneb_ci.render.formats import render, sentence, sorted_findings, why_nothing
 from geneb_ci.render.plain import visible
 from tests.render.examples import score
 from tests.render.hostile import BRIEF, reports
@@ -50,7 +50,7 @@ def test_one_command_a_finding_which_reads_back(report):
     first = len(report.unreadable)
     last = len(found) - bool(why_nothing(report))
     assert sorted(map(repr, found[first:last])) == sorted(
-        repr(command(finding)) for finding in ordered(report)
+        repr(command(finding)) for finding in sorted_findings(report)
     )
     assert all(
         (name, properties) == ("error", {"title": "not checked"})

@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 from geneb_ci import __version__
 from geneb_ci.common.finding import Finding
 from geneb_ci.render.findings_json import FindingV1, findings_schema
-from geneb_ci.render.formats import counts, ordered, render, verdict
+from geneb_ci.render.formats import counts, render, sorted_findings, verdict
 from geneb_ci.render.plain import well_formed
 from tests.paths import ROOT
 from tests.render import examples
@@ -62,7 +62,7 @@ def test_it_reads_back_and_validates(report):
             "benchmarks": [
                 {"name": name, "sha256": sha} for name, sha in sorted(report.benchmarks.items())
             ],
-            "findings": [dataclasses.asdict(finding) for finding in ordered(report)],
+            "findings": [dataclasses.asdict(finding) for finding in sorted_findings(report)],
             "unreadable": [
                 {"message": error.message, "fix": error.fix} for error in report.unreadable
             ],

@@ -6,7 +6,7 @@ from hypothesis import given
 
 from geneb_ci.check.runner import Report
 from geneb_ci.common.finding import Severity
-from geneb_ci.render.formats import ordered, render, sentence, why_nothing
+from geneb_ci.render.formats import render, sentence, sorted_findings, why_nothing
 from geneb_ci.render.plain import visible
 from tests.render.hostile import BRIEF, reports
 
@@ -45,7 +45,7 @@ def test_every_finding_says_what_it_is(report):
     root = parse(report)
     cases = root.findall("testsuite/testcase")
     found = [case for case in cases if len(case)][: len(report.findings)]
-    for case, finding in zip(found, ordered(report), strict=True):
+    for case, finding in zip(found, sorted_findings(report), strict=True):
         assert case.get("classname") == visible(finding.file)
         verdict = case[0]
         if finding.rule == "check-crashed":

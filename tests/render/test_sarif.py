@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Report
 from geneb_ci.common.finding import Finding
-from geneb_ci.render.formats import is_complete, ordered, render, sentence
+from geneb_ci.render.formats import is_complete, render, sentence, sorted_findings
 from geneb_ci.render.plain import visible, well_formed
 from geneb_ci.render.sarif import escape
 from tests.render.examples import finding, score
@@ -39,7 +39,7 @@ def test_it_validates_and_names_every_place(report):
     run = run_of(report)
     rules = run["tool"]["driver"]["rules"]
     assert run["invocations"][0]["executionSuccessful"] == is_complete(report)
-    for result, item in zip(run["results"], ordered(report), strict=True):
+    for result, item in zip(run["results"], sorted_findings(report), strict=True):
         place = result["locations"][0]
         text = f"{sentence(item)}. {item.fix}".rstrip()
         assert result["message"]["text"] == escape(text)

@@ -1,6 +1,6 @@
 """One table, two notations: columns line up on a terminal, also under wide characters."""
 
-from geneb_ci.render.table import Table, fitted
+from geneb_ci.render.table import Table, wrapped_text
 
 TABLE = Table(("model", "rank"), [("a", "10"), ("模型", "9")], right=frozenset({"rank"}))
 
@@ -55,4 +55,4 @@ def test_numbers_are_never_wrapped():
 
 
 def test_longer_lines_are_wrapped_below_their_first():
-    assert fitted("short\n\n  one two three\n", 10) == "short\n\n  one two\n      three\n"
+    assert wrapped_text("short\n\n  one two three\n", 10) == "short\n\n  one two\n      three\n"

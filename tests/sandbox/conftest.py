@@ -11,7 +11,7 @@ from geneb_ci.common.errors import SandboxUnavailable
 from geneb_ci.sandbox.launch import Sandbox
 from geneb_ci.sandbox.levels import open_sandbox
 from geneb_ci.sandbox.limits import Limits
-from geneb_ci.sandbox.processes import NAMESPACES, surviving
+from geneb_ci.sandbox.processes import NAMESPACES, surviving_pids
 from geneb_ci.sandbox.run import ExtractorSpec
 
 HOSTILE = Path(__file__).parent / "hostile"
@@ -51,7 +51,7 @@ def nothing_left(sandbox: Sandbox) -> Iterator[None]:
     (sandbox.scratch / NAMESPACES).unlink(missing_ok=True)
     yield
     if (sandbox.scratch / NAMESPACES).exists():
-        assert surviving(sandbox.scratch) == []
+        assert surviving_pids(sandbox.scratch) == []
     else:  # the run ended before it was looked at for the first time
         assert started_for(sandbox.scratch) == []
 

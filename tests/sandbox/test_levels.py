@@ -23,7 +23,7 @@ from geneb_ci.sandbox import mounts
 from geneb_ci.sandbox.launch import sandbox_facts
 from geneb_ci.sandbox.levels import open_sandbox, trial
 from geneb_ci.sandbox.limits import MIB, Limits
-from geneb_ci.sandbox.processes import descendants, remember
+from geneb_ci.sandbox.processes import descendants, save_namespaces
 from geneb_ci.sandbox.run import (
     ExtractorSpec,
     embed_in_sandbox,
@@ -187,7 +187,7 @@ def test_processes_of_an_earlier_audit_are_refused(tmp_path):
                 found := [one for one in descendants(process.pid) if one.parent != process.pid]
             ):
                 time.sleep(0.01)
-            remember(folder, found)
+            save_namespaces(folder, found)
             with pytest.raises(LeftOver) as caught:
                 open_sandbox(2, folder=folder).__enter__()
         finally:

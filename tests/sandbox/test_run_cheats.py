@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from geneb_ci.audit.rerun.decoys import judge, with_decoys
+from geneb_ci.audit.rerun.decoys import judge_decoys, with_decoys
 from geneb_ci.sandbox.launch import Sandbox
 from geneb_ci.sandbox.limits import Limits
 from geneb_ci.sandbox.run import embed_in_sandbox
@@ -34,5 +34,5 @@ def test_a_cheat_is_given_away(bubblewrap_sandbox: Sandbox, name, order_dependen
     values = embed_in_sandbox(decoyed.sequences, spec, bubblewrap_sandbox, LIMITS)
     again = dataclasses.replace(spec, batching="file")
     apart = embed_in_sandbox(decoyed.apart, again, bubblewrap_sandbox, LIMITS)
-    found = judge(decoyed, values, "float32", apart)
+    found = judge_decoys(decoyed, values, "float32", apart)
     assert (found.order_dependent, found.memorised) == (order_dependent, memorised), found.detail

@@ -45,6 +45,11 @@ NOT_PROVED = (
     "that the scores on the board are right: only canonical ones are computed; no level follows",
 )
 """What an audit by receipt leaves open; part of each record."""
+OF_RECORD = (
+    "that no training sequence is embedded by a key: variants of test sequences alone are looked "
+    "at; no level follows"
+)
+"""The last of these where the scores of record were compared, too."""
 RowVersion = Literal["1.0", "2.0"]
 BY_ROW: Final = "1.0"
 BY_COLUMN: Final = "2.0"
@@ -150,6 +155,9 @@ class RowCells(StrictModel):
     """Cells that the receipt gives and the submission does not claim."""
     unequal: list[str]
     """What is wrong with the rows of equal sequences."""
+    of_record: Count | None = Field(default=None, exclude_if=operator.not_)
+    """Cells whose scores of record, which the board shows, were compared as well, by the scorer
+    that the run names; left out where none were, as in earlier records."""
 
 
 class Direction(StrictModel):
@@ -241,6 +249,11 @@ class RowOutcome(StrictModel):
             self.decoys,
             self.variants,
         )
+
+
+def not_proved(cells: RowCells) -> list[str]:
+    """Return what an audit by receipt leaves open."""
+    return [*NOT_PROVED[:-1], OF_RECORD] if cells.of_record else list(NOT_PROVED)
 
 
 AnyOutcome = AuditOutcome | RowOutcome

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from geneb_ci.audit.canonical import AuditRefused, StepMismatch
-from geneb_ci.audit.commitment import Commitment, identity_of, why_same
+from geneb_ci.audit.commitment import Commitment, identity_of, same_method_reason
 from geneb_ci.audit.compare.embedding_outcome import (
     Effect,
     FailedRow,
@@ -27,7 +27,7 @@ from geneb_ci.audit.record.statement import RERUN, Record
 from geneb_ci.audit.record.verify_embeddings import RERUN_BYTES_MAX, read_rerun
 from geneb_ci.audit.sampling.plan import RowPlan
 from geneb_ci.common.errors import GenebError, NothingChecked
-from geneb_ci.receipt.cells import differences
+from geneb_ci.receipt.cells import compares_record, differences
 from geneb_ci.receipt.column_rule import RowComparison, tolerances, unfit
 from geneb_ci.receipt.draw import DrawnRows, TaskStrata
 from geneb_ci.receipt.influence import (
@@ -200,7 +200,7 @@ class OwnReceipt(NamedTuple):
         return (
             own.sha256 == plan.commitment_sha256
             or own.benchmark.sha256 != other.benchmark.sha256
-            or bool(why_same(identity_of(other), identity_of(own)))
+            or bool(same_method_reason(identity_of(other), identity_of(own)))
         )
 
     def sample(self, places: set[tuple[str, int]], say: Say) -> "Sample":
@@ -482,7 +482,15 @@ def compared_cells(submission: SubmissionV12, cells: ReceiptCells) -> RowCells:
         else:
             wrong.setdefault(cell, []).append(difference.what)
     total = sum(len(task.regimes) for task in cells.tasks.values())
+    shown = None
+    if compares_record(submission, cells):
+        shown = sum(
+            task in submission.results.get(regime, {})
+            for task, result in cells.tasks.items()
+            for regime in result.record or ()
+        )
     return RowCells(
+        of_record=shown,
         equal=total - len(wrong) - len(unclaimed),
         of=total,
         differing=[f"{cell}: {', '.join(what)}" for cell, what in wrong.items()],

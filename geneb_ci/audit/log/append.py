@@ -16,7 +16,7 @@ from geneb_ci.audit.log.entries import (
     RESTORE_LOG,
     LogBroken,
     LogEntry,
-    appended,
+    files_with_entries,
 )
 from geneb_ci.audit.record.envelope import parse_envelope
 from geneb_ci.audit.record.events import AuditEvent, EntryKind, kind_of
@@ -113,14 +113,14 @@ def batch_of(repository: AuditRepository, logged: LogContent, beacon: DrandBeaco
     return Batch((*entries, *_revocations(repository, logged, beacon)), tuple(refused))
 
 
-def log_with(
+def extended_log(
     batch: Batch, logged: LogContent, key: "Ed25519PrivateKey", audits: Path
 ) -> dict[Path, dict[str, bytes]]:
     """Return the files to write: folder to name to content, the checkpoint last.
 
     Raises LogBroken for entries that may not follow.
     """
-    files = appended(logged.log, batch.entries, logged.log.checkpoint.origin, key)
+    files = files_with_entries(logged.log, batch.entries, logged.log.checkpoint.origin, key)
     files_by_folder: dict[Path, dict[str, bytes]] = {}
     for path, content in files.items():
         destination = audits / FOLDER / path

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from geneb_ci.audit.canonical import StepMismatch, seconds_of
-from geneb_ci.audit.commitment import Commitment, identity_of, why_same
+from geneb_ci.audit.commitment import Commitment, identity_of, same_method_reason
 from geneb_ci.audit.log.checkpoint import Checkpoint, LogKeys, checkpoint_text
 from geneb_ci.audit.log.entries import (
     FOLDER,
@@ -64,11 +64,11 @@ def check_log(record: Record, logged: LogContent | None) -> None:
 
 def check_kept(model_id: str, logged: LogContent) -> None:
     """Raise LogBroken if the log is broken, or lists a file of a model that is not there."""
-    for reason in lost_of(model_id, logged).values():
+    for reason in lost_files(model_id, logged).values():
         raise LogBroken(reason)
 
 
-def lost_of(model_id: str | None, logged: LogContent) -> dict[str, str]:
+def lost_files(model_id: str | None, logged: LogContent) -> dict[str, str]:
     """Return what the log lists and is lost, of one model or of all: path to reason."""
     return {
         name: reason
@@ -128,7 +128,7 @@ def check_drawn(commitment: Commitment, before: int, logged: LogContent) -> None
         if entry.kind != EntryKind.COMMITMENT.value or entry.commitment in drawn:
             continue
         other = logged.commitments.get(str(entry.commitment))
-        reason = why_same(identity_of(other), own) if other is not None else ""
+        reason = same_method_reason(identity_of(other), own) if other is not None else ""
         if reason:
             raise StepMismatch(
                 LOG,
@@ -174,7 +174,7 @@ def log_at(audits: Path | None, keys: LogKeys) -> AuditLog:
     return read_log(log_files(audits / FOLDER), keys)
 
 
-def logged_of(
+def log_content(
     keys: LogKeys,
     audits: Path | None,
     events: Mapping[Path, AuditEvent | StepMismatch],

@@ -244,7 +244,7 @@ def _check_order(entries: Sequence[LogEntry]) -> None:
             raise LogBroken(f"entry {number} is entry {first} again")
 
 
-def appended(
+def files_with_entries(
     log: AuditLog | None, new: Sequence[LogEntry], origin: str, key: "Ed25519PrivateKey"
 ) -> dict[str, bytes]:
     """Return the files of a log with new entries: path below its folder to content.

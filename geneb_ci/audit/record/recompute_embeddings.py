@@ -40,7 +40,12 @@ from geneb_ci.audit.record.verify_embeddings import (
     check_proofs,
     read_rerun,
 )
-from geneb_ci.audit.rerun.embedder import TaskVariants, changes_of, row_variants, varied
+from geneb_ci.audit.rerun.embedder import (
+    TaskVariants,
+    decision_changes,
+    row_variants,
+    test_row_variants,
+)
 from geneb_ci.audit.rerun.honesty import VariantResult
 from geneb_ci.audit.rerun.task_embedding import variant_seed
 from geneb_ci.audit.sampling.embedding_draw import task_shares
@@ -175,7 +180,7 @@ def _from_receipt(
             seed = variant_seed(plan.seed, outcome.variants.nonce)
             path = Path(folder) / "variants.json"
             variants = {
-                audited.task: varied(audited.task, tools.source, harness, seed, path)
+                audited.task: test_row_variants(audited.task, tools.source, harness, seed, path)
                 for audited in outcome.tasks
             }
     other = [
@@ -252,7 +257,7 @@ def _variants(
         task, own = drawn[audited.task], kept_rows.task == number
         values = kept_rows.values[own]
         changes.append(
-            changes_of(
+            decision_changes(
                 task.strata, task.probes, task.entry.scale_log2, variants[audited.task].rows, values
             )
         )

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from geneb_ci.audit.canonical import StepMismatch
 from geneb_ci.audit.commitment import Commitment
-from geneb_ci.audit.log.check import logged_of, lost_of, sha256_of
+from geneb_ci.audit.log.check import log_content, lost_files, sha256_of
 from geneb_ci.audit.record.events import (
     AuditEvent,
     EntryKind,
@@ -38,7 +38,7 @@ from geneb_ci.audit.record.verify import (
 from geneb_ci.audit.sampling.design import audit_policy
 from geneb_ci.audit.sampling.embedding_draw import recompute_any
 from geneb_ci.audit.sampling.plan import Plan, RowPlan, read_any_plan
-from geneb_ci.audit.sampling.task_draw import of_method, require_one_draw
+from geneb_ci.audit.sampling.task_draw import plans_of_method, require_one_draw
 from geneb_ci.audit.trust.applicability import LogContent, TrustInputs
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK, Layout, LayoutKind, benchmark_of
@@ -104,8 +104,8 @@ class AuditRepository:
         """The log beside what it lists; None where the policy names none."""
         keys = log_keys(self.layout)
         if keys is None or self.layout.audits is None:
-            return None if keys is None else logged_of(keys, None, {}, self.keys)
-        return logged_of(keys, self.layout.audits, self.events, self.keys)
+            return None if keys is None else log_content(keys, None, {}, self.keys)
+        return log_content(keys, self.layout.audits, self.events, self.keys)
 
     @functools.cached_property
     def events(self) -> dict[Path, AuditEvent | StepMismatch]:
@@ -181,7 +181,7 @@ class AuditRepository:
     def lost(self, model_id: str | None = None) -> Iterator[Verification]:
         """Return a verification of each file that the log lists and that is deleted or changed."""
         if self.logged is not None:
-            for name, reason in lost_of(model_id, self.logged).items():
+            for name, reason in lost_files(model_id, self.logged).items():
                 yield lost_entry(name, reason)
 
     def plans_of(self, model_id: str) -> list[Plan | RowPlan]:
@@ -237,7 +237,7 @@ def earlier_plans(
     candidates = repository.plans_of(commitment.model_id)
     for file in files:
         plan = read_any_plan(file)
-        if not of_method(kind, [plan], commitment):
+        if not plans_of_method(kind, [plan], commitment):
             drawn, expected = (_DRAWN[type(plan)], _DRAWN[kind])
             raise UsageProblem(
                 f"{file}: this plan is of {drawn} of {plan.commitment.model_id!r}, expected one of "
@@ -246,7 +246,7 @@ def earlier_plans(
             )
         candidates.append(plan)
     require_one_draw(kind, candidates, commitment, committed_at)
-    earlier = of_method(kind, candidates, commitment, near)
+    earlier = plans_of_method(kind, candidates, commitment, near)
     for plan in earlier:
         recompute_any(plan)
     return earlier

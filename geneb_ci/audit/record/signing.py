@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from geneb_ci.audit.canonical import AuditRefused, seconds_of
 from geneb_ci.audit.commitment import Commitment
-from geneb_ci.audit.log.append import Batch, batch_of, log_with, recent_round
+from geneb_ci.audit.log.append import Batch, batch_of, extended_log, recent_round
 from geneb_ci.audit.log.check import check_committed, check_kept, committed_index
 from geneb_ci.audit.log.checkpoint import LogKeys
 from geneb_ci.audit.log.entries import LogBroken
@@ -87,7 +87,7 @@ def append_to_log(
         raise LogBroken("it cannot be read")
     batch = batch_of(repository, logged, recent_round(time.time(), beacon_file, relays))
     if batch.entries:
-        for folder, files in log_with(batch, logged, signer, audits).items():
+        for folder, files in extended_log(batch, logged, signer, audits).items():
             write_files(folder, files)
         find_layout.cache_clear()  # the folder of audits may be new
     return batch, len(logged.log.entries) + len(batch.entries)

@@ -23,7 +23,7 @@ from geneb_ci.audit.record.keys import RevokedKey, check_revoked
 from geneb_ci.audit.record.statement import Record
 from geneb_ci.audit.record.verify_embeddings import COMPARISON, check_rows
 from geneb_ci.audit.rerun.honesty import contradiction, is_dropped, rows_varied
-from geneb_ci.audit.sampling.beacon import is_open
+from geneb_ci.audit.sampling.beacon import is_key_unrevealed
 from geneb_ci.audit.sampling.embedding_draw import earlier_row_draws, recompute_any
 from geneb_ci.audit.sampling.plan import FallbackBeacon, Plan, RowPlan
 from geneb_ci.audit.sampling.task_draw import earlier_draws, require_one_draw
@@ -262,7 +262,7 @@ def _check_beacon(outcome: AnyOutcome, inputs: TrustInputs) -> None:
             f"the fallback key {beacon.key_sha256[:16]}... was never published",
             "do not trust this draw: the policy has published keys in fallback_keys and spent_keys",
         )
-    if is_open(beacon):
+    if is_key_unrevealed(beacon):
         raise MissingInput(
             canonical.SIGNATURE,
             "the fallback key is not revealed yet, so nobody can verify the draw",

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from geneb_ci.audit.compare.outcome import Decoys
-from geneb_ci.audit.rerun.honesty import Repeatability, repeated_of
+from geneb_ci.audit.rerun.honesty import Repeatability, repeatability_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -160,7 +160,9 @@ def embed_among_decoys(
     rows = zip(decoyed.again, apart, strict=True)
     pairs = [pair for (a, b), row in rows for pair in ((values[a], values[b]), (values[a], row))]
     return TaskEmbeddings(
-        real_rows(decoyed, values), judge(decoyed, values, dtype, apart), repeated_of(pairs)
+        real_rows(decoyed, values),
+        judge_decoys(decoyed, values, dtype, apart),
+        repeatability_of(pairs),
     )
 
 
@@ -169,7 +171,7 @@ def real_rows(decoyed: SequencesWithDecoys, values: "np.ndarray") -> "np.ndarray
     return values[decoyed.real]
 
 
-def judge(
+def judge_decoys(
     decoyed: SequencesWithDecoys,
     values: "np.ndarray",
     dtype: str,

@@ -23,7 +23,7 @@ from geneb_ci.audit.rerun.honesty import (
     VariantDecisions,
     VariantResult,
     is_flagged,
-    pooled,
+    summed_decisions,
 )
 from geneb_ci.audit.rerun.prepare import Ready
 from geneb_ci.audit.rerun.scoring import variants_of
@@ -186,7 +186,7 @@ class TaskVariants(NamedTuple):
     sequences: list[str]
 
 
-def varied(
+def test_row_variants(
     task: str, source: TaskSource, harness: HarnessProcess, seed: str, path: Path
 ) -> TaskVariants:
     """Return variants of `ROWS_MIN` test rows of a task, or of all; `path` is a file to write.
@@ -206,7 +206,7 @@ Changes = Mapping[str, Sequence[ChangedDecisions]]
 """Regime to what changed, by each of its probes."""
 
 
-def changes_of(
+def decision_changes(
     strata: TaskStrata,
     probes: "Mapping[str, Sequence[Probe]]",
     scale_log2: int,
@@ -250,7 +250,7 @@ def row_variants(changes: Collection[Changes], main: str, nonce: str) -> Variant
     for regime in dict.fromkeys(name for by_regime in changes for name in by_regime):
         parts = [by_regime[regime] for by_regime in changes if regime in by_regime]
         fits[regime] = max(map(len, parts))
-        kinds[regime] = pooled(each for part in parts for each in part)
+        kinds[regime] = summed_decisions(each for part in parts for each in part)
     own = {KIND: kinds[main]}
     others = {
         f"{regime}, canonical": VariantDecisions(fits=fits[regime], kinds={KIND: decisions})

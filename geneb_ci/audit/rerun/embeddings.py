@@ -15,7 +15,6 @@ from geneb_ci.audit.canonical import SAMPLE, StepMismatch, moment_of
 from geneb_ci.audit.commit import AuditSubject
 from geneb_ci.audit.compare.embedding_outcome import (
     BY_COLUMN,
-    NOT_PROVED,
     Direction,
     Effect,
     ReceiptFacts,
@@ -24,6 +23,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
     RowRepeat,
     RowTask,
     is_rescued,
+    not_proved,
     reasons_of,
     verdict_by,
 )
@@ -48,9 +48,9 @@ from geneb_ci.audit.record.events import RunFacts
 from geneb_ci.audit.rerun.embedder import (
     RowEmbedder,
     TaskVariants,
-    changes_of,
+    decision_changes,
     row_variants,
-    varied,
+    test_row_variants,
 )
 from geneb_ci.audit.rerun.honesty import VariantResult, variant_text
 from geneb_ci.audit.rerun.prepare import Ready
@@ -187,7 +187,7 @@ class _RowRun:
             [again.get(task.task, {}) for task in drawn],
         )
         changes = [
-            changes_of(
+            decision_changes(
                 task.strata, task.probes, task.entry.scale_log2, variants_of_task.rows, matrix
             )
             for task, variants_of_task, matrix in zip(drawn, changed, values, strict=True)
@@ -254,7 +254,9 @@ class _RowRun:
         harness = here.runner.harness
         seed = variant_seed(self.plan.seed, here.settings.nonce)
         return [
-            varied(task.task, here.source, harness, seed, folder / f"{task.task}{VARIANTS}")
+            test_row_variants(
+                task.task, here.source, harness, seed, folder / f"{task.task}{VARIANTS}"
+            )
             for task in drawn
         ]
 
@@ -337,7 +339,7 @@ class _RowRun:
             variants=variants,
             verdict=AGREES,
             reasons=[],
-            not_proved=list(NOT_PROVED),
+            not_proved=not_proved(cells),
             rerun_sha256=hashlib.sha256(rerun).hexdigest(),
             sandbox=here.facts(self.embedder.parts),
             harness=HarnessFacts(

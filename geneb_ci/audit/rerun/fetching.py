@@ -30,11 +30,11 @@ from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.common.config import cache_folder, policy_bytes
 from geneb_ci.common.download import (
     Purpose,
-    keep,
-    opened,
-    partial,
+    delivery_error,
+    keep_download,
+    open_address,
+    partial_path,
     require_whole,
-    undelivered,
     writing,
 )
 from geneb_ci.common.download import download as download_file
@@ -258,7 +258,7 @@ def extract(address: str, members: Mapping[str, Path], sha256: Mapping[str, str]
     does.
     """
     waiting = dict(members)
-    with opened(address, 0, WEIGHTS) as response:
+    with open_address(address, 0, WEIGHTS) as response:
         try:
             for member in tar_members(response, ARCHIVE_MAX):
                 if member.name not in waiting:
@@ -269,20 +269,22 @@ def extract(address: str, members: Mapping[str, Path], sha256: Mapping[str, str]
                         "correct the entry of the model registry",
                     )
                 path = waiting.pop(member.name)
-                unfinished = partial(path, WEIGHTS)
+                unfinished = partial_path(path, WEIGHTS)
                 with writing(unfinished, WEIGHTS), unfinished.open("wb") as stream:
                     for chunk in member.chunks():
                         stream.write(chunk)
-                keep(unfinished, path, sha256[member.name], f"{address}#{member.name}", WEIGHTS)
+                keep_download(
+                    unfinished, path, sha256[member.name], f"{address}#{member.name}", WEIGHTS
+                )
                 if not waiting:
                     return
             require_whole(response)
         except NotTarError as error:
             raise WeightsRefused(f"{address}: {error}", NOT_TAR) from error
         except BrokenArchiveError as error:
-            raise undelivered(address, error, WEIGHTS) from error
+            raise delivery_error(address, error, WEIGHTS) from error
         except (OSError, EOFError, http.client.HTTPException) as error:
-            raise undelivered(address, error, WEIGHTS) from error
+            raise delivery_error(address, error, WEIGHTS) from error
     raise WeightsRefused(
         f"{address}: the archive does not contain {min(waiting)}",
         "correct `archive` or `folder` of the entry in the model registry",

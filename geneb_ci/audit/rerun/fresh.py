@@ -187,7 +187,7 @@ def _either_strand(sequence: str) -> set[str]:
     return {upper, upper.translate(_COMPLEMENT)[::-1]}
 
 
-def released(path: Path) -> FreshRelease:
+def fresh_release(path: Path) -> FreshRelease:
     """Return what is published after the audit. Raises NothingChecked without set or salt."""
     return FreshRelease(schema_version="1.0", salt=_salt(path), content=_read(path).decode("ascii"))
 
@@ -198,7 +198,7 @@ def open_set(path: Path, commitment: FreshCommitment, benchmark: Benchmark) -> F
     Raises NothingChecked for what cannot be read, AuditRefused when it is not the one that was
     committed to.
     """
-    return check_release(released(path), commitment, benchmark, str(path))
+    return check_release(fresh_release(path), commitment, benchmark, str(path))
 
 
 def check_release(

@@ -88,7 +88,7 @@ def precision_of(declared: str, repetitions: Iterable[Repeatability]) -> Precisi
     )
 
 
-def repeated_of(pairs: Sequence[tuple["np.ndarray", "np.ndarray"]]) -> Repeatability:
+def repeatability_of(pairs: Sequence[tuple["np.ndarray", "np.ndarray"]]) -> Repeatability:
     """Return how far pairs of (d,) embeddings of one sequence differ.
 
     Rows of different widths, and rows too long to measure, differ by the largest float.
@@ -220,7 +220,7 @@ def difference(changed: ChangedDecisions) -> float:
     return (changed.worse - changed.better) / changed.rows if changed.rows else 0.0
 
 
-def limit(decisions: ChangedDecisions, margin: float, fits: int = 1) -> float:
+def difference_limit(decisions: ChangedDecisions, margin: float, fits: int = 1) -> float:
     """Return the largest D that is not flagged; several fits count as one that is as sure.
 
     They decide on the same rows, and what one gets wrong others often do as well.
@@ -244,7 +244,8 @@ def is_flagged(
     if training is not None:
         tested.append((training, TRAINING_MARGIN, 1))
     return any(
-        difference(decisions) > limit(decisions, margin, fits) for decisions, margin, fits in tested
+        difference(decisions) > difference_limit(decisions, margin, fits)
+        for decisions, margin, fits in tested
     )
 
 
@@ -265,7 +266,7 @@ def contradiction(result: VariantResult, expected: int) -> str:
     return ""
 
 
-def pooled(decisions: Iterable[ChangedDecisions]) -> ChangedDecisions:
+def summed_decisions(decisions: Iterable[ChangedDecisions]) -> ChangedDecisions:
     """Return the sums."""
     parts = list(decisions)
     return ChangedDecisions(
@@ -289,7 +290,7 @@ def variant_result(
         for name in dict.fromkeys(name for part in parts for name in part.others)
     }
     refits = [part.training for part in parts if part.training is not None]
-    training = pooled(refits) if refits else None
+    training = summed_decisions(refits) if refits else None
     return VariantResult(
         nonce=nonce,
         rows=rows,
@@ -306,7 +307,7 @@ def _pooled_kinds(
 ) -> dict[str, ChangedDecisions]:
     """Return the sums of each kind of variant."""
     return {
-        kind: pooled(part[kind] for part in parts if kind in part)
+        kind: summed_decisions(part[kind] for part in parts if kind in part)
         for kind in dict.fromkeys(kind for part in parts for kind in part)
     }
 
@@ -333,7 +334,7 @@ def fresh_result(decisions: Mapping[str, Decisions], commitment: str) -> FreshRe
     )
 
 
-def drop(tasks: Mapping[str, FreshTask]) -> tuple[float, float]:
+def accuracy_loss(tasks: Mapping[str, FreshTask]) -> tuple[float, float]:
     """Return the mean over the tasks of the loss of accuracy, and its standard error."""
     losses, variance = [], 0.0
     for task in tasks.values():
@@ -353,7 +354,7 @@ def is_dropped(
     others: Mapping[str, Mapping[str, FreshTask]] | None = None,
 ) -> bool:
     """Whether accuracy on fresh rows is significantly below that on public ones, by any probe."""
-    losses = [drop(fresh_tasks) for fresh_tasks in (tasks, *(others or {}).values())]
+    losses = [accuracy_loss(fresh_tasks) for fresh_tasks in (tasks, *(others or {}).values())]
     return any(loss > FRESH_MARGIN + ALARM * error for loss, error in losses)
 
 
@@ -370,8 +371,8 @@ def fresh_power(loss: float, fresh: int, public: int, accuracy: float = 0.75) ->
 def variant_text(result: VariantResult) -> str:
     """Return what the variants show, as one line."""
     parts = [
-        f"{kind} D {difference(decisions):+.4f} of at most {limit(decisions, margin):.4f} "
-        f"({decisions.rows} rows)"
+        f"{kind} D {difference(decisions):+.4f} of at most "
+        f"{difference_limit(decisions, margin):.4f} ({decisions.rows} rows)"
         for kind, decisions, margin in (
             *((kind, decisions, VARIANT_MARGIN) for kind, decisions in result.kinds.items()),
             *((("training", result.training, TRAINING_MARGIN),) if result.training else ()),
@@ -379,21 +380,23 @@ def variant_text(result: VariantResult) -> str:
     ]
     parts += [
         f"{name}, {kind} D {difference(decisions):+.4f} of at most "
-        f"{limit(decisions, VARIANT_MARGIN, probe.fits):.4f}"
+        f"{difference_limit(decisions, VARIANT_MARGIN, probe.fits):.4f}"
         for name, probe in result.others.items()
         for kind, decisions in probe.kinds.items()
-        if difference(decisions) > limit(decisions, VARIANT_MARGIN, probe.fits)
+        if difference(decisions) > difference_limit(decisions, VARIANT_MARGIN, probe.fits)
     ]
     return f"variants: {'; '.join(parts)}"
 
 
 def fresh_text(result: FreshResult) -> str:
     """Return what the fresh set shows, as one line."""
-    loss, error = drop(result.tasks)
+    loss, error = accuracy_loss(result.tasks)
     rows = sum(task.fresh.rows for task in result.tasks.values())
     mcc = math.fsum(task.public.MCC - task.fresh.MCC for task in result.tasks.values())
     worse = {
-        name: drop(of_probe) for name, of_probe in result.others.items() if is_dropped(of_probe)
+        name: accuracy_loss(of_probe)
+        for name, of_probe in result.others.items()
+        if is_dropped(of_probe)
     }
     by = "".join(f"; by {name} {-loss:+.4f} ({off:.4f})" for name, (loss, off) in worse.items())
     return (

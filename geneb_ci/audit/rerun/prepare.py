@@ -280,7 +280,7 @@ def weights_here(
         say(f"fetching the weights: {committed.location}")
         weights.fetch(committed, folder, say=say)  # continues a download that was stopped
         work.keep(FETCHED, "")
-    return folder, weights.provide(committed, folder, level, say)
+    return folder, weights.provide_weights(committed, folder, level, say)
 
 
 def _spec(

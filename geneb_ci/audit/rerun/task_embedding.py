@@ -73,7 +73,7 @@ def variant_seed(plan_seed: str, nonce: str) -> str:
     return hashlib.sha256(bytes.fromhex(plan_seed) + bytes.fromhex(nonce)).hexdigest()
 
 
-def further_of(
+def further_sequences(
     task: str,
     source: TaskSource,
     harness: HarnessProcess,
@@ -104,7 +104,7 @@ def further_of(
 
 
 def read_further(path: Path) -> FurtherSequences:
-    """Read what `further_of` wrote. Raises NothingChecked."""
+    """Read what `further_sequences` wrote. Raises NothingChecked."""
     try:
         return FurtherSequences.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
@@ -266,7 +266,7 @@ class TaskRuns:
         seed = variant_seed(self.plan.seed, here.settings.nonce)
         rows = rows_varied(len(self.names))
         reverse = here.subject.reverse_complement
-        sequences = further_of(
+        sequences = further_sequences(
             task, here.source, here.runner.harness, folder, seed, rows, here.fresh, reverse=reverse
         )
         return [sequence.sequence for sequence in sequences.rows]

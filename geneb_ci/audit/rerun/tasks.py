@@ -71,7 +71,7 @@ def outcome_of(plan: Plan, here: Ready, clock: Callable[[], float], say: Say) ->
     benchmark = here.subject.benchmark
     compared = _compared(plan, here.subject, rescoring)
     decoys = _all_decoys(embedded)
-    variants, fresh = memory_of(plan, here.work, here.subject, rescoring)
+    variants, fresh = memorisation_results(plan, here.work, here.subject, rescoring)
     precision = precision_of(here.settings.noise, run.repeated)
     notes = [
         *compare.notes(compared, rescoring),
@@ -133,7 +133,7 @@ def check_outcome(
     rescoring = merged([read_rescored(folder / RESCORED) for folder in folders.values()])
     read = {task: work.read_as(folder / EMBEDDED, EmbeddedTask) for task, folder in folders.items()}
     decoys = _all_decoys({task: entry for task, entry in read.items() if entry is not None})
-    memory = memory_of(plan, work, subject, rescoring)
+    memory = memorisation_results(plan, work, subject, rescoring)
     follows = {
         "plan": outcome.plan == plan,
         "comparison": outcome.tasks == _compared(plan, subject, rescoring),
@@ -149,7 +149,7 @@ def check_outcome(
         )
 
 
-def memory_of(
+def memorisation_results(
     plan: Plan, work: Work, subject: AuditSubject, rescoring: Rescored
 ) -> tuple[VariantResult | None, FreshResult | None]:
     """Return what variants and the fresh set show, from the decisions of all rerun tasks."""

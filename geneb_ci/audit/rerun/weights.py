@@ -116,7 +116,9 @@ def fetch(
     return folder
 
 
-def provide(weights: Weights, folder: Path, level: int, say: Say = silent) -> dict[str, str]:
+def provide_weights(
+    weights: Weights, folder: Path, level: int, say: Say = silent
+) -> dict[str, str]:
     """Fetch the committed files that `folder` lacks, and verify all of them.
 
     Returns name to sha256 of every file in `folder`. Raises what `fetch` and `verify_weights` do.

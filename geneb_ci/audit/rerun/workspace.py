@@ -129,9 +129,9 @@ class Work:
         Raises LeftOver when they still run.
         """
         deadline = time.monotonic() + ENDING_SECONDS
-        while processes.surviving(self.scratch) and time.monotonic() < deadline:
+        while processes.surviving_pids(self.scratch) and time.monotonic() < deadline:
             time.sleep(POLL_SECONDS)
-        if processes.surviving(self.scratch):
+        if processes.surviving_pids(self.scratch):
             processes.refuse_leftovers(self.scratch)
         shutil.rmtree(self.scratch, ignore_errors=True)
 

@@ -140,7 +140,7 @@ OUTAGE = 3600  # seconds
 KEY = re.compile(r"[0-9a-f]{64}")
 
 
-def fallback(
+def fallback_value(
     commitment: str, key: str, published: Collection[str], why: str, *, reveal: bool = False
 ) -> FallbackBeacon:
     """Return the fallback value for one commitment: HMAC-SHA256(key, commitment).
@@ -175,7 +175,7 @@ def fallback(
     )
 
 
-def is_open(beacon: FallbackBeacon) -> bool:
+def is_key_unrevealed(beacon: FallbackBeacon) -> bool:
     """Whether the key is not revealed yet, so that only its owner can verify the value."""
     return beacon.key is None
 

@@ -22,7 +22,7 @@ from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.sampling.beacon import (
     OUTAGE,
     QUICKNET,
-    fallback,
+    fallback_value,
     practice,
     round_at,
     time_of,
@@ -247,7 +247,7 @@ def _fallback(
     raw = read_bytes(key_file)
     if isinstance(raw, Fault):
         raise NothingChecked(f"{key_file}: {raw.message}", "pass a file with 64 hex digits")
-    substitute = fallback(
+    substitute = fallback_value(
         commitment.sha256,
         raw.decode("ascii", "replace").strip(),
         policy.fallback_keys,

@@ -166,7 +166,9 @@ def _included(tasks: int, drawn: int) -> str:
     if drawn == tasks:
         return "all of them, so every raised one"
     design = Design((tasks,))
-    raised = next(m for m in range(1, tasks + 1) if detection(design, m, drawn) >= CONFIDENCE)
+    raised = next(
+        m for m in range(1, tasks + 1) if detection_probability(design, m, drawn) >= CONFIDENCE
+    )
     return f"includes one of {raised} raised tasks with {percent(float(CONFIDENCE))}"
 
 
@@ -210,7 +212,7 @@ def allocation(sizes: Sequence[int], guaranteed: int, drawn: int) -> list[int]:
     return places
 
 
-def drawable(
+def drawable_cells(
     submission: Submission, benchmark: Benchmark, audited: Sequence[str]
 ) -> tuple[list[str], list[str]]:
     """Return the audited regimes that have scores, and the tasks with a score in any of them.
@@ -294,7 +296,9 @@ class Design(NamedTuple):
         return sum(self.sizes)
 
 
-def missed(tasks: int, fabricated: int, drawn: int, power: Fraction = CERTAIN) -> Fraction:
+def miss_probability(
+    tasks: int, fabricated: int, drawn: int, power: Fraction = CERTAIN
+) -> Fraction:
     """Return the probability that k drawn tasks of N detect none of m fabricated ones.
 
     sum_j C(m, j) C(N - m, k - j) (1 - q)^j / C(N, k), with q the `power` of one rerun.
@@ -307,7 +311,9 @@ def missed(tasks: int, fabricated: int, drawn: int, power: Fraction = CERTAIN) -
     return sum(terms, Fraction(0)) / comb(tasks, drawn)
 
 
-def detection(design: Design, fabricated: int, drawn: int, power: Fraction = CERTAIN) -> Fraction:
+def detection_probability(
+    design: Design, fabricated: int, drawn: int, power: Fraction = CERTAIN
+) -> Fraction:
     """Return the probability to detect at least one of m fabricated tasks, at the worst placing.
 
     1 - max over all splits m = m_1 + ... + m_p of the product of missed(N_i, m_i, k_i). The places
@@ -317,7 +323,7 @@ def detection(design: Design, fabricated: int, drawn: int, power: Fraction = CER
     places = allocation(design.sizes, design.guaranteed, drawn)
     worst = [CERTAIN]  # by number of fabricated tasks so far
     for size, seats in zip(design.sizes, places, strict=True):
-        own = [missed(size, m, seats, power) for m in range(min(size, fabricated) + 1)]
+        own = [miss_probability(size, m, seats, power) for m in range(min(size, fabricated) + 1)]
         top = min(fabricated, len(worst) + len(own) - 2)
         worst = [
             max(
@@ -329,7 +335,9 @@ def detection(design: Design, fabricated: int, drawn: int, power: Fraction = CER
     return 1 - worst[fabricated]
 
 
-def needed(design: Design, fabricated: int, confidence: Fraction, power: Fraction = CERTAIN) -> int:
+def needed_sample_size(
+    design: Design, fabricated: int, confidence: Fraction, power: Fraction = CERTAIN
+) -> int:
     """Return the smallest sample that detects a fabricated task with probability `confidence`.
 
     Raises UsageProblem when there are fewer tasks than fabricated ones, or when even a sample of
@@ -342,7 +350,7 @@ def needed(design: Design, fabricated: int, confidence: Fraction, power: Fractio
             "pass --detect 1" + (f" to {design.tasks}" if design.tasks > 1 else ""),
         )
     low, high = max(1, design.guaranteed), design.tasks
-    if detection(design, fabricated, high, power) < confidence:
+    if detection_probability(design, fabricated, high, power) < confidence:
         raise UsageProblem(
             f"no sample detects one of {fabricated} fabricated tasks with probability "
             f"{float(confidence):g}, when a rerun detects a drawn one with {float(power):g}",
@@ -351,7 +359,7 @@ def needed(design: Design, fabricated: int, confidence: Fraction, power: Fractio
     # Detection never falls as the sample grows, so bisection finds the smallest sample.
     while low < high:
         middle = (low + high) // 2
-        if detection(design, fabricated, middle, power) >= confidence:
+        if detection_probability(design, fabricated, middle, power) >= confidence:
             high = middle
         else:
             low = middle + 1
@@ -374,7 +382,10 @@ def detection_table(
 ) -> list[PowerRow]:
     """Return the table of detection: one row a possible sample size, ascending."""
     sizes = sorted({k for k in drawn if max(1, design.guaranteed) <= k <= design.tasks})
-    return [PowerRow(k, tuple(detection(design, m, k, power) for m in fabricated)) for k in sizes]
+    return [
+        PowerRow(k, tuple(detection_probability(design, m, k, power) for m in fabricated))
+        for k in sizes
+    ]
 
 
 def probability_text(probability: Fraction) -> str:
@@ -390,7 +401,7 @@ def design_of(tasks: Sequence[str], strata: Sequence[Sequence[str]]) -> Design:
     return Design(tuple(len(part) for part in parts_of(tasks, strata)), len(strata))
 
 
-def size_of(commitment: Commitment, drawn: int | None, asked_for: int, before: int) -> int:
+def sample_size_of(commitment: Commitment, drawn: int | None, asked_for: int, before: int) -> int:
     """Return k: the largest of what is committed, wanted, and drawn before.
 
     Raises UsageProblem when `drawn`, the value of --drawn, is less.
@@ -405,7 +416,7 @@ def size_of(commitment: Commitment, drawn: int | None, asked_for: int, before: i
     return max(committed, drawn or 0, asked_for, before)
 
 
-def probability(text: str, option: str) -> Fraction:
+def parse_probability(text: str, option: str) -> Fraction:
     """Return a probability exactly as it is written, such as 0.95 or 19/20.
 
     Raises UsageProblem, which names `option`, unless it is above 0 and at most 1.

@@ -14,7 +14,12 @@ from geneb_ci.audit.sampling.plan import (
     RowCounts,
     RowPlan,
 )
-from geneb_ci.audit.sampling.task_draw import beacon_value, of_method, recompute, recompute_seed
+from geneb_ci.audit.sampling.task_draw import (
+    beacon_value,
+    plans_of_method,
+    recompute,
+    recompute_seed,
+)
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.receipt.draw import STANDARD_TEST, STANDARD_TRAINING, RowSample, TaskShare, shares
 from reference_harness.formats.benchmark import Benchmark
@@ -117,7 +122,7 @@ def earlier_row_draws(
     """
     seeds: dict[str, str] = {}
     own = commitment.sha256
-    for plan in of_method(RowPlan, plans, commitment, near):
+    for plan in plans_of_method(RowPlan, plans, commitment, near):
         draws = [(draw.commitment, draw.seed) for draw in plan.earlier]
         for name, seed in (*draws, (plan.commitment_sha256, plan.seed)):
             if name != own:

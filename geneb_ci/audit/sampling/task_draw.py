@@ -14,8 +14,14 @@ from geneb_ci.audit.canonical import (
     StepMismatch,
     seconds_of,
 )
-from geneb_ci.audit.commit import SubmissionFile, checked
-from geneb_ci.audit.commitment import PROTOCOL, Commitment, check_commitment, identity_of, why_same
+from geneb_ci.audit.commit import SubmissionFile, checked_submission
+from geneb_ci.audit.commitment import (
+    PROTOCOL,
+    Commitment,
+    check_commitment,
+    identity_of,
+    same_method_reason,
+)
 from geneb_ci.audit.sampling import beacon
 from geneb_ci.audit.sampling.beacon import value_of
 from geneb_ci.audit.sampling.design import sample, seed_of, tickets_of
@@ -58,7 +64,7 @@ def require_one_draw(
             )
 
 
-def of_method(
+def plans_of_method(
     kind: type[_P],
     plans: Iterable[Plan | RowPlan],
     commitment: Commitment,
@@ -67,7 +73,7 @@ def of_method(
     """Return the plans of a kind, of tasks or of rows, for the method of a commitment, by time.
 
     A plan is for this method if its commitment has the same model id, weights, code or claims
-    (`why_same`), or if it draws from a receipt whose root is among `near`.
+    (`same_method_reason`), or if it draws from a receipt whose root is among `near`.
     """
     own = identity_of(commitment)
     return sorted(
@@ -77,7 +83,7 @@ def of_method(
             if isinstance(plan, kind)
             and (
                 (isinstance(plan, RowPlan) and plan.root in near)
-                or why_same(identity_of(plan.commitment), own)
+                or same_method_reason(identity_of(plan.commitment), own)
             )
         ),
         key=_by_time,
@@ -95,7 +101,7 @@ def earlier_draws(plans: Iterable[Plan | RowPlan], commitment: Commitment) -> li
     """
     by_commitment: dict[str, dict[str, None]] = {}
     own = commitment.sha256
-    for plan in of_method(Plan, plans, commitment):
+    for plan in plans_of_method(Plan, plans, commitment):
         draws = [(draw.commitment, draw.drawn) for draw in plan.earlier]
         for name, drawn in (*draws, (plan.commitment_sha256, plan.drawn)):
             if name != own:
@@ -284,7 +290,7 @@ def targets_of(commitment: Commitment, count: int, submission: SubmissionFile | 
             "--targeted needs the submission that was committed to, and it is not here",
             "name it: --submission FILE",
         )
-    return targets(*checked(submission), commitment.tasks)
+    return targets(*checked_submission(submission), commitment.tasks)
 
 
 def crowns_of(commitment: Commitment, submission: SubmissionFile | None) -> list[str]:
@@ -294,7 +300,7 @@ def crowns_of(commitment: Commitment, submission: SubmissionFile | None) -> list
     """
     if submission is None:
         return []
-    return crowned(checked(submission)[0].view, commitment.tasks)
+    return crowned(checked_submission(submission)[0].view, commitment.tasks)
 
 
 def targets(
@@ -307,7 +313,7 @@ def targets(
     gain. Ties are in the order of the benchmark.
     """
     scores = suspicion(findings)
-    gain = gains(context.view)
+    gain = largest_gains(context.view)
     board = {task: position for position, task in enumerate(context.benchmark.task_ids)}
     left = [task for task in board if task in candidates]
     named = [task for task in left if scores.get(task, 0.0) > 0]
@@ -339,7 +345,7 @@ def suspicion(findings: Iterable[Finding]) -> dict[str, float]:
     return {task: math.fsum(scores) for task, scores in by_task.items()}
 
 
-def gains(view: RowView) -> dict[str, float]:
+def largest_gains(view: RowView) -> dict[str, float]:
     """Return the largest gain of each task over its neighbours; none where nobody has the cell."""
     standing = view.standing
     sizes = standing.distance if standing is not None else _above_median(view)

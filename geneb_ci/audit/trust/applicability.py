@@ -10,7 +10,7 @@ from geneb_ci.audit.commitment import Commitment, claims_of
 from geneb_ci.audit.compare.embedding_outcome import BY_ROW, SUPERSEDED, AnyOutcome, RowOutcome
 from geneb_ci.audit.compare.tolerance import tolerance_digest
 from geneb_ci.audit.log.entries import AuditLog
-from geneb_ci.audit.sampling.design import AuditPolicy, drawable, strata_of
+from geneb_ci.audit.sampling.design import AuditPolicy, drawable_cells, strata_of
 from geneb_ci.audit.sampling.plan import Plan, RowPlan
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import first_and_more
@@ -111,7 +111,7 @@ def check_submission(outcome: AnyOutcome, inputs: TrustInputs) -> None:
             SUBMISSION, f"{current.path.name} has errors", f"see `geneb-ci check {current.path}`"
         )
     try:
-        regimes, tasks = drawable(submission, inputs.benchmark, commitment.regimes)
+        regimes, tasks = drawable_cells(submission, inputs.benchmark, commitment.regimes)
     except AuditRefused as error:
         raise StepMismatch(
             SUBMISSION,
@@ -246,7 +246,7 @@ def check_policy(outcome: AnyOutcome, inputs: TrustInputs) -> None:
             "its strata are not the larger categories of the benchmark",
             "commit again, and audit again",
         )
-    if lacking := left_out(outcome, inputs):
+    if lacking := left_out_regimes(outcome, inputs):
         raise StepMismatch(
             POLICY, f"the audit leaves out the regimes {', '.join(lacking)}", "audit again"
         )
@@ -283,7 +283,7 @@ def missing_cells(outcome: RowOutcome, inputs: TrustInputs) -> list[str]:
     return [*tasks, *regimes]
 
 
-def left_out(outcome: AnyOutcome, inputs: TrustInputs) -> list[str]:
+def left_out_regimes(outcome: AnyOutcome, inputs: TrustInputs) -> list[str]:
     """Return the regimes that the policy requires, the submission claims, and the audit lacks."""
     current = inputs.submission(outcome.plan.commitment.model_id)
     claimed = current.submission.results if current is not None and current.submission else None

@@ -20,6 +20,7 @@ class Check(enum.StrEnum):
 
     RERUN = "rerun of the task, within the tolerance"
     RECEIPT = "recomputation from published embeddings, exactly"
+    RECORD = "recomputation from published embeddings by the scorer of record, exactly"
     METHOD = "it is what is rerun"
 
 
@@ -41,8 +42,9 @@ class Standing(enum.StrEnum):
     RERUN = "rerun"
     SAMPLED = "sampled"
     SUBMITTED = "submitted"
-    STALE = "stale"
-    DISPUTED = "disputed"
+    RECOMPUTED = "recomputed"
+    STALE = Evidence.STALE.value
+    DISPUTED = Evidence.DISPUTED.value
 
 
 WORD = "the submitter's word"
@@ -50,6 +52,7 @@ STANDING_MEANING = {
     Standing.RERUN: "rerun, equal within the tolerance",
     Standing.SAMPLED: "not rerun; a random sample of the tasks was, and agrees",
     Standing.SUBMITTED: WORD,
+    Standing.RECOMPUTED: "not rerun; recomputed from published embeddings",
     Standing.STALE: "audited for another version of harness, benchmark or data",
     Standing.DISPUTED: "in dispute: an audit of the row failed, or its last runs were aborted",
 }
@@ -128,7 +131,7 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
             *each("leaderboard_tasks.json/data/*/*/task_{}/*"), *each("scores.csv/{}"),
             *each("submission/results/*/*/{}"), "page/tasks/scores/**",
         ),
-        checks=(Check.RERUN,),
+        checks=(Check.RERUN, Check.RECORD),
     ),
     FieldGroup(
         "means", Author.BOARD,
@@ -142,10 +145,12 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
     FieldGroup(
         SEEDS, Author.SUBMITTER,
         (*each("scores.csv/{}_per_seed"), *each(f"{_CELL}/per_seed/{{}}/*")),
+        checks=(Check.RECORD,),
     ),
     FieldGroup(
         "confusion matrices and digests of predictions", Author.SUBMITTER,
         (f"{_CELL}/confusion/**", f"{_CELL}/classes/*", f"{_CELL}/predictions_sha256"),
+        checks=(Check.RECORD,),
     ),
     FieldGroup(
         CANONICAL, Author.SUBMITTER, each(f"{_CELL}/canonical/{{}}"),
@@ -301,11 +306,19 @@ class RowAttestation:
     signers: tuple[str, ...] = ()
     recomputed: Recomputation | None = None
 
+    @property
+    def of_record(self) -> Recomputation | None:
+        """The audit by receipt that compared each score that the board shows; None without one."""
+        rows = self.recomputed.rows if self.recomputed is not None else None
+        return self.recomputed if rows is not None and rows.of_record == rows.cells else None
+
     def standing(self, regime: str, task: str) -> Standing:
         """Return what audits show of the scores of a task in a regime."""
         standings = STANDINGS[self.evidence]
         if task in self.rerun.get(regime, frozenset()):
             return standings.rerun
+        if self.of_record is not None:
+            return Standing.RECOMPUTED
         return standings.sampled if regime in self.sampled else standings.others
 
     @property
@@ -339,15 +352,19 @@ class RowAttestation:
         """Return who stands for a group of which nothing is said by task."""
         if STANDINGS[self.evidence].others is Standing.DISPUTED:
             return STANDING_MEANING[Standing.DISPUTED] if group.checks else group.statement
-        if Check.RECEIPT in group.checks and self.recomputed is not None:
-            return _receipt(self.recomputed)
-        if Check.RERUN in group.checks and self.tasks:
-            return self._reruns(tuple(self.rerun))
-        if Check.METHOD in group.checks and self.tasks:
-            return f"what was {self._reruns(())}"
-        if Check.METHOD in group.checks and self.recomputed is not None:
-            return f"what embedded {self.recomputed.rows.embedded:,} rows of the receipt again"
-        return group.statement
+        receipt, record, method = "", "", ""
+        if self.recomputed is not None:
+            receipt = _receipt(self.recomputed)
+            record = receipt if self.of_record is not None else ""
+            method = f"what embedded {self.recomputed.rows.embedded:,} rows of the receipt again"
+        rerun = self._reruns(tuple(self.rerun)) if self.tasks else ""
+        by = {
+            Check.RERUN: rerun,
+            Check.RECEIPT: receipt,
+            Check.RECORD: record,
+            Check.METHOD: f"what was {self._reruns(())}" if rerun else method,
+        }
+        return next((by[check] for check in group.checks if by[check]), group.statement)
 
     def _of_scores(self) -> Iterator[Statement]:
         standings = STANDINGS[self.evidence]
@@ -356,9 +373,13 @@ class RowAttestation:
             return
         if not self.tasks:
             if self.recomputed is not None:
-                yield Statement(SCORES, WORD)
+                record = self.of_record
+                yield Statement(SCORES, _receipt(record) if record is not None else WORD)
             return
         yield Statement("scores of rerun tasks", self._reruns(tuple(self.rerun)))
+        if self.of_record is not None:
+            yield Statement("scores of the other tasks", _receipt(self.of_record))
+            return
         sampled = [r for r in self.sampled if len(self.rerun.get(r, ())) < self.of]
         if sampled:
             meaning = STANDING_MEANING[standings.sampled]

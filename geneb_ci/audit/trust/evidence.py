@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from geneb_ci.audit.commitment import Identity, identity_of, why_same
+from geneb_ci.audit.commitment import Identity, identity_of, same_method_reason
 from geneb_ci.audit.compare.embedding_outcome import BY_ROW, SUPERSEDED, RowOutcome, loose
 from geneb_ci.audit.compare.outcome import hidden_raises, informative_cells, informative_text
 from geneb_ci.audit.record.events import AuditEvent, EntryKind, WithdrawnAudit
@@ -16,7 +16,7 @@ from geneb_ci.audit.record.verify import Verification
 from geneb_ci.audit.sampling.design import demands_of
 from geneb_ci.audit.sampling.embedding_draw import weakness_of
 from geneb_ci.audit.sampling.plan import Plan, RowPlan
-from geneb_ci.audit.trust.applicability import TrustInputs, left_out, missing_cells
+from geneb_ci.audit.trust.applicability import TrustInputs, left_out_regimes, missing_cells
 from geneb_ci.audit.trust.level import (
     NO_SANDBOX,
     RECOMPUTED,
@@ -86,7 +86,7 @@ class RepositoryEvidence:
             )
 
 
-def gather(layout: Layout, model_id: str | None = None) -> RepositoryEvidence:
+def gather_evidence(layout: Layout, model_id: str | None = None) -> RepositoryEvidence:
     """Verify every record of a place, or those of one model.
 
     Raises BadConfiguration when its policy cannot be used.
@@ -120,7 +120,7 @@ def evidence_from(
     )
 
 
-def rated(
+def rated_submissions(
     repository: AuditRepository, verifications: Sequence[Verification], least: str
 ) -> list[RatedSubmission]:
     """Return the evidence of each submission that verified records are about, in order of name.
@@ -167,7 +167,7 @@ def aborted_in_a_row(repository: AuditRepository) -> dict[str, tuple[str, ...]]:
     for own in {run.submission: run for run in runs if run.is_abort}.values():
         last: list[_Run] = []
         for run in runs:
-            if why_same(run.identity, own.identity):
+            if same_method_reason(run.identity, own.identity):
                 ended = [earlier for earlier in last if run.by_receipt and not earlier.by_receipt]
                 last = [*last, run] if run.is_abort else ended
         if len(last) >= limit:
@@ -236,7 +236,7 @@ def audit_of(verification: Verification, inputs: TrustInputs) -> Audit | None:
         agrees=outcome.verdict == "agrees",
         drawn=len(outcome.plan.drawn),
         stratified=commitment.policy.stratified,
-        left_out=tuple(left_out(outcome, inputs)),
+        left_out=tuple(left_out_regimes(outcome, inputs)),
         rerun={
             regime: frozenset(task.task for task in outcome.tasks if regime in task.regimes)
             for regime in commitment.regimes
@@ -305,6 +305,7 @@ def row_audit_of(verification: Verification, outcome: RowOutcome, inputs: TrustI
             embedded=outcome.embedded,
             equal=outcome.cells.equal,
             cells=outcome.cells.of,
+            of_record=outcome.cells.of_record or 0,
             missing=tuple(missing_cells(outcome, inputs)),
             superseded=SUPERSEDED if outcome.schema_version == BY_ROW else "",
             weak=weakness_of(facts.compute_dtype, tf32=facts.tf32) or loose(outcome),
@@ -392,6 +393,6 @@ def level_reasons(model_id: str, layout: Layout) -> list[str] | None:
     errors = sum(finding.severity is Severity.ERROR for finding in result.findings)
     if errors:
         return [f"not on the board: {plural(errors, 'error')}; `geneb-ci check` shows them"]
-    evidence = gather(layout, model_id)
+    evidence = gather_evidence(layout, model_id)
     evidence.require_sound()
     return reasons(model_id, result.document, evidence)

@@ -17,6 +17,7 @@ would make it."""
 NO_SANDBOX = 0
 """Sandbox level without any confinement: such an audit never counts, for or against a row."""
 RECOMPUTED = "cells recomputed from published embeddings"
+UNCOMPARED = "the scores shown were not compared"
 """Shown beside a row whose audit by receipt agrees. It adds no level: the audit recomputes
 canonical cells, and does not compare the scores that the board shows."""
 
@@ -44,6 +45,8 @@ class RowAuditFacts:
     """Cells whose claims are those that the receipt gives."""
     cells: int
     """Cells that were recomputed."""
+    of_record: int = 0
+    """Cells whose shown scores were recomputed and are as claimed; 0 where none were compared."""
     missing: tuple[str, ...] = ()
     """Tasks and regimes that the policy requires and the receipt has no cells of."""
     superseded: str = ""
@@ -173,7 +176,8 @@ class Recomputation:
     def text(self) -> str:
         """The sentence on the board: `cells recomputed from published embeddings: 300/300, ...`."""
         counts = f"{self.rows.equal}/{self.rows.cells}, {self.rows.embedded:,} rows embedded again"
-        return f"{RECOMPUTED}: {counts}, {self.date}; the scores shown were not compared"
+        shown = "the scores shown are theirs" if self.rows.of_record else UNCOMPARED
+        return f"{RECOMPUTED}: {counts}, {self.date}; {shown}"
 
 
 @dataclass(frozen=True)
@@ -200,7 +204,9 @@ class Decision:
     @property
     def signers(self) -> tuple[str, ...]:
         """Who signed the audits that the evidence rests on, each person once."""
-        people = {person(audit.signer): audit.signer for audit in self.basis if audit.signer}
+        people = {
+            comparable_owner(audit.signer): audit.signer for audit in self.basis if audit.signer
+        }
         return tuple(people[name] for name in sorted(people))
 
     @property
@@ -397,7 +403,7 @@ def _reproduced(audits: Sequence[Audit], demands: Demands) -> str:
                 tasks = audit.canonical.get(regime, frozenset())
             covered.setdefault(key, set()).update(tasks)
             if not shortcoming(audit, demands):
-                signers.setdefault(key, set()).add(person(audit.signer))
+                signers.setdefault(key, set()).add(comparable_owner(audit.signer))
     whole: dict[Versions, set[str]] = {}
     for key, tasks in covered.items():
         if tasks >= demands.tasks and len(signers.get(key, ())) >= SIGNERS:
@@ -410,7 +416,7 @@ def _reproduced(audits: Sequence[Audit], demands: Demands) -> str:
     return f"{plural(len(demands.regimes), 'regime')} {', '.join(sorted(demands.regimes))}"
 
 
-def person(owner: str) -> str:
+def comparable_owner(owner: str) -> str:
     """Return an owner's name as it is compared: letter case, spaces and look-alikes are equal."""
     return skeleton(skeleton(owner).casefold())
 

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from geneb_ci.board.diagnostics.shape import Figure, FigurePart
+from geneb_ci.board.diagnostics.document import Figure, FigurePart
 from geneb_ci.board.numbers import mean
 from geneb_ci.board.rows import DIAGNOSTICS, LEADERBOARD, TASKS
 from geneb_ci.statistics.metrics import PackedNumbers
@@ -233,17 +233,11 @@ def _size_correlation(rows: Rows, used: Mapping[str, Any]) -> Computed:
     return _correlation(counts, macro), parts
 
 
-def rho(counts: Sequence[float], scores: Sequence[float]) -> float | None:
-    """Return Spearman's rho with mid-ranks; None where it is not defined.
-
-    Twice a mid-rank is a whole number, so every sum is exact: the same bytes on every machine.
-    """
-    if len(counts) < MODELS_MIN:
-        return None
-    return _correlation(_centred_ranks(counts), _centred_ranks(scores))
-
-
 def _correlation(first: Sequence[int], second: Sequence[int]) -> float | None:
+    """Return Spearman's rho of two lists of `_centred_ranks`; None where one of them is constant.
+
+    They are whole numbers, so every sum is exact: the same bytes on every machine.
+    """
     spread = sum(a * a for a in first) * sum(b * b for b in second)
     return sum(map(operator.mul, first, second)) / math.sqrt(spread) if spread else None
 

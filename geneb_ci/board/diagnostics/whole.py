@@ -10,10 +10,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from geneb_ci.board.advice import MARGIN
-from geneb_ci.board.agreement import taus
+from geneb_ci.board.agreement import kendall_taus
 from geneb_ci.board.columns import Entry
-from geneb_ci.board.decisions import CONFIDENCE, Floats, compared
-from geneb_ci.board.diagnostics import shape
+from geneb_ci.board.decisions import CONFIDENCE, Floats, compare_pair
+from geneb_ci.board.diagnostics import document
 from geneb_ci.board.diagnostics.findings import SCOPES, figures_of, scoped_rows
 from geneb_ci.board.numbers import mean
 from geneb_ci.board.rows import figure_values, params_in_paper
@@ -45,13 +45,13 @@ class Frames:
     """What every diagnostic is computed from."""
 
     benchmark: Benchmark
-    models: list[shape.ModelFacts]
+    models: list[document.ModelFacts]
     """In the order of their ids."""
     scores: dict[str, RankedModels]
     """By regime."""
     intervals: Intervals
     results: Mapping[str, Any]
-    """What `steps` made."""
+    """What `diagnostic_steps` made."""
     attributes: Mapping[str, Mapping[str, Any]]
     """Model id to the facts of its entry in the model registry."""
 
@@ -62,7 +62,7 @@ def frames_of(
     intervals: Intervals,
     results: Mapping[str, Any],
 ) -> Frames:
-    """Put a board into tables; intervals, and what `steps` made, are of the same entries."""
+    """Put a board into tables; `intervals` and `results` are of the same entries."""
     ordered = sorted(entries, key=lambda e: (e.submission.model_id.lower(), e.submission.model_id))
     scores = {
         regime: _scores(regime_intervals.board)
@@ -73,7 +73,7 @@ def frames_of(
     return Frames(benchmark, models, scores, intervals, results, attributes)
 
 
-def steps(
+def diagnostic_steps(
     boards: Mapping[str, RegimeScores],
     values: Mapping[str, Mapping[str, Any]],
     benchmark: Benchmark,
@@ -85,11 +85,13 @@ def steps(
     for pair in itertools.combinations(scores, 2):
         steps_by_name[f"taus {pair}"] = later(_pair_taus, *map(scores.__getitem__, pair))
     for regime, table in scores.items():
-        steps_by_name[f"taus {regime}"] = later(taus, list(table.columns.values()))
+        steps_by_name[f"taus {regime}"] = later(kendall_taus, list(table.columns.values()))
     return steps_by_name
 
 
-def _findings(values: Mapping[str, Mapping[str, Any]], benchmark: Benchmark) -> list[shape.Figure]:
+def _findings(
+    values: Mapping[str, Mapping[str, Any]], benchmark: Benchmark
+) -> list[document.Figure]:
     return [
         figure
         for scope, chosen in scoped_rows(values, SCOPES).items()
@@ -102,7 +104,9 @@ def _pair_taus(left: RankedModels, right: RankedModels) -> tuple[int, dict[str, 
     both = [(index, right.places[m]) for m, index in left.places.items() if m in right.places]
     left_rows, right_rows = np.array(both, dtype=int).reshape(-1, 2).T
     return len(both), {
-        name: defined(taus([column[left_rows], right.columns[name][right_rows]])[0, 1])
+        name: rounded_or_none(
+            kendall_taus([column[left_rows], right.columns[name][right_rows]])[0, 1]
+        )
         for name, column in left.columns.items()
     }
 
@@ -113,10 +117,10 @@ def _scores(board: RegimeScores) -> RankedModels:
     return RankedModels(places, columns)
 
 
-def _model(entry: Entry, scores: Mapping[str, RankedModels]) -> shape.ModelFacts:
+def _model(entry: Entry, scores: Mapping[str, RankedModels]) -> document.ModelFacts:
     submission = entry.submission
     model, paper = submission.model_id, params_in_paper(entry)
-    return shape.ModelFacts(
+    return document.ModelFacts(
         model=model,
         display=submission.meta.display,
         authorship=str(entry.authorship),
@@ -132,15 +136,15 @@ def rounded(value: float, decimals: int = DECIMALS) -> float:
     return round(float(value), decimals) + 0.0
 
 
-def defined(value: float) -> float | None:
+def rounded_or_none(value: float) -> float | None:
     """Round a figure, or give None where it is not defined."""
     return None if math.isnan(value) else rounded(value)
 
 
-def size(frames: Frames) -> dict[str, shape.Size]:
+def scores_by_size(frames: Frames) -> dict[str, document.Size]:
     """Return how macro scores follow the board's parameter counts, in every regime."""
     return {
-        regime: shape.Size(pareto=pareto(_sized(frames, table)))
+        regime: document.Size(pareto=pareto(_sized(frames, table)))
         for regime, table in frames.scores.items()
     }
 
@@ -156,15 +160,15 @@ def _sized(frames: Frames, table: RankedModels) -> Iterator[tuple[str, int, floa
     return ((frames.models[number].model, params, -less) for params, less, number in sorted(order))
 
 
-def pareto(ordered: Iterable[tuple[str, int, float]]) -> list[shape.ParetoModel]:
+def pareto(ordered: Iterable[tuple[str, int, float]]) -> list[document.ParetoModel]:
     """Return each model that is better than all that are no larger; the smallest come first.
 
     Models come with params and macro, as `_sized` gives them.
     """
-    front: list[shape.ParetoModel] = []
+    front: list[document.ParetoModel] = []
     for model, params, macro in ordered:
         if not front or macro > front[-1].macro:
-            front.append(shape.ParetoModel(model=model, params=params, macro=macro))
+            front.append(document.ParetoModel(model=model, params=params, macro=macro))
     return front
 
 
@@ -176,10 +180,10 @@ class _Facts(NamedTuple):
     kinds: Mapping[str, str]
 
 
-def pairs(frames: Frames) -> dict[str, dict[str, shape.Attribute]]:
+def controlled_comparisons(frames: Frames) -> dict[str, dict[str, document.Attribute]]:
     """Compare macro scores of controlled pairs in every regime, by the attribute that differs."""
     facts = list(_facts(frames))
-    controlled_pairs = list(controlled(facts))
+    controlled_pairs = list(pairs_with_one_difference(facts))
     return {regime: _regime(frames, regime, controlled_pairs) for regime in frames.scores}
 
 
@@ -191,7 +195,7 @@ def _facts(frames: Frames) -> Iterator[_Facts]:
             yield _Facts(model.model, float(paper), {k: str(v) for k, v in kinds.items()})
 
 
-def controlled(facts: list[_Facts]) -> Iterator[tuple[str, _Facts, _Facts]]:
+def pairs_with_one_difference(facts: list[_Facts]) -> Iterator[tuple[str, _Facts, _Facts]]:
     """Return the pairs that differ in one attribute, with its name; the larger value first.
 
     For size that is the larger model, for the rest the later word.
@@ -212,16 +216,18 @@ def _value(facts: _Facts, attribute: str) -> float | str:
 
 def _regime(
     frames: Frames, regime: str, controlled_pairs: list[tuple[str, _Facts, _Facts]]
-) -> dict[str, shape.Attribute]:
+) -> dict[str, document.Attribute]:
     board = frames.intervals.regimes[regime].board
     index_of = {model: k for k, model in enumerate(board.models)}
     macro = board.scores["macro"]
-    by_attribute: dict[str, list[shape.Pair]] = {name: [] for name in ATTRIBUTES}
+    by_attribute: dict[str, list[document.Pair]] = {name: [] for name in ATTRIBUTES}
     for name, first, second in controlled_pairs:
         if first.model in index_of and second.model in index_of:
-            against = compared(macro, index_of[first.model], index_of[second.model], board.critical)
+            against = compare_pair(
+                macro, index_of[first.model], index_of[second.model], board.critical
+            )
             by_attribute[name].append(
-                shape.Pair(
+                document.Pair(
                     first=first.model,
                     second=second.model,
                     values=(_shown(first, name), _shown(second, name)),
@@ -230,7 +236,7 @@ def _regime(
                 )
             )
     return {
-        name: shape.Attribute(contrasts=list(_contrasts(name, pairs)), pairs=pairs)
+        name: document.Attribute(contrasts=list(_contrasts(name, pairs)), pairs=pairs)
         for name, pairs in by_attribute.items()
     }
 
@@ -239,14 +245,14 @@ def _shown(facts: _Facts, attribute: str) -> str:
     return f"{facts.params:.0f}" if attribute == "size" else facts.kinds[attribute]
 
 
-def _contrasts(attribute: str, pairs: list[shape.Pair]) -> Iterator[shape.Contrast]:
+def _contrasts(attribute: str, pairs: list[document.Pair]) -> Iterator[document.Contrast]:
     """Sum up the pairs of equal values; of sizes, all pairs are one contrast."""
     grouped: dict[tuple[str, str], list[float]] = {}
     for pair in pairs:
         values = ("larger", "smaller") if attribute == "size" else pair.values
         grouped.setdefault(values, []).append(pair.difference)
     for values, differences in sorted(grouped.items()):
-        yield shape.Contrast(
+        yield document.Contrast(
             values=values,
             pairs=len(differences),
             mean_difference=rounded(mean(differences)),
@@ -254,7 +260,7 @@ def _contrasts(attribute: str, pairs: list[shape.Pair]) -> Iterator[shape.Contra
         )
 
 
-def stability(frames: Frames) -> shape.Stability:
+def stability(frames: Frames) -> document.Stability:
     """Compare categories within a regime, and regimes with each other."""
     categories = list(frames.benchmark.category_order)
     agreement: dict[str, dict[str, dict[str, float | None]]] = {}
@@ -262,11 +268,12 @@ def stability(frames: Frames) -> shape.Stability:
     for regime, table in frames.scores.items():
         names, matrix = list(table.columns), frames.results[f"taus {regime}"]
         by_name = {
-            a: {b: defined(matrix[i, j]) for j, b in enumerate(names)} for i, a in enumerate(names)
+            a: {b: rounded_or_none(matrix[i, j]) for j, b in enumerate(names)}
+            for i, a in enumerate(names)
         }
         with_macro[regime] = {a: by_name[a].pop("macro") for a in categories}
         agreement[regime] = {a: by_name[a] for a in categories}
-    return shape.Stability(
+    return document.Stability(
         category_tau=agreement,
         macro_tau=with_macro,
         winners={regime: _winners(frames, regime) for regime in frames.scores},
@@ -274,21 +281,21 @@ def stability(frames: Frames) -> shape.Stability:
     )
 
 
-def _winners(frames: Frames, regime: str) -> dict[str, shape.Winner]:
+def _winners(frames: Frames, regime: str) -> dict[str, document.Winner]:
     stood = frames.intervals.regimes[regime].categories
     return {name: _winner(standings) for name, standings in stood.items() if standings}
 
 
-def _winner(stood: Standings) -> shape.Winner:
+def _winner(stood: Standings) -> document.Winner:
     count = sum(stood.could_be_best)
-    return shape.Winner(model=stood.models[0], score=stood.score[0], could_be_best=count)
+    return document.Winner(model=stood.models[0], score=stood.score[0], could_be_best=count)
 
 
-def _pair(frames: Frames, before: str, after: str) -> shape.RegimePair:
+def _pair(frames: Frames, before: str, after: str) -> document.RegimePair:
     models, tau = frames.results[f"taus {before, after}"]
     categories = frames.benchmark.category_order
     changes = _changes(frames, before, after)
-    return shape.RegimePair(
+    return document.RegimePair(
         regimes=(before, after),
         models=models,
         macro_tau=tau["macro"],
@@ -300,7 +307,7 @@ def _pair(frames: Frames, before: str, after: str) -> shape.RegimePair:
     )
 
 
-def _changes(frames: Frames, before: str, after: str) -> list[shape.WinnerChange]:
+def _changes(frames: Frames, before: str, after: str) -> list[document.WinnerChange]:
     changes = []
     for name in frames.benchmark.category_order:
         old, new = (frames.intervals.regimes[r].categories[name] for r in (before, after))
@@ -309,7 +316,7 @@ def _changes(frames: Frames, before: str, after: str) -> list[shape.WinnerChange
         first, second = old.models[0], new.models[0]
         if first != second:
             is_open = _could_be_best(old, second) or _could_be_best(new, first)
-            change = shape.WinnerChange(
+            change = document.WinnerChange(
                 category=name, before=first, after=second, significant=not is_open
             )
             changes.append(change)
@@ -329,20 +336,20 @@ def diagnostics(
 ) -> dict[str, Any]:
     """Return diagnostics.json as a value; intervals are of the same entries.
 
-    `results` is what the `steps` of these entries gave, where the caller has made them.
+    `results` is what the `diagnostic_steps` of these entries gave, where the caller has made them.
     """
     rows = list(entries)
     if results is None:
         boards = {
             regime: regime_intervals.board for regime, regime_intervals in intervals.regimes.items()
         }
-        makers = steps(boards, figure_values(rows, benchmark), benchmark)
+        makers = diagnostic_steps(boards, figure_values(rows, benchmark), benchmark)
         results = {name: make() for name, make in makers.items()}
     frames = frames_of(rows, benchmark, intervals, results)
-    whole = shape.Diagnostics(
+    whole = document.Diagnostics(
         schema_version="2.0",
-        benchmark=shape.ScoredBenchmark(name=benchmark.name, sha256=benchmark.sha256),
-        method=shape.Method(
+        benchmark=document.ScoredBenchmark(name=benchmark.name, sha256=benchmark.sha256),
+        method=document.Method(
             metric=METRIC,
             confidence=CONFIDENCE,
             overlap=OVERLAP,
@@ -359,8 +366,8 @@ def diagnostics(
         models=frames.models,
         ranks={},
         stability=stability(frames),
-        size=size(frames),
-        pairs=pairs(frames),
+        size=scores_by_size(frames),
+        pairs=controlled_comparisons(frames),
         findings=results["findings"],
     ).model_dump(mode="json")
     return whole | {
@@ -371,8 +378,8 @@ def diagnostics(
 
 
 def _ranks(intervals: RegimeIntervals) -> dict[str, Any]:
-    """Return what `shape.Ranks` describes: a typed model of every score takes seconds."""
-    typed = shape.Ranks(
+    """Return what `document.Ranks` describes: a typed model of every score takes seconds."""
+    typed = document.Ranks(
         models=len(intervals.board.models),
         rounded=intervals.board.rounded,
         critical=intervals.board.critical,
@@ -392,7 +399,7 @@ def _ranks(intervals: RegimeIntervals) -> dict[str, Any]:
     }
 
 
-def shared_of(board: RegimeScores) -> shape.Shared | None:
+def shared_of(board: RegimeScores) -> document.Shared | None:
     """Return what errors of the models of a regime share; None where all count as independent."""
     matrices = {
         name: column.shared for name, column in board.scores.items() if column.shared is not None
@@ -402,7 +409,7 @@ def shared_of(board: RegimeScores) -> shape.Shared | None:
     places = [
         k for k in range(len(board.models)) if any(matrix[k].any() for matrix in matrices.values())
     ]
-    return shape.Shared(
+    return document.Shared(
         models=[board.models[k] for k in places],
         scores={
             name: [matrix[k, places[:n]].tolist() for n, k in enumerate(places)]

@@ -33,14 +33,14 @@ _SPECIAL = re.compile(r"""[^ !#-%(-;=?-~]""")
 """All but the printable characters of ASCII that HTML takes as they are."""
 
 
-def heat(score: float, ends: tuple[float, float]) -> str:
+def colour_class(score: float, ends: tuple[float, float]) -> str:
     """Return the class of the colour of a score, on a scale from the lowest to the highest."""
     low, high = ends
     step = int((score - low) / (high - low) * HEAT_STEPS) if high > low else 0
     return _HEAT[step] if 0 <= step < HEAT_STEPS else _HEAT[0 if step < 0 else -1]
 
 
-def span(standings: Iterable[Standing | None]) -> tuple[float, float]:
+def score_range(standings: Iterable[Standing | None]) -> tuple[float, float]:
     """Return the lowest and the highest score, for the colours of a table."""
     scores = [standing.score for standing in standings if standing is not None]
     return min(scores, default=0.0), max(scores, default=1.0)
@@ -51,7 +51,7 @@ def score_cell(standing: Standing | None, ends: tuple[float, float] = WHOLE) -> 
     if standing is None:
         return _NOT_RANKED
     score, low, high, *_ = standing
-    shade = heat(score, ends)
+    shade = colour_class(score, ends)
     if low is None:
         return _signed(_CELL_ALONE % (shade, score))
     return _signed(_CELL % (shade, score, low, high))
@@ -72,7 +72,7 @@ def _ranked_cell(standing: Standing | None, ends: tuple[float, float]) -> str:
 
 def mean_cells(rows: Sequence[Sequence[Standing | None]]) -> list[str]:
     """Return the cells of each row of a table: scores with rank ranges, coloured alike."""
-    ends = span(standing for row in rows for standing in row)
+    ends = score_range(standing for row in rows for standing in row)
     return ["".join([_ranked_cell(standing, ends) for standing in row]) for row in rows]
 
 
@@ -134,7 +134,7 @@ def plain_cells(scores: Iterable[float | None], ends: tuple[float, float], last:
     cells = [
         '<td class="none">none</td>'
         if score is None
-        else f'<td class="heat {heat(score, ends)}">{score_text(score)}</td>'
+        else f'<td class="heat {colour_class(score, ends)}">{score_text(score)}</td>'
         for score in scores
     ]
     return f"{''.join(cells)}<td>{text_of(last)}</td>"

@@ -144,18 +144,18 @@ def _environment() -> jinja2.Environment:
         "version": __version__,
         "licence": LICENCE,
         "data_page": data_page,
-        "framed": framed,
+        "framed": render_frame,
         "fact_rows": fact_rows,
         "link_rows": link_rows,
         "mean_cells": mean_cells,
         "model_rows": model_rows,
         "scores_path": scores_path,
-        "balance": balance,
+        "balance": class_balance_text,
     }
     return environment
 
 
-def framed(name: str, root: str, site: Site, inner: Sequence[str] = ()) -> Markup:
+def render_frame(name: str, root: str, site: Site, inner: Sequence[str] = ()) -> Markup:
     """Return what a template gives that shows nothing but the site, with markup in its slots.
 
     The template is rendered once for all pages with one root.
@@ -169,7 +169,7 @@ def framed(name: str, root: str, site: Site, inner: Sequence[str] = ()) -> Marku
     return Markup("".join(itertools.chain.from_iterable(pairs)))  # noqa: S704 (of templates)
 
 
-def balance(counts: Sequence[int]) -> str:
+def class_balance_text(counts: Sequence[int]) -> str:
     """Return the sizes of the classes of a task, and the share of the smallest."""
     return (
         f"{' and '.join(f'{count:,}' for count in counts)}: the smallest is "

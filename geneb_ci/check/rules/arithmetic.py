@@ -170,7 +170,7 @@ def inconsistent_metrics(context: Context) -> Iterator[Fault]:
     for claim in context.claims:
         n = claim.task.n_test
         if claim.classes is None and n is not None and claim.path not in context.off_grid:
-            for metric, actual, low, high in broken(n, claim.reading, claim.fits):
+            for metric, actual, low, high in metrics_out_of_bounds(n, claim.reading, claim.fits):
                 yield Fault(
                     INCONSISTENT_METRICS.id,
                     (*claim.path, metric),
@@ -182,7 +182,9 @@ def inconsistent_metrics(context: Context) -> Iterator[Fault]:
                 )
 
 
-def broken(n: int, reading: Reading, fits: int) -> Iterator[tuple[str, float, float, float]]:
+def metrics_out_of_bounds(
+    n: int, reading: Reading, fits: int
+) -> Iterator[tuple[str, float, float, float]]:
     """Yield each metric outside its bounds: name, value, lower bound, upper bound."""
     value, width = reading
     # The bounds are monotone in accuracy, so the two ends of its interval suffice.
@@ -221,7 +223,7 @@ def impossible_seed_scores(context: Context) -> Iterator[Fault]:
         verdicts: dict[Reading, bool] = {}
         for reading in claim.readings:
             if reading not in verdicts:
-                verdicts[reading] = exists(claim.task, reading)
+                verdicts[reading] = matrix_may_exist(claim.task, reading)
         wrong = [i for i, reading in enumerate(claim.readings) if not verdicts[reading]]
         if wrong:
             first = claim.readings[wrong[0]]
@@ -237,7 +239,7 @@ def impossible_seed_scores(context: Context) -> Iterator[Fault]:
             )
 
 
-def exists(task: Task, reading: Reading) -> bool:
+def matrix_may_exist(task: Task, reading: Reading) -> bool:
     """Whether some confusion matrix may have these scores; True if no size is known."""
     classes = two_classes(task)
     if classes is not None:
@@ -245,7 +247,7 @@ def exists(task: Task, reading: Reading) -> bool:
     if task.n_test is None:
         return True
     low, high = acc_limits(task.n_test, reading)
-    return low <= high and not any(broken(task.n_test, reading, 1))
+    return low <= high and not any(metrics_out_of_bounds(task.n_test, reading, 1))
 
 
 def _why_no_matrix(task: Task, reading: Reading) -> str:

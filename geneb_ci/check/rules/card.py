@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from geneb_ci.check.rule import Context, Rule, reported
+from geneb_ci.check.rule import Context, Rule, reading_rule
 from geneb_ci.common.finding import Fault, Need, Severity
 from geneb_ci.submission.names import Card, CardField
 from reference_harness.formats.text import quoted
@@ -236,7 +236,7 @@ OVERLAP_DESPITE_ZERO_SHOT = Rule(
 
 
 REPORTED = (
-    reported(
+    reading_rule(
         "card",
         "unreadable-card",
         what="The model card cannot be read.",

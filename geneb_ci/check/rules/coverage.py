@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from geneb_ci.check.rule import Context, Rule, reported
+from geneb_ci.check.rule import Context, Rule, reading_rule
 from geneb_ci.common.finding import Fault, Severity, first_and_more, near
 from geneb_ci.submission.structure import version_of
 from reference_harness.formats.text import plural, quoted
@@ -301,14 +301,14 @@ WRONG_SEED_COUNT = Rule(
 
 
 REPORTED = (
-    reported(
+    reading_rule(
         "coverage",
         "missing-metric",
         what="A cell lacks one of the metrics.",
         why="A mean over fewer tasks is not comparable, and the checks need all three metrics.",
         fix="Add the metric; compute MCC, Acc and F1 from the same predictions.",
     ),
-    reported(
+    reading_rule(
         "coverage",
         "unknown-metric",
         what="The benchmark does not have this metric.",

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from geneb_ci.check.rule import Context, Rule, reported
+from geneb_ci.check.rule import Context, Rule, reading_rule
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import Fault, Need, Severity, first_and_more
 from geneb_ci.submission.names import MARKS_MAX, has_stacked_marks, scripts, skeletons
@@ -246,7 +246,7 @@ MIXED_SCRIPTS = Rule(
 
 
 REPORTED = (
-    reported(
+    reading_rule(
         "identity",
         "bad-model-id",
         what="The model_id is not a plain ASCII name.",

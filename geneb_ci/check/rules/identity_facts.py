@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from geneb_ci.check.rule import Context, Rule, reported
+from geneb_ci.check.rule import Context, Rule, reading_rule
 from geneb_ci.common.finding import Fault, Need, Severity
 from geneb_ci.common.hosts import PUBLIC_ADDRESS
 from reference_harness.formats.submission_terms import UNNAMED
@@ -178,7 +178,7 @@ IDENTICAL_RESULTS = Rule(
 
 
 REPORTED = (
-    reported(
+    reading_rule(
         "identity",
         "bad-parameter-count",
         what="The parameter count is negative or larger than 10^14.",

@@ -13,7 +13,7 @@ from geneb_ci.statistics.neighbours import (
     copies,
     is_coarse,
     is_near_copy,
-    lead,
+    lead_share,
 )
 from geneb_ci.statistics.view import RowView, crowns, score_of
 from reference_harness.formats.text import quoted
@@ -92,7 +92,7 @@ def uniform_gain(context: Context) -> Iterator[Fault]:
         fit = affine_copy(view, part, GAIN_RESIDUAL, NEAR)  # near-copy reports plain copies
         if fit is not None:
             yield _affine(regime, fit, view)
-        share = lead(view, part) if view.others_count >= GAIN_LEAD_ROWS_MIN else 0.0
+        share = lead_share(view, part) if view.others_count >= GAIN_LEAD_ROWS_MIN else 0.0
         if share > GAIN_LEAD:
             score = score_of(share, GAIN_LEAD)
             yield Fault(

@@ -1,8 +1,8 @@
 """Rules on the file as a whole: the reader finds these errors, so they are texts alone."""
 
-from geneb_ci.check.rule import Rule, reported
+from geneb_ci.check.rule import Rule, reading_rule
 
-CHECK_CRASHED = reported(
+CHECK_CRASHED = reading_rule(
     "internal",
     "check-crashed",
     what="A rule of geneb-ci crashed on this submission.",
@@ -11,14 +11,14 @@ CHECK_CRASHED = reported(
 )
 
 REPORTED: tuple[Rule, ...] = (
-    reported(
+    reading_rule(
         "structure",
         "irregular-file",
         what="The submission is a link, a folder, a pipe or a device.",
         why="A link can point to any file on the machine that reads it, and a pipe may never end.",
         fix="Put the JSON file itself at this path, as a regular file (git mode 100644).",
     ),
-    reported(
+    reading_rule(
         "structure",
         "empty-file",
         what="The file is empty.",
@@ -26,7 +26,7 @@ REPORTED: tuple[Rule, ...] = (
         fix="Write the submission with `geneb-harness run --submission FILE`, and check whether "
         "the disk was full.",
     ),
-    reported(
+    reading_rule(
         "structure",
         "file-too-large",
         what="The file is too large.",
@@ -34,7 +34,7 @@ REPORTED: tuple[Rule, ...] = (
         "down every program that reads it.",
         fix="Remove what is not part of the format, such as predictions or logs.",
     ),
-    reported(
+    reading_rule(
         "structure",
         "wrong-encoding",
         what="The bytes are not UTF-8, or begin with a byte order mark.",
@@ -42,7 +42,7 @@ REPORTED: tuple[Rule, ...] = (
         fix="Save the file as UTF-8 without a byte order mark, uncompressed; in Python: open(path, "
         '"w", encoding="utf-8").',
     ),
-    reported(
+    reading_rule(
         "structure",
         "lfs-pointer",
         what="The file is a Git LFS pointer.",
@@ -50,28 +50,28 @@ REPORTED: tuple[Rule, ...] = (
         fix='Run `git lfs untrack "*.json"`, add the file again and commit it: submissions are '
         "small enough for git itself.",
     ),
-    reported(
+    reading_rule(
         "structure",
         "invalid-json",
         what="The text is not valid JSON (RFC 8259).",
         why="Programs handle invalid JSON in different ways and would read different scores.",
         fix="Fix the JSON at this position; better, write the file with a JSON library.",
     ),
-    reported(
+    reading_rule(
         "structure",
         "too-deep",
         what="Values are nested too deeply.",
         why="Deep nesting crashes many JSON parsers; a submission has at most six levels.",
         fix="Remove the nesting at this position.",
     ),
-    reported(
+    reading_rule(
         "structure",
         "too-many-values",
         what="The document has more values than the format can hold.",
         why="A file with very many values can take a thousand times its size in memory.",
         fix="Remove what is not part of the format.",
     ),
-    reported(
+    reading_rule(
         "structure",
         "duplicate-key",
         what="A key occurs twice in one object.",
@@ -79,7 +79,7 @@ REPORTED: tuple[Rule, ...] = (
         "publish a different one.",
         fix="Delete one of the two.",
     ),
-    reported(
+    reading_rule(
         "structure",
         "non-finite-number",
         what="A number is NaN or infinite, or would be parsed as infinity.",
@@ -87,14 +87,14 @@ REPORTED: tuple[Rule, ...] = (
         fix="Find out why the score could not be computed and run the task again. If it cannot be "
         'run, declare the cell missing under "gaps" (format 1.1).',
     ),
-    reported(
+    reading_rule(
         "structure",
         "unrepresentable-number",
         what="A number has too many digits, or is too close to 0, for a double.",
         why="The published number would differ from the submitted one.",
         fix="Write the number as a double, with at most 17 significant digits.",
     ),
-    reported(
+    reading_rule(
         "structure",
         "lone-surrogate",
         what="A string contains half of a surrogate pair.",
@@ -102,35 +102,35 @@ REPORTED: tuple[Rule, ...] = (
         "store it.",
         fix="Write the character itself as UTF-8, or both halves of the pair.",
     ),
-    reported(
+    reading_rule(
         "structure",
         "forbidden-character",
         what="A string contains a control character, or one that hides or reorders text.",
         why="Such characters make one name look like another, or change what a terminal shows.",
         fix="Delete the character, or type the string again.",
     ),
-    reported(
+    reading_rule(
         "structure",
         "not-an-object",
         what="The document is not a JSON object.",
         why="A submission is an object with named fields; a list, a string or null has none.",
         fix="Start from the file that `geneb-harness run --submission FILE` writes.",
     ),
-    reported(
+    reading_rule(
         "structure",
         "unknown-schema-version",
         what="The schema_version is missing or unknown.",
         why="The version determines how the rest is read; a wrong guess could misread every score.",
         fix='Set "schema_version" to "1.1", or to "1.0" for a file without run details.',
     ),
-    reported(
+    reading_rule(
         "structure",
         "missing-field",
         what="A required field is missing.",
         why="The board needs it, or somebody who repeats the run.",
         fix="Add the field; schemas/submission-1.0.schema.json, 1.1 and 1.2 describe it.",
     ),
-    reported(
+    reading_rule(
         "structure",
         "unknown-field",
         what="A field is not part of this format version.",
@@ -138,21 +138,21 @@ REPORTED: tuple[Rule, ...] = (
         fix='Correct the name, remove the field, or set "schema_version" to the version that has '
         "this field.",
     ),
-    reported(
+    reading_rule(
         "structure",
         "wrong-type",
         what="A value has the wrong JSON type.",
         why='Some programs read "0.5" or true as a number, others reject it.',
         fix="Write the value in the expected type; do not put numbers in quotes.",
     ),
-    reported(
+    reading_rule(
         "structure",
         "wrong-length",
         what="A string or a list is longer or shorter than the format allows.",
         why="Long strings break the table on the board; details belong in the model card.",
         fix="Shorten the string, or move it to the model card.",
     ),
-    reported(
+    reading_rule(
         "structure",
         "malformed-value",
         what="A value does not have the form that its field requires.",

@@ -192,7 +192,9 @@ class AppliedSettings(NamedTuple):
     error: str = ""
 
 
-def applied(client: SettingsClient, diagnoses: Iterable[Diagnosis]) -> list[AppliedSettings]:
+def settings_applied(
+    client: SettingsClient, diagnoses: Iterable[Diagnosis]
+) -> list[AppliedSettings]:
     """Set what is wrong and can be set by the token, each group once; return what was done.
 
     A write without the right is noted, and the others go on.

@@ -77,8 +77,8 @@ def _missing(client: SettingsClient, paths: Iterable[str]) -> str | None:
     return f"missing: {_listed(missing)}" if missing else None
 
 
-def present(client: SettingsClient, setting: Setting) -> str | None:
-    """Compare whether main has these files."""
+def files_present(client: SettingsClient, setting: Setting) -> str | None:
+    """Check that main has these files."""
     return _missing(client, setting.wanted["files"])
 
 

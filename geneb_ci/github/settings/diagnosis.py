@@ -11,7 +11,7 @@ from geneb_ci.github.settings import check, check_files, hub
 from geneb_ci.github.settings.client import SettingsClient
 from geneb_ci.github.settings.wanted import SETTINGS, Setting
 from geneb_ci.render.plain import visible
-from geneb_ci.render.table import fitted
+from geneb_ci.render.table import wrapped_text
 
 FORMAT = "1.0"
 _CHECKS: dict[str, check.Check] = {
@@ -37,7 +37,7 @@ _CHECKS: dict[str, check.Check] = {
         check_files.code_owners,
         check_files.code_owner_errors,
         check_files.forms,
-        check_files.present,
+        check_files.files_present,
         check_files.placeholders,
         check_files.policy,
         check_files.audit_key,
@@ -66,7 +66,7 @@ class Diagnosis(NamedTuple):
     fix: str = ""
 
 
-def diagnosed(client: SettingsClient, settings: Iterable[Setting] = SETTINGS) -> list[Diagnosis]:
+def diagnoses_of(client: SettingsClient, settings: Iterable[Setting] = SETTINGS) -> list[Diagnosis]:
     """Read every setting. Raises NotFound if there is no repository, or ForgeProblem."""
     _ = client.repository  # a token or a name that is wrong is one error, not forty
     return [_diagnosis(client, setting) for setting in settings]
@@ -108,7 +108,7 @@ def as_text(repository: str, diagnoses: Sequence[Diagnosis], width: int) -> str:
         f"{repository}: {len(diagnoses)} settings: {counts[SettingState.FINE]} fine, "
         f"{counts[SettingState.WRONG]} wrong, {counts[SettingState.UNSEEN]} not seen"
     )
-    return fitted("\n".join(lines), width)
+    return wrapped_text("\n".join(lines), width)
 
 
 def as_json(repository: str, diagnoses: Sequence[Diagnosis]) -> str:

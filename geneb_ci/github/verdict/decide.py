@@ -8,10 +8,10 @@ from geneb_ci.audit.sampling.design import (
     AuditPolicy,
     audit_policy,
     design_of,
-    detection,
+    detection_probability,
     strata_of,
 )
-from geneb_ci.audit.trust.evidence import gather
+from geneb_ci.audit.trust.evidence import gather_evidence
 from geneb_ci.board.numbers import category_means, mean, ranked_regimes
 from geneb_ci.board.parts import unknown_sizes
 from geneb_ci.check.registry import BY_ID
@@ -35,12 +35,12 @@ from geneb_ci.github.verdict.model import (
     RowComparison,
     RowStanding,
     counts_of,
-    listed,
+    listed_findings,
     outcome_of,
     shown_places_of,
 )
 from geneb_ci.receipt.seen import shared_errors
-from geneb_ci.statistics.neighbours import needed, resemblances
+from geneb_ci.statistics.neighbours import near_cells_of_copy, resemblances
 from geneb_ci.submission.reading import files_in
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import Submission, SubmissionV11
@@ -70,7 +70,7 @@ class BaseBranch:
 
     def level(self, own: Submission, sha256: str, origin: str = "") -> TrustLevel:
         """Return the trust level that a row would have, from audits of the same bytes."""
-        return gather(self._layout, own.model_id).decide(sha256, origin).level
+        return gather_evidence(self._layout, own.model_id).decide(sha256, origin).level
 
     def decided(self, own: Submission) -> Decided | None:
         """Return the function for decisions on a board with `own`; None if it cannot be computed.
@@ -172,7 +172,7 @@ def standings(
     return rows
 
 
-def comparison(
+def row_comparison(
     own: Submission, board: Sequence[Submission], benchmark: Benchmark
 ) -> RowComparison | None:
     """Compare the row with the best row and the two most similar rows.
@@ -218,7 +218,10 @@ def neighbour(context: Context) -> Neighbour | None:
         return None
     name = view.table.names[near.number]
     return Neighbour(
-        model=name, near=near.near, cells=near.cells, limit=math.ceil(needed(near.cells))
+        model=name,
+        near=near.near,
+        cells=near.cells,
+        limit=math.ceil(near_cells_of_copy(near.cells)),
     )
 
 
@@ -233,7 +236,7 @@ def audit_estimate(benchmark: Benchmark, policy: AuditPolicy) -> AuditEstimate:
         tasks=len(tasks),
         sequences=round(policy.drawn * mean(known)) if known else 0,
         fabricated=fabricated,
-        detection=float(detection(design, fabricated, policy.drawn)),
+        detection=float(detection_probability(design, fabricated, policy.drawn)),
     )
 
 
@@ -262,8 +265,8 @@ def pull_verdict(
         files=list(judged.files),
         places=places,
         weight=_weight(judged.findings),
-        findings=listed(judged.findings),
-        comparison=comparison(own, board, benchmark) if own is not None else None,
+        findings=listed_findings(judged.findings),
+        comparison=row_comparison(own, board, benchmark) if own is not None else None,
         standings=standings(own, board, benchmark, base.decided(own)) if own is not None else [],
         neighbour=neighbour(context) if own is not None and context is not None else None,
         audit=audit_estimate(benchmark, base.policy) if own is not None else None,
@@ -294,7 +297,7 @@ def crash_verdict(
         files=[],
         places=places,
         weight=0.0,
-        findings=listed([finding]),
+        findings=listed_findings([finding]),
         comparison=None,
         standings=[],
         neighbour=None,

@@ -13,14 +13,14 @@ _AGAIN = "run `geneb-ci reconcile` again, and pass its output unchanged"
 
 
 def encode(verdict: Verdicts) -> str:
-    """Return a verdict as one line of ASCII of at most `BYTES_MAX` bytes, after `fitting`.
+    """Return a verdict, shortened to fit, as one line of ASCII of at most `BYTES_MAX` bytes.
 
     It is compressed if it is too long as JSON.
     """
-    return _shortest(fitting(verdict))
+    return _shortest(shortened_verdict(verdict))
 
 
-def fitting(verdict: Verdicts) -> Verdicts:
+def shortened_verdict(verdict: Verdicts) -> Verdicts:
     """Return a verdict that fits into one line.
 
     Findings are cut, and then the last pull requests are left for the next run, if it is too long.

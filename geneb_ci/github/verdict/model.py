@@ -508,12 +508,12 @@ def shown_places_of(findings: Iterable[Finding]) -> dict[str, int]:
     return dict(sorted(Counter(finding.rule for finding in findings).items()))
 
 
-def listed(findings: Iterable[Finding]) -> list[VerdictFinding]:
+def listed_findings(findings: Iterable[Finding]) -> list[VerdictFinding]:
     """Return the findings that a verdict lists."""
-    return [VerdictFinding.of(finding) for finding in chosen(findings)]
+    return [VerdictFinding.of(finding) for finding in important_findings(findings)]
 
 
-def chosen(findings: Iterable[Finding]) -> list[Finding]:
+def important_findings(findings: Iterable[Finding]) -> list[Finding]:
     """Return findings in the order of importance, at most `PLACES_MAX` per rule.
 
     The first finding of every rule comes before the second of any, so that cutting the end hides no

@@ -10,7 +10,13 @@ import torch
 
 from reference_harness import mini
 from reference_harness.embed import Batching, embed_rows
-from reference_harness.extractors.transfer import AHEAD, EncodedAhead, fetched, sent, to_host
+from reference_harness.extractors.transfer import (
+    AHEAD,
+    EncodedAhead,
+    host_arrays,
+    on_device,
+    to_host,
+)
 from reference_harness.loading import load
 from tests.harness.extractors.models import save
 
@@ -24,11 +30,11 @@ def test_results_come_in_order_each_once_another_one_is_queued():
             yield number, torch.full((2, 3), float(number))
 
     seen = []
-    for number, values in fetched(made()):
+    for number, values in host_arrays(made()):
         assert (values == number).all()
         seen.append((number, len(begun)))
     assert seen == [(n, min(n + 1 + AHEAD, 5)) for n in range(5)]
-    assert list(fetched(iter(()))) == []
+    assert list(host_arrays(iter(()))) == []
 
 
 def test_what_was_queued_before_an_error_is_yielded_or_lost_with_it():
@@ -37,14 +43,14 @@ def test_what_was_queued_before_an_error_is_yielded_or_lost_with_it():
         raise MemoryError("no room")
 
     with pytest.raises(MemoryError, match="no room"):
-        list(fetched(made()))
+        list(host_arrays(made()))
 
 
 def test_a_tensor_of_the_host_is_handed_on():
     ids = torch.arange(6).reshape(2, 3)
-    assert sent(ids, "cpu").data_ptr() == ids.data_ptr()
+    assert on_device(ids, "cpu").data_ptr() == ids.data_ptr()
     assert np.array_equal(to_host(ids)(), ids.numpy())
-    assert sent(ids, "meta").device.type == "meta"
+    assert on_device(ids, "meta").device.type == "meta"
 
 
 def test_the_next_call_is_encoded_in_one_other_thread():
@@ -148,7 +154,7 @@ def test_a_gpu_is_not_waited_for_before_its_result_is_asked_for(monkeypatch):
 
     monkeypatch.setattr(torch, "empty", empty)
     monkeypatch.setattr(torch.cuda, "Event", lambda: OnGpu(asked))
-    sent(tensor, "cuda:0")
+    on_device(tensor, "cuda:0")
     wait = to_host(tensor)
     assert made == [{"dtype": torch.float32, "pin_memory": True}]
     before = ["pinned", "sent to cuda:0, non_blocking=True", "copied, non_blocking=True"]

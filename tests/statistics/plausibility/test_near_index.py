@@ -16,7 +16,7 @@ from geneb_ci.statistics.neighbours import (
     Gap,
     _usual,
     copies,
-    needed,
+    near_cells_of_copy,
     resemblances,
 )
 from geneb_ci.statistics.reference import ScoreTable, median_sorted
@@ -45,7 +45,7 @@ def test_counts_are_those_of_every_pair(row, rows, own):
     )
     view = RowView(BENCHMARK, table, row, own if 0 <= own < len(rows) else None)
     assert [(one.number, one.near) for one in resemblances(view)] == cell_by_cell(view)
-    close = [one for one in resemblances(view) if one.near >= needed(one.cells)]
+    close = [one for one in resemblances(view) if one.near >= near_cells_of_copy(one.cells)]
     assert copies(view) == close
 
 

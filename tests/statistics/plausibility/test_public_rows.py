@@ -8,7 +8,7 @@ from geneb_ci.statistics.neighbours import (
     SHARE,
     affine_copy,
     laws_of,
-    lead,
+    lead_share,
     resemblances,
     usual_gap,
 )
@@ -107,7 +107,7 @@ def test_relatives_are_not_copies(views: dict[str, RowView]) -> None:
     for view in views.values():
         assert all(near.near / near.cells <= 0.05 for near in resemblances(view))
         assert all(affine_copy(view, part, 0.02) is None for part in view.table.regimes)
-        assert max(lead(view, part) for part in view.table.regimes) <= 0.23
+        assert max(lead_share(view, part) for part in view.table.regimes) <= 0.23
     assert SHARE > 2 * 0.05
 
 

@@ -1,6 +1,6 @@
 """The probe suite: attempts to get out of a sandbox, made from inside. A script of its own.
 
-`python -I attempts.py FILE`: FILE is JSON of what was planted outside. Prints one line of JSON:
+`python -I escape_suite.py FILE`: FILE is JSON of what was planted outside. Prints one line of JSON:
 name to [refused, detail]. An attempt that succeeds does no harm.
 """
 

@@ -16,7 +16,7 @@ REMOTE, FLAT = "tasks", "flat"
 """`tasks/<task_id>/{train,test}.csv`, and `flat/<task_id>.csv`: a clone is read by the first."""
 
 
-def stage(benchmark: Benchmark, folder: Path, out: Path) -> list[str]:
+def write_repository(benchmark: Benchmark, folder: Path, out: Path) -> list[str]:
     """Write every task of the benchmark from `folder` into `out`, and return their ids.
 
     The bytes depend on the content alone, whatever layout and compression it came in.
