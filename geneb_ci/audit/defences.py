@@ -154,7 +154,7 @@ DEFENCES = (
         against="labels of published test sequences, known by a key that a small change breaks",
         needs="a secret that decides sequences and changes",
         tasks=Use(
-            "geneb_ci.audit.rerun.tasks:memory_of",
+            "geneb_ci.audit.rerun.tasks:memorisation_results",
             f"{_ATTACKS}::test_labels_memorised_by_a_prefix_differ_by_variants_and_by_a_fresh_set",
         ),
         embeddings=Use(
@@ -167,7 +167,7 @@ DEFENCES = (
         against="training embeddings moved by a key, so that the probe learns what is not there",
         needs="a refit of the probe with the variants",
         tasks=Use(
-            "geneb_ci.audit.rerun.tasks:memory_of",
+            "geneb_ci.audit.rerun.tasks:memorisation_results",
             "tests/adversary/test_memorised.py"
             "::test_moved_training_rows_are_found_where_a_small_change_breaks_their_key",
         ),
@@ -230,7 +230,7 @@ DEFENCES = (
         against="a copy with one touched weight under another name",
         needs="the claims, or the receipts, of earlier audits",
         tasks=Use(
-            "geneb_ci.audit.commitment:why_same",
+            "geneb_ci.audit.commitment:same_method_reason",
             "tests/audit/test_identity.py::test_one_changed_weight_and_another_name_do_not_hide_the_claims",
         ),
         embeddings=Use(

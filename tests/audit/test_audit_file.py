@@ -18,6 +18,7 @@ from geneb_ci.cli.main import main
 from geneb_ci.common.errors import LeftOver
 from tests.audit.file_place import GO, MODEL, SLOW, begun, harnessed, made, work_of
 from tests.audit.installed import Installed
+from tests.gate import gated
 from tests.sandbox.conftest import sandbox_of
 
 FILE = f"submissions/{MODEL}.json"
@@ -265,7 +266,9 @@ def test_other_options_are_refused_before_a_file_is_read(
     assert "--unsigned writes no record" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("ending", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
+@pytest.mark.parametrize(
+    ("ending", "code"), gated([(signal.SIGINT, 130), (signal.SIGKILL, -9)], (signal.SIGKILL, -9))
+)
 def test_the_end_of_a_queue_ends_its_audits(
     place: Installed, tmp_path: Path, ending: signal.Signals, code: int
 ) -> None:

@@ -125,6 +125,7 @@ def test_two_hands_commit_append_and_run(place, chain, capsys):
     assert main(["audit", "verify"]) == 0, capsys.readouterr().err
 
 
+@pytest.mark.nightly  # of the gate is each step by hand, above
 def test_a_queue_extends_the_log_between_commitment_and_draw(
     place, chain, tmp_path, monkeypatch, capsys
 ):

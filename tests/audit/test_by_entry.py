@@ -121,6 +121,7 @@ def shelf_of(kind: str, content: dict[str, bytes]) -> Shelf:
     return Shelf({f"/api/access/datafile/{NUMBERS[name]}": raw for name, raw in content.items()})
 
 
+@pytest.mark.nightly  # in the gate, the row that is not upgraded: one command has these steps
 def test_an_upgraded_row_is_audited_with_the_files_from_where_they_are_published(place):
     """Commit, plan, run, verify, label, command by command; the row is as format 1.1 has it."""
     kind = "dataverse"

@@ -1,4 +1,4 @@
-"""Claims against a real rescoring of word counts on three small tasks."""
+"""Claims against a real rescoring of word counts on two small tasks."""
 
 import copy
 import json
@@ -24,8 +24,8 @@ from reference_harness.formats.rescored import Rescored
 from tests.audit.unboxed import Queue
 from tests.board.attested import group_of
 
-TASKS = ("mini_splice", "mini_promoter", "mini_chromatin")
-GROUP = Group("4-mers on three tasks", TASKS, "float32", ("counts",), 1, 1)
+TASKS = ("mini_splice", "mini_chromatin")
+GROUP = Group("4-mers on two tasks", TASKS, "float32", ("counts",), 1, 1)
 OTHER = "noise-0"
 
 
@@ -95,7 +95,7 @@ def test_what_is_too_high_or_too_low_differs_in_its_cell_alone(audits: Audits, b
     expected = copy.deepcopy(AGREED)
     expected["mini_splice"]["10shot"] = "differs"
     assert verdicts(said) == expected
-    assert [one.verdict for one in said] == ["differs", "agrees", "agrees"]
+    assert [one.verdict for one in said] == ["differs", "agrees"]
     told = stage.notes(said, audits.rescored["counts"])
     assert told[0] == (
         "tolerances: 16 copies or more at the noise of float32, as many at 8 times it, false alarm "
@@ -106,10 +106,10 @@ def test_what_is_too_high_or_too_low_differs_in_its_cell_alone(audits: Audits, b
         regime: sum(one.regimes[regime].tolerance.MCC <= 0.1 for one in said)
         for regime in ("full", "10shot", "1shot")
     }
-    assert all(count >= 2 for count in narrow.values())
+    assert all(narrow.values())
     assert told[1] == (
         "informative cells (tolerance of MCC at most 0.1): "
-        + ", ".join(f"{regime} {count} of 3" for regime, count in narrow.items())
+        + ", ".join(f"{regime} {count} of 2" for regime, count in narrow.items())
         + "; the others are not evidence"
     )
     biased = [one for one in told[2:] if "claims differ from rerun and copies by" in one]
@@ -123,8 +123,8 @@ def test_what_is_too_high_or_too_low_differs_in_its_cell_alone(audits: Audits, b
 def test_a_forged_canonical_score_differs_alone(audits: Audits) -> None:
     made = document(audits.claimed[OTHER], "1.1")
     for metric in METRICS:
-        made["evidence"]["1shot"]["mini_promoter"]["canonical"][metric] += 0.1
-    (_, task, _) = judged(made, audits)
+        made["evidence"]["1shot"]["mini_chromatin"]["canonical"][metric] += 0.1
+    (_, task) = judged(made, audits)
     compared = task.regimes["1shot"]
     assert compared.canonical is not None
     assert (compared.canonical.verdict, compared.verdict, task.verdict) == ("differs",) * 3

@@ -35,8 +35,8 @@ SLACK = 3.0
 """Seconds of the processor that pass between two checks, with the start of a worker."""
 
 
-TYPICAL = {"zeros", "one row of 1e17", "duplicates", "signs in float16"}
-"""Matrices that are tried for each change: scored at once, stopped by a limit, refused by a fit."""
+TYPICAL = {"one row of 1e17", "duplicates", "signs in float16"}
+"""Matrices that are tried for each change: stopped by a limit, and scored, of either dtype."""
 
 
 class Place:

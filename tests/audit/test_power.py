@@ -95,6 +95,7 @@ def test_figures_of_the_text():
     assert [round(float(p), 3) for p in (evaded, 1 - (1 - evaded) ** 10)] == [0.095, 0.632]
 
 
+@pytest.mark.nightly
 def test_stratification_costs_power_at_its_worst():
     """Whoever knows the places fabricates where few tasks are drawn: the table says so."""
     assert [probability_text(detection_probability(STRATIFIED, m, 13)) for m in (1, 5, 20)] == [

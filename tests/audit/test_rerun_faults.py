@@ -15,6 +15,7 @@ from tests.audit import unboxed
 from tests.audit.examples import task_plan
 from tests.audit.file_place import GO, MODEL, made
 from tests.audit.installed import Installed
+from tests.gate import gated
 from tests.sandbox.conftest import sandbox_of
 
 
@@ -64,7 +65,10 @@ def test_a_record_that_nobody_would_accept_is_refused_before_the_rerun(place: In
 
 @pytest.mark.parametrize(
     ("option", "mib", "stage"),
-    [("--limit-memory", 16, "embedding"), ("--limit-scoring-memory", 64, "scoring")],
+    gated(
+        [("--limit-memory", 16, "embedding"), ("--limit-scoring-memory", 64, "scoring")],
+        ("--limit-memory", 16, "embedding"),
+    ),
 )
 def test_a_run_that_the_extractor_ends_is_signed_as_aborted(
     place: Installed, option: str, mib: int, stage: str

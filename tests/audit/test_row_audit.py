@@ -302,6 +302,7 @@ def test_what_moves_within_the_tolerance_is_found_by_its_direction(kmers, copied
     assert outcome["effect"]["test"]["statistic"] < -5
 
 
+@pytest.mark.nightly  # in the gate: tests/receipt/test_verify_receipt.py
 @pytest.mark.parametrize("copied", ["raised"], indirect=True)
 def test_a_claim_that_the_rows_do_not_give_differs(kmers, copied):
     document = json.loads(copied.read_bytes())
@@ -385,6 +386,7 @@ def test_a_commitment_binds_the_root(kmers, copied):
     assert after["sha256"] != before["sha256"]
 
 
+@pytest.mark.nightly  # in the gate, words as above, and a transformer in test_from_hub.py
 def test_a_transformer_is_audited_by_one_command(hub, hub_settings, tmp_path_factory):
     place = installed(tmp_path_factory, **hub_settings)
     place.torch = True

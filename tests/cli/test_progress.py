@@ -8,6 +8,7 @@ import pytest
 from geneb_ci.cli import main as program
 from geneb_ci.cli import shared
 from tests.cli.test_check import Terminal
+from tests.gate import gated
 from tests.git import board_of_rows
 from tests.house.test_help import COMMANDS
 from tests.paths import outside_rows
@@ -76,7 +77,7 @@ def test_each_command_is_slow_and_shows_it_or_quick():
     assert [one for one in ELSEWHERE if not outside_rows(one).exists()] == []
 
 
-@pytest.mark.parametrize("path", SHOWN)
+@pytest.mark.parametrize("path", gated(SHOWN, *list(SHOWN)[::3]))
 def test_a_slow_command_shows_what_is_left(place, tmp_path, monkeypatch, path):
     words, phases = SHOWN[path]
     terminal = Terminal()

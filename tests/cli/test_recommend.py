@@ -106,6 +106,7 @@ def test_advice_from_rows_waits_for_nothing_it_does_not_need(tmp_path):
     assert said[0] == said[1]
 
 
+@pytest.mark.nightly  # of the gate is the command, on both
 def test_a_built_board_decides_as_the_rows_do(built, capsys, tmp_path):
     """Published doubles lose nothing: fields, bounds and probabilities are equal to a bit."""
     value = json.loads((built / "recommendations.json").read_bytes())

@@ -74,6 +74,7 @@ def test_a_rule_that_becomes_an_error(rows, monkeypatch, capsys):
     assert git(rows, "status", "--porcelain") == ""
 
 
+@pytest.mark.nightly  # of the gate is the text of the same
 def test_json_says_what_would_fail_and_what_would_heal(rows, monkeypatch, capsys):
     """The rows of the working tree count, with what nobody has committed."""
     made = on_a_branch(rows, NOTE, f"{SEVERITY}NOTE", f"{SEVERITY}WARNING")
@@ -100,6 +101,7 @@ def test_a_rule_that_is_dropped_heals(rows, monkeypatch, capsys):
     assert "### Would no longer fail\n\n- `splicebert-1024nt` `score-out-of-range`, 1 place" in out
 
 
+@pytest.mark.nightly
 def test_policy_and_benchmark_of_the_commit_count(rows, monkeypatch, capsys):
     on_a_branch(rows, "leaderboard/policy/official.json", '"space": "ea', '"space": "00')
     code, out, _ = run(rows, monkeypatch, capsys, "--rules", "rules", "--format", "json")

@@ -58,6 +58,7 @@ def test_a_sweep_that_the_limit_stopped_is_no_success(crowd):
     assert swept(crowd) == (0, [], "every open pull request has its verdict: 110\n")
 
 
+@pytest.mark.nightly  # in the gate, it is reached before, above
 def test_a_limit_that_is_reached_while_comments_are_read_is_no_success(crowd):
     """It ended with the limit alone: neither how many were left, nor what was found so far."""
     crowd.server.faults.append(

@@ -20,6 +20,7 @@ from geneb_ci.github.settings import apply, diagnosis
 from geneb_ci.github.settings.client import SettingsClient
 from geneb_ci.github.settings.diagnosis import SettingState
 from geneb_ci.github.settings.wanted import SETTINGS, table
+from tests.gate import gated
 from tests.github.broken_settings import BREAKS, KEYS, key_file
 from tests.github.conftest import IMPATIENT
 from tests.github.history import Files
@@ -160,7 +161,7 @@ def test_a_policy_that_does_not_go_with_the_benchmark(
     assert message in json.dumps(wrong)
 
 
-@pytest.mark.parametrize("setting", SETTINGS, ids=lambda one: one.id)
+@pytest.mark.parametrize("setting", gated(SETTINGS, *SETTINGS[::3]), ids=lambda one: one.id)
 def test_a_broken_setting_is_named_and_set_and_nothing_else(setting, sound, files):
     before = settled(sound)
     BREAKS[setting.id](sound, files)

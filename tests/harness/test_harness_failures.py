@@ -176,7 +176,10 @@ def test_lack_of_memory_changes_no_prediction_under_exact_batching(
     assert budgets[0] < told(mine)["batching"]["token_budget"]
 
 
-@pytest.mark.parametrize("at", [-1, 4], ids=["matrix", "header"])
+@pytest.mark.parametrize(
+    "at",
+    [pytest.param(-1, id="matrix"), pytest.param(4, id="header", marks=pytest.mark.nightly)],
+)
 def test_a_damaged_cache_repairs_itself(mine: Harness, at: int) -> None:
     """The matrix is read by a worker, the header by the run itself."""
     assert mine(*THREE).returncode == 0

@@ -229,6 +229,7 @@ def test_torch_is_asked_for_a_device_elsewhere(name: str, wrong: str) -> None:
     assert wrong or device == name
 
 
+@pytest.mark.nightly  # of the gate are the arrays of torch, above
 def test_the_device_of_the_probe_is_no_part_of_the_embeddings(harness: Harness) -> None:
     run = ("run", "--tasks", "mini_tf", "--regimes", "1shot", "--no-canonical", "--output")
     assert harness(*run, "a.json").returncode == 0

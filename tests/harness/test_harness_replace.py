@@ -83,11 +83,17 @@ def test_scores_of_an_earlier_run_are_kept(
     assert [one.name for one in harness.folder.iterdir()] == [name]
 
 
-def test_a_run_replaces_what_it_has_too(harness: Harness) -> None:
+EMPTY = ("", "[]", '{"tasks": [], "results": {"full": 1}}', '{"tasks": {"mini_tf": 1}}')
+
+
+@pytest.mark.parametrize(
+    "contents",
+    [pytest.param(EMPTY[2:3], id="one"), pytest.param(EMPTY, id="each", marks=pytest.mark.nightly)],
+)
+def test_a_run_replaces_what_it_has_too(harness: Harness, contents: tuple[str, ...]) -> None:
     path = harness.folder / "record.json"
-    empty = ("", "[]", '{"tasks": [], "results": {"full": 1}}', '{"tasks": {"mini_tf": 1}}')
     words = ("--tasks", "mini_tf", "--regimes", "full")
-    for content in (*empty, None):
+    for content in (*contents, None):
         if content is not None:  # the last run replaces the record of the one before
             path.write_text(content)
         done = harness(*RUN, *words)

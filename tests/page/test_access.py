@@ -25,8 +25,9 @@ MORE = [
     "#/compare",
     "#/model/nobody",
 ]
-"""Views with another regime, filter or choice, which are looked at nightly."""
-PLACES = gated([*VIEWS, *MORE], *VIEWS)
+"""Views with another regime, filter or choice."""
+CONTENTS = [view for view in VIEWS if view.startswith(("#/overview", "#/table", "#/plots"))]
+"""Views whose contents are unlike: choices, a table, and charts. The night has them all."""
 FIGURE = "#/findings?figure=small-beats-large"
 OPENED = """
 async () => {
@@ -38,7 +39,7 @@ A4_WIDE = int((297 - 2 * 10) / 25.4 * 96)  # pixels between the margins of print
 TEXT_CONTRAST = 4.5  # WCAG 2.2, 1.4.3
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", gated([*VIEWS, *MORE], *CONTENTS, "#/model/space"))
 def test_axe_finds_nothing(tab, place):
     page = tab.go(place)
     page.evaluate(OPENED)
@@ -46,13 +47,13 @@ def test_axe_finds_nothing(tab, place):
     assert violations(page, looks, thorough=place in MORE) == []
 
 
-@pytest.mark.parametrize(
-    ("rule", "broken"),
-    [
-        ("color-contrast", "(main) => { main.style.color = 'light-dark(#ddd, #333)' }"),
-        ("button-name", "(main) => main.append(document.createElement('button'))"),
-    ],
+BROKEN = (
+    ("color-contrast", "(main) => { main.style.color = 'light-dark(#ddd, #333)' }"),
+    ("button-name", "(main) => main.append(document.createElement('button'))"),
 )
+
+
+@pytest.mark.parametrize(("rule", "broken"), gated(BROKEN, BROKEN[0]))
 def test_axe_sees_what_is_wrong(tab, rule, broken):
     page = tab.load("#/model/nobody")
     page.locator("main").evaluate(broken)
@@ -79,7 +80,7 @@ CONTROLS = """
 """
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", gated([*VIEWS, *MORE], *CONTENTS))
 def test_the_tab_key_reaches_every_control(tab, place):
     few = place.replace("#/table?", "#/table?size=25000000&").replace("#/findings", FIGURE)
     page = tab.load(few.replace("&m=DNABERT-S", ""))
@@ -95,7 +96,10 @@ def test_the_tab_key_reaches_every_control(tab, place):
     assert missed == []
 
 
-@pytest.mark.parametrize(("chart", "part"), [("size", ".dot"), ("flow", ".flow")])
+CHARTS = (("size", ".dot"), ("flow", ".flow"))
+
+
+@pytest.mark.parametrize(("chart", "part"), gated(CHARTS, CHARTS[0]))
 def test_arrow_keys_walk_through_a_chart_and_enter_opens_a_model(tab, chart, part):
     page = tab.go("#/plots?size=100000000")
     parts = page.locator(f"#chart-{chart} {part}")
@@ -217,6 +221,7 @@ def test_print_has_the_whole_table_and_no_controls(tab):
     assert page.pdf().startswith(b"%PDF")
 
 
+@pytest.mark.nightly  # the gate prints the table and the page of a model: test_looks.py
 def test_a_sheet_of_paper_is_wide_enough(browser, board):
     sheet = {"width": A4_WIDE, "height": 700}
     with opened(browser, f"{board.as_uri()}/index.html", viewport=sheet) as tab:

@@ -16,6 +16,7 @@ from geneb_ci.board.page_data import NORMAL
 from geneb_ci.board.reasons import bound_text, probability_text
 from geneb_ci.common.benchmark import shipped_benchmark
 from tests.board.board import found_intervals
+from tests.gate import gated
 from tests.page.boards import values
 from tests.page.rows import MINUS, display, shown
 
@@ -72,7 +73,7 @@ def same_relation(told, scores: ScoreColumn, c: float) -> bool:
     return (told["pairs"], told["significant"]) == own
 
 
-@pytest.mark.parametrize("regime", REGIMES)
+@pytest.mark.parametrize("regime", gated(REGIMES, "10shot"))
 def test_all_pairs(evaluated, regime):
     """In the three regimes, 820 pairs in each of 15 scores: 36,900 without a contradiction."""
     board = found_intervals().regimes[regime].board

@@ -274,10 +274,12 @@ def test_only_plain_https_addresses_are_links():
 
 PLACES = ("models/space.html", "tasks/leannmlindsey_GUE_mouse_0.html", "marks.html")
 MORE = ("categories/splice-sites.html", "scores/full-MCC.html", f"v/{GENERATION}/index.html")
-"""Tables that are built as that of a task is."""
+"""Tables that are built as that of a task is.
+
+The gate has the page of a model, which has each kind of part."""
 
 
-@pytest.mark.parametrize("place", gated([*PLACES, *MORE], *PLACES))
+@pytest.mark.parametrize("place", gated([*PLACES, *MORE], PLACES[0]))
 def test_axe_finds_nothing_at_any_width(browser, folder, place):
     with opened(browser, f"{folder.as_uri()}/") as tab:
         page = tab.page

@@ -2,6 +2,7 @@
 
 import gzip
 import re
+import shutil
 
 import pytest
 
@@ -18,10 +19,10 @@ DEFINITION = ("--benchmark", str(ROOT / "schemas/benchmark-mini.json"))
 MINI = benchmark.mini()
 
 
-@pytest.fixture
-def folder(tmp_path):
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
     """Write all tasks of mini, in both layouts and gzipped in parts."""
-    place = tmp_path / "data"
+    place = tmp_path_factory.mktemp("written") / "data"
     for number, task in enumerate(mini.TASKS):
         if number % 2:
             write_remote(mini.load(task.id), place)
@@ -30,6 +31,12 @@ def folder(tmp_path):
             path.with_suffix(".csv.gz").write_bytes(gzip.compress(path.read_bytes()))
             path.unlink()
     return place
+
+
+@pytest.fixture
+def folder(written, tmp_path):
+    """Lend a copy of the tasks."""
+    return shutil.copytree(written, tmp_path / "data")
 
 
 @pytest.fixture

@@ -24,9 +24,8 @@ MOMENTS = [
 ]
 
 
-GATE = {(0, "before"), (COMMIT, "before"), (COMMIT, "after"), (COMMIT, "half")}
-GATE |= {(len(STEPS) - 1, "half")}
-"""Moments around the commit, and both ends; the others are left to the night."""
+GATE = {(COMMIT, "before"), (COMMIT, "half"), (COMMIT, "after")}
+"""Moments around the commit; the others are left to the night."""
 
 
 @pytest.mark.parametrize(

@@ -295,6 +295,7 @@ def test_the_board_is_built_from_the_commit_and_not_from_the_folder(space, repo,
     assert repo.head.tree["index.html"] == PAGE
 
 
+@pytest.mark.nightly  # in the gate, large files go to the storage, above
 def test_a_large_board_goes_by_lfs(hub, repo, clone, tmp_path):
     repo.lfs_over = 1000
     env = environment(hub, tmp_path, HF_TOKEN=WRITER, HF_HUB_DISABLE_XET="1")

@@ -13,7 +13,7 @@ from tests.publish.command import environment
 from tests.publish.conftest import made
 from tests.publish.settled import assert_settled
 
-ROUNDS, ROUNDS_OF_THE_NIGHT = 9, 100
+ROUNDS, ROUNDS_OF_THE_NIGHT = 3, 100
 PAIRS = (("newer", "newer"), ("older", "newer"), ("newer", "older"))
 """What each of the two publishes; the rounds take turns."""
 

@@ -24,8 +24,8 @@ STOCK = (
 OTHER_KERNEL = """
 import sys
 from reference_harness import scorer
-compared = scorer.compared
-scorer.compared = lambda **found: compared(**{**found, "platform": "Linux aarch64"})
+scorer_ref = scorer.scorer_ref
+scorer.scorer_ref = lambda **found: scorer_ref(**{**found, "platform": "Linux aarch64"})
 sys.argv[1:] = WORDS
 from reference_harness.cli import main
 main()

@@ -43,7 +43,13 @@ def receipt_of(written: Written) -> EmbeddingReceipt:
     return EmbeddingReceipt.model_validate(written.document["receipt"])
 
 
-@pytest.mark.parametrize("way", [{}, {"HF_HUB_DISABLE_XET": "1"}], ids=["xet", "lfs"])
+@pytest.mark.parametrize(
+    "way",
+    [
+        pytest.param({}, id="xet"),
+        pytest.param({"HF_HUB_DISABLE_XET": "1"}, id="lfs", marks=pytest.mark.nightly),
+    ],
+)
 def test_what_was_pushed_is_pulled_and_verified(
     hub: Hub, of_small: Written, tmp_path: Path, way: dict[str, str]
 ) -> None:

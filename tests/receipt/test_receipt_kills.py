@@ -66,7 +66,7 @@ PUSHED: list[Moment] = [
 and before the location is written."""
 
 
-@killed(PUSHED, -3, -2, -1)
+@killed(PUSHED, -2, -1)
 def test_a_push_that_is_killed_goes_on(
     hub: Hub, of_small: Written, tmp_path: Path, moments: list[Moment]
 ) -> None:
@@ -142,7 +142,7 @@ VERIFIED = [
 A file that is there is not fetched again, so that line comes first."""
 
 
-@killed(VERIFIED, 3, -1)
+@killed(VERIFIED, -1)
 def test_a_verification_that_is_killed_goes_on(
     of_small: Written, tmp_path: Path, moments: list[str]
 ) -> None:

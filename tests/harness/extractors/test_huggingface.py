@@ -1,5 +1,6 @@
 """Rows of the built-in transformer extractor against the model called by hand."""
 
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from reference_harness.extractors.base import ExtractorError
 from reference_harness.extractors.huggingface import HuggingFaceExtractor
 from reference_harness.extractors.weights import sha256
 from reference_harness.loading import load
+from tests.gate import gated
 from tests.harness.extractors.models import DECODERS, KINDS, MAX_LENGTH, VOCABULARY
 
 SEQUENCES = [
@@ -56,8 +58,13 @@ POOLS: dict[str, Pool] = {
 }
 
 
-@pytest.mark.parametrize("padding", ["right", "left"])
-@pytest.mark.parametrize("pooling", POOLS)
+HALF = {("mean", "right"), ("cls", "left"), ("last", "left"), ("max", "right")}
+"""Of each way to pool, the side of the padding that the gate has."""
+
+
+@pytest.mark.parametrize(
+    ("pooling", "padding"), gated(itertools.product(POOLS, ("right", "left")), *HALF)
+)
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_are_those_of_the_model_called_by_hand(saved, kind, pooling, padding):
     expected = by_hand(saved(kind), SEQUENCES, POOLS[pooling], decoder=kind in DECODERS)

@@ -90,7 +90,7 @@ def findings(row: Vector, decoy: Vector | None) -> dict[tuple[object, ...], floa
 
 
 DECOYS = tuple(decoys(FORGERIES["leads"]))
-STRIDE = 4
+STRIDE = 8
 """In the gate, forgeries take turns with the decoys; by night each has all."""
 
 
