@@ -144,7 +144,7 @@ def test_a_rerun_compares_what_the_table_of_attestation_says(
     audits: Audits, field: str, path: tuple[str | int, ...]
 ) -> None:
     made = document(audits.claimed[OTHER], "1.1")
-    own: Any = made[str(path[0])]["1shot"]["mini_promoter"]
+    own: Any = made[str(path[0])]["1shot"][TASKS[0]]
     for name in path[1:-1]:
         own = own.setdefault(name, {"MCC": [0.0]})
     own[path[-1]] = "f" * 64 if path[-1] == "predictions_sha256" else own[path[-1]] + 0.5

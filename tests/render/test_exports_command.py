@@ -31,7 +31,7 @@ from geneb_ci.audit.trust.level import Audit, Decision, Versions
 from geneb_ci.board.columns import entry_of
 from geneb_ci.cli.publish import FORMATS
 from geneb_ci.cli.main import main
-from geneb_ci.render.export_entries import portable
+from geneb_ci.render.export_entries import portable_name
 sys.exit(main())
 """
 
