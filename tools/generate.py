@@ -39,11 +39,13 @@ from tools.generated_pages import (
     BOARD_FILES,
     MODELS,
     SETUP,
+    TRUST,
     architecture,
     between,
     evidence_script,
     lists,
     models_page,
+    with_attestation,
     with_columns,
 )
 from tools.man_page import PAGE, man_page
@@ -280,6 +282,7 @@ def generated() -> dict[str, str]:
             "docs/defences.md": defences_page(),
             "leaderboard/src/pure/evidence.js": evidence_script(),
             BOARD_FILES: with_columns(),
+            TRUST: with_attestation(),
             MODELS: models_page(),
             PAGE: man_page(),
             SETUP: between(SETUP, "settings", f"\n{wanted.table()}\n"),

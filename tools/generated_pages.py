@@ -3,6 +3,12 @@
 import json
 from pathlib import Path
 
+from geneb_ci.audit.trust.attestation import (
+    FIELD_GROUPS,
+    STANDING_MEANING,
+    STANDINGS,
+    Author,
+)
 from geneb_ci.board import columns
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.types import AUTHORSHIP_MEANING, EVIDENCE_MEANING, EVIDENCE_ORDER
@@ -53,6 +59,28 @@ def evidence_script() -> str:
         "\n/** Whose file a row is. */\n"
         f"export const AUTHORSHIP = [\n{whose}];\n"
     )
+
+
+TRUST = "docs/trust.md"
+
+
+def with_attestation() -> str:
+    """Return docs/trust.md with its tables of who stands for each field, and at which evidence."""
+    fields = ["| fields | stated by | an audit compares them by |", "|---|---|---|"]
+    for group in FIELD_GROUPS:
+        author = "the submitter" if group.author is Author.SUBMITTER else group.statement
+        checks = "; ".join(group.checks) or ("nothing" if author == "the submitter" else "")
+        fields.append(f"| {group.name} | {author} | {checks} |")
+    standings = [
+        "| evidence | a task that was rerun | another, in a regime that was sampled | any other |",
+        "|---|---|---|---|",
+    ]
+    for evidence, of in STANDINGS.items():
+        cells = " | ".join(f"`{standing}`" for standing in of)
+        standings.append(f"| `{evidence}` | {cells} |")
+    meanings = [f"- `{standing}`: {meaning}" for standing, meaning in STANDING_MEANING.items()]
+    text = "\n\n".join("\n".join(part) for part in (fields, standings, meanings))
+    return between(TRUST, "attestation", f"\n{text}\n")
 
 
 BOARD_FILES = "docs/board-files.md"

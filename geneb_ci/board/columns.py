@@ -12,12 +12,19 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
+from geneb_ci.audit.trust.attestation import (
+    NO_AUDIT,
+    RowAttestation,
+    attestation_of,
+    column_author,
+)
 from geneb_ci.audit.trust.level import Decision, Summary
 from geneb_ci.board.marks import (
     NO_MARKS,
     Audited,
     Marks,
     ShownDefect,
+    ShownStatement,
     letters_a_second,
     peak_memory,
     run_words,
@@ -32,7 +39,7 @@ from reference_harness.formats.submission import Submission
 # fmt: off
 Kind = Literal[
     "id", "name", "size", "count", "text", "flag", "link", "level",
-    "evidence", "audit", "warnings", "defects",
+    "evidence", "audit", "attested", "warnings", "defects",
 ]
 # fmt: on
 """How the page writes, sorts and aligns a value; each has one entry in src/pure/facts.js."""
@@ -52,6 +59,8 @@ class Entry:
     """What the board shows of its audits."""
     recomputed: str | None = None
     """Text on the cells that an agreeing audit by receipt recomputed; it adds no evidence."""
+    attestation: RowAttestation = NO_AUDIT
+    """Who stands for its scores."""
     attributes: Mapping[str, Any] = field(default_factory=dict)
     """What the model registry says, whoever submitted the row; empty where it has no entry."""
     marks: Marks = NO_MARKS
@@ -83,6 +92,7 @@ def entry_of(
         decision.authorship,
         decision.audit,
         decision.recomputed.text if decision.recomputed is not None else None,
+        attestation_of(decision),
         registry.get(submission.model_id, {}),
         marks,
         receipt,
@@ -136,10 +146,12 @@ class Column:
     """What the page writes for true and false."""
 
 
-def _audit(summary: Summary | None) -> dict[str, Any] | None:
+def _audit(entry: Entry) -> dict[str, Any] | None:
+    summary, left_out = entry.audit, entry.attestation.left_out
     if summary is None:
         return None
     by_receipt = {"cells": summary.cells, "rows": summary.rows} if summary.rows else {}
+    unaudited = {"unaudited": list(left_out)} if left_out else {}
     return {
         "tasks": summary.tasks,
         "of": summary.of,
@@ -147,7 +159,12 @@ def _audit(summary: Summary | None) -> dict[str, Any] | None:
         "sandbox": summary.sandbox,
         "verdict": "agrees" if summary.agrees else "differs",
         **by_receipt,
+        **unaudited,
     }
+
+
+def _attested(entry: Entry) -> list[dict[str, str]] | None:
+    return [statement._asdict() for statement in entry.attestation.statements] or None
 
 
 def _registered(key: str, about: str, label: str) -> Column:
@@ -238,13 +255,24 @@ COLUMNS: tuple[Column, ...] = (
         download="evidence",
     ),
     Column(
+        key="attested",
+        type=list[ShownStatement],
+        about="Who stands for the scores: what audits compared of them, and what nobody did; only "
+        "where some audit counts. For what is not named, its author alone: docs/trust.md.",
+        value=_attested,
+        kind="attested",
+        label="Scores attested by",
+        is_required=False,
+        is_compared=False,
+    ),
+    Column(
         key="zero_shot",
         type=bool,
         about="Whether the model saw no sequence of any task in training, as submitted.",
         value=lambda entry: entry.submission.meta.zero_shot,
         kind="flag",
         label="Zero-shot",
-        words=("yes: saw no sequence of any task in training, as submitted", "no, as submitted"),
+        words=("yes: saw no sequence of any task in training", "no"),
     ),
     Column(
         key="submitted",
@@ -259,7 +287,7 @@ COLUMNS: tuple[Column, ...] = (
         key="audit",
         type=Audited,
         about="What audits of this very file found; only where there are some that count.",
-        value=lambda entry: _audit(entry.audit),
+        value=_audit,
         kind="audit",
         label="",
         is_required=False,
@@ -402,6 +430,7 @@ def page_columns() -> list[dict[str, Any]]:
             "download": column.download,
             "facet": column.is_facet,
             "words": column.words,
+            "source": str(column_author(column.key)),
             "terms": TERMS.get(column.key, {}),
         }
         for column in COLUMNS

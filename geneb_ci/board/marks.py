@@ -38,6 +38,13 @@ class ShownDefect(StrictModel):
     """Page of the documentation, with its anchor."""
 
 
+class ShownStatement(StrictModel):
+    """Who stands for some fields of a row."""
+
+    fields: str
+    by: str
+
+
 class Audited(StrictModel):
     """What audits say of a row: "audited 13/100, sandbox level 2, 2026-11-20"."""
 
@@ -54,6 +61,8 @@ class Audited(StrictModel):
     """Cells of a receipt that are as claimed, "299/300"; where an audit by receipt failed."""
     rows: Annotated[int, Field(ge=0)] = 0
     """Rows of the receipt that were embedded again; left out with the cells."""
+    unaudited: list[str] = []  # noqa: RUF012 (pydantic copies it)
+    """Regimes that audits left out; the key is missing where there are none."""
 
 
 class Defect(StrictModel):

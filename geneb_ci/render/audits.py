@@ -107,7 +107,7 @@ def _rated(submission: RatedSubmission) -> Iterator[str]:
         f"{mark} {escape(submission.model_id)} (sha256 {submission.sha256[:16]}...): "
         f"{decision.evidence}{shortfall}: {escape(decision.reason)}"
     )
-    people = ", ".join(submission.signers) or "nobody"
+    people = ", ".join(submission.decision.signers) or "nobody"
     yield f"      signers: {escape(people)}"
     if not submission.suffices and submission.least is Evidence.REPRODUCED:
         yield (
@@ -176,7 +176,7 @@ def verification_json(
                 "submission_sha256": submission.sha256,
                 "evidence": submission.decision.evidence,
                 "reason": submission.decision.reason,
-                "signers": list(submission.signers),
+                "signers": list(submission.decision.signers),
                 "least": submission.least,
                 "suffices": submission.suffices,
             }

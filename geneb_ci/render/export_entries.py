@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from geneb_ci import __version__
+from geneb_ci.audit.trust.attestation import STANDING_MEANING, Author, Standing
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.numbers import scored_cells
 from geneb_ci.board.rows import leaderboards
@@ -17,6 +18,7 @@ from geneb_ci.board.site.inputs import Site
 from geneb_ci.board.site.links import HARNESS, HUB, HUB_ID, PAPER, RepositoryLinks
 from geneb_ci.common.errors import UsageProblem
 from reference_harness.formats.submission import CellEvidence, SubmissionV11, SubmissionV12
+from reference_harness.formats.text import plural
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResultEntry
@@ -64,10 +66,19 @@ def _links(site: Site) -> RepositoryLinks:
     return RepositoryLinks(site.layout, site.built.commit)
 
 
-def _source(entry: Entry, site: Site) -> dict[str, str]:
+class Described(NamedTuple):
+    """What a value is, and who stands for it."""
+
+    what: str
+    by: str
+    is_audited: bool
+    """Whether an audit of the row says anything of it."""
+
+
+def _source(entry: Entry, site: Site, *, is_audited: bool = True) -> dict[str, str]:
     """Return address and name of what a reader should open first; nothing if none is known."""
     model, layout = entry.submission.model_id, site.layout
-    for record in record_links(entry, site):
+    for record in record_links(entry, site) if is_audited else ():
         if record.address.startswith("https://"):
             name = f"{site.benchmark.name} audit record {record.audit_id}"
             return {"source_url": record.address, "source_name": name}
@@ -128,29 +139,38 @@ def _mean_entries(
     entry: Entry, site: Site, rows: Mapping[str, Mapping[str, Any]], token: str | None
 ) -> "Iterator[EvalResultEntry]":
     meant = {"macro": "mean of the category means", "micro": "mean over all tasks"}
+    attested, tasks = entry.attestation, len(site.benchmark.tasks)
     for regime, row in rows.items():
+        rerun = len(attested.rerun.get(regime, ()))
+        by = f"{Author.BOARD} from {plural(tasks, 'score')}, of which {rerun} were rerun"
+        is_audited = regime not in attested.left_out
         for summary in SUMMARIES:
             for metric in site.benchmark.metrics:
                 task_id = f"{summary}.{regime}.{metric}"
                 value = row[f"{summary}_{metric}"]
-                yield _entry(entry, site, task_id, value, token, f"{metric}, {meant[summary]}")
+                about = Described(f"{metric}, {meant[summary]}", by, is_audited=is_audited)
+                yield _entry(entry, site, task_id, value, token, about)
 
 
 def _cell_entries(entry: Entry, site: Site, token: str | None) -> "Iterator[EvalResultEntry]":
     for regime, task, scores in scored_cells(entry.submission, site.benchmark):
+        standing = entry.attestation.standing(regime, task.id)
+        by = STANDING_MEANING[standing]
         for metric in site.benchmark.metrics:
             value = getattr(scores, metric)
-            yield _entry(entry, site, f"{task.id}.{regime}.{metric}", value, token, metric)
+            about = Described(metric, by, is_audited=standing is not Standing.SUBMITTED)
+            yield _entry(entry, site, f"{task.id}.{regime}.{metric}", value, token, about)
 
 
 def _entry(
-    entry: Entry, site: Site, task_id: str, value: float, token: str | None, what: str
+    entry: Entry, site: Site, task_id: str, value: float, token: str | None, about: "Described"
 ) -> "EvalResultEntry":
     from huggingface_hub import EvalResultEntry
 
     submission, dataset = entry.submission, site.benchmark.dataset
-    records = [link.address for link in record_links(entry, site)]
-    notes = [what, submission.harness_version, f"evidence: {entry.evidence}"]
+    records = [link.address for link in record_links(entry, site)] if about.is_audited else []
+    notes = [about.what, submission.harness_version, f"evidence of the row: {entry.evidence}"]
+    notes.append(f"attested: {about.by}")
     notes += [f"audit records: {', '.join(records)}"] if records else []
     return EvalResultEntry(
         dataset_id=dataset.repo_id,
@@ -160,7 +180,7 @@ def _entry(
         verify_token=token,
         date=submission.run.finished_at if isinstance(submission, SubmissionV11) else None,
         notes="; ".join(notes),
-        **_source(entry, site),
+        **_source(entry, site, is_audited=about.is_audited),
     )
 
 
@@ -273,6 +293,8 @@ def _source_metadata(entry: Entry, site: Site) -> dict[str, Any]:
     }
     if submission.schema_ is not None:
         details["submission_schema"] = submission.schema_
+    statements = entry.attestation.every_statement
+    details["attested"] = _text([statement._asdict() for statement in statements])
     if records:
         details["audit_records"] = " ".join(link.address for link in records)
     if isinstance(submission, SubmissionV11) and submission.gaps:
@@ -318,6 +340,7 @@ def _results(entry: Entry, site: Site) -> Iterator[dict[str, Any]]:
     on_hub = HUB_ID.fullmatch(dataset.repo_id) is not None
     for regime, task, scores in scored_cells(entry.submission, benchmark):
         evidence = evidence_of(entry, regime, task.id)
+        by = STANDING_MEANING[entry.attestation.standing(regime, task.id)]
         size = evidence.n_test if evidence is not None else task.n_test
         source: dict[str, Any] = {"dataset_name": task.label}
         if on_hub:
@@ -338,7 +361,7 @@ def _results(entry: Entry, site: Site) -> Iterator[dict[str, Any]]:
                 "metric_config": _metric(metric, regime, site),
                 "score_details": {
                     "score": float(getattr(scores, metric)),
-                    **_details(evidence, metric, is_first=metric == benchmark.metrics[0]),
+                    **_details(evidence, metric, by, is_first=metric == benchmark.metrics[0]),
                 },
             }
 
@@ -364,11 +387,16 @@ def _metric(metric: str, regime: str, site: Site) -> dict[str, Any]:
     }
 
 
-def _details(evidence: CellEvidence | None, metric: str, *, is_first: bool) -> dict[str, Any]:
-    """Return the score of each seed; with the first metric also what is of the whole cell."""
+def _details(
+    evidence: CellEvidence | None, metric: str, by: str, *, is_first: bool
+) -> dict[str, Any]:
+    """Return who stands for a score, and that of each seed; what is of the whole cell but once.
+
+    `attested` of the log's source says who stands for the latter two.
+    """
     if evidence is None:
-        return {}
-    details = {"per_seed": _text(getattr(evidence.per_seed, metric))}
+        return {"details": {"attested": by}}
+    details = {"attested": by, "per_seed": _text(getattr(evidence.per_seed, metric))}
     if is_first:
         details["cell"] = _text(evidence.model_dump(mode="json", exclude={"per_seed"}))
     return {"details": details}

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
+from geneb_ci.audit.trust.attestation import STANDING_MEANING, Standing
 from geneb_ci.board.columns import COLUMNS, Entry
 from geneb_ci.board.numbers import scored_cells
 from geneb_ci.board.site.inputs import Built, Site, site_of
@@ -108,6 +109,7 @@ def _plain(value: object) -> object:
 
 def _scores(site: Site) -> ExportedTable:
     metrics = site.benchmark.metrics
+    meanings = "; ".join(f"`{name}`: {text}" for name, text in STANDING_MEANING.items())
     columns = [
         TableColumn("model", "text", "Id of the model."),
         TableColumn("regime", "text", "How much training data the probe gets."),
@@ -120,6 +122,14 @@ def _scores(site: Site) -> ExportedTable:
         TableColumn(f"{m}_per_seed", "numbers", f"{m} of each seed, where it was submitted.")
         for m in metrics
     )
+    columns.append(
+        TableColumn(
+            "attested",
+            "text",
+            "What audits show of the three means; those of a seed rest on the "
+            f"submitter's word unless `{Standing.RECOMPUTED}`. {meanings}.",
+        )
+    )
     rows = []
     for entry in site.entries:
         for regime, task, scores in scored_cells(entry.submission, site.benchmark):
@@ -128,7 +138,8 @@ def _scores(site: Site) -> ExportedTable:
             seeds = [None if evidence is None else getattr(evidence.per_seed, m) for m in metrics]
             means = [float(getattr(scores, m)) for m in metrics]
             model = entry.submission.model_id
-            rows.append((model, regime, task.id, task.category, size, *means, *seeds))
+            standing = str(entry.attestation.standing(regime, task.id))
+            rows.append((model, regime, task.id, task.category, size, *means, *seeds, standing))
     about = "One line for each model, regime and task."
     return ExportedTable("scores", about, tuple(columns), rows)
 

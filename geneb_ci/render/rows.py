@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
+from geneb_ci.audit.trust.attestation import attestation_of
 from geneb_ci.audit.trust.evidence import OFFICIAL_REASON, RepositoryEvidence, reasons, shown_audit
 from geneb_ci.audit.trust.level import Decision
 from geneb_ci.common.types import Authorship, Evidence
@@ -116,6 +117,7 @@ def _label_row(row: LabelRow) -> dict[str, Any]:
     decision = row.decision
     audit = asdict(decision.audit) if decision is not None and decision.audit else None
     recomputed = decision.recomputed if decision is not None else None
+    statements = attestation_of(decision).every_statement if decision is not None else ()
     return {
         "model_id": row.model_id,
         "evidence": _evidence(row),
@@ -123,6 +125,7 @@ def _label_row(row: LabelRow) -> dict[str, Any]:
         "official": decision.is_official if decision is not None else False,
         "audit": audit,
         "recomputed": recomputed.text if recomputed is not None else None,
+        "attested": [statement._asdict() for statement in statements],
         "reasons": list(row.reasons),
     }
 

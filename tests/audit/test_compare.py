@@ -17,10 +17,12 @@ from geneb_ci.audit.compare.outcome import METRICS, AuditedTask, differing_metri
 from geneb_ci.audit.rerun import scoring as reader
 from geneb_ci.audit.rerun.scoring import read_rescored
 from geneb_ci.audit.sampling.plan import ChosenTask
+from geneb_ci.audit.trust.attestation import Check
 from geneb_ci.common.errors import NothingChecked
 from reference_harness import rescore
 from reference_harness.formats.rescored import Rescored
 from tests.audit.unboxed import Queue
+from tests.board.attested import group_of
 
 TASKS = ("mini_splice", "mini_chromatin")
 GROUP = Group("4-mers on two tasks", TASKS, "float32", ("counts",), 1, 1)
@@ -127,6 +129,29 @@ def test_a_forged_canonical_score_differs_alone(audits: Audits) -> None:
     assert compared.canonical is not None
     assert (compared.canonical.verdict, compared.verdict, task.verdict) == ("differs",) * 3
     assert differing_metrics(compared) == []
+
+
+@pytest.mark.parametrize(
+    ("field", "path"),
+    [
+        ("submission/results/*/*/MCC", ("results", "MCC")),
+        ("submission/evidence/*/*/canonical/MCC", ("evidence", "canonical", "MCC")),
+        ("submission/evidence/*/*/per_seed/MCC/*", ("evidence", "per_seed", "MCC", 0)),
+        ("submission/evidence/*/*/predictions_sha256", ("evidence", "predictions_sha256")),
+    ],
+)
+def test_a_rerun_compares_what_the_table_of_attestation_says(
+    audits: Audits, field: str, path: tuple[str | int, ...]
+) -> None:
+    made = document(audits.claimed[OTHER], "1.1")
+    own: Any = made[str(path[0])]["1shot"][TASKS[0]]
+    for name in path[1:-1]:
+        own = own.setdefault(name, {"MCC": [0.0]})
+    own[path[-1]] = "f" * 64 if path[-1] == "predictions_sha256" else own[path[-1]] + 0.5
+    group = group_of(field)
+    assert group is not None
+    differs = any(task.verdict == "differs" for task in judged(made, audits))
+    assert differs == (Check.RERUN in group.checks)
 
 
 def test_rounded_claims_get_half_a_digit(audits: Audits) -> None:

@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geneb_ci.audit.trust.level import Audit, Decision, Demands, Summary, Versions, decide
+from geneb_ci.audit.trust.attestation import STANDING_MEANING, WORD, Standing, attestation_of
+from geneb_ci.audit.trust.level import (
+    Audit,
+    Decision,
+    Demands,
+    RowAuditFacts,
+    Summary,
+    Versions,
+    decide,
+)
 from geneb_ci.common.types import TrustLevel
 
 OWN, OTHER = "a" * 64, "b" * 64
@@ -325,3 +334,76 @@ def test_only_every_regime_of_the_policy_is_reproduced_and_only_with_canonical_s
     )
     older = audit(20, canonical=WHOLE, versions=BEFORE)
     assert level(first, twin, older, demands=CANONICAL) == "verified"
+
+
+EVERY = dataclasses.replace(
+    DEMANDS, regimes=frozenset(REGIMES[:2]), every_regime=REGIMES, canonical=False
+)
+ALL_OF = {regime: frozenset(TASKS) for regime in REGIMES[:2]}
+FEW = {regime: frozenset(TASKS[:5]) for regime in REGIMES}
+WITHOUT_LAST = {regime: frozenset(TASKS[:13]) for regime in REGIMES[:2]}
+
+
+@pytest.mark.parametrize(
+    ("audits", "first", "last", "elsewhere", "left_out"),
+    [
+        # Of a rerun task, of another in the same regime, of one in the regime without an audit.
+        ([], "submitted", "submitted", "submitted", ()),
+        ([audit(drawn=5, rerun=FEW)], "rerun", "submitted", "rerun", ()),
+        ([audit(rerun=WITHOUT_LAST)], "rerun", "sampled", "submitted", ("1shot",)),
+        (pair(rerun=ALL_OF), "rerun", "rerun", "submitted", ("1shot",)),
+        ([audit(rerun=WITHOUT_LAST, versions=BEFORE)], "stale", "stale", "submitted", ()),
+        ([audit(rerun=WITHOUT_LAST), FAILED], "disputed", "disputed", "disputed", ()),
+        # What was rerun beside the sample does not make a sample of its regime.
+        (
+            [audit(rerun=WITHOUT_LAST), audit(drawn=1, rerun={"1shot": frozenset(TASKS[:1])})],
+            *("rerun", "sampled", "rerun", ("1shot",)),
+        ),
+    ],
+)
+def test_what_audits_show_of_a_score(
+    audits: list[Audit], first: str, last: str, elsewhere: str, left_out: tuple[str, ...]
+) -> None:
+    row = attestation_of(decide(OWN, audits, {}, EVERY))
+    found = (
+        row.standing("full", TASKS[0]),
+        row.standing("full", TASKS[-1]),
+        row.standing("1shot", TASKS[0]),
+    )
+    assert found == (first, last, elsewhere)
+    assert row.left_out == left_out
+
+
+def test_who_signed_is_named_once_and_a_dispute_stands_for_nothing() -> None:
+    row = attestation_of(decide(OWN, pair(rerun=ALL_OF, signer="A. Maintainer"), {}, EVERY))
+    (rerun, _) = row.statements
+    assert rerun.by == (
+        "rerun by A. Maintainer (20 of 20 tasks; full, 10shot), equal within the tolerance"
+    )
+    stale = attestation_of(decide(OWN, [audit(rerun=WITHOUT_LAST, versions=BEFORE)], {}, EVERY))
+    assert stale.statements[0].by.endswith("for another version of harness, benchmark or data")
+    disputed = attestation_of(decide(OWN, [FAILED], {}, EVERY))
+    assert [own.by for own in disputed.statements] == [STANDING_MEANING[Standing.DISPUTED]]
+    said = {own.fields: own.by for own in disputed.every_statement}
+    assert said["code, weights and number format of the run"].startswith("in dispute")
+    assert said["name and size"] == WORD
+
+
+@pytest.mark.parametrize(("of_record", "standing"), [(0, "submitted"), (60, "recomputed")])
+def test_scores_that_a_receipt_gives_are_attested_by_it_and_no_others(
+    of_record: int, standing: str
+) -> None:
+    rows = RowAuditFacts(test=1, embedded=90, equal=60, cells=60, of_record=of_record)
+    row = attestation_of(decide(OWN, [audit(0, rerun={}, rows=rows)], {}, EVERY))
+    assert row.standing("full", TASKS[0]) == standing
+    by = "recomputed from published embeddings (60 of 60 cells)"
+    said = {own.fields: own.by for own in row.every_statement}
+    shown = by if of_record else WORD
+    assert (said["scores of tasks"], said["scores by seed"]) == (shown, shown)
+    assert said["canonical scores"] == by
+    assert said["code, weights and number format of the run"].startswith("what embedded 90 rows")
+    both = attestation_of(
+        decide(OWN, [audit(rerun=WITHOUT_LAST), audit(0, rerun={}, rows=rows)], {}, EVERY)
+    )
+    assert both.standing("full", TASKS[0]) == "rerun"
+    assert both.standing("full", TASKS[-1]) == ("recomputed" if of_record else "sampled")

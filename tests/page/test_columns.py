@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 import pytest
 
+from geneb_ci.audit.trust.attestation import column_author
 from geneb_ci.board.columns import COLUMNS, Kind
 from geneb_ci.board.page import page_files, with_data, write_page
 from geneb_ci.board.page_data import page_scripts
@@ -130,14 +131,19 @@ def test_a_models_page_has_the_columns(tab):
     by_label = dict(zip(tab.texts(".facts dt"), tab.texts(".facts dd"), strict=True))
     own = next(row for row in FULL if row["model"] == "space")
     for column in listed:
-        value = own.get(column.key)
+        value, source = own.get(column.key), f"\n{column_author(column.key)}"
+        shown = by_label[column.label]
+        if column.key in own:
+            assert shown.endswith(source)
         if column.kind in {"id", "text"} and value is not None:
-            assert by_label[column.label] == value
+            assert shown == f"{value}{source}"
         if column.kind == "flag":
-            assert by_label[column.label] == column.words[0 if value else 1]
+            assert shown == f"{column.words[0 if value else 1]}{source}"
         if column.kind == "count" and value is not None:
-            assert by_label[column.label] == f"{value:,}"
-    assert by_label["Size"] == f"{own['params']:,} parameters; 1.2 GB weights (fp16)"
+            assert shown == f"{value:,}{source}"
+    size = f"{own['params']:,} parameters; 1.2 GB weights (fp16)\nas submitted"
+    assert by_label["Size"] == size
+    assert by_label["Scores attested by"] == "nobody but the submitter"
 
 
 DONE = (

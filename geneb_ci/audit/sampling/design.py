@@ -443,4 +443,5 @@ def demands_of(policy: AuditPolicy, benchmark: Benchmark) -> Demands:
         versions=Versions(benchmark.harness_version, benchmark.sha256, benchmark.dataset.revision),
         canonical=policy.canonical,
         regimes=frozenset(policy.regimes),
+        every_regime=tuple(benchmark.regimes),
     )

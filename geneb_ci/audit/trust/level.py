@@ -128,6 +128,8 @@ class Demands:
     """Test rows of each regime that an audit by receipt has to draw."""
     regimes: frozenset[str] = frozenset()
     """Regimes of which `reproduced` needs every task; any one of them where there are none."""
+    every_regime: tuple[str, ...] = ()
+    """Regimes of the benchmark, in its order."""
 
     @property
     def room(self) -> float:
@@ -194,6 +196,18 @@ class Decision:
     recomputed: Recomputation | None = None
     """The largest audit by receipt that agrees, which adds no evidence; None where none counts or
     the row is disputed."""
+    sampled: tuple[str, ...] = ()
+    """Regimes in which an audit that the evidence rests on verifies the row by itself."""
+    unaudited: tuple[str, ...] = ()
+    """Regimes of the benchmark that are not among these."""
+
+    @property
+    def signers(self) -> tuple[str, ...]:
+        """Who signed the audits that the evidence rests on, each person once."""
+        people = {
+            comparable_owner(audit.signer): audit.signer for audit in self.basis if audit.signer
+        }
+        return tuple(people[name] for name in sorted(people))
 
     @property
     def authorship(self) -> Authorship:
@@ -213,12 +227,6 @@ class RatedSubmission(NamedTuple):
     def suffices(self) -> bool:
         """Whether the evidence is as much as is asked for."""
         return has_evidence(self.decision.evidence, self.least)
-
-    @property
-    def signers(self) -> tuple[str, ...]:
-        """Who signed the audits that the evidence rests on, each person once."""
-        people = {comparable_owner(audit.signer): audit.signer for audit in self.decision.basis}
-        return tuple(people[name] for name in sorted(people))
 
 
 def decide(
@@ -285,6 +293,7 @@ def decide(
     level = _LEVELS[evidence]
     if is_official and evidence is not Evidence.DISPUTED:
         level = TrustLevel.OFFICIAL
+    sampled = () if failed or aborted else _sampled(basis, demands)
     return Decision(
         level,
         reason,
@@ -293,6 +302,8 @@ def decide(
         _summary(basis, demands, agrees=not failed),
         tuple(basis),
         recomputed,
+        sampled,
+        tuple(regime for regime in demands.every_regime if regime not in sampled),
     )
 
 
@@ -308,6 +319,18 @@ _LEVELS = {
 def _verifying(audits: Iterable[Audit], demands: Demands) -> list[Audit]:
     """Return the audits that verify a row, each by itself: their samples do not add up."""
     return [audit for audit in audits if not shortcoming(audit, demands)]
+
+
+def _sampled(basis: Iterable[Audit], demands: Demands) -> tuple[str, ...]:
+    """Return the regimes in which an audit verifies a row by itself, in the benchmark's order."""
+    regimes = {
+        regime
+        for audit in _verifying(basis, demands)
+        for regime, tasks in audit.rerun.items()
+        if len(tasks) >= demands.minimum_drawn
+    }
+    known = [regime for regime in demands.every_regime if regime in regimes]
+    return (*known, *sorted(regimes.difference(known)))
 
 
 def _recomputed(by_receipt: Iterable[Audit], demands: Demands) -> Recomputation | None:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from geneb_ci.audit.trust.attestation import SCORES, WORD, Author
 from geneb_ci.board.columns import Entry
 from geneb_ci.board.marks import letters_a_second, peak_memory, run_words
 from geneb_ci.board.site.inputs import (
@@ -20,7 +21,6 @@ from geneb_ci.common.types import AUTHORSHIP_MEANING, EVIDENCE_MEANING, Evidence
 from geneb_ci.models.entry import GENERAL, ModelEntry, WeightsSource
 from geneb_ci.models.registry import in_words
 
-SUBMITTED, REGISTRY, COMPUTED = "as submitted", "model registry", "computed from evidence"
 UNKNOWN = "not known"
 # Advance of a letter of Verdana at 11 px, on average; the SVG fits the text to it exactly.
 LETTER_PX = 6.6
@@ -57,8 +57,10 @@ def evidence_words(entry: Entry) -> str:
     if audit is None:
         return "checked, not rerun" if entry.evidence is Evidence.CHECKED else str(entry.evidence)
     verb = "rerun" if audit.agrees else "rerun, with other scores,"
+    left_out = entry.attestation.left_out
+    without = f", none in {', '.join(left_out)}" if left_out else ""
     return (
-        f"{entry.evidence}: {verb} {audit.tasks} of {audit.of} tasks, sandbox level "
+        f"{entry.evidence}: {verb} {audit.tasks} of {audit.of} tasks{without}, sandbox level "
         f"{audit.sandbox}, {audit.date}"
     )
 
@@ -66,44 +68,46 @@ def evidence_words(entry: Entry) -> str:
 def _own(entry: Entry) -> Iterator[ModelFact]:
     meta = entry.submission.meta
     confirmed = f"{evidence_words(entry)}: {EVIDENCE_MEANING[entry.evidence]}"
-    yield ModelFact("Evidence", confirmed, COMPUTED)
+    yield ModelFact("Evidence", confirmed, Author.RECORDS)
     if entry.recomputed is not None:
-        yield ModelFact("Recomputed", entry.recomputed, COMPUTED)
+        yield ModelFact("Recomputed", entry.recomputed, Author.RECORDS)
+    attested = [f"{fields}: {by}" for fields, by in entry.attestation.statements]
+    yield ModelFact(
+        "Scores attested by", "; ".join(attested) or f"{SCORES}: {WORD}", Author.RECORDS
+    )
     authors = f"{entry.authorship}: {AUTHORSHIP_MEANING[entry.authorship]}"
-    yield ModelFact("Authorship", authors, COMPUTED)
+    yield ModelFact("Authorship", authors, Author.RECORDS)
     for defect in entry.marks.defects:
         yield ModelFact(
             "Published defect",
             defect.what,
-            "defects of published extractors",
+            Author.MAINTAINERS,
             f"{MARKS}#defect-{defect.id}",
         )
     for rule, count in entry.marks.warnings:
-        yield ModelFact(
-            "Warning", f"{rule} ({count})", "checks of the submission", f"{MARKS}#rule-{rule}"
-        )
+        yield ModelFact("Warning", f"{rule} ({count})", Author.CHECKS, f"{MARKS}#rule-{rule}")
     size = "no parameters"
     if meta.params:
         size = (
             f"{size_text(meta.params)} ({meta.params:,} parameters; "
             f"{memory_text(meta.params)} of weights in fp16)"
         )
-    yield ModelFact("Size", size, SUBMITTED)
+    yield ModelFact("Size", size, Author.SUBMITTER)
     seen = "saw no sequence of any task in training" if meta.zero_shot else "no such claim"
-    yield ModelFact("Zero-shot", seen, SUBMITTED)
+    yield ModelFact("Zero-shot", seen, Author.SUBMITTER)
     if (run := run_words(entry.submission)) is not None:
-        yield ModelFact("Run", run, SUBMITTED)
+        yield ModelFact("Run", run, Author.SUBMITTER)
     if (pace := letters_a_second(entry.submission)) is not None:
         taken = peak_memory(entry.submission)
         memory = f", in up to {bytes_text(taken)} of memory" if taken else ""
-        yield ModelFact("Embedding", f"{pace:,} letters a second{memory}", SUBMITTED)
-    yield ModelFact("Training data", meta.training_data or "not given", SUBMITTED)
-    yield ModelFact("Submitted by", meta.submitted_by or "not given", SUBMITTED)
+        yield ModelFact("Embedding", f"{pace:,} letters a second{memory}", Author.SUBMITTER)
+    yield ModelFact("Training data", meta.training_data or "not given", Author.SUBMITTER)
+    yield ModelFact("Submitted by", meta.submitted_by or "not given", Author.SUBMITTER)
 
 
 def _registered(known: ModelEntry | None) -> Iterator[ModelFact]:
     if known is None:
-        yield ModelFact("Model registry", "has no entry of this model", REGISTRY)
+        yield ModelFact("Model registry", "has no entry of this model", Author.REGISTRY)
         return
     words = {
         "Architecture": in_words("architecture", known.architecture),
@@ -111,19 +115,19 @@ def _registered(known: ModelEntry | None) -> Iterator[ModelFact]:
         "Pretraining": known.pretraining,
     }
     for label, word in words.items():
-        yield ModelFact(label, word or UNKNOWN, REGISTRY)
+        yield ModelFact(label, word or UNKNOWN, Author.REGISTRY)
     width = known.embedding_dim
-    yield ModelFact("Embedding width", f"{width:,}" if width else UNKNOWN, REGISTRY)
-    yield ModelFact("Longest input", longest_input(known) or UNKNOWN, REGISTRY)
-    yield ModelFact("Licence of the weights", known.licence or UNKNOWN, REGISTRY)
-    yield ModelFact("Runs on", known.attributes.get("runs_on", UNKNOWN), REGISTRY)
+    yield ModelFact("Embedding width", f"{width:,}" if width else UNKNOWN, Author.REGISTRY)
+    yield ModelFact("Longest input", longest_input(known) or UNKNOWN, Author.REGISTRY)
+    yield ModelFact("Licence of the weights", known.licence or UNKNOWN, Author.REGISTRY)
+    yield ModelFact("Runs on", known.attributes.get("runs_on", UNKNOWN), Author.REGISTRY)
     if known.published is not None:
         run = known.published
         cut = f", cut at {run.max_length:,} tokens" if run.max_length else ""
         how = f"layer {run.hidden_layer}, pooling {run.pooling}{cut}"
-        yield ModelFact("Published run", how, REGISTRY)
+        yield ModelFact("Published run", how, Author.REGISTRY)
     if known.sources is not None and known.sources.facts:
-        yield ModelFact("Source of the facts", known.sources.facts, REGISTRY)
+        yield ModelFact("Source of the facts", known.sources.facts, Author.REGISTRY)
 
 
 def longest_input(known: ModelEntry) -> str:
@@ -213,9 +217,15 @@ class Badge(NamedTuple):
     message_width: int
 
 
-def badge_of(model: str, evidence: Evidence, site: Site) -> Badge:
-    """Return the badge of a model: its evidence, and its rank range by macro."""
-    message = f"{evidence} \u00b7 {rank_words(model, site)}"
+def badge_of(model: str, site: Site) -> Badge:
+    """Return the badge of a model: its evidence, how far it reaches, and its rank range by macro.
+
+    The rank follows from all rows: no audit of this one confirms it.
+    """
+    entry = site.by_id[model]
+    evidence, audit = entry.evidence, entry.audit
+    extent = f" {audit.tasks}/{audit.of}" if audit and audit.agrees and audit.tasks else ""
+    message = f"{evidence}{extent} \u00b7 {rank_words(model, site)}"
     return Badge(
         LABEL, message, COLOURS.get(evidence, OTHER_COLOUR), _width(LABEL), _width(message)
     )

@@ -100,7 +100,7 @@ def model_pages(site: Site) -> Iterator[MadeLater]:
         model = entry.submission.model_id
         yield MadeLater(f"models/{model}.html", later(model_page, entry, site))
         path = f"badges/{model}.svg"
-        badge = later(badge_of, model, entry.evidence, site)
+        badge = later(badge_of, model, site)
         yield MadeLater(path, later(_badge_page, path, badge))
 
 
@@ -265,7 +265,10 @@ def scores_table(regime: str, metric: str, site: Site, most: int) -> dict[str, A
     ends = min(every, default=0.0), max(every, default=1.0)
     return {
         "columns": columns,
-        "rows": [(m, plain_cells(scores, ends, site.by_id[m].evidence)) for m, scores in rows],
+        "rows": [
+            (m, plain_cells(scores, ends, site.by_id[m].attestation.in_regime(regime)))
+            for m, scores in rows
+        ],
         "left_out": len(site.names) - len(rows),
     }
 

@@ -16,13 +16,18 @@ const SHOWN = {
   id: (id) => h("code", {}, id),
   size: sizeAndWeights,
   evidence: (one, model) => h("span", { class: `trust ${one}` }, evidenceText(model)),
+  attested: (statements) => h("ul", { class: "why" }, ...statements.map(statementItem)),
   defects: (defects) => h("ul", { class: "why" }, ...defects.map(defectItem)),
   warnings: (warnings) => h("ul", { class: "why" }, ...Object.entries(warnings).map(warningItem)),
   link,
 };
 
 // What is said where a kind of column has no value, otherwise "not given".
-const NONE = { warnings: "none", defects: "none known" };
+const NONE = {
+  attested: "nobody but the submitter",
+  warnings: "none",
+  defects: "none known",
+};
 
 /** Make the list of all that is said of a model. */
 export function factList(columns, model) {
@@ -32,9 +37,14 @@ export function factList(columns, model) {
     const value = model[column.key];
     const text = () => SHOWN[column.kind]?.(value, model) ?? factText(column, model);
     const shown = value === undefined ? (NONE[column.kind] ?? "not given") : text();
-    return h("div", {}, h("dt", {}, column.label), h("dd", { dir: "auto" }, shown));
+    const source = value === undefined ? null : h("small", {}, column.source);
+    return h("div", {}, h("dt", {}, column.label), h("dd", { dir: "auto" }, shown, " ", source));
   };
   return h("dl", { class: "facts long" }, ...listed.map(line));
+}
+
+function statementItem({ fields, by }) {
+  return h("li", {}, `${fields}: ${by}`);
 }
 
 function defectItem({ id, what }) {

@@ -74,8 +74,9 @@ export function metricName(metric) {
 }
 
 /** Say what audits did: tasks rerun, or cells and rows of a receipt that differs, or both. */
-function auditedText({ tasks, of, cells, rows }, what = " tasks") {
-  const done = tasks || !rows ? [`${tasks} of ${of}${what}`] : [];
+function auditedText({ tasks, of, cells, rows, unaudited }, what = " tasks") {
+  const without = unaudited ? `, none in ${unaudited.join(", ")}` : "";
+  const done = tasks || !rows ? [`${tasks} of ${of}${what}${without}`] : [];
   return [...done, ...(rows ? [`${cells} cells, ${rows} rows`] : [])].join(", ");
 }
 
@@ -95,6 +96,11 @@ export function auditText({ audit, evidence, recomputed }) {
   const done = audit ? `${auditedText(audit, "")}, ${audit.date}` : "";
   // What was recomputed is a sentence whose first words say it in short.
   return joined(done || (evidence === "checked" ? "not rerun" : ""), recomputed?.split(":")[0]);
+}
+
+/** Write who stands for some fields of a row, one sentence each. */
+export function attestedText(statements) {
+  return statements.map(({ fields, by }) => `${fields}: ${by}`).join("; ");
 }
 
 function joined(...parts) {

@@ -1,0 +1,427 @@
+"""Who stands for each field of the board: the check that compared it, or nobody but its author.
+
+FIELD_GROUPS is the one list of what is published of a row, and of the checks of an audit that
+compare it; `attestation_of` says what follows for one row. docs/trust.md has the list as a table.
+"""
+
+import enum
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from geneb_ci.audit.compare.outcome import METRICS
+from geneb_ci.audit.trust.level import Decision, Recomputation
+from geneb_ci.common.types import Evidence
+from reference_harness.formats.text import plural
+
+
+class Check(enum.StrEnum):
+    """What compares a claim of a submission with the result of somebody else."""
+
+    RERUN = "rerun of the task, within the tolerance"
+    RECEIPT = "recomputation from published embeddings, exactly"
+    RECORD = "recomputation from published embeddings by the scorer of record, exactly"
+    METHOD = "it is what is rerun"
+
+
+class Author(enum.StrEnum):
+    """Who states a field, whatever its evidence."""
+
+    SUBMITTER = "as submitted"
+    REGISTRY = "model registry"
+    MAINTAINERS = "noted by maintainers"
+    RECORDS = "computed from evidence"
+    CHECKS = "checks of the submission"
+    BOARD = "computed by the board"
+    BENCHMARK = "benchmark definition"
+
+
+class Standing(enum.StrEnum):
+    """What audits show of the scores of one task in one regime."""
+
+    RERUN = "rerun"
+    SAMPLED = "sampled"
+    SUBMITTED = "submitted"
+    RECOMPUTED = "recomputed"
+    STALE = Evidence.STALE.value
+    DISPUTED = Evidence.DISPUTED.value
+
+
+WORD = "the submitter's word"
+STANDING_MEANING = {
+    Standing.RERUN: "rerun, equal within the tolerance",
+    Standing.SAMPLED: "not rerun; a random sample of the tasks was, and agrees",
+    Standing.SUBMITTED: WORD,
+    Standing.RECOMPUTED: "not rerun; recomputed from published embeddings",
+    Standing.STALE: "audited for another version of harness, benchmark or data",
+    Standing.DISPUTED: "in dispute: an audit of the row failed, or its last runs were aborted",
+}
+
+
+class Standings(NamedTuple):
+    """The standing of the scores of a row, by what its audits did with their task."""
+
+    rerun: Standing
+    """Of a task that was rerun."""
+    sampled: Standing
+    """Of another task of a regime whose sample is large enough."""
+    others: Standing
+
+
+_NONE_COUNTS = Standings(Standing.RERUN, Standing.SUBMITTED, Standing.SUBMITTED)
+_ONE_COUNTS = Standings(Standing.RERUN, Standing.SAMPLED, Standing.SUBMITTED)
+STANDINGS: Mapping[Evidence, Standings] = {
+    Evidence.CHECKED: _NONE_COUNTS,
+    Evidence.AUDITED: _ONE_COUNTS,
+    Evidence.REPRODUCED: _ONE_COUNTS,
+    Evidence.STALE: Standings(Standing.STALE, Standing.STALE, Standing.SUBMITTED),
+    Evidence.DISPUTED: Standings(Standing.DISPUTED, Standing.DISPUTED, Standing.DISPUTED),
+}
+"""Of each evidence that a row of the board may have."""
+
+
+class FieldGroup(NamedTuple):
+    """Fields of the board for which the same ones stand."""
+
+    name: str
+    author: Author
+    fields: tuple[str, ...]
+    """Paths: `*` is any one name or place, `**` at the end whatever is below."""
+    checks: tuple[Check, ...] = ()
+    """What compares a claim; none where nothing but the author stands for it."""
+    basis: tuple[str, ...] = ()
+    """Names of the groups that it is computed from."""
+
+    @property
+    def statement(self) -> str:
+        """Who stands for the fields where no audit compares them."""
+        if self.author is Author.SUBMITTER:
+            return WORD
+        return f"{self.author} from {', '.join(self.basis)}" if self.basis else str(self.author)
+
+
+def each(form: str, names: Iterable[str] = METRICS) -> tuple[str, ...]:
+    """Return a path for each name, by default of each metric, in the place of `{}`."""
+    return tuple(form.format(name) for name in names)
+
+
+_ROWS = ("leaderboard.json/data/*/*", "leaderboard_tasks.json/data/*/*")
+_LISTS = (*_ROWS, "page/models/*", "models.csv", "diagnostics.json/models/*")
+_ANALYSES = ("diagnostics.json", "recommendations.json")
+_STANDING = (
+    *("score", "error", "freedom", "low", "high"),
+    *("rank", "rank_low", "rank_high", "could_be_best"),
+)
+
+
+def _everywhere(*keys: str) -> tuple[str, ...]:
+    """Return the paths of facts of a model: in rows, in the page's data, in a table of models."""
+    return tuple(f"{place}/{key}" for place in _LISTS for key in keys)
+
+
+_CELL = "submission/evidence/*/*"
+_RUN = "submission/run"
+SCORES, SEEDS, CANONICAL = "scores of tasks", "scores by seed", "canonical scores"
+SIZE, IDENTITY = "name and size", "id of the model"
+# fmt: off
+FIELD_GROUPS: tuple[FieldGroup, ...] = (
+    FieldGroup(
+        SCORES, Author.SUBMITTER,
+        (
+            *each("leaderboard_tasks.json/data/*/*/task_{}/*"), *each("scores.csv/{}"),
+            *each("submission/results/*/*/{}"), "page/tasks/scores/**",
+        ),
+        checks=(Check.RERUN, Check.RECORD),
+    ),
+    FieldGroup(
+        "means", Author.BOARD,
+        (
+            *(path for row in _ROWS for mean in ("micro", "macro")
+              for path in each(f"{row}/{mean}_{{}}")),
+            *each(f"{_ROWS[0]}/cat_{{}}/*"), "page/scores/scores/**",
+        ),
+        basis=(SCORES,),
+    ),
+    FieldGroup(
+        SEEDS, Author.SUBMITTER,
+        (*each("scores.csv/{}_per_seed"), *each(f"{_CELL}/per_seed/{{}}/*")),
+        checks=(Check.RECORD,),
+    ),
+    FieldGroup(
+        "confusion matrices and digests of predictions", Author.SUBMITTER,
+        (f"{_CELL}/confusion/**", f"{_CELL}/classes/*", f"{_CELL}/predictions_sha256"),
+        checks=(Check.RECORD,),
+    ),
+    FieldGroup(
+        CANONICAL, Author.SUBMITTER, each(f"{_CELL}/canonical/{{}}"),
+        checks=(Check.RERUN, Check.RECEIPT),
+    ),
+    FieldGroup(
+        "confusion matrices and digests of canonical predictions", Author.SUBMITTER,
+        (f"{_CELL}/canonical/confusion/**", f"{_CELL}/canonical/predictions_sha256"),
+        checks=(Check.RECEIPT,),
+    ),
+    FieldGroup(
+        "code, weights and number format of the run", Author.SUBMITTER,
+        (
+            *each(f"{_RUN}/extractor/{{}}", ("sha256", "class_name")),
+            *each(f"{_RUN}/model/{{}}", ("kind", "location", "revision")),
+            f"{_RUN}/model/weights/*", f"{_RUN}/embedding/dtype",
+        ),
+        checks=(Check.METHOD,),
+    ),
+    FieldGroup(
+        "what else is said of the run", Author.SUBMITTER,
+        (
+            *_everywhere("run", "letters_a_second", "peak_memory", "peak_memory_bytes"),
+            f"{_RUN}/**",
+        ),
+    ),
+    FieldGroup(
+        IDENTITY, Author.SUBMITTER, (*_everywhere("model"), "scores.csv/model"),
+    ),
+    FieldGroup(
+        SIZE, Author.SUBMITTER,
+        _everywhere("disp", "display", "params"),
+    ),
+    FieldGroup(
+        "training data, zero-shot, link and submitter", Author.SUBMITTER,
+        (
+            *_everywhere("zero_shot", "url", "training_data", "submitted_by"),
+            "diagnostics.json/models/*/regimes/*",
+            *each("models.csv/{}", ("provenance", "format", "harness_version")),
+        ),
+    ),
+    FieldGroup(
+        "facts of the model registry", Author.REGISTRY,
+        _everywhere(
+            "architecture", "tokenization", "pretraining", "runs_on", "licence", "max_letters",
+            "max_tokens", "embedding_dim", "params_in_paper",
+        ),
+    ),
+    FieldGroup(
+        "authorship, evidence, trust level and audits", Author.RECORDS,
+        (
+            *_everywhere(
+                "official", "authorship", "evidence", "submitted", "recomputed",
+                *each("audit/{}", ("tasks", "of", "date", "sandbox", "verdict", "cells", "rows")),
+                "audit/unaudited/*", *each("attested/*/{}", ("fields", "by")),
+            ),
+            *each("models.csv/{}", ("level", "audit", "attested", "records")),
+            "scores.csv/attested",
+        ),
+    ),
+    FieldGroup(
+        "warnings, and that test sets have the benchmark's sizes", Author.CHECKS,
+        (*_everywhere("warnings/*"), "models.csv/warnings", f"{_CELL}/n_test"),
+    ),
+    FieldGroup(
+        "known defects, and whether a receipt is there", Author.MAINTAINERS,
+        (
+            *_everywhere(*each("defects/*/{}", ("id", "what", "explained")), "receipt"),
+            "models.csv/defects",
+        ),
+    ),
+    FieldGroup(
+        "tasks, categories and sizes of test sets", Author.BENCHMARK,
+        (
+            *each("leaderboard_tasks.json/tasks/*/{}", ("id", "label", "cat")),
+            *each("scores.csv/{}", ("regime", "task", "category", "n_test")),
+            *each("{}/benchmark/name", _ANALYSES), *each("{}/benchmark/sha256", _ANALYSES),
+            "page/benchmark/**",
+        ),
+    ),
+    FieldGroup(
+        "matrices recovered from scores", Author.BOARD,
+        ("page/matrices/**",),
+        basis=(SCORES,),
+    ),
+    FieldGroup(
+        "intervals, ranks and comparisons", Author.BOARD,
+        (
+            *each("diagnostics.json/{}/**", ("stability", "size", "pairs", "findings", "method")),
+            *each("diagnostics.json/ranks/*/{}", ("models", "rounded", "critical", "is_drawn")),
+            *each("diagnostics.json/ranks/*/{}/**", ("draws_covered", "shared")),
+            *(path for place in ("macro/*", "micro/*", "categories/*/*")
+              for path in each(f"diagnostics.json/ranks/*/{place}/{{}}", _STANDING)),
+            "diagnostics.json/ranks/*/tasks/*/*/*",
+            "page/overall/**", "page/scores/standings/**", "page/scores/shared/**",
+            "page/tasks/intervals/**", "page/facts/**", "page/shared/**", "page/ranked/**",
+            "page/decisions/**",
+        ),
+        basis=(SCORES, SEEDS, SIZE),
+    ),
+    FieldGroup(
+        "advice", Author.BOARD,
+        (
+            *each("recommendations.json/{}/**", ("advice", "margin")),
+            "page/advice/**", "page/advised/**",
+        ),
+        basis=(SCORES, SEEDS, SIZE, "authorship, evidence, trust level and audits"),
+    ),
+    FieldGroup("history", Author.RECORDS, ("page/history/**",)),
+    FieldGroup(
+        "how the files are read", Author.BOARD,
+        (
+            "diagnostics.json/schema_version", "recommendations.json/schema_version",
+            "page/columns/**", "page/encoding/**", "page/digest",
+        ),
+    ),
+)
+# fmt: on
+"""Every field that a board publishes, once."""
+
+
+def column_author(key: str) -> Author:
+    """Return who states a column of the board. Raises KeyError for one that is in no group."""
+    path = f"page/models/*/{key}"
+    for group in FIELD_GROUPS:
+        if any(form == path or form.startswith(f"{path}/") for form in group.fields):
+            return group.author
+    raise KeyError(key)
+
+
+class Statement(NamedTuple):
+    """Who stands for some fields of a row."""
+
+    fields: str
+    by: str
+
+
+@dataclass(frozen=True)
+class RowAttestation:
+    """Who stands for the scores of one row."""
+
+    evidence: Evidence = Evidence.CHECKED
+    rerun: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Regime to the tasks that were rerun, in the audits that the evidence rests on."""
+    sampled: tuple[str, ...] = ()
+    """Regimes of which an audit by itself has a sample that is large enough."""
+    unaudited: tuple[str, ...] = ()
+    """Regimes of the benchmark that are not among these."""
+    tasks: int = 0
+    """Distinct tasks that were rerun."""
+    of: int = 0
+    """Tasks of the benchmark."""
+    signers: tuple[str, ...] = ()
+    recomputed: Recomputation | None = None
+
+    @property
+    def of_record(self) -> Recomputation | None:
+        """The audit by receipt that compared each score that the board shows; None without one."""
+        rows = self.recomputed.rows if self.recomputed is not None else None
+        return self.recomputed if rows is not None and rows.of_record == rows.cells else None
+
+    def standing(self, regime: str, task: str) -> Standing:
+        """Return what audits show of the scores of a task in a regime."""
+        standings = STANDINGS[self.evidence]
+        if task in self.rerun.get(regime, frozenset()):
+            return standings.rerun
+        if self.of_record is not None:
+            return Standing.RECOMPUTED
+        return standings.sampled if regime in self.sampled else standings.others
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Regimes of a confirmed row in which nothing was confirmed."""
+        return self.unaudited if STANDINGS[self.evidence] is _ONE_COUNTS else ()
+
+    def in_regime(self, regime: str) -> str:
+        """Return the evidence as it is shown beside scores of one regime."""
+        if regime in self.left_out:
+            return f"{Evidence.CHECKED} here, {self.evidence} in other regimes"
+        return str(self.evidence)
+
+    @property
+    def statements(self) -> tuple[Statement, ...]:
+        """Who stands for scores, where more does than the submitter's word."""
+        return (*self._of_scores(), *self._of_canonical())
+
+    @property
+    def every_statement(self) -> tuple[Statement, ...]:
+        """Who stands for each group of fields, in the order of FIELD_GROUPS."""
+        scores = tuple(self._of_scores()) or (Statement(SCORES, WORD),)
+        own = {SCORES: scores, CANONICAL: tuple(self._of_canonical())}
+        return tuple(
+            statement
+            for group in FIELD_GROUPS
+            for statement in own.get(group.name) or (Statement(group.name, self._by(group)),)
+        )
+
+    def _by(self, group: FieldGroup) -> str:
+        """Return who stands for a group of which nothing is said by task."""
+        if STANDINGS[self.evidence].others is Standing.DISPUTED:
+            return STANDING_MEANING[Standing.DISPUTED] if group.checks else group.statement
+        receipt, record, method = "", "", ""
+        if self.recomputed is not None:
+            receipt = _receipt(self.recomputed)
+            record = receipt if self.of_record is not None else ""
+            method = f"what embedded {self.recomputed.rows.embedded:,} rows of the receipt again"
+        rerun = self._reruns(tuple(self.rerun)) if self.tasks else ""
+        by = {
+            Check.RERUN: rerun,
+            Check.RECEIPT: receipt,
+            Check.RECORD: record,
+            Check.METHOD: f"what was {self._reruns(())}" if rerun else method,
+        }
+        return next((by[check] for check in group.checks if by[check]), group.statement)
+
+    def _of_scores(self) -> Iterator[Statement]:
+        standings = STANDINGS[self.evidence]
+        if standings.others is Standing.DISPUTED:
+            yield Statement(SCORES, STANDING_MEANING[Standing.DISPUTED])
+            return
+        if not self.tasks:
+            if self.recomputed is not None:
+                record = self.of_record
+                yield Statement(SCORES, _receipt(record) if record is not None else WORD)
+            return
+        yield Statement("scores of rerun tasks", self._reruns(tuple(self.rerun)))
+        if self.of_record is not None:
+            yield Statement("scores of the other tasks", _receipt(self.of_record))
+            return
+        sampled = [r for r in self.sampled if len(self.rerun.get(r, ())) < self.of]
+        if sampled:
+            meaning = STANDING_MEANING[standings.sampled]
+            yield Statement(f"scores of the other tasks in {', '.join(sampled)}", meaning)
+        if self.unaudited:
+            other = "other scores" if self.rerun.keys() & set(self.unaudited) else "scores"
+            yield Statement(f"{other} in {', '.join(self.unaudited)}", WORD)
+
+    def _of_canonical(self) -> Iterator[Statement]:
+        if self.recomputed is not None:
+            yield Statement(CANONICAL, _receipt(self.recomputed))
+
+    def _reruns(self, regimes: Sequence[str]) -> str:
+        who = f" by {', '.join(self.signers)}" if self.signers else ""
+        where = f"; {', '.join(regimes)}" if regimes else ""
+        extent = f"{self.tasks} of {plural(self.of, 'task')}{where}"
+        if STANDINGS[self.evidence].rerun is Standing.STALE:
+            return f"rerun{who} ({extent}), for another version of harness, benchmark or data"
+        return f"rerun{who} ({extent}), equal within the tolerance"
+
+
+def _receipt(recomputed: Recomputation) -> str:
+    cells = f"{recomputed.rows.equal} of {recomputed.rows.cells} cells"
+    return f"recomputed from published embeddings ({cells})"
+
+
+NO_AUDIT = RowAttestation()
+
+
+def attestation_of(decision: Decision) -> RowAttestation:
+    """Return who stands for the scores of a row of this evidence."""
+    rerun: dict[str, frozenset[str]] = {}
+    for audit in decision.basis:
+        for regime, tasks in audit.rerun.items():
+            rerun[regime] = rerun.get(regime, frozenset()) | tasks
+    return RowAttestation(
+        evidence=decision.evidence,
+        rerun=rerun,
+        sampled=decision.sampled,
+        unaudited=decision.unaudited,
+        tasks=decision.audit.tasks if decision.audit is not None else 0,
+        of=decision.audit.of if decision.audit is not None else 0,
+        signers=decision.signers,
+        recomputed=decision.recomputed,
+    )
