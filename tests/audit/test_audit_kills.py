@@ -70,7 +70,9 @@ def test_kills_lose_nothing_that_was_kept(
                 process.kill()
                 break
         rest = process.communicate()[1]
-        assert process.returncode == -9, (stage, said, rest)
+        # Whoever reads the last line on a busy machine may kill a process that has ended.
+        ended = {-9, 0} if stage == STAGES[-1] else {-9}
+        assert process.returncode in ended, (stage, said, rest)
         for task in kept:
             assert not any(f"{task}: embedding" in line for line in said), (stage, said)
         for file in work_of(place).glob("tasks/*/embedded.json"):
