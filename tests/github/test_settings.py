@@ -138,7 +138,12 @@ POLICY, BENCHMARK = "leaderboard/policy/policy.toml", "schemas/benchmark.json"
 @pytest.mark.parametrize(
     ("path", "old", "new", "message"),
     [
-        (POLICY, b"\ndrawn = 13 ", b"\ndrawn = 14 ", "drawn is 14, and GENEB-mini has 13 tasks"),
+        (
+            POLICY,
+            b"\ndrawn = 13 ",
+            b"\ndrawn = 14 ",
+            "drawn = 14 is more than the 13 tasks of GENEB-mini",
+        ),
         (POLICY, b'"1shot"', b'"5shot"', "regimes names 5shot, and GENEB-mini has full, 10shot"),
         (POLICY, b"aborts = 3", b"aborts = 0", "aborts: Input should be greater than or equal"),
         (
