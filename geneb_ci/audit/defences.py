@@ -129,11 +129,13 @@ DEFENCES = (
         needs="a second run of some sequences",
         tasks=Use(
             "geneb_ci.audit.rerun.decoys:embed_among_decoys",
-            "tests/audit/test_decoys.py::test_a_look_up_is_seen_under_every_dtype",
+            "tests/audit/test_decoys.py"
+            "::test_an_extractor_is_run_on_the_whole_list_then_on_the_repeated_ones_in_order",
         ),
         embeddings=Use(
             "geneb_ci.audit.rerun.decoys:with_decoys",
-            "tests/audit/test_decoys.py::test_a_look_up_is_seen_under_every_dtype",
+            "tests/audit/test_decoys.py"
+            "::test_an_extractor_is_run_on_the_whole_list_then_on_the_repeated_ones_in_order",
         ),
     ),
     Defence(

@@ -266,9 +266,9 @@ def differences(submission: SubmissionV12, cells: ReceiptCells) -> list[CellDiff
             evidence = submission.evidence.get(regime, {}).get(task)
             claim = evidence.canonical if evidence is not None else None
             parts = [_filled(cell)] if claim is None else _canonical_parts(claim, cell)
-            scores = submission.results.get(regime, {}).get(task)
-            if of_record and result.record is not None and evidence and scores is not None:
-                parts += _record_parts(scores, evidence, result.record[regime])
+            shown = claim_of_record(submission, regime, task)
+            if of_record and result.record is not None and shown is not None:
+                parts += _record_parts(*shown, result.record[regime])
             differing += [CellDifference(regime, task, *part) for part in parts]
     return differing
 
@@ -281,6 +281,15 @@ def compares_record(submission: SubmissionV12, cells: ReceiptCells) -> bool:
     claimed, computed = submission.run.scorer, cells.scorer
     digest = claimed.digest if claimed is not None else None
     return digest is not None and computed is not None and digest == computed.digest
+
+
+def claim_of_record(
+    submission: SubmissionV12, regime: str, task: str
+) -> tuple[Scores, CellEvidenceV12] | None:
+    """Return the scores of a cell that a board shows, with their evidence; None without both."""
+    scores = submission.results.get(regime, {}).get(task)
+    evidence = submission.evidence.get(regime, {}).get(task)
+    return (scores, evidence) if scores is not None and evidence is not None else None
 
 
 Part = tuple[str, str | None, str]

@@ -309,6 +309,8 @@ def test_for_practice_one_command_goes_from_a_file_to_a_record_offline(place: In
     assert plan["beacon"]["kind"] == "practice"
     verified = place.run("geneb_ci", "audit", "verify", str(record), "--format", "json")
     assert json.loads(verified.stdout)["records"][0]["verified"]
+    why = place.run("geneb_ci", "explain", MODEL).stdout
+    assert "by a practice draw, which anybody could foresee" in " ".join(why.split())
     refused = place.run(*again, "--beacon-file", "round.json", check=False)
     assert refused.returncode == 2
     assert "--practice excludes --beacon-file" in refused.stderr

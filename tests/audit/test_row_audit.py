@@ -138,7 +138,7 @@ def test_of_an_honest_row_the_board_says_that_cells_were_recomputed(kmers, hones
     assert outcome["not_proved"][0].startswith("that the extractor is honest")
     assert outcome["cells"]["of_record"] == 39
     assert outcome["not_proved"][-1].startswith("that no training sequence is embedded by a key")
-    assert found["recomputed"].endswith("; the scores shown are theirs")
+    assert found["recomputed"].endswith("; the scores shown are among them")
     assert outcome["verdict"] == "agrees"
 
 

@@ -407,3 +407,13 @@ def test_scores_that_a_receipt_gives_are_attested_by_it_and_no_others(
     )
     assert both.standing("full", TASKS[0]) == "rerun"
     assert both.standing("full", TASKS[-1]) == ("recomputed" if of_record else "sampled")
+
+
+def test_a_draw_that_anybody_could_foresee_says_nothing_of_what_was_not_rerun():
+    drawn, practised = (
+        decide(OWN, [audit(is_practice=is_practice)], {}, DEMANDS) for is_practice in (False, True)
+    )
+    assert drawn.evidence == practised.evidence == "audited"
+    assert set(drawn.sampled) == set(REGIMES)
+    assert practised.sampled == ()
+    assert attestation_of(practised).standing(REGIMES[0], "not rerun") is Standing.SUBMITTED

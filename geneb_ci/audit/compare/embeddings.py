@@ -27,7 +27,7 @@ from geneb_ci.audit.record.statement import RERUN, Record
 from geneb_ci.audit.record.verify_embeddings import RERUN_BYTES_MAX, read_rerun
 from geneb_ci.audit.sampling.plan import RowPlan
 from geneb_ci.common.errors import GenebError, NothingChecked
-from geneb_ci.receipt.cells import compares_record, differences
+from geneb_ci.receipt.cells import claim_of_record, compares_record, differences
 from geneb_ci.receipt.column_rule import RowComparison, tolerances, unfit
 from geneb_ci.receipt.draw import DrawnRows, TaskStrata
 from geneb_ci.receipt.influence import (
@@ -485,7 +485,7 @@ def compared_cells(submission: SubmissionV12, cells: ReceiptCells) -> RowCells:
     shown = None
     if compares_record(submission, cells):
         shown = sum(
-            task in submission.results.get(regime, {})
+            claim_of_record(submission, regime, task) is not None
             for task, result in cells.tasks.items()
             for regime in result.record or ()
         )

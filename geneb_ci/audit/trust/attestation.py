@@ -310,7 +310,7 @@ class RowAttestation:
     def of_record(self) -> Recomputation | None:
         """The audit by receipt that compared each score that the board shows; None without one."""
         rows = self.recomputed.rows if self.recomputed is not None else None
-        return self.recomputed if rows is not None and rows.of_record == rows.cells else None
+        return self.recomputed if rows is not None and rows.compares_shown else None
 
     def standing(self, regime: str, task: str) -> Standing:
         """Return what audits show of the scores of a task in a regime."""

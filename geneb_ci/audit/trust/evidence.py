@@ -251,6 +251,7 @@ def audit_of(verification: Verification, inputs: TrustInputs) -> Audit | None:
         withdrawn=verification.withdrawn.reason if verification.withdrawn is not None else "",
         uninformative=tuple(regime for regime, task in cells.items() if not task.suffices),
         hidden=hidden_raises(outcome.tasks),
+        is_practice=outcome.plan.beacon.kind == "practice",
         informative=informative_text(cells),
         absent=tuple(
             f"{name} of {task.task}"
@@ -359,6 +360,8 @@ def reasons(model_id: str, file: Document, evidence: RepositoryEvidence) -> list
             else f"{plural(audit.drawn, 'task')} drawn, {len(audit.tasks)} rerun, informative "
             f"cells {audit.informative}"
         )
+        if audit.is_practice:
+            extent += ", by a practice draw, which anybody could foresee"
         lines.append(
             f"audit {audit.audit_id} of {audit.date}: {extent}, sandbox level "
             f"{audit.sandbox}, {verdict}; {audit_status(audit, sha256, evidence.demands)}"

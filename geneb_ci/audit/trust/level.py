@@ -17,6 +17,7 @@ would make it."""
 NO_SANDBOX = 0
 """Sandbox level without any confinement: such an audit never counts, for or against a row."""
 RECOMPUTED = "cells recomputed from published embeddings"
+COMPARED = "the scores shown are among them"
 UNCOMPARED = "the scores shown were not compared"
 """Shown beside a row whose audit by receipt agrees. It adds no level: the audit recomputes
 canonical cells, and does not compare the scores that the board shows."""
@@ -55,6 +56,11 @@ class RowAuditFacts:
     """Why its rows cannot be compared to the tolerance of a row, or ""."""
     gone: str = ""
     """The day on which the receipt was last there, where that is too long ago, or ""."""
+
+    @property
+    def compares_shown(self) -> bool:
+        """Whether the scores that the board shows were recomputed, all of them."""
+        return self.of_record == self.cells
 
     @property
     def text(self) -> str:
@@ -105,6 +111,8 @@ class Audit:
     """Who holds the key that signed it."""
     rows: RowAuditFacts | None = None
     """Of an audit by receipt, which reruns no task."""
+    is_practice: bool = False
+    """Whether anybody could foresee what was drawn: nothing follows for what was not rerun."""
 
     @property
     def tasks(self) -> frozenset[str]:
@@ -176,7 +184,7 @@ class Recomputation:
     def text(self) -> str:
         """The sentence on the board: `cells recomputed from published embeddings: 300/300, ...`."""
         counts = f"{self.rows.equal}/{self.rows.cells}, {self.rows.embedded:,} rows embedded again"
-        shown = "the scores shown are theirs" if self.rows.of_record else UNCOMPARED
+        shown = COMPARED if self.rows.compares_shown else UNCOMPARED
         return f"{RECOMPUTED}: {counts}, {self.date}; {shown}"
 
 
@@ -326,6 +334,7 @@ def _sampled(basis: Iterable[Audit], demands: Demands) -> tuple[str, ...]:
     regimes = {
         regime
         for audit in _verifying(basis, demands)
+        if not audit.is_practice
         for regime, tasks in audit.rerun.items()
         if len(tasks) >= demands.minimum_drawn
     }
