@@ -88,12 +88,12 @@ def submission_here(
 
     Raises AuditRefused where `file` is another one.
     """
-    place = file
-    if place is None and layout.submissions is not None:
-        place = layout.submissions / f"{commitment.model_id}.json"
-    if place is None or (file is None and not place.is_file()):
+    path = file
+    if path is None and layout.submissions is not None:
+        path = layout.submissions / f"{commitment.model_id}.json"
+    if path is None or (file is None and not path.is_file()):
         return None
-    submission = read_submission(place)
+    submission = read_submission(path)
     if submission.document.sha256 == commitment.submission_sha256:
         return submission
     if file is None:

@@ -33,13 +33,15 @@ QUARTILES_OF_NORMAL = 1.349
 """Distance of the quartiles of normal values, in standard deviations."""
 NORMAL = 2.0**-14
 """Float16 has its full precision from here."""
+ROWS_OF_SPREAD = 2
+"""Rows from which there is a spread."""
 SPREAD_MIN = 1e-3
 """Of the root mean square of a column: one that varies by less has fewer than two digits left in
 float16, and FLOOR would let it move by a thousandth of what it varies by."""
 
 
 class RowComparison(NamedTuple):
-    """What the comparison of n rows shows."""
+    """Result of the comparison of n rows."""
 
     deviation: Wide
     """(n,) largest distance beyond half a unit of float16, in tolerances of its coordinate."""
@@ -55,7 +57,7 @@ class RowComparison(NamedTuple):
 def spreads(values: Wide) -> Wide:
     """Return the (d,) spreads of the columns of (n, d) rows, finite ones; 0 for a single row."""
     finite = values[np.isfinite(values).all(axis=1)]
-    if len(finite) < 2:  # noqa: PLR2004 - one row has no spread
+    if len(finite) < ROWS_OF_SPREAD:
         return np.zeros(values.shape[1])
     lower, upper = np.quantile(finite, (0.25, 0.75), axis=0)
     quartiles = (upper - lower) / QUARTILES_OF_NORMAL
@@ -92,7 +94,7 @@ def judge(
 
 
 class RepeatComparison(NamedTuple):
-    """What a row shows that was embedded again."""
+    """Result for a row that was embedded again, alone."""
 
     deviation: float
     mismatch: int

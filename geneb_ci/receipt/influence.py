@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from geneb_ci.receipt.embeddings import allowed_pooled
-from geneb_ci.receipt.row_rule import Half, Labels, Probe, Wide, midranks
+from geneb_ci.receipt.row_rule import BINARY, Half, Labels, Probe, Wide, midranks
 
 BLOCK = 4096
 """Rows converted at once."""
@@ -41,7 +41,7 @@ PENALTY = 1.0
 
 
 class TaskInfluence(NamedTuple):
-    """What the influence of any row of a task follows from."""
+    """The quantities that decide the influence of any row of a task."""
 
     weights: Wide
     """(d, c) h: by how much the optimum moves against a gradient of the test loss."""
@@ -106,7 +106,7 @@ def influence_of(
     centre = centre_of(values[:train], scale_log2)
     intercepts = probe.intercepts + centre @ probe.weights
     # With two classes the first column is 0 by definition: one is free.
-    free = np.arange(len(probe.classes)) >= (1 if len(probe.classes) == 2 else 0)  # noqa: PLR2004
+    free = np.arange(len(probe.classes)) >= int(len(probe.classes) == BINARY)
     test = features_of(values[train:], scale_log2, centre)
     _, residual = residuals(test @ probe.weights + intercepts, labels[train:], probe.classes)
     gradient = np.vstack([test.T @ residual, residual.sum(axis=0)]) * free / max(1, len(test))

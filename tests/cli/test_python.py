@@ -19,6 +19,7 @@ import pytest
 import geneb_ci
 from geneb_ci.check.registry import FILE_RULES
 from geneb_ci.cli.main import main
+from geneb_ci.common.errors import Exit
 from geneb_ci.render.formats import FORMATS
 from geneb_ci.render.results import AuditResult
 from geneb_ci.render.table import ROWS_MAX, Table
@@ -322,7 +323,7 @@ def test_results_of_audits_and_boards_have_tables():
 
 def test_an_audit_by_receipt_has_a_table_of_rows():
     outcome = sound()
-    html = AuditResult("agrees", 0, outcome=outcome)._repr_html_()  # type: ignore[arg-type]
+    html = AuditResult("agrees", Exit.CLEAN, outcome=outcome)._repr_html_()
     (task,) = outcome.tasks
     assert f"<td>{task.task}</td><td>{len(task.deviation)}</td><td>0</td>" in html
 

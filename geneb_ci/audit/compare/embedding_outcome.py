@@ -44,7 +44,7 @@ NOT_PROVED = (
     "that the auditor reported the rows that the extractor gave: anybody can embed a row again",
     "that the scores on the board are right: only canonical ones are computed; no level follows",
 )
-"""What an audit by receipt leaves open; part of each record."""
+"""Claims that an audit by receipt does not prove; part of each record."""
 OF_RECORD = (
     "that no training sequence is embedded by a key: variants of test sequences alone are looked "
     "at; no level follows"
@@ -154,7 +154,7 @@ class RowCells(StrictModel):
     unclaimed: list[str]
     """Cells that the receipt gives and the submission does not claim."""
     unequal: list[str]
-    """What is wrong with the rows of equal sequences."""
+    """Equal sequences with unequal rows: a sentence for each scale that has some."""
     of_record: Count | None = Field(default=None, exclude_if=operator.not_)
     """Cells whose scores of record, which the board shows, were compared as well, by the scorer
     that the run names; left out where none were, as in earlier records."""
@@ -170,7 +170,7 @@ class Direction(StrictModel):
 
 
 class PartEffect(StrictModel):
-    """What deviations of the rows of one part do to the loss of the test rows."""
+    """Effect that deviations of training, or of test, rows have on the loss of the test rows."""
 
     rows: Count
     """Rows that deviate at all."""
@@ -179,7 +179,7 @@ class PartEffect(StrictModel):
 
 
 class Effect(StrictModel):
-    """What deviations do to the loss of the test rows of the full regime, over all tasks."""
+    """Effect of all deviations on the loss of the test rows of the full regime, over all tasks."""
 
     training: PartEffect
     """Support rows among them."""
@@ -187,7 +187,7 @@ class Effect(StrictModel):
 
 
 class ReceiptFacts(StrictModel):
-    """What the submission says of its receipt."""
+    """The submission's statements about its receipt."""
 
     root: Hex64
     dim: Positive
@@ -238,7 +238,7 @@ class RowOutcome(StrictModel):
 
     @property
     def findings(self) -> "RowFindings":
-        """What the verdict follows from."""
+        """The parts of an outcome that decide its verdict."""
         return RowFindings(
             self.schema_version,
             self.receipt.dim,
@@ -264,7 +264,7 @@ class RerunResult(NamedTuple):
 
     outcome: AnyOutcome
     embeddings: bytes | None = None
-    """What was embedded, as the outcome names it by digest; None where the outcome is all."""
+    """The file of rerun rows, whose digest the outcome has; None for an audit of tasks."""
 
 
 class RowStatement(StrictModel):
@@ -291,7 +291,7 @@ def is_rescued(again: RowRepeat, width: int, version: RowVersion = BY_COLUMN) ->
 
 
 class RowFindings(NamedTuple):
-    """What the verdict of an audit by receipt follows from."""
+    """The parts of an audit by receipt that decide its verdict."""
 
     version: RowVersion
     width: int
