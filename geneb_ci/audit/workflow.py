@@ -49,7 +49,7 @@ from geneb_ci.audit.record.statement import RERUN, check_can_record, record_of
 from geneb_ci.audit.rerun.prepare import Machine, Ready, ready
 from geneb_ci.audit.rerun.workspace import Work, open_work
 from geneb_ci.audit.samples import OUTCOME, Committed, Sample, TaskSample, sample_of
-from geneb_ci.audit.sampling.beacon import DELAY, QUICKNET, is_practice
+from geneb_ci.audit.sampling.beacon import DELAY, QUICKNET
 from geneb_ci.audit.sampling.beacon_source import BeaconSource, beacon_of
 from geneb_ci.audit.sampling.embedding_draw import recompute_any
 from geneb_ci.audit.sampling.plan import (
@@ -60,7 +60,7 @@ from geneb_ci.audit.sampling.plan import (
     read_any_plan,
     read_commitment,
 )
-from geneb_ci.common.config import Layout, cache_folder
+from geneb_ci.common.config import Layout, cache_folder, is_practice
 from geneb_ci.common.errors import Exit, ExtractorRefused, UsageProblem
 from geneb_ci.common.files import write_files
 from reference_harness.formats.text import Say
@@ -177,8 +177,7 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
         if result is None:
             with ready(commitment, subject, layout, request.machine, work, say) as here:
                 setup = time.monotonic() - began
-                cost = sample.cost(here, plan, setup, say)
-                show(cost)
+                cost = _shown_cost(request, here, plan, setup, say, show)
                 if request.dry_run:
                     return AuditProgress(Exit.CLEAN, "dry run", cost=cost)
                 if plan is None:
@@ -189,7 +188,7 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
                     if isinstance(draw, AuditProgress):
                         return draw._replace(cost=cost)
                     plan = draw
-                    show(sample.cost(here, plan, setup, say))
+                    _shown_cost(request, here, plan, setup, say, show)
                 # Rerun and compare.
                 advice = (
                     f"\n  this draw has no record: what is finished is kept in {work.folder}; run "
@@ -214,6 +213,21 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
     agrees = result.outcome.verdict == "agrees"
     code = Exit.CLEAN if agrees else Exit.ERRORS
     return AuditProgress(code, result.outcome.verdict, outcome=result.outcome)
+
+
+def _shown_cost(
+    request: AuditRequest,
+    here: Ready,
+    plan: Plan | RowPlan | None,
+    setup: float,
+    say: Say,
+    show: Say,
+) -> str:
+    """Show and return what is left to pay; "" where all is embedded."""
+    cost: str = request.sample.cost(here, plan, setup, say)
+    if cost:
+        show(cost)
+    return cost
 
 
 def draw_plan(

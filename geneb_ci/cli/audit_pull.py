@@ -31,8 +31,7 @@ from geneb_ci.audit.workflow import Signing, draw_plan, rerun_plan, write_record
 from geneb_ci.cli.audit_log import relay_option
 from geneb_ci.cli.main import echo, say
 from geneb_ci.cli.shared import Seconds, machine_of, machine_options
-from geneb_ci.common.benchmark import shipped_benchmark
-from geneb_ci.common.config import PRACTICE_BENCHMARK, Layout, benchmark_of, find_layout
+from geneb_ci.common.config import Layout, benchmark_of, find_layout, is_practice
 from geneb_ci.common.errors import Exit, GenebError, NothingChecked, UsageProblem
 from geneb_ci.common.finding import Severity, first_and_more
 from geneb_ci.github import audits, hub_jobs, report
@@ -208,7 +207,7 @@ def job_command(**machine: Any) -> int:
         raws[file.path] = raw
     main = main_at(clone, clone.commit("HEAD"), further_places(layout))
     with _laid_out(layout, main, raws) as laid_out, tempfile.TemporaryDirectory() as data:
-        if machine["data"] is None and not _is_practice(laid_out):
+        if machine["data"] is None and not is_practice(benchmark_of(laid_out).sha256):
             machine["data"] = _pulled(order, laid_out, Path(data))
         unsigned = Signing(laid_out, None, audits_of(laid_out), keeps_log(laid_out), say)
         result = rerun_plan(order.plan, unsigned, machine_of(machine))
@@ -217,10 +216,6 @@ def job_command(**machine: Any) -> int:
         echo(text)
     _output("outcome", line)
     return Exit.CLEAN
-
-
-def _is_practice(layout: Layout) -> bool:
-    return benchmark_of(layout).sha256 == shipped_benchmark(PRACTICE_BENCHMARK).sha256
 
 
 def _pulled(order: audits.AuditOrder, layout: Layout, folder: Path) -> Path:

@@ -132,6 +132,11 @@ PRACTICE_BENCHMARK = "benchmark-mini.json"
 POLICY_BYTES_MAX = 2_000_000
 
 
+def is_practice(sha256: str) -> bool:
+    """Whether a benchmark, by its digest, is the practice benchmark that ships with the package."""
+    return sha256 == shipped_benchmark(PRACTICE_BENCHMARK).sha256
+
+
 class LayoutKind(enum.StrEnum):
     """Kind of repository that a file is in."""
 

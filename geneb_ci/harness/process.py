@@ -22,8 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NamedTuple, Self
 
-from geneb_ci.common.benchmark import shipped_benchmark
-from geneb_ci.common.config import PRACTICE_BENCHMARK
+from geneb_ci.common.config import is_practice
 from geneb_ci.common.errors import (
     ExtractorRefused,
     LimitExceeded,
@@ -56,7 +55,7 @@ class TaskSource:
 def task_source(benchmark: Benchmark, definition: Path | None, data: Path | None) -> TaskSource:
     """Return the source of a benchmark's tasks. Raises UsageProblem when it needs a folder."""
     if data is None:
-        if benchmark.sha256 != shipped_benchmark(PRACTICE_BENCHMARK).sha256:
+        if not is_practice(benchmark.sha256):
             raise UsageProblem(
                 f"--data is missing: {benchmark.name} needs its task data",
                 "download them with `geneb-ci data pull`, then pass --data DIR",

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 from geneb_ci.audit.canonical import ROUND, SIGNATURE, AuditRefused, StepMismatch
 from geneb_ci.audit.sampling.plan import FallbackBeacon, PracticeBeacon
-from geneb_ci.common.benchmark import shipped_benchmark
-from geneb_ci.common.config import PRACTICE_BENCHMARK
+from geneb_ci.common.config import is_practice
 from geneb_ci.common.errors import BrokenInstallation, UsageProblem
 
 # Between the commitment and the earliest round that may decide: longer than clocks differ, so that
@@ -219,11 +218,6 @@ def verify_practice(beacon: PracticeBeacon, benchmark: str) -> None:
         )
     if beacon.value != _practice_value(beacon.round):
         raise StepMismatch(SIGNATURE, f"it is not the practice value of round {beacon.round}")
-
-
-def is_practice(benchmark: str) -> bool:
-    """Whether a benchmark, by its sha256, is the practice benchmark that ships with the package."""
-    return benchmark == shipped_benchmark(PRACTICE_BENCHMARK).sha256
 
 
 def _practice_value(number: int) -> str:
