@@ -23,7 +23,9 @@ from reference_harness.formats.submission_terms import (
 Half = npt.NDArray[np.float16]
 
 ROWS = 4096
-"""Rows converted at once."""
+"""Rows of a task that other probes read at once; their sums depend on it."""
+VALUES = 1 << 20
+"""Values converted at once, or a row: 8 MiB in float64."""
 
 
 class Rounded(NamedTuple):
@@ -126,5 +128,6 @@ def rounded_at(parts: list[npt.NDArray[Any]], scale: int) -> Half:
 
 
 def _blocks(part: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
-    for start in range(0, len(part), ROWS):
-        yield part[start : start + ROWS]
+    rows = max(1, VALUES // max(1, part.shape[1]))
+    for start in range(0, len(part), rows):
+        yield part[start : start + rows]
