@@ -11,7 +11,7 @@ from geneb_ci.audit.canonical import COMMITMENT, StepMismatch
 from geneb_ci.audit.commitment import Commitment, check_commitment
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import Fault
-from geneb_ci.submission.reading import FileKind, other_kind_of, read_bytes, require_file
+from geneb_ci.submission.reading import FileKind, read_bytes, refusal_of, require_file
 from reference_harness.formats.base import Hex64, Moment, Name, Positive, StrictModel, first_error
 
 Reason = Literal["drawn", "earlier", "targeted"]
@@ -210,5 +210,5 @@ def _parsed(path: Path, raw: bytes, model: type[_M], kind: FileKind) -> _M:
         return model.model_validate_json(raw)
     except ValidationError as error:
         what = kind.title.partition(" ")[2]
-        other = other_kind_of(raw, kind) or f"not a {what}: {first_error(error)}"
-        raise NothingChecked(f"{path}: {other}", kind.fix) from error
+        other = refusal_of(raw, kind, f"not a {what}: {first_error(error)}")
+        raise NothingChecked(f"{path}: {other.message}", other.fix) from error
