@@ -30,7 +30,7 @@ Features = npt.NDArray[np.floating[Any]]
 
 @dataclass(frozen=True)
 class Fit:
-    """What one fit gave on the test split."""
+    """The result of one fit on the test split."""
 
     predictions: Labels
     iterations: int

@@ -1,4 +1,4 @@
-"""What belongs to a row: its card and its extractor."""
+"""The files that belong to a row: its card and its extractor."""
 
 import functools
 import hashlib

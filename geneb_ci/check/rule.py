@@ -1,4 +1,4 @@
-"""What a rule is: an id, three texts, what it needs, and a pure function of one frozen context."""
+"""The form of a rule: an id, three texts, its needs, and a pure function of one frozen context."""
 
 import functools
 import math
@@ -239,7 +239,7 @@ class AnyRule:
 
     @property
     def family(self) -> str:
-        """What the name of the rule's module in `geneb_ci/check/rules` begins with."""
+        """The word that the name of the rule's module in `geneb_ci/check/rules` begins with."""
         return self.check.__module__.removeprefix(f"{RULES}.").split("_")[0]
 
 

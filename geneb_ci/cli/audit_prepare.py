@@ -1,4 +1,4 @@
-"""What is made before an audit: `audit keygen`, `audit statement`, `audit fresh`."""
+"""Commands that prepare an audit: `audit keygen`, `audit statement`, `audit fresh`."""
 
 import json
 from datetime import UTC, datetime

@@ -172,7 +172,7 @@ class Need(enum.StrEnum):
 
     @property
     def text(self) -> str:
-        """What is needed, in words that follow "the rule needs"."""
+        """The need, in words that follow "the rule needs"."""
         return _TEXTS[self][0]
 
     @property

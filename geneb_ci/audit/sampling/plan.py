@@ -77,7 +77,7 @@ class ChosenTask(StrictModel):
 
 
 class AnyPlan(StrictModel):
-    """What every plan has: what was committed to, and the seed that the draw follows from."""
+    """The part that all plans share: the commitment, and the seed that the draw follows from."""
 
     schema_version: Literal["1.0"]
     commitment: Commitment
@@ -143,7 +143,7 @@ _M = TypeVar("_M", bound=BaseModel)
 
 
 class CommitmentFile(StrictModel):
-    """What `audit commit` writes: a commitment beside its digest."""
+    """The file that `audit commit` writes: a commitment beside its digest."""
 
     commitment: Commitment
     sha256: Hex64
