@@ -31,7 +31,7 @@ Weights = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Fit:
-    """What one fit gave on the test split."""
+    """The result of one fit on the test split."""
 
     predictions: Labels
     iterations: int

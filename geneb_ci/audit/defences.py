@@ -1,4 +1,4 @@
-"""What an audit does against forgery: each defence, what it needs, and where each sample runs it.
+"""Defences of an audit: what each is against, what it needs, and where each sample runs it.
 
 A sample that cannot run a defence says why. `tests/audit/test_defences.py` holds that every
 function and every attack that is named here exists, and that each sample answers for each defence.

@@ -1,4 +1,4 @@
-"""What an audit draws, embeds again and compares: whole tasks, or embeddings of a receipt.
+"""The two samples of an audit: whole tasks, or embeddings of a receipt.
 
 Both kinds of sample offer the same few steps, so that `geneb_ci.audit.workflow` carries out an
 audit of either without asking which it is.

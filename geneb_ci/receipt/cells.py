@@ -51,7 +51,7 @@ NETWORK_BYTES = 12.5e6
 
 
 class ReceiptCost(NamedTuple):
-    """What is to be spent."""
+    """The estimated cost of computing the cells."""
 
     tasks: int
     rows: int
@@ -94,7 +94,7 @@ def cost_of(receipt: EmbeddingReceipt, tasks: Iterable[str], fetched: int) -> Re
 
 
 class Remaining:
-    """What is left of work on tasks, from their costs and the time that those done took."""
+    """The remaining time for tasks, from their costs and the time of those that are done."""
 
     def __init__(self, costs: Sequence[float], clock: Callable[[], float] = time.monotonic) -> None:
         """Begin now; `costs` are in any unit, one a task in the order of the work."""

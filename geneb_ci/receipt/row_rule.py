@@ -58,7 +58,7 @@ Wide = npt.NDArray[np.float64]
 
 
 class RowComparison(NamedTuple):
-    """What the comparison of n rows shows."""
+    """The result of comparing n rows."""
 
     deviation: Wide
     """(n,) largest distance beyond half a unit of float16, in root mean squares of the rerun."""
@@ -154,7 +154,7 @@ class Stratum(NamedTuple):
 
 
 class DirectionTest(NamedTuple):
-    """What the test shows."""
+    """The result of the test of direction."""
 
     rows: int
     """Rows in strata with both labels."""

@@ -53,7 +53,7 @@ DIGESTS = ".digests"
 
 
 class Named(NamedTuple):
-    """What tells whether equal sequences have equal rows: (n, 16) digests of both."""
+    """The digests that tell whether equal sequences have equal rows: (n, 16) of both."""
 
     sequences: npt.NDArray[np.uint8]
     rows: npt.NDArray[np.uint8]
@@ -249,7 +249,7 @@ def equal_rows(folder: Path, tasks: Mapping[str, ReceiptTask]) -> EqualRows:
 
 @dataclass(frozen=True)
 class CellsRequest:
-    """What is to be computed."""
+    """The cells to compute."""
 
     benchmark: Benchmark
     source: Source

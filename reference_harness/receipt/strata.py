@@ -1,4 +1,4 @@
-"""What an audit draws rows of a receipt by: canonical predictions, labels, support rows, weights.
+"""Strata of a draw of rows: canonical predictions, labels, support rows, weights.
 
 `<task_id>.npz` has these arrays, `<task_id>.txt` the sequences, one a line, training rows first:
 

@@ -79,7 +79,7 @@ _AGAIN = "run `geneb-harness` of the same version as geneb-ci"
 
 
 class TaskFiles(NamedTuple):
-    """What the harness wrote of a task, read."""
+    """The contents of the files that the harness wrote for a task."""
 
     strata: TaskStrata
     sequences: list[str]

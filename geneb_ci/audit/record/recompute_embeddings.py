@@ -83,7 +83,7 @@ ROOM_SLACK = 0.02
 
 
 class ReceiptTools(NamedTuple):
-    """What `--cells` needs: the receipt's files, the task data, and the harness."""
+    """The inputs of `--cells`: the receipt's files, the task data, and the harness."""
 
     files: Callable[[EmbeddingReceipt], ReceiptFiles]
     source: TaskSource

@@ -153,7 +153,7 @@ class RowEmbedder:
 
     @property
     def decoys(self) -> Decoys:
-        """What the decoys of all parts show."""
+        """The results of the decoys of all parts."""
         judged = [part.decoys for part in self.parts if part.decoys is not None]
         return Decoys(
             order_dependent=any(result.order_dependent for result in judged),
