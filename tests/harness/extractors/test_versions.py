@@ -53,7 +53,7 @@ CODE = {
         OTHER_CODE,
     ),
     "an argument is gone": (
-        f"{IMPORTS}class Own(BertModel):\n    def forward(self, **inputs):\n        torch.ones(no=1)\n",
+        f"{IMPORTS}class Own(BertModel):\n    def forward(self, **_):\n        torch.ones(no=1)\n",
         "Own does not run on a sequence",
         "installed are transformers",
     ),
