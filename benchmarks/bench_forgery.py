@@ -46,7 +46,7 @@ def context_of(forgery: Forgery, benchmark: Benchmark, peers: Peers) -> Context:
         card=None,
         in_repository=True,
         practice=False,
-        extractor_sha256=None,
+        extractor=None,
     )
 
 

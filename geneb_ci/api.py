@@ -1,4 +1,4 @@
-"""What the commands do, as functions: check, fix, build, and so on (docs/python.md).
+"""The Python interface: check, fix, build, and whatever else the commands do (docs/python.md).
 
 The commands of the same names parse options, call these functions and print what they return. What
 a function needs is imported when it is called, since the start of a command is short. Paths are

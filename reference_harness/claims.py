@@ -14,7 +14,7 @@ Digests = npt.NDArray[np.void]
 
 
 class Claim(NamedTuple):
-    """What one task embeds, and the tasks that embed the rest of what it needs."""
+    """The sequences that one task embeds, and the tasks that embed the rest of what it needs."""
 
     lacking: Digests
     lenders: frozenset[str]

@@ -1,4 +1,4 @@
-"""What an extractor declares about itself, in the terms of submission format 1.1."""
+"""The facts that an extractor declares of itself, in the terms of submission format 1.1."""
 
 from collections.abc import Mapping
 from pathlib import Path

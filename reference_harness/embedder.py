@@ -21,7 +21,7 @@ from .tasks import sequence_digests
 
 @dataclass(frozen=True)
 class EmbedJob:
-    """What is to be embedded for one task."""
+    """The sequences to be embedded for one task."""
 
     task_id: str
     sequences: list[str]
@@ -31,7 +31,7 @@ class EmbedJob:
 
 
 class Step(NamedTuple):
-    """What was embedded since the step before."""
+    """The embeddings that were added since the step before."""
 
     sequences: int
     letters: int
@@ -57,7 +57,7 @@ class EmbedResult:
 
 @dataclass(frozen=True, kw_only=True)
 class EmbedderSpec:
-    """What an extractor is loaded by, wherever that is."""
+    """The settings by which an extractor is loaded, in this process or another."""
 
     extractor: str
     name_model: str

@@ -1,4 +1,4 @@
-"""What surrounds a run: harness commit, packages, processor, time."""
+"""The surroundings of a run: harness commit, packages, processor, time."""
 
 import contextlib
 import importlib.metadata

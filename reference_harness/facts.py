@@ -1,4 +1,4 @@
-"""What a run has to know of an extractor, which may be loaded in another process or machine."""
+"""The facts of an extractor that a run needs; it may be loaded in another process or machine."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -65,7 +65,7 @@ class ScoredRegime(NamedTuple):
 
 @dataclass(frozen=True)
 class Job:
-    """What a worker needs: small, for it is pickled; the embeddings stay in the cache."""
+    """The input of a worker: small, for it is pickled; the embeddings stay in the cache."""
 
     task_id: str
     cache: Path | str

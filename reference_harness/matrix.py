@@ -19,7 +19,7 @@ probe computes. Public models stay far below."""
 
 
 class AnyMatrix(Protocol):
-    """What is asked of (n, d) features: an array, or rows that are converted when they are read."""
+    """The interface of (n, d) features: an array, or rows that are converted when they are read."""
 
     @property
     def shape(self) -> tuple[int, ...]:

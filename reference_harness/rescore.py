@@ -39,7 +39,7 @@ CHUNK = 8
 
 @dataclass(frozen=True, kw_only=True)
 class RescoreRequest:
-    """What is to be rescored."""
+    """The embeddings to rescore, and how."""
 
     benchmark: Benchmark
     source: Source

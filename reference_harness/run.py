@@ -26,7 +26,7 @@ from .tasks import TaskData, sequence_digests
 
 
 class _CheckedTask(NamedTuple):
-    """What is kept of a task's data while the run lasts."""
+    """The part of a task's data that is kept while the run lasts."""
 
     sha256: str
     named: Digests

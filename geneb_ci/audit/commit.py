@@ -115,7 +115,7 @@ def commit(read: SubmissionFile, tolerance: str, declared: DeclaredRun | None = 
     """
     file = read.document.name
     if other := other_kind(read.document.value, FileKind.SUBMISSION):
-        raise NothingChecked(f"{file}: {other}", FileKind.SUBMISSION.fix)
+        raise NothingChecked(f"{file}: {other.message}", other.fix)
     layout = find_layout(read.document.path.parent)
     extractors = None if is_built_in(read.document.value) else read_extractors(layout)
     context, findings = checked_submission(

@@ -166,7 +166,7 @@ TEXT_FILES = frozenset(
 
 
 class Identity(NamedTuple):
-    """What a commitment is about, in the form in which two are compared."""
+    """The subject of a commitment, in the form in which two are compared."""
 
     model_id: str
     code: str | None

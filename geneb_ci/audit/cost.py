@@ -1,4 +1,4 @@
-"""What a rerun will cost on this machine, from a timed sample in the sandbox.
+"""The cost of a rerun on this machine, from a timed sample in the sandbox.
 
 A run of the extractor costs its start, measured with a few sequences, and time in proportion to the
 letters, measured with `SAMPLE` sequences of the tasks; where these are too few to time, they are
@@ -180,7 +180,7 @@ class TimedRun(NamedTuple):
 
 
 class Rate(NamedTuple):
-    """What running the extractor on a sample shows."""
+    """The speed of the extractor on a sample."""
 
     start: float
     """Seconds of a run without sequences."""
@@ -193,7 +193,7 @@ class Rate(NamedTuple):
 
 
 class ExpectedWork(NamedTuple):
-    """What an audit will embed."""
+    """The sequences that an audit will embed."""
 
     runs: float
     """Of the extractor."""

@@ -1,4 +1,4 @@
-"""What an audit draws, embeds again and compares: whole tasks, or embeddings of a receipt.
+"""The two samples of an audit: whole tasks, or embeddings of a receipt.
 
 Both kinds of sample offer the same few steps, so that `geneb_ci.audit.workflow` carries out an
 audit of either without asking which it is.
@@ -308,7 +308,9 @@ class EmbeddingSample:
     ) -> str:
         """Return what a draw detects and costs, as lines; `lacking` are bytes still to fetch."""
         rows, receipt = rows_wanted(self.size), drawn_from.receipt
-        costs = row_cost(rows, receipt, benchmark, drawn_from.submission.meta.params)
+        costs = row_cost(
+            rows, receipt, benchmark, drawn_from.submission.meta.params, commitment.policy.drawn
+        )
         lines = [
             *power_lines(drawn_from.submission, rows, benchmark, commitment.tasks),
             *row_cost_lines(costs, cost_of(receipt, receipt.tasks, lacking)),

@@ -84,7 +84,7 @@ _P = TypeVar("_P", Plan, RowPlan)
 
 @dataclass(frozen=True, kw_only=True)
 class AuditRequest:
-    """What to audit, how, and where to keep and sign the outcome: the options of `audit FILE`."""
+    """The options of `audit FILE`: what to audit, how, and where to keep and sign the outcome."""
 
     file: Path
     sample: Sample[Any] = field(default_factory=TaskSample)

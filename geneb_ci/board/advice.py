@@ -48,7 +48,7 @@ def parameters(text: str) -> int:
 
 
 class ModelRequest(StrictModel):
-    """What is asked for."""
+    """The reader's requirements."""
 
     category: str | None
     """Null for the macro score over all categories."""
@@ -121,7 +121,7 @@ class Recommendations(StrictModel):
 
 
 class RowMarks(NamedTuple):
-    """What a reader should know of a row before relying on it."""
+    """Warnings about a row that a reader should see before relying on it."""
 
     warnings: tuple[tuple[str, int], ...] = ()
     """Rule to the number of its warnings."""
@@ -133,7 +133,7 @@ NO_MARKS = RowMarks()
 
 
 class AdviceFacts(NamedTuple):
-    """What advice needs to know of a regime, from a board or from its published files."""
+    """The facts of a regime that advice needs, from a board or from its published files."""
 
     board: "RegimeScores"
     evidence: Mapping[str, Evidence]

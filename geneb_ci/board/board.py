@@ -85,7 +85,7 @@ class RejectedSubmission(NamedTuple):
 
 
 class CheckedEntries(NamedTuple):
-    """What a folder holds."""
+    """The entries of a folder, checked."""
 
     entries: tuple[Entry, ...]
     refused: tuple[RejectedSubmission, ...]

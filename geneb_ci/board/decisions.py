@@ -276,7 +276,7 @@ def compare_pair(scores: ScoreColumn, first: int, second: int, c: float) -> Comp
 
 
 class Losses(NamedTuple):
-    """What is lost by choosing each model of a subset instead of its best, in its order."""
+    """The loss of choosing each model of a subset instead of its best, in its order."""
 
     best: Positions
     """The models that could be best."""

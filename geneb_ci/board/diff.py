@@ -159,7 +159,7 @@ class Present(NamedTuple):
 
 
 class ChangedFact(NamedTuple):
-    """What the board says otherwise of a model."""
+    """A fact about a model that differs between the boards."""
 
     name: str
     before: object
@@ -167,7 +167,7 @@ class ChangedFact(NamedTuple):
 
 
 class Shift(NamedTuple):
-    """What became of a row in one regime; None where it was or is not ranked."""
+    """The change of a row in one regime; None where it was or is not ranked."""
 
     regime: str
     before: RegimePlace | None

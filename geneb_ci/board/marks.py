@@ -1,4 +1,4 @@
-"""What stands beside the scores of a row: warnings, published defects, its audits and its run.
+"""Marks beside the scores of a row: warnings, published defects, its audits and its run.
 
 Defects are published facts about the authors' extractors: `defects.json` in the policy folder names
 them, docs/defects.md explains them. They belong to the authors' files, not to a model: a row that
@@ -46,7 +46,7 @@ class ShownStatement(StrictModel):
 
 
 class Audited(StrictModel):
-    """What audits say of a row: "audited 13/100, sandbox level 2, 2026-11-20"."""
+    """The audits of a row in words: "audited 13/100, sandbox level 2, 2026-11-20"."""
 
     tasks: Annotated[int, Field(ge=0)]
     """Distinct tasks that were rerun; 0 where every one that failed was by receipt."""
@@ -86,7 +86,7 @@ class DefectFile(StrictModel):
 
 
 class Marks(NamedTuple):
-    """What a reader should know of a row before relying on it."""
+    """The marks of a row that a reader should see before relying on it."""
 
     warnings: tuple[tuple[str, int], ...] = ()
     """Rule to the number of its warnings, by rule."""

@@ -145,7 +145,7 @@ def advise(need: ModelRequest, known: AdviceFacts, margin: float = MARGIN) -> Ad
 
 
 class _Chosen(NamedTuple):
-    """What is chosen among some models of a regime by one score."""
+    """The model chosen among some of a regime by one score."""
 
     places: Positions
     """The models, best first."""

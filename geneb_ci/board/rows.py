@@ -102,7 +102,7 @@ TYPES: dict[str, type[StrictModel]] = {LEADERBOARD: Leaderboard, TASKS: TaskLead
 
 
 class InvalidBoard(GenebError):
-    """What was built does not fit its own schema: an error of ours, and nothing is written."""
+    """The built board does not fit its own schema: an error of ours, and nothing is written."""
 
 
 def encode(name: str, value: dict[str, Any]) -> bytes:

@@ -97,7 +97,7 @@ class RegimeIntervals(NamedTuple):
 
 
 class Intervals(NamedTuple):
-    """What `intervals` gives."""
+    """The result of `intervals`."""
 
     regimes: dict[str, RegimeIntervals]
 

@@ -1,4 +1,4 @@
-"""What a pull request changes: the difference of two git trees, complete and immutable."""
+"""The change of a pull request: the difference of two git trees, complete and immutable."""
 
 import enum
 import functools
@@ -48,7 +48,7 @@ class RepositoryFolders:
 
 
 class RivalKind(enum.StrEnum):
-    """What two open pull requests have in common."""
+    """The things that two open pull requests can have in common."""
 
     FILE = "file"
     NAME = "name"
@@ -79,7 +79,7 @@ class ChangeFault:
 
 @dataclass(frozen=True)
 class Change:
-    """What a pull request changes on the base branch."""
+    """The change of a pull request on the base branch."""
 
     files: tuple[FileChange, ...]
     """In the order of their paths."""

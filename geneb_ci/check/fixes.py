@@ -39,7 +39,7 @@ CELLS = ("results", "evidence", "gaps")
 
 @dataclass(frozen=True)
 class Fixed:
-    """What could be repaired in one file; nothing is written before `write`."""
+    """The repairs of one file; nothing is written before `write`."""
 
     file: str
     before: str

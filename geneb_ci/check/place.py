@@ -1,4 +1,4 @@
-"""What the files of a folder are checked against: benchmark, policy, and other rows."""
+"""The surroundings that files of a folder are checked against: benchmark, policy, other rows."""
 
 import array
 import binascii
@@ -135,7 +135,7 @@ def _dense(row: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class FolderContext:
-    """What all files of one folder are checked against."""
+    """The surroundings that all files of one folder are checked against."""
 
     layout: Layout
     benchmark: Benchmark

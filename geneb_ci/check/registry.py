@@ -25,6 +25,8 @@ FILE_RULES: dict[str, tuple[str, ...]] = {
         "file-too-large",
         "wrong-encoding",
         "lfs-pointer",
+        "merge-conflict",
+        "foreign-format",
         "invalid-json",
         "too-deep",
         "too-many-values",

@@ -39,7 +39,7 @@ class FileResult:
 
 
 class Outcome(NamedTuple):
-    """What was found in one file, without the file."""
+    """The findings of one file, without the file."""
 
     name: str
     sha256: str
@@ -63,7 +63,7 @@ def outcome_of(result: FileResult) -> Outcome:
 
 
 class KnownFinding(NamedTuple):
-    """What a finding of an earlier report is recognised by; lines and columns may change."""
+    """The part of a finding that identifies it in an earlier report; lines may change."""
 
     rule: str
     file: str

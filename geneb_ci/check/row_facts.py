@@ -1,5 +1,6 @@
-"""What belongs to a row: its card and its extractor."""
+"""The files that belong to a row: its card and its extractor."""
 
+import functools
 import hashlib
 import os
 from collections.abc import Mapping
@@ -11,7 +12,8 @@ from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import Fault
 from geneb_ci.submission.document import Document
 from geneb_ci.submission.names import Card, read_card
-from geneb_ci.submission.reading import read_bytes
+from geneb_ci.submission.reading import disguise_fault, read_bytes
+from reference_harness.formats.recognition import disguise_of
 
 
 @dataclass(frozen=True)
@@ -72,19 +74,41 @@ def _extractor_path(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def extractor_digest(document: Document, layout: Layout, proposed: ProposedRow) -> str | None:
-    """Return the SHA-256 of the run's extractor, submitted or in the repository; None if absent."""
+@dataclass(frozen=True)
+class ExtractorFile:
+    """The module that a run names: its path, for findings, and its bytes."""
+
+    name: str
+    raw: bytes
+
+    @functools.cached_property
+    def sha256(self) -> str:
+        """Its digest."""
+        return hashlib.sha256(self.raw).hexdigest()
+
+    @functools.cached_property
+    def fault(self) -> Fault | None:
+        """The fault of a file that is something else than a module of Python."""
+        disguise = disguise_of(self.raw, markup=True)
+        if disguise is None:
+            return None
+        line = disguise.lines[0]
+        return disguise_fault(disguise, "a module of Python", at=line, file=self.name)
+
+
+def extractor_of(document: Document, layout: Layout, proposed: ProposedRow) -> ExtractorFile | None:
+    """Return the run's extractor, submitted or in the repository; None if absent."""
     module = extractor_module(document.value)
-    if module in proposed.extractors:
-        return hashlib.sha256(proposed.extractors[module]).hexdigest()
     if layout.extractors is None or not module:
-        return None
+        raw: bytes | Fault | None = proposed.extractors.get(module)
+        return ExtractorFile(module, raw) if isinstance(raw, bytes) else None
     path = layout.extractors / module
     try:
-        raw = read_bytes(path)
+        raw = proposed.extractors[module] if module in proposed.extractors else read_bytes(path)
+        name = _relative(path, layout)
     except (NothingChecked, ValueError):  # no such file, or an impossible file name
         return None
-    return hashlib.sha256(raw).hexdigest() if isinstance(raw, bytes) else None
+    return ExtractorFile(name, raw) if isinstance(raw, bytes) else None
 
 
 def _relative(path: Path, layout: Layout) -> str:

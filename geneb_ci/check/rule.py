@@ -1,4 +1,4 @@
-"""What a rule is: an id, three texts, what it needs, and a pure function of one frozen context."""
+"""The form of a rule: an id, three texts, its needs, and a pure function of one frozen context."""
 
 import functools
 import math
@@ -15,6 +15,7 @@ from geneb_ci.check.claims import (
     matrix_claims_of,
     seed_claims_of,
 )
+from geneb_ci.check.row_facts import ExtractorFile
 from geneb_ci.common.finding import ROWS_MIN, Fault, KeyPath, Need, Severity
 from geneb_ci.statistics.reference import Vector, vector
 from geneb_ci.statistics.view import RowView, view_of
@@ -66,8 +67,8 @@ class Context:
     in_repository: bool
     practice: bool
     """Whether the file is checked against the synthetic practice benchmark."""
-    extractor_sha256: str | None
-    """SHA-256 of the extractor file that `run` names, if that file is available."""
+    extractor: ExtractorFile | None
+    """The extractor file that `run` names, if it is available."""
     extractor_needed: bool = False
     """Whether `run` names an extractor that must be in the repository."""
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -206,9 +207,7 @@ _PRESENT: dict[Need, Callable[[Context], bool]] = {
     Need.COMPLETE_ROWS: lambda context: context.view.reference is not None,
     Need.FOLDER: lambda context: context.in_repository,
     Need.CARD: lambda context: context.in_repository,
-    Need.EXTRACTOR: lambda context: (
-        context.extractor_sha256 is not None or not context.extractor_needed
-    ),
+    Need.EXTRACTOR: lambda context: context.extractor is not None or not context.extractor_needed,
     Need.TEST_SIZES: lambda context: any(task.n_test for task in context.benchmark.tasks),
     Need.CLASS_SIZES: lambda context: any(
         task.test_class_counts for task in context.benchmark.tasks
@@ -240,7 +239,7 @@ class AnyRule:
 
     @property
     def family(self) -> str:
-        """What the name of the rule's module in `geneb_ci/check/rules` begins with."""
+        """The word that the name of the rule's module in `geneb_ci/check/rules` begins with."""
         return self.check.__module__.removeprefix(f"{RULES}.").split("_")[0]
 
 

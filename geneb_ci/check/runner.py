@@ -9,7 +9,7 @@ from typing import Any
 from geneb_ci.check.place import ComparisonRows, FolderContext, folder_context, practice_benchmark
 from geneb_ci.check.registry import rule_of
 from geneb_ci.check.report import FileResult, Outcome, Report, files_of, named_files, outcome_of
-from geneb_ci.check.row_facts import NOTHING, ProposedRow, card_of, extractor_digest, names_module
+from geneb_ci.check.row_facts import NOTHING, ProposedRow, card_of, extractor_of, names_module
 from geneb_ci.check.rule import AnyRule, Context, Rule
 from geneb_ci.common.config import Finder, LayoutKind, find_layout
 from geneb_ci.common.errors import BadConfiguration, NothingChecked
@@ -20,6 +20,7 @@ from geneb_ci.submission.document import Document, parse_document, read_document
 from geneb_ci.submission.peers import peers_of
 from geneb_ci.submission.reading import located
 from geneb_ci.submission.structure import Engine, check_structure
+from reference_harness.formats.recognition import FOREIGN
 from reference_harness.formats.submission_terms import ENTRY_MEMBER
 from reference_harness.formats.text import quoted
 
@@ -148,6 +149,8 @@ class Checker:
     ) -> Context:
         """Return the context of a document among the files of a folder."""
         submission, faults = self.engine(document.value)
+        # What is wrong with the JSON of another program's file need not be fixed.
+        is_foreign = any(fault.rule == FOREIGN for fault in faults)
         benchmark, practice = context.benchmark, False
         layout = context.layout
         if layout.kind is LayoutKind.ALONE:
@@ -158,8 +161,11 @@ class Checker:
         card = card_of(document, layout, proposed) if in_repository else None
         if card is not None and card.fault is not None:
             faults.append(card.fault)
+        extractor = extractor_of(document, layout, proposed) if in_repository else None
+        if extractor is not None and extractor.fault is not None:
+            faults.append(extractor.fault)
         reported: dict[str, list[Fault]] = {}
-        for fault in (*document.faults, *faults):
+        for fault in faults if is_foreign else (*document.faults, *faults):
             reported.setdefault(fault.rule, []).append(fault)
         return Context(
             document=document,
@@ -172,9 +178,7 @@ class Checker:
             card=card,
             in_repository=in_repository,
             practice=practice,
-            extractor_sha256=extractor_digest(document, layout, proposed)
-            if in_repository
-            else None,
+            extractor=extractor,
             extractor_needed=names_module(document),
             facts=_facts(document, context.registry),
             described=_described(document, context.registry),
@@ -243,6 +247,8 @@ def _finding(rule: AnyRule, fault: Fault, context: Context) -> Finding:
     document = context.document
     if fault.card and context.card is not None:
         file, position = context.card.name, Position(max(fault.at or 1, 1), 1)
+    elif fault.file:
+        file, position = fault.file, Position(fault.at or 1, 1)
     else:
         file, position = document.name, document.position(document.offset(fault))
     return Finding(

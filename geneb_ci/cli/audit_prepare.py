@@ -1,4 +1,4 @@
-"""What is made before an audit: `audit keygen`, `audit statement`, `audit fresh`."""
+"""Commands that prepare an audit: `audit keygen`, `audit statement`, `audit fresh`."""
 
 import json
 from datetime import UTC, datetime
@@ -31,7 +31,7 @@ from geneb_ci.cli.shared import STDOUT, Output, write
 from geneb_ci.common.config import benchmark_of, find_layout
 from geneb_ci.common.errors import NothingChecked, UsageProblem
 from geneb_ci.harness.process import task_source
-from geneb_ci.submission.reading import FileKind, other_kind_of, read_bytes, require_file
+from geneb_ci.submission.reading import FileKind, read_bytes, refusal_of, require_file
 from reference_harness.formats.base import first_error
 from reference_harness.formats.text import plural
 
@@ -104,8 +104,8 @@ def _outcome(path: Path) -> AnyOutcome:
     try:
         return (RowOutcome if of_rows else AuditOutcome).model_validate_json(raw)
     except ValidationError as error:
-        what = other_kind_of(raw, kind) or first_error(error)
-        raise NothingChecked(f"{path}: {what}", kind.fix) from error
+        other = refusal_of(raw, kind, first_error(error))
+        raise NothingChecked(f"{path}: {other.message}", other.fix) from error
 
 
 _DATA = click.option(

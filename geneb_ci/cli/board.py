@@ -39,7 +39,7 @@ from geneb_ci.render.rows import (
 )
 from geneb_ci.render.table import wrapped_text
 from geneb_ci.submission.document import Document
-from geneb_ci.submission.reading import FileKind, other_kind, require_file
+from geneb_ci.submission.reading import FileKind, OtherFile, other_kind, require_file
 from reference_harness.formats.text import plural
 
 if TYPE_CHECKING:
@@ -284,11 +284,10 @@ def matrices_command(file: Path, regime: str, format_: str, output: str) -> int:
     """
     require_file(file, FileKind.SUBMISSION, "matrices")
     context = Checker(()).context(file)
-    if not FileKind.SUBMISSION.fits(context.document.value):
-        reason = other_kind(context.document.value, FileKind.SUBMISSION)
-        raise NothingChecked(
-            f"{file}: {reason or _not_a_submission(context.document)}", FileKind.SUBMISSION.fix
-        )
+    other = other_kind(context.document.value, FileKind.SUBMISSION)
+    if other is not None or not FileKind.SUBMISSION.fits(context.document.value):
+        other = other or _not_a_submission(context.document)
+        raise NothingChecked(f"{file}: {other.message}", other.fix)
     regimes = list(context.benchmark.regimes)
     regime = exact_name(regime, regimes, f"regime of {context.benchmark.name}")
     cells = list(recovered_tables(context, regime))
@@ -312,9 +311,11 @@ _OF_ONE_FIT = (
 )
 
 
-def _not_a_submission(document: Document) -> str:
-    reason = document.faults[0].message if document.faults else 'the member "results" is missing'
-    return f"this is not a submission: {reason}"
+def _not_a_submission(document: Document) -> OtherFile:
+    fault = document.faults[0] if document.faults else None
+    reason = 'the member "results" is missing' if fault is None else fault.message
+    fix = FileKind.SUBMISSION.fix if fault is None else fault.fix or FileKind.SUBMISSION.fix
+    return OtherFile(f"this is not a submission: {reason}", fix)
 
 
 _RENDER = {"text": labels_text, "json": labels_json}

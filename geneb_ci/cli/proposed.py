@@ -36,7 +36,7 @@ _EXITS = {
 
 
 class Proposal(NamedTuple):
-    """What a branch or a pull request would come to, and how it was found."""
+    """The result of merging a branch or a pull request, and how it was computed."""
 
     verdict: PullVerdict
     judged: Judged

@@ -41,7 +41,7 @@ _SETS = {"record": OF_RECORD, "canonical": CANONICAL}
 
 
 class NamedReceipt(NamedTuple):
-    """What a word of the command line names."""
+    """A receipt that a word of the command line names."""
 
     subject: ReceiptSubject
     folder: Path

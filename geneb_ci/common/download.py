@@ -31,7 +31,7 @@ Refusal = Callable[[str, str], GenebError]
 
 
 class Purpose(NamedTuple):
-    """What the files are for, as errors say it."""
+    """The purpose of the files, as errors word it."""
 
     undelivered: Refusal
     """The server does not deliver the file."""

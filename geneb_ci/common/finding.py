@@ -36,6 +36,8 @@ class Fault:
     """How to fix this case, if more specific than the rule's own text."""
     card: bool = False
     """Whether the place is in the model card rather than in the submission."""
+    file: str = ""
+    """Another file that the place is in, such as the extractor; `at` is then a line, from 1."""
     score: float = 0.0
     """How unusual it is, from 1 at the rule's threshold to 10; triage sorts files by the sum."""
 
@@ -170,7 +172,7 @@ class Need(enum.StrEnum):
 
     @property
     def text(self) -> str:
-        """What is needed, in words that follow "the rule needs"."""
+        """The need, in words that follow "the rule needs"."""
         return _TEXTS[self][0]
 
     @property

@@ -25,7 +25,7 @@ class Authorship(enum.StrEnum):
 
 
 class Evidence(enum.StrEnum):
-    """What others did to confirm the scores of a row, whoever its author is."""
+    """The evidence by others that confirms the scores of a row, whoever its author is."""
 
     NONE = "none"
     CHECKED = "checked"

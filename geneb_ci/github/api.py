@@ -52,7 +52,7 @@ TREES_MAX = 16  # kept in memory: most pull requests of a sweep share a few merg
 
 
 class Talk(NamedTuple):
-    """What is said on a pull request, read together with others."""
+    """The comments of a pull request, read together with those of others."""
 
     comments: list[Comment]
     """All of them, or the first ones with ours among them."""

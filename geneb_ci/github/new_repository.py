@@ -65,7 +65,7 @@ _HELPER = (
 
 
 class Answers(NamedTuple):
-    """What a new repository needs to be told."""
+    """The answers that a new repository is made from."""
 
     repository: str
     """OWNER/NAME on GitHub."""
@@ -203,7 +203,7 @@ def template(name: str, words: dict[str, str]) -> bytes:
 
 
 class Placing(enum.StrEnum):
-    """What is done about one file."""
+    """The action for one file."""
 
     WRITE = "write"
     SAME = "same"

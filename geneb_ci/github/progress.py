@@ -1,4 +1,4 @@
-"""What a sweep did with each open pull request: left, until something else is noted.
+"""The progress of a sweep over open pull requests: each is left until something else is noted.
 
 The outcome is stated from these states. That nothing is wanted or wrong says nothing: a sweep that
 a limit stopped has nothing wanted either.
@@ -21,7 +21,7 @@ AGAIN = "run `geneb-ci reconcile`"
 
 
 class PullState(enum.StrEnum):
-    """What a sweep did with an open pull request; the value says so after a number."""
+    """The state of an open pull request in a sweep; the value follows a number."""
 
     CURRENT = "have their verdict"
     SHARED = "have the commit of another"
@@ -55,7 +55,7 @@ class SweepStopped(GenebError):  # noqa: N818 (named after what is wrong)
 
 @dataclass
 class SweepProgress:
-    """What a sweep did with each open pull request, in its order."""
+    """The progress of a sweep over the open pull requests, in its order."""
 
     states: dict[int, PullState] = field(default_factory=dict)
     unread: Sequence[Unread] = ()
@@ -82,7 +82,7 @@ class SweepProgress:
 
     @property
     def lines(self) -> list[str]:
-        """What was done, for people."""
+        """The progress as lines for people."""
         if self.is_group:
             return []
         outcomes = ", ".join(f"{number}: {outcome}" for number, outcome in self.judged.items())

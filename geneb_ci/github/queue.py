@@ -98,7 +98,7 @@ class Queue:
 
 
 class PullFacts(NamedTuple):
-    """What is known of one pull request."""
+    """The known facts of one pull request."""
 
     receipt: Receipt | ForgeProblem | None = None
     """For whichever commit; or why our comment cannot be read."""

@@ -134,7 +134,7 @@ def base_of(
 
 @dataclass
 class OpenPulls:
-    """What is known of the open pull requests before any is checked."""
+    """The facts of the open pull requests that are known before any is checked."""
 
     main: Main
     pulls: list[Pull]

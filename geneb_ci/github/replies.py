@@ -229,7 +229,7 @@ class Numbered(ReplyModel):
 
 
 class Permission(ReplyModel):
-    """What somebody may do in the repository."""
+    """A user's permission in the repository."""
 
     permission: str
 
@@ -280,7 +280,7 @@ class Unread(NamedTuple):
 
 
 class _Named(ReplyModel):
-    """What names a pull request of which other members cannot be read."""
+    """The name of a pull request of which other members cannot be read."""
 
     number: Annotated[int | None, Field(ge=1), lenient(None)] = None
     head: Annotated[Head | None, lenient(None)] = None

@@ -97,7 +97,7 @@ def _text(github: GitHub, run: str) -> str:
 
 
 class Written(NamedTuple):
-    """What was written to one pull request."""
+    """The comment, labels and status that were written to one pull request."""
 
     status: bool
     labels: bool
@@ -105,7 +105,7 @@ class Written(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What became of one pull request, or of a group of the merge queue."""
+    """The outcome for one pull request, or for a group of the merge queue."""
 
     what: str
     """Its number, or the commit of a group."""

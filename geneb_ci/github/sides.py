@@ -1,4 +1,4 @@
-"""What a pull request changes on the base branch, alone and with the other open ones.
+"""The changes of a pull request on the base branch, alone and with the other open ones.
 
 A row is compared with the rows of the pull requests that pass. Each of them has a fingerprint in
 its receipt, so that nothing of the others is read again.

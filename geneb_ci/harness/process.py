@@ -125,7 +125,7 @@ class ScoringLimits(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """What the cost of scoring a task depends on."""
+    """The numbers that the cost of scoring a task depends on."""
 
     rows: int
     width: int
@@ -181,7 +181,7 @@ NEARLY = 0.9
 
 
 class ResourceUse(NamedTuple):
-    """What a call took."""
+    """The resources that a call used."""
 
     seconds: float
     """Of the processor."""
@@ -286,7 +286,7 @@ class _Call:
 
     @property
     def used(self) -> ResourceUse:
-        """What the call took so far."""
+        """The resources that the call has used so far."""
         total = sum(processes.cpu_seconds(member.pid) for member in _tree(self._process))
         return ResourceUse(total - self._before, self._peak)
 

@@ -176,7 +176,7 @@ class RunOptions(StrictModel):
 
 
 class Loading(StrictModel):
-    """What is known of loading the model, for whoever writes an extractor."""
+    """Known facts about loading the model, for whoever writes an extractor."""
 
     class_: Annotated[Text, Field(alias="class")]
     output: Text
@@ -258,7 +258,7 @@ class ModelEntry(StrictModel):
 
     @property
     def lacks(self) -> list[str]:
-        """What a rerun of the model needs and this entry does not say; empty where it is whole."""
+        """The facts that a rerun needs and this entry lacks; empty if it is complete."""
         gaps = []
         if self.weights is None:
             gaps.append("no weights")
@@ -352,7 +352,7 @@ NOTES_BYTES_MAX = 200_000
 
 
 class TaskNote(StrictModel):
-    """What one or several tasks ask; a key that nobody knows is left out."""
+    """The question that one or several tasks ask; a key that nobody knows is left out."""
 
     match: Annotated[str, Field(min_length=1, max_length=200)]
     """Id of a task; one `*` stands for any text."""

@@ -36,7 +36,7 @@ FORMATS = (
 
 @dataclass(frozen=True)
 class HubModel:
-    """What a repository of the Hub says of its model."""
+    """The facts about a model that its repository on the Hub states."""
 
     location: str
     revision: str
@@ -121,7 +121,7 @@ def weight_names(names: set[str], index: Mapping[str, Mapping[str, Any]]) -> lis
 
 @dataclass(frozen=True)
 class OwnFacts:
-    """What a repository cannot say, and names of one's own."""
+    """The facts that a repository cannot state, and names chosen by the user."""
 
     model_id: str
     display: str

@@ -162,7 +162,7 @@ class Effect(NamedTuple):
 
 
 class Replay(NamedTuple):
-    """What another commit's rules would change."""
+    """The changes that another commit's rules would make."""
 
     name: str
     commit: str

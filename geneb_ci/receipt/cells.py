@@ -2,7 +2,7 @@
 
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -51,7 +51,7 @@ NETWORK_BYTES = 12.5e6
 
 
 class ReceiptCost(NamedTuple):
-    """What is to be spent."""
+    """The estimated cost of computing the cells."""
 
     tasks: int
     rows: int
@@ -94,7 +94,7 @@ def cost_of(receipt: EmbeddingReceipt, tasks: Iterable[str], fetched: int) -> Re
 
 
 class Remaining:
-    """What is left of work on tasks, from their costs and the time that those done took."""
+    """The remaining time for tasks, from their costs and the time of those that are done."""
 
     def __init__(self, costs: Sequence[float], clock: Callable[[], float] = time.monotonic) -> None:
         """Begin now; `costs` are in any unit, one a task in the order of the work."""
@@ -174,11 +174,12 @@ def recompute(
     say: Say = silent,
     strata: Path | None = None,
     each: Callable[[str, Path], None] = lambda _task, _file: None,
+    keep: Collection[str] = (),
 ) -> ReceiptCells:
     """Compute every canonical cell of these tasks, task by task, and compare equal sequences.
 
     What rows are drawn by is written to the folder `strata`. `each` is called with task and file
-    when its cells are computed, before the file is released.
+    when its cells are computed, before the file is released; those of the tasks `keep` are not.
     Raises what `ReceiptFiles.file` does; LimitExceeded or ResultRefused for rows that cannot be
     scored within the limits; NothingChecked, with what the harness said, for anything else.
     """
@@ -200,7 +201,8 @@ def recompute(
             results.append(_read(output, ReceiptCells))
             _require_verified(results[-1])
             each(task, path)
-            files.release(task)
+            if task not in keep:
+                files.release(task)
         harness.call([
             "receipt-equal", "--submission", str(submission_path), "--digests", str(digests),
             "--tasks", ",".join(tasks), "--output", str(output), "--quiet",

@@ -104,7 +104,7 @@ def number_of(seed: bytes, stratum: str, draw: int, size: int) -> int:
 
 @dataclass(frozen=True)
 class TaskStrata:
-    """What the rows of one task are drawn by."""
+    """The strata that the rows of one task are drawn from."""
 
     task: str
     train: int

@@ -102,7 +102,7 @@ class RowsRefused(GenebError):  # noqa: N818 (named after what is wrong with the
 
 
 class FileDigests(NamedTuple):
-    """What the bytes of a task's file give."""
+    """The digests of the bytes of a task's file."""
 
     sha256: str
     root: bytes

@@ -1,4 +1,4 @@
-"""What deviations of drawn rows do to the score: their influence on the loss of the test rows.
+"""The influence of drawn rows' deviations on the loss of the test rows.
 
 A receipt whose training rows are altered in many directions may deviate along none that is known.
 What an alteration is for is known: the decisions on the test rows. So each deviation is taken to

@@ -42,7 +42,7 @@ Place = tuple[str, int]
 
 
 class Sample(NamedTuple):
-    """What is compared of one receipt."""
+    """The rows of one receipt that are compared."""
 
     places: tuple[Place, ...]
     rows: Rows
@@ -67,7 +67,7 @@ class Nearness(NamedTuple):
 
     @property
     def why(self) -> str:
-        """What makes them near; "" where nothing does."""
+        """The reason why they are near; "" if they are not."""
         for name, share in self.close.items():
             if share > MOST:
                 return f"{share:.1%} of {self.rows:,} rows are within {CLOSE:g}, {name}"

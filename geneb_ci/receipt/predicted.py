@@ -1,4 +1,4 @@
-"""What predictions say: of a submission, whose matrices and digests follow, and of two models."""
+"""Predictions: the matrices and digests of a submission that follow, and two models compared."""
 
 import hashlib
 import math

@@ -58,7 +58,7 @@ Wide = npt.NDArray[np.float64]
 
 
 class RowComparison(NamedTuple):
-    """What the comparison of n rows shows."""
+    """The result of comparing n rows."""
 
     deviation: Wide
     """(n,) largest distance beyond half a unit of float16, in root mean squares of the rerun."""
@@ -116,7 +116,7 @@ since probes of word counts have exact ties."""
 
 
 class Probe(NamedTuple):
-    """A canonical probe."""
+    """A fitted probe."""
 
     weights: Wide
     """(d, c)."""
@@ -135,6 +135,14 @@ class Probe(NamedTuple):
         return labels
 
 
+class Decider(NamedTuple):
+    """The probes of one regime, canonical ones or those of record."""
+
+    predicted: Labels
+    """(s, m) labels of the m test rows, by each probe."""
+    probes: list[Probe]
+
+
 class Stratum(NamedTuple):
     """Rows of one task and one pair of labels."""
 
@@ -146,7 +154,7 @@ class Stratum(NamedTuple):
 
 
 class DirectionTest(NamedTuple):
-    """What the test shows."""
+    """The result of the test of direction."""
 
     rows: int
     """Rows in strata with both labels."""

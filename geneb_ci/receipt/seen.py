@@ -1,4 +1,4 @@
-"""What maintainers note of published receipts: the day each was last seen, and what errors share.
+"""Notes of maintainers on published receipts: the day each was last seen, and shared errors.
 
 A board is a function of a commit and asks no server: it reads what `geneb-ci receipt seen --write`
 and `receipt pairs --write` noted. A row whose receipt was not seen for the days of the policy is

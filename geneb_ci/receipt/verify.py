@@ -74,7 +74,7 @@ class ReceiptStep(NamedTuple):
 
 @dataclass(frozen=True)
 class ReceiptVerification:
-    """What the verification of one receipt found."""
+    """The result of verifying one receipt."""
 
     file: str
     model_id: str
@@ -129,7 +129,7 @@ class ReceiptVerification:
 
 @dataclass(frozen=True)
 class ReceiptRequest:
-    """What is to be verified, and with what."""
+    """A receipt to verify, and the inputs for it."""
 
     file: Path
     folder: Path | None = None

@@ -67,7 +67,7 @@ def _links(site: Site) -> RepositoryLinks:
 
 
 class Described(NamedTuple):
-    """What a value is, and who stands for it."""
+    """A value's description, and who answers for it."""
 
     what: str
     by: str

@@ -317,7 +317,7 @@ class DataFile(StrictModel):
 
 
 class DataManifest(StrictModel):
-    """What is read of the `manifest.json` of a folder of task data."""
+    """The members of `manifest.json`, in a folder of task data, that are read."""
 
     schema_version: str
     repo_id: str

@@ -1,4 +1,4 @@
-"""What the functions of the Python interface return beside findings, and their HTML for notebooks.
+"""Results of the Python interface beside findings, and their HTML for notebooks.
 
 Every text in the HTML is escaped: names of models and messages come from contributors.
 """

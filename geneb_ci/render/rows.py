@@ -197,7 +197,7 @@ MATRICES_WRITERS: dict[str, Callable[[list[Recovered]], str]] = {
 
 
 class Preview(NamedTuple):
-    """What publishing would change."""
+    """The changes that publishing would make."""
 
     files: list[SpaceFileChange]
     rows: list[RowChange]

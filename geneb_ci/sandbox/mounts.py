@@ -1,4 +1,4 @@
-"""What a sandbox shows of the host, and the command lines of bubblewrap and gVisor for it.
+"""The parts of the host that a sandbox shows; the command lines of bubblewrap and gVisor.
 
 Folders of the host have fixed names below /mnt, which say nothing about the machine.
 

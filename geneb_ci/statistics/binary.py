@@ -328,7 +328,7 @@ COUNT_MAX = 70_000**2
 
 
 class Recovered(NamedTuple):
-    """What is known of one cell, or of one seed of it."""
+    """The known facts of one cell, or of one seed of it."""
 
     regime: str
     task: str

@@ -108,7 +108,7 @@ _KINDS = "".join(map(_kind, range(256))).encode()
 
 
 class _Members(NamedTuple):
-    """What a value has in it."""
+    """The members of a value."""
 
     names: list[str]
     """Of the members of all objects."""

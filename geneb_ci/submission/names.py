@@ -12,7 +12,8 @@ from pathlib import Path
 
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import Fault, Position
-from geneb_ci.submission.reading import read_bytes
+from geneb_ci.submission.reading import disguise_fault, read_bytes
+from reference_harness.formats.recognition import CONFLICT, disguise_of
 from reference_harness.formats.submission_terms import DISPLAY_MAX, MODEL_ID_MAX
 
 NAME_MAX = max(MODEL_ID_MAX, DISPLAY_MAX)
@@ -103,6 +104,7 @@ def _stands_for(text: str, character: str, alike: dict[str, list[str]]) -> bool:
 CARD_BYTES_MAX = 100_000  # the longest public card has 2.6 kB
 
 _FIELD = re.compile(r"^\s*[-*]\s+\*\*(.+?):?\*\*:?[ \t]*(.*)$")
+_LINE_END = re.compile(r"\r\n?")
 _SECTION = re.compile(r"^#{2,}\s+(\S.*)$")
 
 
@@ -156,12 +158,17 @@ def parse_card(raw: bytes | Fault, name: str) -> Card:
         return Card(
             name, "", (), _unreadable(f"the card has {len(raw):,} bytes", f"{len(raw)} bytes")
         )
+    if (disguise := disguise_of(raw, markup=True)) is not None:
+        fault = disguise_fault(disguise, "the card in Markdown", at=disguise.lines[0], card=True)
+        text = raw.decode("utf-8", "replace") if disguise.kind == CONFLICT else ""
+        return Card(name, _LINE_END.sub("\n", text), (), fault)
     try:
-        text = raw.decode("utf-8")
+        text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         return Card(
             name, "", (), _unreadable(f"the card is not UTF-8 at byte {error.start}", "not UTF-8")
         )
+    text = _LINE_END.sub("\n", text)
     return Card(name, text, tuple(_entries(text)))
 
 

@@ -3,11 +3,11 @@
 import errno
 import operator
 import os
-import re
 import stat
 from collections.abc import Iterable, Iterator
 from enum import Enum
 from pathlib import Path
+from typing import NamedTuple
 
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import Fault
@@ -18,6 +18,13 @@ from reference_harness.formats.files import (
     TooLarge,
     read_json,
     read_regular,
+)
+from reference_harness.formats.recognition import (
+    BOM,
+    CONFLICT,
+    Recognition,
+    disguise_of,
+    foreign_format_of,
 )
 from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
 
@@ -198,35 +205,44 @@ def require_file(path: Path, kind: FileKind, command: str = "") -> None:
     )
 
 
-def other_kind(value: object, kind: FileKind) -> str:
-    """Return "this is a plan, not a commitment"; "" if the file fits, or no kind does."""
+class OtherFile(NamedTuple):
+    """Why a file is refused where another kind was expected, and what to do."""
+
+    message: str
+    fix: str
+
+
+def other_kind(value: object, kind: FileKind) -> OtherFile | None:
+    """Return "this is a plan, not a commitment"; None if the file fits, or no kind does."""
+    foreign = foreign_format_of(value)
+    if foreign is not None:
+        return OtherFile(f"this is {foreign.title}, not {kind.title}", foreign.fix)
     if kind.fits(value):
-        return ""
+        return None
     actual = next((candidate for candidate in FileKind if candidate.fits(value)), None)
-    return f"this is {actual.title}, not {kind.title}" if actual is not None else ""
+    if actual is None:
+        return None
+    return OtherFile(f"this is {actual.title}, not {kind.title}", kind.fix)
 
 
-def other_kind_of(raw: bytes, kind: FileKind) -> str:
-    """Return the same for the bytes of a file; "" also if they are not JSON."""
+def other_kind_of(raw: bytes, kind: FileKind) -> OtherFile | None:
+    """Return the same for the bytes of a file, which may be no JSON but a disguise."""
+    disguise = disguise_of(raw)
+    if disguise is not None:
+        instead = "" if disguise.kind == CONFLICT else f", not {kind.title}"
+        return OtherFile(f"this {disguise.predicate}{instead}", disguise.fix)
     try:
         return other_kind(read_json(raw), kind)
     except ValueError:
-        return ""
+        return None
+
+
+def refusal_of(raw: bytes, kind: FileKind, reason: str) -> OtherFile:
+    """Return what `other_kind_of` does, or else the reason with how to get a file of the kind."""
+    return other_kind_of(raw, kind) or OtherFile(reason, kind.fix)
 
 
 BYTES_MAX = SUBMISSION_BYTES_MAX
-
-_LFS = b"version https://git-lfs.github.com/spec/"
-_BOM = b"\xef\xbb\xbf"
-_OTHER_FORMATS = (
-    (b"\x1f\x8b", "gzip data"),
-    (b"PK\x03\x04", "a zip archive"),
-    (b"\xff\xfe", "UTF-16 or UTF-32 text"),
-    (b"\xfe\xff", "UTF-16 text"),
-    (b"\x00\x00\xfe\xff", "UTF-32 text"),
-)
-_WIDE = re.compile(rb"[^\0]\0([^\0]\0|\0\0|\Z)|\0[^\0](\0[^\0]|\Z)|\0\0\0[^\0]", re.DOTALL)
-"""Two characters of UTF-16 or one of UTF-32, without a byte order mark: JSON begins with ASCII."""
 
 
 def read_bytes(path: Path) -> bytes | Fault:
@@ -259,15 +275,13 @@ def decode(raw: bytes) -> tuple[str, bool, tuple[Fault, ...]]:
     """Decode UTF-8. Return the text, whether it can be parsed, and faults of the encoding."""
     if not raw.strip():
         return "", False, (_blank(raw),)
-    if raw.startswith(_LFS):
-        return "", False, (_pointer(),)
-    if what := _other_format(raw):
-        return "", False, (_encoding(f"the file is {what}", what, 0),)
+    if (disguise := disguise_of(raw)) is not None:
+        return _disguised(raw, disguise)
     faults: tuple[Fault, ...] = ()
     skipped = 0
-    if raw.startswith(_BOM):
+    if raw.startswith(BOM):
         faults = (_encoding("the file begins with a byte order mark", "EF BB BF", 0),)
-        skipped = len(_BOM)
+        skipped = len(BOM)
     try:
         text = raw[skipped:].decode("utf-8")
     except UnicodeDecodeError as error:
@@ -280,24 +294,34 @@ def decode(raw: bytes) -> tuple[str, bool, tuple[Fault, ...]]:
     return text, True, faults
 
 
-def _other_format(raw: bytes) -> str:
-    """Return what the first bytes say that a file is; "" for what may be UTF-8."""
-    for magic, what in _OTHER_FORMATS:
-        if raw.startswith(magic):
-            return what
-    if _WIDE.match(raw):
-        return "UTF-16 or UTF-32 text"
-    return "binary data, not text" if b"\x00" in raw[:4] else ""
+def _disguised(raw: bytes, disguise: Recognition) -> tuple[str, bool, tuple[Fault, ...]]:
+    """Return what `decode` does for bytes that are something else."""
+    if disguise.kind != CONFLICT:
+        return "", False, (disguise_fault(disguise, "a JSON file", at=0),)
+    text = raw.removeprefix(BOM).decode("utf-8", "replace")
+    before = text.split("\n", disguise.lines[0] - 1)[:-1]
+    at = sum(len(line) + 1 for line in before)
+    return text, False, (disguise_fault(disguise, "a JSON file", at=at),)
+
+
+def disguise_fault(
+    disguise: Recognition, expected: str, *, at: int, card: bool = False, file: str = ""
+) -> Fault:
+    """Return the fault of a file that is something else, at an offset, or at a line of another."""
+    message = f"the file {disguise.predicate}"
+    fix = sentence(disguise.fix)
+    found = disguise.title
+    return Fault(disguise.kind, (), message, found, expected, at=at, fix=fix, card=card, file=file)
+
+
+def sentence(fix: str) -> str:
+    """Return what to do as a sentence, as rules have it."""
+    return f"{fix[:1].upper()}{fix[1:]}."
 
 
 def _blank(raw: bytes) -> Fault:
     actual = f"{len(raw)} bytes, all whitespace"
     return Fault("empty-file", (), "the file is empty", actual, "a JSON object", at=0)
-
-
-def _pointer() -> Fault:
-    message = "this is a Git LFS pointer, not the submission"
-    return Fault("lfs-pointer", (), message, "a pointer file", "the JSON file itself", at=0)
 
 
 def _encoding(message: str, actual: str, at: int) -> Fault:

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from geneb_ci.common.finding import Fault, KeyPath, first_and_more, near
-from geneb_ci.submission.reading import FileKind, other_kind
+from geneb_ci.submission.reading import FileKind, other_kind, sentence
 from geneb_ci.submission.tokens import UNUSABLE
+from reference_harness.formats.recognition import FOREIGN
 from reference_harness.formats.submission_terms import (
     BY_ENTRY,
     DISPLAY_MAX,
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
     from reference_harness.formats.submission import Submission
-
-LOG_METRICS = {"mcc": "MCC", "accuracy": "Acc", "f1_score": "F1"}
-"""Metrics of upstream's logs of one task, and their names in a submission."""
 
 _MEMBERS = {"schema_version", "model_id", "harness_version", "meta", "results"}
 _WITH_SCHEMA = _MEMBERS | {"$schema"}
@@ -135,11 +133,11 @@ def check_structure(value: object) -> "tuple[Submission | None, list[Fault]]":
     """Return the typed submission, or None, and the faults."""
     if value is UNUSABLE:
         return None, []
-    if not isinstance(value, dict):
-        return None, [not_an_object(value)]
     other = other_file(value)
     if other is not None:
         return None, [other]
+    if not isinstance(value, dict):
+        return None, [not_an_object(value)]
     from pydantic import ValidationError  # see check_quickly
 
     from reference_harness.formats.submission import MODELS
@@ -161,28 +159,15 @@ def not_an_object(value: object) -> Fault:
     return Fault("not-an-object", (), f"the document is {kind}", kind, "an object", at=0)
 
 
-def other_file(value: dict[str, Any]) -> Fault | None:
+def other_file(value: object) -> Fault | None:
     """Return the fault of a file that is of another kind, such as a log; None for a submission.
 
     What a submission would need is not listed then: the file is not to become one.
     """
-    if "schema_version" in value and "results" in value:
+    if isinstance(value, dict) and "schema_version" in value and "results" in value:
         return None
-    message, fix = other_kind(value, FileKind.SUBMISSION), FileKind.SUBMISSION.fix
-    if _is_log(value):
-        message = "this is a log of upstream's pipeline of one task, not a submission"
-        fix = (
-            "Collect all logs of the model into a submission: `geneb-ci pack DIR --model-id ID "
-            "--display NAME --params COUNT`."
-        )
-    if not message:
-        return None
-    return Fault("unknown-schema-version", (), message, fix=fix)
-
-
-def _is_log(value: dict[str, Any]) -> bool:
-    """Whether a document has the three metrics of upstream's logs, each with its mean."""
-    return all(isinstance(value.get(name), dict) and "mean" in value[name] for name in LOG_METRICS)
+    other = other_kind(value, FileKind.SUBMISSION)
+    return None if other is None else Fault(FOREIGN, (), other.message, fix=sentence(other.fix))
 
 
 def unknown_version(value: dict[str, Any]) -> Fault:

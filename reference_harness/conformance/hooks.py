@@ -1,4 +1,4 @@
-"""What torch modules do during a call: hidden states, pooled at once, and the types computed in.
+"""Hooks of torch modules: hidden states, pooled at once, and the types computed in.
 
 Every candidate is pooled inside the hook, so that a call keeps a few vectors a module, never the
 hidden states themselves.

@@ -1,4 +1,4 @@
-"""What loading a model shows: weights that no file gives, and own code that is passed by.
+"""Checks of loading a model: weights that no file gives, and own code that is not used.
 
 Loads are seen where transformers or torch report them; weights that are filled by hand are compared
 with the tensors of the files.
@@ -37,7 +37,7 @@ _RESOLVE = "resolve_trust_remote_code"
 
 @dataclass
 class Loads:
-    """What was reported while an extractor was built once more."""
+    """The messages reported while an extractor was built once more."""
 
     may_miss: tuple[tuple[str, str], ...]
     may_leave: tuple[tuple[str, str], ...]

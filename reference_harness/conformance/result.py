@@ -16,7 +16,7 @@ TOLERANCES = {"float64": 1e-6, "float32": 1e-5, "float16": 1e-2, "bfloat16": 4e-
 
 
 class Outcome(enum.StrEnum):
-    """What a check found."""
+    """The outcome of a check."""
 
     HOLDS = "holds"
     FAILS = "fails"

@@ -65,7 +65,7 @@ class Subject:
 
     @cached_property
     def tolerance(self) -> float:
-        """What two equal embeddings may differ by, from the declared dtype or the array's own."""
+        """The allowed difference of equal embeddings, by the declared dtype or the array's own."""
         declared = self.loaded.description["embedding"]["dtype"]
         dtype = str(self.embed(["ACGTACGTACGT"]).dtype) if declared == UNDECLARED else declared
         return TOLERANCES.get(dtype, TOLERANCES["float32"])

@@ -25,13 +25,13 @@ then."""
 
 
 class Notice(NamedTuple):
-    """What the user should know of the machines that do the work."""
+    """A message to the user about the machines that do the work."""
 
     line: str
 
 
 class Engine(Protocol):
-    """What a run asks of an engine; a context that leaves no process behind."""
+    """The interface of an engine; a context that leaves no process behind."""
 
     @property
     def facts(self) -> ExtractorFacts:

@@ -18,7 +18,7 @@ ADDRESS = "RAY_ADDRESS"
 
 
 class Size(NamedTuple):
-    """What a cluster has at the moment."""
+    """The resources of a cluster at the moment."""
 
     machines: int
     cpus: int

@@ -1,4 +1,4 @@
-"""What runs on the machines of a cluster: an embedder that keeps its extractor, and a probe."""
+"""The parts on the machines of a cluster: an embedder that keeps its extractor, and a probe."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""What a model's forward is given: measured from its signature, or declared."""
+"""The inputs of a model's forward: measured from its signature, or declared."""
 
 import inspect
 from collections.abc import Mapping

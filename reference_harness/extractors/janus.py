@@ -102,7 +102,7 @@ class _CausalAttention(nn.Module):
 
 
 class _TwoWayLayer(nn.Module):
-    """What both directions have each for itself: two norms, a mixer and a feed-forward part."""
+    """The parts that each direction has for itself: two norms, a mixer and a feed-forward part."""
 
     def __init__(self, config: JanusConfig, number: int) -> None:
         super().__init__()

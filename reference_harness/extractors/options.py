@@ -67,7 +67,7 @@ _JSON = 'a JSON object such as {"name": 1}'
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What is declared of a model and its tokenizer; `parse` checks each value."""
+    """The declared options of a model and its tokenizer; `parse` checks each value."""
 
     # What is read of the output.
     layer: str = "last"

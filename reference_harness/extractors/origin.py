@@ -47,12 +47,12 @@ class Origin:
 
     @property
     def loads_from(self) -> str:
-        """What `from_pretrained` is given."""
+        """The source that `from_pretrained` loads from."""
         return self.shadow or self.name
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """What every `from_pretrained` is given."""
+        """The keywords that every `from_pretrained` is given."""
         common = {"trust_remote_code": self.trust_remote_code, "local_files_only": self.local}
         return common if self.local else {**common, "revision": self.revision}
 

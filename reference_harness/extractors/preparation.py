@@ -1,4 +1,4 @@
-"""What is done to the letters of a sequence before they become tokens."""
+"""Changes to the letters of a sequence before they become tokens."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

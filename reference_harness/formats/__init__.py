@@ -1,4 +1,4 @@
-"""What both programs read: submissions, run records, rescorings; the toolkit imports nothing else.
+"""Formats that both programs read: submissions, run records, rescorings.
 
 They need pydantic alone. `schemas/` is generated from them.
 

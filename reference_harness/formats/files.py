@@ -241,6 +241,21 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def line_ends_of(raw: bytes, digest: str) -> str:
+    """Return the line ends with which the bytes would have a sha256: "CRLF" or "LF"; "" for none.
+
+    Git for Windows writes CRLF into a clone where the commit has LF.
+    """
+    unix = raw.replace(b"\r\n", b"\n")
+    forms = {"LF": unix, "CRLF": unix.replace(b"\n", b"\r\n")}
+    return next((ends for ends, form in forms.items() if is_of(form, digest)), "")
+
+
+def is_of(raw: bytes, digest: str) -> bool:
+    """Whether bytes have a sha256."""
+    return hashlib.sha256(raw).hexdigest() == digest
+
+
 def git_blob(path: Path) -> str:
     """Return git's name of a file's bytes, read piece by piece."""
     named = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)

@@ -34,7 +34,7 @@ OPENBLAS: Final = {"numpy": "0.3.31.188.0", "scipy": "0.3.30"}
 
 
 class ScorerRef(StrictModel):
-    """What computed the scores: the scorer of record, or why it was another one."""
+    """The program that computed the scores: the scorer of record, or why it was another one."""
 
     digest: Hex64 | None = None
     """Digest of the scorer of record; null where the scores are not of record."""

@@ -62,7 +62,7 @@ Timestamp = Annotated[
 
 
 class Meta(StrictModel):
-    """What the board shows about a model besides its scores."""
+    """The facts about a model that the board shows beside its scores."""
 
     display: Annotated[str, Field(min_length=1, max_length=DISPLAY_MAX)]
     """Name on the board."""
@@ -167,7 +167,7 @@ class Hardware(StrictModel):
 
 
 class Run(StrictModel):
-    """What somebody else needs to repeat the run."""
+    """The facts that somebody else needs to repeat the run."""
 
     benchmark: BenchmarkRef
     dataset: DatasetUsed
@@ -238,7 +238,7 @@ class PublishedSettings(StrictModel):
 
 
 class RegistryEntry(StrictModel):
-    """What the model registry says of the model; what it does not know is left out."""
+    """The facts of the model registry about the model; unknown ones are left out."""
 
     sha256: Hex64
     """SHA-256 of the entry, leaderboard/policy/models/<model_id>.toml."""
@@ -349,7 +349,7 @@ class EmbeddingReceipt(StrictModel):
 
 
 class EmbeddingCost(StrictModel):
-    """What embedding took, as the harness measured it, without what a cache had."""
+    """The cost of embedding, as the harness measured it, without embeddings from a cache."""
 
     letters: Positive
     seconds: Annotated[float, Field(gt=0, le=SECONDS_MAX)]

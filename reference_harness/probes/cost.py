@@ -1,4 +1,4 @@
-"""What probing receipts will take, printed before it is spent."""
+"""The cost of probing receipts, printed before it is spent."""
 
 from collections.abc import Iterable
 from typing import NamedTuple

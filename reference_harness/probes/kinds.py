@@ -33,7 +33,7 @@ Rows = npt.NDArray[np.float32]
 
 
 class Fitted(NamedTuple):
-    """What a probe is fitted on: (n, d) rows, (n,) labels."""
+    """The data that a probe is fitted on: (n, d) rows, (n,) labels."""
 
     train: Widened
     labels: Labels

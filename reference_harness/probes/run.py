@@ -39,7 +39,7 @@ class Receipt(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeRequest:
-    """What is to be probed."""
+    """The receipts and tasks to probe."""
 
     benchmark: Benchmark
     source: Source

@@ -1,4 +1,4 @@
-"""What a submission says of its receipt: every task's file, and one root over all of them."""
+"""The receipt in a submission: every task's file, and one root over all of them."""
 
 from reference_harness.errors import OptionError
 from reference_harness.formats.run_record import RunRecord

@@ -119,7 +119,7 @@ OTHER_FORMATS = [
         20,
         "lfs-pointer",
         POINTER,
-        whole("lfs-pointer", "this is a Git LFS pointer, not the submission"),
+        whole("lfs-pointer", "the file is a Git LFS pointer"),
         (),
     ),
 ]

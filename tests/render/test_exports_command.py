@@ -204,7 +204,7 @@ def test_a_result_of_the_lm_evaluation_harness_is_refused_in_a_sentence(
     assert main(["import", "lm", *named]) == 3
     said = " ".join(capsys.readouterr().err.split())
     assert (
-        f'"{path.name}" cannot be used: it is of the LM Evaluation Harness, which prompts' in said
+        f'"{path.name}" cannot be used: it is a result of the LM Evaluation Harness, which' in said
     )
     assert not (board / "lm.json").exists()
 

@@ -66,11 +66,12 @@ def test_verify_says_that_a_submission_is_no_record(capsys):
 @pytest.mark.parametrize("kind", FileKind, ids=lambda kind: kind.name)
 def test_every_kind_is_recognised(kind):
     value = dict.fromkeys(kind.members)
-    assert other_kind(value, kind) == ""
-    other = next(one for one in FileKind if not one.fits(value))
-    assert other_kind(value, other) == f"this is {kind.title}, not {other.title}"
+    assert other_kind(value, kind) is None
+    expected = next(other for other in FileKind if not other.fits(value))
+    refusal = other_kind(value, expected)
+    assert refusal == (f"this is {kind.title}, not {expected.title}", expected.fix)
 
 
 @pytest.mark.parametrize("raw", [b"", b"[]", b"{}", b"{", b"[" * 100_000])
 def test_what_is_of_no_kind_has_no_name(raw):
-    assert other_kind_of(raw, FileKind.PLAN) == ""
+    assert other_kind_of(raw, FileKind.PLAN) is None

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from geneb_ci.cli.pack import identify
 from geneb_ci.common.benchmark import shipped_benchmark
+from geneb_ci.submission.result_files import identify
 from tests import forked
 from tests.paths import PUBLIC, SUBMISSIONS
 
@@ -82,7 +82,7 @@ def test_what_is_missing_doubled_broken_or_foreign_is_listed_by_regime(tmp_path)
         ),
         (
             '"results_dna_bert_iDHS-EL_DNase_I_MyExtractor_k-10.json" cannot be used: '
-            "NaN is not a JSON number"
+            "mcc.mean is nan: find out why, and score the task again"
         ),
         'ignored, no task id in the file name: "notes.json"',
     ]

@@ -94,7 +94,7 @@ class MeanBias(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What was found, beside what chance explains."""
+        """The mean bias, beside what chance explains."""
         sentence = f"claims differ from rerun and copies by {self.difference:+.4f} in the mean of "
         sentence += f"{self.cells} cells, chance explains {self.limit:.4f}"
         if self.far > self.far_limit:

@@ -147,7 +147,7 @@ class AuditOutcome(StrictModel):
 
 
 class StatementSubject(StrictModel):
-    """What the statement is about: the submission's bytes."""
+    """The subject of the statement: the submission's bytes."""
 
     name: Name
     digest: dict[Literal["sha256"], Hex64]

@@ -99,7 +99,7 @@ def atlas_note(claimed: str | None, rerun: str, dtype: str) -> str:
 
 
 class Claims(NamedTuple):
-    """What a submission claims of the audited tasks."""
+    """The claims of a submission about the audited tasks."""
 
     record: Mapping[Cell, Reading]
     canonical: Mapping[Cell, Reading]

@@ -315,10 +315,10 @@ def _not_an_envelope(value: object, error: ValidationError) -> tuple[str, str]:
     """Return message and fix for a file that is no envelope."""
     if FileKind.RECORD.fits(value):
         return first_error(error), RESTORE
-    message = (
-        other_kind(value, FileKind.RECORD) or f"this is not an audit record: {first_error(error)}"
-    )
-    return message, FileKind.RECORD.fix
+    other = other_kind(value, FileKind.RECORD)
+    if other is not None:
+        return other.message, other.fix
+    return f"this is not an audit record: {first_error(error)}", FileKind.RECORD.fix
 
 
 def strict_json(raw: bytes, step: str) -> Any:
@@ -328,7 +328,7 @@ def strict_json(raw: bytes, step: str) -> Any:
     """
     document = parse_document(raw, Path(step), step)
     if document.faults:
-        message, fix = document.faults[0].message, RESTORE
+        message, fix = document.faults[0].message, document.faults[0].fix or RESTORE
         if step == ENVELOPE and not raw.lstrip().startswith(b"{"):
             message, fix = f"this is not an audit record: {message}", FileKind.RECORD.fix
         raise StepMismatch(step, message, fix)

@@ -1,4 +1,4 @@
-"""What is signed beside a record: commitment, start and abort of an audit, and withdrawals.
+"""Statements signed beside a record: commitment, start and abort of an audit, and withdrawals.
 
 Each is a DSSE envelope around an in-toto statement about the submission, as a record is. The same
 content and key produce the same bytes.

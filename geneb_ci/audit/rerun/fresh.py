@@ -50,7 +50,7 @@ class FreshRow(NamedTuple):
 
 
 class FreshCommitment(StrictModel):
-    """What is published before an audit."""
+    """The statement that is published before an audit."""
 
     schema_version: Literal["1.0"]
     benchmark: Hex64
@@ -62,7 +62,7 @@ class FreshCommitment(StrictModel):
 
 
 class FreshRelease(StrictModel):
-    """What is published after an audit."""
+    """The statement that is published after an audit."""
 
     schema_version: Literal["1.0"]
     salt: Hex64

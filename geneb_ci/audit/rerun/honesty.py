@@ -1,4 +1,4 @@
-"""What embeddings show beside scores: their precision, and whether sequences were memorised.
+"""Precision and memory: how embeddings repeat, and whether sequences were memorised.
 
 Precision. The tolerance of an audit follows from the noise of the declared dtype. Who declares
 bfloat16 for an extractor that computes in float32 has tolerances two to four times as wide. So the

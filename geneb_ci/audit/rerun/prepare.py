@@ -1,4 +1,4 @@
-"""What a rerun needs, each part checked: task data, packages, sandbox, pinned settings, weights."""
+"""The inputs of a rerun, each checked: task data, packages, sandbox, settings, weights."""
 
 import contextlib
 import dataclasses
@@ -94,7 +94,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Ready:
-    """What a rerun needs, each part checked; the sandbox is open."""
+    """The checked inputs of a rerun; the sandbox is open."""
 
     commitment: Commitment
     subject: AuditSubject

@@ -17,7 +17,7 @@ from reference_harness.formats.text import quoted
 
 @dataclass(frozen=True)
 class DeclaredRun:
-    """What the maintainer declares of a run that format 1.0 does not describe."""
+    """Facts of a run that format 1.0 does not describe, as the maintainer declares them."""
 
     extractor: str
     """`PATH:CLASS`."""
@@ -31,7 +31,7 @@ class DeclaredRun:
 
 
 class RunSources(NamedTuple):
-    """What a rerun uses, and which entry of the model registry says so, if one does."""
+    """The sources of a rerun, and the entry of the model registry that names them, if one does."""
 
     extractor: ExtractorCode
     weights: Weights

@@ -48,7 +48,7 @@ _M = TypeVar("_M", bound=StrictModel)
 
 
 class WorkSettings(StrictModel):
-    """What may not change while an audit runs, since its tasks would then not belong together."""
+    """Settings that may not change while an audit runs: its tasks would not belong together."""
 
     commitment: Hex64
     version: Name

@@ -283,7 +283,7 @@ SHOWN_DRAWN = (3, 5, 8, 10, 13, 25)
 
 
 class Design(NamedTuple):
-    """What is drawn from: all tasks alike, or strata, each with a guaranteed place."""
+    """The population of a draw: all tasks alike, or strata, each with a guaranteed share."""
 
     sizes: tuple[int, ...]
     """Tasks of each part; the last part holds the smaller categories."""

@@ -1,4 +1,4 @@
-"""What a draw of embeddings finds, as text, before anything is spent on it."""
+"""The power of a draw of embeddings, as text, before anything is spent on it."""
 
 from collections.abc import Collection, Iterator
 

@@ -11,7 +11,7 @@ from geneb_ci.audit.canonical import COMMITMENT, StepMismatch
 from geneb_ci.audit.commitment import Commitment, check_commitment
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import Fault
-from geneb_ci.submission.reading import FileKind, other_kind_of, read_bytes, require_file
+from geneb_ci.submission.reading import FileKind, read_bytes, refusal_of, require_file
 from reference_harness.formats.base import Hex64, Moment, Name, Positive, StrictModel, first_error
 
 Reason = Literal["drawn", "earlier", "targeted"]
@@ -77,7 +77,7 @@ class ChosenTask(StrictModel):
 
 
 class AnyPlan(StrictModel):
-    """What every plan has: what was committed to, and the seed that the draw follows from."""
+    """The part that all plans share: the commitment, and the seed that the draw follows from."""
 
     schema_version: Literal["1.0"]
     commitment: Commitment
@@ -143,7 +143,7 @@ _M = TypeVar("_M", bound=BaseModel)
 
 
 class CommitmentFile(StrictModel):
-    """What `audit commit` writes: a commitment beside its digest."""
+    """The file that `audit commit` writes: a commitment beside its digest."""
 
     commitment: Commitment
     sha256: Hex64
@@ -210,5 +210,5 @@ def _parsed(path: Path, raw: bytes, model: type[_M], kind: FileKind) -> _M:
         return model.model_validate_json(raw)
     except ValidationError as error:
         what = kind.title.partition(" ")[2]
-        other = other_kind_of(raw, kind) or f"not a {what}: {first_error(error)}"
-        raise NothingChecked(f"{path}: {other}", kind.fix) from error
+        other = refusal_of(raw, kind, f"not a {what}: {first_error(error)}")
+        raise NothingChecked(f"{path}: {other.message}", other.fix) from error

@@ -16,7 +16,7 @@ from reference_harness.formats.text import plural
 
 
 class Check(enum.StrEnum):
-    """What compares a claim of a submission with the result of somebody else."""
+    """A comparison of a claim of a submission with the result of somebody else."""
 
     RERUN = "rerun of the task, within the tolerance"
     RECEIPT = "recomputation from published embeddings, exactly"
@@ -37,7 +37,7 @@ class Author(enum.StrEnum):
 
 
 class Standing(enum.StrEnum):
-    """What audits show of the scores of one task in one regime."""
+    """The evidence of audits for the scores of one task in one regime."""
 
     RERUN = "rerun"
     SAMPLED = "sampled"

@@ -64,7 +64,7 @@ class RowAuditFacts:
 
     @property
     def text(self) -> str:
-        """What was done: `300/300 cells, 10,300 rows`."""
+        """The size of an audit: `300/300 cells, 10,300 rows`."""
         return f"{self.equal}/{self.cells} cells, {self.embedded:,} rows"
 
 
@@ -122,7 +122,7 @@ class Audit:
 
 @dataclass(frozen=True)
 class Demands:
-    """What the policy requires of evidence, for the current benchmark."""
+    """The policy's requirements of evidence, for the current benchmark."""
 
     minimum_drawn: int
     minimum_level: int
@@ -147,7 +147,7 @@ class Demands:
 
 @dataclass(frozen=True)
 class Summary:
-    """What the board shows of a row's audits."""
+    """The summary of a row's audits that the board shows."""
 
     tasks: int
     """Distinct tasks that were rerun."""
@@ -165,7 +165,7 @@ class Summary:
 
     @property
     def text(self) -> str:
-        """What was audited: `audited 13/100`, `300/300 cells, 10,300 rows`, or both."""
+        """The size of the audits: `audited 13/100`, `300/300 cells, 10,300 rows`, or both."""
         tasks = f"audited {self.tasks}/{self.of}" if self.tasks else ""
         rows = f"{self.cells} cells, {self.rows:,} rows" if self.rows else ""
         return ", ".join(part for part in (tasks, rows) if part)

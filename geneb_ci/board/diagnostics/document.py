@@ -32,7 +32,7 @@ class Method(StrictModel):
 
 
 class ModelFacts(StrictModel):
-    """What a model is, beside its scores."""
+    """Facts about a model, beside its scores."""
 
     model: Model
     display: str
@@ -69,7 +69,7 @@ class DiagnosedScore(StrictModel):
 
 
 class Shared(StrictModel):
-    """What errors of models share whose predictions are published, in squared MCC."""
+    """The errors that models share whose predictions are published, in squared MCC."""
 
     models: list[Model]
     """In the order of their ids."""

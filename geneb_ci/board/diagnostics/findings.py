@@ -36,7 +36,7 @@ PAIRS_MAX = 10_000
 
 
 class FigureRow(NamedTuple):
-    """What figures need of a row."""
+    """The values of a row that figures need."""
 
     model: str
     params: float | None

@@ -42,7 +42,7 @@ class RankedModels(NamedTuple):
 
 @dataclass(frozen=True)
 class Frames:
-    """What every diagnostic is computed from."""
+    """The tables that every diagnostic is computed from."""
 
     benchmark: Benchmark
     models: list[document.ModelFacts]

@@ -1,4 +1,4 @@
-"""What the pages are made from, and how they write texts, numbers and names of files."""
+"""Inputs of the pages, and how they write texts, numbers and names of files."""
 
 import functools
 import heapq

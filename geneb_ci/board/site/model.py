@@ -1,4 +1,4 @@
-"""What the page of a model says of it: facts with their source, code that loads it, its badge."""
+"""The page of a model: facts with their source, code that loads it, its badge."""
 
 import re
 from collections.abc import Iterator, Mapping

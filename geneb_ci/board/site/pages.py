@@ -38,7 +38,7 @@ LISTED_MAX = 500
 
 
 class TaskFacts(NamedTuple):
-    """What a task asks, of which sequences; all empty where nobody wrote it down."""
+    """The question of a task and its sequences; all empty where nobody wrote it down."""
 
     description: str = ""
     species: str = ""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import Fault, KeyPath, Need, Severity
+from reference_harness.formats.files import line_ends_of
 from reference_harness.formats.submission_terms import ITEM
 from reference_harness.formats.text import quoted
 
@@ -176,16 +177,30 @@ IMPOSSIBLE_DATES = Rule(
 
 def extractor_mismatch(context: Context) -> Iterator[Fault]:
     """Report an available extractor whose digest differs from that in `run`."""
-    claimed = context.text("run", "extractor", "sha256")
-    if context.extractor_sha256 is not None and claimed and claimed != context.extractor_sha256:
-        path = context.text("run", "extractor", "path")
-        yield Fault(
-            EXTRACTOR_MISMATCH.id,
-            ("run", "extractor", "sha256"),
-            "the extractor in the repository is not the one used in the run",
-            f"sha256 {claimed}",
-            f"sha256 {context.extractor_sha256} (of {quoted(path)})",
-        )
+    claimed, extractor = context.text("run", "extractor", "sha256"), context.extractor
+    if extractor is None or extractor.fault is not None or claimed in {"", extractor.sha256}:
+        return
+    path = quoted(context.text("run", "extractor", "path"))
+    ends = line_ends_of(extractor.raw, claimed)
+    message = "the extractor in the repository is not the one used in the run"
+    yield Fault(
+        EXTRACTOR_MISMATCH.id,
+        ("run", "extractor", "sha256"),
+        f"{message}: only the line ends differ, which are {ends} in the run" if ends else message,
+        f"sha256 {claimed}",
+        f"sha256 {extractor.sha256} (of {path})",
+        fix=_ENDS[ends].format(name=extractor.name),
+    )
+
+
+_ENDS = {
+    "": "",
+    "CRLF": "Commit the bytes that the run used: in the clone of the run, `git config "
+    "core.autocrlf false`, `git add --renormalize {name}`, `git commit`.",
+    "LF": "Commit the bytes that the run used: `git config core.autocrlf false`, write {name} with "
+    "LF (`dos2unix {name}`), `git add {name}`, `git commit`.",
+}
+"""How to fix an extractor, by the line ends that it had in the run."""
 
 
 EXTRACTOR_MISMATCH = Rule(

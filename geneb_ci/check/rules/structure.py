@@ -46,9 +46,26 @@ REPORTED: tuple[Rule, ...] = (
         "structure",
         "lfs-pointer",
         what="The file is a Git LFS pointer.",
-        why="The pointer does not contain the submission, so nothing can be checked.",
-        fix='Run `git lfs untrack "*.json"`, add the file again and commit it: submissions are '
-        "small enough for git itself.",
+        why="The pointer does not contain the submission, the card or the extractor, so nothing "
+        "can be checked.",
+        fix="Run `git lfs untrack` with the pattern of the file, add it again and commit it: a "
+        "submission is small enough for git itself.",
+    ),
+    reading_rule(
+        "structure",
+        "merge-conflict",
+        what="The file has merge conflict markers.",
+        why="Git could not decide between two versions of these lines, and nobody has since: the "
+        "file is neither of the two.",
+        fix="On each of these places keep one side, delete the lines with <<<<<<<, ======= and "
+        ">>>>>>>, then `git add FILE` and commit.",
+    ),
+    reading_rule(
+        "structure",
+        "foreign-format",
+        what="The file is of another kind, or of another program.",
+        why="Its members mean something else, so nothing of it can be checked as a submission.",
+        fix="Collect the results of the model into a submission: `geneb-ci pack FOLDER`.",
     ),
     reading_rule(
         "structure",

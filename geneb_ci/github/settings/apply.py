@@ -184,7 +184,7 @@ _WRITERS: dict[str, Writer] = {
 
 
 class AppliedSettings(NamedTuple):
-    """What was done about the settings of one group."""
+    """The outcome of applying the settings of one group."""
 
     ids: tuple[str, ...]
     sent: tuple[str, ...]

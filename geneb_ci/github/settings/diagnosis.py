@@ -49,7 +49,7 @@ _CHECKS: dict[str, check.Check] = {
 
 
 class SettingState(enum.StrEnum):
-    """What is known of a setting."""
+    """The known state of a setting."""
 
     FINE = "fine"
     WRONG = "wrong"

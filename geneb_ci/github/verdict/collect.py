@@ -16,7 +16,12 @@ from geneb_ci.audit.record.verify import StepState, Verification, message_of
 from geneb_ci.audit.trust.applicability import HARNESS, SUBMISSION
 from geneb_ci.check.change import REGULAR, Blob, Change, ChangeFault, RepositoryFolders
 from geneb_ci.check.registry import BY_ID, CHANGE_RULES, RULES
-from geneb_ci.check.row_facts import ProposedRow, extractor_module, is_built_in
+from geneb_ci.check.row_facts import (
+    ExtractorFile,
+    ProposedRow,
+    extractor_module,
+    is_built_in,
+)
 from geneb_ci.check.rule import AnyRule, ChangeRule, Context
 from geneb_ci.check.runner import Checker, FileResult, crash_message
 from geneb_ci.common.config import Layout
@@ -233,7 +238,7 @@ class Judge:
             return Judged(sides.merge_base, change, tuple(findings), (), None, None)
         context = self._context(change, raws, row)
         result = self.checker.result(context)
-        findings += [*_too_large(change, raws), *result.findings]
+        findings += [*_unusable_extractor(change, raws, context), *result.findings]
         if any(finding.rule == "row-without-card" for finding in findings):
             findings = [finding for finding in findings if finding.rule != "missing-card"]
         findings.sort(key=Finding.sort_key)
@@ -327,23 +332,31 @@ def _card(raws: Mapping[str, bytes | Fault], path: str) -> Card | None:
     return parse_card(raws[path], path) if path in raws else None
 
 
-def _too_large(change: Change, raws: Mapping[str, bytes | Fault]) -> list[Finding]:
-    """Report an extractor that is too large; rows and cards have their own rules."""
+def _unusable_extractor(
+    change: Change, raws: Mapping[str, bytes | Fault], context: Context
+) -> list[Finding]:
+    """Report an extractor that is too large, or something else, where no rule of the row does.
+
+    A row of format 1.0 names none. Rows and cards have their own rules.
+    """
     raw = raws.get(change.extractor.path) if change.extractor is not None else None
-    if change.extractor is None or not isinstance(raw, Fault):
+    if change.extractor is None or raw is None:
         return []
-    rule = BY_ID[raw.rule]
+    fault = raw if isinstance(raw, Fault) else ExtractorFile(change.extractor.path, raw).fault
+    if fault is None or (isinstance(raw, bytes) and context.extractor is not None):
+        return []
+    rule, line = BY_ID[fault.rule], (fault.at or 1) if fault.file else 1
     return [
         Finding(
             rule.id,
             rule.severity,
-            raw.message,
+            fault.message,
             change.extractor.path,
             "",
+            line,
             1,
-            1,
-            raw.found,
-            raw.expected,
-            rule.fix,
+            fault.found,
+            fault.expected,
+            fault.fix or rule.fix,
         )
     ]

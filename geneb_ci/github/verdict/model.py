@@ -60,7 +60,7 @@ CRASHED = "check-crashed"
 
 
 class CommandName(enum.StrEnum):
-    """What a comment can ask for."""
+    """The commands that a comment can give."""
 
     RECHECK = "recheck"
     AUDIT = "audit"
@@ -102,7 +102,7 @@ STATES = {
 
 
 class CommandState(NamedTuple):
-    """What maintainers asked for in comments; also fields of a verdict."""
+    """The commands that maintainers gave in comments; also fields of a verdict."""
 
     command: Command | None = None
     dispute: Command | None = None
@@ -244,7 +244,7 @@ class RowStanding(StrictModel):
 
 
 class DecidedStanding(StrictModel):
-    """What holds of a row among all rows with 95 % confidence, on other test sequences."""
+    """A row's standing among all rows, with 95 % confidence, on other test sequences."""
 
     rank_low: Annotated[int, Field(ge=1)]
     rank_high: Annotated[int, Field(ge=1)]
@@ -284,7 +284,7 @@ class AuditEstimate(StrictModel):
 
 
 class Fingerprint(StrictModel):
-    """What a row is compared by with the rows of other open pull requests."""
+    """The digests by which a row is compared with the rows of other open pull requests."""
 
     model: Model
     display: Short
@@ -338,7 +338,7 @@ class PullVerdict(StrictModel):
 
     @property
     def command_state(self) -> CommandState:
-        """What maintainers asked for."""
+        """The commands that maintainers gave."""
         return CommandState(self.command, self.dispute, self.seen)
 
     @property
@@ -358,7 +358,7 @@ class PullVerdict(StrictModel):
 
     @property
     def effect(self) -> str:
-        """What a merge changes: the rank in the first regime, or the records; "" if nothing."""
+        """The change by a merge: the rank in the first regime, or the records; "" if none."""
         if not self.standings:
             is_evidence = self.outcome in PASSING and bool(self.files)
             return "" if not is_evidence else AUDIT_RECORD if self.level is None else UNRANKED
@@ -371,7 +371,7 @@ class PullVerdict(StrictModel):
 
     @property
     def receipt(self) -> "Receipt":
-        """What the queue shows of it."""
+        """The receipt's state, as the queue shows it."""
         counts, audit = self.counts, self.audit
         foreign = (finding.file for finding in self.findings if finding.rule == "foreign-file")
         return Receipt(
@@ -431,7 +431,7 @@ class Receipt(StrictModel):
 
     @property
     def command_state(self) -> CommandState:
-        """What maintainers asked for."""
+        """The commands that maintainers gave."""
         return CommandState(self.command, self.dispute, self.seen)
 
     @property

@@ -1,0 +1,327 @@
+"""Files of results that other programs wrote, one for each task and regime, read for their scores.
+
+Upstream's log `results_<model>_<task_id>_<extractor>.json` holds `mcc`, `accuracy` and `f1_score`,
+each with a `mean`; few-shot logs end in `_k-1` or `_k-10` before `.json`. A result of MTEB
+names its `task_name`, which ends likewise, its `dataset_revision` and the `scores` of each split.
+Before version 1.11 it was `mteb_dataset_name`, and each split stood beside it, with the scores
+themselves or those of its subsets.
+
+They are read as leniently as their use needs: NaN, infinities and keys that occur twice are a fault
+in a number that is used, and nowhere else. Numbers of another protocol are refused by its name.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from geneb_ci.common.errors import NothingChecked
+from reference_harness.formats.benchmark import FULL, Benchmark
+from reference_harness.formats.files import NotReadable, read_regular
+from reference_harness.formats.recognition import (
+    LOG_METRICS,
+    Recognition,
+    disguise_of,
+    foreign_format_of,
+    is_log,
+    is_of_mteb,
+)
+from reference_harness.formats.text import plural, quoted
+
+MTEB_METRICS = {"mcc": "MCC", "accuracy": "Acc", "f1": "F1"}
+"""Scores of a classification task of MTEB; its f1 is the mean over the classes, as ours is."""
+TEST, DEFAULT_SUBSET = "test", "default"
+BYTES_MAX = 20_000_000
+"""A result of MTEB with ten experiments and 300 subsets has 3 MB."""
+MTEB_PROTOCOL = "MTEB's default protocol: 8 samples a label, 10 experiments"
+_RUN = "run the benchmark with geneb-harness"
+
+Cells = dict[str, dict[str, dict[str, float]]]
+"""Regime to task to scores, as a submission has them."""
+
+
+class _Doubled:
+    """Stands for the value of a key that occurs twice in one object, with two values."""
+
+    def __repr__(self) -> str:
+        return "written twice, with two values"
+
+
+DOUBLED = _Doubled()
+
+
+class UnusableResultError(Exception):
+    """A file of results cannot be used; the text is the predicate of a sentence about it."""
+
+
+@dataclass
+class PackedResults:
+    """The results in the files of one folder, and which files could not be used."""
+
+    results: Cells
+    missing: dict[str, list[str]] = field(default_factory=dict)
+    """Regime to tasks without a file."""
+    doubled: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+    """Regime to tasks with more than one file, with their names."""
+    foreign: list[str] = field(default_factory=list)
+    """Files whose name contains no task id."""
+    broken: dict[str, str] = field(default_factory=dict)
+    """Files that cannot be used, with the reason."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every cell has exactly one readable file."""
+        return not (self.missing or self.doubled or self.broken)
+
+
+def pack_results(
+    paths: Iterable[Path], benchmark: Benchmark, settings: Mapping[str, Any]
+) -> PackedResults:
+    """Return the results in the files; unusable ones are listed and do not affect the others.
+
+    `settings` are those of the experiment, where a file beside the results has them.
+    Raises NothingChecked when a file cannot be opened.
+    """
+    packed = PackedResults({regime: {} for regime in benchmark.regimes})
+    sources: dict[tuple[str, str], list[str]] = {}
+    for path in sorted(paths):
+        file = _read(path)
+        task, regime = identify(file.name, benchmark)
+        if file.is_named or (file.reason and task is not None):
+            packed.broken[path.name] = file.reason
+            continue
+        if task is None:
+            packed.foreign.append(path.name)
+            continue
+        try:
+            scores = scores_of(file.value, regime, benchmark, settings)
+        except UnusableResultError as error:
+            packed.broken[path.name] = str(error)
+            continue
+        sources.setdefault((regime, task), []).append(path.name)
+        packed.results[regime][task] = scores
+    _complete(packed, sources, benchmark)
+    return packed
+
+
+def _complete(
+    packed: PackedResults, sources: Mapping[tuple[str, str], list[str]], benchmark: Benchmark
+) -> None:
+    """Leave out what several files have, put tasks in order, and list those without a file."""
+    for (regime, task), names in sources.items():
+        if len(names) > 1:
+            packed.doubled.setdefault(regime, {})[task] = names
+            del packed.results[regime][task]
+    for regime in benchmark.regimes:
+        ordered = [task for task in benchmark.task_ids if task in packed.results[regime]]
+        packed.results[regime] = {task: packed.results[regime][task] for task in ordered}
+        absent = [task for task in benchmark.task_ids if (regime, task) not in sources]
+        if absent:
+            packed.missing[regime] = absent
+
+
+class _ResultFile(NamedTuple):
+    """A file as far as it could be read, and the name that says of which task it is."""
+
+    name: str
+    value: Any
+    reason: str = ""
+    """Why it cannot be used: a clause that follows "cannot be used: "."""
+    is_named: bool = False
+    """Whether the reason says what the file is instead."""
+
+
+def _read(path: Path) -> _ResultFile:
+    """Read a file of results. Raises NothingChecked when it cannot be opened."""
+    try:
+        raw = read_regular(path, BYTES_MAX, links=False)
+    except NotReadable as error:
+        if error.missing:
+            raise NothingChecked(f"{path}: {error.reason}", "check the path") from error
+        return _ResultFile(path.stem, None, f"it {error.reason}", is_named=True)
+    disguise = disguise_of(raw)
+    if disguise is not None:
+        return _instead(path, disguise)
+    try:
+        value = lenient_value(raw)
+    except (ValueError, RecursionError) as error:
+        return _ResultFile(path.stem, None, f"it is not JSON: {error}")
+    value = _since_1_11(value)
+    foreign = None if is_log(value) or is_of_mteb(value) else foreign_format_of(value)
+    if foreign is not None:
+        return _instead(path, foreign)
+    return _ResultFile(str(value["task_name"]) if is_of_mteb(value) else path.stem, value)
+
+
+def _instead(path: Path, known: Recognition) -> _ResultFile:
+    return _ResultFile(path.stem, None, f"it {known.predicate}: {known.fix}", is_named=True)
+
+
+def lenient_value(raw: bytes) -> Any:
+    """Return the value of a JSON text of another program, with NaN and infinities as it has them.
+
+    A key that occurs twice in one object has its value, or DOUBLED where it has two. Raises
+    ValueError for what is no JSON, RecursionError for what is nested too deeply.
+    """
+    return json.loads(raw.decode("utf-8-sig"), object_pairs_hook=_members)
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        seen: dict[str, Any] = {}
+        for name, value in pairs:
+            members[name] = value if seen.setdefault(name, value) == value else DOUBLED
+    return members
+
+
+def identify(stem: str, benchmark: Benchmark) -> tuple[str | None, str]:
+    """Return task and regime from a file name without extension; the longest matching id wins.
+
+    The task is None if the name contains no task id between underscores.
+    """
+    few_shot = {f"_k-{k}": regime for regime, k in benchmark.protocol.few_shot_k.items()}
+    suffix = next((ending for ending in few_shot if stem.endswith(ending)), "")
+    regime = few_shot.get(suffix, benchmark.regimes[0])
+    name = f"_{stem.removesuffix(suffix)}_"
+    fitting = [task for task in benchmark.task_ids if f"_{task}_" in name]
+    return max(fitting, key=len, default=None), regime
+
+
+def scores_of(
+    value: Any, regime: str, benchmark: Benchmark, settings: Mapping[str, Any]
+) -> dict[str, float]:
+    """Return the scores of one file. Raises UnusableResultError, with the reason."""
+    if is_of_mteb(value):
+        return _mteb_scores(value, regime, benchmark, settings)
+    _require_protocol((value,) if isinstance(value, dict) else (), regime, benchmark)
+    scores: dict[str, float] = {}
+    for key, metric in LOG_METRICS.items():
+        entry = value.get(key) if isinstance(value, dict) else None
+        scores[metric] = _number(
+            entry.get("mean") if isinstance(entry, dict) else None, f"{key}.mean"
+        )
+    return scores
+
+
+def _number(value: object, name: str) -> float:
+    """Return a number that is used. Raises UnusableResultError."""
+    if value is DOUBLED:
+        raise UnusableResultError(f"{name} is {value}: write the file again")
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise UnusableResultError(f"{name} is missing or not a number")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise UnusableResultError(f"{name} is {number}: find out why, and score the task again")
+    return number
+
+
+def _since_1_11(value: Any) -> Any:
+    """Return a result that MTEB wrote before version 1.11 in the form of today; others as they are.
+
+    Its splits are the members that are objects; one whose members are objects has subsets.
+    """
+    if not isinstance(value, dict) or "mteb_dataset_name" not in value or "scores" in value:
+        return value
+    scores = {}
+    for split, content in value.items():
+        if isinstance(content, dict):
+            subsets = {name: subset for name, subset in content.items() if isinstance(subset, dict)}
+            whole = subsets or {DEFAULT_SUBSET: content}
+            scores[split] = [subset | {"hf_subset": name} for name, subset in whole.items()]
+    return {
+        "task_name": value["mteb_dataset_name"],
+        "dataset_revision": value.get("dataset_revision"),
+        "scores": scores,
+    }
+
+
+def _mteb_scores(
+    value: Mapping[str, Any], regime: str, benchmark: Benchmark, settings: Mapping[str, Any]
+) -> dict[str, float]:
+    """Return the scores of one result of MTEB. Raises UnusableResultError."""
+    revision, expected = value.get("dataset_revision"), benchmark.dataset.revision
+    if revision != expected:
+        raise UnusableResultError(
+            f"its data is of revision {quoted(revision)}, expected {expected}"
+        )
+    splits = value["scores"]
+    subsets = splits.get(TEST) if isinstance(splits, dict) else None
+    whole = [s for s in subsets if isinstance(s, dict)] if isinstance(subsets, list) else []
+    if len(whole) > 1:
+        whole = [subset for subset in whole if subset.get("hf_subset") == DEFAULT_SUBSET]
+    if len(whole) != 1:
+        raise UnusableResultError(
+            f"scores.{TEST} does not have one subset, or one that is {DEFAULT_SUBSET!r}"
+        )
+    (scores,) = whole
+    _require_protocol((settings, value, scores), regime, benchmark)
+    lacking = [key for key in MTEB_METRICS if scores.get(key) is None]
+    if lacking:
+        raise UnusableResultError(
+            f"scores.{TEST} has no {' and no '.join(lacking)}: score the task again with it"
+        )
+    return {
+        metric: _number(scores[key], f"scores.{TEST}.{key}") for key, metric in MTEB_METRICS.items()
+    }
+
+
+_SAMPLES = ("samples_per_label", "k_shot", "n_shots", "num_shots")
+_EXPERIMENTS = ("n_experiments", "n_seeds", "num_seeds", "n_runs", "num_runs")
+_FOLDS = ("n_folds", "n_splits", "cv")
+_CLASSIFIERS = ("classifier", "method", "probe")
+_LOGISTIC = frozenset(
+    {"logistic_regression", "logreg", "logistic regression", "logisticregression"}
+)
+
+
+def _require_protocol(
+    parts: Iterable[Mapping[str, Any]], regime: str, benchmark: Benchmark
+) -> None:
+    """Raise UnusableResultError where a file says that it has numbers of another protocol."""
+    for part in parts:
+        reason = next(_other_protocol(part, regime, benchmark), "")
+        if reason:
+            raise UnusableResultError(f"{reason}; {_expected(regime, benchmark)}: {_RUN}")
+
+
+def _expected(regime: str, benchmark: Benchmark) -> str:
+    samples = (
+        "all training data"
+        if regime == FULL
+        else f"{benchmark.protocol.few_shot_k[regime]} a label"
+    )
+    return f'"{regime}" of {benchmark.name} has {samples} and {plural(_seeds(benchmark), "seed")}'
+
+
+def _seeds(benchmark: Benchmark) -> int:
+    return len(benchmark.protocol.seeds)
+
+
+def _other_protocol(part: Mapping[str, Any], regime: str, benchmark: Benchmark) -> Iterator[str]:
+    """Yield each sign of another protocol in an object that a file or its settings have."""
+    experiments = part.get("scores_per_experiment")
+    if isinstance(experiments, list) and experiments and len(experiments) != _seeds(benchmark):
+        usual = f", as by {MTEB_PROTOCOL}" if len(experiments) == 10 else ""  # noqa: PLR2004
+        yield f"its scores are of {plural(len(experiments), 'experiment')}{usual}"
+    of_regime = benchmark.protocol.few_shot_k.get(regime)
+    expected: tuple[tuple[tuple[str, ...], object, str], ...] = (
+        (_SAMPLES, of_regime, "it was trained on {} samples a label"),
+        (_EXPERIMENTS, _seeds(benchmark), "its scores are of {} experiments"),
+        (_FOLDS, 1, "its scores are of cross-validation with {} folds"),
+        (("max_iter",), benchmark.protocol.logreg["max_iter"], "its probe has {} iterations"),
+    )
+    for names, usual_count, text in expected:
+        for name in names:
+            count = part.get(name)
+            if type(count) is int and count != usual_count:
+                yield f"{text.format(count)} ({name})"
+    for name in _CLASSIFIERS:
+        word = part.get(name)
+        if isinstance(word, str) and word and word.casefold() not in _LOGISTIC:
+            yield f"its probe is {quoted(word)} ({name})"

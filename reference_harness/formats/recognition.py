@@ -1,0 +1,357 @@
+"""What bytes from outside are, where they are not what was expected: disguises, foreign formats.
+
+One list for every reader of both programs. A disguise is seen in the bytes, whatever the file was
+to be: a pointer of Git LFS, a file with merge conflict markers, an archive, a page of a web server.
+A foreign format is seen in the value of sound JSON: a result of another benchmark, a file of
+another program. Each has a name, and what to do with it.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+POINTER, CONFLICT, ENCODING, FOREIGN = (
+    "lfs-pointer",
+    "merge-conflict",
+    "wrong-encoding",
+    "foreign-format",
+)
+"""Kinds of what is recognised; they are the ids of the rules that report it."""
+LINES_MAX = 12
+"""Lines with markers of a conflict that a message lists."""
+
+
+class Recognition(NamedTuple):
+    """What a file is instead: its kind, its name with an article, and what to do with it."""
+
+    kind: str
+    title: str
+    fix: str
+    lines: tuple[int, ...] = (1,)
+    """Those that show it, from 1."""
+
+    @property
+    def predicate(self) -> str:
+        """What is said of the file: "is a Git LFS pointer"; of a conflict, the lines as well."""
+        if self.kind != CONFLICT:
+            return f"is {self.title}"
+        shown = ", ".join(map(str, self.lines[:LINES_MAX]))
+        more = f" and {len(self.lines) - LINES_MAX} more" if len(self.lines) > LINES_MAX else ""
+        return f"has {self.title} on line{'s' * (len(self.lines) > 1)} {shown}{more}"
+
+
+_UNPACK = "unpack it, and pass the file that it holds"
+_TEXT = 'save it as UTF-8 without a byte order mark; in Python: open(path, "w", encoding="utf-8")'
+_GET = "get the file itself again: the link to its bytes, not to a page about it"
+_POINTED = (
+    "get the file itself: `git lfs pull`. A submission is small enough for git: `git lfs untrack` "
+    "its pattern, add the file again and commit it"
+)
+_MAGIC: tuple[tuple[bytes, str, str, str], ...] = (
+    (b"version https://git-lfs.github.com/spec/", POINTER, "a Git LFS pointer", _POINTED),
+    (b"version https://hawser.github.com/spec/", POINTER, "a Git LFS pointer", _POINTED),
+    (b"# xet version ", POINTER, "a pointer of git-xet", "get the file itself: `git xet checkout`"),
+    (b"\x1f\x8b", ENCODING, "gzip data", _UNPACK),
+    (b"PK\x03\x04", ENCODING, "a zip archive", _UNPACK),
+    (b"PK\x05\x06", ENCODING, "an empty zip archive", "pack the file again, or pass it as it is"),
+    (b"BZh91AY&SY", ENCODING, "bzip2 data", _UNPACK),
+    (b"\xfd7zXZ\x00", ENCODING, "xz data", _UNPACK),
+    (b"\x28\xb5\x2f\xfd", ENCODING, "zstd data", _UNPACK),
+    (b"7z\xbc\xaf\x27\x1c", ENCODING, "a 7-Zip archive", _UNPACK),
+    (b"Rar!\x1a\x07", ENCODING, "a RAR archive", _UNPACK),
+    (b"\xff\xfe\x00\x00", ENCODING, "UTF-16 or UTF-32 text", _TEXT),
+    (b"\xff\xfe", ENCODING, "UTF-16 or UTF-32 text", _TEXT),
+    (b"\xfe\xff", ENCODING, "UTF-16 text", _TEXT),
+    (b"\x00\x00\xfe\xff", ENCODING, "UTF-32 text", _TEXT),
+    (b"PAR1", ENCODING, "a Parquet file", "write its contents as text"),
+    (b"\x89HDF\r\n", ENCODING, "an HDF5 file", "write its contents as text"),
+    (b"SQLite format 3\x00", ENCODING, "an SQLite database", "write its contents as text"),
+    (b"\x93NUMPY", ENCODING, "a NumPy array", "write its contents as text"),
+    (b"%PDF-", ENCODING, "a PDF document", "write its contents as text"),
+    (b"\x89PNG\r\n", ENCODING, "a PNG picture", "write what it shows as text"),
+    (b"\xff\xd8\xff", ENCODING, "a JPEG picture", "write what it shows as text"),
+)
+"""How a file begins, with kind, name and fix. The first that fits counts."""
+_TAR_AT, _TAR = 257, b"ustar"
+_PICKLE = re.compile(rb"\x80[\x02-\x05][\x80-\xff(}\]X]")
+_WIDE = re.compile(rb"[^\0]\0([^\0]\0|\0\0|\Z)|\0[^\0](\0[^\0]|\Z)|\0\0\0[^\0]", re.DOTALL)
+"""Two characters of UTF-16 or one of UTF-32, without a byte order mark: text begins with ASCII."""
+BOM = b"\xef\xbb\xbf"
+_HEAD = 2_000
+"""Bytes that tell what kind of text it is."""
+_BEGINNINGS: tuple[tuple["re.Pattern[bytes]", str, str], ...] = (
+    (re.compile(rb"(?i)<(!doctype\s+html|html[\s>]|head[\s>])"), "an HTML page", _GET),
+    (re.compile(rb"(?i)<\?xml\b.{0,200}<svg", re.DOTALL), "an SVG picture", _GET),
+    (
+        re.compile(rb"<\?xml\b.{0,200}<Error>", re.DOTALL),
+        "an error message of a storage service",
+        _GET,
+    ),
+    (
+        re.compile(
+            rb"(404: Not Found|Not Found|Entry not found|Repository not found|Forbidden)\s*\Z"
+        ),
+        "the answer of a web server that has no such file",
+        _GET,
+    ),
+    (
+        re.compile(rb"(diff --git |From [0-9a-f]{40} |Index: \S+\n=+\n|--- \S+.*\n\+\+\+ \S)"),
+        "a patch",
+        "apply it in a clone, `git apply FILE`, and pass the file that it changes",
+    ),
+    (
+        re.compile(rb"(\.\./)*(\.git/annex|annex)/objects/\S+\s*\Z|/annex/objects/\S+\s*\Z"),
+        "a pointer of git-annex",
+        "get the file itself: `git annex get FILE`",
+    ),
+    (
+        re.compile(rb"(\.\.?/)?[\w.@+-]+(/[\w.@+-]+)*\.(json|md|py|toml|txt)\Z"),
+        "the text of a symbolic link, as git writes it where links are not enabled",
+        "put the file itself in its place, or `git config core.symlinks true`, `git checkout FILE`",
+    ),
+    (
+        re.compile(rb"outs:\r?\n- md5:"),
+        "a pointer of DVC",
+        "get the file itself: `dvc pull FILE`",
+    ),
+)
+"""How foreign text begins that no file of ours does, blanks left out."""
+_JSON_BEGINNINGS: tuple[tuple["re.Pattern[bytes]", str, str], ...] = (
+    (
+        re.compile(rb"(`{3}|~{3})"),
+        "a code block of Markdown",
+        "delete the lines with ``` before and behind its text",
+    ),
+    (
+        re.compile(rb"(---\s*\r?\n)?- *(dataset|task):\s*\r?\n\s+(id|type):"),
+        "a file of Hugging Face's `.eval_results`, which has single scores of a model",
+        "collect the logs of the run instead: `geneb-ci pack FOLDER`",
+    ),
+    (
+        re.compile(rb"\{[^{}\n]*(\{[^\n]*\})?[^{}\n]*\}\r?\n\{"),
+        "JSON Lines, a value on each line",
+        "pass a file with one JSON object; lines are records of single samples as a rule",
+    ),
+)
+"""The same where JSON is expected: a card may begin with a code block."""
+_NOTEBOOK = re.compile(rb'"nbformat"\s*:\s*\d')
+_MARKER = re.compile(rb"^[ \t]*(?:<{7}|>{7})(?=[ \t\r\n]|\Z)", re.MULTILINE)
+_ANY_MARKER = re.compile(rb"^[ \t]*(?:<{7}|>{7}|={7}|\|{7})(?=[ \t\r\n]|\Z)", re.MULTILINE)
+_RESOLVE = (
+    "resolve the conflict: on each of these places keep one side, delete the lines with <<<<<<<, "
+    "======= and >>>>>>>, then `git add FILE` and commit"
+)
+
+
+def disguise_of(raw: bytes, *, markup: bool = False) -> Recognition | None:
+    """Return what bytes are that were to be a text file of ours; None where nothing is known.
+
+    A byte order mark alone is no disguise: who reads the text says whether it may have one.
+    `markup` is for Markdown and code, in which lines of equals signs and code blocks are usual.
+    """
+    for magic, kind, title, fix in _MAGIC:
+        if raw.startswith(magic):
+            return Recognition(kind, title, fix)
+    if raw[_TAR_AT : _TAR_AT + len(_TAR)] == _TAR:
+        return Recognition(ENCODING, "a tar archive", _UNPACK)
+    if _PICKLE.match(raw):
+        return Recognition(ENCODING, "a Python pickle", "write its contents as text")
+    if _WIDE.match(raw):
+        return Recognition(ENCODING, "UTF-16 or UTF-32 text", _TEXT)
+    if b"\x00" in raw[:4]:
+        return Recognition(ENCODING, "binary data, not text", _TEXT)
+    return _disguised_text(raw.removeprefix(BOM), markup=markup)
+
+
+def _disguised_text(text: bytes, *, markup: bool) -> Recognition | None:
+    head = text[:_HEAD].lstrip()
+    is_json = head[:1] in {b"{", b"["}
+    lines = conflict_lines(text, alone=is_json and not markup)
+    if lines:
+        return Recognition(CONFLICT, "merge conflict markers", _RESOLVE, lines)
+    if is_json and b'"nbformat"' in text and _NOTEBOOK.search(text):
+        fix = "pass what its cells wrote; for code: `jupyter nbconvert --to script FILE`"
+        return Recognition(FOREIGN, "a Jupyter notebook", fix)
+    whole = head if len(text) <= _HEAD else text[:_HEAD].lstrip() + b"\n..."
+    for pattern, title, fix in (*_BEGINNINGS, *(() if markup else _JSON_BEGINNINGS)):
+        if pattern.match(whole):
+            kind = POINTER if "pointer" in title else FOREIGN
+            return Recognition(kind, title, fix)
+    return None
+
+
+def conflict_lines(text: bytes, *, alone: bool = False) -> tuple[int, ...]:
+    """Return the numbers of the lines with markers of a merge conflict, from 1.
+
+    Lines of seven equals signs or bars count beside another marker, or `alone`: Markdown has such
+    lines under headings and in tables, and JSON has none.
+    """
+    signs = (b"<<<<<<<", b">>>>>>>", *((b"=======", b"|||||||") if alone else ()))
+    if not any(sign in text for sign in signs) or not (alone or _MARKER.search(text)):
+        return ()
+    lines, at, number = [], 0, 1
+    for match in _ANY_MARKER.finditer(text):
+        number += text.count(b"\n", at, match.start())
+        at = match.start()
+        lines.append(number)
+    return tuple(lines)
+
+
+class ForeignFormat(NamedTuple):
+    """A format of another program: its name, how its value is told, and what takes it."""
+
+    title: str
+    fits: Callable[[Mapping[str, Any]], bool]
+    fix: str
+
+
+def _has(*members: str) -> Callable[[Mapping[str, Any]], bool]:
+    return lambda value: all(name in value for name in members)
+
+
+LOG_METRICS = {"mcc": "MCC", "accuracy": "Acc", "f1_score": "F1"}
+"""Metrics of upstream's logs of one task, and their names in a submission."""
+
+
+def is_log(value: object) -> bool:
+    """Whether a value has the three metrics of upstream's logs, each with its mean."""
+    return isinstance(value, dict) and all(
+        isinstance(value.get(name), dict) and "mean" in value[name] for name in LOG_METRICS
+    )
+
+
+def is_of_mteb(value: object) -> bool:
+    """Whether a value is a result of MTEB of one task, of version 1.11 or later."""
+    return isinstance(value, dict) and "task_name" in value and "scores" in value
+
+
+def _is_every_eval_ever(value: Mapping[str, Any]) -> bool:
+    return "evaluation_results" in value and ("evaluation_id" in value or "model_info" in value)
+
+
+def _is_sample_of_every_eval_ever(value: Mapping[str, Any]) -> bool:
+    return "evaluation_id" in value and "sample_id" in value
+
+
+def _is_model_card_of_mteb(value: Mapping[str, Any]) -> bool:
+    return "n_parameters" in value and ("loader" in value or "framework" in value)
+
+
+def _is_error(value: Mapping[str, Any]) -> bool:
+    return value.keys() <= {"error", "errors", "message", "status", "documentation_url"} and (
+        isinstance(value.get("error"), str) or "documentation_url" in value
+    )
+
+
+def _is_lm_eval(value: Mapping[str, Any]) -> bool:
+    if "results" not in value or "schema_version" in value:
+        return False
+    return "versions" in value or "n-shot" in value or {"configs", "group_subtasks"} <= value.keys()
+
+
+_IMPORT = "collect all results of the model: `geneb-ci import FOLDER`"
+_NO_PROBE = (
+    "its numbers are of another protocol: run the benchmark, `geneb-harness run --submission FILE`"
+)
+_OF_A_MODEL = "pass the results of a run; `geneb-ci new` describes a model"
+FORMATS: tuple[ForeignFormat, ...] = (
+    ForeignFormat(
+        "a log of upstream's pipeline of one task",
+        is_log,
+        "collect all logs of the model into a submission: `geneb-ci pack DIR --model-id ID "
+        "--display NAME --params COUNT`",
+    ),
+    ForeignFormat(
+        "a record of Every Eval Ever, which has single scores of a model",
+        _is_every_eval_ever,
+        "collect the logs that it was made from: `geneb-ci pack FOLDER`; the board writes such "
+        "records, `geneb-ci export --to every-eval-ever`, and takes none",
+    ),
+    ForeignFormat(
+        "a sample of an Every Eval Ever record",
+        _is_sample_of_every_eval_ever,
+        "collect the logs of the run instead: `geneb-ci pack FOLDER`",
+    ),
+    ForeignFormat("a result of MTEB of one task", is_of_mteb, _IMPORT),
+    ForeignFormat("a result of MTEB before version 1.11", _has("mteb_dataset_name"), _IMPORT),
+    ForeignFormat(
+        "all results of a model in one file of MTEB",
+        _has("model_name", "task_results"),
+        "write a file for each task, as MTEB does in results/MODEL/REVISION, then "
+        "`geneb-ci import FOLDER`",
+    ),
+    ForeignFormat(
+        "the model_meta.json of MTEB, which describes a model",
+        _is_model_card_of_mteb,
+        "name the folder with its results: `geneb-ci import FOLDER`",
+    ),
+    ForeignFormat(
+        "a result of lighteval, which prompts a model and fits no probe on embeddings",
+        _has("config_general", "results"),
+        _NO_PROBE,
+    ),
+    ForeignFormat(
+        "a result of the LM Evaluation Harness, which prompts a model and fits no probe on "
+        "embeddings",
+        _is_lm_eval,
+        _NO_PROBE,
+    ),
+    ForeignFormat(
+        "a sample of the LM Evaluation Harness",
+        _has("doc_id", "resps"),
+        _NO_PROBE,
+    ),
+    ForeignFormat(
+        "a log of Inspect, which prompts a model and fits no probe on embeddings",
+        _has("eval", "plan", "status"),
+        _NO_PROBE,
+    ),
+    ForeignFormat(
+        "a run of HELM, which prompts a model and fits no probe on embeddings",
+        _has("adapter_spec", "scenario_spec"),
+        _NO_PROBE,
+    ),
+    ForeignFormat(
+        "an entry of Hugging Face's evaluation results, which has single scores of a model",
+        lambda value: "model-index" in value or ("dataset" in value and "value" in value),
+        "collect the logs of the run instead: `geneb-ci pack FOLDER`",
+    ),
+    ForeignFormat(
+        "the config.json of a model",
+        lambda value: (
+            "model_type" in value and ("architectures" in value or "hidden_size" in value)
+        ),
+        _OF_A_MODEL,
+    ),
+    ForeignFormat("a tokenizer of a model", _has("added_tokens", "model"), _OF_A_MODEL),
+    ForeignFormat("the index of a model's weights", _has("weight_map"), _OF_A_MODEL),
+    ForeignFormat("an answer of a web server, which has an error", _is_error, _GET),
+    ForeignFormat(
+        "an answer of GitHub's API, which holds a file in base64",
+        _has("encoding", "content", "sha"),
+        "ask for the file itself: the header `Accept: application/vnd.github.raw+json`",
+    ),
+    ForeignFormat(
+        "a definition of a benchmark",
+        _has("tasks", "regimes", "metrics", "protocol"),
+        "pass a submission, such as submissions/MODEL.json",
+    ),
+    ForeignFormat(
+        "a JSON schema",
+        lambda value: "$schema" in value and ("properties" in value or "$defs" in value),
+        "pass a file that it describes, such as submissions/MODEL.json",
+    ),
+)
+"""In this order: the first that fits counts."""
+
+
+def foreign_format_of(value: object) -> Recognition | None:
+    """Return which format of another program a JSON value has; None where none is known.
+
+    An array is told by its first object.
+    """
+    first = value[0] if isinstance(value, list) and value else value
+    if not isinstance(first, dict) or ("model_id" in first and "results" in first):
+        return None
+    match = next((known for known in FORMATS if known.fits(first)), None)
+    return None if match is None else Recognition(FOREIGN, match.title, match.fix)

@@ -1,0 +1,314 @@
+"""Files of other programs are read as leniently as their use needs; other protocols are named."""
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from geneb_ci.cli.main import main
+from tests import small
+
+TASKS = small.BENCHMARK.task_ids
+SEEDS = len(small.BENCHMARK.protocol.seeds)
+CELLS = small.small("x")["results"]
+NAN, INFINITY = math.nan, math.inf
+Change = Callable[[dict[str, Any]], None]
+
+
+def scores_of(result: dict[str, Any]) -> dict[str, Any]:
+    scores: dict[str, Any] = result["scores"]["test"][0]
+    return scores
+
+
+def result_of(task: str, regime: str = "full") -> dict[str, Any]:
+    """Return a result as MTEB 2 writes it, of as many experiments as the benchmark has seeds."""
+    cell = CELLS[regime][task]
+    scores = {"mcc": cell["MCC"], "accuracy": cell["Acc"], "f1": cell["F1"]}
+    suffix = {"full": "", "10shot": "_k-10", "1shot": "_k-1"}[regime]
+    return {
+        "dataset_revision": small.BENCHMARK.dataset.revision,
+        "task_name": task + suffix,
+        "mteb_version": "2.10.0",
+        "scores": {
+            "test": [
+                {
+                    "scores_per_experiment": [dict(scores) for _ in range(SEEDS)],
+                    **scores,
+                    "ap": None,
+                    "main_score": cell["MCC"],
+                    "hf_subset": "default",
+                    "languages": ["eng-Latn"],
+                }
+            ]
+        },
+        "evaluation_time": 45.5,
+        "kg_co2_emissions": None,
+    }
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of results of a model, below a repository of the small benchmark."""
+    (tmp_path / "schemas").mkdir()
+    (tmp_path / "submissions").mkdir()
+    (tmp_path / "schemas/benchmark.json").write_bytes(small.BENCHMARK_FILE.read_bytes())
+    folder = tmp_path / "results/org__m/0123"
+    folder.mkdir(parents=True)
+    meta = {"name": "org/m", "n_parameters": 5, "memory_usage_mb": NAN, "max_tokens": INFINITY}
+    (folder / "model_meta.json").write_text(json.dumps(meta), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+def lay(folder: Path, change: Change | None = None, text: str = "") -> None:
+    """Write results of every task in full; the first is changed, or is the text."""
+    for task in TASKS:
+        result = result_of(task)
+        if task == TASKS[0] and change is not None:
+            change(result)
+        content = text if text and task == TASKS[0] else json.dumps(result)
+        (folder / f"{task}.json").write_text(content, encoding="utf-8")
+
+
+def imported(capsys: Any, folder: str = "results") -> tuple[int, dict[str, Any], str]:
+    """Return exit code, results and messages of an import."""
+    code = main(["import", folder, "--output", "out.json"])
+    path = Path("out.json")
+    results = json.loads(path.read_bytes())["results"] if path.exists() else {}
+    return code, results, " ".join(capsys.readouterr().err.split())
+
+
+def put(name: str, value: object) -> Change:
+    return lambda result: scores_of(result).update({name: value})
+
+
+def root(name: str, value: object) -> Change:
+    return lambda result: result.update({name: value})
+
+
+def experiment(name: str, value: object) -> Change:
+    return lambda result: scores_of(result)["scores_per_experiment"][0].update({name: value})
+
+
+LENIENT: dict[str, Change] = {
+    "ap is NaN": put("ap", NAN),
+    "ap is Infinity": put("ap_weighted", INFINITY),
+    "an experiment has NaN": experiment("ap", NAN),
+    "an emission is -Infinity": root("kg_co2_emissions", -INFINITY),
+    "a new member": root("exceptions", {"a": [NAN]}),
+    "a nest of lists": root("trace", [[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]),
+    "a long number": root("seed", 10**300),
+    "a lone surrogate": root("note", "\ud83e"),
+    "a control character": root("note", "\x1b[2J"),
+    "a key of 5,000 letters": root("k" * 5_000, 1),
+    "no experiments": lambda result: scores_of(result).pop("scores_per_experiment"),
+    "an empty list of experiments": put("scores_per_experiment", []),
+    "another split, too": lambda result: result["scores"].update({"train": [{"mcc": NAN}]}),
+}
+
+
+@pytest.mark.parametrize("name", LENIENT)
+def test_what_nobody_uses_is_no_fault(name, place, capsys):
+    lay(place, LENIENT[name])
+    code, results, messages = imported(capsys)
+    assert results["full"] == CELLS["full"]
+    assert "cannot be used" not in messages
+    assert code == 11  # the few-shot regimes are missing
+
+
+def test_keys_that_occur_twice_elsewhere_are_no_fault(place, capsys):
+    text = json.dumps(result_of(TASKS[0]))
+    lay(place, text=text[:-1] + ', "evaluation_time": 1, "task_name": "' + TASKS[0] + '"}')
+    assert imported(capsys)[1]["full"] == CELLS["full"]
+
+
+def test_a_byte_order_mark_is_no_fault(place, capsys):
+    lay(place, text="\ufeff" + json.dumps(result_of(TASKS[0])))
+    assert imported(capsys)[1]["full"] == CELLS["full"]
+
+
+UNUSABLE: dict[str, tuple[Change | str, str]] = {
+    "mcc is NaN": (put("mcc", NAN), "scores.test.mcc is nan"),
+    "accuracy is Infinity": (put("accuracy", INFINITY), "scores.test.accuracy is inf"),
+    "f1 is a text": (put("f1", "0.5"), "scores.test.f1 is missing or not a number"),
+    "f1 is huge": (put("f1", 10**400), "scores.test.f1 is inf"),
+    "mcc is true": (put("mcc", value=True), "scores.test.mcc is missing or not a number"),
+    "no mcc": (lambda result: scores_of(result).pop("mcc"), "scores.test has no mcc"),
+    "another revision": (root("dataset_revision", "0" * 40), "its data is of revision"),
+    "two subsets": (
+        lambda result: result["scores"].update(test=[{"hf_subset": "a"}, {"hf_subset": "b"}]),
+        "does not have one subset",
+    ),
+    "mcc twice": (
+        json.dumps(result_of(TASKS[0])).replace('"ap": null', '"mcc": 0.123'),
+        "scores.test.mcc is written twice, with two values",
+    ),
+    "cut short": (json.dumps(result_of(TASKS[0]))[:-9], "it is not JSON"),
+    "markers": ("<<<<<<< HEAD\n{}\n", "it has merge conflict markers on line 1"),
+    "pointer": ("version https://git-lfs.github.com/spec/v1\n", "it is a Git LFS pointer"),
+    "page": ("<!doctype html>", "it is an HTML page"),
+}
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_a_fault_of_what_is_used_makes_one_file_unusable(name, place, capsys):
+    what, words = UNUSABLE[name]
+    lay(place, text=what) if isinstance(what, str) else lay(place, what)
+    code, results, messages = imported(capsys)
+    assert code == 11
+    assert results["full"] == {task: CELLS["full"][task] for task in TASKS[1:]}
+    assert f'"{TASKS[0]}.json" cannot be used: ' in messages
+    assert words in messages
+
+
+EXPERIMENTS = [{"accuracy": 0.5, "ap": NAN}]
+OTHER_PROTOCOLS: dict[str, tuple[Change, str]] = {
+    "MTEB's default": (
+        put("scores_per_experiment", EXPERIMENTS * 10),
+        "its scores are of 10 experiments, as by MTEB's default protocol: 8 samples a label, 10",
+    ),
+    "3 experiments": (put("scores_per_experiment", EXPERIMENTS * 3), "of 3 experiments"),
+    "1 experiment": (put("scores_per_experiment", EXPERIMENTS), "of 1 experiment;"),
+    "32 experiments": (put("scores_per_experiment", EXPERIMENTS * 32), "of 32 experiments"),
+    "samples a label": (put("samples_per_label", 8), "trained on 8 samples a label"),
+    "samples, at the top": (root("samples_per_label", 16), "trained on 16 samples a label"),
+    "number of experiments": (root("n_experiments", 10), "of 10 experiments (n_experiments)"),
+    "folds": (put("n_splits", 10), "cross-validation with 10 folds"),
+    "iterations": (put("max_iter", 100), "its probe has 100 iterations"),
+    "another probe": (put("method", "kNN"), 'its probe is "kNN"'),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_PROTOCOLS)
+def test_numbers_of_another_protocol_are_refused_by_its_name(name, place, capsys):
+    change, words = OTHER_PROTOCOLS[name]
+    lay(place, change)
+    code, results, messages = imported(capsys)
+    assert code == 11
+    assert results["full"] == {task: CELLS["full"][task] for task in TASKS[1:]}
+    assert words in messages
+    assert "run the benchmark with geneb-harness" in messages
+
+
+def test_a_whole_folder_of_another_protocol_writes_nothing(place, capsys):
+    for task in TASKS:
+        result = result_of(task)
+        put("scores_per_experiment", EXPERIMENTS * 10)(result)
+        (place / f"{task}.json").write_text(json.dumps(result), encoding="utf-8")
+    code, results, messages = imported(capsys)
+    assert (code, results) == (3, {})
+    assert messages.count("MTEB's default protocol") == 1
+    assert '"full" of GENEB-small has all training data and 5 seeds' in messages
+    assert "no file has a result of GENEB-small" in messages
+
+
+@pytest.mark.parametrize(("regime", "samples"), [("10shot", 10), ("1shot", 1)])
+def test_samples_of_a_regime_are_those_of_its_name(regime, samples, place, capsys):
+    for task in TASKS:
+        result = result_of(task, regime)
+        put("samples_per_label", samples if task != TASKS[0] else 8)(result)
+        (place / f"{task}.json").write_text(json.dumps(result), encoding="utf-8")
+    _, results, messages = imported(capsys)
+    assert results[regime] == {task: CELLS[regime][task] for task in TASKS[1:]}
+    assert "trained on 8 samples a label (samples_per_label); " in messages
+    assert f'"{regime}" of GENEB-small has {samples} a label and 5 seeds' in messages
+
+
+def test_experiments_beside_the_results_are_left_out_unless_named(place, capsys):
+    """MTEB keeps runs with other settings in experiments/NAME, each with a model_meta.json."""
+    lay(place)
+    other = place / "experiments/samples_per_label_8"
+    other.mkdir(parents=True)
+    lay(other)
+    meta = {"name": "org/m", "n_parameters": 5, "experiment_kwargs": {"samples_per_label": 8}}
+    (other / "model_meta.json").write_text(json.dumps(meta), encoding="utf-8")
+    assert imported(capsys)[1]["full"] == CELLS["full"]
+    Path("out.json").unlink()
+    code, results, messages = imported(capsys, str(other))
+    assert (code, results) == (3, {})
+    assert "trained on 8 samples a label" in messages
+
+
+def test_hundreds_of_files_of_both_layouts_are_read(tmp_path, monkeypatch, capsys):
+    """As published: 300 cells of MTEB 2, and the 100 of full as MTEB 1 wrote them, NaN and all."""
+    from geneb_ci.common.benchmark import shipped_benchmark
+
+    benchmark = shipped_benchmark()
+    monkeypatch.chdir(tmp_path)
+    new, old = tmp_path / "new/org__m/0123", tmp_path / "old/m"
+    new.mkdir(parents=True)
+    old.mkdir(parents=True)
+    (new / "model_meta.json").write_text('{"name": "org/m", "n_parameters": 1.5e8}')
+    suffixes = {"full": "", "10shot": "_k-10", "1shot": "_k-1"}
+    for regime, suffix in suffixes.items():
+        for number, task in enumerate(benchmark.task_ids):
+            scores = {"mcc": number / 200, "accuracy": 0.75, "f1": 0.5, "ap": NAN, "lrap": None}
+            result = {
+                "dataset_revision": benchmark.dataset.revision,
+                "task_name": task + suffix,
+                "scores": {"test": [scores | {"scores_per_experiment": [scores] * SEEDS}]},
+            }
+            (new / f"{task}{suffix}.json").write_text(json.dumps(result))
+            if regime == "full":
+                result = {
+                    "dataset_revision": benchmark.dataset.revision,
+                    "mteb_dataset_name": task,
+                    "test": {"en": scores, "evaluation_time": NAN} if number % 2 else scores,
+                }
+                (old / f"{task}.json").write_text(json.dumps(result))
+    assert imported(capsys, "new")[0] == 0
+    whole = json.loads(Path("out.json").read_bytes())
+    assert whole["meta"]["params"] == 150_000_000
+    assert sum(map(len, whole["results"].values())) == 300
+    named = ("--model-id", "m", "--display", "M", "--params", "5", "--output", "old.json")
+    assert main(["import", "old", *named]) == 11
+    assert json.loads(Path("old.json").read_bytes())["results"]["full"] == whole["results"]["full"]
+
+
+LOG = {name: {"mean": 0.5, "std": 0.1} for name in ("mcc", "accuracy", "f1_score")}
+LOGS: dict[str, tuple[dict[str, Any], str]] = {
+    "NaN of what is not used": (LOG | {"auroc": {"mean": NAN}}, ""),
+    "NaN beside the mean": (LOG | {"mcc": {"mean": 0.5, "std": NAN}}, ""),
+    "NaN of what is used": (LOG | {"mcc": {"mean": NAN}}, "mcc.mean is nan"),
+    "3 seeds": (LOG | {"n_seeds": 3}, "its scores are of 3 experiments (n_seeds)"),
+    "another probe": (LOG | {"classifier": "xgboost"}, 'its probe is "xgboost"'),
+    "the same probe": (LOG | {"classifier": "LogisticRegression"}, ""),
+}
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_logs_of_upstream_are_read_alike(name, place, capsys):
+    log, words = LOGS[name]
+    path = place / f"results_m_{TASKS[0]}_E.json"
+    path.write_text(json.dumps(log), encoding="utf-8")
+    code, results, messages = imported(capsys)
+    assert code == (3 if words else 11)
+    assert words in messages
+    assert bool(results) != bool(words)
+
+
+EEE = {"evaluation_id": "a", "evaluation_results": [], "model_info": {}}
+FOREIGN: dict[str, tuple[object, str]] = {
+    "EEE": (EEE, "a record of Every Eval Ever"),
+    "lm-eval": ({"results": {}, "versions": {}, "n-shot": {}}, "the LM Evaluation Harness"),
+    "lighteval": ({"config_general": {}, "results": {}}, "lighteval"),
+    "notebook": ({"cells": [], "nbformat": 4}, "a Jupyter notebook"),
+    "a model": ({"model_name": "m", "task_results": []}, "all results of a model in one file"),
+}
+
+
+@pytest.mark.parametrize("command", ["import", "pack"])
+@pytest.mark.parametrize("name", FOREIGN)
+def test_a_folder_of_another_program_is_named(name, command, tmp_path, monkeypatch, capsys):
+    value, words = FOREIGN[name]
+    monkeypatch.chdir(tmp_path)
+    Path("r").mkdir()
+    for number in range(3):
+        Path(f"r/{number}.json").write_text(json.dumps(value), encoding="utf-8")
+    assert main([command, "r"]) == 3
+    messages = " ".join(capsys.readouterr().err.split())
+    assert '"0.json", "1.json", "2.json" cannot be used: it is ' in messages
+    assert messages.count(words) == 1
