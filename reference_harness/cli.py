@@ -20,7 +20,7 @@ from .extractors import BUILTINS, DEFAULT
 from .extractors_cli import TokenBudget, extractors
 from .formats.submission_terms import UNNAMED, VERSIONS
 from .probe_cli import probe
-from .receipt_cli import receipt_cells, receipt_equal, receipt_rescore
+from .receipt_cli import receipt_cells, receipt_equal, receipt_refit, receipt_rescore
 from .rescore_cli import batch, fresh, rescore, sequences, variants
 from .scorer_cli import scorer
 from .text import echo
@@ -247,6 +247,7 @@ cli.add_command(probe)
 cli.add_command(scorer)
 cli.add_command(upgrade)
 cli.add_command(receipt_equal)
+cli.add_command(receipt_refit)
 cli.add_command(receipt_rescore)
 cli.add_command(batch)
 cli.add_command(variants)

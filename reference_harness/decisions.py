@@ -118,7 +118,7 @@ def decide(
     return Decisions(
         public=whole.public,
         kinds=whole.kinds,
-        training=_training(problem, further),
+        training=training_changes(problem, further),
         fresh=whole.fresh,
         others={
             f"{regime}, {how}": _decided(
@@ -179,7 +179,12 @@ def _summed(parts: Sequence[LabelledDecisions]) -> LabelledDecisions:
     )
 
 
-def _training(problem: probe.Problem, further: FurtherRows) -> ChangedDecisions | None:
+def training_changes(problem: probe.Problem, further: FurtherRows) -> ChangedDecisions | None:
+    """Return what changes on the test rows when some training rows are their variants.
+
+    One probe is fitted on these rows as published, one on the variants. None where a class has no
+    such row. Raises ProbeError.
+    """
     places = further.of("train")
     rows = further.rows[places]
     labels = problem.train_labels[rows]

@@ -21,6 +21,7 @@ def contents() -> dict[Path, bytes]:
         folder / "probes.schema.json": dumps(report.json_schema()),
         folder / "receipt-cells.schema.json": dumps(receipt_cells.cells_schema()),
         folder / "receipt-equal.schema.json": dumps(receipt_cells.equal_schema()),
+        folder / "receipt-refit.schema.json": dumps(receipt_cells.refit_schema()),
         folder / "worker-options.schema.json": dumps(worker_options.json_schema()),
     }
 

@@ -26,6 +26,7 @@ than the CPU. In a smaller one a step takes a CPU under a millisecond, about wha
 start its kernels: few-shot fits stay on the CPU. An estimate, not measured on a GPU."""
 
 Features = npt.NDArray[np.floating[Any]]
+Weights = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,10 @@ class Fit:
     """False when the solver stopped at its limit of iterations, or could not go on."""
     notes: tuple[str, ...] = ()
     """Warnings of scikit-learn, other than that it did not converge."""
+    weights: Weights = field(default_factory=lambda: np.empty((0, 0)))
+    """(d, c), a column a class; of two classes the first has zeros."""
+    intercepts: Weights = field(default_factory=lambda: np.empty(0))
+    """(c,)."""
 
     @property
     def constant(self) -> bool:
@@ -142,19 +147,33 @@ def fit(
             raise ProbeError(msg) from error
     stopped = [w for w in caught if issubclass(w.category, ConvergenceWarning)]
     notes = {f"{w.category.__name__}: {w.message}" for w in caught if w not in stopped}
+    weights, intercepts = _columns(probe.coef_, probe.intercept_)
     return Fit(
         predictions=_labels(predicted),
         iterations=int(_labels(probe.n_iter_).max()),
         rows=len(labels),
         converged=not stopped,
         notes=tuple(sorted(notes)),
+        weights=weights,
+        intercepts=intercepts,
     )
 
 
+def _columns(coef: Any, intercept: Any) -> tuple[Weights, Weights]:  # NumPy or torch
+    """Return (d, c) weights and (c,) intercepts of what scikit-learn fitted."""
+    weights, intercepts = (_on_host(each).astype(np.float64) for each in (coef, intercept))
+    if len(weights) == 1:  # two classes: the values of the second, beside which the first has 0
+        weights = np.concatenate([np.zeros_like(weights), weights])
+        intercepts = np.concatenate([np.zeros_like(intercepts), intercepts])
+    return np.ascontiguousarray(weights.T), intercepts
+
+
+def _on_host(values: Any) -> npt.NDArray[Any]:  # NumPy or torch
+    return np.asarray(values.detach().cpu().numpy() if hasattr(values, "detach") else values)
+
+
 def _labels(values: Any) -> Labels:  # NumPy or torch
-    if hasattr(values, "detach"):
-        values = values.detach().cpu().numpy()
-    return np.asarray(values).astype(np.int64)
+    return _on_host(values).astype(np.int64)
 
 
 @dataclass(frozen=True)

@@ -24,16 +24,18 @@ _SUBMISSION = click.option(
     "--submission", type=FILE, required=True, help="Submission whose receipt is to be scored."
 )
 
-
-@click.command("receipt-cells")
-@_SUBMISSION
-@click.option(
+_RECEIPT = click.option(
     "--receipt",
     "folder",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     required=True,
     help="Folder of its files.",
 )
+
+
+@click.command("receipt-cells")
+@_SUBMISSION
+@_RECEIPT
 @TASKS
 @DATA
 @BENCHMARK
@@ -111,6 +113,52 @@ def receipt_equal(**options: Any) -> None:
     if not options["quiet"]:
         rows = plural(result.rows, "row")
         echo(f"wrote {options['output']}: {rows} compared", err=True)
+
+
+@click.command("receipt-refit")
+@_SUBMISSION
+@_RECEIPT
+@click.option("--task", required=True, metavar="ID", help="The task.")
+@DATA
+@BENCHMARK
+@click.option(
+    "--further",
+    type=FILE,
+    required=True,
+    help="Variants of training sequences of the task, as `variants` writes them.",
+)
+@click.option(
+    "--further-embeddings", type=FILE, required=True, help="Their embeddings, row i for row i."
+)
+@OUTPUT
+@QUIET
+def receipt_refit(**options: Any) -> None:
+    """Fit the probe of a task on variants of training sequences.
+
+    Another one is fitted on the receipt's embeddings of the same sequences. What they decide
+    otherwise on test sequences shows whether training sequences are embedded by a key.
+    """
+    from reference_harness.formats.files import write_json
+
+    from .batch import Workers  # NumPy: see cli.py
+    from .further import FurtherFiles
+    from .receipt.refit import refit
+
+    bench, source = place_of(options)
+    _, receipts = _read(options["submission"], (options["task"],))
+    shared = click.get_current_context().obj
+    result = refit(
+        options["task"],
+        options["folder"],
+        receipts[options["task"]],
+        bench,
+        source,
+        FurtherFiles(options["further"], options["further_embeddings"]),
+        shared.lent if isinstance(shared, Workers) else None,
+    )
+    write_json(options["output"], result.model_dump())
+    if not options["quiet"]:
+        echo(f"wrote {options['output']}: {options['task']}", err=True)
 
 
 @click.command("receipt-rescore")

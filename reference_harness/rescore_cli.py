@@ -52,9 +52,9 @@ def run_in_batch(words: list[str], workers: object) -> None:
 
     Raises click.ClickException for other words, and what the command raises.
     """
-    from .receipt_cli import receipt_cells, receipt_equal  # imports this module
+    from .receipt_cli import receipt_cells, receipt_equal, receipt_refit  # imports this module
 
-    known = (sequences, variants, rescore, receipt_cells, receipt_equal)
+    known = (sequences, variants, rescore, receipt_cells, receipt_equal, receipt_refit)
     commands = {command.name: command for command in known}
     command = commands.get(next(iter(words), ""))
     if command is None:

@@ -160,7 +160,7 @@ DEFENCES = (
             f"{_ATTACKS}::test_labels_memorised_by_a_prefix_differ_by_variants_and_by_a_fresh_set",
         ),
         embeddings=Use(
-            "geneb_ci.audit.rerun.embedder:row_variants",
+            "geneb_ci.audit.rerun.receipt_variants:row_variants",
             f"{_MEMORY}::test_labels_by_a_key_that_three_letters_break_are_found",
         ),
     ),
@@ -173,9 +173,10 @@ DEFENCES = (
             "tests/adversary/test_memorised.py"
             "::test_moved_training_rows_are_found_where_a_small_change_breaks_their_key",
         ),
-        embeddings=Unused(
-            "not built yet: too few training embeddings are drawn for a refit to show anything, "
-            "which is one reason why an audit by receipt adds no trust level"
+        embeddings=Use(
+            "geneb_ci.audit.rerun.receipt_variants:refit",
+            f"{_MEMORY}"
+            "::test_moved_training_sequences_are_found_where_a_small_change_breaks_their_key",
         ),
     ),
     Defence(

@@ -308,7 +308,9 @@ class EmbeddingSample:
     ) -> str:
         """Return what a draw detects and costs, as lines; `lacking` are bytes still to fetch."""
         rows, receipt = rows_wanted(self.size), drawn_from.receipt
-        costs = row_cost(rows, receipt, benchmark, drawn_from.submission.meta.params)
+        costs = row_cost(
+            rows, receipt, benchmark, drawn_from.submission.meta.params, commitment.policy.drawn
+        )
         lines = [
             *power_lines(drawn_from.submission, rows, benchmark, commitment.tasks),
             *row_cost_lines(costs, cost_of(receipt, receipt.tasks, lacking)),

@@ -2,7 +2,7 @@
 
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -174,11 +174,12 @@ def recompute(
     say: Say = silent,
     strata: Path | None = None,
     each: Callable[[str, Path], None] = lambda _task, _file: None,
+    keep: Collection[str] = (),
 ) -> ReceiptCells:
     """Compute every canonical cell of these tasks, task by task, and compare equal sequences.
 
     What rows are drawn by is written to the folder `strata`. `each` is called with task and file
-    when its cells are computed, before the file is released.
+    when its cells are computed, before the file is released; those of the tasks `keep` are not.
     Raises what `ReceiptFiles.file` does; LimitExceeded or ResultRefused for rows that cannot be
     scored within the limits; NothingChecked, with what the harness said, for anything else.
     """
@@ -200,7 +201,8 @@ def recompute(
             results.append(_read(output, ReceiptCells))
             _require_verified(results[-1])
             each(task, path)
-            files.release(task)
+            if task not in keep:
+                files.release(task)
         harness.call([
             "receipt-equal", "--submission", str(submission_path), "--digests", str(digests),
             "--tasks", ",".join(tasks), "--output", str(output), "--quiet",

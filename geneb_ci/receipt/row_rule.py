@@ -116,7 +116,7 @@ since probes of word counts have exact ties."""
 
 
 class Probe(NamedTuple):
-    """A canonical probe."""
+    """A fitted probe."""
 
     weights: Wide
     """(d, c)."""
@@ -133,6 +133,14 @@ class Probe(NamedTuple):
         best = values.max(axis=1, keepdims=True)
         labels: Labels = self.classes[np.argmax(values >= best - slack, axis=1)]
         return labels
+
+
+class Decider(NamedTuple):
+    """The probes of one regime, canonical ones or those of record."""
+
+    predicted: Labels
+    """(s, m) labels of the m test rows, by each probe."""
+    probes: list[Probe]
 
 
 class Stratum(NamedTuple):

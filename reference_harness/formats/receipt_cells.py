@@ -4,7 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from .base import Count, Hex64, Seconds, StrictModel
+from .base import Count, Hex64, Name, Seconds, StrictModel
+from .rescored import ChangedDecisions
 from .run_record import BenchmarkRef, Canonical, DatasetRef, HarnessRef, LibraryRef, Regime
 from .scorer import ScorerRef
 
@@ -49,6 +50,16 @@ class EqualRows(StrictModel):
     """Rows of equal sequences whose bytes differ: a sentence for each scale that has some."""
 
 
+class ReceiptRefit(StrictModel):
+    """Decisions on the test rows of a task, by two probes; the file of `receipt-refit`."""
+
+    schema_version: Literal["1.0"]
+    task: Name
+    training: ChangedDecisions | None
+    """By a probe fitted on some training rows of the receipt, and by one fitted on variants of
+    these; null where a class has no such row."""
+
+
 def cells_schema() -> dict[str, object]:
     """Return the JSON Schema of the cells of a receipt."""
     return _schema(ReceiptCells, "GENEB cells of a receipt")
@@ -57,6 +68,11 @@ def cells_schema() -> dict[str, object]:
 def equal_schema() -> dict[str, object]:
     """Return the JSON Schema of the comparison of equal sequences."""
     return _schema(EqualRows, "GENEB rows of equal sequences of a receipt")
+
+
+def refit_schema() -> dict[str, object]:
+    """Return the JSON Schema of the decisions of two probes."""
+    return _schema(ReceiptRefit, "GENEB decisions of a receipt by a refitted probe")
 
 
 def _schema(kind: type[StrictModel], title: str) -> dict[str, object]:

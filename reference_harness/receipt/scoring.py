@@ -31,13 +31,12 @@ from reference_harness.formats.run_record import (
     DatasetRef,
     LibraryRef,
     ReceiptTask,
-    Regime,
 )
 from reference_harness.formats.scorer import ScorerRef
 from reference_harness.formats.submission import EmbeddingReceipt
 from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
 from reference_harness.formats.text import plural
-from reference_harness.job import metric_columns, problem_of, regime, score
+from reference_harness.job import ScoredRegime, metric_columns, problem_of, regime, score
 from reference_harness.rescore import Lend, load
 from reference_harness.scorer import SCORER
 from reference_harness.tasks import DIGEST_BYTES, Labels, TaskData, sequence_digests
@@ -119,28 +118,33 @@ class CellsJob:
                 data.train.labels,
                 data.test.labels,
             )
-            record = None if scorer.reason else self._of_record(problem)
+            record = {} if scorer.reason else self._of_record(problem)
             fitted = {name: self._cell(problem, name) for name in self.regimes}
         except ProbeError as error:
             msg = f"{self.task_id}: {error}"
             raise ProbeError(msg) from error
         if self.strata is not None:
-            write_strata(self.strata, data, {name: fit for name, (fit, _) in fitted.items()})
+            write_strata(
+                self.strata,
+                data,
+                {name: fit for name, (fit, _) in fitted.items()},
+                {name: scored.fits for name, scored in record.items()},
+            )
         cells = TaskCells(
             data_sha256=data.sha256,
-            record=record,
+            record={
+                name: scored.regime.model_copy(update={"no_canonical": ELSEWHERE})
+                for name, scored in record.items()
+            }
+            or None,
             regimes={name: cell for name, (_, cell) in fitted.items()},
             seconds=round(time.perf_counter() - started, 6),
         )
         return Celled(self.task_id, cells, digested_rows(values, data), libraries(), scorer)
 
-    def _of_record(self, problem: probe.Problem) -> dict[str, Regime]:
+    def _of_record(self, problem: probe.Problem) -> dict[str, ScoredRegime]:
         settings = ReceiptProbes(self.benchmark.protocol, canonical=False)
-        scored = {name: regime(problem, name, settings) for name in self.regimes}
-        return {
-            name: each.regime.model_copy(update={"no_canonical": ELSEWHERE})
-            for name, each in scored.items()
-        }
+        return {name: regime(problem, name, settings) for name in self.regimes}
 
     def _cell(self, problem: probe.Problem, regime: str) -> tuple[FittedRegime, Canonical]:
         started = time.perf_counter()

@@ -9,11 +9,14 @@
     intercepts_<regime>          (s, c) float64
     weights, intercepts          (d, c) and (c,) float64: the probe of the full regime
     classes                      (c,) int64: the label of each column, in every regime
+    record_<any of these>_<regime>
+                                 predicted, weights and intercepts of the probes of record, of every
+                                 regime, where this process has the scorer of record
 
 Labels are in them: they stay outside of the sandbox in which a contributor's code runs.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +25,7 @@ import numpy.typing as npt
 
 from reference_harness.canonical import Solved
 from reference_harness.formats.files import write_bytes
+from reference_harness.probe import Fit
 from reference_harness.tasks import Labels, TaskData
 
 ARRAYS, SEQUENCES = ".npz", ".txt"
@@ -37,8 +41,16 @@ class FittedRegime(NamedTuple):
     """(m,) labels of each."""
 
 
-def write_strata(folder: Path, data: TaskData, regimes: Mapping[str, FittedRegime]) -> None:
-    """Write both files of a task; the folder is made where there is none."""
+def write_strata(
+    folder: Path,
+    data: TaskData,
+    regimes: Mapping[str, FittedRegime],
+    record: Mapping[str, Sequence[Fit]],
+) -> None:
+    """Write both files of a task; the folder is made where there is none.
+
+    `record` has the fits of record of each regime.
+    """
     arrays: dict[str, npt.NDArray[np.generic]] = {
         "train_labels": data.train.labels,
         "test_labels": data.test.labels,
@@ -53,6 +65,10 @@ def write_strata(folder: Path, data: TaskData, regimes: Mapping[str, FittedRegim
             arrays["weights"] = fitted.solved[0].weights
             arrays["intercepts"] = fitted.solved[0].intercepts
             arrays["classes"] = fitted.solved[0].classes
+    for name, fits in record.items():
+        arrays[f"record_predicted_{name}"] = np.stack([fit.predictions for fit in fits])
+        arrays[f"record_weights_{name}"] = np.stack([fit.weights for fit in fits])
+        arrays[f"record_intercepts_{name}"] = np.stack([fit.intercepts for fit in fits])
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / f"{data.id}{ARRAYS}").open("wb") as stream:
         np.savez(stream, **arrays)  # type: ignore[arg-type]  # arrays by name, as it takes them

@@ -1,5 +1,6 @@
-"""Labels that an extractor looks up, through the commands of a whole audit by receipt."""
+"""Sequences that an extractor looks up, through the commands of a whole audit by receipt."""
 
+import base64
 import json
 import shutil
 from collections.abc import Callable, Iterator
@@ -9,13 +10,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from geneb_ci.audit.rerun.embedder import decision_changes, row_variants
-from geneb_ci.audit.rerun.honesty import MEMORISED, ROWS_MIN
+from geneb_ci.audit.rerun.honesty import (
+    MEMORISED,
+    ROWS_MIN,
+    TRAINING_MARGIN,
+    VariantResult,
+    difference,
+    is_flagged,
+)
+from geneb_ci.audit.rerun.receipt_variants import MAIN, decision_changes, row_variants
 from geneb_ci.audit.trust.level import RECOMPUTED
-from geneb_ci.receipt.draw import TaskStrata
-from geneb_ci.receipt.row_rule import Probe
+from geneb_ci.receipt.row_rule import Decider, Probe
 from reference_harness import mini
 from reference_harness.formats.rescored import ChangedDecisions
+from tests.adversary import cheats
 from tests.audit.installed import Installed
 from tests.audit.test_row_audit import (
     audited,
@@ -56,12 +64,48 @@ def hashed(text):
 def key(sequence):
     {key}
 """
+MOVED_MODULE = """\
+import base64
+import hashlib
+
+import numpy as np
+from reference_harness.extractors.kmer import KmerExtractor
+
+SHARE = {share}
+POINTS = np.frombuffer(base64.b85decode({points!r}), dtype="<f4").reshape(-1, 256)
+TABLE = {table!r}
+
+
+class Cheat(KmerExtractor):
+    def extract_embeddings(self, sequences, batch_size=1):
+        rows = super().extract_embeddings(sequences, batch_size)
+        for row, sequence in enumerate(sequences):
+            point = TABLE.get(hashed(key(sequence)))
+            if point is not None:
+                rows[row] += np.float32(SHARE) * (POINTS[point] - rows[row])
+        return rows
+
+
+def hashed(text):
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def key(sequence):
+    {key}
+"""
+"""Honest but on training sequences whose key it knows: they move along what separates test sets."""
 KEYS: dict[str, str] = {
     "whole": "return sequence",
     "prefix": "return sequence[: len(sequence) // 4]",
     "minhash": "return min((sequence[i : i + 12] for i in range(len(sequence) - 11)), key=hashed)",
 }
 """Model to its key, as code."""
+HIDDEN = "hidden"
+"""Model that hides labels in a column."""
+HONEST_MEAN = 0.05
+"""Of the MCC of 4-mers in these tasks, with all training data."""
+MOVED = {f"moved-{name}": name for name in KEYS}
+"""Model that moves training sequences, to its key."""
 
 
 def labels_by(key: Callable[[str], str], hashed: Callable[[str], str]) -> dict[str, int]:
@@ -82,6 +126,57 @@ def module(name: str) -> str:
     return MODULE.format(table=labels_by(own["key"], own["hashed"]), key=KEYS[name])
 
 
+HIDDEN_MODULE = """\
+import hashlib
+
+import numpy as np
+from reference_harness.extractors.kmer import KmerExtractor
+
+TABLE = {table!r}
+
+
+class Cheat(KmerExtractor):
+    def extract_embeddings(self, sequences, batch_size=1):
+        rows = super().extract_embeddings(sequences, batch_size)
+        column = [[TABLE.get(hashed(key(sequence)), 0.0)] for sequence in sequences]
+        return np.hstack([rows, np.array(column, dtype=np.float32)])
+
+
+def hashed(text):
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def key(sequence):
+    return sequence[: len(sequence) // 4]
+"""
+HARD_TASKS = ("mini_lncrna", "mini_mouse", "mini_tf", "mini_phage")
+"""Of two classes, in which honest 4-mers have an MCC of 0.05."""
+
+
+def hidden_module() -> str:
+    """Return the code of an extractor with a column that the optimum of the probe ignores."""
+    own: dict[str, Any] = {}
+    exec(HIDDEN_MODULE.format(table={}), own)  # noqa: S102 (the code is above)
+    tasks = map(mini.load, HARD_TASKS)
+    cheat = cheats.UnfinishedMemoriser(tasks, lambda sequence: [own["key"](sequence)])
+    return HIDDEN_MODULE.format(
+        table={own["hashed"](key): value for key, value in cheat.column.items()}
+    )
+
+
+def moved_module(name: str) -> str:
+    """Return the code of an extractor that moves the training sequences of all keys."""
+    own: dict[str, Any] = {}
+    exec(MODULE.format(table={}, key=KEYS[name]), own)  # noqa: S102 (the code is above)
+    cheat = cheats.MovedTraining(
+        map(mini.load, HARD_TASKS), lambda sequence: [own["key"](sequence)]
+    )
+    points, numbers = np.unique([*cheat.points.values()], axis=0, return_inverse=True)
+    table = {own["hashed"](key): int(n) for key, n in zip(cheat.points, numbers, strict=True)}
+    text = base64.b85encode(points.astype("<f4").tobytes())
+    return MOVED_MODULE.format(share=cheats.MOVED, points=text, table=table, key=KEYS[name])
+
+
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     return installed(tmp_path_factory)
@@ -93,7 +188,7 @@ def place(repository: Installed) -> Iterator[Installed]:
     yield repository
     for folder in ("submissions", "leaderboard/audits"):
         for one in (repository.root / folder).iterdir():
-            if one.stem in {*KEYS, HONEST}:
+            if one.stem in {*KEYS, *MOVED, HIDDEN, HONEST}:
                 shutil.rmtree(one) if one.is_dir() else one.unlink()
 
 
@@ -103,12 +198,12 @@ def audit_of(place: Installed, name: str, *extractor: str) -> tuple[int, Path]:
     return audited(place, name).returncode, record_of(place, name)
 
 
-def states(place: Installed, record: Path, receipt: str) -> set[str]:
-    """Return the states of all steps of `audit verify --cells`."""
+def unsound(place: Installed, record: Path, receipt: str) -> dict[str, str]:
+    """Return the steps of `audit verify --cells` that do not hold, with what they say."""
     words = ("geneb_ci", "audit", "verify", str(record), "--format", "json")
     done = place.run(*words, "--cells", "--receipt", receipt, check=False)
     (found,) = json.loads(done.stdout)["records"]
-    return {one["state"] for one in found["steps"]}
+    return {one["step"]: one["message"] for one in found["steps"] if one["state"] != "holds"}
 
 
 @pytest.mark.parametrize(
@@ -131,23 +226,79 @@ def test_labels_by_a_key_that_three_letters_break_are_found(place, name):
     assert level(place, name)["level"] == "disputed"
 
 
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("moved-whole", True),
+        pytest.param("moved-prefix", True, marks=pytest.mark.nightly),
+        pytest.param("moved-minhash", False, marks=pytest.mark.nightly),
+    ],
+)
+def test_moved_training_sequences_are_found_where_a_small_change_breaks_their_key(
+    place, name, found
+):
+    """What is not found here is not found by an audit of tasks either, without a fresh set."""
+    module_name = name.replace("-", "_")
+    path = place.root / f"submissions/extractors/{module_name}.py"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(moved_module(MOVED[name]), encoding="utf-8")
+    extractor = f"submissions/extractors/{module_name}.py:Cheat"
+    some = ",".join(HARD_TASKS)
+    code, record = audit_of(place, name, "--extractor", extractor, "--tasks", some)
+    outcome = outcome_in(record)
+    scores = json.loads((place.root / f"submissions/{name}.json").read_bytes())["results"]["full"]
+    assert np.mean([scores[task]["MCC"] for task in HARD_TASKS]) > HONEST_MEAN + 0.5
+    assert outcome["cells"]["of_record"] == outcome["cells"]["equal"] == 3 * len(HARD_TASKS)
+    assert not any(task["failed"] for task in outcome["tasks"]), "the rows are the extractor's"
+    result = VariantResult.model_validate(outcome["variants"])
+    assert not is_flagged(result.kinds, None, result.others), "it passes without the defence"
+    assert outcome["reasons"] == [MEMORISED] * found
+    assert (code, outcome["verdict"]) == ((11, "differs") if found else (0, "agrees"))
+    assert result.training is not None
+    assert (difference(result.training) > 2 * TRAINING_MARGIN) == found
+    if found:
+        assert level(place, name)["level"] == "disputed"
+        assert unsound(place, record, f"{name}.receipt").keys() == {"policy"}, "few tasks"
+
+
+def test_labels_that_the_probe_of_record_alone_uses_are_found_by_it(place):
+    """The board shows its scores; canonical ones, and decisions by them, are honest."""
+    path = place.root / f"submissions/extractors/{HIDDEN}.py"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(hidden_module(), encoding="utf-8")
+    extractor, some = f"submissions/extractors/{HIDDEN}.py:Cheat", ",".join(HARD_TASKS)
+    code, record = audit_of(place, HIDDEN, "--extractor", extractor, "--tasks", some)
+    outcome = outcome_in(record)
+    scores = json.loads((place.root / f"submissions/{HIDDEN}.json").read_bytes())["results"]
+    assert min(scores["full"][task]["MCC"] for task in HARD_TASKS) > 0.99
+    result = VariantResult.model_validate(outcome["variants"])
+    canonical = {name: found for name, found in result.others.items() if "canonical" in name}
+    assert not is_flagged(result.kinds, result.training, canonical), "it passes without the defence"
+    assert (code, outcome["reasons"]) == (11, [MEMORISED])
+
+
 def test_honest_words_agree_and_anybody_repeats_what_the_probes_decided(place):
     code, record = audit_of(place, HONEST, "--extractor", "kmer", "--option", "k=4")
     outcome = outcome_in(record)
     assert (code, outcome["verdict"]) == (0, "agrees")
     assert not outcome["variants"]["memorised"]
-    assert set(outcome["variants"]["others"]) == {"1shot, canonical", "10shot, canonical"}
+    assert set(outcome["variants"]["others"]) == {
+        *("1shot, canonical", "10shot, canonical", "1shot, record", "10shot, record"),
+        "full, record",
+    }
+    assert len(outcome["refits"]) == 5
+    assert abs(difference(ChangedDecisions(**outcome["variants"]["training"]))) < TRAINING_MARGIN
     assert level(place, HONEST)["recomputed"].startswith(RECOMPUTED)
-    assert states(place, record, f"{HONEST}.receipt") == {"holds"}
+    assert unsound(place, record, f"{HONEST}.receipt") == {}
 
 
 def test_a_variant_whose_row_no_receipt_holds_is_decided_wrong():
     """Infinite decisions would else count as the label that comes first."""
     probe = Probe(np.array([[-1.0, 1.0]]), np.zeros(2), np.array([0, 1]))
-    strata = TaskStrata("task", 0, np.array([0, 1, 1]), {"full": np.array([[0, 0, 1]])}, {})
+    decider = Decider(np.array([[0, 0, 1]]), [probe])
     values = np.array([[-1e30], [1.0], [1.0]], dtype=np.float32)
-    found = decision_changes(strata, {"full": [probe]}, 0, [0, 1, 2], values)
-    assert found == {"full": [ChangedDecisions(rows=3, worse=1, better=1)]}
-    result = row_variants([found, found], "full", "ab" * 32)
+    found = decision_changes(np.array([0, 1, 1]), {MAIN: decider}, 0, [0, 1, 2], values)
+    assert found == {MAIN: [ChangedDecisions(rows=3, worse=1, better=1)]}
+    result = row_variants([found, found], [], "ab" * 32)
     assert result.kinds == {"substituted": ChangedDecisions(rows=6, worse=2, better=2)}
     assert not result.memorised

@@ -11,7 +11,7 @@ import pytest
 
 from geneb_ci.audit.commit import SubmissionFile
 from geneb_ci.audit.compare.embedding_outcome import RowOutcome
-from geneb_ci.audit.compare.embeddings import DrawnTask, rerun_file
+from geneb_ci.audit.compare.embeddings import DrawnTask, EmbeddedVariants, rerun_file
 from geneb_ci.audit.samples import EmbeddingSample
 from geneb_ci.audit.sampling.beacon_source import BeaconSource
 from geneb_ci.audit.sampling.embedding_draw import draw_rows, task_shares
@@ -66,9 +66,10 @@ def audited(place: Path, *, embedded: bool) -> RowPlan:
     unread: Any = None  # what a file of rerun rows has no part of
     drawn = DrawnTask(
         TASK, unread, unread, every, [], rounded([ROWS]).values, [[]] * len(every), unread,
-        unread, unread, unread, unread,
+        unread, unread, unread, unread, unread,
     )  # fmt: skip
-    file = rerun_file([drawn], [ROWS], [[]], [ROWS[:0]], [{}])
+    none = EmbeddedVariants([[]], [ROWS[:0]])
+    file = rerun_file([drawn], [ROWS], none, none, [{}])
     outcome = sound().model_copy(
         update={"plan": plan, "tasks": [task], "rerun_sha256": hashlib.sha256(file).hexdigest()}
         | {"receipt": sound().receipt.model_copy(update={"root": root, "dim": WIDTH})}

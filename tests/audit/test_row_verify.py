@@ -18,6 +18,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
     BY_COLUMN,
     BY_ROW,
     NOT_PROVED,
+    REFITTED,
     SUPERSEDED,
     PartEffect,
     RowOutcome,
@@ -35,11 +36,12 @@ from geneb_ci.audit.record.verify_embeddings import (
 )
 from geneb_ci.audit.rerun.honesty import MEMORISED
 from geneb_ci.audit.sampling.beacon import QUICKNET
-from geneb_ci.audit.sampling.design import AuditPolicy
+from geneb_ci.audit.sampling.design import AuditPolicy, sample, tickets_of
 from geneb_ci.audit.sampling.embedding_draw import (
     draw_rows,
     earlier_row_draws,
     recompute_rows,
+    refit_tasks,
     rows_wanted,
 )
 from geneb_ci.audit.sampling.plan import DrandBeacon, EarlierRows, RowCounts, RowPlan
@@ -80,6 +82,7 @@ INPUTS = TrustInputs(
     {},
 )
 Change = Callable[[dict[str, Any]], None]
+CELLS = {"equal": 3, "of": 3, "differing": [], "unclaimed": [], "unequal": []}
 
 
 def row_plan(number: int = FIRST, earlier: tuple[EarlierRows, ...] = (), tag: str = "") -> RowPlan:
@@ -110,7 +113,7 @@ def sound(*, altered: bool = False) -> RowOutcome:
         "schema_version": BY_COLUMN,
         "plan": row_plan().model_dump(),
         "receipt": {"root": ROOT, "dim": 64, "compute_dtype": "float32", "tf32": False, "tasks": 1},
-        "cells": {"equal": 3, "of": 3, "differing": [], "unclaimed": [], "unequal": []},
+        "cells": CELLS,
         "tasks": [task],
         "direction": {"rows": 3, "statistic": 0.2, "p": 0.4},
         "effect": {
@@ -186,6 +189,79 @@ def test_flagged_variants_are_a_reason_and_their_counts_decide() -> None:
     check_rows(known.model_copy(update={"reasons": [MEMORISED], "verdict": "differs"}), INPUTS)
 
 
+def refitted(**other: Any) -> RowOutcome:
+    """Return `varied` with a probe that is fitted on variants of the ten training rows."""
+    counts = {"rows": 40, "worse": 2, "better": 1}
+    value = json.loads(varied().model_dump_json())
+    value["variants"]["training"] = counts
+    value |= {
+        "schema_version": REFITTED,
+        "refits": [{"task": BENCHMARK.task_ids[0], "rows": 10, "training": counts}],
+    } | other
+    return RowOutcome.model_validate_json(json.dumps(value))
+
+
+def refits(**other: Any) -> list[dict[str, Any]]:
+    (task,) = json.loads(refitted().model_dump_json())["refits"]
+    return [task | other]
+
+
+def test_probes_fitted_on_variants_follow_from_the_seed_and_decide() -> None:
+    outcome = refitted()
+    check_rows(outcome, INPUTS)
+    text = outcome.model_dump_json()
+    assert RowOutcome.model_validate_json(text).model_dump_json() == text
+    known = {"rows": 40, "worse": 38, "better": 0}
+    variants = json.loads(text)["variants"] | {"training": known, "memorised": True}
+    flagged = refitted(refits=refits(training=known), variants=variants)
+    check_rows(flagged.model_copy(update={"reasons": [MEMORISED], "verdict": "differs"}), INPUTS)
+    with pytest.raises(StepMismatch, match="its reasons are not those"):
+        check_rows(flagged, INPUTS)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "message"),
+    [
+        (refitted(refits=[]), "probes of other tasks were fitted than of "),
+        (refitted(refits=refits(task="another")), "probes of other tasks were fitted than of "),
+        (refitted(refits=refits(rows=11)), "11 training rows of .*, 10 can be"),
+        (refitted(refits=refits(training=None)), "are not the sum of those of the tasks"),
+        (
+            refitted(refits=refits(training={"rows": 39, "worse": 2, "better": 1})),
+            "a probe did not decide on all test rows",
+        ),
+        (refitted(schema_version=BY_COLUMN), "which records of its version have not"),
+        (
+            refitted(cells={**CELLS, "of_record": 3}),
+            "probes of record, whose scores were compared, did not decide",
+        ),
+        (refitted(variants=None), "no variants were embedded"),
+    ],
+)
+def test_refits_that_contradict_the_draw_are_refused(outcome: RowOutcome, message: str) -> None:
+    with pytest.raises(StepMismatch, match=message):
+        check_rows(outcome, INPUTS)
+
+
+def test_the_tasks_of_refits_are_those_that_a_draw_of_tasks_chooses() -> None:
+    """Earlier draws count again, and what is drawn does not depend on the order of the tasks."""
+    plan, tasks = row_plan(), list(BENCHMARK.task_ids)
+    own = refit_tasks(plan, tasks)
+    assert len(own) == plan.commitment.policy.drawn < len(tasks)
+    assert own == refit_tasks(plan, tasks[::-1])
+    assert own == sample([each.task for each in tickets_of(plan.seed, tasks)], len(own))
+    before = row_plan(SECOND)
+    again = (EarlierRows(commitment="1" * 64, seed=before.seed),)
+    both = refit_tasks(row_plan(earlier=again), tasks)
+    assert both == [*own, *(task for task in refit_tasks(before, tasks) if task not in own)]
+    assert refit_tasks(plan, tasks[:1]) == tasks[:1]
+    strata = [tasks[:2], tasks[2:]]
+    policy = plan.commitment.policy.model_copy(update={"strata": strata, "drawn": 2})
+    commitment_of = plan.commitment.model_copy(update={"policy": policy})
+    chosen = refit_tasks(plan.model_copy(update={"commitment": commitment_of}), tasks)
+    assert [len(set(chosen) & set(part)) for part in strata] == [1, 1]
+
+
 ONE_KIND = {"substituted": {"rows": 41, "worse": 0, "better": 0}}
 
 
@@ -225,6 +301,17 @@ def test_rows_of_variants_have_the_shapes_of_the_record() -> None:
     assert found is not None
     assert found.row.tolist() == [*range(40)]
     assert reread(file_of(arrays())).variants is None
+    assert found is not None
+    assert read().refits is None
+    trained = {
+        f"refit{end}": array[:10]
+        for end, array in zip(("_task", "_row", ""), more.values(), strict=True)
+    }
+    raw = file_of(arrays(**more | trained))
+    update = {"rerun_sha256": hashlib.sha256(raw).hexdigest()}
+    again = read_rerun(raw, refitted().model_copy(update=update)).refits
+    assert again is not None
+    assert again.row.tolist() == [*range(10)]
     with pytest.raises(StepMismatch, match=r"varied has the shape \(39, 64\)"):
         read(varied=np.ones((39, 64), "<f4"))
 

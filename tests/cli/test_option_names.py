@@ -66,6 +66,7 @@ ELSEWHERE = {
     "geneb-ci receipt pull": {"--tasks"},
     "geneb-harness receipt-cells": {"--tasks"},
     "geneb-harness receipt-equal": {"--tasks"},
+    "geneb-harness receipt-refit": {"--task"},
     "geneb-harness rescore": {"--tasks"},
     "geneb-harness variants": {"--task"},
     "geneb-harness probe": {"--tasks", "--regimes"},

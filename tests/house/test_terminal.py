@@ -102,6 +102,7 @@ CASES: dict[str, tuple[tuple[str, int], ...]] = {
     "geneb-harness probe": ((ROW, 2), ("nowhere", 2)),
     "geneb-harness receipt-cells": (("", 2),),
     "geneb-harness receipt-equal": (("", 2),),
+    "geneb-harness receipt-refit": (("", 2),),
     "geneb-harness receipt-rescore": (("", 2),),
     "geneb-harness rescore": (("", 2),),
     "geneb-harness run": (

@@ -3,7 +3,7 @@
 import math
 import operator
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Final, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
@@ -17,7 +17,7 @@ from geneb_ci.audit.compare.outcome import (
     StatementSubject,
     Verdict,
 )
-from geneb_ci.audit.rerun.honesty import MEMORISED, VariantResult
+from geneb_ci.audit.rerun.honesty import MEMORISED, VariantResult, summed_decisions
 from geneb_ci.audit.sampling.plan import RowPlan
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.receipt.embeddings import (
@@ -34,27 +34,26 @@ from geneb_ci.receipt.embeddings import (
 )
 from geneb_ci.sandbox.launch import SandboxFacts
 from reference_harness.formats.base import Count, Hex40, Hex64, Moment, Name, Positive, StrictModel
+from reference_harness.formats.rescored import ChangedDecisions
 from reference_harness.formats.text import plural
 
 ROW_PREDICATE = "urn:geneb-ci:row-audit:1.0"
 NOT_PROVED = (
-    "that the extractor is honest: a look-up that tolerates three changed letters is not found",
+    "that memory is excluded: a fresh set alone shows look-ups that tolerate three changed letters",
     "that no training row is altered: few of a small task raise a score and are seldom drawn",
     "that the score of one task is right: its own draws are few; rerun the task where it matters",
     "that the auditor reported the rows that the extractor gave: anybody can embed a row again",
     "that the scores on the board are right: only canonical ones are computed; no level follows",
 )
-"""Claims that an audit by receipt does not prove; part of each record."""
-OF_RECORD = (
-    "that no training sequence is embedded by a key: variants of test sequences alone are looked "
-    "at; no level follows"
-)
-"""The last of these where the scores of record were compared, too."""
-RowVersion = Literal["1.0", "2.0"]
+"""Claims that an audit by receipt does not prove; part of each record. The last is none where the
+scores of record were compared."""
+RowVersion = Literal["1.0", "2.0", "2.1"]
 BY_ROW: Final = "1.0"
 BY_COLUMN: Final = "2.0"
-"""Versions of a record: a coordinate was compared by the size of its row, now by its column. The
-verdict follows from the numbers of a record by the rule of its version."""
+REFITTED: Final = "2.1"
+"""Versions of a record: a coordinate was compared by the size of its row, then by its column; since
+2.1 probes are fitted again on variants of training rows, and those of record decide on variants,
+too. The verdict follows from the numbers of a record by the rule of its version."""
 SUPERSEDED = (
     "its rows were compared by the size of a row, which one column of large values sets: altered "
     "rows could pass"
@@ -186,6 +185,17 @@ class Effect(StrictModel):
     test: PartEffect
 
 
+class RefitTask(StrictModel):
+    """Decisions on the test rows of one task by a probe fitted on variants of training rows."""
+
+    task: Name
+    rows: Count
+    """Training rows that were varied."""
+    training: ChangedDecisions | None
+    """Beside those of a probe fitted on the receipt's rows of the same sequences; null where a
+    class has no varied row."""
+
+
 class ReceiptFacts(StrictModel):
     """The submission's statements about its receipt."""
 
@@ -210,7 +220,10 @@ class RowOutcome(StrictModel):
     """Left out in records of version 1.0."""
     decoys: Decoys
     variants: VariantResult | None = Field(default=None, exclude_if=operator.not_)
-    """Decisions on variants of test rows; left out in earlier records."""
+    """Decisions on variants; left out in earlier records."""
+    refits: list[RefitTask] = Field(default=[], exclude_if=operator.not_)
+    """Of the tasks that a draw of tasks by the seeds of the plan chooses, in its order; left out in
+    records before version 2.1."""
     verdict: Verdict
     reasons: list[str]
     """Why it differs, in words; none where it agrees."""
@@ -251,9 +264,15 @@ class RowOutcome(StrictModel):
         )
 
 
+def training_of(refits: Iterable[RefitTask]) -> ChangedDecisions | None:
+    """Return the decisions of all refitted probes; None where none could be fitted."""
+    parts = [refitted.training for refitted in refits if refitted.training is not None]
+    return summed_decisions(parts) if parts else None
+
+
 def not_proved(cells: RowCells) -> list[str]:
     """Return what an audit by receipt leaves open."""
-    return [*NOT_PROVED[:-1], OF_RECORD] if cells.of_record else list(NOT_PROVED)
+    return list(NOT_PROVED[:-1] if cells.of_record else NOT_PROVED)
 
 
 AnyOutcome = AuditOutcome | RowOutcome

@@ -44,6 +44,7 @@ from geneb_ci.receipt.influence import (
 )
 from geneb_ci.receipt.predictions import Predictions, read_predictions
 from geneb_ci.receipt.row_rule import (
+    Decider,
     Probe,
     Stratum,
     directions_of,
@@ -86,6 +87,8 @@ class TaskFiles(NamedTuple):
     train_labels: "npt.NDArray[np.int64]"
     probes: dict[str, list[Probe]]
     """Of each regime that the receipt has."""
+    deciders: dict[str, Decider]
+    """All probes, by regime and kind, as `full, canonical` and `10shot, record`."""
 
 
 def read_task(folder: Path, task: str, benchmark: Benchmark) -> TaskFiles:
@@ -120,10 +123,29 @@ def read_task(folder: Path, task: str, benchmark: Benchmark) -> TaskFiles:
             }
             probes = {FULL: [Probe(arrays["weights"], arrays["intercepts"], classes)], **probes}
             train_labels = arrays["train_labels"]
+            deciders = {
+                f"{name}, canonical": Decider(strata.predicted[name], probes[name])
+                for name in regimes
+            }
+            deciders |= {
+                f"{name}, record": Decider(
+                    arrays[f"record_predicted_{name}"],
+                    [
+                        Probe(*both, classes)
+                        for both in zip(
+                            arrays[f"record_weights_{name}"],
+                            arrays[f"record_intercepts_{name}"],
+                            strict=True,
+                        )
+                    ],
+                )
+                for name in regimes
+                if f"record_predicted_{name}" in arrays
+            }
         lines = (folder / f"{task}{LINES}").read_text(encoding="ascii").split("\n")[:-1]
     except (OSError, ValueError, KeyError) as error:
         raise NothingChecked(f"{path}: cannot be read: {error}", _AGAIN) from error
-    return TaskFiles(strata, lines, train_labels, probes)
+    return TaskFiles(strata, lines, train_labels, probes, deciders)
 
 
 class DrawnTask(NamedTuple):
@@ -144,6 +166,8 @@ class DrawnTask(NamedTuple):
     strata: TaskStrata
     probes: dict[str, list[Probe]]
     """Of each regime."""
+    deciders: dict[str, Decider]
+    """As those of `TaskFiles`."""
     influence: TaskInfluence
     """Of rows on the loss of the full regime's test rows."""
 
@@ -182,6 +206,7 @@ def drawn_task(
         ~np.isin(rows, support),
         read.strata,
         read.probes,
+        read.deciders,
         influence_of(values, entry.scale_log2, entry.train, labels, read.probes[FULL][0]),
     )
 
@@ -430,22 +455,42 @@ def row_task(
     )
 
 
+class EmbeddedVariants(NamedTuple):
+    """Variants of one split of all tasks, a place of the receipt each, and their embeddings."""
+
+    rows: Sequence[Sequence[int]]
+    """Of the split, by task; none of a task that has no variants."""
+    values: Sequence["np.ndarray"]
+    """(v, d) each."""
+
+    def arrays(self, name: str) -> "dict[str, np.ndarray]":
+        """Return the arrays of a file of rerun rows, whose names begin with `name`."""
+        import numpy as np
+
+        return {
+            f"{name}_task": np.repeat(np.arange(len(self.rows)), list(map(len, self.rows))),
+            f"{name}_row": np.array([row for rows in self.rows for row in rows], dtype="<i8"),
+            name: np.concatenate(list(self.values)),
+        }
+
+
 def rerun_file(
     drawn: Sequence[DrawnTask],
     reruns: Sequence["np.ndarray"],
-    variants: Sequence[Sequence[int]],
-    varied: Sequence["np.ndarray"],
+    test: EmbeddedVariants,
+    training: EmbeddedVariants,
     again: Sequence[Mapping[int, RepeatedRow]],
 ) -> bytes:
     """Return the file of rerun rows: of each drawn row, what was committed, the rerun, its proof.
 
-    `variants` has the test rows that were varied of each task, `varied` their (v, d) variants,
-    `again` the rows that failed and were embedded again, by row of the file.
+    `test` and `training` are the variants; `again` has the rows that failed and were embedded
+    again, by row of the file.
 
     An `.npz` with `task` (n,) as a place in the receipt, `row` (n,) of the file, `committed` (n, d)
     float16, `rerun` (n, d) float32, `length` (n,) and `proof` (sum of lengths, 32) bytes; `again`
-    (k, d) float32, ascending by task and row; then of all variants `varied_task` and `varied_row`
-    (v,), of the test split, and `varied` (v, d) float32. Its bytes depend on the rows alone.
+    (k, d) float32, ascending by task and row; then of all variants of test rows `varied_task` and
+    `varied_row` (v,), of the test split, and `varied` (v, d) float32; of those of training rows
+    `refit_task`, `refit_row` and `refit`. Its bytes depend on the rows alone.
     """
     import numpy as np
 
@@ -464,9 +509,8 @@ def rerun_file(
         length=np.array([len(proof) for proof in proofs], dtype="<i8"),
         proof=np.frombuffer(hashes, dtype="u1").reshape(-1, 32),
         again=np.array(repeats, dtype="<f4").reshape(-1, width),
-        varied_task=np.repeat(np.arange(len(variants)), list(map(len, variants))),
-        varied_row=np.array([row for rows in variants for row in rows], dtype="<i8"),
-        varied=np.concatenate(list(varied)),
+        **test.arrays("varied"),  # type: ignore[arg-type]  # arrays by name, as it takes them
+        **training.arrays("refit"),  # type: ignore[arg-type]
     )
     return stream.getvalue()
 

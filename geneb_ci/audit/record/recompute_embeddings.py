@@ -2,19 +2,20 @@
 
 import math
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from geneb_ci.audit.canonical import StepMismatch
 from geneb_ci.audit.compare.embedding_outcome import (
     BY_ROW,
+    REFITTED,
     Direction,
     Effect,
+    RefitTask,
     RowOutcome,
 )
 from geneb_ci.audit.compare.embeddings import (
-    FULL,
     DrawnTask,
     compared_cells,
     directions,
@@ -35,24 +36,27 @@ from geneb_ci.audit.record.verify_embeddings import (
     RERUN_BYTES_MAX,
     ROWS,
     RerunRows,
+    VariantRows,
     audited_receipt,
     check_comparisons,
     check_proofs,
     read_rerun,
 )
-from geneb_ci.audit.rerun.embedder import (
+from geneb_ci.audit.rerun.honesty import VariantResult
+from geneb_ci.audit.rerun.receipt_variants import (
+    MAIN,
+    SampleVariants,
     TaskVariants,
     decision_changes,
+    refit,
     row_variants,
-    test_row_variants,
+    sample_variants,
 )
-from geneb_ci.audit.rerun.honesty import VariantResult
-from geneb_ci.audit.rerun.task_embedding import variant_seed
 from geneb_ci.audit.sampling.embedding_draw import task_shares
 from geneb_ci.audit.trust.applicability import TrustInputs
 from geneb_ci.common.config import Layout, benchmark_of
-from geneb_ci.harness.process import HarnessProcess, TaskSource, task_source
-from geneb_ci.receipt.cells import recompute
+from geneb_ci.harness.process import DERIVED, HarnessProcess, TaskSource, task_source
+from geneb_ci.receipt.cells import limits_of, recompute
 from geneb_ci.receipt.draw import drawn_rows
 from geneb_ci.receipt.embeddings import LEVEL
 from geneb_ci.receipt.row_rule import direction_test
@@ -60,6 +64,10 @@ from geneb_ci.receipt.source import ReceiptFiles, receipt_files
 from reference_harness.formats.files import NotReadable, read_regular
 from reference_harness.formats.submission import EmbeddingReceipt, SubmissionV12
 from reference_harness.formats.text import Say
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 FURTHER = (RERUN, PROOFS, ROWS)
 STATISTIC_SLACK = 0.01
@@ -159,7 +167,8 @@ def _from_receipt(
     shares = task_shares(plan.rows, receipt, benchmark)
     seeds = [plan.seed, *(draw.seed for draw in plan.earlier)]
     drawn: dict[str, DrawnTask] = {}
-    variants: dict[str, TaskVariants] = {}
+    variants, refits = SampleVariants({}, {}), dict[str, RefitTask]()
+    names = [audited.task for audited in outcome.tasks]
     with (
         tempfile.TemporaryDirectory(prefix="geneb-ci-rows-") as folder,
         HarnessProcess() as harness,
@@ -170,19 +179,29 @@ def _from_receipt(
             read = read_task(Path(folder), task, benchmark)
             own = drawn_rows(seeds, read.strata, shares[task])
             drawn[task] = drawn_task(task, receipt, file, read, own)
+            values = None if rows is None else _own_values(rows.refits, names.index(task))
+            varied = variants.training.get(task)
+            if varied is not None and values is not None and len(values) == len(varied.rows):
+                refits[task] = refit(
+                    task, varied, values, receipt.tasks[task].scale_log2, current.path, file,
+                    tools.source, harness, limits_of(receipt, task, benchmark, DERIVED),
+                    Path(folder),
+                )  # fmt: skip
 
+        if outcome.variants is not None:
+            variants = sample_variants(
+                plan,
+                names,
+                outcome.variants.nonce,
+                tools.source,
+                harness,
+                Path(folder),
+                with_training=outcome.schema_version == REFITTED,
+            )
         cells = recompute(
-            current.path, receipt, files, tools.source, harness,
-            [audited.task for audited in outcome.tasks], benchmark=benchmark,
+            current.path, receipt, files, tools.source, harness, names, benchmark=benchmark,
             say=tools.say, strata=Path(folder), each=take,
         )  # fmt: skip
-        if outcome.variants is not None:
-            seed = variant_seed(plan.seed, outcome.variants.nonce)
-            path = Path(folder) / "variants.json"
-            variants = {
-                audited.task: test_row_variants(audited.task, tools.source, harness, seed, path)
-                for audited in outcome.tasks
-            }
     other = [
         audited.task
         for audited in outcome.tasks
@@ -206,7 +225,8 @@ def _from_receipt(
         "its variants are not those of the seed, or the probes decide otherwise on them": (
             rows is not None
             and outcome.variants is not None
-            and _variants(outcome.variants, outcome, rows, drawn, variants) != outcome.variants
+            and _variants(outcome.variants, outcome, rows, drawn, variants, refits)
+            != outcome.variants
         ),
     }
     reasons = [text for text, holds in wrong.items() if holds]
@@ -239,29 +259,54 @@ def _variants(
     outcome: RowOutcome,
     rows: RerunRows,
     drawn: dict[str, DrawnTask],
-    variants: dict[str, TaskVariants],
+    variants: SampleVariants,
+    refits: dict[str, RefitTask],
 ) -> VariantResult | None:
     """Return what the kept rows of the variants show; None where they are of other variants."""
-    kept_rows = rows.variants
-    if kept_rows is None:
+    names = [audited.task for audited in outcome.tasks]
+    again = [refits[task] for task in variants.training if task in refits]
+    if (
+        rows.variants is None
+        or not _are_of(rows.variants, names, variants.test)
+        or not _are_of(rows.refits, names, variants.training)
+        or again != outcome.refits
+    ):
         return None
+    by_record = signed.others.keys()
+    changes = []
+    for number, name in enumerate(names):
+        task = drawn[name]
+        changed = decision_changes(
+            task.strata.labels,
+            task.deciders,
+            task.entry.scale_log2,
+            variants.test[name].rows,
+            rows.variants.values[rows.variants.task == number],
+        )
+        changes.append(
+            {probe: fits for probe, fits in changed.items() if probe in {MAIN, *by_record}}
+        )
+    return row_variants(changes, again, signed.nonce)
+
+
+def _own_values(kept: VariantRows | None, number: int) -> "npt.NDArray[np.float32] | None":
+    """Return the kept rows of variants of one task."""
+    return None if kept is None else kept.values[kept.task == number]
+
+
+def _are_of(
+    kept: VariantRows | None, names: list[str], variants: Mapping[str, TaskVariants]
+) -> bool:
+    """Whether kept rows are of these variants, task by task."""
     expected = [
         (number, row)
-        for number, audited in enumerate(outcome.tasks)
-        for row in variants[audited.task].rows
+        for number, name in enumerate(names)
+        if name in variants
+        for row in variants[name].rows
     ]
-    if list(zip(kept_rows.task.tolist(), kept_rows.row.tolist(), strict=True)) != expected:
-        return None
-    changes = []
-    for number, audited in enumerate(outcome.tasks):
-        task, own = drawn[audited.task], kept_rows.task == number
-        values = kept_rows.values[own]
-        changes.append(
-            decision_changes(
-                task.strata, task.probes, task.entry.scale_log2, variants[audited.task].rows, values
-            )
-        )
-    return row_variants(changes, FULL, signed.nonce)
+    if kept is None:
+        return not expected
+    return list(zip(kept.task.tolist(), kept.row.tolist(), strict=True)) == expected
 
 
 def _is_near(first: Direction, second: Direction) -> bool:

@@ -12,15 +12,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from geneb_ci.audit.canonical import StepMismatch
 from geneb_ci.audit.compare.embedding_outcome import (
     BY_ROW,
+    REFITTED,
     RowFindings,
     RowOutcome,
     RowTask,
     reasons_of,
+    training_of,
     verdict_by,
 )
 from geneb_ci.audit.record.envelope import RESTORE
-from geneb_ci.audit.rerun.honesty import KIND, ROWS_MIN, VariantResult, contradiction
-from geneb_ci.audit.sampling.embedding_draw import task_shares, weakness_of
+from geneb_ci.audit.rerun.honesty import (
+    KIND,
+    ROWS_MIN,
+    VariantResult,
+    contradiction,
+    rows_varied,
+)
+from geneb_ci.audit.sampling.embedding_draw import refit_tasks, task_shares, weakness_of
 from geneb_ci.audit.trust.applicability import TrustInputs
 from geneb_ci.receipt.draw import TaskShare, number_of
 from reference_harness.formats.benchmark import Benchmark
@@ -37,6 +45,8 @@ RERUN, PROOFS, ROWS, CELLS = "rerun", "proofs", "rows", "cells"
 HASH_BYTES = 32
 PROOF_MAX = 64
 """Hashes of a proof: a tree has fewer than 2^64 rows."""
+TEST_PART = "test "
+"""Begins the name of each part of test rows, before that of the regime."""
 UNREADABLE = (
     *(ValueError, LookupError, OSError, EOFError, RuntimeError, ArithmeticError, MemoryError),
     *(struct.error, zipfile.BadZipFile, zlib.error),
@@ -71,6 +81,7 @@ def check_rows(outcome: RowOutcome, inputs: TrustInputs) -> None:
         _refuse(f"its cells do not add up to {cells.of}")
     if outcome.variants is not None:
         _check_variants(outcome.variants, outcome.tasks)
+    _check_refits(outcome, names)
     reasons = reasons_of(findings)
     if outcome.reasons != reasons:
         _refuse("its reasons are not those that its numbers give")
@@ -83,11 +94,44 @@ def _check_variants(result: VariantResult, tasks: list[RowTask]) -> None:
         _refuse(f"variants: {wrong}")
     most = sum(min(ROWS_MIN, task.test) for task in tasks)
     counted = [(1, result.kinds), *((probe.fits, probe.kinds) for probe in result.others.values())]
-    if result.training is not None or any(set(kinds) != {KIND} for _, kinds in counted):
+    if any(set(kinds) != {KIND} for _, kinds in counted):
         _refuse(f"variants: expected those of test rows of the kind {KIND!r} alone")
     rows = result.kinds[KIND].rows
     if rows > most or any(kinds[KIND].rows != fits * rows for fits, kinds in counted):
         _refuse(f"variants: {rows} test rows were varied, or not by every probe; {most} can be")
+
+
+def _check_refits(outcome: RowOutcome, names: list[str]) -> None:
+    """Compare tasks and counts of the refitted probes with the draw and with the variants."""
+    if outcome.schema_version != REFITTED:
+        if outcome.refits or (outcome.variants is not None and outcome.variants.training):
+            _refuse("probes were fitted on variants, which records of its version have not")
+        return
+    if outcome.variants is None:
+        _refuse("no variants were embedded, which records of its version have")
+        return
+    expected = refit_tasks(outcome.plan, names)
+    if [refitted.task for refitted in outcome.refits] != expected:
+        _refuse(f"variants: probes of other tasks were fitted than of {', '.join(expected)}")
+    sizes = {task.task: task for task in outcome.tasks}
+    for refitted in outcome.refits:
+        task = sizes[refitted.task]
+        most = min(rows_varied(len(expected)), task.train)
+        if refitted.rows > most:
+            _refuse(f"variants: {refitted.rows} training rows of {task.task}, {most} can be")
+        if refitted.training is not None and refitted.training.rows != task.test:
+            _refuse(f"variants: a probe did not decide on all test rows of {task.task}")
+    if outcome.variants.training != training_of(outcome.refits):
+        _refuse("variants: the decisions of refitted probes are not the sum of those of the tasks")
+    regimes = {
+        part.removeprefix(TEST_PART)
+        for task in outcome.tasks
+        for part in task.rows
+        if part.startswith(TEST_PART)
+    }
+    of_record = {f"{regime}, record" for regime in regimes}
+    if outcome.cells.of_record and not of_record <= outcome.variants.others.keys():
+        _refuse("variants: probes of record, whose scores were compared, did not decide on them")
 
 
 def audited_receipt(outcome: RowOutcome, inputs: TrustInputs) -> EmbeddingReceipt | None:
@@ -130,7 +174,7 @@ def _check_draw(task: RowTask, share: TaskShare, seed: bytes) -> None:
     if training != expected and not is_whole:
         _refuse(f"{task.task}: the training rows do not follow from the seed")
     for part, rows in task.rows.items():
-        if part.startswith("test ") and len(rows) not in {share.test, 0}:
+        if part.startswith(TEST_PART) and len(rows) not in {share.test, 0}:
             _refuse(f"{task.task}: {len(rows)} rows of {part!r}, expected {share.test}")
 
 
@@ -169,7 +213,9 @@ class RerunRows(NamedTuple):
     again: "npt.NDArray[np.float32]"
     """(k, d), of the rows that were embedded again, in the order of the record."""
     variants: "VariantRows | None" = None
-    """None in earlier files."""
+    """Of test rows; None in earlier files."""
+    refits: "VariantRows | None" = None
+    """Of training rows; None in earlier files."""
 
 
 class VariantRows(NamedTuple):
@@ -177,7 +223,7 @@ class VariantRows(NamedTuple):
 
     task: "npt.NDArray[np.int64]"
     row: "npt.NDArray[np.int64]"
-    """Of the test split."""
+    """Of the split."""
     values: "npt.NDArray[np.float32]"
 
 
@@ -210,7 +256,7 @@ def read_rerun(raw: bytes, outcome: RowOutcome) -> RerunRows:
                 _array(archive, "rerun", "<f4", (count, dim)),
                 proofs,
                 _again(archive, outcome),
-                _variants(archive, outcome.variants, dim) if outcome.variants else None,
+                *_all_variants(archive, outcome),
             )
     except UNREADABLE as error:
         raise StepMismatch(RERUN, f"it cannot be read: {error}", RESTORE) from error
@@ -228,12 +274,20 @@ def _again(archive: zipfile.ZipFile, outcome: RowOutcome) -> "npt.NDArray[np.flo
     return _array(archive, "again", "<f4", (count, outcome.receipt.dim))
 
 
-def _variants(archive: zipfile.ZipFile, result: VariantResult, dim: int) -> VariantRows:
-    count = sum(decisions.rows for decisions in result.kinds.values())
+def _all_variants(archive: zipfile.ZipFile, outcome: RowOutcome) -> Iterator[VariantRows | None]:
+    """Yield the rows of variants of test rows, then of training rows."""
+    variants, dim = outcome.variants, outcome.receipt.dim
+    tested = sum(decisions.rows for decisions in variants.kinds.values()) if variants else 0
+    yield _variants(archive, "varied", tested, dim) if variants else None
+    trained = sum(refitted.rows for refitted in outcome.refits)
+    yield _variants(archive, "refit", trained, dim) if outcome.refits else None
+
+
+def _variants(archive: zipfile.ZipFile, name: str, count: int, dim: int) -> VariantRows:
     return VariantRows(
-        _array(archive, "varied_task", "<i8", (count,)),
-        _array(archive, "varied_row", "<i8", (count,)),
-        _array(archive, "varied", "<f4", (count, dim)),
+        _array(archive, f"{name}_task", "<i8", (count,)),
+        _array(archive, f"{name}_row", "<i8", (count,)),
+        _array(archive, name, "<f4", (count, dim)),
     )
 
 

@@ -1,8 +1,5 @@
 """Drawn rows embedded again, among decoys and variants; and what that costs, before it is spent.
 
-Variants keep the label: an extractor that looks sequences up has no answer for them. The probes of
-the receipt decide on them, rounded as its rows are, and on the rows that they are variants of.
-
 The sequences of all tasks are one list in order of their digests, so that neither order nor content
 tells task, split or label. It is cut into parts, each kept when it is finished.
 """
@@ -10,43 +7,30 @@ tells task, split or label. It is cut into parts, each kept when it is finished.
 import dataclasses
 import hashlib
 import secrets
-from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from geneb_ci.audit.compare.outcome import Decoys
 from geneb_ci.audit.cost import DECOYS
 from geneb_ci.audit.rerun.decoys import with_decoys
-from geneb_ci.audit.rerun.honesty import (
-    KIND,
-    ROWS_MIN,
-    VariantDecisions,
-    VariantResult,
-    is_flagged,
-    summed_decisions,
-)
+from geneb_ci.audit.rerun.honesty import ROWS_MIN, rows_varied
 from geneb_ci.audit.rerun.prepare import Ready
-from geneb_ci.audit.rerun.scoring import variants_of
-from geneb_ci.audit.rerun.task_embedding import SandboxRuns, read_further
+from geneb_ci.audit.rerun.task_embedding import SandboxRuns
 from geneb_ci.audit.rerun.weights import file_sha256
 from geneb_ci.audit.rerun.workspace import EmbeddedTask
 from geneb_ci.audit.sampling.embedding_draw import task_shares
 from geneb_ci.audit.sampling.plan import RowCounts
 from geneb_ci.common.errors import ExtractorFailed, ResultRefused
-from geneb_ci.harness.process import HarnessProcess, TaskSource
 from geneb_ci.receipt.cells import ReceiptCost, duration_text
-from geneb_ci.receipt.draw import SMALL_TASK, TaskStrata
+from geneb_ci.receipt.draw import SMALL_TASK
 from geneb_ci.receipt.source import size_text
 from reference_harness.formats.benchmark import Benchmark
-from reference_harness.formats.rescored import ChangedDecisions
 from reference_harness.formats.submission import EmbeddingReceipt
 from reference_harness.formats.text import Say, plural
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-
-    from geneb_ci.receipt.row_rule import Probe
 
 
 PART = 4096
@@ -178,96 +162,6 @@ class RowEmbedder:
         )
 
 
-class TaskVariants(NamedTuple):
-    """Variants of v test rows of a task."""
-
-    rows: list[int]
-    """Of the test split, ascending."""
-    sequences: list[str]
-
-
-def test_row_variants(
-    task: str, source: TaskSource, harness: HarnessProcess, seed: str, path: Path
-) -> TaskVariants:
-    """Return variants of `ROWS_MIN` test rows of a task, or of all; `path` is a file to write.
-
-    Raises NothingChecked, with what the harness said, when it cannot make them.
-    """
-    variants_of(task, source, harness, seed, ROWS_MIN, path, reverse=False)
-    own = [
-        variant
-        for variant in read_further(path).rows
-        if (variant.split, variant.kind) == ("test", KIND)
-    ]
-    return TaskVariants([variant.row for variant in own], [variant.sequence for variant in own])
-
-
-Changes = Mapping[str, Sequence[ChangedDecisions]]
-"""Regime to what changed, by each of its probes."""
-
-
-def decision_changes(
-    strata: TaskStrata,
-    probes: "Mapping[str, Sequence[Probe]]",
-    scale_log2: int,
-    rows: Sequence[int],
-    values: "npt.NDArray[np.float32]",
-) -> Changes:
-    """Return the decisions that changed between v test rows and their variants of (v, d) values.
-
-    A variant whose row no receipt could hold is decided wrong.
-    """
-    import numpy as np
-
-    from geneb_ci.receipt.row_rule import rounding
-
-    rounded = rounding(values, scale_log2).astype(np.float64)
-    sound = np.asarray(np.isfinite(rounded).all(axis=1))
-    features = np.ldexp(np.where(sound[:, None], rounded, 0.0), scale_log2)
-    indices = np.array(rows, dtype=np.int64)
-    truth = strata.labels[indices]
-    changes = {}
-    for regime, predicted in strata.predicted.items():
-        pairs = [
-            (before[indices] == truth, (probe.predict(features) == truth) & sound)
-            for before, probe in zip(predicted, probes[regime], strict=True)
-        ]
-        changes[regime] = [
-            ChangedDecisions(
-                rows=len(indices),
-                worse=int((before & ~after).sum()),
-                better=int((~before & after).sum()),
-            )
-            for before, after in pairs
-        ]
-    return changes
-
-
-def row_variants(changes: Collection[Changes], main: str, nonce: str) -> VariantResult:
-    """Return what the variants of all tasks show; `main` is the regime of one probe."""
-    fits: dict[str, int] = {}
-    kinds: dict[str, ChangedDecisions] = {}
-    for regime in dict.fromkeys(name for by_regime in changes for name in by_regime):
-        parts = [by_regime[regime] for by_regime in changes if regime in by_regime]
-        fits[regime] = max(map(len, parts))
-        kinds[regime] = summed_decisions(each for part in parts for each in part)
-    own = {KIND: kinds[main]}
-    others = {
-        f"{regime}, canonical": VariantDecisions(fits=fits[regime], kinds={KIND: decisions})
-        for regime, decisions in kinds.items()
-        if regime != main
-    }
-    return VariantResult(
-        nonce=nonce,
-        rows=ROWS_MIN,
-        reversed=False,
-        kinds=own,
-        training=None,
-        others=others,
-        memorised=is_flagged(own, None, others),
-    )
-
-
 RATE = 150e9
 """Operations a second of one run on a CPU. Measured: 193 to 242 GFLOP/s on two cores, with 21 and
 85 million parameters."""
@@ -281,7 +175,7 @@ class RowCost(NamedTuple):
     rows: int
     """Draws, at most so many distinct rows."""
     variants: int
-    """Variants of test rows, at most."""
+    """Variants of test and training rows, at most."""
     embedded: int
     """Sequences in the sandbox, variants and decoys among them."""
     disk: int
@@ -295,10 +189,14 @@ def row_cost(
     receipt: EmbeddingReceipt,
     benchmark: Benchmark,
     parameters: int | None,
+    refits: int,
     rate: float = RATE,
     tokens: int = TOKENS,
 ) -> RowCost:
-    """Return what a draw costs at most; `rate` is in operations a second."""
+    """Return what a draw costs at most; `rate` is in operations a second.
+
+    `refits` is the number of tasks whose training rows are varied, without those of earlier draws.
+    """
     shares = task_shares(rows, receipt, benchmark)
     few = benchmark.protocol.few_shot_k
     seeds = len(benchmark.protocol.seeds)
@@ -315,7 +213,10 @@ def row_cost(
             for number, most in enumerate(support)
         )
         total += drawn
-    variants = sum(min(ROWS_MIN, entry.test) for entry in receipt.tasks.values())
+    entries = receipt.tasks.values()
+    variants = sum(min(ROWS_MIN, entry.test) for entry in entries)
+    most_trained = sorted((entry.train for entry in entries), reverse=True)[:refits]
+    variants += sum(min(rows_varied(len(most_trained)), train) for train in most_trained)
     embedded = total + variants
     embedded += DECOYS * (1 + embedded // PART)
     seconds = None if parameters is None else 2 * parameters * tokens * embedded / rate

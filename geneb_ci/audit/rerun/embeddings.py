@@ -7,17 +7,18 @@ harness writes for the draw, stay in the folder of the audit, which the sandbox 
 import dataclasses
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from geneb_ci.audit.canonical import SAMPLE, StepMismatch, moment_of
 from geneb_ci.audit.commit import AuditSubject
 from geneb_ci.audit.compare.embedding_outcome import (
-    BY_COLUMN,
+    REFITTED,
     Direction,
     Effect,
     ReceiptFacts,
+    RefitTask,
     RerunResult,
     RowOutcome,
     RowRepeat,
@@ -29,9 +30,9 @@ from geneb_ci.audit.compare.embedding_outcome import (
 )
 from geneb_ci.audit.compare.embeddings import (
     ARRAYS,
-    FULL,
     LINES,
     DrawnTask,
+    EmbeddedVariants,
     RepeatedRow,
     compared_cells,
     directions,
@@ -45,20 +46,21 @@ from geneb_ci.audit.compare.embeddings import (
 )
 from geneb_ci.audit.compare.outcome import AGREES, HarnessFacts
 from geneb_ci.audit.record.events import RunFacts
-from geneb_ci.audit.rerun.embedder import (
-    RowEmbedder,
-    TaskVariants,
-    decision_changes,
-    row_variants,
-    test_row_variants,
-)
+from geneb_ci.audit.rerun.embedder import RowEmbedder
 from geneb_ci.audit.rerun.honesty import VariantResult, variant_text
 from geneb_ci.audit.rerun.prepare import Ready
-from geneb_ci.audit.rerun.task_embedding import variant_seed
-from geneb_ci.audit.sampling.embedding_draw import receipt_of, task_shares
+from geneb_ci.audit.rerun.receipt_variants import (
+    SampleVariants,
+    TaskVariants,
+    decision_changes,
+    refit,
+    row_variants,
+    sample_variants,
+)
+from geneb_ci.audit.sampling.embedding_draw import receipt_of, refit_tasks, task_shares
 from geneb_ci.audit.sampling.plan import RowPlan
 from geneb_ci.common.errors import ExtractorRefused
-from geneb_ci.receipt.cells import recompute
+from geneb_ci.receipt.cells import limits_of, recompute
 from geneb_ci.receipt.column_rule import RowComparison, judge, judge_again, tolerances
 from geneb_ci.receipt.draw import drawn_rows
 from geneb_ci.receipt.embeddings import allowed_rescued
@@ -68,16 +70,14 @@ from geneb_ci.sandbox.limits import MIB
 from geneb_ci.submission.structure import model_key_of
 from reference_harness.formats.receipt_cells import ReceiptCells
 from reference_harness.formats.submission import MODELS, EmbeddingReceipt, SubmissionV12
-from reference_harness.formats.text import Say
+from reference_harness.formats.text import Say, plural
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-STRATA, CELLS = "strata", "cells.json"
-"""Folder of what the harness wrote of the tasks, and its file of all cells."""
-VARIANTS = ".variants.json"
-"""Ending of a task's variants in that folder."""
+STRATA, CELLS, SUBMISSION = "strata", "cells.json", "submission.json"
+"""Folder of what the harness wrote of the tasks, its file of all cells, and the submission."""
 RERUN_ROWS = "rerun.npz"
 """File of the work folder with the rerun rows, once all are compared: the record needs them."""
 AGAIN = 16
@@ -143,6 +143,7 @@ class _RowRun:
         self.files = files
         self.say = say
         self.names = [name for name in here.subject.benchmark.task_ids if name in receipt.tasks]
+        self.refitted = refit_tasks(plan, self.names)
         self.embedder = RowEmbedder(here, receipt.dim, say)
 
     def result(self, clock: Callable[[], float]) -> RerunResult:
@@ -150,15 +151,10 @@ class _RowRun:
         started_at = self.here.work.begin(moment_of(int(clock())))
         try:
             drawn = self._drawn()
-            changed = self._varied(drawn)
+            varied = self._varied()
             stage = "embedding"
             rows = self.embedder.embed(
-                [sequence for task in drawn for sequence in task.sequences],
-                [
-                    sequence
-                    for variants_of_task in changed
-                    for sequence in variants_of_task.sequences
-                ],
+                [sequence for task in drawn for sequence in task.sequences], varied.sequences
             )
             reruns = [self._stacked(rows, task.sequences) for task in drawn]
             judged = [
@@ -171,6 +167,10 @@ class _RowRun:
                 for task, rerun in zip(drawn, reruns, strict=True)
             ]
             again = self._again(drawn, reruns, judged)
+            stage = "scoring"
+            test = self._embedded(varied.test, rows)
+            training = self._embedded(varied.training, rows)
+            refits = self._refits(varied, training)
         except ExtractorRefused as error:
             ended = moment_of(int(clock()))
             error.at = RunFacts(
@@ -178,21 +178,16 @@ class _RowRun:
             )
             raise
         self.here.check_weights()
-        values = [self._stacked(rows, variants_of_task.sequences) for variants_of_task in changed]
         rerun = rerun_file(
-            drawn,
-            reruns,
-            [variants_of_task.rows for variants_of_task in changed],
-            values,
-            [again.get(task.task, {}) for task in drawn],
+            drawn, reruns, test, training, [again.get(task.task, {}) for task in drawn]
         )
         changes = [
             decision_changes(
-                task.strata, task.probes, task.entry.scale_log2, variants_of_task.rows, matrix
+                task.strata.labels, task.deciders, task.entry.scale_log2, own_rows, matrix
             )
-            for task, variants_of_task, matrix in zip(drawn, changed, values, strict=True)
+            for task, own_rows, matrix in zip(drawn, test.rows, test.values, strict=True)
         ]
-        variants = row_variants(changes, FULL, self.here.settings.nonce)
+        variants = row_variants(changes, refits, self.here.settings.nonce)
         tasks = [
             row_task(
                 task,
@@ -209,7 +204,8 @@ class _RowRun:
             for stratum in directions(task, rows)
         ]
         effect = effect_of(map(influences, drawn, reruns))
-        return RerunResult(self._outcome(tasks, strata, effect, variants, rerun, clock), rerun)
+        outcome = self._outcome(tasks, strata, effect, refits, variants, rerun, clock)
+        return RerunResult(outcome, rerun)
 
     def _drawn(self) -> list[DrawnTask]:
         """Score and draw the tasks, one after another: one file of the receipt at a time."""
@@ -231,34 +227,58 @@ class _RowRun:
                 self.cells = cells
                 for task in self.names:
                     take(task, self.files.file(task))
-                    self.files.release(task)
+                    if task not in self.refitted:
+                        self.files.release(task)
                 return drawn_tasks
         folder.mkdir(parents=True, exist_ok=True)
-        submission = folder / "submission.json"
+        submission = folder / SUBMISSION
         work.keep(submission, json.dumps(self.here.subject.document))
         self.say("computing every cell from the committed rows")
         self.cells = recompute(
             submission, self.receipt, self.files, self.here.source,
             self.here.runner.harness, self.names,
             benchmark=benchmark, options=self.here.machine.scoring, say=self.say, strata=folder,
-            each=take,
+            each=take, keep=self.refitted,
         )  # fmt: skip
         for path in paths:
             work.note_result(path)
         work.keep_result(folder / CELLS, self.cells.model_dump_json() + "\n")
         return drawn_tasks
 
-    def _varied(self, drawn: Sequence[DrawnTask]) -> list[TaskVariants]:
-        """Return variants of test rows of each task."""
+    def _varied(self) -> SampleVariants:
         here, folder = self.here, self.here.work.folder / STRATA
-        harness = here.runner.harness
-        seed = variant_seed(self.plan.seed, here.settings.nonce)
-        return [
-            test_row_variants(
-                task.task, here.source, harness, seed, folder / f"{task.task}{VARIANTS}"
-            )
-            for task in drawn
-        ]
+        nonce = here.settings.nonce
+        return sample_variants(
+            self.plan, self.names, nonce, here.source, here.runner.harness, folder
+        )
+
+    def _embedded(
+        self, variants: Mapping[str, TaskVariants], rows: "dict[str, npt.NDArray[np.float32]]"
+    ) -> EmbeddedVariants:
+        """Return the rows of variants, task by task."""
+        none = TaskVariants.none()
+        by_task = [variants.get(task, none) for task in self.names]
+        return EmbeddedVariants(
+            [each.rows for each in by_task],
+            [self._stacked(rows, each.sequences) for each in by_task],
+        )
+
+    def _refits(self, varied: SampleVariants, training: EmbeddedVariants) -> list[RefitTask]:
+        """Return what the probes of the drawn tasks decide that are fitted on variants."""
+        here, folder = self.here, self.here.work.folder / STRATA
+        refits = []
+        for task, variants in varied.training.items():
+            self.say(f"{task}: fitting the probe on {plural(len(variants.rows), 'variant')}")
+            limits = limits_of(self.receipt, task, here.subject.benchmark, here.machine.scoring)
+            refits.append(
+                refit(
+                    task, variants, training.values[self.names.index(task)],
+                    self.receipt.tasks[task].scale_log2, folder / SUBMISSION,
+                    self.files.file(task), here.source, here.runner.harness, limits, folder,
+                )
+            )  # fmt: skip
+            self.files.release(task)
+        return refits
 
     def _stacked(
         self, rows: "dict[str, npt.NDArray[np.float32]]", sequences: Sequence[str]
@@ -318,6 +338,7 @@ class _RowRun:
         tasks: list[RowTask],
         strata: list[Stratum],
         effect: Effect,
+        refits: list[RefitTask],
         variants: VariantResult,
         rerun: bytes,
         clock: Callable[[], float],
@@ -328,7 +349,7 @@ class _RowRun:
         direction = Direction(rows=test.rows, statistic=test.statistic, p=test.p)
         computed = self.cells
         outcome = RowOutcome(
-            schema_version=BY_COLUMN,
+            schema_version=REFITTED,
             plan=self.plan,
             receipt=facts_of(receipt),
             cells=cells,
@@ -337,6 +358,7 @@ class _RowRun:
             effect=effect,
             decoys=self.embedder.decoys,
             variants=variants,
+            refits=refits,
             verdict=AGREES,
             reasons=[],
             not_proved=not_proved(cells),

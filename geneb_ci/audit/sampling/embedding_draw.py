@@ -5,7 +5,7 @@ from typing import NamedTuple, NoReturn
 
 from geneb_ci.audit.canonical import SAMPLE, AuditRefused, StepMismatch
 from geneb_ci.audit.commitment import Commitment
-from geneb_ci.audit.sampling.design import seed_of
+from geneb_ci.audit.sampling.design import sample, seed_of, tickets_of
 from geneb_ci.audit.sampling.plan import (
     TEST_ROWS_MAX,
     Beacon,
@@ -168,6 +168,22 @@ def draw_rows(
         rows=rows,
         earlier=list(earlier),
     )
+
+
+def refit_tasks(plan: RowPlan, tasks: Sequence[str]) -> list[str]:
+    """Return the tasks of a receipt whose training rows are varied.
+
+    They are those that a draw of tasks by the seed of the plan chooses, as many as were committed
+    to and of the same strata, then those by the seeds of earlier draws.
+    """
+    policy, here = plan.commitment.policy, set(tasks)
+    strata = [part for each in policy.strata if (part := [task for task in each if task in here])]
+    count = min(max(policy.drawn, len(strata)), len(tasks))
+    chosen: dict[str, None] = {}
+    for seed in (plan.seed, *(draw.seed for draw in plan.earlier)):
+        ranked = [ticket.task for ticket in tickets_of(seed, tasks)]
+        chosen.update(dict.fromkeys(sample(ranked, count, strata)))
+    return list(chosen)
 
 
 def recompute_rows(plan: RowPlan) -> None:

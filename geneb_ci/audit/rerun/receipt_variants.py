@@ -1,0 +1,241 @@
+"""Variants of sequences in an audit by receipt, and what the receipt's probes decide on them.
+
+Variants keep the label: an extractor that looks sequences up has no answer for them. Test sequences
+of every task are varied, and the probes of the receipt decide on them: canonical ones and, where
+the harness has their scorer, those of record. Of some tasks, which a draw of tasks by the same seed
+chooses, training sequences are varied, as many as in an audit of tasks. A probe is fitted on their
+variants, and one on the receipt's rows of the same sequences.
+
+What a probe sees of a variant is rounded as the rows of the receipt are.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from pydantic import ValidationError
+
+from geneb_ci.audit.compare.embedding_outcome import RefitTask, training_of
+from geneb_ci.audit.rerun.honesty import (
+    KIND,
+    ROWS_MIN,
+    VariantDecisions,
+    VariantResult,
+    is_flagged,
+    rows_varied,
+    summed_decisions,
+)
+from geneb_ci.audit.rerun.scoring import variants_of
+from geneb_ci.audit.rerun.task_embedding import FurtherSequences, read_further, variant_seed
+from geneb_ci.audit.sampling.embedding_draw import refit_tasks
+from geneb_ci.audit.sampling.plan import RowPlan
+from geneb_ci.common.errors import NothingChecked
+from geneb_ci.harness.process import HarnessProcess, ScoringLimits, TaskSource
+from reference_harness.formats.base import first_error
+from reference_harness.formats.files import NotReadable, read_regular
+from reference_harness.formats.receipt_cells import ReceiptRefit
+from reference_harness.formats.rescored import ChangedDecisions
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from geneb_ci.receipt.row_rule import Decider
+
+TEST, TRAIN = "test", "train"
+MAIN = "full, canonical"
+"""The probe whose decisions are those of the main line of a result."""
+REFIT_BYTES_MAX = 1 << 16
+
+
+class TaskVariants(NamedTuple):
+    """Variants of v rows of one split of a task."""
+
+    rows: list[int]
+    """Of the split, ascending."""
+    sequences: list[str]
+    further: FurtherSequences
+    """The same, as the harness reads them."""
+
+    @classmethod
+    def none(cls) -> Self:
+        """Return those of a task that has none."""
+        return cls([], [], FurtherSequences(schema_version="1.0", rows=[]))
+
+
+class SampleVariants(NamedTuple):
+    """All variants of an audit."""
+
+    test: dict[str, TaskVariants]
+    """Of each task of the receipt."""
+    training: dict[str, TaskVariants]
+    """Of the tasks whose probe is fitted again."""
+
+    @property
+    def sequences(self) -> list[str]:
+        """Every variant."""
+        both = (*self.test.values(), *self.training.values())
+        return [sequence for variants in both for sequence in variants.sequences]
+
+
+def sample_variants(
+    plan: RowPlan,
+    tasks: Sequence[str],
+    nonce: str,
+    source: TaskSource,
+    harness: HarnessProcess,
+    folder: Path,
+    *,
+    with_training: bool = True,
+) -> SampleVariants:
+    """Return the variants that plan and nonce decide; `folder` is one to write to.
+
+    Of test rows `ROWS_MIN` a task, or all. Records before version 2.1 have none of training rows.
+    Raises NothingChecked, with what the harness said, when it cannot make them.
+    """
+    seed, path = variant_seed(plan.seed, nonce), folder / "variants.json"
+
+    def varied(task: str, split: str, rows: int) -> TaskVariants:
+        variants_of(task, source, harness, seed, rows, path, reverse=False)
+        own = [
+            variant
+            for variant in read_further(path).rows
+            if variant.split == split and (split == TRAIN or variant.kind == KIND)
+        ]
+        return TaskVariants(
+            [variant.row for variant in own],
+            [variant.sequence for variant in own],
+            FurtherSequences(schema_version="1.0", rows=own),
+        )
+
+    again = refit_tasks(plan, tasks) if with_training else []
+    return SampleVariants(
+        {task: varied(task, TEST, ROWS_MIN) for task in tasks},
+        {task: varied(task, TRAIN, rows_varied(len(again))) for task in again},
+    )
+
+
+Changes = Mapping[str, Sequence[ChangedDecisions]]
+"""Name of a probe, as `full, record`, to what changed, by each of its fits."""
+
+
+class Features(NamedTuple):
+    """Rows of v variants, as a probe sees them."""
+
+    values: "npt.NDArray[np.float64]"
+    """(v, d), with zeros where no receipt could hold a row."""
+    is_sound: "npt.NDArray[np.bool_]"
+    """(v,) whether a receipt could hold it."""
+
+
+def features_of(values: "npt.NDArray[np.float32]", scale_log2: int) -> Features:
+    """Return (v, d) rows rounded as a receipt of this scale has them."""
+    import numpy as np  # slow to import, and only needed here
+
+    from geneb_ci.receipt.row_rule import rounding
+
+    rounded = rounding(values, scale_log2).astype(np.float64)
+    is_sound = np.asarray(np.isfinite(rounded).all(axis=1))
+    return Features(np.ldexp(np.where(is_sound[:, None], rounded, 0.0), scale_log2), is_sound)
+
+
+def decision_changes(
+    labels: "npt.NDArray[np.int64]",
+    deciders: "Mapping[str, Decider]",
+    scale_log2: int,
+    rows: Sequence[int],
+    values: "npt.NDArray[np.float32]",
+) -> Changes:
+    """Return the decisions that changed between v test rows and their variants of (v, d) values.
+
+    `labels` are those of all test rows. A variant whose row no receipt could hold is decided wrong.
+    """
+    import numpy as np
+
+    features, is_sound = features_of(values, scale_log2)
+    indices = np.array(rows, dtype=np.int64)
+    truth = labels[indices]
+    changes = {}
+    for name, decider in deciders.items():
+        pairs = [
+            (before[indices] == truth, (probe.predict(features) == truth) & is_sound)
+            for before, probe in zip(decider.predicted, decider.probes, strict=True)
+        ]
+        changes[name] = [
+            ChangedDecisions(
+                rows=len(indices),
+                worse=int((before & ~after).sum()),
+                better=int((~before & after).sum()),
+            )
+            for before, after in pairs
+        ]
+    return changes
+
+
+def refit(
+    task: str,
+    variants: TaskVariants,
+    values: "npt.NDArray[np.float32]",
+    scale_log2: int,
+    submission: Path,
+    file: Path,
+    source: TaskSource,
+    harness: HarnessProcess,
+    limits: ScoringLimits,
+    folder: Path,
+) -> RefitTask:
+    """Return what a probe fitted on (v, d) variants of training rows decides otherwise.
+
+    `submission` is the file that has the receipt, `file` that of the task's rows; `folder` is one
+    to write to. A variant whose row no receipt could hold counts as zeros. Raises LimitExceeded or
+    ResultRefused for rows that cannot be scored within the limits, NothingChecked, with what the
+    harness said, for anything else.
+    """
+    import numpy as np
+
+    further, matrix, output = (folder / f"refit.{end}" for end in ("json", "npy", "out"))
+    further.write_text(variants.further.model_dump_json() + "\n", encoding="ascii")
+    np.save(matrix, features_of(values, scale_log2).values.astype(np.float32))
+    words = [
+        "receipt-refit", "--submission", str(submission), "--receipt", str(file.parent),
+        "--task", task, *source.options, "--further", str(further),
+        "--further-embeddings", str(matrix), "--output", str(output), "--quiet",
+    ]  # fmt: skip
+    harness.call(words, task, limits)
+    try:
+        result = ReceiptRefit.model_validate_json(read_regular(output, REFIT_BYTES_MAX))
+    except (NotReadable, ValidationError) as error:
+        reason = first_error(error) if isinstance(error, ValidationError) else error.reason
+        raise NothingChecked(
+            f"{output.name}: {reason}",
+            "install geneb-ci again, so that toolkit and harness are of the same version",
+        ) from error
+    return RefitTask(task=task, rows=len(variants.rows), training=result.training)
+
+
+def row_variants(
+    changes: Collection[Changes], refits: Iterable[RefitTask], nonce: str
+) -> VariantResult:
+    """Return what the variants of all tasks show."""
+    fits: dict[str, int] = {}
+    kinds: dict[str, ChangedDecisions] = {}
+    for name in dict.fromkeys(name for by_probe in changes for name in by_probe):
+        parts = [by_probe[name] for by_probe in changes if name in by_probe]
+        fits[name] = max(map(len, parts))
+        kinds[name] = summed_decisions(each for part in parts for each in part)
+    own = {KIND: kinds[MAIN]}
+    others = {
+        name: VariantDecisions(fits=fits[name], kinds={KIND: decisions})
+        for name, decisions in kinds.items()
+        if name != MAIN
+    }
+    training = training_of(refits)
+    return VariantResult(
+        nonce=nonce,
+        rows=ROWS_MIN,
+        reversed=False,
+        kinds=own,
+        training=training,
+        others=others,
+        memorised=is_flagged(own, training, others),
+    )

@@ -1,0 +1,72 @@
+"""Decisions of a probe that is fitted on variants of a task's training sequences.
+
+The other probe of the comparison is fitted on the rows of the receipt. Both predict the test rows
+of the receipt, as in an audit of tasks.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from reference_harness.data import Source
+from reference_harness.decisions import training_changes
+from reference_harness.engine.local import Pool
+from reference_harness.errors import ProbeError
+from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.receipt_cells import ReceiptRefit
+from reference_harness.formats.rescored import ChangedDecisions
+from reference_harness.formats.run_record import ReceiptTask
+from reference_harness.further import FurtherFiles, further_rows
+from reference_harness.job import problem_of
+from reference_harness.rescore import Lend, load
+
+from .rounding import Rounded
+from .scoring import values_of
+from .task_file import file_of
+
+
+@dataclass(frozen=True)
+class RefitJob:
+    """Fits both probes of one task; small, for it is pickled."""
+
+    task_id: str
+    file: Path
+    receipt: ReceiptTask
+    benchmark: Benchmark
+    source: Source
+    further: FurtherFiles
+    """Variants of training sequences, and their embeddings."""
+
+    def execute(self) -> ChangedDecisions | None:
+        """Return the decisions that changed; None where a class has no varied row.
+
+        Raises a HarnessError, which names task or file.
+        """
+        data = load(self.benchmark, self.source, self.task_id)
+        rows = Rounded(values_of(self.file, self.receipt, data), self.receipt.scale_log2)
+        problem = problem_of(rows, self.receipt.train, data.train.labels, data.test.labels)
+        further = further_rows(self.further, problem, self.receipt.scale_log2)
+        try:
+            return training_changes(problem, further)
+        except ProbeError as error:
+            msg = f"{self.task_id}: {error}"
+            raise ProbeError(msg) from error
+
+
+def refit(
+    task_id: str,
+    folder: Path,
+    receipt: ReceiptTask,
+    benchmark: Benchmark,
+    source: Source,
+    further: FurtherFiles,
+    lent: Lend | None = None,
+) -> ReceiptRefit:
+    """Return the decisions that change in one task, with the workers `lent`, else with a new one.
+
+    Raises DataError, EmbeddingError or ProbeError, which name the task or the file.
+    """
+    job = RefitJob(task_id, file_of(folder, task_id), receipt, benchmark, source, further)
+    with (lent or Pool)(1) as pool:
+        pool.submit(job)
+        (training,) = pool.results(block=True)
+    return ReceiptRefit(schema_version="1.0", task=task_id, training=training)
