@@ -35,7 +35,7 @@ from geneb_ci.common.finding import Fault, Finding, Severity, first_and_more
 from geneb_ci.models.entry import Environment, ModelEntry, ReadEntry
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.submission.document import Document, parse_document
-from geneb_ci.submission.reading import FileKind, located, other_kind, read_bytes, require_file
+from geneb_ci.submission.reading import FileKind, located, other_kind_of, read_bytes, require_file
 from geneb_ci.submission.structure import model_key_of
 from reference_harness.formats.base import first_error
 from reference_harness.formats.benchmark import Benchmark
@@ -114,7 +114,7 @@ def commit(read: SubmissionFile, tolerance: str, declared: DeclaredRun | None = 
     `Checker.check` does.
     """
     file = read.document.name
-    if other := other_kind(read.document.value, FileKind.SUBMISSION):
+    if isinstance(read.raw, bytes) and (other := other_kind_of(read.raw, FileKind.SUBMISSION)):
         raise NothingChecked(f"{file}: {other.message}", other.fix)
     layout = find_layout(read.document.path.parent)
     extractors = None if is_built_in(read.document.value) else read_extractors(layout)

@@ -15,7 +15,7 @@ from .checkpoint import cause_of, check_configuration, check_model_class, load_m
 from .compiled import compile_in_place
 from .inputs import embedding_rows, inputs_of, limit_of, pad_id
 from .options import parse
-from .origin import check_code, check_ignored_code, folder_of, loadable, origin_of
+from .origin import check_code, check_disguises, check_ignored_code, folder_of, loadable, origin_of
 from .outputs import Output
 from .pooling import POOLINGS
 from .preparation import preparation_of
@@ -160,6 +160,7 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         trusted = bool(options.trust_remote_code)
         origin = origin_of(self.name_model, options.revision, trust_remote_code=trusted)
         try:
+            check_disguises(origin)
             check_code(origin)
             check_ignored_code(origin, options)
             check_configuration(origin, options)

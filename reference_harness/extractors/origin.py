@@ -18,6 +18,7 @@ from transformers.dynamic_module_utils import get_class_from_dynamic_module
 from transformers.utils.hub import cached_file
 
 from reference_harness.formats.files import NotReadable, read_json, read_regular
+from reference_harness.formats.recognition import ENCODING, disguise_of
 
 from .base import ExtractorError
 from .gated_bert import GatedBert
@@ -103,6 +104,26 @@ def folder_of(origin: Origin) -> Path | None:
     except Exception:  # noqa: BLE001 (whatever the client of the Hub raises)
         return None
     return None if path is None else path.parent
+
+
+def check_disguises(origin: Origin) -> None:
+    """Refuse a folder in which a file is something else, such as a pointer of Git LFS.
+
+    A library says of it that a header is too large, or reads it as a vocabulary of three words.
+    Files of the Hub are what they are. Raises ExtractorError.
+    """
+    for path in sorted(Path(origin.name).iterdir()) if origin.local else ():
+        if path.suffix not in _LOADED or not path.is_file() or path.stat().st_size > _TEXT_MAX:
+            continue
+        disguise = disguise_of(path.read_bytes(), markup=True)
+        if disguise is not None and disguise.kind != ENCODING:
+            msg = f"{path.name} of {origin.name!r} {disguise.predicate}: {disguise.fix}"
+            raise ExtractorError(msg)
+
+
+_LOADED = frozenset({".safetensors", ".bin", ".pt", ".json", ".txt", ".model", ".py"})
+_TEXT_MAX = 1_000_000
+"""Bytes of a file that is read to see what it is; pointers and pages are small."""
 
 
 def check_code(origin: Origin) -> None:

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from reference_harness.formats.recognition import BOM, MARKED, disguise_of
+
 _KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a named pipe",
@@ -76,6 +78,23 @@ def read_regular(path: Path, limit: int, *, links: bool = True) -> bytes:
         os.close(handle)
     if len(raw) > limit:
         raise TooLarge(max(status.st_size, len(raw)), limit)
+    return raw
+
+
+class Disguised(NotReadable):
+    """It is something else than a text file of ours, such as a pointer of Git LFS."""
+
+
+def read_text(path: Path, limit: int, *, links: bool = True) -> bytes:
+    """Return the bytes of a file of JSON, TOML or other text of ours, as `read_regular` does.
+
+    Raises NotReadable; Disguised, with what it is and what to do, for what is known as no such
+    file, and for text with a byte order mark.
+    """
+    raw = read_regular(path, limit, links=links)
+    disguise = disguise_of(raw) or (MARKED if raw.startswith(BOM) else None)
+    if disguise is not None:
+        raise Disguised(f"{disguise.predicate}: {disguise.fix}")
     return raw
 
 
