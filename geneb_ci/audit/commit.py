@@ -39,6 +39,7 @@ from geneb_ci.submission.reading import FileKind, located, other_kind_of, read_b
 from geneb_ci.submission.structure import model_key_of
 from reference_harness.formats.base import first_error
 from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.files import line_ends_differ
 from reference_harness.formats.submission import MODELS, SubmissionV10
 from reference_harness.formats.text import plural
 
@@ -98,9 +99,11 @@ def submission_here(
         return submission
     if file is None:
         return None
+    raw = submission.raw if isinstance(submission.raw, bytes) else b""
     raise AuditRefused(
         f"{file}: this is not the submission that was committed to: sha256 "
-        f"{submission.document.sha256 or 'of no bytes'}, expected {commitment.submission_sha256}",
+        f"{submission.document.sha256 or 'of no bytes'}, expected {commitment.submission_sha256}"
+        f"{line_ends_differ(raw, commitment.submission_sha256)}",
         "name the file with the sha256 of the commitment: --submission FILE",
     )
 

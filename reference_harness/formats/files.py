@@ -270,6 +270,25 @@ def line_ends_of(raw: bytes, digest: str) -> str:
     return next((ends for ends, form in forms.items() if is_of(form, digest)), "")
 
 
+def line_ends_differ(raw: bytes, digest: str) -> str:
+    """Return a clause for a message where line ends alone make the digest another one; else ""."""
+    ends = line_ends_of(raw, digest)
+    return f"; only the line ends differ, which were {ends} there: {NO_TRANSLATION}" if ends else ""
+
+
+def text_line_ends(path: Path, digest: str) -> str:
+    """Return the same for a file; "" for one that is too large for a text of a model."""
+    return line_ends_differ(path.read_bytes(), digest) if path.stat().st_size < TEXT_MAX else ""
+
+
+TEXT_MAX = 20_000_000
+"""Bytes: the largest tokenizer.json of a model has some MB, its weights have more."""
+NO_TRANSLATION = (
+    "git translates them in this clone: `git config core.autocrlf false`, then check the file out "
+    "again, or write it with those line ends"
+)
+
+
 def is_of(raw: bytes, digest: str) -> bool:
     """Whether bytes have a sha256."""
     return hashlib.sha256(raw).hexdigest() == digest

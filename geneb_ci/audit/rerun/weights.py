@@ -20,7 +20,7 @@ from geneb_ci.common import download
 from geneb_ci.common.errors import UsageProblem, WeightsRefused
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.models.entry import FILE_NAME
-from reference_harness.formats.files import NotReadable, read_json, read_regular
+from reference_harness.formats.files import NotReadable, read_json, read_regular, text_line_ends
 from reference_harness.formats.hub_storage import (
     DOWNLOAD_LIMITS,
     StorageFailure,
@@ -177,6 +177,7 @@ def verify_weights(folder: Path, weights: Weights, level: int) -> dict[str, str]
         if digest != expected:
             raise WeightsRefused(
                 f"{name}: sha256 {digest}, the commitment has {expected}"
+                f"{text_line_ends(files[name], expected)}"
                 if digest
                 else f"{name}: there is no such file, the commitment has sha256 {expected}",
                 (digest and _disguise(files[name]))
