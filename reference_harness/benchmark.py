@@ -4,7 +4,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from reference_harness.formats.files import NotReadable, read_regular
+from reference_harness.formats.files import NotReadable, read_text
 
 from .errors import OptionError
 from .formats.benchmark import BYTES_MAX, Benchmark, UnusableBenchmarkError, parse
@@ -20,7 +20,7 @@ def load(path: Path) -> Benchmark:
     expected there.
     """
     try:
-        raw = read_regular(path, BYTES_MAX)
+        raw = read_text(path, BYTES_MAX)
     except NotReadable as error:
         msg = f"{path}: {error.reason}; {HOW_TO_DEFINE}"
         raise OptionError(msg) from error

@@ -5,7 +5,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from reference_harness.formats.benchmark import Dataset
-from reference_harness.formats.files import NotReadable, read_regular, sha256, write_json
+from reference_harness.formats.files import NotReadable, read_text, sha256, write_json
 
 from .errors import DataError
 from .formats.base import Count, Hex40, Hex64, StrictModel, first_error
@@ -48,7 +48,7 @@ class Manifest(StrictModel):
         if not path.exists():
             return None
         try:
-            return cls.model_validate_json(read_regular(path, BYTES_MAX))
+            return cls.model_validate_json(read_text(path, BYTES_MAX))
         except ValidationError as error:
             raise DataError(
                 [f"{path}: not a manifest: {first_error(error, with_input=True)}"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from reference_harness.formats.files import NotReadable, read_regular
+from reference_harness.formats.files import NotReadable, read_text
 
 from . import progress
 from .command import RunContext, run_command
@@ -29,7 +29,7 @@ def listed_runs(path: Path, context: click.Context, common: dict[str, Any]) -> l
     Raises OptionError for anything that is not such a list.
     """
     try:
-        document = tomllib.loads(read_regular(path, TOML_MAX).decode())
+        document = tomllib.loads(read_text(path, TOML_MAX).decode())
     except NotReadable as error:
         raise OptionError(f"{path}: {error.reason}") from error
     except ValueError as error:

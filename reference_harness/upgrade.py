@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from reference_harness.formats.benchmark import Benchmark
-from reference_harness.formats.files import NotReadable, read_json, read_regular
+from reference_harness.formats.files import NotReadable, read_json, read_text
 from reference_harness.formats.submission_terms import ENTRY_MEMBER, SUBMISSION_BYTES_MAX, VERSIONS
 from reference_harness.formats.text import plural
 
@@ -40,7 +40,7 @@ def read_submission(path: Path) -> dict[str, Any]:
     Raises OptionError for anything else, also for one of format 1.2.
     """
     try:
-        value = read_json(read_regular(path, SUBMISSION_BYTES_MAX))
+        value = read_json(read_text(path, SUBMISSION_BYTES_MAX))
         if value.pop(ENTRY_MEMBER, None) is not None:  # what 1.0 has, beside an entry
             value["schema_version"] = "1.0"
         version = value["schema_version"]
@@ -80,7 +80,7 @@ def refuse_without_record(document: dict[str, Any], path: Path) -> None:
 def read_record(path: Path) -> RunRecord:
     """Return a run record. Raises OptionError for anything else."""
     try:
-        return RunRecord.model_validate_json(read_regular(path, RECORD_BYTES_MAX))
+        return RunRecord.model_validate_json(read_text(path, RECORD_BYTES_MAX))
     except NotReadable as error:
         msg = f"{path}: {error.reason}"
         raise OptionError(msg) from error

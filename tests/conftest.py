@@ -1,6 +1,7 @@
 """What several folders of tests share."""
 
 import copy
+import gc
 import json
 import os
 import sys
@@ -44,6 +45,20 @@ def set_up_worker() -> None:
         if int(os.environ["PYTEST_XDIST_WORKER_COUNT"]) >= len(processors):
             number = int(worker.removeprefix("gw")) % len(processors)
             os.sched_setaffinity(0, {processors[number]})
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect no garbage while tests are collected, and leave them out of every later search.
+
+    Ten thousand tests and their modules stay until the end; each search of them costs 0.2 s.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

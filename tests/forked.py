@@ -225,7 +225,7 @@ def _server(loaded: Loaded) -> forkserver.ForkServer:
     home, hub = loaded
     server = _servers.setdefault(loaded, forkserver.ForkServer())
     more = () if hub is None else (*TORCH, *MODEL_FAMILIES)
-    server.set_forkserver_preload([*LIBRARIES, *modules(), *more])
+    server.set_forkserver_preload([*LIBRARIES, *modules(), *more, "tests.preloaded"])
     names = {**OF_THE_SERVER, "PYTHONPATH": str(home), **dict(hub or ())}
     before = {name: os.environ.get(name) for name in names}
     os.environ.update(names)

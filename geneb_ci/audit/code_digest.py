@@ -21,6 +21,7 @@ from geneb_ci.audit.commitment import ExtractorCode
 from geneb_ci.common.config import Layout
 from geneb_ci.common.finding import Fault
 from geneb_ci.submission.reading import read_bytes
+from reference_harness.formats.files import line_ends_differ
 
 _DROPPED = frozenset(
     {"annotation", "returns", "type_comment", "type_params", "kind", "ctx", "name", "asname"}
@@ -343,7 +344,8 @@ def extractor_code(
     sha256 = hashlib.sha256(available.files[name]).hexdigest()
     if claimed not in {None, sha256}:
         raise AuditRefused(
-            f"the extractor {name!r} is not the one that ran: sha256 {sha256}, expected {claimed}",
+            f"the extractor {name!r} is not the one that ran: sha256 {sha256}, expected {claimed}"
+            f"{line_ends_differ(available.files[name], str(claimed))}",
             "ask for the extractor exactly as it ran, or for a new run",
         )
     return ExtractorCode(

@@ -35,10 +35,11 @@ from geneb_ci.common.finding import Fault, Finding, Severity, first_and_more
 from geneb_ci.models.entry import Environment, ModelEntry, ReadEntry
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.submission.document import Document, parse_document
-from geneb_ci.submission.reading import FileKind, located, other_kind, read_bytes, require_file
+from geneb_ci.submission.reading import FileKind, located, other_kind_of, read_bytes, require_file
 from geneb_ci.submission.structure import model_key_of
 from reference_harness.formats.base import first_error
 from reference_harness.formats.benchmark import Benchmark
+from reference_harness.formats.files import line_ends_differ
 from reference_harness.formats.submission import MODELS, SubmissionV10
 from reference_harness.formats.text import plural
 
@@ -98,9 +99,11 @@ def submission_here(
         return submission
     if file is None:
         return None
+    raw = submission.raw if isinstance(submission.raw, bytes) else b""
     raise AuditRefused(
         f"{file}: this is not the submission that was committed to: sha256 "
-        f"{submission.document.sha256 or 'of no bytes'}, expected {commitment.submission_sha256}",
+        f"{submission.document.sha256 or 'of no bytes'}, expected {commitment.submission_sha256}"
+        f"{line_ends_differ(raw, commitment.submission_sha256)}",
         "name the file with the sha256 of the commitment: --submission FILE",
     )
 
@@ -114,7 +117,7 @@ def commit(read: SubmissionFile, tolerance: str, declared: DeclaredRun | None = 
     `Checker.check` does.
     """
     file = read.document.name
-    if other := other_kind(read.document.value, FileKind.SUBMISSION):
+    if isinstance(read.raw, bytes) and (other := other_kind_of(read.raw, FileKind.SUBMISSION)):
         raise NothingChecked(f"{file}: {other.message}", other.fix)
     layout = find_layout(read.document.path.parent)
     extractors = None if is_built_in(read.document.value) else read_extractors(layout)

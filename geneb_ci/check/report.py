@@ -12,7 +12,7 @@ from geneb_ci.common.errors import BadConfiguration, NothingChecked, UsageProble
 from geneb_ci.common.finding import Finding, Need
 from geneb_ci.submission.reading import is_folder, submission_files
 from geneb_ci.submission.tokens import UNUSABLE
-from reference_harness.formats.files import NotReadable, read_json, read_regular
+from reference_harness.formats.files import NotReadable, read_json, read_text
 
 if TYPE_CHECKING:
     from geneb_ci.submission.document import Document
@@ -79,7 +79,7 @@ def read_baseline(path: Path) -> Counter[KnownFinding]:
     """Return the findings of an earlier report in JSON. Raises UsageProblem for any other file."""
     fix = f"write one: geneb-ci check --format json --output {path}"
     try:
-        value = read_json(read_regular(path, BASELINE_BYTES_MAX))
+        value = read_json(read_text(path, BASELINE_BYTES_MAX))
     except NotReadable as error:
         raise UsageProblem(f"{path}: {error.reason}", fix) from error
     except ValueError as error:

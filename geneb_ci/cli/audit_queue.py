@@ -29,7 +29,7 @@ from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
 from geneb_ci.render.plain import visible
 from geneb_ci.render.table import Table
-from reference_harness.formats.files import NotReadable, read_regular
+from reference_harness.formats.files import NotReadable, read_text
 from reference_harness.formats.text import plural
 
 TOML_MAX = 1_000_000
@@ -70,7 +70,7 @@ def entries_of(path: Path) -> list[QueuedAudit]:
     """
     fix = 'write it as [[audit]] with file = "submissions/M.json" and options such as committed-at'
     try:
-        document = tomllib.loads(read_regular(path, TOML_MAX).decode("utf-8"))
+        document = tomllib.loads(read_text(path, TOML_MAX).decode("utf-8"))
     except NotReadable as error:
         raise NothingChecked(f"{path}: {error.reason}", fix) from error
     except ValueError as error:

@@ -32,7 +32,7 @@ from geneb_ci.render.table import Table, wrapped_text
 from geneb_ci.submission.document import Document, downgraded, parse_document, upgraded
 from geneb_ci.submission.reading import BYTES_MAX, FileKind, located, read_bytes, require_file
 from geneb_ci.submission.structure import check_structure, model_key_of, version_of
-from reference_harness.formats.files import write_whole
+from reference_harness.formats.files import text_line_ends, write_whole
 from reference_harness.formats.submission_terms import BY_ENTRY, ENTRY_MEMBER
 from reference_harness.formats.text import plural, quoted
 
@@ -243,7 +243,8 @@ def _compared(entry: ModelEntry, folder: Path, name: str) -> int:
         if digest != expected:
             wrong += 1
             what = f"sha256 {digest}" if digest else "no such file"
-            echo(f"{name}: {file}: {what}, expected sha256 {expected}")
+            ends = text_line_ends(path, expected) if digest else ""
+            echo(f"{name}: {file}: {what}, expected sha256 {expected}{ends}")
     echo(f"{name}: {len(files) - wrong} of {plural(len(files), 'file')} as pinned")
     return wrong
 

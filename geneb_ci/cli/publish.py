@@ -35,7 +35,7 @@ from geneb_ci.publish.comparison import replay
 from geneb_ci.publish.difference import BOARD, file_changes, models_of, row_changes, space_health
 from geneb_ci.publish.faults import HubRefused
 from geneb_ci.publish.generation import LEDGER, Generation, source_of
-from geneb_ci.publish.git import BadRepository, GitRepository, repository_at
+from geneb_ci.publish.git import GitRepository, WrongRepository, repository_at
 from geneb_ci.publish.ledger import ledger
 from geneb_ci.publish.push import (
     AS_PUBLISHED,
@@ -346,7 +346,7 @@ def _built(layout: Layout, when: str | None) -> Built:
         repository = repository_at(layout)
         commit: str | None = repository.resolve(HEAD)
         at: str | None = repository.time_of(str(commit))
-    except BadRepository:  # a folder that is in no repository
+    except WrongRepository:  # a folder that is in no repository, or has no commit
         commit = at = None
     return Built(commit, _moment(when) if when is not None else at)
 

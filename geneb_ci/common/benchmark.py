@@ -8,7 +8,7 @@ from typing import Any
 from geneb_ci.common.errors import BadConfiguration
 from geneb_ci.common.shipped import known, shipped
 from reference_harness.formats.benchmark import BYTES_MAX, Benchmark, UnusableBenchmarkError, parse
-from reference_harness.formats.files import NotReadable, read_json, read_regular
+from reference_harness.formats.files import NotReadable, read_json, read_text
 
 
 def parse_benchmark(raw: bytes, name: str) -> Benchmark:
@@ -40,7 +40,7 @@ def load_benchmark(path: Path) -> Benchmark:
 
 def _read(path: Path) -> bytes:
     try:
-        return read_regular(path, BYTES_MAX)
+        return read_text(path, BYTES_MAX)
     except NotReadable as error:
         raise BadConfiguration(
             f"{path}: {error.reason}",

@@ -16,7 +16,7 @@ from geneb_ci.common.benchmark import load_benchmark, shipped_benchmark, upstrea
 from geneb_ci.common.errors import BadConfiguration, NothingChecked, UsageProblem
 from geneb_ci.common.shipped import shipped
 from reference_harness.formats.benchmark import Benchmark
-from reference_harness.formats.files import NotReadable, read_json, read_regular
+from reference_harness.formats.files import NotReadable, read_json, read_text
 from reference_harness.formats.text import quoted
 
 FILE = "pyproject.toml"
@@ -78,7 +78,7 @@ def read_settings(path: Path) -> Settings | None:
 
 def _table(path: Path) -> dict[str, Any] | None:
     try:
-        raw = read_regular(path, BYTES_MAX)
+        raw = read_text(path, BYTES_MAX)
     except NotReadable as error:
         if error.missing:
             return None
@@ -368,7 +368,7 @@ def cache_folder(name: str) -> Path:
 def policy_bytes(path: Path, limit: int) -> bytes:
     """Return a file of the policy folder, of at most `limit` bytes. Raises BadConfiguration."""
     try:
-        return read_regular(path, limit)
+        return read_text(path, limit)
     except NotReadable as error:
         raise BadConfiguration(f"{path}: {error.reason}", _RESTORE) from error
 

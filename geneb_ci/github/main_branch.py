@@ -39,9 +39,13 @@ class Clone:
         return self._commits[name]
 
     def comparison(self, base: str, head: str) -> CommitComparison:
-        """Return the merge base of two commits. Raises UnexpectedReply if there is none."""
+        """Return the merge base of two commits. Raises UnexpectedReply if there is none.
+
+        Raises BadRepository where there is none because the clone is shallow.
+        """
         merge_base = self.repository.run("merge-base", "--end-of-options", base, head, ok=(0, 1))
         if not merge_base.strip():
+            self.repository.require_whole()
             raise UnexpectedReply(
                 "this branch has no commit in common with the base branch",
                 "make the branch again from the base branch, or fetch the whole history",

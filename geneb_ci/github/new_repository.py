@@ -27,6 +27,7 @@ from geneb_ci.github.settings.check_files import (
     board_workflows,
 )
 from geneb_ci.github.settings.client import MAIN
+from geneb_ci.publish.git import refusal_of
 from geneb_ci.publish.session import require_space
 from geneb_ci.render.plain import visible
 
@@ -56,7 +57,6 @@ _PYPROJECT = b"""\
 FIRST_MESSAGE = "Set up the board"
 SECONDS_MAX = 600  # a push of 3 MB over a slow line
 _SAID_MAX = 300  # characters of git's own words in a message of ours
-_NO_NAME = ("tell me who you are", "empty ident name", "unable to auto-detect")
 # A token is never an argument: git asks this helper, which reads it from the environment.
 _HELPER = (
     """!f() { test "$1" = get && """
@@ -329,20 +329,11 @@ def git(
     except subprocess.TimeoutExpired as error:
         raise UsageProblem(f"git {arguments[0]} took more than {SECONDS_MAX} s") from error
     if process.returncode not in ok:
-        message = " ".join(process.stderr.split())
+        refusal = refusal_of(process.stderr)
         raise UsageProblem(
-            f"{folder}: git {arguments[0]} failed: {visible(message, _SAID_MAX)}", _fix(message)
+            f"{folder}: git {arguments[0]} failed: {visible(refusal.words, _SAID_MAX)}", refusal.fix
         )
     return process.stdout.strip()
-
-
-def _fix(message: str) -> str:
-    if any(words in message for words in _NO_NAME):
-        return (
-            "git config --global user.name NAME; git config --global user.email ADDRESS; "
-            "then run this again"
-        )
-    return "correct what git says, then run this again"
 
 
 def has_commit(folder: Path) -> bool:

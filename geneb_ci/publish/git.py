@@ -69,6 +69,74 @@ class WrongRepository(BadRepository):
     exit_code = Exit.USAGE
 
 
+class NoRepository(WrongRepository):
+    """A folder is in no git repository."""
+
+
+_CLONE = "run this in a full clone of the submissions repository"
+_TRUST = (
+    "the folder belongs to another user; if you trust it, `git config --global --add "
+    "safe.directory FOLDER` with the folder that git names, then run this again"
+)
+_DAMAGED = (
+    r"(is|are) corrupt|object file \S+ is empty|unable to read (tree|sha1|[0-9a-f]{40})|"
+    r"missing (blob|tree)|inflate|packfile .* cannot be accessed|hash mismatch|could not parse"
+)
+_NAMELESS = r"unable to auto-detect email|tell me who you are|empty ident|no (name|email) was"
+_NAME = (
+    "git config --global user.name NAME; git config --global user.email ADDRESS; "
+    "then run this again"
+)
+_REFUSALS: tuple[tuple[str, str], ...] = (
+    (r"dubious ownership", _TRUST),
+    (r"not a git repository", _CLONE),
+    (r"cannot use bare repository|must be run in a work tree", _CLONE),
+    (
+        r"\.lock': File exists|Another git process",
+        "wait until the other git has ended; if none runs, delete the file that git names",
+    ),
+    (
+        r"index file (corrupt|smaller)|bad (index file|signature)|index uses .* extension",
+        "make the index again: `rm .git/index`, then `git reset`; no file is lost",
+    ),
+    (_DAMAGED, "the clone is damaged: `git fsck` lists how; clone the repository again"),
+    (
+        r"promisor remote|partial clone",
+        "the clone has not all objects: connect to its remote, or `git fetch --refetch`",
+    ),
+    (r"bad (numeric )?config|invalid value for '", "correct the setting that git names"),
+    (
+        r"repo version|unknown repository extension|unknown option",
+        "install a newer git: this one does not know the repository's format",
+    ),
+    (r"(?m): Permission denied\s*$", "give this user the right to read the repository"),
+    (r"No space left", "free space on the disk"),
+    (r"shallow (file|update)", "get the whole history: `git fetch --unshallow`"),
+    (_NAMELESS, _NAME),
+)
+"""Words of git where it refuses a repository, and what to do."""
+
+
+class GitRefusal(NamedTuple):
+    """Why git did not do what it was told: its own words on one line, and what to do."""
+
+    words: str
+    fix: str
+    is_known: bool
+    """Whether it refuses the repository, rather than a name in it."""
+
+
+def refusal_of(stderr: str) -> GitRefusal:
+    """Return what git says in its errors; its advice on further lines is left out."""
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith(("fatal:", "error:", "!", "remote:"))]
+    words = "; ".join(dict.fromkeys(errors or lines)) or "it says nothing"
+    for pattern, fix in _REFUSALS:
+        if re.search(pattern, stderr):
+            return GitRefusal(words, fix, is_known=True)
+    return GitRefusal(words, "correct what git says, then run this again", is_known=False)
+
+
 class TreeFile(NamedTuple):
     """One file of a tree."""
 
@@ -89,7 +157,11 @@ class GitRepository:
         } | {"GIT_NO_REPLACE_OBJECTS": "1", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
 
     def run(self, *arguments: str, stdin: bytes = b"", ok: tuple[int, ...] = (0,)) -> bytes:
-        """Run a git command and return its output. Raises BadRepository if it fails."""
+        """Run a git command and return its output.
+
+        Raises BadRepository, with git's own words, if its exit code is not one of `ok`, and where
+        it refuses the repository whatever the exit code; NoRepository where there is none.
+        """
         return self._run(arguments, stdin, ok).stdout
 
     def _run(
@@ -102,13 +174,21 @@ class GitRepository:
             )
         except OSError as error:
             raise BadRepository(f"git cannot be run: {error.strerror}", "install git") from error
-        if process.returncode not in ok:
-            message = process.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        if process.returncode < 0:
             raise BadRepository(
-                f"{self.root}: git {arguments[0]} failed: {message}",
-                "run this in a full clone of the submissions repository",
+                f"{self.root}: git {arguments[0]} was stopped by signal {-process.returncode}",
+                "run this again; if it is stopped again, the machine may lack memory",
             )
+        if process.returncode:
+            refusal = refusal_of(process.stderr.decode(errors="replace"))
+            if process.returncode not in ok or refusal.is_known:
+                raise self._refused(arguments[0], refusal)
         return process
+
+    def _refused(self, command: str, refusal: GitRefusal) -> BadRepository:
+        if "not a git repository" in refusal.words:
+            return NoRepository(f"{self.root}: this is not in a git repository", refusal.fix)
+        return BadRepository(f"{self.root}: git {command} failed: {refusal.words}", refusal.fix)
 
     def resolve(self, name: str) -> str:
         """Return the 40-hex id of a commit. Raises WrongRepository if there is none."""
@@ -143,7 +223,7 @@ class GitRepository:
         """Raise BadRepository if the clone is shallow."""
         if self.run("rev-parse", "--is-shallow-repository").strip() == b"true":
             raise BadRepository(
-                f"{self.root}: the clone is shallow, but the ledger needs the whole history",
+                f"{self.root}: the clone is shallow, but the whole history is needed",
                 "git fetch --unshallow (in GitHub Actions: actions/checkout with fetch-depth: 0)",
             )
 
@@ -228,15 +308,11 @@ def lay_out(
 def repository_at(layout: Layout) -> GitRepository:
     """Return the git repository whose top folder is the root of a layout.
 
-    Raises WrongRepository if the root is in no repository, or below its top folder.
+    Raises NoRepository if the root is in none, WrongRepository if it is below its top folder, and
+    BadRepository, with git's own words, if git refuses the repository.
     """
     repository = GitRepository(layout.root)
-    output = repository.run("rev-parse", "--show-toplevel", ok=(0, 128))
-    if not output:
-        raise WrongRepository(
-            f"{layout.root}: this is not in a git repository",
-            "run this in a full clone of the submissions repository",
-        )
+    output = repository.run("rev-parse", "--show-toplevel")
     top = Path(output.decode().rstrip("\n"))
     if top.resolve() != layout.root.resolve():
         raise WrongRepository(

@@ -17,7 +17,7 @@ from geneb_ci.common.config import Layout, benchmark_of
 from geneb_ci.common.errors import BadConfiguration, GenebError
 from geneb_ci.receipt.source import published_at, purpose
 from reference_harness.formats.base import Hex64, StrictModel, first_error
-from reference_harness.formats.files import NotReadable, lies_there, read_regular, write_whole
+from reference_harness.formats.files import NotReadable, lies_there, read_text, write_whole
 from reference_harness.formats.submission import EmbeddingReceipt, Submission, SubmissionV12
 
 FILE, PAIRS = "receipts.json", "pairs.json"
@@ -168,7 +168,7 @@ def seen_receipts(layout: Layout) -> SeenReceipts:
         return SeenReceipts()
     fix = "restore the file from the main branch, or delete it: `geneb-ci receipt seen` writes it"
     try:
-        notes = SeenReceipts.model_validate_json(read_regular(path, BYTES_MAX))
+        notes = SeenReceipts.model_validate_json(read_text(path, BYTES_MAX))
         for receipt in notes.rows.values():
             for day in (receipt.since, receipt.seen or receipt.since, receipt.looked):
                 dt.date.fromisoformat(day)
@@ -198,7 +198,7 @@ def shared_errors(layout: Layout) -> SharedErrors | None:
         return None
     fix = "restore the file from the main branch, or delete it: `geneb-ci receipt pairs` writes it"
     try:
-        errors = SharedErrors.model_validate_json(read_regular(path, PAIRS_BYTES_MAX))
+        errors = SharedErrors.model_validate_json(read_text(path, PAIRS_BYTES_MAX))
     except NotReadable as error:
         raise BadConfiguration(f"{path}: {error.reason}", fix) from error
     except ValidationError as error:

@@ -25,7 +25,7 @@ from geneb_ci.render.export_entries import (
     require_hub_data,
 )
 from reference_harness.formats.base import Count, Hex40, Hex64, StrictModel, first_error
-from reference_harness.formats.files import NotReadable, read_regular
+from reference_harness.formats.files import NotReadable, read_text
 
 FORMULA = re.compile(r"['=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 """First letters with which a spreadsheet reads a cell as a formula, also in wide forms."""
@@ -335,7 +335,7 @@ def read_manifest(folder: Path, site: Site) -> DataManifest:
     again = f"fetch the data: geneb-ci data pull {folder}"
     require_hub_data(site)
     try:
-        manifest = DataManifest.model_validate_json(read_regular(path, MANIFEST_BYTES_MAX))
+        manifest = DataManifest.model_validate_json(read_text(path, MANIFEST_BYTES_MAX))
     except NotReadable as error:
         raise UsageProblem(f"{path}: {error.reason}", again) from error
     except ValidationError as error:

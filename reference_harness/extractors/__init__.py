@@ -48,6 +48,7 @@ BUILTINS = {
             "tokenizer.py",
             "tokens.py",
             "transfer.py",
+            "versions.py",
             "weights.py",
             "words.py",
             "../batching.py",

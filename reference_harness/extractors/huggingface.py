@@ -15,13 +15,14 @@ from .checkpoint import cause_of, check_configuration, check_model_class, load_m
 from .compiled import compile_in_place
 from .inputs import embedding_rows, inputs_of, limit_of, pad_id
 from .options import parse
-from .origin import check_code, check_ignored_code, loadable, origin_of
+from .origin import check_code, check_disguises, check_ignored_code, folder_of, loadable, origin_of
 from .outputs import Output
 from .pooling import POOLINGS
 from .preparation import preparation_of
 from .tokenizer import check_tokenizer, load_tokens
 from .tokens import Encoder
 from .transfer import EncodedAhead, host_arrays, on_device, to_host
+from .versions import known_of_versions
 
 # Largest distance of a sequence's row beside a longer one from its row alone, over the length of
 # the row, at which padding is taken to be masked. Rounding alone is at most 1e-6 in float32 and
@@ -159,6 +160,7 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         trusted = bool(options.trust_remote_code)
         origin = origin_of(self.name_model, options.revision, trust_remote_code=trusted)
         try:
+            check_disguises(origin)
             check_code(origin)
             check_ignored_code(origin, options)
             check_configuration(origin, options)
@@ -168,9 +170,17 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         except ExtractorError:
             raise
         except Exception as error:
-            msg = f"{self.name_model!r} cannot be loaded: {cause_of(error)}"
+            known = known_of_versions(folder_of(origin), error, own_code=trusted)
+            text = "; ".join(part for part in (cause_of(error), known) if part)
+            msg = f"{self.name_model!r} cannot be loaded: {text}"
             raise ExtractorError(msg) from error
         self.tokenizer = self._tokens.inner
+
+    def _known(self, error: Exception) -> str:
+        trusted = bool(self._options.trust_remote_code)
+        origin = origin_of(self.name_model, self._options.revision, trust_remote_code=trusted)
+        known = known_of_versions(folder_of(origin), error, own_code=trusted)
+        return f"; {known}" if known else ""
 
     def _set_up(self) -> None:
         """Measure what model and tokenizer take, and refuse what they cannot do."""
@@ -234,7 +244,7 @@ class HuggingFaceExtractor(BaseEmbeddingExtractor):
         except Exception as error:
             msg = (
                 f"{type(self.model).__name__} does not run on a sequence of {len(half)} tokens: "
-                f"{cause_of(error)}; declare what it needs"
+                f"{cause_of(error)}; declare what it needs{self._known(error)}"
             )
             raise ExtractorError(msg) from error
         self.batching = "exact" if unmasked else options.batching

@@ -17,7 +17,8 @@ import transformers
 from transformers.dynamic_module_utils import get_class_from_dynamic_module
 from transformers.utils.hub import cached_file
 
-from reference_harness.formats.files import read_json
+from reference_harness.formats.files import NotReadable, read_json, read_regular
+from reference_harness.formats.recognition import ENCODING, disguise_of
 
 from .base import ExtractorError
 from .gated_bert import GatedBert
@@ -93,6 +94,38 @@ def origin_of(name: str, revision: str | None, *, trust_remote_code: bool) -> Or
     return Origin(name=name, revision=revision, local=local, trust_remote_code=trust_remote_code)
 
 
+def folder_of(origin: Origin) -> Path | None:
+    """Return the folder that has the configuration of a checkpoint; None without one.
+
+    It raises nothing: it is asked where something else has failed.
+    """
+    try:
+        path = origin.file("config.json")
+    except Exception:  # noqa: BLE001 (whatever the client of the Hub raises)
+        return None
+    return None if path is None else path.parent
+
+
+def check_disguises(origin: Origin) -> None:
+    """Refuse a folder in which a file is something else, such as a pointer of Git LFS.
+
+    A library says of it that a header is too large, or reads it as a vocabulary of three words.
+    Files of the Hub are what they are. Raises ExtractorError.
+    """
+    for path in sorted(Path(origin.name).iterdir()) if origin.local else ():
+        if path.suffix not in _LOADED or not path.is_file() or path.stat().st_size > _TEXT_MAX:
+            continue
+        disguise = disguise_of(path.read_bytes(), markup=True)
+        if disguise is not None and disguise.kind != ENCODING:
+            msg = f"{path.name} of {origin.name!r} {disguise.predicate}: {disguise.fix}"
+            raise ExtractorError(msg)
+
+
+_LOADED = frozenset({".safetensors", ".bin", ".pt", ".json", ".txt", ".model", ".py"})
+_TEXT_MAX = 1_000_000
+"""Bytes of a file that is read to see what it is; pointers and pages are small."""
+
+
 def check_code(origin: Origin) -> None:
     """Refuse code of another repository, which is not under the revision that we pin.
 
@@ -123,6 +156,7 @@ def check_ignored_code(origin: Origin, options: Options) -> None:
     """
     if options.trust_remote_code is False:
         return
+    _check_unmapped_code(origin, options)
     named = {key: (file, reference) for file, key, reference in _mapped(origin)}
     model = _auto_class(options.auto_class)
     others = [key for key in named if key.startswith("AutoModel")]
@@ -148,6 +182,45 @@ def check_ignored_code(origin: Origin, options: Options) -> None:
         "trust_remote_code=false to state that the library's class is meant"
     )
     raise ExtractorError(msg)
+
+
+def _check_unmapped_code(origin: Origin, options: Options) -> None:
+    """Refuse a folder with code for the class that its configuration names, and that nothing maps.
+
+    An Auto class goes by `model_type` alone, and would build a class of the library.
+    """
+    path = origin.file("config.json")
+    if not origin.local or path is None or not _auto_class(options.auto_class):
+        return
+    config = read_json(path.read_bytes())
+    if not isinstance(config, dict) or config.get("auto_map"):
+        return
+    for name in _strings(config.get("architectures")):
+        own = None if hasattr(transformers, name) else _defining(Path(origin.name), name)
+        if own is not None:
+            msg = (
+                f"config.json of {origin.name!r} names the class {name}, which {own.name} beside "
+                "it defines, and has no auto_map: the library's class would be loaded; read that "
+                f"code and declare auto_class=repository:{own.stem}.{name} with "
+                "trust_remote_code=true, or trust_remote_code=false to state that the library's "
+                "class is meant"
+            )
+            raise ExtractorError(msg)
+
+
+def _defining(folder: Path, name: str) -> Path | None:
+    """Return the module at the top of a folder that defines a class; None without one."""
+    statement = re.compile(rb"^class " + re.escape(name).encode() + rb"\b", re.MULTILINE)
+    for path in sorted(folder.glob("*.py")):
+        try:
+            if statement.search(read_regular(path, _CODE_BYTES_MAX)):
+                return path
+        except NotReadable:
+            continue
+    return None
+
+
+_CODE_BYTES_MAX = 10_000_000
 
 
 def _auto_class(value: str) -> str:

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from reference_harness.formats.recognition import BOM, MARKED, disguise_of
+
 _KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a named pipe",
@@ -76,6 +78,23 @@ def read_regular(path: Path, limit: int, *, links: bool = True) -> bytes:
         os.close(handle)
     if len(raw) > limit:
         raise TooLarge(max(status.st_size, len(raw)), limit)
+    return raw
+
+
+class Disguised(NotReadable):
+    """It is something else than a text file of ours, such as a pointer of Git LFS."""
+
+
+def read_text(path: Path, limit: int, *, links: bool = True) -> bytes:
+    """Return the bytes of a file of JSON, TOML or other text of ours, as `read_regular` does.
+
+    Raises NotReadable; Disguised, with what it is and what to do, for what is known as no such
+    file, and for text with a byte order mark.
+    """
+    raw = read_regular(path, limit, links=links)
+    disguise = disguise_of(raw) or (MARKED if raw.startswith(BOM) else None)
+    if disguise is not None:
+        raise Disguised(f"{disguise.predicate}: {disguise.fix}")
     return raw
 
 
@@ -249,6 +268,25 @@ def line_ends_of(raw: bytes, digest: str) -> str:
     unix = raw.replace(b"\r\n", b"\n")
     forms = {"LF": unix, "CRLF": unix.replace(b"\n", b"\r\n")}
     return next((ends for ends, form in forms.items() if is_of(form, digest)), "")
+
+
+def line_ends_differ(raw: bytes, digest: str) -> str:
+    """Return a clause for a message where line ends alone make the digest another one; else ""."""
+    ends = line_ends_of(raw, digest)
+    return f"; only the line ends differ, which were {ends} there: {NO_TRANSLATION}" if ends else ""
+
+
+def text_line_ends(path: Path, digest: str) -> str:
+    """Return the same for a file; "" for one that is too large for a text of a model."""
+    return line_ends_differ(path.read_bytes(), digest) if path.stat().st_size < TEXT_MAX else ""
+
+
+TEXT_MAX = 20_000_000
+"""Bytes: the largest tokenizer.json of a model has some MB, its weights have more."""
+NO_TRANSLATION = (
+    "git translates them in this clone: `git config core.autocrlf false`, then check the file out "
+    "again, or write it with those line ends"
+)
 
 
 def is_of(raw: bytes, digest: str) -> bool:

@@ -73,70 +73,73 @@ _MAGIC: tuple[tuple[bytes, str, str, str], ...] = (
 )
 """How a file begins, with kind, name and fix. The first that fits counts."""
 _TAR_AT, _TAR = 257, b"ustar"
-_PICKLE = re.compile(rb"\x80[\x02-\x05][\x80-\xff(}\]X]")
-_WIDE = re.compile(rb"[^\0]\0([^\0]\0|\0\0|\Z)|\0[^\0](\0[^\0]|\Z)|\0\0\0[^\0]", re.DOTALL)
+_PICKLE = rb"\x80[\x02-\x05][\x80-\xff(}\]X]"
+_WIDE = rb"(?s)[^\0]\0([^\0]\0|\0\0|\Z)|\0[^\0](\0[^\0]|\Z)|\0\0\0[^\0]"
 """Two characters of UTF-16 or one of UTF-32, without a byte order mark: text begins with ASCII."""
 BOM = b"\xef\xbb\xbf"
+MARKED = Recognition(ENCODING, "text with a byte order mark", _TEXT)
+"""What text is that begins with one, where it may not."""
 _HEAD = 2_000
 """Bytes that tell what kind of text it is."""
-_BEGINNINGS: tuple[tuple["re.Pattern[bytes]", str, str], ...] = (
-    (re.compile(rb"(?i)<(!doctype\s+html|html[\s>]|head[\s>])"), "an HTML page", _GET),
-    (re.compile(rb"(?i)<\?xml\b.{0,200}<svg", re.DOTALL), "an SVG picture", _GET),
+_BEGINNINGS: tuple[tuple[bytes, str, str], ...] = (
+    (rb"(?i)<(!doctype\s+html|html[\s>]|head[\s>])", "an HTML page", _GET),
+    (rb"(?is)<\?xml\b.{0,200}<svg", "an SVG picture", _GET),
     (
-        re.compile(rb"<\?xml\b.{0,200}<Error>", re.DOTALL),
+        rb"(?s)<\?xml\b.{0,200}<Error>",
         "an error message of a storage service",
         _GET,
     ),
     (
-        re.compile(
-            rb"(404: Not Found|Not Found|Entry not found|Repository not found|Forbidden)\s*\Z"
-        ),
+        rb"(404: Not Found|Not Found|Entry not found|Repository not found|Forbidden)\s*\Z",
         "the answer of a web server that has no such file",
         _GET,
     ),
     (
-        re.compile(rb"(diff --git |From [0-9a-f]{40} |Index: \S+\n=+\n|--- \S+.*\n\+\+\+ \S)"),
+        rb"(diff --git |From [0-9a-f]{40} |Index: \S+\n=+\n|--- \S+.*\n\+\+\+ \S)",
         "a patch",
         "apply it in a clone, `git apply FILE`, and pass the file that it changes",
     ),
     (
-        re.compile(rb"(\.\./)*(\.git/annex|annex)/objects/\S+\s*\Z|/annex/objects/\S+\s*\Z"),
+        rb"(\.\./)*(\.git/annex|annex)/objects/\S+\s*\Z|/annex/objects/\S+\s*\Z",
         "a pointer of git-annex",
         "get the file itself: `git annex get FILE`",
     ),
     (
-        re.compile(rb"(\.\.?/)?[\w.@+-]+(/[\w.@+-]+)*\.(json|md|py|toml|txt)\Z"),
+        rb"(\.\.?/)?[\w.@+-]+(/[\w.@+-]+)*\.(json|md|py|toml|txt)\Z",
         "the text of a symbolic link, as git writes it where links are not enabled",
         "put the file itself in its place, or `git config core.symlinks true`, `git checkout FILE`",
     ),
     (
-        re.compile(rb"outs:\r?\n- md5:"),
+        rb"outs:\r?\n- md5:",
         "a pointer of DVC",
         "get the file itself: `dvc pull FILE`",
     ),
 )
-"""How foreign text begins that no file of ours does, blanks left out."""
-_JSON_BEGINNINGS: tuple[tuple["re.Pattern[bytes]", str, str], ...] = (
+"""How foreign text begins that no file of ours does, blanks left out; none begins as JSON does.
+
+Patterns are compiled where a file asks for them: most files are sound, and begin with a brace."""
+_JSON_BEGINNINGS: tuple[tuple[bytes, str, str], ...] = (
     (
-        re.compile(rb"(`{3}|~{3})"),
+        rb"(`{3}|~{3})",
         "a code block of Markdown",
         "delete the lines with ``` before and behind its text",
     ),
     (
-        re.compile(rb"(---\s*\r?\n)?- *(dataset|task):\s*\r?\n\s+(id|type):"),
+        rb"(---\s*\r?\n)?- *(dataset|task):\s*\r?\n\s+(id|type):",
         "a file of Hugging Face's `.eval_results`, which has single scores of a model",
         "collect the logs of the run instead: `geneb-ci pack FOLDER`",
     ),
     (
-        re.compile(rb"\{[^{}\n]*(\{[^\n]*\})?[^{}\n]*\}\r?\n\{"),
+        # A line that ends otherwise is refused at once: JSON on one line has many braces to try.
+        rb"(?=[^\n]*\}\r?\n\{)\{[^{}\n]*(\{[^\n]*\})?[^{}\n]*\}\r?\n\{",
         "JSON Lines, a value on each line",
         "pass a file with one JSON object; lines are records of single samples as a rule",
     ),
 )
 """The same where JSON is expected: a card may begin with a code block."""
-_NOTEBOOK = re.compile(rb'"nbformat"\s*:\s*\d')
-_MARKER = re.compile(rb"^[ \t]*(?:<{7}|>{7})(?=[ \t\r\n]|\Z)", re.MULTILINE)
-_ANY_MARKER = re.compile(rb"^[ \t]*(?:<{7}|>{7}|={7}|\|{7})(?=[ \t\r\n]|\Z)", re.MULTILINE)
+_NOTEBOOK = rb'"nbformat"\s*:\s*\d'
+_MARKER = rb"(?m)^[ \t]*(?:<{7}|>{7})(?=[ \t\r\n]|\Z)"
+_ANY_MARKER = rb"(?m)^[ \t]*(?:<{7}|>{7}|={7}|\|{7})(?=[ \t\r\n]|\Z)"
 _RESOLVE = (
     "resolve the conflict: on each of these places keep one side, delete the lines with <<<<<<<, "
     "======= and >>>>>>>, then `git add FILE` and commit"
@@ -154,9 +157,9 @@ def disguise_of(raw: bytes, *, markup: bool = False) -> Recognition | None:
             return Recognition(kind, title, fix)
     if raw[_TAR_AT : _TAR_AT + len(_TAR)] == _TAR:
         return Recognition(ENCODING, "a tar archive", _UNPACK)
-    if _PICKLE.match(raw):
+    if raw[:1] == b"\x80" and re.match(_PICKLE, raw):
         return Recognition(ENCODING, "a Python pickle", "write its contents as text")
-    if _WIDE.match(raw):
+    if b"\0" in raw[:4] and re.match(_WIDE, raw):
         return Recognition(ENCODING, "UTF-16 or UTF-32 text", _TEXT)
     if b"\x00" in raw[:4]:
         return Recognition(ENCODING, "binary data, not text", _TEXT)
@@ -169,12 +172,13 @@ def _disguised_text(text: bytes, *, markup: bool) -> Recognition | None:
     lines = conflict_lines(text, alone=is_json and not markup)
     if lines:
         return Recognition(CONFLICT, "merge conflict markers", _RESOLVE, lines)
-    if is_json and b'"nbformat"' in text and _NOTEBOOK.search(text):
+    if is_json and b'"nbformat"' in text and re.search(_NOTEBOOK, text):
         fix = "pass what its cells wrote; for code: `jupyter nbconvert --to script FILE`"
         return Recognition(FOREIGN, "a Jupyter notebook", fix)
     whole = head if len(text) <= _HEAD else text[:_HEAD].lstrip() + b"\n..."
-    for pattern, title, fix in (*_BEGINNINGS, *(() if markup else _JSON_BEGINNINGS)):
-        if pattern.match(whole):
+    known = (*(() if is_json else _BEGINNINGS), *(() if markup else _JSON_BEGINNINGS))
+    for pattern, title, fix in known:
+        if re.match(pattern, whole):
             kind = POINTER if "pointer" in title else FOREIGN
             return Recognition(kind, title, fix)
     return None
@@ -187,10 +191,10 @@ def conflict_lines(text: bytes, *, alone: bool = False) -> tuple[int, ...]:
     lines under headings and in tables, and JSON has none.
     """
     signs = (b"<<<<<<<", b">>>>>>>", *((b"=======", b"|||||||") if alone else ()))
-    if not any(sign in text for sign in signs) or not (alone or _MARKER.search(text)):
+    if not any(sign in text for sign in signs) or not (alone or re.search(_MARKER, text)):
         return ()
     lines, at, number = [], 0, 1
-    for match in _ANY_MARKER.finditer(text):
+    for match in re.finditer(_ANY_MARKER, text):
         number += text.count(b"\n", at, match.start())
         at = match.start()
         lines.append(number)

@@ -13,7 +13,7 @@ from reference_harness.engine.threads import Library, libraries
 from reference_harness.errors import DataError, OptionError, ProbeError, ScorerError
 from reference_harness.formats.base import first_error
 from reference_harness.formats.benchmark import Benchmark
-from reference_harness.formats.files import NotReadable, read_regular
+from reference_harness.formats.files import NotReadable, read_text
 from reference_harness.formats.run_record import LibraryRef, ReceiptTask, Regime, RunRecord
 from reference_harness.formats.scorer import ScorerRef
 from reference_harness.formats.submission import SubmissionV12
@@ -145,7 +145,7 @@ def rescored_run(
 def former_of(path: Path) -> SubmissionV12:
     """Return the submission of a run with a receipt. Raises OptionError, which names the file."""
     try:
-        former = SubmissionV12.model_validate_json(read_regular(path, SUBMISSION_BYTES_MAX))
+        former = SubmissionV12.model_validate_json(read_text(path, SUBMISSION_BYTES_MAX))
     except NotReadable as error:
         raise OptionError(f"{path}: {error.reason}") from error
     except ValidationError as error:

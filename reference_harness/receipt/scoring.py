@@ -23,7 +23,7 @@ from reference_harness.errors import (
 )
 from reference_harness.formats.base import Scores
 from reference_harness.formats.benchmark import Benchmark, Protocol
-from reference_harness.formats.files import NotReadable, read_json, read_regular, write_bytes
+from reference_harness.formats.files import NotReadable, read_json, read_text, write_bytes
 from reference_harness.formats.receipt_cells import EqualRows, ReceiptCells, TaskCells
 from reference_harness.formats.run_record import (
     BenchmarkRef,
@@ -327,7 +327,7 @@ def receipt_in(path: Path) -> tuple[dict[str, Any], dict[str, ReceiptTask]]:
     Raises OptionError, which names the file, for one without scores or without a receipt.
     """
     try:
-        document = read_json(read_regular(path, SUBMISSION_BYTES_MAX))
+        document = read_json(read_text(path, SUBMISSION_BYTES_MAX))
         document["results"].keys()
         receipt = EmbeddingReceipt.model_validate(document["receipt"])
     except NotReadable as error:

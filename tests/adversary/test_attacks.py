@@ -1,6 +1,7 @@
 """Attacks carried out on a whole audit, from the extractor's file to the signed record."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from tests.audit.installed import Installed
 from tools.demo_audit import COMMITTED_AT
 
 TASK = "mini_promoter"
+REGIMES = ["full", "10shot", "1shot"]
 CHEAT = "submissions/extractors/cheat.py"
 PREFIX = """\
 import numpy as np
@@ -52,9 +54,12 @@ def table() -> dict[str, int]:
     }
 
 
-def submitted(folder: Path, module: str) -> Installed:
-    """Run an extractor on a task, as its contributor does."""
+def submitted(folder: Path, module: str, regimes: Sequence[str] = REGIMES) -> Installed:
+    """Run an extractor on a task, as its contributor does, where a policy has these regimes."""
     place = Installed(folder, drawn=1, boxed=False)
+    policy = place.root / "leaderboard/policy/policy.toml"
+    text = policy.read_text(encoding="utf-8")
+    policy.write_text(text.replace(json.dumps(REGIMES), json.dumps(regimes)), encoding="utf-8")
     path = place.root / CHEAT
     path.parent.mkdir(parents=True)
     path.write_text(module, encoding="utf-8")
@@ -113,7 +118,7 @@ def test_labels_memorised_by_a_prefix_differ_by_variants_and_by_a_fresh_set(
 
 def test_a_coarse_dtype_without_need_has_the_tolerance_of_float32(tmp_path: Path) -> None:
     """4-mers in bfloat16, as declared, every full cell raised: within its tolerances, it agreed."""
-    place = submitted(tmp_path, COARSE)
+    place = submitted(tmp_path, COARSE, ["full"])
     place.environment |= {"TMPDIR": str(tmp_path)}
     code, found = audited(place)
     assert (code, found.verdict, found.noise) == (0, "agrees", "float32")

@@ -9,9 +9,9 @@ import pytest
 from tests import forked
 from tests.paths import PUBLIC, SUBMISSIONS, outside_rows
 
-MODELS = ("dna_gpt0.1b_h", "enformer-official-rough")
+MODELS = ("enformer-official-rough",)
 MORE = (
-    *("dna_gpt3b_m", "deepgene", "genomics-fm", "JanusDNA_72_w", "JanusDNA_72_wo"),
+    *("dna_gpt0.1b_h", "dna_gpt3b_m", "deepgene", "genomics-fm", "JanusDNA_72_w", "JanusDNA_72_wo"),
     *("eccdnamamba_weights", "evo-1-131k-base", "space"),
 )
 

@@ -138,7 +138,7 @@ def test_a_stratified_sample_has_to_have_room_for_each_larger_category(tmp_path)
 def test_bytes_that_are_no_text(tmp_path):
     path = tmp_path / "policy.toml"
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(BadConfiguration, match="cannot be read"):
+    with pytest.raises(BadConfiguration, match="is UTF-16 or UTF-32 text"):
         load_policy(path)
 
 

@@ -107,18 +107,20 @@ def level(place: Installed, model_id: str) -> dict[str, object]:
     return next(row for row in rows if row["model_id"] == model_id)
 
 
-def test_an_honest_row_becomes_verified(place: Installed, honest_plan: str) -> None:
+@pytest.mark.usefixtures("narrow")
+def test_an_honest_row_becomes_verified(place: Installed) -> None:
+    plan = planned(place, HONEST)
     with place.in_sandbox():
-        done = ran(place, "audit", "run", honest_plan, "--key", "key.pem")
+        done = ran(place, "audit", "run", plan, "--key", "key.pem")
     assert done.code == 0, done.err
-    assert f"agrees: {TASKS} tasks rerun, each claim within its tolerance" in done.out
+    assert "agrees: 1 task rerun, each claim within its tolerance" in done.out
     (record,) = records(place, HONEST)
     assert ran(place, "audit", "verify", str(record)).code == 0
     assert level(place, HONEST)["level"] == "verified"
     outcome = json.loads(parse_envelope(record.read_bytes()).payload)["predicate"]
     assert outcome["verdict"] == "agrees"
     full = [one["regimes"]["full"] for one in outcome["tasks"]]
-    assert [one["predictions_equal"] for one in full] == [True] * TASKS
+    assert [one["predictions_equal"] for one in full] == [True]
     assert outcome["sandbox"]["level"] == 2
     assert all(escape["refused"] for escape in outcome["sandbox"]["escapes"])
 

@@ -274,6 +274,7 @@ ATTACKS: dict[str, Callable[..., np.ndarray]] = {
 """Task to what is done to it; the rows of mini_splice are those of another model."""
 
 
+@pytest.mark.nightly  # in the gate, without a sandbox: tests/receipt/test_attacks.py
 @pytest.mark.parametrize("copied", ["several"], indirect=True)
 def test_each_kind_of_attack_is_in_the_record(kmers, copied):
     for task, change in ATTACKS.items():
@@ -288,6 +289,7 @@ def test_each_kind_of_attack_is_in_the_record(kmers, copied):
     assert "are not what the extractor gives: " in outcome["reasons"][0]
 
 
+@pytest.mark.nightly  # in the gate, without a sandbox: tests/receipt/test_attacks.py
 @pytest.mark.parametrize("copied", ["border"], indirect=True)
 def test_what_moves_within_the_tolerance_is_found_by_its_direction(kmers, copied):
     for task in json.loads(copied.read_bytes())["receipt"]["tasks"]:

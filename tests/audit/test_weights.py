@@ -139,7 +139,9 @@ def test_a_pointer_of_git_lfs_and_a_link_are_refused_with_what_to_do(tmp_path: P
     with pytest.raises(WeightsRefused) as caught:
         verify_weights(place, weights, 2)
     assert caught.value.message.startswith(f"model.safetensors: sha256 {sha256(pointer)}, the ")
-    assert caught.value.fix == "it is a pointer of git-lfs: run `git lfs pull` in its folder"
+    assert caught.value.fix.startswith(
+        "it is a Git LFS pointer: get the file itself: `git lfs pull`"
+    )
     blob = folder_of(tmp_path / "blobs", {"b": SOUND}) / "b"
     cache = tmp_path / "snapshot"
     cache.mkdir()

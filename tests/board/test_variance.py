@@ -66,6 +66,7 @@ def test_a_task_of_more_classes_has_the_error_of_its_accuracy():
     assert cells_of(SPACE, "full", BENCHMARK).variance[PLACE[MORE]] == pytest.approx(wanted)
 
 
+@pytest.mark.nightly  # a simulation
 def test_the_closed_form_is_near_twenty_thousand_draws():
     """Within 3 % where each class is predicted often enough; nowhere more than 5 % smaller."""
     rng = np.random.Generator(np.random.PCG64(20261122))

@@ -80,6 +80,7 @@ NOT_FOR_A_BOARD = (
 )
 
 
+@pytest.mark.nightly  # in the gate, of a built board: above
 def test_advice_from_rows_waits_for_nothing_it_does_not_need(tmp_path):
     (tmp_path / "board").mkdir()
     board_of_rows(tmp_path / "board", "GROVER", "space")

@@ -88,6 +88,7 @@ def test_json_says_what_would_fail_and_what_would_heal(rows, monkeypatch, capsys
     }
 
 
+@pytest.mark.nightly  # in the gate, of its text: test_a_rule_that_becomes_an_error
 def test_a_rule_that_is_dropped_heals(rows, monkeypatch, capsys):
     on_a_branch(
         rows,

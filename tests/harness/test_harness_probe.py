@@ -153,6 +153,7 @@ for task_id in ("mini_promoter", "mini_species"):
 """
 
 
+@pytest.mark.nightly  # in the gate, a torch device of the canonical probe: test_harness_newton.py
 def test_torch_tensors_go_through_the_array_api() -> None:
     """On CPU tensors: the path of CUDA, at another number, which is near but need not equal.
 

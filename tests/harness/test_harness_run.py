@@ -73,6 +73,7 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> Scores:
     return scores(harness.folder / "record.json")
 
 
+@pytest.mark.nightly  # in the gate: all of it by a fork, in test_harness_submission.py
 def test_mini_needs_an_output_file_and_seconds(harness: Harness) -> None:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = harness.alone("run", "--output", "record.json")
@@ -137,7 +138,7 @@ def group_ends(group: int) -> bool:
     return False
 
 
-@pytest.mark.parametrize("how", gated(["ctrl-c", "sigterm", "kill -9"], "ctrl-c", "kill -9"))
+@pytest.mark.parametrize("how", gated(["ctrl-c", "sigterm", "kill -9"], "ctrl-c"))
 def test_a_stopped_run_resumes(harness: Harness, clean: Scores, how: str) -> None:
     process = started(harness, 3)
     if how == "ctrl-c":

@@ -14,7 +14,6 @@ from reference_harness.errors import ScorerError
 from reference_harness.formats import scorer as defined
 from reference_harness.formats import submission_terms
 from reference_harness.scorer import SCORER, scorer_ref
-from tests.gate import gated
 from tests.paths import ROOT
 
 BLAS = {
@@ -76,7 +75,8 @@ SETTINGS = (
 )
 
 
-@pytest.mark.parametrize("settings", gated(SETTINGS, SETTINGS[-1]))
+@pytest.mark.nightly  # in the gate, of a whole run: tests/receipt/test_of_record.py
+@pytest.mark.parametrize("settings", SETTINGS)
 def test_settings_from_outside_change_no_bit(plain, settings):
     assert plain[0] is None
     assert fit(**settings) == plain

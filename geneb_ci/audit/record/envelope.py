@@ -24,6 +24,7 @@ from geneb_ci.submission.document import parse_document
 from geneb_ci.submission.reading import FileKind, other_kind
 from reference_harness.formats.base import Hex64, StrictModel, first_error
 from reference_harness.formats.files import NotReadable, read_regular
+from reference_harness.formats.recognition import disguise_of
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -328,9 +329,11 @@ def strict_json(raw: bytes, step: str) -> Any:
     """
     document = parse_document(raw, Path(step), step)
     if document.faults:
-        message, fix = document.faults[0].message, document.faults[0].fix or RESTORE
+        fault = document.faults[0]
+        message, fix = fault.message, fault.fix or RESTORE
         if step == ENVELOPE and not raw.lstrip().startswith(b"{"):
-            message, fix = f"this is not an audit record: {message}", FileKind.RECORD.fix
+            message = f"this is not an audit record: {message}"
+            fix = FileKind.RECORD.fix if disguise_of(raw) is None else fault.fix
         raise StepMismatch(step, message, fix)
     return document.value
 

@@ -29,7 +29,7 @@ from geneb_ci.common.config import Layout, naming
 from geneb_ci.common.errors import BadConfiguration, UsageProblem
 from geneb_ci.common.shipped import shipped
 from reference_harness.formats.base import Count, Hex64, Moment, Name, StrictModel, first_error
-from reference_harness.formats.files import NotReadable, lies_there, read_regular
+from reference_harness.formats.files import NotReadable, lies_there, read_regular, read_text
 from reference_harness.formats.text import quoted
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ def _keys_in(path: Path, _: tuple[int, int, int]) -> KeyFile:
     """Read the file, once while it is the same one: inode, size and time of change."""
     fix = "restore the file from the main branch"
     try:
-        raw = read_regular(path, KEYS_BYTES_MAX, links=False)
+        raw = read_text(path, KEYS_BYTES_MAX, links=False)
     except NotReadable as error:
         raise BadConfiguration(f"{path}: {error.reason}", fix) from error
     try:

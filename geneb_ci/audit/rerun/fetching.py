@@ -40,6 +40,7 @@ from geneb_ci.common.download import (
 from geneb_ci.common.download import download as download_file
 from geneb_ci.common.errors import BadConfiguration, MachineFault, WeightsRefused
 from geneb_ci.models.entry import Environment
+from reference_harness.formats.files import line_ends_differ
 from reference_harness.formats.text import Say, silent
 
 BLOCK = 512
@@ -355,7 +356,8 @@ def lock_bytes(policy: Path, environment: Environment) -> bytes:
     digest = hashlib.sha256(raw).hexdigest()
     if digest != environment.sha256:
         raise BadConfiguration(
-            f"{lock}: sha256 {digest}, the entry of the model has {environment.sha256}",
+            f"{lock}: sha256 {digest}, the entry of the model has {environment.sha256}"
+            f"{line_ends_differ(raw, environment.sha256)}",
             "restore the lock, or write its digest into the entry",
         )
     return raw

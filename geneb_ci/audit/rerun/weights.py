@@ -20,13 +20,14 @@ from geneb_ci.common import download
 from geneb_ci.common.errors import UsageProblem, WeightsRefused
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.models.entry import FILE_NAME
-from reference_harness.formats.files import NotReadable, read_json, read_regular
+from reference_harness.formats.files import NotReadable, read_json, read_regular, text_line_ends
 from reference_harness.formats.hub_storage import (
     DOWNLOAD_LIMITS,
     StorageFailure,
     limit_storage,
     storage_failure,
 )
+from reference_harness.formats.recognition import ENCODING, disguise_of
 from reference_harness.formats.text import Say, quoted, silent
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -37,8 +38,6 @@ WEIGHT_ENDINGS = frozenset({*PICKLED, ".safetensors", ".h5", ".msgpack", ".onnx"
 PATTERNS = ("*.json", "*.txt", "*.model", "*.vocab", "*.py")
 """Files of a Hub repository that are fetched beside the weight files that the commitment names."""
 BY_HAND = "fetch the files by hand and name their folder: --weights DIR; digests are compared"
-POINTER = b"version https://git-lfs.github.com/spec/"
-"""How the file begins that a clone without git-lfs has in place of a large one."""
 CONFIG_MAX = 1 << 20
 """Bytes of a JSON file that is parsed: configurations in use have some kB."""
 VALUES_MAX = 200_000
@@ -178,11 +177,11 @@ def verify_weights(folder: Path, weights: Weights, level: int) -> dict[str, str]
         if digest != expected:
             raise WeightsRefused(
                 f"{name}: sha256 {digest}, the commitment has {expected}"
+                f"{text_line_ends(files[name], expected)}"
                 if digest
                 else f"{name}: there is no such file, the commitment has sha256 {expected}",
-                "it is a pointer of git-lfs: run `git lfs pull` in its folder"
-                if digest and _is_pointer(files[name])
-                else "fetch the committed revision; other weights need a submission of their own",
+                (digest and _disguise(files[name]))
+                or "fetch the committed revision; other weights need a submission of their own",
             )
     for name, file in files.items():
         if file.suffix in WEIGHT_ENDINGS and name not in weights.files:
@@ -222,9 +221,13 @@ def _read(files: Mapping[str, Path]) -> tuple[dict[str, str], dict[str, bytes]]:
     return digests, configurations
 
 
-def _is_pointer(file: Path) -> bool:
-    with file.open("rb") as stream:
-        return stream.read(len(POINTER)) == POINTER
+def _disguise(file: Path) -> str:
+    """Return what a file of weights is that is a small text, such as a pointer; "" if unknown."""
+    if file.stat().st_size > JSON_MAX:
+        return ""
+    disguise = disguise_of(file.read_bytes(), markup=True)
+    is_text = disguise is not None and disguise.kind != ENCODING
+    return f"it {disguise.predicate}: {disguise.fix}" if disguise is not None and is_text else ""
 
 
 def _files(folder: Path) -> dict[str, Path]:

@@ -24,7 +24,7 @@ from geneb_ci.common.shipped import shipped
 from reference_harness.formats import scorer
 from reference_harness.formats.base import Hex64, Name, Positive, StrictModel, first_error
 from reference_harness.formats.benchmark import Benchmark
-from reference_harness.formats.files import NotReadable, lies_there, read_regular
+from reference_harness.formats.files import NotReadable, lies_there, read_text
 from reference_harness.formats.submission import Submission
 from reference_harness.formats.text import plural
 
@@ -95,7 +95,7 @@ def audit_policy(layout: Layout) -> AuditPolicy:
 def load_policy(path: Path) -> AuditPolicy:
     """Read the policy from a file. Raises BadConfiguration when it cannot be used."""
     try:
-        raw = read_regular(path, POLICY_BYTES_MAX)
+        raw = read_text(path, POLICY_BYTES_MAX)
     except NotReadable as error:
         raise BadConfiguration(f"{path}: [audit]: {error.reason}", _RESTORE) from error
     return parse_policy(raw, str(path))

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import Fault, Severity
+from reference_harness.formats.files import line_ends_of
 from reference_harness.formats.submission_terms import ENTRY_MEMBER
 from reference_harness.formats.text import quoted
 
@@ -42,16 +43,22 @@ def changed_official_file(context: Context) -> Iterator[Fault]:
     expected = context.policy.official.get(context.model_id)
     digest = context.document.origin
     if expected is not None and digest and digest != expected:
+        ends = line_ends_of(context.document.text.encode("utf-8", "surrogatepass"), expected)
         yield Fault(
             CHANGED_OFFICIAL_FILE.id,
             ("model_id",),
             f"{quoted(context.model_id)} is an official row, but this file differs from the "
-            "official one",
+            f"official one{f' in its line ends, which are {ends} there' if ends else ''}",
             f"sha256 {digest}",
             f"sha256 {expected}",
+            fix=_NO_TRANSLATION if ends else "",
         )
 
 
+_NO_TRANSLATION = (
+    "Git translates line ends in this clone: `git config core.autocrlf false`, then `git checkout "
+    "main -- FILE`."
+)
 CHANGED_OFFICIAL_FILE = Rule(
     id="changed-official-file",
     severity=Severity.ERROR,

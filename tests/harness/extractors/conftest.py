@@ -26,6 +26,14 @@ def saved(tmp_path_factory):
     return lambda kind: root / kind if (root / kind).exists() else models.save(kind, root / kind)
 
 
+@pytest.fixture
+def copy(saved, tmp_path):
+    """A BERT folder whose weights or configuration a test may change."""
+    for file in saved("bert").iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    return tmp_path
+
+
 @pytest.fixture(autouse=True)
 def _own_code_folder(tmp_path, monkeypatch):
     """Keep the copies that transformers makes of a folder's code out of the user's cache."""

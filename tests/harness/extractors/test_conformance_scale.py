@@ -23,8 +23,8 @@ PROCESS = {"undefined-names", "weights", "no-network", "files-read", "files-read
 """Properties that change or watch the process they run in."""
 FEWER_ROWS = {"ROWS": 127, "ROWS_MIN": 8, "PLACE_ROWS": 1, "CHOSEN_MIN": 24}
 """Of what there is less where no row is wrong: half precision is slow on a CPU."""
-BY_DAY = ("bert", "llama")
-"""An encoder, and a decoder."""
+BY_DAY = ("bert",)
+"""An encoder; rows of both kinds are computed by hand in test_huggingface.py."""
 SCALE = ("run-batches", "mixed-batches", "no-drift")
 
 
@@ -51,9 +51,9 @@ def failed(one: Subject, *slugs: str) -> dict[str, str]:
     [
         ("SoundAtScale", set()),
         ("LongPadding", {"run-batches", "mixed-batches"}),
-        ("CentredCalls", {"run-batches", "mixed-batches"}),
-        ("SeventeenthRow", {"run-batches", "mixed-batches"}),
-        ("LargeBatchSize", {"run-batches", "mixed-batches"}),
+        pytest.param("CentredCalls", {"run-batches", "mixed-batches"}, marks=pytest.mark.nightly),
+        pytest.param("SeventeenthRow", {"run-batches", "mixed-batches"}, marks=pytest.mark.nightly),
+        pytest.param("LargeBatchSize", {"run-batches", "mixed-batches"}, marks=pytest.mark.nightly),
         ("GrowingState", set(SCALE)),
         ("LostRemainder", {"run-batches", "mixed-batches"}),
         ("ShortRemainder", set(SCALE)),
@@ -155,18 +155,18 @@ def test_the_sentence_names_the_cause(class_name, slug, sentence):
     ("module", "class_name", "alarms"),
     [
         ("upstream_shapes", "NamedSeqs", set()),
-        ("upstream_shapes", "PositionalOnly", set()),
+        pytest.param("upstream_shapes", "PositionalOnly", set(), marks=pytest.mark.nightly),
         ("upstream_shapes", "ReturnsTensor", set()),
-        ("upstream_shapes", "ReturnsBfloat16", set()),
+        pytest.param("upstream_shapes", "ReturnsBfloat16", set(), marks=pytest.mark.nightly),
         ("upstream_shapes", "ReturnsIntegers", {"floating-dtype"}),
         pytest.param("legitimate", "Float16", set(), marks=pytest.mark.nightly),
         ("legitimate", "Bfloat16", set()),
         pytest.param("legitimate", "Autocast", set(), marks=pytest.mark.nightly),
-        ("legitimate", "FirstToken", set()),
+        pytest.param("legitimate", "FirstToken", set(), marks=pytest.mark.nightly),
         ("legitimate", "Windows", set()),
         ("legitimate", "BothStrands", set()),
-        ("legitimate", "OneHot", set()),
-        ("legitimate", "OneByOne", set()),
+        pytest.param("legitimate", "OneHot", set(), marks=pytest.mark.nightly),
+        pytest.param("legitimate", "OneByOne", set(), marks=pytest.mark.nightly),
     ],
 )
 def test_what_a_run_accepts_is_not_refused(module, class_name, alarms, monkeypatch):

@@ -192,14 +192,6 @@ def test_a_run_from_the_hub_is_repeated_with_a_folder_of_its_files(saved):
     assert (replayed.source["kind"], replayed.source["revision"]) == ("local", None)
 
 
-@pytest.fixture
-def copy(saved, tmp_path):
-    """A BERT folder whose weights or configuration a test may change."""
-    for file in saved("bert").iterdir():
-        (tmp_path / file.name).write_bytes(file.read_bytes())
-    return tmp_path
-
-
 @pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json"])
 def test_code_of_another_repository_is_refused(copy, file):
     _map_code(copy, file, {"AutoTokenizer": [None, "other/repo--code.Class"]})

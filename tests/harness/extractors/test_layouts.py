@@ -137,13 +137,27 @@ def a_pointer(folder: Path) -> None:
     (folder / "model.safetensors").write_text(text)
 
 
+def a_page(folder: Path) -> None:
+    (folder / "tokenizer.json").write_text("<!DOCTYPE html><title>Sign in</title>")
+
+
+def a_conflict(folder: Path) -> None:
+    config = (folder / "config.json").read_text()
+    (folder / "config.json").write_text(f"<<<<<<< HEAD\n{config}\n>>>>>>> main\n")
+
+
 REFUSED = {
     "no tokenizer": (without(*TOKENIZER), r"does not read DNA: unknown tokens of 'ACGG.*: 1 of 1"),
     "words": (words_alone, r"does not read DNA: .*: 1 of 1; .* declare letters=spaced"),
     "a shard is missing": (a_shard_is_missing, r"FileNotFoundError: .*model-00001-of-"),
     "one level down": (one_level_down, "has no config.json at its top, by which"),
     "cut off": (cut_off, "SafetensorError: Error while deserializing header: incomplete"),
-    "a pointer of git-lfs": (a_pointer, "SafetensorError: Error while deserializing header"),
+    "a pointer of git-lfs": (
+        a_pointer,
+        r"model.safetensors of .* is a Git LFS pointer: .*lfs pull",
+    ),
+    "a page": (a_page, r"tokenizer.json of .* is an HTML page: get the file itself again"),
+    "a conflict": (a_conflict, r"config.json of .* has merge conflict markers on lines 1, 3"),
     "names of parallel training": (renamed("module.{}"), r"left over \(module.embeddings"),
 }
 

@@ -33,14 +33,14 @@ def held(bounds: Bounds, mcc: float, f1: float) -> bool:
 
 
 @given(matrices())
-@settings(max_examples=examples(400))
+@settings(max_examples=examples(200))
 def test_one_matrix_keeps_the_bounds(matrix):
     n, right, mcc, f1 = measured(matrix)
     assert held(single(n, right), mcc, f1)
 
 
 @given(st.lists(matrices(), min_size=5, max_size=5))
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(50))
 def test_a_mean_keeps_the_bounds(several):
     """Matrices of one task have one size: each is filled up with right predictions of a class."""
     n = max(sum(map(sum, matrix)) for matrix in several)

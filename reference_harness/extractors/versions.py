@@ -1,0 +1,124 @@
+"""What is known beside a bare error of torch or transformers: versions, and the way out."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+
+from reference_harness.formats.files import NotReadable, read_regular
+
+_CHAIN_MAX = 10
+"""Errors that follow from each other, of which the words are read."""
+_CONFIG_BYTES_MAX = 10_000_000
+_VERSION = re.compile(r"\d+(\.\d+)*")
+_ON_META = (
+    "the code of the model computes with tensors while it is built, and transformers 5 builds "
+    "models without memory (on the meta device): the code was written for transformers 4"
+)
+_NAME_GONE = (
+    "the code of the model takes a name from the library that this version does not have: it was "
+    "written for another one"
+)
+_OTHER_CODE = "the code of the model or its configuration was written for another version"
+_UNKNOWN = "this version of transformers does not have the model's architecture or tokenizer"
+_PACKAGE = "the code of the model needs a package that is not here, or one of another version"
+_CAUSES: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (_ON_META, (r"meta (tensor|device)", r"[Cc]annot copy out of meta")),
+    (
+        _NAME_GONE,
+        (
+            r"cannot import name '\w+' from '(transformers|torch)",
+            r"No module named '(transformers|torch)\.",
+            r"module '(transformers|torch)[\w.]*' has no attribute",
+        ),
+    ),
+    (
+        _OTHER_CODE,
+        (
+            r"tied_weights_keys|get_head_mask|past_key_values|DynamicCache|post_init|_init_weights",
+            r"is_flash_attn|rope_(scaling|parameters)|_supports_",
+            r"object has no attribute '|unexpected keyword argument '",
+        ),
+    ),
+    (
+        _UNKNOWN,
+        (
+            r"does not recognize this architecture|Unrecognized (model|configuration class)",
+            r"Tokenizer class \w+ does not exist",
+        ),
+    ),
+    (
+        _PACKAGE,
+        (
+            r"following packages that were not found|No module named '|requires the .* library",
+            r"DLL load failed|undefined symbol|cannot open shared object",
+        ),
+    ),
+)
+"""What an error says of versions, and words by which it is known; the first that fits counts."""
+_WAY_OUT = (
+    "run it in an environment in which it loads, as entries of the model registry pin one "
+    "(docs/models.md: `[run.environment]`), or write an extractor of your own (docs/extractor.md)"
+)
+
+
+def known_of_versions(folder: Path | None, error: BaseException, *, own_code: bool) -> str:
+    """Return what is known about an error that a model raised while it was loaded or run.
+
+    That is what the error means by its words, which versions are installed, which one the
+    configuration in the folder names, and what to do; "" for an error of files or memory that says
+    nothing of versions. `own_code` is whether code of the model's author was run.
+    """
+    text = _texts(error)
+    causes = (cause for cause, words in _CAUSES if any(re.search(word, text) for word in words))
+    cause = next(causes, "")
+    if not cause and isinstance(error, OSError | MemoryError | torch.OutOfMemoryError):
+        return ""
+    named = _named_by(folder)
+    saved = f"the model's config.json names {named}{_compared(named)}"
+    parts = [
+        cause,
+        f"installed are transformers {transformers.__version__} and torch {torch.__version__}",
+        saved if named else "the model's config.json names no version",
+    ]
+    is_of_another = bool(named) and _parts(named)[0] != _parts(transformers.__version__)[0]
+    way_out = _WAY_OUT if cause or own_code or is_of_another else ""
+    return "; ".join(part for part in (*parts, way_out) if part)
+
+
+def _texts(error: BaseException) -> str:
+    """Return type and text of an error and of what caused it."""
+    texts: list[str] = []
+    link: BaseException | None = error
+    while link is not None and len(texts) < _CHAIN_MAX:
+        texts.append(f"{type(link).__name__}: {link}")
+        link = link.__cause__ or link.__context__
+    return "\n".join(texts)
+
+
+def _named_by(folder: Path | None) -> str:
+    """Return the transformers_version of a configuration; "" where there is none."""
+    if folder is None:
+        return ""
+    try:
+        config: Any = json.loads(read_regular(folder / "config.json", _CONFIG_BYTES_MAX))
+    except (NotReadable, ValueError, RecursionError):
+        return ""
+    named = config.get("transformers_version") if isinstance(config, dict) else None
+    return named if isinstance(named, str) and _VERSION.match(named) else ""
+
+
+def _compared(named: str) -> str:
+    """Return how a version differs from the installed one, in parentheses; "" for the same."""
+    theirs, ours = _parts(named), _parts(transformers.__version__)
+    if theirs == ours:
+        return ""
+    return " (an older one)" if theirs < ours else " (a newer one)"
+
+
+def _parts(version: str) -> tuple[int, ...]:
+    match = _VERSION.match(version)
+    return tuple(map(int, match.group().split("."))) if match else ()
