@@ -66,7 +66,7 @@ def entry_maker(layout: Layout) -> EntryMaker:
 
     def make_entry(row: BoardRow, findings: Iterable[Finding]) -> Entry:
         submission = row.submission
-        decision = decided(row.sha256, row.origin)
+        decision = decided(row.sha256, row.origin, row.scorer)
         official = decision.is_official
         marks = marks_of(submission.model_id, findings, defects, is_official=official)
         receipt = published_state(submission, seen, days)
@@ -108,7 +108,7 @@ def read_entries(root: Path, rules: tuple[Rule, ...]) -> CheckedEntries:
             refused.append(RejectedSubmission(path.name, errors))
         else:
             document = result.document
-            row = BoardRow(document.sha256, document.origin, result.submission)
+            row = BoardRow(document.sha256, document.origin, document.scorer, result.submission)
             entries.append(make_entry(row, findings))
     return CheckedEntries(tuple(entries), tuple(refused))
 

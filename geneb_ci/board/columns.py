@@ -58,7 +58,7 @@ class Entry:
     audit: Summary | None = None
     """What the board shows of its audits."""
     recomputed: str | None = None
-    """Text on the cells that an agreeing audit by receipt recomputed; it adds no evidence."""
+    """Text on the cells that an agreeing audit by receipt recomputed."""
     attestation: RowAttestation = NO_AUDIT
     """Who stands for its scores."""
     attributes: Mapping[str, Any] = field(default_factory=dict)
@@ -297,7 +297,7 @@ COLUMNS: tuple[Column, ...] = (
         key="recomputed",
         type=str,
         about="That an audit by receipt computed the canonical cells again; only where one agrees "
-        "and counts, and whether the scores shown are what they give. It adds no evidence.",
+        "and counts, and whether the scores shown are what they give.",
         value=lambda entry: entry.recomputed,
         kind="text",
         label="",

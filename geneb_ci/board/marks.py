@@ -146,8 +146,8 @@ def peak_memory(submission: Submission) -> int | None:
     return None if cost is None else cost.peak_memory_bytes
 
 
-def decider(layout: Layout) -> Callable[[str, str], Decision]:
-    """Return what decides the level of a row, from its digest and origin and all audit records.
+def decider(layout: Layout) -> Callable[[str, str, str], Decision]:
+    """Return what decides the level of a row, from its digest, origin and scorer and all records.
 
     Raises BadConfiguration, and BrokenRecordError where a record is broken.
     """
@@ -160,4 +160,4 @@ def decider(layout: Layout) -> Callable[[str, str], Decision]:
         return evidence.decide
     benchmark = benchmark_of(layout)
     demands, official = demands_of(audit_policy(layout), benchmark), official_files(layout)
-    return lambda sha256, origin: decide(sha256, (), official, demands, (), origin)
+    return lambda sha256, origin, scorer: decide(sha256, (), official, demands, (), origin, scorer)

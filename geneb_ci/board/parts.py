@@ -28,6 +28,8 @@ class BoardRow(NamedTuple):
     sha256: str
     """Of its file."""
     origin: str
+    scorer: str
+    """Digest of the scorer that its run names, or ""."""
     submission: Submission
     numbers: RowNumbers | None = None
     """With these, the submission has neither results nor evidence."""
@@ -49,7 +51,7 @@ def read_row(file: CheckedFile) -> BoardRow | None:
     submission, _ = check_structure(document.value)
     if submission is None:
         return None
-    return BoardRow(document.sha256, document.origin, submission)
+    return BoardRow(document.sha256, document.origin, document.scorer, submission)
 
 
 def read_numbers(
@@ -97,4 +99,5 @@ def _numbered(file: CheckedFile, benchmark: Benchmark, errors: RowErrors | None)
     if errors is not None:
         numbers = numbers._replace(errors=errors(submission, results, benchmark))
     slim = {key: value for key, value in _SLIM.items() if hasattr(submission, key)}
-    return BoardRow(document.sha256, document.origin, submission.model_copy(update=slim), numbers)
+    slim_row = submission.model_copy(update=slim)
+    return BoardRow(document.sha256, document.origin, document.scorer, slim_row, numbers)

@@ -17,7 +17,7 @@ NEARLY_SURE = 0.999
 _CONFIDENT = "with 95 % confidence"
 _EVIDENCE = {
     Evidence.CHECKED: "Checked, but not rerun by anybody: {}.",
-    Evidence.STALE: "Audited for another version of harness, benchmark or data: {}.",
+    Evidence.STALE: "Audited or scored for another version: {}.",
 }
 
 

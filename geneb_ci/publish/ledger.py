@@ -160,7 +160,7 @@ def level_at(standing: RowAtCommit) -> str | None:
     if evidence is None:
         return None
     file = parse_document(standing.submission, Path(standing.model), standing.model)
-    return str(evidence.decide(file.sha256, file.origin).level)
+    return str(evidence.decide(file.sha256, file.origin, file.scorer).level)
 
 
 @functools.lru_cache(maxsize=STATES_MAX)

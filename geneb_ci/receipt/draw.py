@@ -1,6 +1,7 @@
 """Which rows of a receipt are embedded again: drawn by SHA-256 from strata that anybody can list.
 
-The strata of a task follow from the canonical predictions on the committed bytes.
+The strata of a task follow from the predictions on the committed bytes, by canonical probes and by
+those of record.
 
 *Test rows*, in each regime, divided by task as the macro weighs them. Half of the draws of a task
 are uniform among the rows predicted right: an altered row that is still wrong gains nothing. The
@@ -17,7 +18,7 @@ that size. It does not depend on how many rows are drawn: a larger sample only a
 import hashlib
 import struct
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -115,10 +116,19 @@ class TaskStrata:
     """Regime to (s, m) canonical predictions, a row for each probe."""
     support: "Mapping[str, npt.NDArray[np.int64]]"
     """Few-shot regime to its training rows, ascending; the regime with the fewest first."""
+    of_record: "Mapping[str, npt.NDArray[np.int64]]" = field(default_factory=dict)
+    """Regime to the predictions of record, in the same form; none where they were not computed, and
+    for draws of records before version 2.1."""
 
     def right(self, regime: str, probe: int) -> "npt.NDArray[np.int64]":
-        """Return the test rows that a probe predicts right, ascending."""
-        rows: npt.NDArray[np.int64] = (self.predicted[regime][probe] == self.labels).nonzero()[0]
+        """Return the test rows that a probe, canonical or of record, predicts right, ascending.
+
+        A row that one of them gets wrong may have been altered for the other's sake.
+        """
+        is_right = self.predicted[regime][probe] == self.labels
+        if regime in self.of_record:
+            is_right = is_right | (self.of_record[regime][probe] == self.labels)
+        rows: npt.NDArray[np.int64] = is_right.nonzero()[0]
         return rows
 
 

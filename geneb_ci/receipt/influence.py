@@ -18,16 +18,22 @@ The statistic of a part, training or test, is Wilcoxon's of signed ranks, over a
 Where the signs of honest deviations are independent of the labels, |t| is above T with probability
 2 exp(-T^2 / 2) at most, whatever their sizes are. It is two-sided: beyond first order an alteration
 may come out the other way, and no honest model has either sign.
+
+Beyond any tolerance, two altered training rows of 1,900 can raise an MCC by 0.14, and a draw seldom
+has them. But few rows that move an optimum show. So the training rows whose removal would change
+the test loss most, |r . (h'x + h_b)|, are embedded again whatever is drawn, and those that lie
+furthest out, in the spreads of the columns: they could lead a fit that stops early astray, though
+its optimum does not mind them.
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from geneb_ci.receipt.embeddings import allowed_pooled
+from geneb_ci.receipt.embeddings import STRONGEST, allowed_pooled
 from geneb_ci.receipt.row_rule import BINARY, Half, Labels, Probe, Wide, midranks
 
 BLOCK = 4096
@@ -51,6 +57,54 @@ class TaskInfluence(NamedTuple):
     """(d,) mean of the training rows, which features are taken from here."""
     test: int
     """Test rows of the task."""
+
+
+SPREAD_ROWS = 2048
+"""Training rows of a task from which the spreads of its columns are taken, at most."""
+
+
+class StrongestRows(NamedTuple):
+    """Training rows of a task, the strongest first, twice `STRONGEST` by each measure."""
+
+    by_influence: list[int]
+    by_distance: list[int]
+
+    @property
+    def rows(self) -> list[int]:
+        """The rows to embed again, ascending."""
+        return sorted({*self.by_influence[:STRONGEST], *self.by_distance[:STRONGEST]})
+
+    def allows(self, rows: Sequence[int]) -> bool:
+        """Whether another machine, on which near values change places, could name these rows."""
+        half = STRONGEST // 2
+        sure = {*self.by_influence[:half], *self.by_distance[:half]}
+        return sure <= set(rows) <= {*self.by_influence, *self.by_distance}
+
+
+def strongest_rows(
+    values: Half, scale_log2: int, labels: Labels, influence: TaskInfluence, probe: Probe
+) -> StrongestRows:
+    """Return the strongest of (n, d) training rows of a receipt with (n,) labels."""
+    every = -(-len(values) // SPREAD_ROWS)
+    some = features_of(values[::every], scale_log2, influence.centre).astype(np.float64)
+    middle, deviation = np.median(some, axis=0), some.std(axis=0)
+    spread = np.maximum(deviation, np.median(deviation))
+    spread[spread == 0] = 1.0
+    intercepts = probe.intercepts + influence.centre @ probe.weights
+    influences, distances = np.empty(len(values)), np.empty(len(values))
+    for start in range(0, len(values), BLOCK):
+        own = slice(start, start + BLOCK)
+        features = features_of(values[own], scale_log2, influence.centre).astype(np.float64)
+        _, residual = residuals(features @ probe.weights + intercepts, labels[own], probe.classes)
+        moved = features @ influence.weights + influence.intercepts
+        influences[own] = np.abs((residual * moved).sum(axis=1))
+        distances[own] = np.square((features - middle) / spread).sum(axis=1)
+
+    def strongest(by: Wide) -> list[int]:
+        rows: list[int] = np.argsort(-by, kind="stable")[: 2 * STRONGEST].tolist()
+        return rows
+
+    return StrongestRows(strongest(influences), strongest(distances))
 
 
 class RowInfluence(NamedTuple):

@@ -78,7 +78,7 @@ def row_of(model_id: str, file: Document, errors: int, evidence: RepositoryEvide
     """Return the row of a submission with its evidence; `errors` is its number of errors."""
     if errors:
         return LabelRow(model_id, None, (f"{plural(errors, 'error')}: run `geneb-ci check`",))
-    decision = evidence.decide(file.sha256, file.origin)
+    decision = evidence.decide(file.sha256, file.origin, file.scorer)
     return LabelRow(model_id, decision, tuple(reasons(model_id, file, evidence)))
 
 

@@ -273,6 +273,14 @@ class Document:
         older = downgraded(self)
         return self.sha256 if older is None else hashlib.sha256(older.encode()).hexdigest()
 
+    @property
+    def scorer(self) -> str:
+        """Digest of the scorer that the run names, or ""."""
+        value = self.value
+        for key in ("run", "scorer", "digest"):
+            value = value.get(key) if isinstance(value, dict) else None
+        return value if isinstance(value, str) else ""
+
     def position(self, offset: int) -> Position:
         """Return the line and column, from 1, of an offset in code points."""
         line = bisect.bisect_right(self._line_starts, offset)

@@ -130,7 +130,8 @@ _JSON_BEGINNINGS: tuple[tuple[bytes, str, str], ...] = (
         "collect the logs of the run instead: `geneb-ci pack FOLDER`",
     ),
     (
-        rb"\{[^{}\n]*(\{[^\n]*\})?[^{}\n]*\}\r?\n\{",
+        # A line that ends otherwise is refused at once: JSON on one line has many braces to try.
+        rb"(?=[^\n]*\}\r?\n\{)\{[^{}\n]*(\{[^\n]*\})?[^{}\n]*\}\r?\n\{",
         "JSON Lines, a value on each line",
         "pass a file with one JSON object; lines are records of single samples as a rule",
     ),

@@ -12,11 +12,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from geneb_ci.audit.compare import embedding_outcome
+from geneb_ci.audit.compare import embedding_outcome, embeddings
 from geneb_ci.receipt.column_rule import tolerances
 from geneb_ci.receipt.draw import RowSample
 from geneb_ci.receipt.embeddings import ROOM, TAU
-from geneb_ci.receipt.influence import TRAINING, DrawnPart, gradients, influence_of
+from geneb_ci.receipt.influence import (
+    TRAINING,
+    DrawnPart,
+    StrongestRows,
+    gradients,
+    influence_of,
+)
 from geneb_ci.receipt.row_rule import Probe, rounding, scaled
 from reference_harness import benchmark
 from reference_harness.canonical import solve
@@ -248,3 +254,37 @@ def test_the_attack_by_a_constant_column_pays(tmp_path: Path) -> None:
     honest = {task: scored(tmp_path / "honest", task, attack.rerun(task), SAMPLE) for task in TASKS}
     gains = [written[task].mcc["1shot"] - honest[task].mcc["1shot"] for task in TASKS]
     assert max(gains) > 0.1, gains
+
+
+POISONED = ("mini_lncrna", "mini_mouse", "mini_tf")
+"""Tasks of two classes."""
+EACH = 4
+"""Altered training rows of 360."""
+
+
+def test_few_rows_that_move_the_probe_pass_a_draw_and_are_found_by_their_strength(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The altered rows are none that the draw has, nor of the support of few-shot probes."""
+    honest = {task: convolution(task) for task in POISONED}
+    before = {task: scored(tmp_path / "b", task, rows, SAMPLE) for task, rows in honest.items()}
+
+    def altered(task: str) -> Rows:
+        labels, train = labels_of(task), len(data_of(task).train.labels)
+        drawn = {*before[task].drawn.drawn.rows["training"], *support_of(task, 10).tolist()}
+        left = [row for row in range(train) if row not in drawn]
+        return attacks.poisoned(honest[task], labels, train, left[: EACH * 9 : 9])
+
+    receipts_of = {task: altered(task) for task in POISONED}
+
+    def found(folder: Path) -> tuple[list[str], list[float]]:
+        written = {task: scored(folder, task, rows, SAMPLE) for task, rows in receipts_of.items()}
+        gains = [written[task].mcc["full"] - before[task].mcc["full"] for task in POISONED]
+        return audit(written, honest).reasons, gains
+
+    reasons, gains = found(tmp_path / "on")
+    assert np.mean(gains) > 0.1
+    assert reasons[0].startswith(f"{EACH * len(POISONED)} rows of ")
+    assert "not what the extractor gives: training row" in reasons[0]
+    monkeypatch.setattr(embeddings, "strongest_rows", lambda *_: StrongestRows([], []))
+    assert found(tmp_path / "off")[0] == []

@@ -127,11 +127,11 @@ def honest(kmers: Installed, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     shutil.rmtree(found.parent)
 
 
-def test_of_an_honest_row_the_board_says_that_cells_were_recomputed(kmers, honest):
+def test_an_honest_row_is_verified_and_the_board_says_that_cells_were_recomputed(kmers, honest):
     found = level(kmers, "words")
     outcome = outcome_in(honest)
     rows = sum(len(task["deviation"].split()) for task in outcome["tasks"])
-    assert (found["level"], found["evidence"]) == ("self-reported", "checked")
+    assert (found["level"], found["evidence"]) == ("verified", "audited")
     said = f"cells recomputed from published embeddings: 39/39, {rows:,} rows embedded again, "
     assert found["recomputed"].startswith(said)
     assert outcome["cells"]["equal"] == outcome["cells"]["of"] == 39

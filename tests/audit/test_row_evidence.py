@@ -69,7 +69,7 @@ def test_label_says_why_it_adds_no_level(place, capsys):
     assert f"checked  contributed  {MODEL}: no audit of tasks counts; {SAID}" in out
     assert (
         f"audit {path.stem} of 2023-08-23: 3/3 cells, 9 rows, sandbox level 2, agrees; does not "
-        f"count: {RECOMPUTED}, which are not the scores that the board shows"
+        f"count: {RECOMPUTED}; the scores shown were not compared"
     ) in out
     assert main(["label", "--format", "json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)["rows"]

@@ -65,8 +65,8 @@ def audited(place: Path, *, embedded: bool) -> RowPlan:
     )  # fmt: skip
     unread: Any = None  # what a file of rerun rows has no part of
     drawn = DrawnTask(
-        TASK, unread, unread, every, [], rounded([ROWS]).values, [[]] * len(every), unread,
-        unread, unread, unread, unread, unread,
+        TASK, unread, unread, unread, every, unread, [], rounded([ROWS]).values,
+        [[]] * len(every), unread, unread, unread, unread, unread, unread,
     )  # fmt: skip
     none = EmbeddedVariants([[]], [ROWS[:0]])
     file = rerun_file([drawn], [ROWS], none, none, [{}])

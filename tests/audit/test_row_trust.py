@@ -1,16 +1,26 @@
-"""What an audit by receipt is worth: it disputes a row, and confirms none, however large it is."""
+"""What an audit by receipt is worth: it disputes a row, or verifies it if it compares all."""
 
 import dataclasses
 from typing import Any
 
 import pytest
 
-from geneb_ci.audit.trust.level import RECOMPUTED, Decision, RowAuditFacts, decide
+from geneb_ci.audit.trust.attestation import STANDING_MEANING, Standing, attestation_of
+from geneb_ci.audit.trust.level import (
+    RECOMPUTED,
+    UNCOMPARED,
+    UNVARIED,
+    Decision,
+    RowAuditFacts,
+    decide,
+)
 from geneb_ci.common.types import Evidence, TrustLevel
-from tests.audit.test_trust import BEFORE, DEMANDS, OWN, TASKS, audit
+from tests.audit.test_trust import BEFORE, DEMANDS, OWN, REGIMES, TASKS, audit
 
 ROWS = RowAuditFacts(test=1500, embedded=9300, equal=60, cells=60)
-STRICT = dataclasses.replace(DEMANDS, minimum_rows=1500)
+STRICT = dataclasses.replace(
+    DEMANDS, minimum_rows=1500, regimes=frozenset(REGIMES), every_regime=REGIMES
+)
 
 
 def by_receipt(rows: RowAuditFacts = ROWS, **changes: object) -> Decision:
@@ -25,10 +35,54 @@ DONE = (
 )
 
 
-def test_a_whole_receipt_adds_no_level_and_says_what_was_done() -> None:
+WHOLE = dataclasses.replace(ROWS, of_record=60, refitted=True)
+
+
+def test_a_whole_receipt_whose_shown_scores_were_compared_verifies_the_row() -> None:
+    found = by_receipt(WHOLE)
+    assert (found.level, found.evidence) == (TrustLevel.VERIFIED, Evidence.AUDITED)
+    assert found.reason.endswith(
+        "agrees on every cell of its receipt; memory is not excluded, since it had no fresh set"
+    )
+    assert found.audit is not None
+    assert found.audit.text == "60/60 cells, 9,300 rows"
+    assert (found.sampled, found.unaudited) == (REGIMES, ())
+    standing = attestation_of(found).standing("full", TASKS[0])
+    assert STANDING_MEANING[standing] == STANDING_MEANING[Standing.RECOMPUTED]
+
+
+@pytest.mark.parametrize(
+    ("change", "lacking"),
+    [({"of_record": 59}, UNCOMPARED), ({"refitted": False}, UNVARIED)],
+)
+def test_one_that_leaves_out_what_an_audit_of_tasks_does_adds_no_level(
+    change: dict[str, Any], lacking: str
+) -> None:
+    found = by_receipt(dataclasses.replace(WHOLE, **change))
+    assert (found.level, found.evidence) == (TrustLevel.SELF_REPORTED, Evidence.CHECKED)
+    assert found.recomputed is not None
+    assert lacking in found.reason
+
+
+def test_one_of_another_version_makes_a_row_stale_that_it_verified() -> None:
+    assert by_receipt(WHOLE, versions=BEFORE).level is TrustLevel.STALE
+    larger = dataclasses.replace(ROWS, embedded=20_000)
+    both = [audit(0, rerun={}, drawn=0, rows=rows) for rows in (larger, WHOLE)]
+    found = decide(OWN, both, {}, STRICT)
+    assert found.level is TrustLevel.VERIFIED
+    assert found.recomputed is not None
+    assert found.recomputed.rows == WHOLE, "what confirms more goes before what is larger"
+
+
+def test_a_practice_draw_covers_no_regime() -> None:
+    found = by_receipt(WHOLE, is_practice=True)
+    assert (found.sampled, found.unaudited) == ((), REGIMES)
+
+
+def test_a_receipt_without_compared_scores_adds_no_level_and_says_what_was_done() -> None:
     found = by_receipt()
     assert (found.level, found.evidence) == (TrustLevel.SELF_REPORTED, Evidence.CHECKED)
-    assert found.reason == f"no audit of tasks counts; {DONE}"
+    assert found.reason == f"no audit of tasks counts; {DONE}; {UNVARIED}"
     assert (found.audit, found.basis) == (None, ())
     assert found.recomputed is not None
     assert found.recomputed.text == DONE

@@ -194,6 +194,8 @@ def refitted(**other: Any) -> RowOutcome:
     counts = {"rows": 40, "worse": 2, "better": 1}
     value = json.loads(varied().model_dump_json())
     value["variants"]["training"] = counts
+    value["tasks"][0]["rows"]["strongest"] = " ".join(map(str, range(10)))
+    value["tasks"][0] |= {"deviation": " ".join("0" * 11), "mismatch": " ".join("0" * 11)}
     value |= {
         "schema_version": REFITTED,
         "refits": [{"task": BENCHMARK.task_ids[0], "rows": 10, "training": counts}],
@@ -230,12 +232,20 @@ def test_probes_fitted_on_variants_follow_from_the_seed_and_decide() -> None:
             refitted(refits=refits(training={"rows": 39, "worse": 2, "better": 1})),
             "a probe did not decide on all test rows",
         ),
-        (refitted(schema_version=BY_COLUMN), "which records of its version have not"),
+        (
+            refitted(schema_version=BY_COLUMN, tasks=varied().model_dump()["tasks"]),
+            "which records of its version have not",
+        ),
         (
             refitted(cells={**CELLS, "of_record": 3}),
             "probes of record, whose scores were compared, did not decide",
         ),
         (refitted(variants=None), "no variants were embedded"),
+        (refitted(tasks=varied().model_dump()["tasks"]), "0 of the strongest training rows"),
+        (
+            refitted().model_copy(update={"schema_version": BY_COLUMN, "refits": []}),
+            "its strongest training rows are none, or not of its version",
+        ),
     ],
 )
 def test_refits_that_contradict_the_draw_are_refused(outcome: RowOutcome, message: str) -> None:
@@ -309,7 +319,8 @@ def test_rows_of_variants_have_the_shapes_of_the_record() -> None:
     }
     raw = file_of(arrays(**more | trained))
     update = {"rerun_sha256": hashlib.sha256(raw).hexdigest()}
-    again = read_rerun(raw, refitted().model_copy(update=update)).refits
+    without_strongest = refitted().model_copy(update=update | {"tasks": varied().tasks})
+    again = read_rerun(raw, without_strongest).refits
     assert again is not None
     assert again.row.tolist() == [*range(10)]
     with pytest.raises(StepMismatch, match=r"varied has the shape \(39, 64\)"):

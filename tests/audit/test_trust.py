@@ -16,7 +16,7 @@ from geneb_ci.audit.trust.level import (
     Versions,
     decide,
 )
-from geneb_ci.common.types import TrustLevel
+from geneb_ci.common.types import Evidence, TrustLevel
 
 OWN, OTHER = "a" * 64, "b" * 64
 NOW = Versions("GENEB-0.1.0", "c" * 64, "d" * 40)
@@ -417,3 +417,15 @@ def test_a_draw_that_anybody_could_foresee_says_nothing_of_what_was_not_rerun():
     assert set(drawn.sampled) == set(REGIMES)
     assert practised.sampled == ()
     assert attestation_of(practised).standing(REGIMES[0], "not rerun") is Standing.SUBMITTED
+
+
+def test_a_row_that_was_not_rescored_is_stale_whatever_its_audits_say() -> None:
+    demands = dataclasses.replace(DEMANDS, scorer="1" * 64)
+    assert decide(OWN, [audit()], {}, demands, scorer="1" * 64).level is TrustLevel.VERIFIED
+    assert decide(OWN, [audit()], {}, demands).level is TrustLevel.VERIFIED, "it names none"
+    for audits in ([audit()], []):
+        found = decide(OWN, audits, {}, demands, scorer="2" * 64)
+        assert (found.level, found.evidence) == (TrustLevel.STALE, Evidence.STALE)
+        assert found.reason.startswith("its scores are those of the scorer 2222222222222222...")
+    failed = [audit(agrees=False)]
+    assert decide(OWN, failed, {}, demands, scorer="2" * 64).level is TrustLevel.DISPUTED

@@ -40,8 +40,9 @@ def test_levels_without_records_are_those_of_all_evidence():
     assert layout.audits is None
     decided, evidence = decider(layout), gather_evidence(layout)
     for one in entries():
-        assert decided(one.sha256, "") == evidence.decide(one.sha256, "")
-    assert decided("0" * 64, "") == evidence.decide("0" * 64, "")
+        assert decided(one.sha256, "", "") == evidence.decide(one.sha256, "")
+    assert decided("0" * 64, "", "") == evidence.decide("0" * 64, "")
+    assert decided("0" * 64, "", "1" * 64).evidence == "stale"
 
 
 def test_each_published_defect_stands_on_its_rows():

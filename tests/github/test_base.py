@@ -1,6 +1,6 @@
 """What a row is held against: ranks as the board has them, levels of bytes that were audited."""
 
-import hashlib
+import dataclasses
 import math
 from statistics import mean
 
@@ -11,6 +11,7 @@ from geneb_ci.board.uncertainty import intervals
 from geneb_ci.common.config import Layout, LayoutKind, find_layout
 from geneb_ci.common.types import TrustLevel
 from geneb_ci.github.verdict.decide import BaseBranch, audit_estimate, row_comparison, standings
+from geneb_ci.submission.document import parse_document
 from reference_harness.formats.submission import MODELS
 from tests.audit.recorded import MODEL, outcome_of, plan_for, put, repository, submission_bytes
 from tests.board.board import entry
@@ -108,5 +109,7 @@ def test_bytes_that_were_disputed_still_are(tmp_path):
     base = BaseBranch(find_layout(root))
     (own,) = base.rows
     assert own.model_id == MODEL
-    assert base.level(own, hashlib.sha256(raw).hexdigest()) is TrustLevel.DISPUTED
-    assert base.level(own, "0" * 64) is TrustLevel.SELF_REPORTED
+    file = parse_document(raw, root / "submissions" / f"{MODEL}.json", MODEL)
+    assert base.level(own.model_id, file) is TrustLevel.DISPUTED
+    other = dataclasses.replace(file, sha256="0" * 64)
+    assert base.level(own.model_id, other) is TrustLevel.SELF_REPORTED

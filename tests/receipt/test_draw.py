@@ -1,5 +1,6 @@
 """Draws of rows: by SHA-256, the same everywhere, and only more where more are drawn."""
 
+import dataclasses
 import hashlib
 import struct
 from collections import Counter
@@ -152,3 +153,17 @@ def test_probes_take_turns(classes: int) -> None:
     found = drawn_rows([SEED], strata, SHARE._replace(test=30))
     probes = {name.split()[2] for name in found.sizes if name.startswith("test 10shot")}
     assert probes == set("01234")
+
+
+def test_rows_that_the_probe_of_record_alone_gets_right_are_drawn() -> None:
+    """A row altered for its sake may leave the canonical decision, which no board shows."""
+    strata = strata_example()
+    wrong = 1 - strata.labels
+    canonical = dataclasses.replace(strata, predicted={"full": wrong[None]}, support={})
+    share = TaskShare(0, 400, 1, 1, whole=False)
+    assert drawn_rows([SEED], canonical, share).rows["test full"] == []
+    some = np.where(np.arange(len(wrong)) < 5, strata.labels, wrong)
+    both = dataclasses.replace(canonical, of_record={"full": some[None]})
+    drawn = drawn_rows([SEED], both, share)
+    assert set(drawn.rows["test full"]) == {strata.train + row for row in range(5)}
+    assert drawn.sizes["test full 0 right"] == 5

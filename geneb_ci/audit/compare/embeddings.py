@@ -24,7 +24,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
 )
 from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.statement import RERUN, Record
-from geneb_ci.audit.record.verify_embeddings import RERUN_BYTES_MAX, read_rerun
+from geneb_ci.audit.record.verify_embeddings import RERUN_BYTES_MAX, STRONGEST_PART, read_rerun
 from geneb_ci.audit.sampling.plan import RowPlan
 from geneb_ci.common.errors import GenebError, NothingChecked
 from geneb_ci.receipt.cells import claim_of_record, compares_record, differences
@@ -35,12 +35,14 @@ from geneb_ci.receipt.influence import (
     TRAINING,
     DrawnPart,
     RowInfluence,
+    StrongestRows,
     TaskInfluence,
     gradients,
     influence_of,
     influence_on_loss,
     part_statistic,
     permitted,
+    strongest_rows,
 )
 from geneb_ci.receipt.predictions import Predictions, read_predictions
 from geneb_ci.receipt.row_rule import (
@@ -91,9 +93,12 @@ class TaskFiles(NamedTuple):
     """All probes, by regime and kind, as `full, canonical` and `10shot, record`."""
 
 
-def read_task(folder: Path, task: str, benchmark: Benchmark) -> TaskFiles:
+def read_task(
+    folder: Path, task: str, benchmark: Benchmark, *, by_record: bool = True
+) -> TaskFiles:
     """Read the files that `geneb-harness receipt-cells --strata` wrote of a task.
 
+    Draws of records before version 2.1 follow from canonical predictions alone: not `by_record`.
     Raises NothingChecked when they are not what this version reads.
     """
     import numpy as np  # slow to import, and only needed here
@@ -110,6 +115,11 @@ def read_task(folder: Path, task: str, benchmark: Benchmark) -> TaskFiles:
                 arrays["test_labels"],
                 {name: arrays[f"predicted_{name}"] for name in regimes},
                 {name: arrays[f"support_{name}"] for name in support},
+                {
+                    name: arrays[f"record_predicted_{name}"]
+                    for name in regimes
+                    if by_record and f"record_predicted_{name}" in arrays
+                },
             )
             classes = arrays["classes"]
             probes = {
@@ -154,7 +164,11 @@ class DrawnTask(NamedTuple):
     task: str
     entry: ReceiptTask
     drawn: DrawnRows
+    """Parts and strata; the strongest training rows are a part of their own."""
+    strongest: StrongestRows
     rows: list[int]
+    is_drawn: "npt.NDArray[np.bool_]"
+    """(n,) whether a row was drawn, whatever else it is."""
     sequences: list[str]
     committed: "npt.NDArray[np.float16]"
     """(n, d)."""
@@ -173,15 +187,21 @@ class DrawnTask(NamedTuple):
 
 
 def drawn_task(
-    task: str, receipt: EmbeddingReceipt, file: Path, read: TaskFiles, drawn: DrawnRows
+    task: str,
+    receipt: EmbeddingReceipt,
+    file: Path,
+    read: TaskFiles,
+    drawn: DrawnRows,
+    recorded: Sequence[int] | None = None,
 ) -> DrawnTask:
     """Take the drawn rows from the file of a task, which was verified, with their proofs.
 
+    With them the strongest training rows: their own, or those that a record says, if it has any.
     Raises AuditRefused when its rows changed since, or when float16 holds them badly.
     """
     import numpy as np
 
-    entry, rows = receipt.tasks[task], drawn.distinct
+    entry = receipt.tasks[task]
     values = np.fromfile(file, dtype="<f2").reshape(-1, receipt.dim)
     tree = RowTree([row_leaf(row.tobytes(), i) for i, row in enumerate(values)])
     if tree.root.hex() != entry.root:
@@ -190,15 +210,25 @@ def drawn_task(
             f"{entry.root[:16]}...",
             "ask for the receipt as the harness wrote it",
         )
+    labels = np.concatenate([read.train_labels, read.strata.labels])
+    scale, probe = entry.scale_log2, read.probes[FULL][0]
+    influence = influence_of(values, scale, entry.train, labels, probe)
+    strongest = strongest_rows(values[: entry.train], scale, read.train_labels, influence, probe)
+    own = strongest.rows if recorded is None else list(recorded)
+    with_strongest = drawn
+    if own:
+        with_strongest = drawn._replace(rows={**drawn.rows, STRONGEST_PART: own})
+    rows = with_strongest.distinct
     if why := unfit(values[rows]):
         raise AuditRefused(f"{task}: {why}", UNFIT)
-    labels = np.concatenate([read.train_labels, read.strata.labels])
     support = np.concatenate([*read.strata.support.values(), np.empty(0, dtype=np.int64)])
     return DrawnTask(
         task,
         entry,
-        drawn,
+        with_strongest,
+        strongest,
         rows,
+        np.isin(rows, drawn.distinct),
         [read.sequences[row] for row in rows],
         values[rows],
         [tree.proof(row) for row in rows],
@@ -207,7 +237,7 @@ def drawn_task(
         read.strata,
         read.probes,
         read.deciders,
-        influence_of(values, entry.scale_log2, entry.train, labels, read.probes[FULL][0]),
+        influence,
     )
 
 
@@ -398,10 +428,12 @@ def room_of(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> float:
     scale, probe = task.entry.scale_log2, task.probes[FULL][0]
     rounded, allowed = rounding(rerun, scale), tolerances(rerun, scale)
     is_training = np.array(task.rows) < task.entry.train
+    # Those that were not drawn would count for many others, and are not like them.
+    drawn = task.is_drawn
     total = 0.0
     for name, own, rows in (
-        (TRAINING, is_training, task.entry.train),
-        (TEST, ~is_training, task.entry.test),
+        (TRAINING, is_training & drawn, task.entry.train),
+        (TEST, ~is_training & drawn, task.entry.test),
     ):
         part = DrawnPart(name, task.committed[own], rounded[own], task.labels[own])
         slopes = gradients(part, scale, task.influence, probe)

@@ -35,6 +35,7 @@ from geneb_ci.audit.record.verify_embeddings import (
     RERUN,
     RERUN_BYTES_MAX,
     ROWS,
+    STRONGEST_PART,
     RerunRows,
     VariantRows,
     audited_receipt,
@@ -169,6 +170,7 @@ def _from_receipt(
     drawn: dict[str, DrawnTask] = {}
     variants, refits = SampleVariants({}, {}), dict[str, RefitTask]()
     names = [audited.task for audited in outcome.tasks]
+    parts = {audited.task: audited.rows for audited in outcome.tasks}
     with (
         tempfile.TemporaryDirectory(prefix="geneb-ci-rows-") as folder,
         HarnessProcess() as harness,
@@ -176,9 +178,12 @@ def _from_receipt(
     ):
 
         def take(task: str, file: Path) -> None:
-            read = read_task(Path(folder), task, benchmark)
+            read = read_task(
+                Path(folder), task, benchmark, by_record=outcome.schema_version == REFITTED
+            )
             own = drawn_rows(seeds, read.strata, shares[task])
-            drawn[task] = drawn_task(task, receipt, file, read, own)
+            recorded = parts[task].get(STRONGEST_PART, [])
+            drawn[task] = drawn_task(task, receipt, file, read, own, recorded)
             values = None if rows is None else _own_values(rows.refits, names.index(task))
             varied = variants.training.get(task)
             if varied is not None and values is not None and len(values) == len(varied.rows):
@@ -208,8 +213,15 @@ def _from_receipt(
         if (audited.rows, audited.strata)
         != (drawn[audited.task].drawn.rows, drawn[audited.task].drawn.sizes)
     ]
+    weaker = [
+        task
+        for task, own in drawn.items()
+        if outcome.schema_version == REFITTED
+        and not own.strongest.allows(parts[task].get(STRONGEST_PART, []))
+    ]
     wrong = {
         f"other rows of {', '.join(other)} follow from the seed": bool(other),
+        f"other training rows of {', '.join(weaker)} are the strongest": bool(weaker),
         "its cells are not those of the receipt": (
             compared_cells(submission, cells) != outcome.cells
         ),

@@ -31,6 +31,7 @@ from geneb_ci.audit.rerun.honesty import (
 from geneb_ci.audit.sampling.embedding_draw import refit_tasks, task_shares, weakness_of
 from geneb_ci.audit.trust.applicability import TrustInputs
 from geneb_ci.receipt.draw import TaskShare, number_of
+from geneb_ci.receipt.embeddings import STRONGEST
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.merkle import root_by, row_leaf
 from reference_harness.formats.submission import EmbeddingReceipt, SubmissionV12, receipt_root
@@ -45,6 +46,8 @@ RERUN, PROOFS, ROWS, CELLS = "rerun", "proofs", "rows", "cells"
 HASH_BYTES = 32
 PROOF_MAX = 64
 """Hashes of a proof: a tree has fewer than 2^64 rows."""
+STRONGEST_PART = "strongest"
+"""Training rows that are embedded again for their influence or distance."""
 TEST_PART = "test "
 """Begins the name of each part of test rows, before that of the regime."""
 UNREADABLE = (
@@ -73,6 +76,7 @@ def check_rows(outcome: RowOutcome, inputs: TrustInputs) -> None:
     findings = outcome.findings
     for task in outcome.tasks:
         _check_task(task, findings)
+        _check_strongest(task, with_some=outcome.schema_version == REFITTED)
     _check_again(findings)
     if (outcome.effect is None) != (outcome.schema_version == BY_ROW):
         _refuse("its effect on the test rows is not that of its version")
@@ -186,6 +190,16 @@ def _check_task(task: RowTask, findings: RowFindings) -> None:
         _refuse(f"{task.task}: row {distinct[-1]} of {total} was drawn")
     if [failed.row for failed in task.failed] != findings.failing(task):
         _refuse(f"{task.task}: the rows that fail are not those that its numbers give")
+
+
+def _check_strongest(task: RowTask, *, with_some: bool) -> None:
+    """Compare the number of the strongest training rows with that of their two lists."""
+    rows = task.rows.get(STRONGEST_PART, [])
+    least, most = (min(count, task.train) for count in (STRONGEST, 2 * STRONGEST))
+    if with_some and not least <= len(set(rows)) <= most:
+        _refuse(f"{task.task}: {len(set(rows))} of the strongest training rows, expected {least}")
+    if rows and (not with_some or max(rows) >= task.train):
+        _refuse(f"{task.task}: its strongest training rows are none, or not of its version")
 
 
 def _check_again(findings: RowFindings) -> None:

@@ -23,6 +23,7 @@ from geneb_ci.audit.sampling.plan import RowCounts
 from geneb_ci.common.errors import ExtractorFailed, ResultRefused
 from geneb_ci.receipt.cells import ReceiptCost, duration_text
 from geneb_ci.receipt.draw import SMALL_TASK
+from geneb_ci.receipt.embeddings import STRONGEST
 from geneb_ci.receipt.source import size_text
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import EmbeddingReceipt
@@ -207,7 +208,7 @@ def row_cost(
         support = sorted(min(entry.train, k * seeds * classes) for k in few.values())
         whole = share.whole and entry.train < SMALL_TASK
         drawn = min(entry.test, len(benchmark.regimes) * share.test)
-        drawn += entry.train if whole else share.training
+        drawn += entry.train if whole else min(entry.train, share.training + 2 * STRONGEST)
         drawn += sum(
             most if number == 0 or share.whole else min(most, share.support)
             for number, most in enumerate(support)

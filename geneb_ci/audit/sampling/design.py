@@ -21,6 +21,7 @@ from geneb_ci.common.config import Layout, benchmark_of, naming
 from geneb_ci.common.errors import BadConfiguration, UsageProblem
 from geneb_ci.common.finding import first_and_more, percent
 from geneb_ci.common.shipped import shipped
+from reference_harness.formats import scorer
 from reference_harness.formats.base import Hex64, Name, Positive, StrictModel, first_error
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import NotReadable, lies_there, read_text
@@ -444,4 +445,5 @@ def demands_of(policy: AuditPolicy, benchmark: Benchmark) -> Demands:
         canonical=policy.canonical,
         regimes=frozenset(policy.regimes),
         every_regime=tuple(benchmark.regimes),
+        scorer=scorer.digest(),
     )

@@ -6,7 +6,13 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from geneb_ci.audit.commitment import Identity, identity_of, same_method_reason
-from geneb_ci.audit.compare.embedding_outcome import BY_ROW, SUPERSEDED, RowOutcome, loose
+from geneb_ci.audit.compare.embedding_outcome import (
+    BY_ROW,
+    REFITTED,
+    SUPERSEDED,
+    RowOutcome,
+    loose,
+)
 from geneb_ci.audit.compare.outcome import hidden_raises, informative_cells, informative_text
 from geneb_ci.audit.record.events import AuditEvent, EntryKind, WithdrawnAudit
 from geneb_ci.audit.record.keys import RevokedKey, Signer, check_revoked
@@ -37,6 +43,7 @@ from geneb_ci.common.finding import Severity
 from geneb_ci.common.types import Evidence
 from geneb_ci.receipt.seen import gone_since
 from geneb_ci.submission.document import Document
+from reference_harness.formats.submission import Submission, SubmissionV11
 from reference_harness.formats.submission_terms import MODEL_ID_PATTERN
 from reference_harness.formats.text import plural
 
@@ -60,10 +67,10 @@ class RepositoryEvidence:
     """Digest of a submission to the ids of the last runs of its method, where too many of them in a
     row were aborted."""
 
-    def decide(self, sha256: str, origin: str = "") -> Decision:
+    def decide(self, sha256: str, origin: str = "", scorer: str = "") -> Decision:
         """Return the level of a submission that passed every check; see `decide`."""
         aborted = self.aborted.get(sha256, ())
-        return decide(sha256, self.audits, self.official, self.demands, aborted, origin)
+        return decide(sha256, self.audits, self.official, self.demands, aborted, origin, scorer)
 
     def of_model(self, model_id: str) -> list[Audit]:
         """Return the audits of every version of a model's submission, by date."""
@@ -134,12 +141,16 @@ def rated_submissions(
         for verification in verifications
         if verification.record is not None
     ]
-    return [
-        RatedSubmission(model_id, sha256, evidence.decide(sha256), Evidence(least))
-        for model_id, sha256 in sorted(
-            {(commitment.model_id, commitment.submission_sha256) for commitment in commitments}
-        )
-    ]
+    rated = []
+    for model_id, sha256 in sorted(
+        {(commitment.model_id, commitment.submission_sha256) for commitment in commitments}
+    ):
+        current = repository.inputs.submission(model_id)
+        is_same = current is not None and current.sha256 == sha256
+        scorer = scorer_of(current.submission) if current is not None and is_same else ""
+        decision = evidence.decide(sha256, scorer=scorer)
+        rated.append(RatedSubmission(model_id, sha256, decision, Evidence(least)))
+    return rated
 
 
 class _Run(NamedTuple):
@@ -300,6 +311,7 @@ def row_audit_of(verification: Verification, outcome: RowOutcome, inputs: TrustI
         date=outcome.finished_at[: len("2026-11-20")],
         withdrawn=verification.withdrawn.reason if verification.withdrawn is not None else "",
         varied=outcome.variants is not None,
+        is_practice=outcome.plan.beacon.kind == "practice",
         signer=record.signer.owner if record is not None else "",
         rows=RowAuditFacts(
             test=outcome.plan.rows.test,
@@ -307,6 +319,7 @@ def row_audit_of(verification: Verification, outcome: RowOutcome, inputs: TrustI
             equal=outcome.cells.equal,
             cells=outcome.cells.of,
             of_record=outcome.cells.of_record or 0,
+            refitted=outcome.schema_version == REFITTED,
             missing=tuple(missing_cells(outcome, inputs)),
             superseded=SUPERSEDED if outcome.schema_version == BY_ROW else "",
             weak=weakness_of(facts.compute_dtype, tf32=facts.tf32) or loose(outcome),
@@ -330,6 +343,7 @@ def audit_status(audit: Audit, sha256: str, demands: Demands) -> str:
         "sandbox level 0 never counts": audit.sandbox == NO_SANDBOX,
         "the harness that scored had local changes": not audit.harness_unchanged,
     }
+    lacking = audit.rows.lacking if audit.rows is not None else ""
     if audit.agrees:
         level = f"sandbox level {audit.sandbox}, the policy requires {demands.minimum_level}"
         why_not |= {
@@ -337,7 +351,7 @@ def audit_status(audit: Audit, sha256: str, demands: Demands) -> str:
             "an escape from its sandbox succeeded, or none was attempted": not audit.all_refused,
             f"it was for another version of {', '.join(other)}": bool(other),
             shortcoming(audit, demands): bool(shortcoming(audit, demands)),
-            f"{RECOMPUTED}, which are not the scores that the board shows": audit.rows is not None,
+            f"{RECOMPUTED}; {lacking}": bool(lacking),
         }
     first = next((reason for reason, holds in why_not.items() if holds), "")
     return f"does not count: {first}" if first else "counts"
@@ -348,7 +362,7 @@ OFFICIAL_REASON = "the file is the authors' own, by its sha256 in official.json"
 
 def reasons(model_id: str, file: Document, evidence: RepositoryEvidence) -> list[str]:
     """Return what the evidence of a row rests on, one line a fact."""
-    decision, sha256 = evidence.decide(file.sha256, file.origin), file.sha256
+    decision, sha256 = evidence.decide(file.sha256, file.origin, file.scorer), file.sha256
     lines = [f"{decision.evidence}: {decision.reason}"]
     if decision.is_official:
         lines.append(OFFICIAL_REASON)
@@ -380,6 +394,12 @@ def shown_audit(decision: Decision) -> str:
     audit, recomputed = decision.audit, decision.recomputed
     audited = f"{audit.text}, sandbox level {audit.sandbox}, {audit.date}" if audit else ""
     return "; ".join(filter(None, (audited, recomputed.text if recomputed else "")))
+
+
+def scorer_of(submission: Submission | None) -> str:
+    """Return the digest of the scorer that the run of a submission names, or ""."""
+    named = submission.run.scorer if isinstance(submission, SubmissionV11) else None
+    return named.digest or "" if named is not None else ""
 
 
 def level_reasons(model_id: str, layout: Layout) -> list[str] | None:

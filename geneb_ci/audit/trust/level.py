@@ -16,11 +16,16 @@ SIGNERS = 2
 would make it."""
 NO_SANDBOX = 0
 """Sandbox level without any confinement: such an audit never counts, for or against a row."""
+SHOWN = 16
+"""Hex digits of a digest in a sentence."""
 RECOMPUTED = "cells recomputed from published embeddings"
 COMPARED = "the scores shown are among them"
 UNCOMPARED = "the scores shown were not compared"
-"""Shown beside a row whose audit by receipt agrees. It adds no level: the audit recomputes
-canonical cells, and does not compare the scores that the board shows."""
+"""Shown beside a row whose audit by receipt agrees. It adds a level where the scores shown are
+among the cells, and training sequences were varied."""
+UNVARIED = "training sequences were not varied"
+MEMORY = "memory is not excluded, since it had no fresh set"
+"""What an audit by receipt leaves open in any case."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,8 @@ class RowAuditFacts:
     """Cells that were recomputed."""
     of_record: int = 0
     """Cells whose shown scores were recomputed and are as claimed; 0 where none were compared."""
+    refitted: bool = False
+    """Whether training sequences were varied, and the strongest ones embedded again."""
     missing: tuple[str, ...] = ()
     """Tasks and regimes that the policy requires and the receipt has no cells of."""
     superseded: str = ""
@@ -61,6 +68,13 @@ class RowAuditFacts:
     def compares_shown(self) -> bool:
         """Whether the scores that the board shows were recomputed, all of them."""
         return self.of_record == self.cells
+
+    @property
+    def lacking(self) -> str:
+        """Why the audit confirms no score that the board shows, or ""."""
+        if not self.compares_shown:
+            return UNCOMPARED
+        return "" if self.refitted else UNVARIED
 
     @property
     def text(self) -> str:
@@ -138,6 +152,8 @@ class Demands:
     """Regimes of which `reproduced` needs every task; any one of them where there are none."""
     every_regime: tuple[str, ...] = ()
     """Regimes of the benchmark, in its order."""
+    scorer: str = ""
+    """Digest of the scorer of record; "" where none is compared."""
 
     @property
     def room(self) -> float:
@@ -173,7 +189,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class Recomputation:
-    """The cells that an agreeing audit by receipt recomputed. It raises no level."""
+    """The cells that an agreeing audit by receipt recomputed."""
 
     audit_id: str
     rows: RowAuditFacts
@@ -202,8 +218,8 @@ class Decision:
     basis: tuple[Audit, ...] = ()
     """The audits that the evidence rests on."""
     recomputed: Recomputation | None = None
-    """The largest audit by receipt that agrees, which adds no evidence; None where none counts or
-    the row is disputed."""
+    """The audit by receipt that confirms most, or else the largest; None where none counts or the
+    row is disputed."""
     sampled: tuple[str, ...] = ()
     """Regimes in which an audit that the evidence rests on verifies the row by itself."""
     unaudited: tuple[str, ...] = ()
@@ -244,18 +260,23 @@ def decide(
     demands: Demands,
     aborted: Sequence[str] = (),
     origin: str = "",
+    scorer: str = "",
 ) -> Decision:
     """Return evidence and level of a submission that passed every check.
 
     `sha256` is that of its bytes, `origin` of those that it was upgraded from, if it was;
     `official` maps model ids to digests of the authors' own files;
-    `aborted` are the ids of the last runs of its method, where too many in a row were aborted. What
-    the submission says of itself is ignored. The first evidence that fits decides: disputed,
-    reproduced, audited, stale, checked; so a dispute outranks any other evidence. The level says
-    the same of a contributed file, and `official` of one of the authors unless it is disputed.
+    `aborted` are the ids of the last runs of its method, where too many in a row were aborted;
+    `scorer` is the digest of the scorer that its run names, if it names one: a row that was not
+    rescored for the one of today is stale, audited or not. What else the submission says of itself
+    is ignored. The first evidence that fits decides: disputed, stale, reproduced, audited, checked;
+    so a dispute outranks any other evidence. Audits of another version alone make a row stale, too,
+    after these. The level says the same of a contributed file, and `official` of one of the authors
+    unless it is disputed.
 
     An audit by receipt that differs disputes the row as any other does. One that agrees gives
-    `recomputed` and nothing else: it compares none of the scores that the board shows.
+    `recomputed`, and verifies the row where the scores that the board shows are among the cells and
+    training sequences were varied, as in an audit of tasks.
     """
     own = [audit for audit in audits if audit.submission_sha256 == sha256 and not audit.withdrawn]
     # A rerun by a changed harness, or of an unconfined extractor, is not evidence.
@@ -269,18 +290,26 @@ def decide(
         for audit in own
         if audit.agrees and audit.all_refused and audit.sandbox >= demands.minimum_level
     ]
-    by_receipt = [
-        audit for audit in agreeing if audit.rows is not None and audit.versions == demands.versions
-    ]
+    receipts = [audit for audit in agreeing if audit.rows is not None]
+    by_receipt = [audit for audit in receipts if audit.versions == demands.versions]
     agreeing = [audit for audit in agreeing if audit.rows is None]
     current = [audit for audit in agreeing if audit.versions == demands.versions]
-    recomputed = None if failed or aborted else _recomputed(by_receipt, demands)
+    is_rescored = not scorer or scorer == (demands.scorer or scorer)
+    recomputed = None
+    if is_rescored and not failed and not aborted:
+        recomputed = _recomputed(by_receipt, demands)
     evidence: Evidence
     if failed:
         evidence, basis, reason = Evidence.DISPUTED, failed, f"{_audits(failed)} failed"
     elif aborted:
         evidence, basis = Evidence.DISPUTED, []
         reason = f"the last {len(aborted)} runs were aborted: {', '.join(aborted)}"
+    elif not is_rescored:
+        evidence, basis = Evidence.STALE, agreeing
+        reason = (
+            f"its scores are those of the scorer {scorer[:SHOWN]}..., that of the board is "
+            f"{demands.scorer[:SHOWN]}...: `geneb-harness receipt-rescore` makes them again"
+        )
     elif regimes := _reproduced(current, demands):
         evidence, basis = Evidence.REPRODUCED, current
         reason = (
@@ -290,10 +319,13 @@ def decide(
     elif enough := _verifying(current, demands):
         evidence, basis = Evidence.AUDITED, current
         reason = f"{_audits(enough)} agrees on at least {demands.minimum_drawn} drawn tasks"
-    elif _reproduced(agreeing, demands) or _verifying(agreeing, demands):
-        evidence, basis = Evidence.STALE, agreeing
+    elif confirming := _confirming(by_receipt, demands):
+        evidence, basis = Evidence.AUDITED, confirming
+        reason = f"{_audits(confirming)} agrees on every cell of its receipt; {MEMORY}"
+    elif earlier := _once_verified(agreeing, receipts, demands):
+        evidence, basis = Evidence.STALE, earlier
         reason = (
-            f"{_audits(agreeing)} agrees, but for another version of harness, benchmark or dataset"
+            f"{_audits(earlier)} agrees, but for another version of harness, benchmark or dataset"
         )
     else:
         evidence, basis = Evidence.CHECKED, current
@@ -329,21 +361,45 @@ def _verifying(audits: Iterable[Audit], demands: Demands) -> list[Audit]:
     return [audit for audit in audits if not shortcoming(audit, demands)]
 
 
+def _confirming(receipts: Iterable[Audit], demands: Demands) -> list[Audit]:
+    """Return the audits by receipt that verify a row, each by itself."""
+    return [
+        audit
+        for audit in receipts
+        if audit.rows is not None and not shortcoming(audit, demands) and not audit.rows.lacking
+    ]
+
+
+def _once_verified(agreeing: list[Audit], receipts: list[Audit], demands: Demands) -> list[Audit]:
+    """Return the audits, of tasks or by receipt, that would confirm a row of their version."""
+    if _reproduced(agreeing, demands) or _verifying(agreeing, demands):
+        return agreeing
+    return _confirming(receipts, demands)
+
+
 def _sampled(basis: Iterable[Audit], demands: Demands) -> tuple[str, ...]:
-    """Return the regimes in which an audit verifies a row by itself, in the benchmark's order."""
+    """Return the regimes in which an audit verifies a row by itself, in the benchmark's order.
+
+    One by receipt does so in all that the policy requires: it has no shortcoming without them.
+    """
+    audits = [audit for audit in _verifying(basis, demands) if not audit.is_practice]
     regimes = {
         regime
-        for audit in _verifying(basis, demands)
-        if not audit.is_practice
+        for audit in audits
         for regime, tasks in audit.rerun.items()
         if len(tasks) >= demands.minimum_drawn
     }
+    if any(audit.rows is not None for audit in audits):
+        regimes.update(demands.regimes)
     known = [regime for regime in demands.every_regime if regime in regimes]
     return (*known, *sorted(regimes.difference(known)))
 
 
 def _recomputed(by_receipt: Iterable[Audit], demands: Demands) -> Recomputation | None:
-    """Return the largest audit by receipt that is as large and whole as the policy asks for."""
+    """Return the largest audit by receipt that is as large and whole as the policy asks for.
+
+    One that confirms what the board shows goes before one that does not.
+    """
     results = [
         Recomputation(audit.audit_id, audit.rows, audit.date)
         for audit in by_receipt
@@ -351,7 +407,12 @@ def _recomputed(by_receipt: Iterable[Audit], demands: Demands) -> Recomputation 
     ]
     return max(
         results,
-        key=lambda result: (result.rows.embedded, result.date, result.audit_id),
+        key=lambda result: (
+            not result.rows.lacking,
+            result.rows.embedded,
+            result.date,
+            result.audit_id,
+        ),
         default=None,
     )
 
@@ -437,7 +498,10 @@ def _unconfirmed(audits: list[Audit], recomputed: Recomputation | None, demands:
     largest = max(audits, key=lambda audit: (audit.drawn, audit.audit_id))
     if reason := shortcoming(largest, demands):
         return f"audit {largest.audit_id} is not enough: {reason}"
-    return f"no audit of tasks counts; {recomputed.text if recomputed else ''}"
+    if recomputed is None:
+        return "no audit counts"
+    varied = "" if recomputed.rows.refitted else f"; {UNVARIED}"
+    return f"no audit of tasks counts; {recomputed.text}{varied}"
 
 
 def _audits(audits: list[Audit]) -> str:

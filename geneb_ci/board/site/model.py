@@ -59,10 +59,8 @@ def evidence_words(entry: Entry) -> str:
     verb = "rerun" if audit.agrees else "rerun, with other scores,"
     left_out = entry.attestation.left_out
     without = f", none in {', '.join(left_out)}" if left_out else ""
-    return (
-        f"{entry.evidence}: {verb} {audit.tasks} of {audit.of} tasks{without}, sandbox level "
-        f"{audit.sandbox}, {audit.date}"
-    )
+    extent = f"{audit.tasks} of {audit.of} tasks{without}" if audit.tasks else audit.text
+    return f"{entry.evidence}: {verb} {extent}, sandbox level {audit.sandbox}, {audit.date}"
 
 
 def _own(entry: Entry) -> Iterator[ModelFact]:

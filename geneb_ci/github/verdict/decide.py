@@ -41,6 +41,7 @@ from geneb_ci.github.verdict.model import (
 )
 from geneb_ci.receipt.seen import shared_errors
 from geneb_ci.statistics.neighbours import near_cells_of_copy, resemblances
+from geneb_ci.submission.document import Document
 from geneb_ci.submission.reading import files_in
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import Submission, SubmissionV11
@@ -68,9 +69,10 @@ class BaseBranch:
         """Model id to the file name of the extractor that the row names."""
         self._layout = layout
 
-    def level(self, own: Submission, sha256: str, origin: str = "") -> TrustLevel:
+    def level(self, model_id: str, file: Document) -> TrustLevel:
         """Return the trust level that a row would have, from audits of the same bytes."""
-        return gather_evidence(self._layout, own.model_id).decide(sha256, origin).level
+        evidence = gather_evidence(self._layout, model_id)
+        return evidence.decide(file.sha256, file.origin, file.scorer).level
 
     def decided(self, own: Submission) -> Decided | None:
         """Return the function for decisions on a board with `own`; None if it cannot be computed.
@@ -251,7 +253,9 @@ def pull_verdict(
     places = shown_places_of(judged.findings)
     is_sound = result is not None and not counts_of(places).error
     own = result.submission if result is not None and is_sound else None
-    file = (result.document.sha256, result.document.origin) if result is not None else ("", "")
+    level = None
+    if own is not None and result is not None:
+        level = base.level(own.model_id, result.document)
     board, benchmark = base.rows, base.benchmark
     model = judged.change.model or None
     verdict = PullVerdict(
@@ -260,7 +264,7 @@ def pull_verdict(
         base_sha=judged.merge_base,
         outcome=outcome_of(places, is_checked=bool(judged.files and model)),
         model=model,
-        level=base.level(own, *file) if own is not None else None,
+        level=level,
         is_edit=not judged.change.is_evidence and any(row.model_id == model for row in board),
         files=list(judged.files),
         places=places,
