@@ -136,6 +136,8 @@ _MISTAKEN = re.compile(
     r"(submissions?|results?|rows|models?|model_cards|cards|harness|extractors)(/.*)?|",
     re.IGNORECASE,
 )
+_HIDDEN = re.compile(r"(^|/)\.")
+"""A folder that is hidden, or leads upwards."""
 _OTHERS = re.compile(
     r"[A-Z_]+\.md|(package(-lock)?|tsconfig|renovate|composer|\..*)\.json|"
     r"(setup|conftest|sitecustomize|noxfile|tasks|__init__)\.py"
@@ -150,7 +152,8 @@ def right_place(file: FileChange, change: Change) -> str:
     """
     folder, _, name = file.path.rpartition("/")
     is_new = file.before is None and file.after is not None and file.after.mode == REGULAR
-    if not is_new or not _MISTAKEN.fullmatch(folder) or _OTHERS.fullmatch(name):
+    is_plain = _MISTAKEN.fullmatch(folder) and not _HIDDEN.search(folder)
+    if not is_new or not is_plain or _OTHERS.fullmatch(name):
         return ""
     places, stem = change.places, name.rpartition(".")[0]
     models = {path.rpartition("/")[2].rpartition(".")[0] for path in _added(change, ".json")}
