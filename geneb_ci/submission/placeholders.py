@@ -7,7 +7,7 @@ _MODELS = "MODEL|NAME|REPO|REPOSITORY|YOUR[-_]?MODEL"
 _NAME = re.compile(
     rf"\b(?:{_OWNERS})/(?:{_MODELS})\b|\byour[-_](?:org|name|user|username)/[\w.-]+|\bpath/to/\w+"
 )
-"""Names that templates have: `OWNER/MODEL`. In lower case, `org/model` may be a model's."""
+"""Names that templates have: `OWNER/MODEL`. In lower case, `org/model` may be a person's."""
 _ZEROS = re.compile(r"(?<![0-9A-Za-z])(?:0{40}|0{64})(?![0-9A-Za-z])")
 """Digests that no commit and no file has."""
 _TAGS = (
