@@ -139,8 +139,8 @@ def document_v11() -> dict[str, Any]:
         "model": {
             "kind": "huggingface",
             "location": "org/model",
-            "revision": "0" * 40,
-            "weights": {"model.safetensors": "0" * 64},
+            "revision": "1" * 40,
+            "weights": {"model.safetensors": "2" * 64},
         },
         "embedding": {
             "layer": "last",

@@ -118,7 +118,7 @@ def test_labels_memorised_by_a_prefix_differ_by_variants_and_by_a_fresh_set(
 
 def test_a_coarse_dtype_without_need_has_the_tolerance_of_float32(tmp_path: Path) -> None:
     """4-mers in bfloat16, as declared, every full cell raised: within its tolerances, it agreed."""
-    place = submitted(tmp_path, COARSE, ["full"])
+    place = submitted(tmp_path, COARSE, ["1shot"])
     place.environment |= {"TMPDIR": str(tmp_path)}
     code, found = audited(place)
     assert (code, found.verdict, found.noise) == (0, "agrees", "float32")

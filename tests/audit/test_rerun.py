@@ -129,9 +129,7 @@ def test_an_honest_row_becomes_verified(place: Installed) -> None:
 def test_a_consistent_forgery_is_disputed(place: Installed) -> None:
     checked = ran(place, "check", "--select", "arithmetic", f"submissions/{FORGED}.json")
     assert checked.code == 0, "arithmetic cannot tell it"
-    plan = planned(place, FORGED)
-    with place.in_sandbox(harness_alone=False):
-        done = ran(place, "audit", "run", plan, "--key", "key.pem")
+    done = ran(place, "audit", "run", planned(place, FORGED), "--key", "key.pem")
     assert done.code == 11, done.err
     assert done.out.split("differs: ")[1].startswith("mini_"), "each task was raised"
     assert level(place, FORGED)["level"] == "disputed"

@@ -93,8 +93,7 @@ NEEDS = {
     "doctor": "",
     "doctor --github a/b": "github",
 }
-"""A command line to the extra that it needs; those of the harness run in a process of their own."""
-HARNESS = {"data", "probe", "extractor"}
+"""A command line to the extra that it needs."""
 
 
 @pytest.fixture(scope="module")
@@ -118,19 +117,11 @@ def said(tmp_path_factory) -> dict[str, tuple[int, str]]:
     env = {"PATH": os.environ["PATH"], "HOME": str(root), "COLUMNS": "80"} | {
         "PYTHONPATH": f"{root / 'site'}{os.pathsep}{ROOT}"
     }
-    ours = [one for one in NEEDS if one.split()[0] not in HARNESS or "push" in one]
-    command = [sys.executable, "-c", DRIVER, json.dumps([one.split() for one in ours])]
+    command = [sys.executable, "-c", DRIVER, json.dumps([one.split() for one in NEEDS])]
     done = subprocess.run(command, cwd=place, env=env, capture_output=True, text=True, check=True)
-    found = {
-        one: (code, text) for one, (code, text) in zip(ours, json.loads(done.stdout), strict=True)
+    return {
+        one: (code, text) for one, (code, text) in zip(NEEDS, json.loads(done.stdout), strict=True)
     }
-    for one in NEEDS.keys() - found.keys():
-        command = [sys.executable, "-m", "geneb_ci", *one.split()]
-        ended = subprocess.run(
-            command, cwd=place, env=env, capture_output=True, text=True, check=False
-        )
-        found[one] = ended.returncode, ended.stdout + ended.stderr
-    return found
 
 
 def test_every_command_is_tried():

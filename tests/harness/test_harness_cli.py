@@ -34,7 +34,12 @@ MINE = ("--extractor", "mine.py:Composition", "--declare")
         (("run", "--output", "r", *MINE, "dtype=int"), USAGE, "dtype=int: expected one of float"),
         (("run", "--output", "r", *MINE, "max_length=0"), USAGE, "a number of tokens, or none"),
         (("run", "--output", "r", "--model-id", "a/b"), USAGE, "--model-id 'a/b'"),
-        (("run", "--output", "r", "--probe-device", "quantum"), USAGE, "--probe-device quantum"),
+        pytest.param(  # asks torch, which takes seconds to load
+            ("run", "--output", "r", "--probe-device", "quantum"),
+            USAGE,
+            "--probe-device quantum",
+            marks=pytest.mark.nightly,
+        ),
         (("run", "--output", "r", "--benchmark", "x"), USAGE, "add --data DIR"),
         (
             ("run", "--output", "r", "--limit", "9", "--submission", "s"),

@@ -82,6 +82,7 @@ def test_settings_from_outside_change_no_bit(plain, settings):
     assert fit(**settings) == plain
 
 
+@pytest.mark.nightly  # in the gate, without the scorer: tests/receipt/test_of_record.py
 def test_another_kernel_gives_another_fit(plain):
     assert plain[1] > 50, "a fit that is long enough to show another kernel"
     late = fit("late", OPENBLAS_CORETYPE="Sandybridge")

@@ -44,7 +44,7 @@ VIEWS = {
     "marks page": "marks.html",
     "record page": "v/index.html",
 }
-IN_THE_GATE = ("overview", "table", "plots", "model", "model page", "scores page")
+IN_THE_GATE = ("overview", "table", "plots", "model", "model page")
 """Views whose layouts are unlike; test_access.py holds that no other is wider than a phone."""
 PHONE_AND_DESK = ((390, "light"), (1440, "light"))
 BETWEEN_AND_BEYOND = ((768, "light"), (1440, "dark"), (1920, "light"), (2560, "light"))

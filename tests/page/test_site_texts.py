@@ -41,14 +41,20 @@ def hostile(text: str) -> Entry:
     )
 
 
-@pytest.mark.parametrize("text", MARKUP, ids=ascii)
-def test_hostile_texts_stay_text(text):
+def files_with(text: str) -> dict[str, bytes]:
+    """Return the files of a site of one row and one event whose every text is this one."""
     event = EVENT | {"model": "m1", "who": text, "why": text}
-    site = small_site([hostile(text)], events=(event,))
-    calm = small_site(
-        [hostile("calm")], events=(EVENT | {"model": "m1", "who": "calm", "why": "calm"},)
-    )
-    files, usual = site_files(site), site_files(calm)
+    return site_files(small_site([hostile(text)], events=(event,)))
+
+
+@pytest.fixture(scope="module")
+def usual() -> dict[str, bytes]:
+    return files_with("calm")
+
+
+@pytest.mark.parametrize("text", MARKUP, ids=ascii)
+def test_hostile_texts_stay_text(text, usual):
+    files = files_with(text)
     assert files.keys() == usual.keys()
     for name, content in files.items():
         made, plain = content.decode(), usual[name].decode()

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from geneb_ci.check.rule import Context, Rule, reading_rule
 from geneb_ci.common.finding import Fault, Need, Severity
 from geneb_ci.submission.names import Card, CardField
+from geneb_ci.submission.placeholders import placeholder_in, placeholder_name
 from reference_harness.formats.text import quoted
 
 
@@ -100,29 +101,36 @@ INCOMPLETE_CARD = Rule(
 )
 
 
-# A URL in angle brackets is Markdown, not a placeholder: it has a colon, a slash or an @.
-_PLACEHOLDER = re.compile(r"<[a-z][^<>\n:/@]{2,80}>|\b(TODO|TBD|FIXME|XXX)\b|\(e\.g\. ")
-
-
 def placeholder_in_card(context: Context) -> Iterator[Fault]:
-    """Report each entry whose value is a placeholder of a template."""
-    for entry in context.card.entries if context.card is not None else ():
-        match = _PLACEHOLDER.search(entry.value)
-        if match:
-            yield Fault(
-                PLACEHOLDER_IN_CARD.id,
-                (),
-                f"{quoted(entry.name)} still has the placeholder {quoted(match.group())}",
-                quoted(match.group()),
-                "a statement about this model",
-                at=entry.line,
-                card=True,
-            )
+    """Report each entry whose value is a placeholder of a template, and such names elsewhere."""
+    card = context.card
+    if card is None:
+        return
+    named: set[str] = set()
+    for entry in card.entries:
+        placeholder = placeholder_in(entry.value)
+        if placeholder:
+            named.add(placeholder)
+            message = f"{quoted(entry.name)} still has the placeholder {quoted(placeholder)}"
+            yield _placeholder_fault(message, placeholder, entry.line)
+    for number, line in enumerate(card.text.split("\n"), 1):
+        placeholder = placeholder_name(line)
+        if placeholder and placeholder not in named:
+            named.add(placeholder)
+            message = f"the card still has the placeholder {quoted(placeholder)}"
+            yield _placeholder_fault(message, placeholder, number)
+
+
+def _placeholder_fault(message: str, placeholder: str, line: int) -> Fault:
+    expected = "a statement about this model"
+    return Fault(
+        PLACEHOLDER_IN_CARD.id, (), message, quoted(placeholder), expected, at=line, card=True
+    )
 
 
 PLACEHOLDER_IN_CARD = Rule(
     id="placeholder-in-card",
-    severity=Severity.WARNING,
+    severity=Severity.ERROR,
     what="The model card still has placeholder text.",
     why="A placeholder passes as an answer in a program but tells a reader nothing.",
     fix='Replace it with a statement about this model, or with "unknown".',

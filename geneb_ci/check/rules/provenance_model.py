@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import Fault, KeyPath, Need, Severity
+from geneb_ci.submission.placeholders import placeholder_name
 from reference_harness.formats.files import line_ends_of
 from reference_harness.formats.submission_terms import ITEM
 from reference_harness.formats.text import quoted
@@ -95,7 +96,11 @@ WRONG_RECEIPT = Rule(
 
 
 def unpinned_model(context: Context) -> Iterator[Fault]:
-    """Report a Hugging Face model without a commit, and a model without digests of its weights."""
+    """Report a Hugging Face model without a commit, and a model without digests of its weights.
+
+    The placeholders of a template are neither, nor a link to the weights.
+    """
+    yield from _placeholders(context)
     submission = context.submission
     if submission is None or context.member("run") is None:
         return
@@ -118,6 +123,29 @@ def unpinned_model(context: Context) -> Iterator[Fault]:
         )
 
 
+def _placeholders(context: Context) -> Iterator[Fault]:
+    """Report each value of a template that should say which weights these are."""
+    model = ("run", "model")
+    places: list[tuple[str, ...]] = [("meta", "url"), (*model, "location"), (*model, "revision")]
+    places += [(*model, "weights", name) for name in context.table(*model, "weights")]
+    for place in places:
+        text = context.text(*place)
+        placeholder = placeholder_name(text)
+        if placeholder:
+            yield Fault(
+                UNPINNED_MODEL.id,
+                place,
+                f"{place[-1]} is {quoted(text)}: {quoted(placeholder)} is a placeholder",
+                quoted(text),
+                "the model's own",
+                fix=_OWN,
+            )
+
+
+_OWN = (
+    "Write where the model's own weights are: the link and the repository (`OWNER/MODEL` stands "
+    "for both names), the 40 hex digits of the commit, and the sha256 of each file."
+)
 UNPINNED_MODEL = Rule(
     id="unpinned-model",
     severity=Severity.ERROR,
