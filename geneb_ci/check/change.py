@@ -194,6 +194,13 @@ class Change:
     def _by_path(self) -> dict[str, FileChange]:
         return {f.path: f for f in self.files}
 
+    def is_own_name(self, path: str) -> bool:
+        """Whether a path is one that the row, the card or the extractor of some model has."""
+        of_model = self._model_of(path, self.places.submissions) or self._model_of(
+            path, self.places.cards, ".md"
+        )
+        return bool(of_model) or self._is_module(path)
+
     def _is_module(self, path: str) -> bool:
         folder, _, name = path.rpartition("/")
         return folder == self.places.extractors and bool(_MODULE.fullmatch(name))

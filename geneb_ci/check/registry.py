@@ -137,6 +137,7 @@ CHANGES: dict[str, tuple[str, ...]] = {
         "truncated-tree",
         "too-many-files",
         "foreign-file",
+        "misplaced-file",
         "generated-file",
         "several-models",
         "colliding-paths",

@@ -25,11 +25,13 @@ from tests.github.server import REPOSITORY
 from tests.github.test_handover import many, pull_of
 from tests.github.test_motion import NOTE, OFFICIAL, copied, corrected
 from tests.github.world import World
+from tests.hostile.cases_bytes import POINTER
 from tests.rules.fixtures import FAMILIES
 from tests.small import CARD, small, small_v11, small_v12
 
 OWN = ("submissions/model.json", "submissions/cards/model.md", "submissions/extractors/model.py")
 CARD_PATH = OWN[1]
+CONFLICT = "<<<<<<< HEAD\n=======\n>>>>>>> main\n"
 OF_THE_PULL = {"number", "head_sha", "base_sha"}
 
 
@@ -81,6 +83,9 @@ def of_changes() -> dict[str, Case]:
         "extractor-only": Case({MODULE: whole[MODULE]}),
         "two-rows": Case(whole | sound("other")),
         "wrong-folder": Case({"results/model.json": whole[ROW]}),
+        "pointer-as-card": Case(whole | {CARD_PATH: (REGULAR, POINTER)}),
+        "pointer-as-extractor": Case(whole | {MODULE: (REGULAR, POINTER)}),
+        "conflict-in-card": Case(whole | {CARD_PATH: (REGULAR, f"{CONFLICT}{CARD}".encode())}),
         "workflow": Case(whole | {".github/workflows/x.yml": (REGULAR, b"on: push\n")}),
         "policy": Case({"leaderboard/policy/official.json": (REGULAR, OFFICIAL)}),
         "code": Case({"geneb_ci/check/runner.py": (REGULAR, b"x = 1\n")}),
@@ -140,7 +145,8 @@ FAIL = {
     "huge-extractor",
 }
 FAIL |= {"utf-16", "not-utf-8", "no-json", "nothing", "collision", "edit", "binary", "record"}
-FAIL |= {"record-alone", "overtaken", "outdated"}
+FAIL |= {"record-alone", "overtaken", "outdated", "wrong-folder"}
+FAIL |= {"pointer-as-card", "pointer-as-extractor", "conflict-in-card"}
 
 
 def outcome_of(name: str) -> str:

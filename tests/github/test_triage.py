@@ -117,8 +117,8 @@ def test_the_order_is_whose_turn_it_is_then_age():
     ("changes", "action"),
     [
         (
-            {"results/x.json": (REGULAR, b"{}")},
-            "review results/x.json: it belongs to no submission",
+            {"results/x.txt": (REGULAR, b"{}")},
+            "review results/x.txt: it belongs to no submission",
         ),
         (sound("one") | sound("two"), "ask its author for one pull request for each model"),
         ({"submissions/alpha.json": None}, "decide whether a row is withdrawn: it deletes files"),

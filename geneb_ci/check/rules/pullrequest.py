@@ -1,8 +1,18 @@
 """Rules on the files of a pull request: which there are, and of which kind."""
 
+import re
+import shlex
 from collections.abc import Callable, Iterator
 
-from geneb_ci.check.change import EXECUTABLE, REGULAR, SUBMODULE, SYMLINK, Change, ChangeFault
+from geneb_ci.check.change import (
+    EXECUTABLE,
+    REGULAR,
+    SUBMODULE,
+    SYMLINK,
+    Change,
+    ChangeFault,
+    FileChange,
+)
 from geneb_ci.check.rule import ChangeRule
 from geneb_ci.common.finding import Severity
 from reference_harness.formats.text import quoted
@@ -93,8 +103,13 @@ def foreign_file(change: Change) -> Iterator[ChangeFault]:
     """Report each path that is no file or record of the model, no row, and not generated."""
     own = {file.path for file in (*change.own, *change.rows, *change.records)}
     expected = "the row, the card, the extractor and audit records of one model"
+    moving = {file.path for file in change.files if right_place(file, change)}
+    # Card and extractor of a row that lies elsewhere are its own once it is moved.
+    without_row = any(path.endswith(".json") for path in moving) and not change.rows
     for file in change.files:
-        if file.path not in own and not is_generated(file.path):
+        is_own = file.path in own or file.path in moving or is_generated(file.path)
+        is_waiting = without_row and file.before is None and change.is_own_name(file.path)
+        if not is_own and not is_waiting:
             message = f"{quoted(file.path)} does not belong to the submitted model"
             yield ChangeFault(FOREIGN_FILE.id, file.path, message, quoted(file.path), expected)
 
@@ -113,6 +128,75 @@ FOREIGN_FILE = ChangeRule(
         "the change, which a maintainer reviews."
     ),
     check=foreign_file,
+)
+
+
+# Folders in which rows, cards and extractors of other programs lie, and the root itself.
+_MISTAKEN = re.compile(
+    r"(submissions?|results?|rows|models?|model_cards|cards|harness|extractors)(/.*)?|",
+    re.IGNORECASE,
+)
+_HIDDEN = re.compile(r"(^|/)\.")
+"""A folder that is hidden, or leads upwards."""
+_OTHERS = re.compile(
+    r"[A-Z_]+\.md|(package(-lock)?|tsconfig|renovate|composer|\..*)\.json|"
+    r"(setup|conftest|sitecustomize|noxfile|tasks|__init__)\.py"
+)
+"""Files that have their own place in a repository."""
+
+
+def right_place(file: FileChange, change: Change) -> str:
+    """Return where a new row, card or extractor belongs that lies elsewhere; "" for other files.
+
+    It goes by folder and name alone: nothing of the file is read.
+    """
+    folder, _, name = file.path.rpartition("/")
+    is_new = file.before is None and file.after is not None and file.after.mode == REGULAR
+    is_plain = _MISTAKEN.fullmatch(folder) and not _HIDDEN.search(folder)
+    if not is_new or not is_plain or _OTHERS.fullmatch(name):
+        return ""
+    places, stem = change.places, name.rpartition(".")[0]
+    models = {path.rpartition("/")[2].rpartition(".")[0] for path in _added(change, ".json")}
+    target = ""
+    if name.endswith(".json"):
+        target = f"{places.submissions}/{name}"
+    elif name.endswith(".py"):
+        target = f"{places.extractors}/{name}"
+    elif name.endswith(".md") and (folder or stem in models):
+        target = f"{places.cards}/{name}"
+    is_name = change.is_own_name(target)
+    return target if is_name and target != file.path and change.at(target) is None else ""
+
+
+def _added(change: Change, suffix: str) -> list[str]:
+    return [f.path for f in change.files if f.before is None and f.path.endswith(suffix)]
+
+
+def misplaced_file(change: Change) -> Iterator[ChangeFault]:
+    """Report each new row, card or extractor that lies elsewhere, and how to move it."""
+    for file in change.files:
+        place = right_place(file, change)
+        if place:
+            message = f"{quoted(file.path)} is not where it belongs"
+            folder = place.rpartition("/")[0]
+            move = shlex.join(["git", "mv", file.path, place])
+            yield ChangeFault(
+                MISPLACED_FILE.id,
+                file.path,
+                message,
+                quoted(file.path),
+                quoted(place),
+                fix=f"Run `mkdir -p {folder}`, `{move}`, then commit and push.",
+            )
+
+
+MISPLACED_FILE = ChangeRule(
+    id="misplaced-file",
+    severity=Severity.ERROR,
+    what="A row, a card or an extractor lies in another folder than its own.",
+    why="Files are found by their places: one that lies elsewhere is neither checked nor shown.",
+    fix="Move it with `git mv` to submissions/, submissions/cards/ or submissions/extractors/.",
+    check=misplaced_file,
 )
 
 
