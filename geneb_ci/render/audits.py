@@ -148,12 +148,11 @@ def _headline(verification: Verification) -> str:
         return "verified"
     outcome = verification.record.outcome
     if isinstance(outcome, RowOutcome):
-        cells = outcome.cells
-        shown = "are among them" if cells.of_record == cells.of else "were not compared"
         return (
-            f"verified; {cells.equal}/{cells.of} cells, {outcome.embedded:,} rows embedded again "
-            f"in sandbox level {outcome.sandbox.level}; the receipt {escape(outcome.verdict)}, the "
-            f"scores on the board {shown}"
+            f"verified; {outcome.cells.equal}/{outcome.cells.of} cells, "
+            f"{outcome.embedded:,} rows embedded again in sandbox level "
+            f"{outcome.sandbox.level}; the receipt {escape(outcome.verdict)}, the scores on the "
+            f"board were {'compared' if outcome.cells.of_record else 'not compared'}"
         )
     return (
         f"verified; {plural(len(outcome.plan.drawn), 'task')} drawn of "

@@ -18,7 +18,7 @@ from geneb_ci.receipt.influence import (
     strongest_rows,
 )
 from geneb_ci.receipt.row_rule import Labels, Probe, Wide
-from reference_harness.canonical import Solved, solve
+from reference_harness.optimum import Solved, solve
 
 TRAIN, WIDTH = 200, 12
 
