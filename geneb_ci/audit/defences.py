@@ -186,7 +186,7 @@ DEFENCES = (
         tasks=Use(
             "geneb_ci.audit.rerun.tasks:memorisation_results",
             "tests/adversary/test_memorised.py"
-            "::test_labels_that_the_canonical_probe_ignores_are_found_by_the_one_that_uses_them",
+            "::test_labels_that_the_probe_of_all_rows_ignores_are_found_by_the_one_that_uses_them",
         ),
         embeddings=Use(
             "geneb_ci.audit.rerun.receipt_variants:decision_changes",
