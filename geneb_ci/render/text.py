@@ -22,7 +22,8 @@ from geneb_ci.render.formats import (
 from geneb_ci.render.plain import pieces, visible
 
 _MARK = "..."
-SAME_RULE_MAX = 10  # listed findings of one rule in one file; the rest is counted
+SAME_RULE_MAX = 5  # findings of one rule in one file that are all listed
+OF_MANY = 4  # listed ones where there are more: their cause is one, and the rest is counted
 WIDTH_MIN = 40  # columns; narrower output cannot be aligned
 WIDTH_MAX = 120  # wider, lines are hard to read
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.NOTE: "bold cyan"}
@@ -143,7 +144,8 @@ def _group(group: list[Finding], report: Report, width: int) -> Iterator[Line]:
     yield ()
     severity = Part(f"{first.severity}:", _STYLES[first.severity])
     yield (Part("  "), severity, Part(" "), Part(escape(first.rule), "bold"))
-    for fix, run in itertools.groupby(group[:SAME_RULE_MAX], lambda finding: finding.fix):
+    listed = group if len(group) <= SAME_RULE_MAX else group[:OF_MANY]
+    for fix, run in itertools.groupby(listed, lambda finding: finding.fix):
         for finding in run:
             yield from _place(finding, width)
             if (finding.line, finding.column) != last:  # one excerpt per position
@@ -151,8 +153,8 @@ def _group(group: list[Finding], report: Report, width: int) -> Iterator[Line]:
             last = finding.line, finding.column
         if fix:
             yield from _wrapped(_FIX, Part(escape(fix), "green"), width)
-    if len(group) > SAME_RULE_MAX:
-        more = f"    and {len(group) - SAME_RULE_MAX:,} more of {escape(first.rule)}"
+    if len(group) > len(listed):
+        more = f"    and {len(group) - len(listed):,} more of {escape(first.rule)}"
         yield (Part(more, "bold"),)
 
 
