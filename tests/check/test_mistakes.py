@@ -138,3 +138,20 @@ def test_all_nan_are_counted_and_some_listed(tmp_path, monkeypatch, capsys):
     assert "and 296 more of non-finite-number\n" in text
     assert ": 300 errors" in text
     assert len(text.splitlines()) <= LINES_MAX
+
+
+LOG = {name: {"mean": 0.5, "std": 0.1} for name in ("mcc", "accuracy", "f1_score")}
+
+
+def test_a_folder_of_logs_is_refused_in_one_sentence(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for number in range(300):
+        Path(f"results_{number:03}.json").write_text(json.dumps(LOG), encoding="utf-8")
+    Path("pointer.json").write_text("version https://git-lfs.github.com/spec/v1\n")
+    assert main(["check", ".", "--no-cache"]) == 11
+    text = capsys.readouterr().out
+    assert text.count("this is a log of upstream's pipeline of one task") == 1
+    assert "results_000.json and 299 more files\n" in text
+    assert "pointer.json\n" in text
+    assert ": 301 errors" in text
+    assert len(text.partition("To explain a rule")[0].splitlines()) <= LINES_MAX
