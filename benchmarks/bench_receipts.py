@@ -231,8 +231,9 @@ def audited(name: str, tasks: str, place: Place, data: tuple[str, ...], *extract
     embedded = sum(len(task["deviation"].split()) for task in outcome["tasks"])
     cells = outcome["cells"]
     return (
-        "| row | tasks | rows | `run --receipt` | `audit FILE --rows standard` | embedded again "
-        "| cells | level | peak memory |\n|---|---|---:|---:|---:|---:|---:|---|---:|\n"
+        "| row | tasks | rows | `run --receipt` | `audit FILE --sample embeddings` "
+        "| embedded again | cells | level | peak memory |\n"
+        "|---|---|---:|---:|---:|---:|---:|---|---:|\n"
         f"| {name} | {tasks} | {rows:,} | {ran.seconds:.0f} s, {ran.processor:.0f} s of CPU "
         f"| {took.seconds:.0f} s, {took.processor:.0f} s of CPU | {embedded:,} "
         f"| {cells['equal']}/{cells['of']} | {level} | {took.mib:.0f} MiB |\n"

@@ -21,7 +21,7 @@ class _Gated(nn.Module):
         return states
 
 
-class GatedBert(BertModel):  # type: ignore[no-untyped-call]  # transformers has no types
+class GatedBert(BertModel):  # type: ignore[misc]  # transformers has no types
     """BERT without a pooler, each of whose layers has a gated feed-forward part.
 
     `encoder.layer.N.intermediate.dense` has the rows of the gate, then those of the values; all

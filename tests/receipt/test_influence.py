@@ -17,7 +17,7 @@ from geneb_ci.receipt.influence import (
     residuals,
 )
 from geneb_ci.receipt.row_rule import Labels, Probe, Wide
-from reference_harness.canonical import Solved, solve
+from reference_harness.optimum import Solved, solve
 
 TRAIN, WIDTH = 200, 12
 

@@ -59,7 +59,7 @@ def tokenizer(
             single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 1), ("[SEP]", 2)]
         )
     extra = {} if decoder else {"cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]"}
-    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+    return PreTrainedTokenizerFast(
         tokenizer_object=inner,
         pad_token=SPECIAL[0],
         unk_token=UNKNOWN,

@@ -73,7 +73,7 @@ def tokenizer(
     used = [(one, words.index(one)) for one in template.split() if one != "$A"]
     inner.post_processor = TemplateProcessing(single=template, special_tokens=used)
     extra = {} if limit is None else {"model_max_length": limit}
-    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+    return PreTrainedTokenizerFast(
         tokenizer_object=inner,
         unk_token=UNKNOWN,
         eos_token=END,
