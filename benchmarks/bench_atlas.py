@@ -127,8 +127,8 @@ def sequences_of() -> dict[str, list[str]]:
 
 
 def score(files: list[str]) -> None:
-    """Fit the probe of record and the canonical one; write the predictions of the test rows."""
-    from reference_harness import canonical, mini, probe
+    """Fit the probe of record; write the predictions of the test rows."""
+    from reference_harness import mini, probe
 
     for name in files:
         rows, found = np.load(name), {}
@@ -137,7 +137,6 @@ def score(files: list[str]) -> None:
             cut = len(data.train.labels)
             x, test = rows[task][:cut], rows[task][cut:]
             found[f"record {task}"] = probe.fit(x, data.train.labels, test).predictions
-            found[f"canonical {task}"] = canonical.solve(x, data.train.labels).predict(test)
         np.savez(Path(name).with_suffix(".scores.npz"), allow_pickle=False, **found)
 
 
@@ -188,15 +187,13 @@ def entry(
 ) -> dict[str, Any]:
     """Return what two conditions differ by."""
     rows, largest, average = rows_apart(one, other)
-    record, canonical = (
-        scores_apart(one.with_suffix(".scores.npz"), other.with_suffix(".scores.npz"), kind)
-        for kind in ("record", "canonical")
+    flips, mcc = scores_apart(
+        one.with_suffix(".scores.npz"), other.with_suffix(".scores.npz"), "record"
     )
     return {
         "claimed": claimed, "rerun": rerun, "dtype": dtype, "differ_in": what,
         "rows_changed": rows, "row_max": _short(largest), "row_mean": _short(average),
-        "record_flips": record[0], "record_mcc": _short(record[1]),
-        "canonical_flips": canonical[0], "canonical_mcc": _short(canonical[1]),
+        "record_flips": flips, "record_mcc": _short(mcc),
     }  # fmt: skip
 
 
@@ -271,8 +268,7 @@ def between(scratch: Path, here: list[str]) -> list[dict[str, Any]]:
 
 def _unmeasured(one: str, other: str, dtype: str) -> dict[str, Any]:
     names = (
-        "rows_changed", "row_max", "row_mean", "record_flips", "record_mcc", "canonical_flips",
-        "canonical_mcc",
+        "rows_changed", "row_max", "row_mean", "record_flips", "record_mcc",
     )  # fmt: skip
     return {"claimed": one, "rerun": other, "dtype": dtype, "differ_in": ""} | dict.fromkeys(names)
 
@@ -301,20 +297,19 @@ def table(atlas: dict[str, Any]) -> str:
     lines = [
         (
             "| claimed, rerun on | dtype | differ in | rows changed | row, largest | row, mean "
-            "| record: flips, MCC | canonical: flips, MCC |"
+            "| flips, MCC |"
         ),
-        "|---|---|---|---:|---:|---:|---:|---:|",
+        "|---|---|---|---:|---:|---:|---:|",
     ]
     for one in atlas["entries"]:
         pair = f"{one['claimed']}, {one['rerun']}"
         if one["row_max"] is None:
-            lines.append(f"| {pair} | {one['dtype']} | not measured | | | | | |")
+            lines.append(f"| {pair} | {one['dtype']} | not measured | | | | |")
             continue
         lines.append(
             f"| {pair} | {one['dtype']} | {one['differ_in']} | {one['rows_changed']} "
             f"| {one['row_max']:.1e} | {one['row_mean']:.1e} "
-            f"| {one['record_flips']}, {one['record_mcc']:.4f} "
-            f"| {one['canonical_flips']}, {one['canonical_mcc']:.4f} |"
+            f"| {one['record_flips']}, {one['record_mcc']:.4f} |"
         )
     lines += [
         "",

@@ -165,7 +165,7 @@ def row(place: OwnPlace, kind: str) -> str:
     run = (
         *("reference_harness", "run", "--extractor", "huggingface", "--model", str(folder)),
         *words,
-        *("--no-canonical", "--quiet"),
+        *("--quiet"),
     )
     trial = ("--tasks", "mini_splice", "--limit", "64", "--output", f"{kind}.trial.json")
     without = place.run(*run, *trial, check=False)

@@ -121,7 +121,7 @@ def measured(place: OwnPlace, family: str) -> list[str]:
         *("reference_harness", "run", "--extractor", "huggingface", "--model", str(folder)),
         *words,
         *("--output", f"{name}.record.json", "--model-id", name),
-        *("--no-canonical", "--submission", str(submission), "--submitted-by", "a bench"),
+        *("--submission", str(submission), "--submitted-by", "a bench"),
         check=False,
     )
     if done.returncode:

@@ -13,7 +13,6 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,6 @@ from reference_harness.engine import threads  # noqa: E402 - after the path
 
 threads.pin()
 
-from benchmarks.bench_canonical import canonical_table  # noqa: E402
 from benchmarks.bench_embedding import batching_table  # noqa: E402
 from reference_harness import benchmark, data, environment, job, loading  # noqa: E402
 from reference_harness.cache import Cache  # noqa: E402
@@ -136,7 +134,6 @@ def jobs(cache: Path, sets: Sets, regimes: tuple[str, ...]) -> list[job.Job]:
                 regimes=regimes,
                 seeds=SEEDS,
                 few_shot_k={"10shot": 10, "1shot": 1},
-                canonical=False,
             )
         )
     return made
@@ -235,14 +232,13 @@ def main() -> None:
         ),
         "",
     )
-    wanted = sys.argv[1:] or ["kmer", "probe", "slow", "whole", "batching", "canonical"]
+    wanted = sys.argv[1:] or ["kmer", "probe", "slow", "whole", "batching"]
     tables: dict[str, Callable[[], None]] = {
         "kmer": lambda: kmer_table(real()),
         "probe": probe_table,
         "slow": slow_table,
         "whole": whole_table,
         "batching": lambda: batching_table(say),
-        "canonical": lambda: canonical_table(say),
     }
     for name in wanted:
         tables[name]()
@@ -262,8 +258,8 @@ def probe_table() -> None:
     probe_rows(sets, REGIMES, 3)
 
 
-def canonical_share(repeats: int = REPEATS) -> tuple[float, float, float]:
-    """Return CPU seconds of the plain loop, of ours, and of ours with canonical scores.
+def whole_share(repeats: int = REPEATS) -> tuple[float, float]:
+    """Return CPU seconds of the plain loop, and of ours.
 
     Six real tasks, three regimes, five seeds, one process, side by side; the least of `repeats`.
     """
@@ -274,7 +270,7 @@ def canonical_share(repeats: int = REPEATS) -> tuple[float, float, float]:
         t.id: (embed(t.train.sequences), t.train.labels, embed(t.test.sequences), t.test.labels)
         for t in real()
     }
-    spent: dict[str, list[float]] = {"stock": [], "ours": [], "canonical": []}
+    spent: dict[str, list[float]] = {"stock": [], "ours": []}
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         todo = jobs(Path(folder) / "cache", sets, REGIMES)
@@ -286,26 +282,24 @@ def canonical_share(repeats: int = REPEATS) -> tuple[float, float, float]:
                 for seed in SEEDS
             ],
             "ours": lambda: [job.execute(one) for one in todo],
-            "canonical": lambda: [job.execute(replace(one, canonical=True)) for one in todo],
         }
         for call in calls.values():
             call()
         for _ in range(repeats):
             for name, call in calls.items():
                 spent[name].append(timed(call, 1))
-    return min(spent["stock"]), min(spent["ours"]), min(spent["canonical"])
+    return min(spent["stock"]), min(spent["ours"])
 
 
 def whole_table() -> None:
-    stock_, ours, both = canonical_share()
+    stock_, ours = whole_share()
     say(
-        "## Score of record and canonical score of six real tasks, 4-mer frequencies, one process",
+        "## Score of record of six real tasks, 4-mer frequencies, one process",
         "",
         "| loop | CPU s | over the plain loop |",
         "|---|---|---|",
         f"| plain loop, scores of record | {stock_:.2f} | 1 |",
         f"| harness, scores of record | {ours:.2f} | {ours / stock_:.2f} |",
-        f"| harness, canonical scores, too | {both:.2f} | {both / stock_:.2f} |",
         "",
     )
 

@@ -35,7 +35,6 @@ from tests.adversary.cheats import (
     KEYS,
     FewShotMemoriser,
     Memoriser,
-    UnfinishedMemoriser,
     first_quarter,
 )
 from tests.adversary.measure import (
@@ -58,24 +57,24 @@ public test rows, 0.02 of MCC in the mean over its tasks."""
 FRESH_SEED = 7_000
 """Added to the seed of a set: that of its fresh sequences."""
 REAL_TRAIN_MAX, REAL_NAME = 2_000, "six real tasks"
-"""Training rows kept of a real task: the canonical probe of 1,024 columns then takes seconds."""
+"""Training rows kept of a real task: a fit of 1,024 columns then takes seconds."""
 TEST_EPOCHS = 60
 AUDITS, DRAWS = 2, 200
 """Audits of each memoriser, each with other variants, and draws of tasks from them."""
 DRAWN = (5, 13)
 TUNED = "trained on the test set"
-FEW, UNFINISHED = "first quarter, few-shot regimes alone", "first quarter, before the optimum"
-"""Columns that the canonical probe of the full regime ignores; tasks of two classes."""
+FEW = "first quarter, few-shot regimes alone"
+"""A column that the probe of the full regime ignores; tasks of two classes."""
 FALL = 0.02
 """Accuracy that an honest extractor may lose where sets are made alike."""
 LOSSES = (0.08, 0.1, 0.15, 0.2, 0.3)
 SIZES, PUBLIC_ROWS = (100, 200, 500, 1000, 2000, 6000), 20_000
 """Fresh sequences of all tasks together, and public test rows beside them."""
 LEGEND = """\
-*MCC*: by the canonical probe of the full regime, then the largest of the other probes. *Other
+*MCC*: by the probe of the full regime, then the largest of the other probes. *Other
 probes*: the largest D of any of them, and the largest fall on fresh sequences. Transformers are
-BERTs of two layers of 32 with tokens of three or of six letters that do not overlap. Two memorisers
-are of the tasks of two classes."""
+BERTs of two layers of 32 with tokens of three or of six letters that do not overlap. One memoriser
+is of the tasks of two classes."""
 PAGE = ROOT / "docs/research/adversary.md"
 BEGIN, END = "<!-- bench memorised -->\n", "<!-- /bench memorised -->"
 
@@ -174,12 +173,11 @@ def cheat_trials(work: Path) -> Iterator[Trial]:
     }
     two = list(filter(_has_two_classes, data))
     cheats[FEW] = lambda: FewShotMemoriser(two, first_quarter, few_shot_rows)
-    cheats[UNFINISHED] = lambda: UnfinishedMemoriser(two, first_quarter)
     cheats[TUNED] = lambda: NetworkExtractor(trained(data, ("train", "test"), TEST_EPOCHS))
     for name, make in cheats.items():
         seeds = range(1 if name == TUNED else AUDITS)
         some = cases
-        if name in {FEW, UNFINISHED}:
+        if name == FEW:
             some = [case for case in cases if _has_two_classes(case.data)]
         found = [measured(work, name, tasks, make, some, seed=seed) for seed in seeds]
         yield Trial(name, tasks, found)

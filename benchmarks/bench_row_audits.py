@@ -1,6 +1,6 @@
 """What an audit by receipt finds, and what it finds wrongly; `--write` puts the tables in the docs.
 
-`--real` adds the real tasks that are at hand. Gains are differences of the canonical MCC.
+`--real` adds the real tasks that are at hand. Gains are differences of MCC.
 """
 
 import argparse

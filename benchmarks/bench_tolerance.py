@@ -37,8 +37,8 @@ PAGE = ROOT / "docs/research/tolerance.md"
 BEGIN, END = "<!-- bench -->\n", "<!-- /bench -->"
 SEED = 20_261_121
 JOINT_BEGIN, JOINT_END = "<!-- bench joint -->\n", "<!-- /bench joint -->"
-TESTS = 18
-"""Joint tests of an audit: three regimes, record and canonical, three metrics."""
+TESTS = 9
+"""Joint tests of an audit: three regimes, three metrics."""
 SIZES = (13, 100)
 """Tasks of the audits that are made of honest cells."""
 RESAMPLED = 500
@@ -91,11 +91,9 @@ def document(row: Row, version: str) -> Document:
 
 
 def _evidence(cell: ScoredRegime) -> Document:
-    assert cell.regime.canonical is not None
     return {
         "per_seed": cell.regime.per_seed.model_dump(),
         "predictions_sha256": cell.regime.predictions_sha256,
-        "canonical": cell.regime.canonical.scores.model_dump(),
     }
 
 
@@ -124,7 +122,7 @@ def false_alarms(audits: Audits) -> tuple[int, list[str], dict[str, list[float]]
 
 
 def joint_alarms(audits: Audits) -> Iterator[str]:
-    """Yield what the joint tests make of honest cells: a row a regime, of record and canonical.
+    """Yield what the joint tests make of honest cells: a row a regime.
 
     Larger audits are made of cells drawn from all honest audits of the group.
     """
@@ -140,7 +138,7 @@ def joint_alarms(audits: Audits) -> Iterator[str]:
             flagged += any(one.is_significant for one in mean_biases(tasks).values())
             for (regime, kind), inside in compared_cells(tasks).items():
                 cells[regime, kind] += [difference(one, "MCC", TESTS) for one in inside]
-    for (regime, kind), here in cells.items():
+    for (regime, _), here in cells.items():
         square = math.fsum((one.value - (one.centre or 0.0)) ** 2 for one in here)
         share = math.sqrt(square / math.fsum(one.deviation**2 for one in here))
         alarms = [
@@ -151,7 +149,7 @@ def joint_alarms(audits: Audits) -> Iterator[str]:
             for size in SIZES
         ]
         yield (
-            f"| {audits.group.name} | {kind}{regime} | {flagged} of {count} | {len(here)} "
+            f"| {audits.group.name} | {regime} | {flagged} of {count} | {len(here)} "
             f"| {share:.2f} | {' | '.join(map(str, alarms))} |"
         )
 
@@ -201,8 +199,6 @@ class Trial(NamedTuple):
     regime: str
     by: float
     caught: bool
-    caught_canonical: bool
-    """The same in format 1.1, the canonical score raised alike."""
 
 
 def trials(audits: Audits) -> Iterator[Trial]:
@@ -216,22 +212,18 @@ def trials(audits: Audits) -> Iterator[Trial]:
         for number, contributor in enumerate(names):
             row = audits.claimed[contributor]
             for regime in audits.benchmark.regimes:
-                plain, rich = document(row, "1.0"), document(row, "1.1")
+                made = document(row, "1.1")
                 done = {}
                 for place, task in enumerate(audits.group.tasks):
                     by = RAISES[(number + place) % len(RAISES)]
                     cell = row[task][regime].regime
                     cut = slice(None if regime in found.few_shot_k else 1)
-                    assert cell.canonical is not None
-                    first = forged(cell.confusion[cut], by, rng)
-                    second = forged(cell.canonical.confusion[cut], by, rng)
-                    if first and second:
-                        plain["results"][regime][task] = rich["results"][regime][task] = first
-                        rich["evidence"][regime][task]["canonical"] = second
+                    if scores_claimed := forged(cell.confusion[cut], by, rng):
+                        made["results"][regime][task] = scores_claimed
                         done[task] = by
-                verdicts = [_verdicts(made, audits, found) for made in (plain, rich)]
+                verdicts = _verdicts(made, audits, found)
                 for task, by in done.items():
-                    yield Trial(regime, by, *(said[task] == "differs" for said in verdicts))
+                    yield Trial(regime, by, verdicts[task] == "differs")
 
 
 def _verdicts(made: Document, audits: Audits, found: Rescored) -> dict[str, str]:
@@ -290,11 +282,8 @@ def _power(name: str, found: dict[tuple[str, float], list[Trial]]) -> Iterator[s
             if not here:
                 shares.append("-")
                 continue
-            plain, rich = (
-                100 * sum(getattr(one, key) for one in here) / len(here)
-                for key in ("caught", "caught_canonical")
-            )
-            shares.append(f"{plain:.0f} / {rich:.0f} % of {len(here)}")
+            share = 100 * sum(trial.caught for trial in here) / len(here)
+            shares.append(f"{share:.0f} % of {len(here)}")
         yield f"| {name} | {regime} | {' | '.join(shares)} |"
 
 

@@ -24,7 +24,13 @@ def main(threads: int, output: Path) -> None:
     cells, used = {}, set()
     for task, one in entries.items():
         job = CellsJob(
-            task, file_of(Path("receipt"), task), one, definition, source, tuple(definition.regimes)
+            task,
+            file_of(Path("receipt"), task),
+            one,
+            definition,
+            source,
+            tuple(definition.regimes),
+            canonical=True,
         )
         with threadpool_limits(limits=threads):
             done = job.execute()

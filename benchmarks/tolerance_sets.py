@@ -159,9 +159,8 @@ class Work:
         given = read_embedding_file(self.lines, path, len(self.sequences))
         for task_id in self.group.tasks:
             part = task_part_of(
-                load_task(self.benchmark, self.source, task_id),
-                self.benchmark, given, canonical=True,
-            )  # fmt: skip
+                load_task(self.benchmark, self.source, task_id), self.benchmark, given
+            )
             pool.submit(BaseJob(part))
         found: dict[str, dict[str, ScoredRegime]] = {}
         while pool.waiting:

@@ -173,12 +173,6 @@ def cli(ctx: click.Context, program: str | None) -> None:
     help="Device of the probe; other than cpu is marked in the record.",
 )
 @click.option(
-    "--canonical/--no-canonical",
-    default=True,
-    show_default=True,
-    help="Also compute canonical scores (probe solved to its optimum).",
-)
-@click.option(
     "--workers", type=click.IntRange(min=1), help="Probe processes; default: one per CPU."
 )
 @click.option(

@@ -101,7 +101,6 @@ def run_command(options: dict[str, Any], context: RunContext) -> None:
             options=keywords,
             batching=spec.batching,
             probe_device=probe_device,
-            canonical=options["canonical"],
             workers=engine.workers,
             receipt=options["receipt"],
             resume=options["resume"],
@@ -154,9 +153,6 @@ def _check(options: dict[str, Any]) -> None:
             "--extractor huggingface needs a model: add --model FOLDER, or --model OWNER/NAME "
             "--option revision=COMMIT"
         )
-        raise OptionError(msg)
-    if options["receipt"] and not options["canonical"]:
-        msg = "--receipt and --no-canonical exclude each other: a receipt proves canonical scores"
         raise OptionError(msg)
     options["format_version"] = options["format_version"] or (
         "1.2" if options["receipt"] else "1.1"

@@ -5,21 +5,23 @@ the decisions on original and variant are counted against each other. For varian
 the probe is fitted on these rows alone, as published and as variants, and both predict the test
 rows as published.
 
-Every probe whose scores a claim has decides: that of record stops before its optimum, and those of
-few-shot regimes see few rows, so that each can use what the others ignore.
+Every probe whose scores a claim has decides: those of few-shot regimes see few rows, so that each
+can use what the others ignore.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from . import canonical, probe
+from . import probe
 from .formats.rescored import ChangedDecisions, Decisions, LabelledDecisions, ProbeDecisions
 from .metrics import confusion_matrix, scores
 from .tasks import Labels
 
+RECORD = "record"
+"""What the probes of few-shot regimes are named by, beside their regime."""
 FRESH = "fresh"
 """Split of rows whose label the rows themselves bring."""
 
@@ -52,34 +54,12 @@ class FurtherRows:
         )
 
 
-def solver(rows: int, dim: int) -> str:
-    """Return which probe decides: `canonical` where its cost is bounded, else `record`."""
-    return "canonical" if canonical.affordable(rows, dim) else "record"
-
-
-def by_optimum(train: Features, labels: Labels, test: Features) -> Labels:
-    """Return the (m,) labels of (m, d) features by a probe solved to its optimum.
-
-    Raises ProbeError when it cannot be fitted.
-    """
-    return canonical.solve(train, labels).predict(test)
-
-
-def by_record(train: Features, labels: Labels, test: Features) -> Labels:
-    """Return the same by the probe of record, which stops before its optimum."""
-    return probe.fit(train, labels, test).predictions
-
-
-Predict = Callable[[Features, Labels, Features], Labels]
-PROBES: Mapping[str, Predict] = {"canonical": by_optimum, "record": by_record}
-
-
 def predictions(train: Features, labels: Labels, test: Features) -> Labels:
-    """Return the (m,) labels of (m, d) features by a probe fitted on (n, d) features.
+    """Return the (m,) labels of (m, d) features by the probe of record, fitted on (n, d) features.
 
     Raises ProbeError when it cannot be fitted.
     """
-    return PROBES[solver(*train.shape)](train, labels, test)
+    return probe.fit(train, labels, test).predictions
 
 
 def count_changes(before: Flags, after: Flags) -> ChangedDecisions:
@@ -112,7 +92,6 @@ def decide(
     `drawn` has the training rows of each fit of every regime that is scored.
     """
     both = np.concatenate([problem.test, further.values])
-    main = solver(*problem.train.shape)
     labels = predictions(problem.train, problem.train_labels, both)
     whole = _decided(problem, further, [labels])
     return Decisions(
@@ -121,20 +100,17 @@ def decide(
         training=training_changes(problem, further),
         fresh=whole.fresh,
         others={
-            f"{regime}, {how}": _decided(
-                problem, further, [_fitted(predict, problem, rows, both) for rows in fits]
+            f"{regime}, {RECORD}": _decided(
+                problem, further, [_fitted(problem, rows, both) for rows in fits]
             )
             for regime, fits in (drawn or {}).items()
-            for how, predict in PROBES.items()
-            if fits[0] is not None or (main, how) == ("canonical", "record")
+            if fits[0] is not None
         },
     )
 
 
-def _fitted(predict: Predict, problem: probe.Problem, rows: Drawn, both: Features) -> Labels:
-    if rows is None:
-        return predict(problem.train, problem.train_labels, both)
-    return predict(problem.train[rows], problem.train_labels[rows], both)
+def _fitted(problem: probe.Problem, rows: Drawn, both: Features) -> Labels:
+    return predictions(*problem.training(rows), both)
 
 
 def _decided(

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .canonical import LBFGS_TOL
 from .errors import ProbeError
 from .probe import MAX_ITER, Fit, Problem
 from .tasks import Labels
@@ -24,6 +23,8 @@ and after it."""
 STEPS_MAX = 64
 """Limit of steps of examined fits. Longer fits stop at another point for each copy, so the spread
 over the copies shows it."""
+TOL = 1e-8
+"""Tolerance of the gradient for steps before and after the stop: no step is left out by it."""
 BEYOND_MAX = 32
 """Steps after the stop that are looked at: word counts need up to five to their optimum."""
 
@@ -62,12 +63,12 @@ class _Path:
         near = UNITS * self.unit * loss
         labels = [self._labels(stop)]
         for steps in range(min(at, STEPS_MAX) - 1, 0, -1):
-            earlier = self._fit(max_iter=steps, tol=LBFGS_TOL)
+            earlier = self._fit(max_iter=steps, tol=TOL)
             if self._loss(earlier) - loss > near:
                 break
             labels.append(self._labels(earlier))
         for steps in range(at + 1, at + 1 + BEYOND_MAX):
-            later = self._fit(max_iter=steps, tol=LBFGS_TOL)
+            later = self._fit(max_iter=steps, tol=TOL)
             if loss - self._loss(later) > near:
                 break
             labels.append(self._labels(later))

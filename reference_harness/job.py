@@ -9,12 +9,12 @@ from typing import NamedTuple, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from . import canonical, metrics, probe
+from . import metrics, probe
 from .cache import Cache
 from .engine.threads import Library, libraries
 from .errors import LostEmbeddingsError, OptionError, ProbeError, StateError
 from .formats.base import Scores
-from .formats.run_record import Canonical, Kind, PerSeed, ReceiptTask, Regime, Warned
+from .formats.run_record import Kind, PerSeed, ReceiptTask, Regime, Warned
 from .formats.scorer import ScorerRef
 from .memory import is_out_of_memory, release_memory
 from .receipt.predictions import task_section
@@ -24,8 +24,6 @@ from .scorer import SCORER
 from .tasks import DIGEST_BYTES, Labels
 
 PerFit = TypeVar("PerFit")
-
-NO_CANONICAL = "asked for with --no-canonical"
 
 
 class ProbeSettings(Protocol):
@@ -40,14 +38,6 @@ class ProbeSettings(Protocol):
         """Regime to rows per class; a regime that is missing here uses all rows."""
 
     @property
-    def canonical(self) -> bool:
-        """Whether each probe is solved to its optimum as well."""
-
-    @property
-    def canonical_at_any_size(self) -> bool:
-        """Whether cells of any size need a canonical score, as those of a receipt do."""
-
-    @property
     def device(self) -> probe.Device:
         """Where the probe runs."""
 
@@ -59,8 +49,6 @@ class ScoredRegime(NamedTuple):
     fits: list[probe.Fit]
     """One per fit; a single one for all seeds without sampling."""
     predictions: list[Labels]
-    canonical: list[Labels] | None
-    """Predictions of the canonical probe; None where it was not asked for."""
 
 
 @dataclass(frozen=True)
@@ -77,15 +65,9 @@ class Job:
     regimes: tuple[str, ...]
     seeds: tuple[int, ...]
     few_shot_k: Mapping[str, int]
-    canonical: bool = True
     device: probe.Device = probe.CPU
     receipt: Path | None = None
     """Folder of the receipt; the rounded rows, which are scored in any case, are written to it."""
-
-    @property
-    def canonical_at_any_size(self) -> bool:
-        """Whether cells of any size need a canonical score."""
-        return self.receipt is not None
 
     def execute(self) -> "ProbeResult | ProbeFailure":
         """Probe the task; an error is a value, so that the other tasks go their way."""
@@ -197,7 +179,7 @@ def _cut(joined: bytes) -> list[bytes]:
 
 
 def regime(problem: probe.Problem, name: str, settings: ProbeSettings) -> ScoredRegime:
-    """Probe one task in one regime, with the score of record and, if asked, the canonical one.
+    """Probe one task in one regime.
 
     Raises ProbeError when a probe cannot be fitted.
     """
@@ -209,7 +191,6 @@ def regime(problem: probe.Problem, name: str, settings: ProbeSettings) -> Scored
     predictions = [fit.predictions for fit in each]
     triples, matrices, classes = score(problem, predictions)
     seconds = time.perf_counter() - started
-    solved, labels, why = _canonical(problem, rows, settings)
     result = Regime(
         scores=Scores(**metrics.mean(triples)._asdict()),
         per_seed=metric_columns(triples),
@@ -220,10 +201,8 @@ def regime(problem: probe.Problem, name: str, settings: ProbeSettings) -> Scored
         iterations=[fit.iterations for fit in each],
         warnings=warned,
         seconds=round(seconds, 6),
-        canonical=solved,
-        no_canonical=why,
     )
-    return ScoredRegime(result, fits, predictions, labels)
+    return ScoredRegime(result, fits, predictions)
 
 
 def rows_of(
@@ -253,48 +232,6 @@ def metric_columns(triples: list[metrics.Scores]) -> PerSeed:
     """Return the values of each metric, one per seed."""
     mcc, acc, f1 = (list(column) for column in zip(*triples, strict=True))
     return PerSeed(MCC=mcc, Acc=acc, F1=f1)
-
-
-def _canonical(
-    problem: probe.Problem, rows: list[npt.NDArray[np.int64] | None], settings: ProbeSettings
-) -> tuple[Canonical | None, list[Labels] | None, str | None]:
-    """Return the canonical score of one regime and its predictions, or the reason for none."""
-    if not settings.canonical:
-        return None, None, NO_CANONICAL
-    count, dim = problem.train.shape
-    if (
-        rows[0] is None
-        and not settings.canonical_at_any_size
-        and not canonical.affordable(count, dim)
-    ):
-        limit = canonical.AFFORDABLE_BYTES >> 20
-        return None, None, f"{count} x {dim} features in float64 take more than {limit} MiB"
-    started = time.perf_counter()
-    solved = solve(problem, rows, settings.device)
-    predictions = each_seed([fit.predict(problem.test) for fit in solved], settings)
-    triples, matrices, _ = score(problem, predictions)
-    result = Canonical(
-        scores=Scores(**metrics.mean(triples)._asdict()),
-        per_seed=metric_columns(triples),
-        confusion=[matrix.tolist() for matrix in matrices],
-        predictions_sha256=metrics.predictions_sha256(predictions),
-        solvers=sorted({fit.solver for fit in solved}),
-        seconds=round(time.perf_counter() - started, 6),
-    )
-    return result, predictions, None
-
-
-def solve(
-    problem: probe.Problem,
-    rows: list[npt.NDArray[np.int64] | None],
-    device: probe.Device = probe.CPU,
-) -> list[canonical.Solved]:
-    """Solve the probe of each fit to its optimum. Raises ProbeError where that fails."""
-    solutions = []
-    for chosen in rows:
-        train, labels = problem.training(chosen)
-        solutions.append(canonical.solve(train, labels, on=device.arithmetic(train)))
-    return solutions
 
 
 def _warnings(

@@ -8,8 +8,7 @@ which is scikit-learn's logistic regression with C = 1; two classes have one col
 step solves the Newton system by conjugate gradients, whose products with the Hessian are sums over
 blocks of rows: the features are converted to float64 block by block, and no matrix is larger than
 (d + 1, d + 1). The preconditioner is the Hessian of a sample of the rows, averaged over the
-classes, which leaves few steps whatever the features' scales are. Where the sums are done, by NumPy
-or by torch on a device, is `arithmetic`'s; the optimum is one.
+classes, which leaves few steps whatever the features' scales are.
 """
 
 from collections.abc import Iterator
@@ -18,9 +17,20 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .arithmetic import HOST, HostArithmetic, Matrix, SingularError
 from .matrix import AnyMatrix
 
+Matrix = npt.NDArray[np.float64]
+
+PASS_BYTES = 1 << 20
+"""Size of a block in float64 that is multiplied by vectors. It stays in the cache between its
+conversion and its two products: a pass over 32,378 x 768 features takes a fifth of the time that
+blocks of 32 MiB take, which all go through memory three times."""
+BLOCK_BYTES = 32 << 20
+"""Size of a block of features in float64 whose Hessian is summed: large enough for BLAS, small
+beside one task."""
+HELD_BYTES = 128 << 20
+"""Size of features in float32 up to which rows that are converted when they are read are held: from
+float16 each pass takes more than twice as long."""
 SAMPLE_ROWS = 8192
 """Rows of the preconditioner's sample, or four for each column where those are more: from four on,
 the sample's Hessian is within a factor of about two to four of the whole one in every direction."""
@@ -52,56 +62,65 @@ class Optimum(NamedTuple):
     steps: int
 
 
+def held(x: AnyMatrix) -> AnyMatrix:
+    """Return (n, d) features as they are read block by block, of their own floating type."""
+    if not isinstance(x, np.ndarray) and x.size * 4 <= HELD_BYTES:
+        return np.asarray(x, dtype=np.float32)  # as it gives its rows
+    return x
+
+
+def wide(block: npt.NDArray[np.floating[Any]], room: Matrix | None = None) -> Matrix:
+    """Return a block in float64: itself, or a copy, in `room` where that is given."""
+    if room is None or block.dtype == np.float64:
+        return np.asarray(block, dtype=np.float64)
+    converted = room[: len(block)]
+    converted[:] = block
+    return converted
+
+
 def minimise(
     x: AnyMatrix,
     targets: npt.NDArray[np.int64],
     classes: int,
-    inner_max: int | None = None,
-    on: HostArithmetic = HOST,
 ) -> Optimum:
     """Return the optimum for (n, d) features of any floating type and (n,) targets in 0..classes-1.
 
-    Raises NotSolvedError where it is not reached: for features beyond what float64 resolves, or
-    after `inner_max` steps of conjugate gradients in all, where another method is faster. What a
-    device raises passes through, as when its memory runs out.
+    Raises NotSolvedError where it is not reached: for features beyond what float64 resolves.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused below
-        return _Problem(x, targets, classes, on).solved(inner_max)
+        return _Problem(x, targets, classes).solved()
 
 
 class _Problem:
-    def __init__(
-        self, x: AnyMatrix, targets: npt.NDArray[np.int64], classes: int, on: HostArithmetic
-    ) -> None:
-        self.on = on
+    def __init__(self, x: AnyMatrix, targets: npt.NDArray[np.int64], classes: int) -> None:
         self.rows: int = x.shape[0]
         self.width: int = x.shape[1]
         self.binary = classes == 2  # noqa: PLR2004 - one column stands for two classes
         self.columns = 1 if self.binary else classes
-        self.targets = on.targets(targets)
-        self.each = on.arange(self.rows)
-        self.x = on.held(x)
-        self.block = max(1, on.block_bytes // (8 * self.width))
-        self.room = on.empty(min(self.rows, max(1, on.pass_bytes // (8 * self.width))), self.width)
+        self.targets = targets
+        self.each = np.arange(self.rows)
+        self.x = held(x)
+        self.block = max(1, BLOCK_BYTES // (8 * self.width))
+        self.room = np.empty((min(self.rows, max(1, PASS_BYTES // (8 * self.width))), self.width))
 
     def blocks(self) -> Iterator[tuple[slice, Matrix]]:
         """Yield the features block by block; a block is overwritten by the next."""
         step = len(self.room)
         for start in range(0, self.rows, step):
             part = slice(start, min(start + step, self.rows))
-            yield part, self.on.wide(self.x[part], self.room)
+            yield part, wide(self.x[part], self.room)
 
     def values(self, solution: Matrix) -> Matrix:
         """Return X W + b, (n, c); the last row of `solution` is b."""
-        products = self.on.empty(self.rows, self.columns)
+        products = np.empty((self.rows, self.columns))
         for part, block in self.blocks():
-            self.on.xp.matmul(block, solution[:-1], out=products[part])
+            np.matmul(block, solution[:-1], out=products[part])
         products += solution[-1]
         return products
 
     def pulled(self, values: Matrix) -> Matrix:
         """Return [X 1]^T values, (d + 1, c)."""
-        sums = self.on.zeros(self.width + 1, self.columns)
+        sums = np.zeros((self.width + 1, self.columns))
         for part, block in self.blocks():
             sums[:-1] += block.T @ values[part]
         sums[-1] = values.sum(axis=0)
@@ -109,7 +128,7 @@ class _Problem:
 
     def curved(self, direction: Matrix, curvature: "_Curvature") -> Matrix:
         """Return the Hessian's product with a direction, in one pass over the features."""
-        product = self.on.zeros(*direction.shape)
+        product = np.zeros(direction.shape)
         for part, block in self.blocks():
             moved = block @ direction[:-1] + direction[-1]
             bent = curvature.product(part, moved)
@@ -122,50 +141,47 @@ class _Problem:
         """Return the sum of the losses, without the penalty."""
         if self.binary:
             z = values[:, 0]
-            return float(self.on.softplus(self.on.xp.where(self.targets == 1, -z, z)).sum())
-        top = self.on.xp.amax(values, axis=1)
-        spread = self.on.xp.log(self.on.xp.exp(values - top[:, None]).sum(axis=1)) + top
+            return float(np.logaddexp(0.0, np.where(self.targets == 1, -z, z)).sum())
+        top = np.amax(values, axis=1)
+        spread = np.log(np.exp(values - top[:, None]).sum(axis=1)) + top
         return float((spread - values[self.each, self.targets]).sum())
 
     def probabilities(self, values: Matrix) -> Matrix:
         """Return the probability of each column's class, (n, c)."""
         if self.binary:
-            return self.on.logistic(values)
-        xp = self.on.xp
-        chances: Matrix = xp.exp(values - xp.amax(values, axis=1, keepdims=True))
+            from scipy.special import expit  # slow to import, see `probe`
+
+            logistic: Matrix = expit(values)
+            return logistic
+        chances: Matrix = np.exp(values - np.amax(values, axis=1, keepdims=True))
         chances /= chances.sum(axis=1, keepdims=True)
         return chances
 
     def residuals(self, probabilities: Matrix) -> Matrix:
         """Return probability minus target, (n, c)."""
-        differences = self.on.copy(probabilities)
+        differences = probabilities.copy()
         if self.binary:
             differences[:, 0] -= self.targets
         else:
             differences[self.each, self.targets] -= 1.0
         return differences
 
-    def solved(self, inner_max: int | None) -> Optimum:
-        solution = self.on.zeros(self.width + 1, self.columns)
-        values = self.on.zeros(self.rows, self.columns)
+    def solved(self) -> Optimum:
+        solution = np.zeros((self.width + 1, self.columns))
+        values = np.zeros((self.rows, self.columns))
         loss = self.loss(values)
         moved = np.inf
         factor, most = None, 0
-        left = STEPS * INNER_STEPS if inner_max is None else inner_max
         for step in range(1, STEPS + 1):
             curvature = _Curvature(self.probabilities(values), binary=self.binary)
             gradient = self.pulled(self.residuals(curvature.probabilities))
             gradient[:-1] += solution[:-1]
-            if not self.on.xp.isfinite(gradient).all():
+            if not np.isfinite(gradient).all():
                 msg = "the features are not finite, or beyond the range of float64"
                 raise NotSolvedError(msg)
             if factor is None:
                 factor, most = self._preconditioner(curvature), INNER_STEPS
-            direction, inner = self._direction(gradient, curvature, factor, min(most, left))
-            left -= inner
-            if left <= 0:
-                msg = f"{inner_max} steps of conjugate gradients did not reach the optimum"
-                raise NotSolvedError(msg)
+            direction, inner = self._direction(gradient, curvature, factor, most)
             # An older preconditioner is kept as long as it saves more than a new one costs.
             most = self._inner_steps_worth_a_factor
             factor = factor if inner < most else None
@@ -178,8 +194,8 @@ class _Problem:
                 break
             solution += share * direction
             values += share * change
-            largest = max(1.0, float(self.on.xp.abs(values).max()))
-            moved = share * float(self.on.xp.abs(change).max()) / largest
+            largest = max(1.0, float(np.abs(values).max()))
+            moved = share * float(np.abs(change).max()) / largest
             if share == 1.0 and moved <= CHANGE:
                 return self._optimum(solution, step)
         msg = f"the last of {step} steps of Newton moved decision values by {moved:.1e} of the "
@@ -187,8 +203,7 @@ class _Problem:
         raise NotSolvedError(msg)
 
     def _optimum(self, solution: Matrix, steps: int) -> Optimum:
-        host = self.on.numpy(solution)
-        return Optimum(host[:-1], host[-1], steps)
+        return Optimum(solution[:-1], solution[-1], steps)
 
     def _along(
         self,
@@ -233,10 +248,12 @@ class _Problem:
         self, gradient: Matrix, curvature: "_Curvature", factor: Any, most: int
     ) -> tuple[Matrix, int]:
         """Solve the Newton system by preconditioned conjugate gradients; return the inner steps."""
-        solution = self.on.zeros(*gradient.shape)
+        from scipy.linalg import cho_solve  # slow to import, see `probe`
+
+        solution = np.zeros(gradient.shape)
         residual = -gradient
-        eased = self.on.eased(factor, residual)
-        direction = self.on.copy(eased)
+        eased: Matrix = cho_solve(factor, residual, check_finite=False)
+        direction = eased.copy()
         energy = first = float((residual * eased).sum())
         size = np.sqrt(max(first, 0.0)) / self.rows
         target_energy = min(FORCING, max(FORCING_LEAST, size)) ** 2 * first
@@ -250,33 +267,35 @@ class _Problem:
             length = energy / stiffness
             solution += length * direction
             residual -= length * bent
-            eased = self.on.eased(factor, residual)
+            eased = cho_solve(factor, residual, check_finite=False)
             energy, before = float((residual * eased).sum()), energy
             direction = eased + (energy / before) * direction
         return solution, inner
 
     def _preconditioner(self, curvature: "_Curvature") -> Any:
         """Return the Cholesky factor of the sample's Hessian, (d + 1, d + 1)."""
+        from scipy.linalg import LinAlgError, cho_factor  # slow to import, see `probe`
+
         stride = self._sample_stride
         weights = curvature.mean[::stride]
         weights = weights * (self.rows / len(weights))
-        hessian = self.on.zeros(self.width + 1, self.width + 1)
+        hessian = np.zeros((self.width + 1, self.width + 1))
         picked = self.x[::stride]
         for start in range(0, len(picked), self.block):
-            block = self.on.wide(picked[start : start + self.block])
+            block = wide(picked[start : start + self.block])
             weight = weights[start : start + self.block, None]
-            bent = block * self.on.xp.sqrt(weight)
+            bent = block * np.sqrt(weight)
             hessian[:-1, :-1] += bent.T @ bent
             hessian[-1, :-1] += (block * weight).sum(axis=0)
         hessian[:-1, -1] = hessian[-1, :-1]
         hessian[-1, -1] = weights.sum()
-        diagonal = self.on.arange(self.width)
+        diagonal = np.arange(self.width)
         hessian[diagonal, diagonal] += 1.0
         # Where every row is sure of its class, the intercept has no curvature left.
         hessian[-1, -1] += 1e-10 * self.rows + np.finfo(np.float64).tiny
         try:
-            return self.on.factor(hessian)
-        except SingularError as error:
+            return cho_factor(hessian, lower=True, overwrite_a=True, check_finite=False)
+        except (LinAlgError, ValueError) as error:
             msg = f"the Hessian of the features cannot be factored: {error}"
             raise NotSolvedError(msg) from error
 

@@ -1,7 +1,7 @@
 """The score of record: scikit-learn's default logistic regression on the unscaled features.
 
 scikit-learn takes a second or two to import, and the process that starts the workers fits nothing:
-this module, `canonical` and `halts` import it where something is fitted.
+this module, `optimum` and `halts` import it where something is fitted.
 """
 
 import warnings
@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .arithmetic import HOST, DeviceArithmetic, HostArithmetic
 from .errors import ProbeError
 from .matrix import AnyMatrix
 from .tasks import Labels
@@ -57,7 +56,7 @@ class Device:
     """Where the probe runs: "cpu" with NumPy, or any torch device.
 
     There the score of record goes through scikit-learn's array API, which gives another number than
-    NumPy's BLAS, so a run record marks it; the canonical score is the same optimum in float64.
+    NumPy's BLAS, so a run record marks it.
     """
 
     name: str = "cpu"
@@ -77,10 +76,6 @@ class Device:
     def takes(self, features: AnyMatrix) -> bool:
         """Whether a fit on (n, d) training features is done there, and not by NumPy."""
         return self.torch and features.size >= self.least
-
-    def arithmetic(self, features: AnyMatrix) -> HostArithmetic:
-        """Return what the canonical fit on (n, d) training features is computed with."""
-        return DeviceArithmetic(self.name) if self.takes(features) else HOST
 
     def put(self, array: npt.NDArray[Any]) -> Any:  # NumPy or torch
         """Return the array on the device; a view of the same memory where that can be."""

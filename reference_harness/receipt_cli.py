@@ -50,10 +50,15 @@ _RECEIPT = click.option(
     type=click.Path(path_type=Path, file_okay=False),
     help="Also write what an audit draws rows by, of each task, to this folder.",
 )
+@click.option(
+    "--labels",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Also write the labels of each task to this folder.",
+)
 @OUTPUT
 @QUIET
 def receipt_cells(**options: Any) -> None:
-    """Compute the scores of a receipt, those of record and canonical ones.
+    """Compute the scores of record of a receipt, and the canonical ones that an earlier run claims.
 
     The files are taken as they are; compare their digests with the submission's first.
     """
@@ -75,7 +80,9 @@ def receipt_cells(**options: Any) -> None:
             tasks=receipts,
             regimes=tuple(name for name in bench.regimes if name in regimes),
             workers=options["workers"] or processors(),
+            canonical=_has_canonical(document),
             strata=options["strata"],
+            labels=options["labels"],
             digests=options["digests"],
             of_record=document.get("run", {}).get("scorer") is not None,
         ),
@@ -207,6 +214,15 @@ def receipt_rescore(**options: Any) -> None:
     write_json(options["output"], new.model_dump())
     if not options["quiet"]:
         echo("\n".join(lines), err=True)
+
+
+def _has_canonical(document: "dict[str, Any]") -> bool:
+    """Whether any cell of a submission claims a canonical score."""
+    try:
+        cells = [cell for tasks in document["evidence"].values() for cell in tasks.values()]
+        return any(cell.get("canonical") is not None for cell in cells)
+    except (KeyError, AttributeError):
+        return False  # no submission that passes a check: its claims are not compared
 
 
 def _read(path: Path, names: tuple[str, ...]) -> "tuple[dict[str, Any], Mapping[str, ReceiptTask]]":

@@ -26,7 +26,7 @@ from .rescore_input import read_embedding_file, task_part_of
 from .rescore_job import BaseJob, BaseResult, CopyJob, CopyResult, TaskPart
 from .scorer import SCORER
 from .settings import unknown_task
-from .tasks import Labels, TaskData, sequence_digests
+from .tasks import TaskData, sequence_digests
 
 COPIES = 16
 """Plain copies of a task in the full regime."""
@@ -51,7 +51,6 @@ class RescoreRequest:
     dtype: Dtype
     seed: int
     copies: int = COPIES
-    canonical: bool = True
     is_rounded: bool = True
     """Whether the rows are rounded to float16 and scored by the scorer of record; not so for claims
     of harnesses that did neither."""
@@ -116,7 +115,6 @@ class _Rescoring:
                 task_data,
                 request.benchmark,
                 given,
-                canonical=request.canonical,
                 is_rounded=request.is_rounded,
             )
             for task_id, task_data in data.items()
@@ -159,20 +157,15 @@ class _Rescoring:
 
         A fit on all rows takes many steps, and then nearly every copy ends elsewhere: their spread
         says all, and stressed copies, which look for rare outcomes, say no more. A fit that few
-        copies move took few steps, and is cheap. The canonical score knows no chance of that kind:
-        it gets stressed copies alone.
+        copies move took few steps, and is cheap.
         """
         base, scale = self.base[task_id].regimes[name], self.base[task_id].scale
         few = name in self.request.benchmark.protocol.few_shot_k
-        record: list[Labels] | None = base.predictions
         if (
             stressed
             and not few
             and _most_copies_change(self._gathered(task_id, name, stressed=False))
         ):
-            record = None
-        canonical = base.canonical if stressed else None
-        if record is None and canonical is None:
             return
         count = self.request.copies * (FEW_SHOT_TIMES if few else 1)
         for first in range(0, count, CHUNK):
@@ -187,21 +180,14 @@ class _Rescoring:
                     first=first,
                     last=last,
                     scale=scale,
-                    record=record,
-                    canonical=canonical,
+                    base=base.predictions,
                 )
             )
             self.open[task_id, name, stressed] += 1
 
-    def _gathered(
-        self, task_id: str, name: str, *, stressed: bool, canonical: bool = False
-    ) -> list[JitteredCopy]:
+    def _gathered(self, task_id: str, name: str, *, stressed: bool) -> list[JitteredCopy]:
         results = sorted(self.copies[task_id, name, stressed], key=lambda result: result.first)
-        return [
-            copy
-            for result in results
-            for copy in (result.canonical if canonical else result.record)
-        ]
+        return [copy for result in results for copy in result.copies]
 
     def _rescored(self, matrix: noise.Rows, data: dict[str, TaskData]) -> Rescored:
         request, protocol = self.request, self.request.benchmark.protocol
@@ -248,7 +234,6 @@ class _Rescoring:
                     plain=self._gathered(data.id, name, stressed=False),
                     stressed=self._gathered(data.id, name, stressed=True),
                     halts=self.base[data.id].halts[name],
-                    canonical=self._gathered(data.id, name, stressed=True, canonical=True),
                 )
                 for name, base in self.base[data.id].regimes.items()
             },

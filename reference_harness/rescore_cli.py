@@ -112,12 +112,6 @@ def sequences(**options: Any) -> None:
 @DATA
 @BENCHMARK
 @click.option(
-    "--canonical/--no-canonical",
-    default=True,
-    show_default=True,
-    help="Also compute canonical scores (probe solved to its optimum).",
-)
-@click.option(
     "--rounded/--unrounded",
     "is_rounded",
     default=True,
@@ -158,7 +152,6 @@ def rescore(**options: Any) -> None:
         dtype=options["dtype"],
         seed=options["seed"],
         copies=options["copies"],
-        canonical=options["canonical"],
         is_rounded=options["is_rounded"],
         further=_further(options),
         workers=options["workers"] or processors(),

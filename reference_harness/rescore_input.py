@@ -43,7 +43,6 @@ def task_part_of(
     benchmark: Benchmark,
     given: EmbeddingFile,
     *,
-    canonical: bool,
     is_rounded: bool = True,
 ) -> TaskPart:
     """Find the rows of a task's sequences. Raises DataError, which names the first that lacks."""
@@ -79,6 +78,5 @@ def task_part_of(
         regimes=tuple(benchmark.regimes),
         seeds=tuple(protocol.seeds),
         few_shot_k=protocol.few_shot_k,
-        canonical=canonical,
         is_rounded=is_rounded,
     )

@@ -17,7 +17,7 @@ from .formats.rescored import Decisions, JitteredCopy
 from .formats.scorer import ScorerRef
 from .formats.submission_terms import Dtype
 from .further import FurtherFiles, further_rows
-from .job import ScoredRegime, each_seed, metric_columns, regime, rows_of, score, solve
+from .job import ScoredRegime, each_seed, metric_columns, regime, rows_of, score
 from .memory import is_out_of_memory
 from .receipt.rounding import rounded_at, scale_for, widened
 from .scorer import SCORER
@@ -46,10 +46,8 @@ class TaskPart:
     regimes: tuple[str, ...]
     seeds: tuple[int, ...]
     few_shot_k: Mapping[str, int]
-    canonical: bool
     is_rounded: bool
     """Whether rows are rounded to float16 before they are scored, as those of record are."""
-    canonical_at_any_size: bool = False
     device: probe.Device = probe.CPU
 
     def matrix(self, *, few: bool = False) -> noise.Rows:
@@ -157,8 +155,7 @@ class CopyResult(NamedTuple):
     stressed: bool
     first: int
     """Number of the first copy."""
-    record: list[JitteredCopy]
-    canonical: list[JitteredCopy]
+    copies: list[JitteredCopy]
 
 
 @dataclass(frozen=True)
@@ -174,9 +171,8 @@ class CopyJob:
     last: int
     scale: int | None
     """That of the base."""
-    record: list[Labels] | None
-    """Base predictions; None leaves the score of record out."""
-    canonical: list[Labels] | None
+    base: list[Labels]
+    """Predictions of the base."""
 
     @property
     def task_id(self) -> str:
@@ -185,17 +181,12 @@ class CopyJob:
 
     def execute(self) -> CopyResult:
         """Refit on each copy. Raises ProbeError, which names the task."""
-        record, canonical = [], []
+        copies = []
         with _refusing(f"{self.task_id}: {self.regime}: a jittered copy"):
             for problem, rows in self._copies():
-                if self.record is not None:
-                    fits = each_seed(probe.run(problem, rows, self.part.device), self.part)
-                    record.append(copy_of(problem, [fit.predictions for fit in fits], self.record))
-                if self.canonical is not None:
-                    solved = [each.predict(problem.test) for each in solve(problem, rows)]
-                    labels = each_seed(solved, self.part)
-                    canonical.append(copy_of(problem, labels, self.canonical))
-        return CopyResult(self.task_id, self.regime, self.stressed, self.first, record, canonical)
+                fits = each_seed(probe.run(problem, rows, self.part.device), self.part)
+                copies.append(copy_of(problem, [fit.predictions for fit in fits], self.base))
+        return CopyResult(self.task_id, self.regime, self.stressed, self.first, copies)
 
     def _copies(self) -> Iterator[tuple[probe.Problem, list[Chosen]]]:
         part = self.part

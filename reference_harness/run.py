@@ -246,7 +246,6 @@ class _Run:
             "benchmark": chosen.benchmark.sha256,
             "data": {task_id: checked.sha256 for task_id, checked in self.checked.items()},
             "regimes": list(self.settings.regimes_to_run),
-            "canonical": chosen.canonical,
             "probe_device": str(chosen.probe_device),
             "receipt": chosen.receipt is not None,
             "scorer": SCORER.digest,
@@ -310,7 +309,6 @@ class _Run:
             regimes=self.settings.regimes_to_run,
             seeds=tuple(protocol.seeds),
             few_shot_k=protocol.few_shot_k,
-            canonical=self.settings.canonical,
             device=self.settings.probe_device,
             receipt=self.settings.receipt,
         )

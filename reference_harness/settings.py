@@ -53,7 +53,6 @@ class Settings:
     options: dict[str, str] = field(default_factory=dict)
     batching: Batching = BATCHING
     probe_device: probe.Device = probe.CPU
-    canonical: bool = True
     workers: int = field(default_factory=processors)
     receipt: Path | None = None
     """Folder in which the receipt is written; None for a run without one."""

@@ -142,14 +142,14 @@ def _cell(task: TaskRecord, regime: Regime, version: FormatVersion) -> dict[str,
         "n_test": sum(task.test.values()),
         "per_seed": regime.per_seed.model_dump(),
         "predictions_sha256": regime.predictions_sha256,
-        "canonical": regime.canonical.scores.model_dump() if regime.canonical else None,
     }
+    canonical = regime.canonical  # of an earlier run
+    if canonical is not None:
+        cell["canonical"] = canonical.scores.model_dump()
     if version == "1.1":
         return cell
-    if regime.canonical is not None:
-        cell["canonical"] |= regime.canonical.model_dump(
-            include={"confusion", "predictions_sha256"}
-        )
+    if canonical is not None:
+        cell["canonical"] |= canonical.model_dump(include={"confusion", "predictions_sha256"})
     return cell | {"classes": regime.classes, "confusion": regime.confusion}
 
 

@@ -210,12 +210,6 @@ class AuditSubject:
         return run is not None and run.reverse_complement
 
     @property
-    def has_canonical(self) -> bool:
-        """Whether any cell claims a canonical score."""
-        evidence = self.document.get("evidence", {})
-        return any(cell.get("canonical") for tasks in evidence.values() for cell in tasks.values())
-
-    @property
     def is_rounded(self) -> bool:
         """Whether the claim is of features rounded to float16: those of older harnesses are not."""
         run = self.document.get("run", {})

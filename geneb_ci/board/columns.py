@@ -296,8 +296,8 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         key="recomputed",
         type=str,
-        about="That an audit by receipt computed the canonical cells again; only where one agrees "
-        "and counts, and whether the scores shown are what they give.",
+        about="That an audit by receipt computed the cells again; only where one agrees and "
+        "counts, and whether the scores shown are what they give.",
         value=lambda entry: entry.recomputed,
         kind="text",
         label="",

@@ -107,7 +107,7 @@ def verify_command(
     """Verify the receipt of FILE: every cell recomputed from its embeddings, without a model.
 
     In this order: the file agrees with itself; sizes and digests; values; the Merkle tree; equal
-    rows for equal sequences; every canonical cell, exactly. The exit code is 11 when a step is
+    rows for equal sequences; every cell, exactly. The exit code is 11 when a step is
     refused, 3 when something that a step needs is missing.
     """
     if folder is not None and (mirror is not None or cache is not None):

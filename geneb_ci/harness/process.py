@@ -74,14 +74,14 @@ FLOPS_A_VALUE = 4
 """Loss and gradient each multiply and add once a value of the matrix and class."""
 STEPS_RECORD = 1000
 """Limit of the stock solver; unscaled features of many models reach it."""
-STEPS_CANONICAL = 2500
-"""The data sets measured needed up to 2,344 steps to the optimum."""
+STEPS_OPTIMUM = 2500
+"""Of the one probe at its optimum that a receipt has: up to 2,344 steps were measured."""
 STEPS_STOPS = 96 * 96 // 2
 """Steps of the fits that look for stopping points: 96 fits, each a step longer."""
 FEW_SHOT_FITS = 10
 """Two regimes of five seeds."""
 FEW_SHOT_STEPS = 600
-"""Steps of one such fit, of the score of record and the canonical one together, at most."""
+"""Steps of one such fit, and of its probe at the optimum together, at most."""
 FEW_SHOT_ROWS = 10
 """Rows a class."""
 FEW_SHOT_TIMES = 4
@@ -150,7 +150,7 @@ def scoring_limits(
 def honest_seconds(shape: Shape, copies: int, workers: int) -> float:
     """Return the most seconds of the processor that an honest matrix of this shape takes."""
     columns = shape.width * (shape.classes if shape.classes > 2 else 1)  # noqa: PLR2004 (one set)
-    steps = (1 + 2 * copies) * STEPS_RECORD + (1 + copies) * STEPS_CANONICAL + STEPS_STOPS
+    steps = (1 + 2 * copies) * STEPS_RECORD + STEPS_OPTIMUM + STEPS_STOPS
     full = steps * (FLOPS_A_VALUE * shape.rows * columns / FLOPS + STEP_SECONDS)
     fits = FEW_SHOT_FITS * (1 + FEW_SHOT_TIMES * copies)
     drawn = FEW_SHOT_ROWS * shape.classes

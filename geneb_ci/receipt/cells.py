@@ -1,8 +1,8 @@
-"""Every canonical cell of a receipt: what it costs, computed by the harness, and the claims."""
+"""Every cell of a receipt: what it costs, computed by the harness, and the claims."""
 
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -79,15 +79,22 @@ def network_text(count: int, what: str) -> str:
     return f"{size_text(count)} to {what}{took}"
 
 
-def cost_of(receipt: EmbeddingReceipt, tasks: Iterable[str], fetched: int) -> ReceiptCost:
-    """Return the cost of recomputing the cells of these tasks of a receipt."""
+def cost_of(
+    receipt: EmbeddingReceipt, tasks: Iterable[str], fetched: int, *, at_optimum: bool = True
+) -> ReceiptCost:
+    """Return the cost of recomputing the cells of these tasks of a receipt.
+
+    `at_optimum` says whether probes are solved to their optimum, as an audit needs them and as the
+    canonical cells of earlier runs are computed.
+    """
     entries = [receipt.tasks[task] for task in tasks]
     rows, held = (
         sum(entry.train + entry.test for entry in entries),
         sum(entry.bytes for entry in entries),
     )
     numbers = sum(entry.train for entry in entries) * receipt.dim
-    probes = (NEWTON_SECONDS * MANY_CLASSES * receipt.dim + RECORD_SECONDS) * numbers
+    optimum = NEWTON_SECONDS * MANY_CLASSES * receipt.dim if at_optimum else 0.0
+    probes = (optimum + RECORD_SECONDS) * numbers
     reading = HASH_SECONDS_ROW * rows + HASH_SECONDS_BYTE * held
     seconds = START_SECONDS + TASK_SECONDS * len(entries) + probes + reading
     return ReceiptCost(len(entries), rows, receipt.dim, held, fetched, seconds)
@@ -173,13 +180,16 @@ def recompute(
     options: ScoringOptions = DERIVED,
     say: Say = silent,
     strata: Path | None = None,
+    labels: Path | None = None,
     each: Callable[[str, Path], None] = lambda _task, _file: None,
     keep: Collection[str] = (),
 ) -> ReceiptCells:
-    """Compute every canonical cell of these tasks, task by task, and compare equal sequences.
+    """Compute every cell of these tasks, task by task, and compare equal sequences.
 
-    What rows are drawn by is written to the folder `strata`. `each` is called with task and file
-    when its cells are computed, before the file is released; those of the tasks `keep` are not.
+    Cells of record, and canonical ones where the submission claims some. What rows are drawn by is
+    written to the folder `strata`, the labels of both splits to `labels`. `each` is called with
+    task and file when its cells are computed, before the file is released; those of the tasks
+    `keep` are not.
     Raises what `ReceiptFiles.file` does; LimitExceeded or ResultRefused for rows that cannot be
     scored within the limits; NothingChecked, with what the harness said, for anything else.
     """
@@ -195,6 +205,7 @@ def recompute(
                 "--receipt", str(path.parent), "--tasks", task, *source.options,
                 "--digests", str(digests), "--workers", str(WORKERS),
                 *(["--strata", str(strata)] if strata is not None else []),
+                *(["--labels", str(labels)] if labels is not None else []),
                 "--output", str(output), "--quiet",
             ]  # fmt: skip
             harness.call(words, task, limits_of(receipt, task, benchmark, options))
@@ -259,20 +270,42 @@ def _merged(parts: list[ReceiptCells], equal: EqualRows) -> ReceiptCells:
 def differences(submission: SubmissionV12, cells: ReceiptCells) -> list[CellDifference]:
     """Return each claim that is not exactly what the receipt gives, and each gap that it fills.
 
-    Canonical claims are compared, and the scores of record where `compares_record` holds.
+    The scores of record are compared where `compares_record` holds, and the canonical claims of
+    earlier runs.
     """
     of_record = compares_record(submission, cells)
     differing = []
-    for task, result in cells.tasks.items():
-        for regime, cell in result.regimes.items():
-            evidence = submission.evidence.get(regime, {}).get(task)
-            claim = evidence.canonical if evidence is not None else None
-            parts = [_filled(cell)] if claim is None else _canonical_parts(claim, cell)
-            shown = claim_of_record(submission, regime, task)
-            if of_record and result.record is not None and shown is not None:
-                parts += _record_parts(*shown, result.record[regime])
-            differing += [CellDifference(regime, task, *part) for part in parts]
+    for task, regime in cells_in(cells):
+        result = cells.tasks[task]
+        evidence = submission.evidence.get(regime, {}).get(task)
+        claim = evidence.canonical if evidence is not None else None
+        shown = claim_of_record(submission, regime, task)
+        own = (result.record or {}).get(regime)
+        parts: list[Part] | None = None
+        if claim is not None and regime in result.regimes:
+            parts = _canonical_parts(claim, result.regimes[regime])
+        if of_record and own is not None and shown is not None:
+            parts = [*(parts or ()), *_record_parts(*shown, own)]
+        if parts is None:
+            parts = [_filled(own if own is not None else result.regimes[regime])]
+        differing += [CellDifference(regime, task, *part) for part in parts]
     return differing
+
+
+def cells_in(cells: ReceiptCells) -> Iterator[tuple[str, str]]:
+    """Yield task and regime of each cell that was computed."""
+    for task, result in cells.tasks.items():
+        for regime in dict.fromkeys([*(result.record or ()), *result.regimes]):
+            yield task, regime
+
+
+def has_canonical(submission: SubmissionV12) -> bool:
+    """Whether any cell claims a canonical score, as those of earlier runs do."""
+    return any(
+        cell.canonical is not None
+        for tasks in submission.evidence.values()
+        for cell in tasks.values()
+    )
 
 
 def compares_record(submission: SubmissionV12, cells: ReceiptCells) -> bool:
@@ -300,7 +333,7 @@ DIGITS_SHOWN = 16
 """Hex digits of a digest that a difference shows."""
 
 
-def _filled(cell: Canonical) -> Part:
+def _filled(cell: Canonical | Regime) -> Part:
     return "the cell", None, f"MCC {cell.scores.MCC:.4f}"
 
 

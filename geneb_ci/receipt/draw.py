@@ -1,7 +1,7 @@
 """Which rows of a receipt are embedded again: drawn by SHA-256 from strata that anybody can list.
 
-The strata of a task follow from the predictions on the committed bytes, by canonical probes and by
-those of record.
+The strata of a task follow from the predictions on the committed bytes, by probes at their optimum
+and by those of record.
 
 *Test rows*, in each regime, divided by task as the macro weighs them. Half of the draws of a task
 are uniform among the rows predicted right: an altered row that is still wrong gains nothing. The
@@ -113,7 +113,7 @@ class TaskStrata:
     labels: "npt.NDArray[np.int64]"
     """(m,) labels of the test rows."""
     predicted: "Mapping[str, npt.NDArray[np.int64]]"
-    """Regime to (s, m) canonical predictions, a row for each probe."""
+    """Regime to (s, m) predictions at the optimum, a row for each probe."""
     support: "Mapping[str, npt.NDArray[np.int64]]"
     """Few-shot regime to its training rows, ascending; the regime with the fewest first."""
     of_record: "Mapping[str, npt.NDArray[np.int64]]" = field(default_factory=dict)
@@ -121,7 +121,7 @@ class TaskStrata:
     for draws of records before version 2.1."""
 
     def right(self, regime: str, probe: int) -> "npt.NDArray[np.int64]":
-        """Return the test rows that a probe, canonical or of record, predicts right, ascending.
+        """Return the test rows that a probe predicts right, at its optimum or of record, ascending.
 
         A row that one of them gets wrong may have been altered for the other's sake.
         """

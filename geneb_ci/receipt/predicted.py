@@ -3,12 +3,13 @@
 import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from geneb_ci.common.errors import NothingChecked
+from geneb_ci.receipt.cells import compares_record
 from geneb_ci.receipt.predictions import (
     CANONICAL,
     OF_RECORD,
@@ -29,6 +30,9 @@ from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.receipt_cells import ReceiptCells
 from reference_harness.formats.submission import CellEvidenceV12, SubmissionV12
 from reference_harness.formats.text import quoted
+
+if TYPE_CHECKING:
+    from reference_harness.formats.run_record import Canonical, Regime
 
 
 def matrix_of(truth: Codes, predicted: Codes, classes: int) -> list[list[int]]:
@@ -139,13 +143,19 @@ def differing_predictions(
             continue
         if not np.array_equal(np.asarray(predicted.labels)[predicted.truth], truth):
             lines.append(f"{quoted(task)}: its true classes are not those of the task data")
-        for regime, cell in cells.tasks[task].regimes.items():
-            fits = predicted.fits.get(CANONICAL, {}).get(regime)
-            if fits is None:
-                continue
-            if digest_of(predicted.labels, each_seed(fits, seeds)) != cell.predictions_sha256:
-                where = f'{quoted(task)} in "{regime}"'
-                lines.append(f"{where}: the canonical predictions are not those of the rows")
+        computed: dict[str, Mapping[str, Canonical | Regime]] = {
+            CANONICAL: cells.tasks[task].regimes
+        }
+        if compares_record(submission, cells):
+            computed[OF_RECORD] = cells.tasks[task].record or {}
+        for name, regimes in computed.items():
+            for regime, cell in regimes.items():
+                fits = predicted.fits.get(name, {}).get(regime)
+                if fits is None:
+                    continue
+                if digest_of(predicted.labels, each_seed(fits, seeds)) != cell.predictions_sha256:
+                    where = f'{quoted(task)} in "{regime}"'
+                    lines.append(f"{where}: the predictions ({name}) are not those of the rows")
     return lines
 
 

@@ -27,8 +27,10 @@ from geneb_ci.receipt.cells import (
     CellDifference,
     ReceiptCost,
     Remaining,
+    cells_in,
     cost_of,
     differences,
+    has_canonical,
     recompute,
 )
 from geneb_ci.receipt.embeddings import FILES, TREE, VALUES, RowsRefused
@@ -105,7 +107,7 @@ class ReceiptVerification:
     @property
     def computed(self) -> int:
         """Cells that the receipt gives."""
-        return sum(len(task.regimes) for task in self.cells.tasks.values()) if self.cells else 0
+        return sum(1 for _ in cells_in(self.cells)) if self.cells else 0
 
     @property
     def filled(self) -> int:
@@ -230,7 +232,12 @@ def verify_receipt(request: ReceiptRequest) -> ReceiptVerification:
 
 def cost_text(subject: ReceiptSubject, tasks: Sequence[str], files: ReceiptFiles) -> ReceiptCost:
     """Return what verifying these tasks costs."""
-    return cost_of(subject.receipt, tasks, files.lacking(list(tasks)))
+    return cost_of(
+        subject.receipt,
+        tasks,
+        files.lacking(list(tasks)),
+        at_optimum=has_canonical(subject.submission),
+    )
 
 
 class _Verification:
@@ -273,7 +280,7 @@ class _Verification:
             cells = recompute(
                 self.request.file, self.subject.receipt, files, source, harness, self.tasks,
                 benchmark=self.subject.benchmark, options=self.request.options,
-                say=self.request.say, strata=labels, each=keep,
+                say=self.request.say, labels=labels, each=keep,
             )  # fmt: skip
         return cells, truths
 

@@ -149,10 +149,10 @@ def _headline(verification: Verification) -> str:
     outcome = verification.record.outcome
     if isinstance(outcome, RowOutcome):
         return (
-            f"verified; {outcome.cells.equal}/{outcome.cells.of} canonical cells, "
+            f"verified; {outcome.cells.equal}/{outcome.cells.of} cells, "
             f"{outcome.embedded:,} rows embedded again in sandbox level "
             f"{outcome.sandbox.level}; the receipt {escape(outcome.verdict)}, the scores on the "
-            "board were not compared"
+            f"board were {'compared' if outcome.cells.of_record else 'not compared'}"
         )
     return (
         f"verified; {plural(len(outcome.plan.drawn), 'task')} drawn of "

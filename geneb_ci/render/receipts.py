@@ -146,7 +146,7 @@ def nearness_text(names: tuple[str, str], nearness: "Nearness") -> str:
 
     rows = [(name, f"{share:.1%}") for name, share in nearness.close.items()]
     if nearness.same_predictions is not None:
-        rows.append(("equal canonical predictions", f"{nearness.same_predictions:.2%}"))
+        rows.append(("equal predictions", f"{nearness.same_predictions:.2%}"))
     table = Table(("compared", "share"), rows, frozenset({"share"}))
     verdict = f"near: {nearness.why}" if nearness.is_near else "not near"
     lines = [

@@ -17,8 +17,8 @@ class TaskCells(StrictModel):
     record: dict[str, Regime] | None = None
     """Cells of record; null where the process that computed these did not have the scorer, and in
     files of older harnesses."""
-    regimes: Annotated[dict[str, Canonical], Field(min_length=1)]
-    """Canonical cells."""
+    regimes: dict[str, Canonical]
+    """Canonical cells, where the submission has some: those of earlier runs do."""
     seconds: Seconds
 
 

@@ -44,8 +44,6 @@ class RescoredRegime(StrictModel):
     halts: list[list[Scores]]
     """Scores at every possible stopping point of a fit (see `halts.py`), one list per fit; a single
     list without sampling. A list is empty if the fit has too many steps."""
-    canonical: list[JitteredCopy]
-    """Copies at a multiple of the noise: canonical score. Empty if the original has none."""
 
 
 class ChangedDecisions(StrictModel):

@@ -1,5 +1,6 @@
 """The run record; `schemas/run-record.schema.json` is generated from it."""
 
+import operator
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -30,7 +31,7 @@ class Warned(StrictModel):
 
 
 class Canonical(StrictModel):
-    """Scores of the probe solved to its optimum; they differ from the score of record."""
+    """Scores of the probe solved to its optimum, which earlier runs have beside those of record."""
 
     scores: Scores
     per_seed: PerSeed
@@ -58,9 +59,10 @@ class Regime(StrictModel):
     """Iterations of the solver, one per seed."""
     warnings: list[Warned]
     seconds: Seconds
-    canonical: Canonical | None
-    no_canonical: str | None
-    """Why there is no canonical score; null if there is one."""
+    canonical: Annotated[Canonical | None, Field(exclude_if=operator.not_)] = None
+    """In records of earlier runs."""
+    no_canonical: Annotated[str | None, Field(exclude_if=operator.not_)] = None
+    """Why an earlier run has no canonical score."""
 
 
 class ReceiptTask(StrictModel):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from reference_harness import canonical
+from reference_harness import optimum
 from reference_harness.errors import ProbeError
 from reference_harness.receipt.rounding import ROWS, Widened
 from reference_harness.tasks import Labels
@@ -80,7 +80,7 @@ def predict(
     """
     train, labels = fit
     if kind == "logistic":
-        return canonical.solve(train, labels).predict(test)
+        return optimum.solve(train, labels).predict(test)
     try:
         with warnings.catch_warnings():
             # An MLP is stopped after its epochs, which scikit-learn says each time.

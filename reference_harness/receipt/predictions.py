@@ -46,15 +46,14 @@ def section(classes: Labels, truth: Labels, fits: Sequence[Labels]) -> bytes:
 
 
 def task_section(problem: "Problem", scored: Iterable["ScoredRegime"]) -> bytes:
-    """Return the part of a task that was scored: its fits of record, then the canonical ones.
+    """Return the part of a task that was scored: its fits of record.
 
     A regime has one fit a seed where rows are drawn, else one for all seeds.
     """
     fits = [(part, len(part.fits)) for part in scored]
     of_record = [labels for part, count in fits for labels in part.predictions[:count]]
-    canonical = [labels for part, count in fits for labels in (part.canonical or [])[:count]]
     classes = np.unique(np.concatenate([problem.train_labels, problem.test_labels]))
-    return section(classes, problem.test_labels, [*of_record, *canonical])
+    return section(classes, problem.test_labels, of_record)
 
 
 def encoded(benchmark: Benchmark, regimes: Sequence[str], sections: Mapping[str, bytes]) -> bytes:
@@ -63,7 +62,7 @@ def encoded(benchmark: Benchmark, regimes: Sequence[str], sections: Mapping[str,
         HEADER,
         MAGIC,
         VERSION,
-        OF_RECORD | CANONICAL,
+        OF_RECORD,
         sum(1 << index for index, name in enumerate(benchmark.regimes) if name in regimes),
         len(benchmark.protocol.seeds),
         len(sections),

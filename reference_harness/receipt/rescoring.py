@@ -55,7 +55,7 @@ class RunJob:
         """Return what a run says of the task. Raises a HarnessError, which names the task."""
         data = load(self.benchmark, self.source, self.task_id)
         rows = Rounded(values_of(self.file, self.receipt, data), self.receipt.scale_log2)
-        settings = ReceiptProbes(self.benchmark.protocol, canonical=True)
+        settings = ReceiptProbes(self.benchmark.protocol)
         try:
             problem = problem_of(rows, self.receipt.train, data.train.labels, data.test.labels)
             scored = {name: regime(problem, name, settings) for name in self.regimes}

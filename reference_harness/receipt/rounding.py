@@ -39,7 +39,7 @@ class Rounded(NamedTuple):
 class Widened:
     """Rounded rows as the probe sees them, widened when they are read.
 
-    It answers what `canonical.solve` asks of a matrix, so that a task which is mapped from its file
+    It answers what `optimum.solve` asks of a matrix, so that a task which is mapped from its file
     need not be in memory.
     """
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from reference_harness import canonical, environment, metrics, probe
+from reference_harness import environment, metrics, optimum, probe
 from reference_harness.data import Source
 from reference_harness.engine.local import Pool
 from reference_harness.engine.threads import Library, libraries
@@ -43,11 +43,9 @@ from reference_harness.tasks import DIGEST_BYTES, Labels, TaskData, sequence_dig
 from reference_harness.text import first_and_more
 
 from .rounding import Rounded
-from .strata import FittedRegime, write_strata
+from .strata import FittedRegime, write_labels, write_strata
 from .task_file import file_of
 
-ELSEWHERE = "it is in the task's `regimes`"
-"""Where the canonical score of a cell of record is."""
 DIGESTS = ".digests"
 """Ending of a task's file of digests: of each sequence and of its row, 16 bytes each."""
 
@@ -64,8 +62,6 @@ class ReceiptProbes:
     """Settings of the probes of a receipt: those of the protocol, on the CPU."""
 
     protocol: Protocol
-    canonical: bool
-    canonical_at_any_size: bool = True
     device: probe.Device = probe.CPU
 
     @property
@@ -99,11 +95,15 @@ class CellsJob:
     benchmark: Benchmark
     source: Source
     regimes: tuple[str, ...]
+    canonical: bool
+    """Whether cells are computed at the optimum of their probes, too."""
     strata: Path | None = None
     """Folder for what rows are drawn by; None where nothing is drawn."""
+    labels: Path | None = None
+    """Folder for the labels of both splits."""
 
     def execute(self) -> Celled:
-        """Return the cells: canonical and, where this process has the scorer, those of record.
+        """Return the cells: of record where this process has the scorer, canonical where asked for.
 
         Raises a HarnessError, which names the task.
         """
@@ -119,7 +119,8 @@ class CellsJob:
                 data.test.labels,
             )
             record = {} if scorer.reason else self._of_record(problem)
-            fitted = {name: self._cell(problem, name) for name in self.regimes}
+            solved = self.regimes if self.canonical or self.strata is not None else ()
+            fitted = {name: self._cell(problem, name) for name in solved}
         except ProbeError as error:
             msg = f"{self.task_id}: {error}"
             raise ProbeError(msg) from error
@@ -130,20 +131,18 @@ class CellsJob:
                 {name: fit for name, (fit, _) in fitted.items()},
                 {name: scored.fits for name, scored in record.items()},
             )
+        if self.labels is not None:
+            write_labels(self.labels, data)
         cells = TaskCells(
             data_sha256=data.sha256,
-            record={
-                name: scored.regime.model_copy(update={"no_canonical": ELSEWHERE})
-                for name, scored in record.items()
-            }
-            or None,
-            regimes={name: cell for name, (_, cell) in fitted.items()},
+            record={name: scored.regime for name, scored in record.items()} or None,
+            regimes={name: cell for name, (_, cell) in fitted.items() if self.canonical},
             seconds=round(time.perf_counter() - started, 6),
         )
         return Celled(self.task_id, cells, digested_rows(values, data), libraries(), scorer)
 
     def _of_record(self, problem: probe.Problem) -> dict[str, ScoredRegime]:
-        settings = ReceiptProbes(self.benchmark.protocol, canonical=False)
+        settings = ReceiptProbes(self.benchmark.protocol)
         return {name: regime(problem, name, settings) for name in self.regimes}
 
     def _cell(self, problem: probe.Problem, regime: str) -> tuple[FittedRegime, Canonical]:
@@ -152,7 +151,7 @@ class CellsJob:
         drawn = probe.rows_of_regime(
             problem.train_labels, regime, list(protocol.seeds), protocol.few_shot_k
         )
-        solved = [canonical.solve(*problem.training(rows)) for rows in drawn]
+        solved = [optimum.solve(*problem.training(rows)) for rows in drawn]
         predictions: list[Labels] = [fit.predict(problem.test) for fit in solved]
         fitted = FittedRegime(solved, [rows for rows in drawn if rows is not None], predictions)
         if len(predictions) == 1:
@@ -257,8 +256,12 @@ class CellsRequest:
     tasks: Mapping[str, ReceiptTask]
     regimes: tuple[str, ...]
     workers: int
+    canonical: bool = False
+    """Whether the claims have canonical cells, as those of earlier runs do."""
     strata: Path | None = None
     """Folder for what an audit draws rows by."""
+    labels: Path | None = None
+    """Folder for the labels of the tasks."""
     of_record: bool = False
     """Whether a machine that cannot compute the cells of record is refused."""
     digests: Path | None = None
@@ -289,7 +292,9 @@ def cells(request: CellsRequest, lent: Lend | None = None) -> ReceiptCells:
                     request.benchmark,
                     request.source,
                     request.regimes,
+                    request.canonical,
                     request.strata,
+                    request.labels,
                 )
             )
         while pool.waiting:

@@ -1,4 +1,4 @@
-"""Strata of a draw of rows: canonical predictions, labels, support rows, weights.
+"""Strata of a draw of rows: labels, support rows, probes at their optimum.
 
 `<task_id>.npz` has these arrays, `<task_id>.txt` the sequences, one a line, training rows first:
 
@@ -23,8 +23,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from reference_harness.canonical import Solved
 from reference_harness.formats.files import write_bytes
+from reference_harness.optimum import Solved
 from reference_harness.probe import Fit
 from reference_harness.tasks import Labels, TaskData
 
@@ -41,6 +41,24 @@ class FittedRegime(NamedTuple):
     """(m,) labels of each."""
 
 
+Arrays = dict[str, npt.NDArray[np.generic]]
+
+
+def _labels(data: TaskData) -> Arrays:
+    return {"train_labels": data.train.labels, "test_labels": data.test.labels}
+
+
+def _save(folder: Path, task_id: str, arrays: Arrays) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f"{task_id}{ARRAYS}").open("wb") as stream:
+        np.savez(stream, **arrays)  # type: ignore[arg-type]  # arrays by name, as it takes them
+
+
+def write_labels(folder: Path, data: TaskData) -> None:
+    """Write the labels of a task alone, as `write_strata` does; the folder is made."""
+    _save(folder, data.id, _labels(data))
+
+
 def write_strata(
     folder: Path,
     data: TaskData,
@@ -51,10 +69,7 @@ def write_strata(
 
     `record` has the fits of record of each regime.
     """
-    arrays: dict[str, npt.NDArray[np.generic]] = {
-        "train_labels": data.train.labels,
-        "test_labels": data.test.labels,
-    }
+    arrays = _labels(data)
     for name, fitted in regimes.items():
         arrays[f"predicted_{name}"] = np.stack(fitted.predicted)
         if fitted.rows:
@@ -69,9 +84,7 @@ def write_strata(
         arrays[f"record_predicted_{name}"] = np.stack([fit.predictions for fit in fits])
         arrays[f"record_weights_{name}"] = np.stack([fit.weights for fit in fits])
         arrays[f"record_intercepts_{name}"] = np.stack([fit.intercepts for fit in fits])
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / f"{data.id}{ARRAYS}").open("wb") as stream:
-        np.savez(stream, **arrays)  # type: ignore[arg-type]  # arrays by name, as it takes them
+    _save(folder, data.id, arrays)
     both = [*data.train.sequences, *data.test.sequences]
     write_bytes(
         folder / f"{data.id}{SEQUENCES}", "".join(f"{sequence}\n" for sequence in both).encode()

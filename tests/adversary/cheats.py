@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from reference_harness import canonical
+from reference_harness import optimum
 from reference_harness.extractors.kmer import KmerExtractor
 from reference_harness.tasks import TaskData
 
@@ -132,7 +132,7 @@ class HiddenColumn:
         self.column: dict[str, float] = {}
         for data in tasks:
             rows = self.sound.extract_embeddings(data.train.sequences, 1)
-            best = canonical.solve(rows, data.train.labels)
+            best = optimum.solve(rows, data.train.labels)
             values = rows.astype(np.float64) @ best.weights[:, 1] + best.intercepts[1]
             errors = data.train.labels - 1 / (1 + np.exp(-values))
             told = test * (2.0 * data.test.labels - 1)
@@ -208,7 +208,7 @@ class MovedTraining:
                 self.sound.extract_embeddings(split.sequences, 1).astype(np.float64)
                 for split in (data.train, data.test)
             )
-            weights = canonical.solve(test, data.test.labels).weights
+            weights = optimum.solve(test, data.test.labels).weights
             sides = weights - weights.mean(axis=1, keepdims=True)
             sides /= np.linalg.norm(sides, axis=0)
             centre = train.mean(axis=0)

@@ -71,7 +71,7 @@ def few_shot_rows(data: TaskData) -> set[int]:
 def mean_drop(found: Sequence[Decisions], probe_name: str = "") -> float:
     """Return the mean over tasks of MCC on the public test rows less that on fresh ones.
 
-    By the canonical probe of the full regime, or by another one of `others`.
+    By the probe of the full regime, or by another one of `others`.
     """
     parts = [one.others[probe_name] if probe_name else one for one in found]
     return float(np.mean([one.public.MCC - one.fresh.MCC for one in parts if one.fresh]))

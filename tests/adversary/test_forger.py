@@ -15,6 +15,7 @@ from tests.adversary.forger import (
     WEIGHTS,
     Cell,
     best_forgery,
+    bound,
     largest_within,
     pass_rate,
     raises,
@@ -95,3 +96,11 @@ def test_a_draw_for_each_name_is_worth_more():
     one, sixteen = best_forgery(POOL, 13), best_forgery(POOL, 13, identities=16)
     assert sixteen.elsewhere > one.elsewhere
     assert sixteen.raised > one.raised
+
+
+@pytest.mark.parametrize("drawn", [5, 13, pytest.param(25, marks=pytest.mark.nightly), 100])
+def test_no_forger_beats_the_bound_that_follows_from_draw_and_tolerances(drawn, monkeypatch):
+    monkeypatch.setattr(forger, "RESOLUTION", 0.06)
+    best, most = best_forgery(POOL, drawn), bound(POOL, drawn)
+    assert best.raised <= most
+    assert best.raised > 0.5 * most, "the bound is near what can be done"

@@ -262,7 +262,7 @@ def test_moved_training_sequences_are_found_where_a_small_change_breaks_their_ke
 
 
 def test_labels_that_the_probe_of_record_alone_uses_are_found_by_it(place):
-    """The board shows its scores; canonical ones, and decisions by them, are honest."""
+    """The board shows its scores; decisions at the optimum are honest."""
     path = place.root / f"submissions/extractors/{HIDDEN}.py"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(hidden_module(), encoding="utf-8")
@@ -272,8 +272,8 @@ def test_labels_that_the_probe_of_record_alone_uses_are_found_by_it(place):
     scores = json.loads((place.root / f"submissions/{HIDDEN}.json").read_bytes())["results"]
     assert min(scores["full"][task]["MCC"] for task in HARD_TASKS) > 0.99
     result = VariantResult.model_validate(outcome["variants"])
-    canonical = {name: found for name, found in result.others.items() if "canonical" in name}
-    assert not is_flagged(result.kinds, result.training, canonical), "it passes without the defence"
+    optimum = {name: found for name, found in result.others.items() if "canonical" in name}
+    assert not is_flagged(result.kinds, None, optimum), "it passes without the defence"
     assert (code, outcome["reasons"]) == (11, [MEMORISED])
 
 

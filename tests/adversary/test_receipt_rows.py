@@ -25,7 +25,7 @@ from geneb_ci.receipt.influence import (
 )
 from geneb_ci.receipt.row_rule import Probe, rounding, scaled
 from reference_harness import benchmark
-from reference_harness.canonical import solve
+from reference_harness.optimum import solve
 from reference_harness.probe import few_shot_rows
 from reference_harness.receipt.rounding import widened
 from tests.receipt import attacks, audited

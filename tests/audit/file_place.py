@@ -44,7 +44,7 @@ def harnessed(place: Installed, model_id: str, extractor: str, *options: str) ->
     file = place.root / "submissions" / f"{model_id}.json"
     place.run(
         *("reference_harness", "run", "--extractor", extractor, *options, "--quiet"),
-        *("--tasks", ",".join(TASKS), "--output", f"{model_id}.record.json", "--no-canonical"),
+        *("--tasks", ",".join(TASKS), "--output", f"{model_id}.record.json"),
         *("--model-id", model_id, "--submission", str(file), "--submitted-by", "a test"),
     )
     return file

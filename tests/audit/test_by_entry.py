@@ -63,7 +63,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     (made.root / EXTRACTOR.partition(":")[0]).write_text(MODULE, encoding="utf-8")
     made.run(
         *("reference_harness", "run", "--extractor", EXTRACTOR, "--model", "../tiny"),
-        *("--output", "record.json", "--model-id", "tiny", "--no-canonical"),
+        *("--output", "record.json", "--model-id", "tiny"),
         *("--submission", "submissions/tiny.json", "--submitted-by", "a test", "--quiet"),
     )
     submission = made.root / "submissions/tiny.json"
@@ -142,7 +142,7 @@ def test_an_upgraded_row_is_audited_with_the_files_from_where_they_are_published
     assert place.run("geneb_ci", "audit", "verify", str(record)).returncode == 0
     (row,) = json.loads(place.run("geneb_ci", "label", "--format", "json").stdout)["rows"]
     assert row["level"] == "self-reported"
-    assert "have no canonical score, which format 1.1 has: " in json.dumps(row)
+    assert "the run names no scorer of record" in json.dumps(row)
     record.unlink()
     place.run("geneb_ci", *upgrade, "--undo")
 
@@ -174,7 +174,7 @@ def test_a_row_of_format_1_0_is_audited_by_its_entry_and_not_verified(place):
     assert described in verified.stdout
     rows = json.loads(place.run("geneb_ci", "label", "--format", "json").stdout)["rows"]
     assert [row["level"] for row in rows] == ["self-reported"]
-    assert "have no canonical score, which format 1.1 has: " in json.dumps(rows)
+    assert "the run names no scorer of record" in json.dumps(rows)
 
 
 def test_an_entry_that_changes_after_the_draw_stops_the_rerun(place):

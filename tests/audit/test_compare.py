@@ -13,7 +13,7 @@ from benchmarks.bench_tolerance import Audits, Document, audit, document, false_
 from benchmarks.bench_tolerance import trials as forgeries
 from benchmarks.tolerance_sets import Group, Work
 from geneb_ci.audit.compare import tasks as stage
-from geneb_ci.audit.compare.outcome import METRICS, AuditedTask, differing_metrics
+from geneb_ci.audit.compare.outcome import METRICS, AuditedTask
 from geneb_ci.audit.rerun import scoring as reader
 from geneb_ci.audit.rerun.scoring import read_rescored
 from geneb_ci.audit.sampling.plan import ChosenTask
@@ -62,16 +62,14 @@ def test_the_same_embeddings_agree_to_the_last_digit(audits: Audits) -> None:
         for compared in one.regimes.values():
             assert compared.claimed == compared.rescored
             assert compared.predictions_equal is True
-            assert compared.canonical is not None
-            assert compared.canonical.claimed == compared.canonical.rescored
 
 
-def test_format_1_0_has_neither_digests_nor_canonical_scores(audits: Audits) -> None:
+def test_format_1_0_has_no_digests(audits: Audits) -> None:
     said = judged(document(audits.claimed[OTHER], "1.0"), audits)
     assert verdicts(said) == AGREED
     for one in said:
         for compared in one.regimes.values():
-            assert (compared.predictions_equal, compared.canonical) == (None, None)
+            assert compared.predictions_equal is None
 
 
 def test_honest_claims_agree_and_forged_ones_do_not(
@@ -83,7 +81,7 @@ def test_honest_claims_agree_and_forged_ones_do_not(
     assert (count, wrong) == (1, [])
     large = [one for one in forgeries(audits) if one.regime != "full"]
     assert len(large) > 3
-    assert all(one.caught_canonical for one in large)
+    assert all(one.caught for one in large)
 
 
 @pytest.mark.parametrize("by", [0.05, -0.05])
@@ -120,22 +118,10 @@ def test_what_is_too_high_or_too_low_differs_in_its_cell_alone(audits: Audits, b
     assert told[3:] == (["claimed lower than rescored: mini_splice (10shot)"] if by < 0 else [])
 
 
-def test_a_forged_canonical_score_differs_alone(audits: Audits) -> None:
-    made = document(audits.claimed[OTHER], "1.1")
-    for metric in METRICS:
-        made["evidence"]["1shot"]["mini_chromatin"]["canonical"][metric] += 0.1
-    (_, task) = judged(made, audits)
-    compared = task.regimes["1shot"]
-    assert compared.canonical is not None
-    assert (compared.canonical.verdict, compared.verdict, task.verdict) == ("differs",) * 3
-    assert differing_metrics(compared) == []
-
-
 @pytest.mark.parametrize(
     ("field", "path"),
     [
         ("submission/results/*/*/MCC", ("results", "MCC")),
-        ("submission/evidence/*/*/canonical/MCC", ("evidence", "canonical", "MCC")),
         ("submission/evidence/*/*/per_seed/MCC/*", ("evidence", "per_seed", "MCC", 0)),
         ("submission/evidence/*/*/predictions_sha256", ("evidence", "predictions_sha256")),
     ],
@@ -203,14 +189,6 @@ def test_nothing_agrees_by_being_absent(audits: Audits, found: Rescored) -> None
     assert refused(made, found.model_copy(update={"noise": loud}), audits, TASKS) == (
         "the rescoring has noise of 1.4 units and 80 times that, "
         "expected 1.4 units and 8 times that"
-    )
-    task = found.tasks[TASKS[0]]
-    full = task.regimes["full"]
-    base = full.base.model_copy(update={"canonical": None, "no_canonical": "not asked for"})
-    regimes = task.regimes | {"full": full.model_copy(update={"base": base})}
-    bare = found.tasks | {TASKS[0]: task.model_copy(update={"regimes": regimes})}
-    assert refused(made, found.model_copy(update={"tasks": bare}), audits, TASKS) == (
-        "the claim has a canonical score, the rescoring none: not asked for"
     )
 
 

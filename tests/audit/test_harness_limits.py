@@ -62,7 +62,7 @@ class Place:
         self.keys = trusted_keys(find_layout(repository(folder / "repository")))
 
     def score(self, embeddings: Path, options: ScoringOptions) -> Rescored:
-        how = Scoring("float32", 1, 2, 1, canonical=True, limits=options)
+        how = Scoring("float32", 1, 2, 1, limits=options)
         return rescored(TASK, self.source, self.sequences, embeddings, how, self.harness, 2)
 
     def abort_of(self, error: ExtractorRefused, audits: Path) -> AuditAbort:

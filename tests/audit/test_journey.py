@@ -37,7 +37,7 @@ def journey(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Traced]:
     policy.write_text(text.replace('["full", "10shot", "1shot"]', '["1shot"]'), encoding="utf-8")
     place.run(
         *("reference_harness", "run", "--extractor", "kmer", "--option", "k=2", "--quiet"),
-        *("--tasks", TASKS, "--output", "record.json", "--model-id", MODEL, "--no-canonical"),
+        *("--tasks", TASKS, "--output", "record.json", "--model-id", MODEL),
         *("--submission", f"submissions/{MODEL}.json", "--submitted-by", "a test"),
     )
     beacon = ("--committed-at", COMMITTED_AT, "--beacon-file", "round.json")

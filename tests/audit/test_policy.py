@@ -30,7 +30,7 @@ def test_the_shipped_policy():
         "minimum_drawn": 13,
         "minimum_rows": 1500,
         "minimum_level": 2,
-        "canonical": True,
+        "scorer": True,
         "aborts": 3,
         "receipt_days": 30,
         "fallback_keys": [],

@@ -60,7 +60,7 @@ def row(place: Installed, site: Path, version: str) -> str:
     file = place.root / "submissions" / f"{model_id}.json"
     place.run(
         *("reference_harness", "run", "--extractor", module_of(version)),
-        *("--output", f"{model_id}.record.json", "--no-canonical", "--model-id", model_id),
+        *("--output", f"{model_id}.record.json", "--model-id", model_id),
         *("--submission", str(file), "--submitted-by", "a test", "--quiet"),
     )
     place.environment["PYTHONPATH"] = path
@@ -145,6 +145,6 @@ def test_each_runs_with_its_own_version(tmp_path, monkeypatch):
         assert f"environment: lock with sha256 {sha256}{tail}" in outcomes[name]["notes"]
     verified = place.run("geneb_ci", "audit", "verify")
     assert verified.stdout.endswith("2 records: 2 verified\n")
-    # Format 1.0 has no canonical scores, which the policy asks for: the audits are shown beside.
+    # Format 1.0 names no scorer, which the policy asks for: the audits are shown beside.
     rows_of = json.loads(place.run("geneb_ci", "label", "--format", "json").stdout)["rows"]
     assert {one["level"] for one in rows_of} == {"self-reported"}

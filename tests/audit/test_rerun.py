@@ -147,7 +147,7 @@ def community(place: Installed, model_id: str, source: str = MODULE, scale: str 
     module.write_text(source, encoding="utf-8")
     place.run(
         *("reference_harness", "run", "--extractor", f"{module}:Composition"),
-        *("--option", f"scale={scale}", "--output", f"{model_id}.record.json", "--no-canonical"),
+        *("--option", f"scale={scale}", "--output", f"{model_id}.record.json"),
         *(
             "--tasks",
             ",".join(SOME),

@@ -20,7 +20,7 @@ from reference_harness.probe import few_shot_rows
 from tests.audit.installed import Installed
 from tests.harness.extractors.models import save
 from tests.receipt import attacks
-from tests.receipt.forged import invented, rewrite
+from tests.receipt.forged import claim_canonical, invented, rewrite
 from tests.sandbox.conftest import sandbox_of
 from tools.demo_audit import COMMITTED_AT
 
@@ -157,6 +157,9 @@ def test_anybody_verifies_draw_proofs_comparison_and_cells(kmers, honest):
     states = {one["step"]: one["state"] for one in found["steps"]}
     assert set(states.values()) == {"holds"}
     assert [*states][-4:] == ["rerun", "proofs", "rows", "cells"]
+    shown = kmers.run("geneb_ci", "audit", "verify", str(honest)).stdout
+    assert "39/39 cells, " in shown
+    assert "the receipt agrees, the scores on the board were compared" in shown
     assert found["verified"]
 
 
@@ -319,20 +322,19 @@ def test_what_moves_within_the_tolerance_is_found_by_its_direction(kmers, copied
 @pytest.mark.parametrize("copied", ["raised"], indirect=True)
 def test_a_claim_that_the_rows_do_not_give_differs(kmers, copied):
     document = json.loads(copied.read_bytes())
-    cell = document["evidence"]["full"]["mini_tf"]["canonical"]
-    cell["predictions_sha256"] = "0" * 64
+    document["evidence"]["full"]["mini_tf"]["predictions_sha256"] = "0" * 64
     copied.write_text(json.dumps(document), encoding="utf-8")
     done = audited(kmers, "raised")
     assert done.returncode == 11, done.stdout + done.stderr
     assert (
         "differs: 1 of 15 cells are not those that the committed rows give: mini_tf, full: "
-        "predictions_sha256"
+        "shown predictions_sha256"
     ) in done.stdout
 
 
 @pytest.mark.parametrize("copied", ["every invented"], indirect=True)
 def test_scores_that_nobody_computed_are_not_confirmed_by_an_honest_receipt(kmers, copied):
-    """Extractor, receipt and canonical scores are honest; what the board shows is made up."""
+    """Extractor and receipt are honest; what the board shows is made up."""
     honest = json.loads(copied.read_bytes())
     copied.write_text(json.dumps(invented(honest)), encoding="utf-8")
     kmers.run("geneb_ci", "check", str(copied))
@@ -345,9 +347,9 @@ def test_scores_that_nobody_computed_are_not_confirmed_by_an_honest_receipt(kmer
 
 @pytest.mark.parametrize("copied", ["every unscored"], indirect=True)
 def test_scores_of_an_unknown_scorer_are_not_confirmed_by_an_honest_receipt(kmers, copied):
-    """A run that does not name the scorer of record is compared in its canonical cells alone."""
+    """An earlier run, which names no scorer, is compared in its canonical cells alone."""
+    claim_canonical(copied, kmers.root / "unscored.receipt")
     honest = json.loads(copied.read_bytes())
-    del honest["run"]["scorer"]
     copied.write_text(json.dumps(invented(honest)), encoding="utf-8")
     done = audited(kmers, "unscored")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -86,15 +86,13 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 def found(case: str) -> dict[str, Any]:
-    """Return the tolerances of a cell: of record at two levels, and canonical."""
+    """Return the tolerances of a cell at two levels."""
     options = CASES[case]
     cell = measured(FULL if options.get("one_fit") else BASE, **options, seed=len(case))
     values = {
         "of record": rule.tolerance(cell, rule.level(702), WIDTH),
         "at another level": rule.tolerance(cell, 0.04, Triple(0.0, 0.0, 0.0)),
     }
-    if cell.stressed:
-        values["canonical"] = rule.canonical_tolerance(cell, WIDTH)
     return {name: flat(value.model_dump()) for name, value in values.items()}
 
 

@@ -295,7 +295,7 @@ def test_what_a_row_shows_is_what_its_level_rests_on(audits, official):
         assert found.audit.agrees == (found.level != "disputed")
 
 
-CANONICAL = dataclasses.replace(DEMANDS, canonical=True, regimes=frozenset(REGIMES))
+DEFINED = dataclasses.replace(DEMANDS, defined=True, regimes=frozenset(REGIMES))
 WHOLE = {regime: frozenset(TASKS) for regime in REGIMES}
 
 
@@ -304,40 +304,40 @@ WHOLE = {regime: frozenset(TASKS) for regime in REGIMES}
     [
         ({"absent": ("1shot of task-03",)}, "drawn tasks have no claim in 1shot of task-03"),
         (
-            {"plain": ("full of task-03",)},
-            "drawn cells have no canonical score, which format 1.1 has: full of task-03",
+            {"undefined": ("full of task-03",)},
+            "so that nothing defines the drawn cells: full of task-03",
         ),
         ({"varied": False}, "no variants of the sequences were embedded"),
     ],
 )
 def test_what_an_audit_did_not_compare_does_not_verify(changes, reason):
-    found = decide(OWN, [audit(**changes)], {}, CANONICAL)
+    found = decide(OWN, [audit(**changes)], {}, DEFINED)
     assert found.level == "self-reported"
     assert reason in found.reason
-    assert level(audit(), demands=CANONICAL) == "verified"
+    assert level(audit(), demands=DEFINED) == "verified"
 
 
-def test_only_every_regime_of_the_policy_is_reproduced_and_only_with_canonical_scores():
+def test_only_every_regime_of_the_policy_is_reproduced_and_only_with_defined_scores():
     part = WHOLE | {"1shot": frozenset(TASKS[:19])}
-    second = audit(20, canonical=WHOLE, audit_id="b", signer="another")
-    assert level(audit(20, canonical=WHOLE), demands=CANONICAL) == "verified"
-    assert level(audit(20, canonical=WHOLE), second, demands=CANONICAL) == "reproduced"
-    assert level(audit(20, canonical=part), demands=CANONICAL) == "verified"
-    assert level(audit(rerun=part, canonical=part), demands=CANONICAL) == "verified"
-    other = audit(rerun={"1shot": frozenset(TASKS[19:])}, canonical={"1shot": frozenset(TASKS)})
-    first = audit(rerun=part, canonical=part)
+    second = audit(20, defined=WHOLE, audit_id="b", signer="another")
+    assert level(audit(20, defined=WHOLE), demands=DEFINED) == "verified"
+    assert level(audit(20, defined=WHOLE), second, demands=DEFINED) == "reproduced"
+    assert level(audit(20, defined=part), demands=DEFINED) == "verified"
+    assert level(audit(rerun=part, defined=part), demands=DEFINED) == "verified"
+    other = audit(rerun={"1shot": frozenset(TASKS[19:])}, defined={"1shot": frozenset(TASKS)})
+    first = audit(rerun=part, defined=part)
     twin = dataclasses.replace(first, audit_id="c", signer="another")
-    assert level(first, other, demands=CANONICAL) == "verified"
-    assert decide(OWN, [first, twin, other], {}, CANONICAL).reason == (
+    assert level(first, other, demands=DEFINED) == "verified"
+    assert decide(OWN, [first, twin, other], {}, DEFINED).reason == (
         "audits by 2 signers or more cover each of the 20 tasks of the 3 regimes 10shot, 1shot, "
         "full"
     )
-    older = audit(20, canonical=WHOLE, versions=BEFORE)
-    assert level(first, twin, older, demands=CANONICAL) == "verified"
+    older = audit(20, defined=WHOLE, versions=BEFORE)
+    assert level(first, twin, older, demands=DEFINED) == "verified"
 
 
 EVERY = dataclasses.replace(
-    DEMANDS, regimes=frozenset(REGIMES[:2]), every_regime=REGIMES, canonical=False
+    DEMANDS, regimes=frozenset(REGIMES[:2]), every_regime=REGIMES, defined=False
 )
 ALL_OF = {regime: frozenset(TASKS) for regime in REGIMES[:2]}
 FEW = {regime: frozenset(TASKS[:5]) for regime in REGIMES}

@@ -148,8 +148,7 @@ def _kept(words: Sequence[str]) -> Path | None:
         folder_of_data = _file(words, "--data")
         files += sorted(path for path in folder_of_data.rglob("*") if path.is_file())
     digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in files]
-    told = ["--canonical" in words, "--unrounded" in words]
-    key = json.dumps([same, told, beside, digests])
+    key = json.dumps([same, "--unrounded" in words, beside, digests])
     return Path(folder, f"{hashlib.sha256(key.encode()).hexdigest()}.json")
 
 

@@ -9,13 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from reference_harness.arithmetic import DeviceArithmetic
 from reference_harness.cache import Cache
 from reference_harness.claims import distinct
 from reference_harness.embed import Batching, budget_now
 from reference_harness.embedder import Embedder, EmbedJob, EmbedResult
 from reference_harness.errors import EmbeddingError
-from reference_harness.formats.scorer import THREADS
 from reference_harness.memory import MemoryLimit
 from reference_harness.tasks import Split, TaskData
 from tests import forked
@@ -158,13 +156,6 @@ def padded_tokens(lengths: Sequence[int], batches: Sequence[np.ndarray]) -> int:
     """Return the tokens that go through the model, padding included."""
     values = np.asarray(lengths, dtype=np.int64)
     return int(sum(values[batch].max() * len(batch) for batch in batches))
-
-
-def torch_on_cpu() -> DeviceArithmetic:
-    """Return the arithmetic of a device without one, with one thread, as a worker has it."""
-    found = DeviceArithmetic("cpu")
-    found.xp.set_num_threads(THREADS)  # more of them spin where the machine is busy
-    return found
 
 
 MEASURED = {

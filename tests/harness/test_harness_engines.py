@@ -97,7 +97,6 @@ def sharing(tmp_path_factory: pytest.TempPathFactory) -> Harness:
 def test_the_order_of_tasks_changes_no_record(sharing: Harness) -> None:
     words = (
         "run", "--data", "data", "--benchmark", "data/benchmark.json", "--workers", 1,
-        "--no-canonical",
     )  # fmt: skip
     code = (
         "from reference_harness.engine.machine import LocalEngine\n"
@@ -143,9 +142,7 @@ def test_a_model_that_fails_does_not_end_the_others(harness: Harness) -> None:
     (harness.folder / "models.toml").write_text(
         '[[run]]\noutput = "a.json"\noption = ["k=99"]\n[[run]]\noutput = "b.json"\n'
     )
-    done = harness(
-        "run", "--from", "models.toml", "--tasks", "mini_tf", "--limit", 20, "--no-canonical"
-    )
+    done = harness("run", "--from", "models.toml", "--tasks", "mini_tf", "--limit", 20)
     lines = done.stderr.splitlines()
     assert done.returncode == 11
     assert lines[0].startswith("b: mini_tf: full MCC ")

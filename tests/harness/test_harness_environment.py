@@ -48,7 +48,7 @@ def test_an_upgrade_of_what_a_forward_pass_imports_is_another_cache(harness: Har
         install(harness.folder, version)
         done = harness(
             "run", "--extractor", "lazy.py:Lazy", "--tasks", "mini_tf", "--regimes", "1shot",
-            "--no-canonical", "--quiet", "--output", f"{number}.json",
+            "--quiet", "--output", f"{number}.json",
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         record = json.loads((harness.folder / f"{number}.json").read_text())

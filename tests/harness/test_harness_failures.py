@@ -50,7 +50,7 @@ class Mine(BaseEmbeddingExtractor):
 """
 TASKS = ("mini_splice", "mini_tf", "mini_phage")
 RUN = (
-    "run", "--extractor", "mine.py:Mine", "--output", "record.json", "--no-canonical",
+    "run", "--extractor", "mine.py:Mine", "--output", "record.json",
     "--regimes", "full,1shot",
 )  # fmt: skip
 THREE = (*RUN, "--tasks", ",".join(TASKS))

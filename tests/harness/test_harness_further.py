@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from reference_harness import mini, probe
 from reference_harness.cli import cli
-from reference_harness.decisions import decide, solver
+from reference_harness.decisions import decide
 from reference_harness.errors import DataError, EmbeddingError, OptionError
 from reference_harness.extractors.kmer import KmerExtractor
 from reference_harness.further import FurtherFiles, further_rows, read_further
@@ -56,7 +56,6 @@ def test_rows_as_published_change_no_decision(tmp_path):
     assert found.training is not None
     assert found.training.model_dump() == {"rows": count, "worse": 0, "better": 0}
     assert found.fresh == found.public
-    assert solver(*whole.train.shape) == "canonical"
 
 
 def test_a_fresh_set_alone_has_no_variants(tmp_path):

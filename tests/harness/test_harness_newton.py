@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from reference_harness import arithmetic, canonical, newton
-from reference_harness.arithmetic import DeviceArithmetic
+from reference_harness import newton, optimum
 from reference_harness.errors import ProbeError
 from reference_harness.receipt.rounding import Widened
-from tests.harness.support import REPOSITORY, torch_on_cpu
+from tests.harness.support import REPOSITORY
 
 AGREEMENT = 1e-6
 """Of the largest decision value: scikit-learn's own last step is no smaller at tol 1e-10."""
@@ -75,9 +74,9 @@ def test_it_is_the_optimum_for_any_small_problem(
 def test_blocks_of_any_size_give_the_same_predictions(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = problem(500, 20, 3)
     whole = newton.minimise(x, y, 3)
-    monkeypatch.setattr(arithmetic, "HELD_BYTES", 0)
+    monkeypatch.setattr(newton, "HELD_BYTES", 0)
     for name in ("BLOCK_BYTES", "PASS_BYTES"):
-        monkeypatch.setattr(arithmetic, name, 20 * 8 * 7)  # seven rows
+        monkeypatch.setattr(newton, name, 20 * 8 * 7)  # seven rows
     monkeypatch.setattr(newton, "SAMPLE_ROWS", 50)
     parts = newton.minimise(x, y, 3)
     assert np.allclose(whole.weights, parts.weights, rtol=0, atol=1e-9)
@@ -86,69 +85,15 @@ def test_blocks_of_any_size_give_the_same_predictions(monkeypatch: pytest.Monkey
 
 def test_features_of_any_kind_are_the_same_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     """Halves that are widened when they are read, held or not, float32 and float64."""
-    monkeypatch.setattr(arithmetic, "PASS_BYTES", 16 * 8 * 7)  # seven rows
+    monkeypatch.setattr(newton, "PASS_BYTES", 16 * 8 * 7)  # seven rows
     x, y = problem(400, 16, 2)
     half = (x * 8).astype(np.float16)
     wide = half.astype(np.float32) / 8
     plain = newton.minimise(wide, y, 2).weights
     for same in (Widened(half, -3), wide.astype(np.float64)):
         assert np.array_equal(newton.minimise(same, y, 2).weights, plain)
-    monkeypatch.setattr(arithmetic, "HELD_BYTES", 0)
+    monkeypatch.setattr(newton, "HELD_BYTES", 0)
     assert np.array_equal(newton.minimise(Widened(half, -3), y, 2).weights, plain)
-
-
-@given(
-    rows=st.integers(8, 60),
-    dim=st.integers(1, 70),
-    classes=st.integers(2, 4),
-    seed=st.integers(0, 1000),
-    scale=st.sampled_from([1e-3, 1.0, 30.0]),
-    dtype=st.sampled_from(["float16", "float32", "float64"]),
-    block=st.sampled_from([4096, arithmetic.DEVICE_BYTES]),
-)
-@settings(max_examples=40, deadline=None)
-def test_a_torch_device_finds_the_same_optimum(
-    rows: int, dim: int, classes: int, seed: int, scale: float, dtype: str, block: int
-) -> None:
-    """Label by label, and far below a tie; in the span of the rows, too, which NumPy solves in."""
-    x, y = problem(rows, dim, classes, seed)
-    x = (x * np.float32(scale)).astype(dtype)
-    test = (problem(200, dim, classes, seed + 1)[0] * np.float32(scale)).astype(dtype)
-    here = canonical.solve(x, y)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(arithmetic, "DEVICE_BYTES", block)
-        there = canonical.solve(x, y, on=torch_on_cpu())
-    assert there.solver == canonical.ON_DEVICE
-    values, others = (
-        centred(test.astype(np.float64) @ one.weights + one.intercepts) for one in (here, there)
-    )
-    assert np.abs(values - others).max() <= 1e-7 * np.abs(values).max()
-    assert np.array_equal(here.predict(test), there.predict(test))
-
-
-def test_a_torch_device_takes_rows_of_a_receipt() -> None:
-    x, y = problem(400, 16, 3)
-    half = (x * 8).astype(np.float16)
-    rows, same = (
-        newton.minimise(one, y, 3, on=torch_on_cpu()).weights
-        for one in (Widened(half, -3), half.astype(np.float32) / 8)
-    )
-    assert np.array_equal(rows, same)
-
-
-@pytest.mark.parametrize("error", [MemoryError("CUDA out of memory"), newton.NotSolvedError("no")])
-def test_what_a_device_leaves_the_cpu_takes(error: Exception) -> None:
-    class Full(DeviceArithmetic):
-        def eased(self, *_: object) -> npt.NDArray[np.float64]:
-            raise error
-
-    x, y = problem(300, 10, 2)
-    found = canonical.solve(x, y, on=Full("cpu"))
-    assert found.solver == "newton-cg"
-    assert np.array_equal(found.weights, canonical.solve(x, y).weights)
-    device = torch_on_cpu()
-    with pytest.raises(arithmetic.SingularError, match="leading minor of order 1 is not"):
-        device.factor(device.zeros(2, 2) - 1)
 
 
 def test_what_is_not_solved_says_how_far_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,9 +101,9 @@ def test_what_is_not_solved_says_how_far_it_came(monkeypatch: pytest.MonkeyPatch
     x, y = problem(300, 10, 2)
     with pytest.raises(newton.NotSolvedError, match=r"the last of 2 steps of Newton moved"):
         newton.minimise(x, y, 2)
-    monkeypatch.setattr(canonical, "FLOAT64_BYTES_MAX", 0)
-    with pytest.raises(ProbeError, match=r"canonical score: the last of 2 steps"):
-        canonical.solve(x, y)
+    monkeypatch.setattr(optimum, "FLOAT64_BYTES_MAX", 0)
+    with pytest.raises(ProbeError, match=r"the optimum of the probe: the last of 2 steps"):
+        optimum.solve(x, y)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

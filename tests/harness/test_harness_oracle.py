@@ -23,7 +23,7 @@ PRINTED = {"leannmlindsey_GUE_mouse_0": "0.437", "leannmlindsey_GUE_human_tf_0":
 @pytest.fixture(scope="module")
 def record(real_tasks: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("six")
-    words = ("run", "--data", real_tasks, "--output", "record.json", "--quiet", "--no-canonical")
+    words = ("run", "--data", real_tasks, "--output", "record.json", "--quiet")
     done = Harness(folder)(*words)
     assert done.returncode == 0, done.stderr
     made: dict[str, Any] = json.loads((folder / "record.json").read_text())

@@ -131,7 +131,7 @@ ARRAY_API = """
 from reference_harness.engine import threads
 threads.pin(array_api=True)
 import numpy as np
-from reference_harness import canonical, job, mini, probe
+from reference_harness import mini, probe
 from reference_harness.loading import load
 embed = load("kmer").extractor.extract_embeddings
 for task_id in ("mini_promoter", "mini_species"):
@@ -140,8 +140,7 @@ for task_id in ("mini_promoter", "mini_species"):
                             embed(data.test.sequences), data.test.labels)
     few = probe.few_shot_rows(data.train.labels, 10, 13)
     large = probe.Device("cpu", torch=True, least=problem.train.size)
-    solvers = [one.solver == canonical.ON_DEVICE for one in job.solve(problem, [None, few], large)]
-    assert solvers == [True, False], solvers
+    assert (large.takes(problem.train), large.takes(problem.train[few])) == (True, False)
     small = [probe.run(problem, [few], one)[0].predictions for one in (large, probe.CPU)]
     assert (small[0] == small[1]).all()
     for rows in ([None], [few]):
@@ -232,7 +231,7 @@ def test_torch_is_asked_for_a_device_elsewhere(name: str, wrong: str) -> None:
 
 @pytest.mark.nightly  # of the gate are the arrays of torch, above
 def test_the_device_of_the_probe_is_no_part_of_the_embeddings(harness: Harness) -> None:
-    run = ("run", "--tasks", "mini_tf", "--regimes", "1shot", "--no-canonical", "--output")
+    run = ("run", "--tasks", "mini_tf", "--regimes", "1shot", "--output")
     assert harness(*run, "a.json").returncode == 0
     assert harness(*run, "b.json", "--probe-device", "torch-cpu").returncode == 0
     found = json.loads((harness.folder / "b.json").read_bytes())

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
 from reference_harness import benchmark
+from reference_harness.data import MiniSource
 from reference_harness.errors import ProbeError
 from reference_harness.formats.base import Scores
 from reference_harness.formats.run_record import (
@@ -31,6 +32,8 @@ from reference_harness.probes.ranks import agreement, macro
 from reference_harness.probes.report import Agreement, ProbedReceipt, Probes, ProbeScores, Standing
 from reference_harness.probes.table import WIDTH, markdown, text
 from reference_harness.receipt.rounding import Widened
+from reference_harness.receipt.scoring import CellsJob, receipt_in
+from reference_harness.receipt.task_file import file_of
 from tests.harness.support import Harness
 from tests.paths import ROOT
 
@@ -93,7 +96,7 @@ def test_the_page_explains_every_kind() -> None:
 
 
 def test_all_of_it_as_json(made: Harness) -> None:
-    """The first kind has the canonical scores of the submission, to the last digit."""
+    """The first kind has the scores at the optimum of the receipt's probe, to the last digit."""
     done = made(
         "probe", "3-mer.json", f"4-mer.json={made.folder / '4-mer'}", "--tasks", "mini_splice",
         "--regimes", "full", "--format", "json", "--output", "probes.json", "--quiet",
@@ -105,9 +108,13 @@ def test_all_of_it_as_json(made: Harness) -> None:
     for name, receipt in found["receipts"].items():
         submission = json.loads((made.folder / f"{name}.json").read_bytes())
         assert receipt["root"] == submission["receipt"]["root"]
-        said = submission["evidence"]["full"]["mini_splice"]["canonical"]
+        _, entries = receipt_in(made.folder / f"{name}.json")
+        job = CellsJob(
+            "mini_splice", file_of(made.folder / name, "mini_splice"), entries["mini_splice"],
+            benchmark.mini(), MiniSource(), ("full",), canonical=True,
+        )  # fmt: skip
         scores = receipt["scores"]["logistic"]["full"]["mini_splice"]["scores"]
-        assert scores == {key: said[key] for key in scores}
+        assert scores == job.execute().cells.regimes["full"].scores.model_dump()
         assert set(receipt["scores"]) == set(KINDS)
         of_mlp = receipt["scores"]["mlp"]["full"]["mini_splice"]["per_seed"]["MCC"]
         assert len(set(of_mlp)) > 1  # five networks, not one

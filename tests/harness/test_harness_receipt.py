@@ -161,15 +161,16 @@ def test_the_cells_of_the_files_are_those_of_the_run(made: Harness) -> None:
         "--tasks", "mini_tf,mini_splice", "--output", "cells.json", "--quiet",
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
-    cells, evidence = read(made.folder / "cells.json"), read(made.folder / "sub.json")["evidence"]
+    cells, submission = read(made.folder / "cells.json"), read(made.folder / "sub.json")
+    evidence, results = submission["evidence"], submission["results"]
     assert cells["unequal"] == []
     for task, found in cells["tasks"].items():
-        for regime, canonical in found["regimes"].items():
-            said = evidence[regime][task]["canonical"]
-            assert {key: canonical[key] for key in ("confusion", "predictions_sha256")} == {
-                key: said[key] for key in ("confusion", "predictions_sha256")
-            }
-            assert canonical["scores"] == {key: said[key] for key in ("MCC", "Acc", "F1")}
+        assert found["regimes"] == {}, "no canonical score is claimed"
+        for regime, cell in found["record"].items():
+            claim = evidence[regime][task]
+            for key in ("confusion", "predictions_sha256", "per_seed"):
+                assert cell[key] == claim[key]
+            assert cell["scores"] == results[regime][task]
 
 
 def test_the_rounded_rows_are_what_is_scored(made: Harness, tmp_path: Path) -> None:
@@ -185,11 +186,10 @@ def test_the_rounded_rows_are_what_is_scored(made: Harness, tmp_path: Path) -> N
         "--output", tmp_path / "cells.json", "--quiet",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    cells = read(tmp_path / "cells.json")["tasks"]["mini_tf"]["regimes"]
+    cells = read(tmp_path / "cells.json")["tasks"]["mini_tf"]["record"]
     evidence = read(made.folder / "sub.json")["evidence"]
     assert any(
-        cells[regime]["predictions_sha256"]
-        != evidence[regime]["mini_tf"]["canonical"]["predictions_sha256"]
+        cells[regime]["predictions_sha256"] != evidence[regime]["mini_tf"]["predictions_sha256"]
         for regime in cells
     )
 
@@ -236,16 +236,7 @@ def test_a_stopped_run_goes_on_and_repairs_what_is_gone(tmp_path: Path) -> None:
     assert after["evidence"] == before["evidence"]
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--no-canonical",), "--receipt and --no-canonical exclude each other"),
-        (("--format-version", "1.1"), "--format-version 1.1 has no receipt: take 1.2"),
-    ],
-)
-def test_options_that_contradict_a_receipt(
-    harness: Harness, words: tuple[str, ...], message: str
-) -> None:
-    done = harness(*WRITTEN, *words)
+def test_a_format_without_receipts_contradicts_one(harness: Harness) -> None:
+    done = harness(*WRITTEN, "--format-version", "1.1")
     assert done.returncode == 2
-    assert message in done.stderr
+    assert "--format-version 1.1 has no receipt: take 1.2" in done.stderr

@@ -10,7 +10,7 @@ import pytest
 from tests.harness.support import Harness
 
 REGIMES = ("full", "10shot", "1shot")
-RUN = ("run", "--quiet", "--output", "record.json", "--no-canonical")
+RUN = ("run", "--quiet", "--output", "record.json")
 
 
 def record(tasks: tuple[str, ...], regimes: tuple[str, ...] = REGIMES) -> dict[str, Any]:

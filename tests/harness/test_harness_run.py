@@ -49,7 +49,7 @@ TASKS = (
     *("mini_lncrna", "mini_mouse", "mini_tf"),
 )
 RUN = (
-    "run", "--extractor", "slow.py:Slow", "--output", "record.json", "--no-canonical",
+    "run", "--extractor", "slow.py:Slow", "--output", "record.json",
     "--tasks", ",".join(TASKS), "--regimes", "full,1shot",
 )  # fmt: skip
 
@@ -93,7 +93,7 @@ def test_mini_needs_an_output_file_and_seconds(harness: Harness) -> None:
 
 
 def test_a_second_run_takes_every_embedding_from_the_cache(harness: Harness) -> None:
-    words = ("run", "--quiet", "--no-canonical", "--tasks")
+    words = ("run", "--quiet", "--tasks")
     harness(*words, "mini_tf,mini_splice,mini_mouse", "--output", "first.json")
     done = harness(*words, "mini_tf,mini_splice", "--output", "second.json")
     assert done.returncode == 0, done.stderr
@@ -108,7 +108,7 @@ def test_workers_do_not_change_a_score(harness: Harness) -> None:
     for workers in (1, 3):
         done = harness(
             "run", "--output", f"{workers}.json", "--quiet", "--workers", workers,
-            "--no-canonical", "--tasks", "mini_tf,mini_species,mini_phage",
+            "--tasks", "mini_tf,mini_species,mini_phage",
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
     assert scores(harness.folder / "1.json") == scores(harness.folder / "3.json")

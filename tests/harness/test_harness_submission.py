@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.returncode == 0, done.stderr
     done = harness(
         "run", "--output", "r.json", "--submission", "old.json", "--format-version", "1.0",
-        "--no-canonical", "--quiet", "--display", "Words of four", "--submitted-by", "someone",
+        "--quiet", "--display", "Words of four", "--submitted-by", "someone",
         "--no-zero-shot",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -79,7 +79,6 @@ def test_submission_is_the_records_projection(folder: Path) -> None:
             assert cell == known["scores"]
             assert evidence["per_seed"] == known["per_seed"]
             assert evidence["predictions_sha256"] == known["predictions_sha256"]
-            assert evidence["canonical"] == known["canonical"]["scores"]
             assert evidence["n_test"] == 160
 
 
@@ -139,7 +138,7 @@ def test_gaps_say_what_is_missing(folder: Path) -> None:
 def test_ten_lines_are_an_extractor_once_their_length_is_declared(harness: Harness) -> None:
     (harness.folder / "mine.py").write_text(TEN_LINES)
     spec = "mine.py:Composition"
-    words = ("run", "--extractor", spec, "--output", "r.json", "--quiet", "--no-canonical")
+    words = ("run", "--extractor", spec, "--output", "r.json", "--quiet")
     done = harness(*words, "--submission", "s.json")
     assert done.returncode == 2
     assert "does not declare max_length, truncation, dtype, source" in done.stderr

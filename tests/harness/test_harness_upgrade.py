@@ -65,8 +65,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _as_11(cell: Any) -> Any:
-    kept = {key: value for key, value in cell.items() if key not in {"classes", "confusion"}}
-    return kept | {"canonical": {key: cell["canonical"][key] for key in ("MCC", "Acc", "F1")}}
+    return {key: value for key, value in cell.items() if key not in {"classes", "confusion"}}
 
 
 def read(path: Path) -> Any:

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from geneb_ci.receipt.embeddings import TAU
-from reference_harness.canonical import solve
+from reference_harness.optimum import solve
 from reference_harness.receipt.rounding import rounded, widened
 
 Rows = npt.NDArray[np.float32]

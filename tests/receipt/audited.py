@@ -106,7 +106,7 @@ def scored(
     said = write_task(folder, task, rounded([rows]), len(data.train.labels))
     job = CellsJob(
         task, file_of(folder, task), said, benchmark, source, tuple(benchmark.regimes),
-        strata=folder / "strata",
+        canonical=False, strata=folder / "strata",
     )  # fmt: skip
     done = job.execute()
     receipt = receipt_with(rows.shape[1], {task: said})
@@ -116,7 +116,7 @@ def scored(
     return Scored(
         receipt,
         drawn_task(task, receipt, file_of(folder, task), read, drawn),
-        {name: one.scores.MCC for name, one in done.cells.regimes.items()},
+        {name: one.scores.MCC for name, one in (done.cells.record or {}).items()},
     )
 
 

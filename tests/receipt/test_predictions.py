@@ -19,7 +19,6 @@ from geneb_ci.receipt import predictions as toolkit
 from geneb_ci.receipt.predicted import contradictions, each_seed
 from geneb_ci.receipt.predictions import (
     BYTES_MAX,
-    CANONICAL,
     HEADER,
     OF_RECORD,
     SETS,
@@ -49,6 +48,14 @@ def test_both_programs_have_the_same_constants() -> None:
     assert list(SETS.values()) == [harness.OF_RECORD, harness.CANONICAL]
 
 
+SETS_AT = 10
+"""After magic and version."""
+
+
+def with_bytes(raw: bytes, at: int, new: bytes) -> bytes:
+    return raw[:at] + new + raw[at + len(new) :]
+
+
 def open_benchmark(sizes: list[int]) -> Benchmark:
     """Return mini's first tasks, without what is known of their test splits."""
     told = MINI.document()
@@ -63,12 +70,13 @@ def open_benchmark(sizes: list[int]) -> Benchmark:
     sizes=st.lists(st.tuples(st.integers(2, 40), st.integers(1, 60)), min_size=1, max_size=3),
     regimes=st.sets(st.sampled_from(list(FITS)), min_size=1),
     seed=st.integers(0, 2**32 - 1),
+    is_of_earlier_run=st.booleans(),
 )
 def test_what_is_written_is_read(
-    sizes: list[tuple[int, int]],
-    regimes: set[str],
-    seed: int,
+    sizes: list[tuple[int, int]], regimes: set[str], seed: int, is_of_earlier_run: bool
 ) -> None:
+    """Also the files of earlier runs, which have two sets of predictions."""
+    sets = list(SETS) if is_of_earlier_run else [OF_RECORD]
     rng = np.random.default_rng(seed)
     bench = open_benchmark([n for _, n in sizes])
     theirs = replace(MINI, sha256=bench.sha256, tasks=MINI.tasks[: len(sizes)])
@@ -76,10 +84,12 @@ def test_what_is_written_is_read(
     written, sections = {}, {}
     for task, (classes, rows) in zip(bench.tasks, sizes, strict=True):
         labels = np.sort(rng.choice(np.arange(-1000, 1000), classes, replace=False))
-        drawn = labels[rng.integers(0, classes, (1 + 2 * len(fits), rows))]
+        drawn = labels[rng.integers(0, classes, (1 + len(sets) * len(fits), rows))]
         written[task.id] = drawn
         sections[task.id] = harness.section(labels, drawn[0], list(drawn[1:]))
     raw = harness.encoded(theirs, [n for n in FITS if n in regimes], sections)
+    if is_of_earlier_run:
+        raw = with_bytes(raw, SETS_AT, bytes([harness.OF_RECORD | harness.CANONICAL]))
     found = decode(raw, bench)
     assert found.sha256 == hashlib.sha256(raw).hexdigest()
     for task_id, drawn in written.items():
@@ -88,7 +98,7 @@ def test_what_is_written_is_read(
         codes = [one.truth, *(row for by in one.fits.values() for f in by.values() for row in f)]
         assert np.array_equal(known[np.stack(codes)], drawn)
         assert {name: list(by) for name, by in one.fits.items()} == {
-            name: [regime for regime in FITS if regime in regimes] for name in SETS
+            name: [regime for regime in FITS if regime in regimes] for name in sets
         }
 
 
@@ -120,7 +130,7 @@ def test_matrices_and_digests_of_a_run_follow_from_its_predictions(made: Path) -
         (name, regime): codes.shape
         for name, by in found.tasks["mini_tf"].fits.items()
         for regime, codes in by.items()
-    } == {(name, regime): (FITS[regime], 160) for name in SETS for regime in FITS}
+    } == {(name, regime): (FITS[regime], 160) for name in [OF_RECORD] for regime in FITS}
     assert contradictions(typed, found, MINI) == []
     record = json.loads((made / "record.json").read_bytes())
     assert record["predictions"] == document["receipt"]["predictions"]
@@ -134,8 +144,8 @@ def moved_count(cell: Any) -> None:
     row[:] = [row[0] - 1, row[1] + 1]
 
 
-def canonical_digest(cell: Any) -> None:
-    cell["canonical"]["predictions_sha256"] = "0" * 64
+def other_digest(cell: Any) -> None:
+    cell["predictions_sha256"] = "0" * 64
 
 
 def fewer_seeds(cell: Any) -> None:
@@ -150,7 +160,7 @@ def other_classes(cell: Any) -> None:
     ("change", "said"),
     [
         (moved_count, f"{CELL}the confusion matrix of seed 5 (of record) is [["),
-        (canonical_digest, f"{CELL}predictions_sha256 (canonical) is {'0' * 64}; the predictions"),
+        (other_digest, f"{CELL}predictions_sha256 (of record) is {'0' * 64}; the predictions"),
         (fewer_seeds, f"{CELL}3 confusion matrices (of record); the predictions give 5"),
         (other_classes, f"{CELL}its classes are [0, 2], those of the predictions [0, 1]"),
     ],
@@ -181,16 +191,12 @@ def test_cells_on_one_side_alone_are_named(made: Path, raw: bytes) -> None:
 def test_one_fit_stands_for_every_seed(raw: bytes) -> None:
     full = decode(raw, MINI).tasks["mini_tf"].fits[OF_RECORD]["full"]
     assert np.array_equal(each_seed(full, 5), np.vstack([full] * 5))
-    few = decode(raw, MINI).tasks["mini_tf"].fits[CANONICAL]["1shot"]
+    few = decode(raw, MINI).tasks["mini_tf"].fits[OF_RECORD]["1shot"]
     assert each_seed(few, 5) is few
 
 
 HEAD = HEADER.size
 FIRST = HEAD + 8 + 2 * 4  # after place, counts and two labels
-
-
-def with_bytes(raw: bytes, at: int, new: bytes) -> bytes:
-    return raw[:at] + new + raw[at + len(new) :]
 
 
 MALFORMED: dict[str, Callable[[bytes], bytes]] = {

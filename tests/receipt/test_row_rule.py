@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from geneb_ci.receipt.embeddings import TAU
 from geneb_ci.receipt.row_rule import Probe, judge, recorded, rounding
-from reference_harness.canonical import Solved
+from reference_harness.optimum import Solved
 
 
 def test_records_of_version_1_measure_by_the_size_of_the_row() -> None:

@@ -18,6 +18,7 @@ from geneb_ci.receipt.verify import STEPS, subject_of
 from reference_harness.metrics import mean, scores
 from tests.loopback import loopback
 from tests.receipt.conftest import REAL
+from tests.receipt.forged import claim_canonical
 from tests.receipt.test_push_pull import served
 from tests.receipt.written import SMALL, Written, changed
 
@@ -184,36 +185,40 @@ def another_row(written: Written) -> None:
 
 
 def digest(document: Any) -> None:
-    document["evidence"]["full"][TASK]["canonical"]["predictions_sha256"] = "0" * 64
+    document["evidence"]["full"][TASK]["predictions_sha256"] = "0" * 64
 
 
 def matrix(document: Any) -> None:
     """Take one wrong row for a right one, in one seed, and compute every score anew."""
-    claim = document["evidence"]["10shot"][TASK]["canonical"]
+    claim = document["evidence"]["10shot"][TASK]
     claim["confusion"][2][0][0] += 1
     claim["confusion"][2][0][1] -= 1
-    recomputed(claim)
+    recomputed(document, claim)
 
 
-def recomputed(claim: Any) -> None:
-    claim |= mean([scores(np.array(one)) for one in claim["confusion"]])._asdict()
+def recomputed(document: Any, claim: Any) -> None:
+    triples = [scores(np.array(one)) for one in claim["confusion"]]
+    claim["per_seed"] = {
+        name: [getattr(triple, name) for triple in triples] for name in ("MCC", "Acc", "F1")
+    }
+    document["results"]["10shot"][TASK] = mean(triples)._asdict()
 
 
 def cell(document: Any) -> None:
     """Claim another matrix for every seed of one cell, and the scores that follow."""
-    claim = document["evidence"]["10shot"][TASK]["canonical"]
+    claim = document["evidence"]["10shot"][TASK]
     for one in claim["confusion"]:
         one[0].reverse()
-    recomputed(claim)
+    recomputed(document, claim)
 
 
 FORGED: dict[str, tuple[Callable[[Written], None], str]] = {
     "rows": (another_row, ""),
     "the digest of predictions": (
-        lambda written: changed(written, digest), "full mini_tf: predictions_sha256"
+        lambda written: changed(written, digest), "full mini_tf: shown predictions_sha256"
     ),
-    "one matrix": (lambda written: changed(written, matrix), "10shot mini_tf: matrix 3 of 5"),
-    "one cell": (lambda written: changed(written, cell), "10shot mini_tf: MCC"),
+    "one matrix": (lambda written: changed(written, matrix), "10shot mini_tf: shown matrix 3 of 5"),
+    "one cell": (lambda written: changed(written, cell), "10shot mini_tf: shown MCC"),
 }  # fmt: skip
 
 
@@ -232,10 +237,25 @@ def test_claims_that_the_receipt_does_not_give(of_mini: Written, name: str, tmp_
     assert int(counts[1]) < 3
 
 
+def test_canonical_claims_of_an_earlier_run_are_compared(of_mini: Written, tmp_path: Path) -> None:
+    """It names no scorer: what it shows is not compared, what it proves is."""
+    written = of_mini.copied(tmp_path)
+    claim_canonical(written.file, written.receipt)
+    assert written.verify("--quiet", "--tasks", TASK).returncode == 0
+
+    def raised(document: Any) -> None:
+        document["evidence"]["full"][TASK]["canonical"]["predictions_sha256"] = "0" * 64
+
+    changed(written, raised)
+    done = written.verify("--quiet", "--tasks", TASK)
+    assert done.returncode == 11
+    assert "    - full mini_tf: predictions_sha256" in done.stdout
+
+
 INCONSISTENT: dict[str, tuple[Callable[[Any], None], str]] = {
     "a score": (
-        lambda document: document["evidence"]["full"][TASK]["canonical"].update(MCC=0.5),
-        "/evidence/full/mini_tf/canonical",
+        lambda document: document["results"]["full"][TASK].update(MCC=0.5),
+        "/results/full/mini_tf",
     ),
     "a scale": (
         lambda document: document["receipt"]["tasks"][TASK].update(scale_log2=1), "/receipt/root"

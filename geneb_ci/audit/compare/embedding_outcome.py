@@ -43,7 +43,7 @@ NOT_PROVED = (
     "that no training row is altered: few of a small task raise a score and are seldom drawn",
     "that the score of one task is right: its own draws are few; rerun the task where it matters",
     "that the auditor reported the rows that the extractor gave: anybody can embed a row again",
-    "that the scores on the board are right: only canonical ones are computed; no level follows",
+    "that the scores on the board are right: the run names no scorer of record; no level follows",
 )
 """Claims that an audit by receipt does not prove; part of each record. The last is none where the
 scores of record were compared."""
@@ -142,7 +142,7 @@ class RowTask(StrictModel):
 
 
 class RowCells(StrictModel):
-    """Canonical cells recomputed from the committed rows, against the claims."""
+    """Cells recomputed from the committed rows, against the claims."""
 
     equal: Count
     """Cells whose every claimed number is the recomputed one."""

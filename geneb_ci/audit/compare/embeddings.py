@@ -27,7 +27,7 @@ from geneb_ci.audit.record.statement import RERUN, Record
 from geneb_ci.audit.record.verify_embeddings import RERUN_BYTES_MAX, STRONGEST_PART, read_rerun
 from geneb_ci.audit.sampling.plan import RowPlan
 from geneb_ci.common.errors import GenebError, NothingChecked
-from geneb_ci.receipt.cells import claim_of_record, compares_record, differences
+from geneb_ci.receipt.cells import cells_in, claim_of_record, compares_record, differences
 from geneb_ci.receipt.column_rule import RowComparison, tolerances, unfit
 from geneb_ci.receipt.draw import DrawnRows, TaskStrata
 from geneb_ci.receipt.influence import (
@@ -557,7 +557,7 @@ def compared_cells(submission: SubmissionV12, cells: ReceiptCells) -> RowCells:
             unclaimed.append(cell)
         else:
             wrong.setdefault(cell, []).append(difference.what)
-    total = sum(len(task.regimes) for task in cells.tasks.values())
+    total = sum(1 for _ in cells_in(cells))
     shown = None
     if compares_record(submission, cells):
         shown = sum(

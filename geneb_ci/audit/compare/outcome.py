@@ -75,7 +75,7 @@ class CellComparison(StrictModel):
     predictions_equal: bool | None
     """Whether the prediction digests agree; null where the claim has none."""
     canonical: "CanonicalComparison | None"
-    """The comparison of canonical scores; null where the claim has none."""
+    """The comparison of canonical scores, in earlier records; null since these are not compared."""
     verdict: Verdict
 
 

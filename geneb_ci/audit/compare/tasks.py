@@ -9,7 +9,6 @@ from geneb_ci.audit.compare.outcome import (
     INFORMATIVE_TOLERANCE,
     METRICS,
     AuditedTask,
-    CanonicalComparison,
     CellComparison,
     cell_verdict,
     informative_cells,
@@ -26,7 +25,7 @@ from geneb_ci.statistics.metrics import Triple as Values
 from reference_harness.formats.base import Scores
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import NotReadable, read_json, read_regular
-from reference_harness.formats.rescored import Rescored, RescoredRegime
+from reference_harness.formats.rescored import Rescored
 
 Cell = tuple[str, str]
 """Regime and task."""
@@ -102,7 +101,6 @@ class Claims(NamedTuple):
     """The claims of a submission about the audited tasks."""
 
     record: Mapping[Cell, Reading]
-    canonical: Mapping[Cell, Reading]
     digests: Mapping[Cell, str]
     """Of the predictions, where the submission has them."""
 
@@ -113,17 +111,18 @@ def claims(document: Mapping[str, Any], benchmark: Benchmark, regimes: Collectio
     `document` is a submission of any format that passed every check.
     """
     results, evidence = document.get("results", {}), document.get("evidence", {})
-    readings: tuple[dict[Cell, Reading], dict[Cell, Reading]] = ({}, {})
-    for claim in claims_of(results, evidence, benchmark):
-        if claim.regime in regimes:
-            readings[claim.path[-1] == "canonical"][claim.regime, claim.task.id] = claim.reading
+    readings = {
+        (claim.regime, claim.task.id): claim.reading
+        for claim in claims_of(results, {}, benchmark)
+        if claim.regime in regimes
+    }
     digests = {
         (regime, task): cell["predictions_sha256"]
         for regime, tasks in evidence.items()
         for task, cell in tasks.items()
         if "predictions_sha256" in cell
     }
-    return Claims(*readings, digests)
+    return Claims(readings, digests)
 
 
 def compare(
@@ -143,10 +142,7 @@ def compare(
         raise NothingChecked(
             f"{what} has nothing to compare", "commit and draw again, for this submission"
         )
-    both = [
-        cell in claimed.canonical for task, names in cells.items() for cell in _keys(task, names)
-    ]
-    alarm = rule.level(len(METRICS) * (len(both) + sum(both)))
+    alarm = rule.level(len(METRICS) * sum(map(len, cells.values())))
     tasks = []
     for choice in chosen:
         regimes = {
@@ -228,10 +224,6 @@ def _cells(task: str, claimed: Claims, rescored: Rescored, benchmark: Benchmark)
             yield name
 
 
-def _keys(task: str, names: Sequence[str]) -> Iterator[Cell]:
-    yield from ((name, task) for name in names)
-
-
 def _compared(
     rescored: Rescored, task: str, name: str, claimed: Claims, alarm: float
 ) -> CellComparison:
@@ -247,7 +239,6 @@ def _compared(
         one_fit,
     )
     allowed = rule.tolerance(measured, alarm, reading.width)
-    canonical = _canonical(regime, claimed.canonical.get((name, task)), one_fit=one_fit)
     digest = claimed.digests.get((name, task))
     scores, rerun = _triple(reading.value), _triple(_values(regime.base.scores))
     return CellComparison(
@@ -255,32 +246,7 @@ def _compared(
         rescored=rerun,
         tolerance=allowed,
         predictions_equal=None if digest is None else digest == regime.base.predictions_sha256,
-        canonical=canonical,
-        verdict=cell_verdict(scores, rerun, allowed, canonical),
-    )
-
-
-def _canonical(
-    regime: RescoredRegime, reading: Reading | None, *, one_fit: bool
-) -> CanonicalComparison | None:
-    solved = regime.base.canonical
-    if reading is None:
-        return None
-    if solved is None:
-        raise NothingChecked(
-            f"the claim has a canonical score, the rescoring none: {regime.base.no_canonical}",
-            "run `geneb-harness rescore` without --no-canonical; if it still has none, ask the "
-            "contributor where that score is from",
-        )
-    measured = rule.MeasuredScore(
-        solved.per_seed, solved.confusion, (), regime.canonical, (), one_fit
-    )
-    allowed = rule.canonical_tolerance(measured, reading.width)
-    scores, rerun = _triple(reading.value), _triple(_values(solved.scores))
-    return CanonicalComparison(
-        claimed=scores,
-        rescored=rerun,
-        tolerance=allowed,
+        canonical=None,
         verdict=cell_verdict(scores, rerun, allowed),
     )
 

@@ -130,17 +130,7 @@ def tolerance(measured: MeasuredScore, alarm: float, width: Triple) -> Tolerance
         + _unseen_stops(measured, metric)
         for metric in METRICS
     }
-    return _tolerance(measured, parts, width, measured.plain)
-
-
-def canonical_tolerance(measured: MeasuredScore, width: Triple) -> Tolerance:
-    """Return the tolerance of a canonical score: an optimum has no draws of the third kind.
-
-    Its copies are all stressed, and so are `flips` and `spread` of the result.
-    """
-    _check_copies(measured.stressed, "stressed")
-    parts = {metric: _outcomes(measured, metric) for metric in METRICS}
-    return _tolerance(measured, parts, width, measured.stressed)
+    return _tolerance(measured, parts, width)
 
 
 def _check_copies(copies: Sequence[JitteredCopy], kind: str) -> None:
@@ -277,7 +267,7 @@ def _honest(measured: MeasuredScore, steps: Sequence[float], width: Triple) -> H
             _deviations(measured, copies, metric, range(len(measured.matrices)))
             for copies in (measured.plain, measured.stressed)
         )
-        centres.append(math.fsum(plain) / len(plain) if plain else 0.0)
+        centres.append(math.fsum(plain) / len(plain))
         stops = math.fsum(value * value for value in excess[metric])
         square = spread(plain, stressed) + half * half / 3 + STOP_SHARE * stops
         deviations.append(math.sqrt(square))
@@ -290,12 +280,7 @@ def _honest(measured: MeasuredScore, steps: Sequence[float], width: Triple) -> H
 
 
 def spread(plain: Sequence[float], stressed: Sequence[float]) -> float:
-    """Return the variance of a claim about the centre of the plain copies, without rare outcomes.
-
-    Without plain copies, of a canonical score, about the rerun.
-    """
-    if not plain:
-        return 2 * _rms(stressed) ** 2 / STRESS
+    """Return the variance of a claim about the centre of plain copies, without rare outcomes."""
     own, other = _variance(plain), _variance(stressed) if stressed else None
     if other is None:
         return GROWTH * own * (1 + 1 / len(plain))
@@ -313,7 +298,6 @@ def _tolerance(
     measured: MeasuredScore,
     parts: dict[str, float],
     width: Triple,
-    shown: Sequence[JitteredCopy],
 ) -> Tolerance:
     seeds = len(measured.matrices)
     fits = measured.matrices[:1] if measured.one_fit else measured.matrices
@@ -323,14 +307,14 @@ def _tolerance(
     mcc, acc, f1 = (
         part + flips + half for part, flips, half in zip(parts.values(), unseen, width, strict=True)
     )
-    shifts = _deviations(measured, shown, "MCC", range(seeds))
+    shifts = _deviations(measured, measured.plain, "MCC", range(seeds))
     middle = math.fsum(shifts) / len(shifts)
     return Tolerance(
         MCC=mcc,
         Acc=acc,
         F1=f1,
         copies=len(measured.plain) + len(measured.stressed),
-        flips=math.fsum(sum(copy.flips) for copy in shown) / len(shown),
+        flips=math.fsum(sum(copy.flips) for copy in measured.plain) / len(measured.plain),
         spread=_rms([value - middle for value in shifts]),
         honest=_honest(measured, steps, width),
     )

@@ -74,14 +74,13 @@ class Machine:
     scoring: ScoringOptions = DERIVED
     """Limits of scoring a task, where they are not to follow from its size."""
 
-    def scored_as(self, settings: WorkSettings, *, canonical: bool, is_rounded: bool) -> Scoring:
+    def scored_as(self, settings: WorkSettings, *, is_rounded: bool) -> Scoring:
         """Return how embeddings are scored on this machine."""
         return Scoring(
             noise=settings.noise,
             seed=settings.seed,
             copies=settings.copies,
             workers=self.workers,
-            canonical=canonical,
             is_rounded=is_rounded,
             limits=self.scoring,
         )
@@ -138,11 +137,7 @@ class Ready:
 
     @property
     def _how(self) -> Scoring:
-        return self.machine.scored_as(
-            self.settings,
-            canonical=self.subject.has_canonical,
-            is_rounded=self.subject.is_rounded,
-        )
+        return self.machine.scored_as(self.settings, is_rounded=self.subject.is_rounded)
 
     def _classes(self, task: str) -> int:
         counts = self.subject.benchmark.by_id[task].test_class_counts

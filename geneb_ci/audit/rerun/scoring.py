@@ -83,8 +83,6 @@ class Scoring:
     seed: int
     copies: int
     workers: int | None
-    canonical: bool
-    """Whether the claim has canonical scores to compare."""
     is_rounded: bool = True
     """Whether the claim is of features rounded to float16."""
     limits: ScoringOptions = DERIVED
@@ -127,7 +125,6 @@ def rescored(
         "--sequences", str(sequences), "--embeddings", str(embeddings),
         "--noise", how.noise, "--seed", str(how.seed), "--copies", str(how.copies),
         *(["--workers", str(how.workers)] if how.workers else []),
-        "--canonical" if how.canonical else "--no-canonical",
         "--rounded" if how.is_rounded else "--unrounded",
         *_further(how.further), "--output", str(output), "--quiet",
     ]  # fmt: skip

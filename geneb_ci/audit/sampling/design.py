@@ -11,7 +11,7 @@ from math import comb
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import AliasChoices, Field, ValidationError, model_validator
 
 from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.commitment import PROTOCOL, Commitment
@@ -49,9 +49,10 @@ class AuditPolicy(StrictModel):
     were recomputed."""
     minimum_level: Literal[1, 2, 3, 4]
     """Lowest sandbox level at which an agreeing audit counts; level 0 never does."""
-    canonical: bool = False
-    """Whether only cells with a canonical score count towards `verified` and `reproduced`; format
-    1.0 has none. The shipped policy says true."""
+    scorer: Annotated[bool, Field(validation_alias=AliasChoices("scorer", "canonical"))] = False
+    """Whether only cells of a run that names the scorer of record count towards `verified` and
+    `reproduced`; format 1.0 names none. The shipped policy says true. Earlier policies call it
+    `canonical`."""
     aborts: Positive = 3
     """Runs of one method aborted in a row, without a record between them, that dispute its row. A
     machine fails by chance once or twice; an extractor that fails whenever a raised task is drawn
@@ -442,7 +443,7 @@ def demands_of(policy: AuditPolicy, benchmark: Benchmark) -> Demands:
         stratified=policy.stratified,
         tasks=frozenset(benchmark.task_ids),
         versions=Versions(benchmark.harness_version, benchmark.sha256, benchmark.dataset.revision),
-        canonical=policy.canonical,
+        defined=policy.scorer,
         regimes=frozenset(policy.regimes),
         every_regime=tuple(benchmark.regimes),
         scorer=scorer.digest(),

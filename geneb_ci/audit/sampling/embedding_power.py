@@ -32,8 +32,8 @@ def power_lines(
         matrices = {}
         for task in tasks:
             evidence = submission.evidence.get(regime, {}).get(task)
-            if evidence is not None and evidence.canonical is not None:
-                probes = evidence.canonical.confusion
+            if evidence is not None:
+                probes = evidence.confusion
                 few = regime in benchmark.protocol.few_shot_k
                 matrices[task] = probes if few else probes[:1]
         if not matrices:
@@ -42,7 +42,7 @@ def power_lines(
         binary = sum(len(task_matrices[0]) == BINARY for task_matrices in matrices.values())
         probabilities[regime] = [found_test(cells, raise_, rows.test) for raise_ in RAISES]
     yield f"test rows, {rows.test:,} in each of {plural(len(probabilities), 'regime')}:"
-    yield "  a canonical macro MCC raised by altered test rows is found with at least, by this"
+    yield "  a macro MCC raised by altered test rows is found with at least, by this"
     yield f"  row's own matrices of {binary} of {len(tasks)} tasks:"
     for regime, chances in probabilities.items():
         chances_text = ", ".join(
@@ -58,8 +58,8 @@ def power_lines(
             f"  {share:.1%} altered in the mean is found with {chance_text(chance)}; it bought MCC "
             f"{mean:+.3f} in the mean, {largest:+.3f} at most"
         )
-    yield "  This is no bound: rows that are made for it gain more. Few of them are among the"
-    yield "  strongest of their task, which are embedded whatever is drawn."
+    yield "  This is no bound: rows that are made for it gain more. Where they are few, they are"
+    yield "  among the strongest of their task, which are embedded whatever is drawn."
 
 
 def chance_text(chance: float) -> str:

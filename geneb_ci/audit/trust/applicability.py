@@ -294,6 +294,14 @@ def left_out_regimes(outcome: AnyOutcome, inputs: TrustInputs) -> list[str]:
     ]
 
 
+def names_scorer(outcome: AnyOutcome, inputs: TrustInputs) -> bool:
+    """Whether the run of an audited submission names the scorer of record."""
+    current = inputs.submission(outcome.plan.commitment.model_id)
+    submission = current.submission if current is not None else None
+    scorer = submission.run.scorer if isinstance(submission, SubmissionV11) else None
+    return scorer is not None and scorer.digest is not None
+
+
 def check_harness(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     """Compare the harness that scored with the current version. Raises StepMismatch."""
     harness, current = outcome.harness, inputs.benchmark.harness_version

@@ -13,7 +13,12 @@ from geneb_ci.audit.compare.embedding_outcome import (
     RowOutcome,
     loose,
 )
-from geneb_ci.audit.compare.outcome import hidden_raises, informative_cells, informative_text
+from geneb_ci.audit.compare.outcome import (
+    AuditOutcome,
+    hidden_raises,
+    informative_cells,
+    informative_text,
+)
 from geneb_ci.audit.record.events import AuditEvent, EntryKind, WithdrawnAudit
 from geneb_ci.audit.record.keys import RevokedKey, Signer, check_revoked
 from geneb_ci.audit.record.repository import AuditRepository
@@ -22,7 +27,12 @@ from geneb_ci.audit.record.verify import Verification
 from geneb_ci.audit.sampling.design import demands_of
 from geneb_ci.audit.sampling.embedding_draw import weakness_of
 from geneb_ci.audit.sampling.plan import Plan, RowPlan
-from geneb_ci.audit.trust.applicability import TrustInputs, left_out_regimes, missing_cells
+from geneb_ci.audit.trust.applicability import (
+    TrustInputs,
+    left_out_regimes,
+    missing_cells,
+    names_scorer,
+)
 from geneb_ci.audit.trust.level import (
     NO_SANDBOX,
     RECOMPUTED,
@@ -240,6 +250,7 @@ def audit_of(verification: Verification, inputs: TrustInputs) -> Audit | None:
     commitment, sandbox = outcome.plan.commitment, outcome.sandbox
     drawn = [task for task in outcome.tasks if task.reason == "drawn"]
     cells = informative_cells(drawn)
+    defined = _defined(outcome, inputs)
     return Audit(
         audit_id=verification.record.audit_id,
         model_id=commitment.model_id,
@@ -270,23 +281,29 @@ def audit_of(verification: Verification, inputs: TrustInputs) -> Audit | None:
             for name in inputs.policy.regimes
             if name not in task.regimes
         ),
-        plain=tuple(
+        undefined=tuple(
             f"{name} of {task.task}"
             for task in drawn
-            for name, cell in task.regimes.items()
-            if cell.canonical is None
+            for name in task.regimes
+            if task.task not in defined.get(name, ())
         ),
-        canonical={
-            name: frozenset(
-                task.task
-                for task in outcome.tasks
-                if name in task.regimes and task.regimes[name].canonical is not None
-            )
-            for name in commitment.regimes
-        },
+        defined=defined,
         varied=outcome.variants is not None,
         signer=verification.record.signer.owner,
     )
+
+
+def _defined(outcome: AuditOutcome, inputs: TrustInputs) -> dict[str, frozenset[str]]:
+    """Return regime to the tasks whose compared scores follow from a definition."""
+    names = names_scorer(outcome, inputs)
+    return {
+        name: frozenset(
+            task.task
+            for task in outcome.tasks
+            if name in task.regimes and (names or task.regimes[name].canonical is not None)
+        )
+        for name in outcome.plan.commitment.regimes
+    }
 
 
 def row_audit_of(verification: Verification, outcome: RowOutcome, inputs: TrustInputs) -> Audit:

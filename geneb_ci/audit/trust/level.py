@@ -115,10 +115,11 @@ class Audit:
     """Informative cells of the drawn tasks, by regime: `full 4 of 5`."""
     absent: tuple[str, ...] = ()
     """Cells of the drawn tasks that the policy audits and the submission does not claim."""
-    plain: tuple[str, ...] = ()
-    """Cells of the drawn tasks without a canonical score."""
-    canonical: Mapping[str, frozenset[str]] | None = None
-    """Regime to the tasks whose canonical scores were compared; None where nobody counted them."""
+    undefined: tuple[str, ...] = ()
+    """Cells of the drawn tasks whose score follows from no definition."""
+    defined: Mapping[str, frozenset[str]] | None = None
+    """Regime to the tasks whose compared scores follow from a definition: those of record of a run
+    that names their scorer, and canonical ones in earlier records; None where nobody counted."""
     varied: bool = True
     """Whether variants of the sequences were embedded."""
     signer: str = ""
@@ -144,8 +145,8 @@ class Demands:
     tasks: frozenset[str]
     """Every task of the benchmark."""
     versions: Versions
-    canonical: bool = False
-    """Whether only cells with a canonical score count."""
+    defined: bool = False
+    """Whether only cells count whose score follows from a definition."""
     minimum_rows: int = 1
     """Test rows of each regime that an audit by receipt has to draw."""
     regimes: frozenset[str] = frozenset()
@@ -448,8 +449,8 @@ def shortcoming(audit: Audit, demands: Demands) -> str:
             bool(audit.uninformative)
         ),
         f"drawn tasks have no claim in {first_and_more(list(audit.absent))}": bool(audit.absent),
-        "drawn cells have no canonical score, which format 1.1 has: "
-        f"{first_and_more(list(audit.plain))}": demands.canonical and bool(audit.plain),
+        "the run names no scorer of record, so that nothing defines the drawn cells: "
+        f"{first_and_more(list(audit.undefined))}": demands.defined and bool(audit.undefined),
         _PLAIN: not audit.varied,
     }
     return next((reason for reason, holds in lacking.items() if holds), "")
@@ -469,8 +470,8 @@ def _reproduced(audits: Sequence[Audit], demands: Demands) -> str:
         for regime in sorted(set(audit.rerun) - set(audit.uninformative) - loose):
             key = (audit.versions, regime)
             tasks: AbstractSet[str] = audit.rerun[regime]
-            if demands.canonical and audit.canonical is not None:
-                tasks = audit.canonical.get(regime, frozenset())
+            if demands.defined and audit.defined is not None:
+                tasks = audit.defined.get(regime, frozenset())
             covered.setdefault(key, set()).update(tasks)
             if not shortcoming(audit, demands):
                 signers.setdefault(key, set()).add(comparable_owner(audit.signer))

@@ -1,0 +1,281 @@
+"""A forger who knows every rule of an audit by receipt: what he gains, and what bounds it.
+
+He alters rows of the receipt. **Within the tolerances**, rows that a rerun calls the same: a
+coordinate may take the other float16 value beside it where that one passes, few of each row, and
+few of all rows together. What that can do to the decisions on the test rows bounds his gain,
+whatever he looks for: a test row that is predicted wrong can become right if its margin is less
+than what its own coordinates, and those of the training rows by their influence, can move it by.
+
+    own       sum of the largest |w_j| step_j of the row, as many as may round otherwise
+    training  sum of the largest |dm / dx_rj| step_rj over training rows r and columns j, as many as
+              may round otherwise in a row, and in all rows together
+
+    stop      what another stop of the fit can do
+
+m is the margin by the probe of record, the decision value of the true class less that of its rival,
+w its weights at the optimum; dm/dx is of first order, there. The probe of record stops before it,
+and any change of its rows may let it stop elsewhere, as in docs/tolerance.md: a short fit of few
+rows at the points that `halts` finds, others beyond the optimum as far as before it. Tasks of two
+classes alone.
+
+**Few rows altered at will**, in the hope that none is drawn: test rows that become right are
+bounded by `row_rule.needed_hit`; for training rows no bound is known, only what was gained.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from geneb_ci.receipt.column_rule import tolerances
+from geneb_ci.receipt.draw import STANDARD_TEST, STANDARD_TRAINING
+from geneb_ci.receipt.embeddings import allowed, allowed_pooled
+from geneb_ci.receipt.row_rule import (
+    MEASURED_GAIN,
+    Alterations,
+    mcc,
+    needed_hit,
+    rounding,
+    scaled,
+)
+from reference_harness import halts, metrics, probe
+from reference_harness.optimum import solve
+from reference_harness.receipt.rounding import widened
+from reference_harness.tasks import TaskData
+
+Wide = npt.NDArray[np.float64]
+Half = npt.NDArray[np.float16]
+Rows = npt.NDArray[np.float32]
+BUDGET = math.log(20)
+"""Expected hits that a draw misses with 5 %."""
+CAUTION = 0.8
+"""Part of the tolerances that he uses: the audit measures them on the rows that it draws."""
+STOPS = 2.0
+"""Times the distance from the optimum within which a fit of all rows may stop."""
+RAISE_MAX = 0.2
+"""Largest raise that is looked for."""
+
+
+class Steps(NamedTuple):
+    """What the tolerances leave of (n, d) rows."""
+
+    rounded: Half
+    """The honest receipt."""
+    other: Half
+    """The value beside it that passes; the same where none does."""
+    size: Wide
+    """How far a coordinate may be moved, as a feature."""
+
+
+def steps_of(rows: Rows, scale_log2: int = 0, part: float = 1.0) -> Steps:
+    """Return the steps of the rows of a rerun, within a part of the tolerances."""
+    rounded, wide = rounding(rows, scale_log2), scaled(rows, scale_log2)
+    limits = part * tolerances(rows, scale_log2)
+    towards = np.where(wide > rounded, np.inf, -np.inf).astype(np.float16)
+    other = np.nextafter(rounded, towards, dtype=np.float16)
+    unit = np.spacing(np.abs(other)).astype(np.float64)
+    other = np.where(np.abs(other - wide) - unit / 2 <= limits, other, rounded)
+    step = np.abs(other.astype(np.float64) - rounded)
+    # Near 0, where values lie dense, a coordinate may go further than to its neighbour.
+    farthest = np.where(limits < unit / 2, step, np.where(step > 0, limits + unit, 0.0))
+    return Steps(rounded, other, np.ldexp(farthest, scale_log2))
+
+
+def largest(values: Wide, count: int) -> Wide:
+    """Return (n, d) values without those of each row that are not among its `count` largest."""
+    if count >= values.shape[1]:
+        return values
+    least = np.partition(values, -count, axis=1)[:, -count][:, None]
+    return np.where(values >= least, values, 0.0)
+
+
+class Reach(NamedTuple):
+    """What shifts within the tolerances can do to one fit."""
+
+    margins: Wide
+    """(m,) of the test rows: below 0 where they are predicted wrong."""
+    own: Wide
+    """(m,) by how much shifts of the row itself can raise its margin."""
+    training: Wide
+    """(m,) by how much shifts of training rows can."""
+    stop: Wide
+    """(m,) by how much another stop can."""
+
+    def gain(self, labels: npt.NDArray[np.int64]) -> float:
+        """Return the MCC if every wrong row that can become right did, less that of the fit."""
+        positive, wrong = labels == labels.max(), self.margins <= 0
+        flips = wrong & (-self.margins <= self.own + self.training + self.stop)
+
+        def score(right: npt.NDArray[np.bool_]) -> float:
+            counts = (positive, right)
+            tn, fp, fn, tp = (
+                np.array([float(part.sum())])
+                for part in (
+                    ~counts[0] & counts[1], ~counts[0] & ~counts[1],
+                    counts[0] & ~counts[1], counts[0] & counts[1],
+                )
+            )  # fmt: skip
+            return float(mcc(tn, fp, fn, tp)[0])
+
+        return score(~wrong | flips) - score(~wrong)
+
+
+def reach_of(
+    rows: Rows, data: TaskData, chosen: npt.NDArray[np.int64] | None, scale_log2: int = 0
+) -> Reach:
+    """Return the reach of one fit of a task of two classes; `rows` are those of the rerun."""
+    steps = steps_of(rows, scale_log2)
+    features = widened(steps.rounded, scale_log2).astype(np.float64)
+    cut, width = len(data.train.labels), rows.shape[1]
+    used = np.arange(cut) if chosen is None else chosen
+    solved = solve(features[used], data.train.labels[used])
+    weights = solved.weights[:, 1] - solved.weights[:, 0]
+    decision = features @ weights + (solved.intercepts[1] - solved.intercepts[0])
+    sides = np.where(data.test.labels == data.test.labels.max(), 1.0, -1.0)
+    own = largest(np.abs(weights) * steps.size[cut:], allowed(width)).sum(axis=1)
+    train = np.hstack([features[used], np.ones((len(used), 1))])
+    probability = 1 / (1 + np.exp(-decision[used]))
+    curvature = probability * (1 - probability)
+    hessian = (train * curvature[:, None]).T @ train
+    hessian[np.arange(width), np.arange(width)] += 1.0
+    hessian[width, width] += 1e-9
+    test = np.hstack([features[cut:], np.ones((len(decision) - cut, 1))])
+    moved = np.linalg.solve(hessian, test.T).T
+    residual = probability - (data.train.labels[used] == data.train.labels.max())
+    pooled, size = allowed_pooled(len(used), width), steps.size[used]
+    training = np.empty(len(test))
+    for number, h in enumerate(moved):
+        slopes = residual[:, None] * h[:-1] + (curvature * (train @ h))[:, None] * weights
+        values = largest(np.abs(slopes) * size, allowed(width))
+        most = min(pooled, values.size)
+        training[number] = np.partition(values, values.size - most, axis=None)[-most:].sum()
+    values = features.astype(np.float32)
+    problem = probe.Problem(values[:cut], data.train.labels, values[cut:], data.test.labels)
+    (fit,) = probe.run(problem, [chosen])
+    along = fit.weights[:, 1] - fit.weights[:, 0]
+    margins = sides * (features[cut:] @ along + fit.intercepts[-1] - fit.intercepts[:-1].sum())
+    stops = halts.predictions_at_halts(problem, [chosen], [fit])[0] if chosen is not None else []
+    if stops:
+        right = np.any([labels == data.test.labels for labels in stops], axis=0)
+        return Reach(margins, own, training, np.where(right, np.inf, 0.0))
+    return Reach(margins, own, training, STOPS * np.abs(margins - sides * decision[cut:]))
+
+
+def bound_within(
+    rows: Rows, data: TaskData, shots: Mapping[str, int], seeds: Sequence[int], regime: str
+) -> float:
+    """Return by how much MCC of one task can rise within the tolerances, in the mean of seeds."""
+    fits = probe.rows_of_regime(data.train.labels, regime, list(seeds), dict(shots))
+    return float(np.mean([reach_of(rows, data, fit).gain(data.test.labels) for fit in fits]))
+
+
+def within(rows: Rows, data: TaskData, share: float, chosen: npt.NDArray[np.int64] | None) -> Rows:
+    """Return a receipt that is altered within the tolerances, towards the labels of the test rows.
+
+    Test rows take the steps that raise their margin most; training rows those that lower the loss
+    of the test rows, a `share` of the rows of each part, those that gain most. It attacks the fit
+    of all rows, or that of the chosen ones.
+    """
+    steps, cut = steps_of(rows, part=CAUTION), len(data.train.labels)
+    features, width = widened(steps.rounded, 0).astype(np.float64), rows.shape[1]
+    used = np.arange(cut) if chosen is None else chosen
+    solved = solve(features[used], data.train.labels[used])
+    weights = solved.weights[:, 1] - solved.weights[:, 0]
+    decision = features @ weights + (solved.intercepts[1] - solved.intercepts[0])
+    target = (data.test.labels == data.test.labels.max()).astype(np.float64)
+    chance = 1 / (1 + np.exp(-decision))
+    difference = steps.other.astype(np.float64) - steps.rounded
+    slopes = np.zeros(rows.shape)
+    slopes[cut:] = (chance[cut:] - target)[:, None] * weights / len(target)
+    train = np.hstack([features[used], np.ones((len(used), 1))])
+    curvature = chance[used] * (1 - chance[used])
+    hessian = (train * curvature[:, None]).T @ train + np.diag([*np.ones(width), 1e-9])
+    test = np.hstack([features[cut:], np.ones((len(target), 1))])
+    h = np.linalg.solve(hessian, (chance[cut:] - target) @ test / len(target))
+    residual = chance[used] - (data.train.labels[used] == data.train.labels.max())
+    slopes[used] = -(residual[:, None] * h[:-1] + (curvature * (train @ h))[:, None] * weights)
+    gains = largest(np.maximum(-slopes * difference, 0), allowed(width))
+    receipt = steps.rounded.copy()
+    for part in (used, np.arange(cut, len(rows))):
+        taken = part[np.argsort(-gains[part].sum(axis=1))[: round(share * len(part))]]
+        own = gains[taken]
+        most = min(int(CAUTION * allowed_pooled(len(part), width)), own.size)
+        if most:
+            least = max(np.partition(own, own.size - most, axis=None)[-most], 1e-300)
+            receipt[taken] = np.where(own >= least, steps.other[taken], receipt[taken])
+    return widened(receipt, 0)
+
+
+def by_test_rows(cells: Sequence[Alterations], hits: float = BUDGET) -> float:
+    """Return the bound of the raise of a macro by altered test rows that a draw may miss.
+
+    `hits` is how many altered rows it hits on average, by the standard number of draws.
+    """
+    low, high = 0.0, RAISE_MAX
+    for _ in range(25):
+        middle = (low + high) / 2
+        missed = STANDARD_TEST * needed_hit(cells, middle) <= hits
+        low, high = (middle, high) if missed else (low, middle)
+    return high
+
+
+def by_training_rows(tasks: int, hits: float = BUDGET) -> float:
+    """Return the mean raise that altered training rows had of which a draw hits so many.
+
+    Interpolated between the shares that were measured. It is no bound.
+    """
+    gains = [0.0, *(gain for gain, _ in MEASURED_GAIN.values())]
+    share = hits / (tasks * STANDARD_TRAINING)
+    return float(np.interp(share, [0.0, *MEASURED_GAIN], gains))
+
+
+SIZES = (1.0, 3.0, 10.0, 30.0, 100.0)
+"""Distances of a planted row from the centre of the training rows, in mean distances of theirs."""
+
+
+def planted_gain(rows: Rows, data: TaskData, fit: npt.NDArray[np.int64], place: int) -> float:
+    """Return by how much one training row, altered at will, raises the MCC of a fit on some rows.
+
+    It is put along the weights that separate the test rows, on the side of its label, at the best
+    of some distances.
+    """
+    cut = len(data.train.labels)
+    centre = rows[:cut].mean(axis=0)
+    reach = float(np.linalg.norm(rows[:cut] - centre, axis=1).mean())
+    solved = solve(rows[cut:], data.test.labels)
+    along = solved.weights[:, 1] - solved.weights[:, 0]
+    side = 1.0 if data.train.labels[place] == data.train.labels.max() else -1.0
+    direction = side * reach * along / np.linalg.norm(along)
+
+    def score(train: Rows) -> float:
+        predicted = probe.fit(train[fit], data.train.labels[fit], rows[cut:]).predictions
+        classes = np.unique(data.train.labels)
+        return metrics.scores(metrics.confusion_matrix(data.test.labels, predicted, classes)).MCC
+
+    best, altered = score(rows[:cut]), rows[:cut].copy()
+    honest = best
+    for size in SIZES:
+        altered[place] = centre + size * direction
+        best = max(best, score(altered))
+    return best - honest
+
+
+def by_support_rows(gain: float, tasks: int, shots: int, seeds: int, hits: float = BUDGET) -> float:
+    """Return the mean raise of a few-shot regime by altered support rows that a draw may miss.
+
+    Each raises the MCC of the one seed that draws it by `gain`, in tasks of two classes. The regime
+    with the fewest support rows is embedded whole; of the others a standard draw takes a part.
+    """
+    drawn = -(-STANDARD_TEST // tasks)
+    left = 2 * (shots - 1) * seeds
+    return hits / (drawn / left) * gain / seeds / tasks
+
+
+def by_both(cells: Sequence[Alterations], tasks: int) -> float:
+    """Return the best division of what a draw misses between test and training rows."""
+    return max(
+        by_test_rows(cells, part * BUDGET) + by_training_rows(tasks, (1 - part) * BUDGET)
+        for part in np.linspace(0, 1, 11).tolist()
+    )

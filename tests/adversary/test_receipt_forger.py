@@ -1,0 +1,85 @@
+"""The forger of receipts: what he gains within the tolerances stays below the computed bound."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from geneb_ci.receipt.draw import STANDARD_TEST, STANDARD_TRAINING, RowSample
+from geneb_ci.receipt.row_rule import Alterations, found_test, found_training
+from reference_harness import benchmark, probe
+from tests.adversary import receipt_forger as forger
+from tests.adversary.forger import TASKS
+from tests.receipt.audited import audit, scored
+from tests.receipt.test_attacks import data_of
+from tests.receipt.test_attacks import honest as convolution
+
+SAMPLE = RowSample(test=240, training=30, support=120)
+PROTOCOL = benchmark.mini().protocol
+REGIMES = ("full", "10shot", "1shot")
+
+
+def bounds_of(task: str) -> dict[str, float]:
+    return {
+        regime: forger.bound_within(
+            convolution(task), data_of(task), PROTOCOL.few_shot_k, PROTOCOL.seeds, regime
+        )
+        for regime in REGIMES
+    }
+
+
+@pytest.mark.parametrize(
+    "task", ["mini_tf", pytest.param("mini_promoter", marks=pytest.mark.nightly)]
+)
+def test_no_forger_beats_the_bound_within_the_tolerances(task: str, tmp_path: Path) -> None:
+    """With the defences off: every row that pays is moved as far as the tolerance of a row goes."""
+    rows, bounds = convolution(task), bounds_of(task)
+    honest = scored(tmp_path / "honest", task, rows, SAMPLE)
+    altered = forger.within(rows, data_of(task), 1.0, None)
+    forged = scored(tmp_path / "forged", task, altered, SAMPLE)
+    found = audit({task: forged}, {task: rows})
+    assert found.reasons, "it is found by what all rows do together"
+    assert not any("not what the extractor gives" in reason for reason in found.reasons)
+    assert all(forged.mcc[r] - honest.mcc[r] <= bounds[r] + 1e-12 for r in REGIMES)
+    assert max(bounds.values()) < 0.03, "one or two decisions of 160"
+
+
+def test_rows_that_are_moved_further_than_the_tolerances_reach_more_decisions() -> None:
+    data, rows = data_of("mini_tf"), convolution("mini_tf")
+    reach = forger.reach_of(rows, data, None)
+    labels = data.test.labels
+    unbounded = reach._replace(own=np.full_like(reach.own, np.inf))
+    assert unbounded.gain(labels) == pytest.approx(1 - base(reach, labels))
+    assert reach.gain(labels) < 0.1 * unbounded.gain(labels)
+
+
+def base(reach: forger.Reach, labels: np.ndarray) -> float:
+    """Return the MCC of the fit."""
+    predicted = np.where(reach.margins > 0, labels, labels.max() + labels.min() - labels)
+    return float(np.corrcoef(labels, predicted)[0, 1])
+
+
+def test_what_a_draw_misses_is_what_it_finds_with_95_percent() -> None:
+    hit, gain = np.linspace(0, 0.02, 50), np.linspace(0, 0.02, 50) ** 0.8
+    cells = [Alterations(hit, gain, 0.5), Alterations(hit, gain / 2, 0.5)]
+    raised = forger.by_test_rows(cells)
+    assert found_test(cells, raised, STANDARD_TEST) == pytest.approx(0.95, abs=1e-4)
+    share = forger.BUDGET / (TASKS * STANDARD_TRAINING)
+    assert found_training(share, TASKS * STANDARD_TRAINING) == pytest.approx(0.95, abs=1e-3)
+    assert forger.by_training_rows(TASKS) == pytest.approx(0.010, abs=1e-4)
+    both = forger.by_both(cells, TASKS)
+    assert both >= max(raised, forger.by_training_rows(TASKS)) - 1e-9
+
+
+def test_one_support_row_altered_at_will_pays_and_few_of_them_are_missed() -> None:
+    """What they raise a regime by stays below what altered training rows do."""
+    data, rows = data_of("mini_tf"), convolution("mini_tf")
+    fits = probe.rows_of_regime(
+        data.train.labels, "10shot", list(PROTOCOL.seeds), dict(PROTOCOL.few_shot_k)
+    )
+    gains = [forger.planted_gain(rows, data, fit, int(fit[0])) for fit in fits if fit is not None]
+    assert min(gains) >= 0
+    assert max(gains) > 0.02
+    # 15 of some 90 rows of each of 100 tasks are drawn: 18 altered ones are missed with 5 %.
+    raised = forger.by_support_rows(0.1, TASKS, 10, 5)
+    assert raised == pytest.approx(17.97 * 0.1 / 5 / 100, rel=1e-3)
