@@ -26,8 +26,9 @@ from reference_harness.formats.text import quoted
 
 __all__ = ["Checker", "FileResult", "Report", "crash_message", "files_of", "named_files"]
 
-# Findings of one rule in one file. Enough for two regimes of 100 tasks; the rest is counted.
-FINDINGS_MAX = 200
+FINDINGS_MAX = 1_000
+"""Findings of one rule in one file: all 900 scores of three regimes of 100 tasks. The rest is
+counted."""
 CHUNK = 16
 """Files that a process takes at once: a tenth of a second of work."""
 

@@ -3,7 +3,7 @@
 import functools
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from rich.cells import cell_len, chop_cells
@@ -20,9 +20,12 @@ from geneb_ci.render.formats import (
     why_nothing,
 )
 from geneb_ci.render.plain import pieces, visible
+from reference_harness.formats.recognition import ENCODING, FOREIGN, POINTER
+from reference_harness.formats.text import plural
 
 _MARK = "..."
-SAME_RULE_MAX = 10  # listed findings of one rule in one file; the rest is counted
+SAME_RULE_MAX = 5  # findings of one rule in one file that are all listed
+OF_MANY = 4  # listed ones where there are more: their cause is one, and the rest is counted
 WIDTH_MIN = 40  # columns; narrower output cannot be aligned
 WIDTH_MAX = 120  # wider, lines are hard to read
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.NOTE: "bold cyan"}
@@ -117,8 +120,11 @@ def _lines(report: Report, width: int) -> Iterator[Line]:
     files: dict[str, list[Finding]] = {}
     for finding in sorted_findings(report):
         files.setdefault(finding.file, []).append(finding)
+    alike = _alike(files)
     for file, findings in files.items():
-        yield (Part(escape(file), "bold"),)
+        if file in alike.repeated:
+            continue
+        yield (Part(f"{escape(file)}{alike.more.get(file, '')}", "bold"),)
         for group in by_rule(findings):
             yield from _group(group, report, width)
         yield ()
@@ -138,12 +144,40 @@ def _lines(report: Report, width: int) -> Iterator[Line]:
     yield from _wrapped("", Part(summary_line(report), _summary_style(report)), width)
 
 
+class _Alike(NamedTuple):
+    """Files that are refused as a whole for one reason: it is said once."""
+
+    repeated: frozenset[str]
+    """Those after the first."""
+    more: dict[str, str]
+    """The first file of each reason, with how many others have it."""
+
+
+def _alike(files: Mapping[str, list[Finding]]) -> _Alike:
+    """Return which files have nothing but the same finding of a whole file, such as logs."""
+    reasons: dict[tuple[str, str, str], list[str]] = {}
+    for file, (first, *others) in files.items():
+        if first.rule in OF_WHOLE_FILES and not others:
+            reasons.setdefault((first.rule, first.message, first.fix), []).append(file)
+    many = [names for names in reasons.values() if len(names) >= ALIKE_MIN]
+    return _Alike(
+        frozenset(name for names in many for name in names[1:]),
+        {names[0]: f" and {plural(len(names) - 1, 'more file')}" for names in many},
+    )
+
+
+OF_WHOLE_FILES = frozenset({POINTER, ENCODING, FOREIGN})
+ALIKE_MIN = 3
+"""Files from which one stands for all."""
+
+
 def _group(group: list[Finding], report: Report, width: int) -> Iterator[Line]:
     first, last = group[0], (0, 0)
     yield ()
     severity = Part(f"{first.severity}:", _STYLES[first.severity])
     yield (Part("  "), severity, Part(" "), Part(escape(first.rule), "bold"))
-    for fix, run in itertools.groupby(group[:SAME_RULE_MAX], lambda finding: finding.fix):
+    listed = group if len(group) <= SAME_RULE_MAX else group[:OF_MANY]
+    for fix, run in itertools.groupby(listed, lambda finding: finding.fix):
         for finding in run:
             yield from _place(finding, width)
             if (finding.line, finding.column) != last:  # one excerpt per position
@@ -151,8 +185,8 @@ def _group(group: list[Finding], report: Report, width: int) -> Iterator[Line]:
             last = finding.line, finding.column
         if fix:
             yield from _wrapped(_FIX, Part(escape(fix), "green"), width)
-    if len(group) > SAME_RULE_MAX:
-        more = f"    and {len(group) - SAME_RULE_MAX:,} more of {escape(first.rule)}"
+    if len(group) > len(listed):
+        more = f"    and {len(group) - len(listed):,} more of {escape(first.rule)}"
         yield (Part(more, "bold"),)
 
 

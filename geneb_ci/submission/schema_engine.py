@@ -56,7 +56,7 @@ def check_by_schema(value: object) -> tuple[Submission | None, list[Fault]]:
     for error in _well_typed(errors):
         faults.extend(_faults(error, key))
     if errors or key is None:
-        return None, list(dict.fromkeys(faults))
+        return None, structure.misnamed_metrics(list(dict.fromkeys(faults)))
     return MODELS[key].model_validate(value), []
 
 

@@ -3,9 +3,10 @@
 It says yes only where they do; they judge the rest, and name what is wrong.
 """
 
+import dataclasses
 import functools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from geneb_ci.common.finding import Fault, KeyPath, first_and_more, near
@@ -149,7 +150,7 @@ def check_structure(value: object) -> "tuple[Submission | None, list[Fault]]":
         submission = model.model_validate(value)
     except ValidationError as error:
         faults.extend(_faults(error, value, version))
-        return None, faults
+        return None, misnamed_metrics(faults)
     return submission if version else None, faults
 
 
@@ -180,6 +181,56 @@ def unknown_version(value: dict[str, Any]) -> Fault:
         version,
         f"one of {', '.join(map(quoted, VERSIONS))}",
     )
+
+
+_LONG_NAMES = {
+    "MCC": {"mcc", "matthews_corrcoef", "matthews_correlation", "matthews"},
+    "Acc": {"acc", "accuracy", "accuracy_score"},
+    "F1": {"f1", "f1_score", "f1_macro", "macro_f1", "f1score"},
+}
+"""Metric to the names, in lower case, that other programs have for it."""
+
+
+def misnamed_metrics(faults: list[Fault]) -> list[Fault]:
+    """Return faults with one in the place of all that follow from another name for a metric.
+
+    A cell with `accuracy` would otherwise have two: that this is no metric, and that `Acc` is
+    missing. One of a few cells is left as it is.
+    """
+    named = {name: metric for metric, names in _LONG_NAMES.items() for name in names}
+    misnamed = {
+        (fault.path[:-1], named[str(fault.path[-1]).casefold()]): fault
+        for fault in faults
+        if fault.rule == "unknown-metric" and str(fault.path[-1]).casefold() in named
+    }
+    if len({cell for cell, _ in misnamed}) < MISNAMED_MIN:
+        return faults
+    names = first_and_more([quoted(f.path[-1]) for f in _one_of_each(misnamed.values())])
+    cells = len({cell for cell, _ in misnamed})
+    first, folded = next(iter(misnamed.values())), set(map(id, misnamed.values()))
+    message = f"{cells} cells name their metrics {names}"
+    whole = dataclasses.replace(first, message=message, found=names)
+    rest = [
+        fault
+        for fault in faults
+        if id(fault) not in folded
+        and not (fault.rule == "missing-metric" and (fault.path, _metric_of(fault)) in misnamed)
+    ]
+    return [*rest, whole]
+
+
+def _one_of_each(faults: Iterable[Fault]) -> list[Fault]:
+    """Return the first fault of each name of a member."""
+    return list({fault.path[-1]: fault for fault in reversed([*faults])}.values())[::-1]
+
+
+MISNAMED_MIN = 3
+"""Cells with other names for metrics from which these are one fault: below, each is named."""
+
+
+def _metric_of(fault: Fault) -> str:
+    """Return the metric that a fault of a missing one names first in its message."""
+    return fault.message.split('"')[1]
 
 
 _BOUNDS = {"greater_than_equal", "less_than_equal"}
