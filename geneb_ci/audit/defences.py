@@ -180,6 +180,31 @@ DEFENCES = (
         ),
     ),
     Defence(
+        name="decisions of every probe",
+        against="labels in a column that the optimum ignores and the probe of record uses",
+        needs="the weights of the probes of record",
+        tasks=Use(
+            "geneb_ci.audit.rerun.tasks:memorisation_results",
+            "tests/adversary/test_memorised.py"
+            "::test_labels_that_the_probe_of_all_rows_ignores_are_found_by_the_one_that_uses_them",
+        ),
+        embeddings=Use(
+            "geneb_ci.audit.rerun.receipt_variants:decision_changes",
+            f"{_MEMORY}::test_labels_that_the_probe_of_record_alone_uses_are_found_by_it",
+        ),
+    ),
+    Defence(
+        name="strongest training rows",
+        against="few training embeddings of a receipt that are altered so that the probe moves",
+        needs="the probe of the full regime and every training embedding",
+        tasks=Unused(_WHOLE),
+        embeddings=Use(
+            "geneb_ci.receipt.influence:strongest_rows",
+            "tests/adversary/test_receipt_rows.py"
+            "::test_few_rows_that_move_the_probe_pass_a_draw_and_are_found_by_their_strength",
+        ),
+    ),
+    Defence(
         name=FRESH,
         against="labels of published sequences, known by any key",
         needs="labelled sequences that nobody has seen",

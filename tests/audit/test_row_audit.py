@@ -157,6 +157,9 @@ def test_anybody_verifies_draw_proofs_comparison_and_cells(kmers, honest):
     states = {one["step"]: one["state"] for one in found["steps"]}
     assert set(states.values()) == {"holds"}
     assert [*states][-4:] == ["rerun", "proofs", "rows", "cells"]
+    shown = kmers.run("geneb_ci", "audit", "verify", str(honest)).stdout
+    assert "39/39 cells, " in shown
+    assert "the receipt agrees, the scores on the board were compared" in shown
     assert found["verified"]
 
 

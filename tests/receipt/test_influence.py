@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from geneb_ci.receipt.embeddings import EFFECT, allowed_pooled
+from geneb_ci.receipt.embeddings import EFFECT, STRONGEST, allowed_pooled
 from geneb_ci.receipt.influence import (
     TEST,
     TRAINING,
@@ -15,6 +15,7 @@ from geneb_ci.receipt.influence import (
     part_statistic,
     permitted,
     residuals,
+    strongest_rows,
 )
 from geneb_ci.receipt.row_rule import Labels, Probe, Wide
 from reference_harness.optimum import Solved, solve
@@ -132,3 +133,36 @@ def test_chance_reaches_the_limit_in_no_audit_of_a_thousand() -> None:
     assert max(largest) < EFFECT
     assert np.std(largest[-1000:]) > 0.5
     assert part_statistic([]).statistic == 0
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_strongest_rows_are_those_whose_removal_changes_the_loss_most(classes: int) -> None:
+    rows, labels = example(classes)
+    rows[5] *= 20
+    solved, probe = probe_of(rows.astype(np.float32), labels)
+    influence = influence_of(rows, 0, TRAIN, labels, probe)
+    strongest = strongest_rows(rows[:TRAIN], 0, labels[:TRAIN], influence, probe)
+    assert strongest.by_distance[0] == 5
+    assert len(strongest.by_influence) == len(strongest.by_distance) == 2 * STRONGEST
+    test = rows[TRAIN:].astype(np.float64)
+    before, changes = loss(solved, test, labels[TRAIN:]), []
+    for row in range(TRAIN):
+        others = np.delete(np.arange(TRAIN), row)
+        again = solve(rows[others].astype(np.float32), labels[others])
+        changes.append(abs(loss(again, test, labels[TRAIN:]) - before))
+    most = np.argsort(changes)[::-1][: STRONGEST // 2].tolist()
+    assert set(most) <= set(strongest.rows)
+
+
+def test_another_machine_may_name_rows_that_are_nearly_as_strong() -> None:
+    rows, labels = example(2)
+    _, probe = probe_of(rows.astype(np.float32), labels)
+    influence = influence_of(rows, 0, TRAIN, labels, probe)
+    strongest = strongest_rows(rows[:TRAIN], 0, labels[:TRAIN], influence, probe)
+    own, first = set(strongest.rows), strongest.by_influence[0]
+    assert strongest.allows(strongest.rows)
+    (next_one,) = [row for row in strongest.by_influence[STRONGEST:] if row not in own][:1]
+    assert strongest.allows([*own, next_one])
+    assert not strongest.allows([row for row in own if row != first])
+    weak = set(range(TRAIN)) - {*strongest.by_influence, *strongest.by_distance}
+    assert not strongest.allows([*own, min(weak)])

@@ -58,8 +58,8 @@ def power_lines(
             f"  {share:.1%} altered in the mean is found with {chance_text(chance)}; it bought MCC "
             f"{mean:+.3f} in the mean, {largest:+.3f} at most"
         )
-    yield "  This is no bound: rows that are made for it gain more. Few of them are among the"
-    yield "  strongest of their task, which are embedded whatever is drawn."
+    yield "  This is no bound: rows that are made for it gain more. Where they are few, they are"
+    yield "  among the strongest of their task, which are embedded whatever is drawn."
 
 
 def chance_text(chance: float) -> str:
