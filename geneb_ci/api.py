@@ -379,7 +379,7 @@ def audit(
     unsigned: bool = False,
     output: PathLike | None = None,
     dry_run: bool = False,
-    log_key: PathLike | None = None,
+    shown_on: str | None = None,
     again: str = "",
     say: Say = silent,
     show: Say = silent,
@@ -391,7 +391,8 @@ def audit(
     the receipt, `near` one with receipts of other models; both are fetched unless given.
     `machine` has the options of the rerun, `source` says where the beacon's value comes from. `key`
     signs the record, which is written below `output`; `unsigned` writes none. `committed_at` is the
-    time of publication of the digest, in UTC: without it the audit stops with that digest. `say`
+    time of publication of the digest, in UTC: without it the audit stops with that digest;
+    `shown_on` is the commit on GitHub whose status shows it. `say`
     gets lines of progress, `show` what is to be read. A claim that differs is no error: see
     `state`. Raises UsageProblem for options that contradict each other, and another GenebError for
     whatever refuses or ends the audit.
@@ -423,7 +424,7 @@ def audit(
         committed_at=committed_at,
         unsigned=unsigned,
         dry_run=dry_run,
-        log_key=path_of(log_key),
+        shown_on=shown_on,
         again=again or f"geneb-ci audit {file}",
         **given,
     )

@@ -13,8 +13,8 @@ from pydantic import TypeAdapter
 from geneb_ci.audit import commitment, defences
 from geneb_ci.audit.compare import embedding_outcome as row_outcome
 from geneb_ci.audit.compare import outcome
-from geneb_ci.audit.log import entries as log
 from geneb_ci.audit.record import envelope, events, keys
+from geneb_ci.audit.record import published as statements
 from geneb_ci.audit.sampling import plan
 from geneb_ci.board import advice, columns, marks
 from geneb_ci.board import rows as board_files
@@ -209,8 +209,11 @@ def generated() -> dict[str, str]:
             "aborted.schema.json",
             "Aborted run of an audit: the signed in-toto statement",
         ),
-        "log-entry": model_schema(
-            log.LogEntry, log, "log-entry.schema.json", "Entry of the log of audits"
+        "statements": model_schema(
+            statements.PublishedStatements,
+            statements,
+            "statements.schema.json",
+            "audits/statements.json: what was signed",
         ),
         "envelope": model_schema(
             envelope.Envelope, envelope, "envelope.schema.json", "DSSE envelope of one signature"

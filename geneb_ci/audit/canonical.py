@@ -31,6 +31,10 @@ class StepMismatch(GenebError):  # noqa: N818 (named after what is wrong)
         self.step = step
 
 
+class MissingInput(StepMismatch):
+    """A step that cannot be computed, because something it needs is missing here."""
+
+
 class AuditRefused(GenebError):  # noqa: N818
     """A submission or a request for which no audit may begin."""
 

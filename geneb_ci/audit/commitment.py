@@ -197,13 +197,6 @@ def identity_of(commitment: Commitment) -> Identity:
     )
 
 
-def identity_digest(commitment: Commitment) -> str:
-    """Return one digest of code, options and weights, as an entry of the log shows it."""
-    code, identity = commitment.extractor, identity_of(commitment)
-    value = {"code": code.shape or code.sha256, "options": code.options}
-    return digest(value | {"weights": sorted(identity.weights)})
-
-
 def same_method_reason(first: Identity, second: Identity) -> str:
     """Return why two commitments are about the same method, as a clause; "" if they are not."""
     if first.model_id == second.model_id:

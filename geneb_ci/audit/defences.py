@@ -269,7 +269,7 @@ DEFENCES = (
     Defence(
         name="signed starts and aborts",
         against="runs that are ended because they go badly",
-        needs="a log, or a maintainer who commits what is written",
+        needs="a maintainer who commits what is written",
         tasks=Use(
             "geneb_ci.audit.record.signing:sign_abort",
             "tests/audit/test_rerun_faults.py::test_a_run_that_the_extractor_ends_is_signed_as_aborted",

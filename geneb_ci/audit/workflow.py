@@ -30,22 +30,18 @@ from geneb_ci.audit.commit import (
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, RerunResult
 from geneb_ci.audit.compare.tolerance import tolerance_digest
-from geneb_ci.audit.log.check import check_drawn, committed_index
+from geneb_ci.audit.record.envelope import key_id
 from geneb_ci.audit.record.keys import private_key
 from geneb_ci.audit.record.repository import AuditRepository, earlier_plans
 from geneb_ci.audit.record.signing import (
-    append_to_log,
     audits_of,
-    check_in_log,
     check_moment,
-    commit_in_log,
-    keeps_log,
-    known_time,
+    heads_after,
     sign_abort,
+    sign_commitment,
     sign_start,
-    time_in_log,
 )
-from geneb_ci.audit.record.statement import RERUN, check_can_record, record_of
+from geneb_ci.audit.record.statement import RERUN, Record, check_can_record, record_of
 from geneb_ci.audit.rerun.prepare import Machine, Ready, ready
 from geneb_ci.audit.rerun.workspace import Work, open_work
 from geneb_ci.audit.samples import OUTCOME, Committed, Sample, TaskSample, sample_of
@@ -71,8 +67,8 @@ if TYPE_CHECKING:
 COMMITMENT, PLAN = "commitment.json", "plan.json"
 SHOWN = "shown"
 """File of the work folder: the digest was shown, to be published. A dry run does not write it."""
-TO_BE_LOGGED, TO_BE_PUBLISHED = "to be logged", "to be published"
-"""States of an audit whose commitment waits for the log, or to be published by hand."""
+TO_BE_PUBLISHED = "to be published"
+"""State of an audit whose commitment waits to be published."""
 OPTION_OF_COMMIT = "--extractor"
 """Option that `audit commit` has and `audit FILE` has not."""
 DIGITS = 16
@@ -98,8 +94,8 @@ class AuditRequest:
     unsigned: bool = False
     output: Path | None = None
     dry_run: bool = False
-    log_key: Path | None = None
-    """Private key of the log, where this machine is its only writer."""
+    shown_on: str | None = None
+    """Commit on GitHub whose status shows the commitment, with that time."""
     again: str = ""
     """The command that runs this audit, without --committed-at."""
 
@@ -124,25 +120,25 @@ class Signing:
     layout: Layout
     key: "Ed25519PrivateKey | None"
     audits: Path
-    is_logged: bool
-    """Whether the repository keeps a log, which has the start of each rerun."""
     say: Say
+    shown_on: str | None = None
+    """Commit whose status shows the commitment."""
 
     def start(self, plan: Plan | RowPlan) -> None:
-        """Sign that a drawn sample is about to be rerun, where a log is kept."""
-        if self.key is not None and self.is_logged:
-            sign_start(plan, self.key, self.audits, self.say)
+        """Sign that a drawn sample is about to be rerun, so that its draw is not forgotten."""
+        if self.key is not None:
+            sign_start(plan, self.key, self.layout, self.audits, self.say, self.shown_on)
 
     def abort(self, error: ExtractorRefused, plan: Plan | RowPlan) -> None:
         """Sign that the extractor ended a rerun, so that its draw is not forgotten."""
         if self.key is not None:
-            sign_abort(error, plan, self.key, self.audits, self.say)
+            sign_abort(error, plan, self.key, self.layout, self.audits, self.say)
 
     def record(self, result: RerunResult) -> Path | None:
         """Write the signed record, and what it needs beside it; return its path."""
         if self.key is None:
             return None
-        path = write_record(result, self.key, self.audits)
+        path = write_record(result, self.key, self.layout, self.audits)
         self.say(f"wrote {path}" + (f", and {path.stem}{RERUN}" * bool(result.embeddings)))
         return path
 
@@ -165,8 +161,6 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
     sample.check(submission, subject.benchmark, say)
     signing = signing_of(request, commitment, layout, say)
     committed_at = request.committed_at
-    if signing.is_logged:
-        committed_at = known_time(commitment, layout, committed_at)
     folder = request.work or default_work(commitment, sample.cache)
     if request.work is None and request.committed_at is not None:
         refuse_other(commitment, folder)
@@ -205,11 +199,9 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
         path = signing.record(result)
         if path is not None:
             say(
-                f"next: commit it to the main branch: {_git(path)}\n"
+                f"next: commit it to the main branch, with what it names: {_git(path.parent)}\n"
                 f"  once it is there, {work.folder} can be removed"
             )
-            if request.log_key is not None and signing.is_logged:
-                append_to_log(layout, request.log_key, request.source.relay)
     agrees = result.outcome.verdict == "agrees"
     code = Exit.CLEAN if agrees else Exit.ERRORS
     return AuditProgress(code, result.outcome.verdict, outcome=result.outcome)
@@ -245,13 +237,12 @@ def draw_plan(
     draw of one commitment is refused. Raises what `earlier_plans`, the sample and `beacon_of` do.
     """
     repository = AuditRepository(layout)
+    repository.history.check_here(commitment.model_id)
+    repository.history.check_undrawn(commitment)
     committed = Committed(commitment, submission, repository)
     near = sample.near(committed, say)
     plans = earlier_plans(sample.kind, commitment, committed_at, repository, sample.earlier, near)
     drawing = sample.drawing(committed, plans, near)
-    if (logged := repository.logged) is not None:
-        index = committed_index(commitment.sha256, logged)
-        check_drawn(commitment, len(logged.log.entries) if index is None else index, logged)
     beacon = beacon_of(commitment, committed_at, source, repository.inputs.policy, say)
     return drawing(committed_at, beacon)
 
@@ -276,8 +267,7 @@ def rerun_plan(
     """
     recompute_any(plan)
     sample: Sample[Any] = sample_of(plan, receipt)
-    if signing.key is not None and signing.is_logged:
-        check_in_log(plan, signing.layout)
+    AuditRepository(signing.layout).history.check_here(plan.commitment.model_id)
     subject = subject_of(plan.commitment, signing.layout)
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(open_work(work)) if work is not None else None
@@ -303,12 +293,25 @@ def rerun_drawn(
         raise
 
 
-def write_record(result: RerunResult, key: "Ed25519PrivateKey", audits: Path) -> Path:
+def write_record(
+    result: RerunResult, key: "Ed25519PrivateKey", layout: Layout, audits: Path
+) -> Path:
     """Write the signed record of an outcome below a folder, and the embeddings that it names.
 
-    Returns the path of the record. Raises UsageProblem when it could not be read back.
+    It names the newest statements of the repository, and the start of its plan. Returns its path;
+    one of the same outcome and key that is there is not written again. Raises UsageProblem when it
+    could not be read back.
     """
-    record = record_of(result.outcome, key)
+    plan, repository = result.outcome.plan, AuditRepository(layout)
+    own = key_id(key.public_key().public_bytes_raw())
+    for path in repository.files:
+        earlier = repository.parsed(path)
+        if not isinstance(earlier, Record) or not path.is_relative_to(audits.resolve()):
+            continue
+        if (earlier.outcome, earlier.signer.keyid) == (result.outcome, own):
+            return path
+    heads = heads_after(plan, repository)
+    record = record_of(result.outcome, key, heads)
     path = audits / record.path
     files = {path.name: record.content}
     if result.embeddings is not None:
@@ -323,7 +326,7 @@ def signing_of(request: AuditRequest, commitment: Commitment, layout: Layout, sa
     key = None if request.unsigned or request.dry_run else private_key(request.key)
     if key is not None:
         check_can_record(key, layout, audits / commitment.model_id)
-    return Signing(layout, key, audits, keeps_log(layout) and not request.unsigned, say)
+    return Signing(layout, key, audits, say, request.shown_on)
 
 
 def commitment_of(request: AuditRequest, submission: SubmissionFile) -> Commitment:
@@ -354,32 +357,22 @@ def commitment_of(request: AuditRequest, submission: SubmissionFile) -> Commitme
 
 
 def publish(request: AuditRequest, here: Ready, signing: Signing, show: Say) -> str | AuditProgress:
-    """Publish the digest in the log and return its time, or show how the caller publishes it.
+    """Sign the commitment and show how the caller publishes it; return the state of the audit.
 
-    Then the result is the state in which the audit waits.
+    For practice nothing is published, and the result is a time.
     """
-    commitment, layout = here.commitment, signing.layout
-    if signing.is_logged:
-        text = commit_in_log(
-            commitment,
-            layout,
-            signing.key,
-            request.log_key,
-            request.source.relay,
-            signing.say,
-            request.again,
-        )
-        logged_at = time_in_log(commitment, layout)
-        if logged_at is not None:
-            return logged_at
-        show(f"{text}\n")
-        return AuditProgress(Exit.CLEAN, TO_BE_LOGGED, commitment.sha256, request.again)
+    commitment = here.commitment
     if request.source.practice:
         signing.say("practice: the digest is published nowhere, and anybody can foresee the draw")
         return practice_time()
+    merge, shown = "", ""
+    if signing.key is not None:
+        path = sign_commitment(commitment, signing.key, signing.layout, signing.audits, signing.say)
+        merge = f"merge {os.path.relpath(path)} into the main branch;\n  "
+        shown = " --shown-on COMMIT"
     shown_before = here.work.read(SHOWN) is not None
     here.work.keep(SHOWN, commitment.sha256 + "\n")
-    again = f"{request.again} --committed-at {EXAMPLE_TIME}"
+    again = f"{request.again} --committed-at {EXAMPLE_TIME}{shown}"
     practice = (
         f"  or, for practice, at once and offline: {request.again} --practice\n"
         if is_practice(commitment.benchmark.sha256)
@@ -393,8 +386,8 @@ def publish(request: AuditRequest, here: Ready, signing: Signing, show: Say) -> 
     show(
         f"commitment {commitment.sha256}\n"
         f"{commitment.model_id}: {request.sample.drawn_text(commitment)} will be drawn\n"
-        "next: publish this digest where a server that you do not control shows it with a time: "
-        "as commit\n"
+        f"next: {merge}publish this digest where a server that you do not control shows it with a "
+        "time: as commit\n"
         "  status geneb/audit-commit, or in the ledger. Then continue with that time, in UTC:\n"
         f"  {again}\n{practice}"
     )

@@ -1,5 +1,6 @@
 """`geneb-ci audit`: commit, run, verify, withdraw, and keys."""
 
+import os
 import signal
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,18 +14,21 @@ from geneb_ci.audit.commit import commit, read_submission
 from geneb_ci.audit.compare.tolerance import tolerance_digest
 from geneb_ci.audit.record.events import withdrawal_of
 from geneb_ci.audit.record.keys import KEY_VARIABLE, private_key
+from geneb_ci.audit.record.published import require_published
+from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.signing import (
     audits_of,
-    commit_in_log,
-    keeps_log,
+    check_shown_on,
+    heads_here,
+    sign_commitment,
 )
 from geneb_ci.audit.record.statement import WITHDRAWN, check_can_record, read_record
 from geneb_ci.audit.record.verify import StepState
 from geneb_ci.audit.rerun.sources import DeclaredRun
 from geneb_ci.audit.sampling.plan import committed_text, encoded, read_any_plan
 from geneb_ci.audit.workflow import Signing, rerun_plan
+from geneb_ci.cli.audit_draw import shown_option
 from geneb_ci.cli.audit_file import check_options
-from geneb_ci.cli.audit_log import signing_options
 from geneb_ci.cli.main import LazyGroup, echo, say
 from geneb_ci.cli.shared import (
     STDOUT,
@@ -110,13 +114,15 @@ STATUS = "geneb/audit-commit"
     help="For format 1.0: digest of a weight file. Repeatable.",
 )
 @click.option("--no-weights", is_flag=True, help="For format 1.0: no weights.")
-@signing_options
+@click.option(
+    "--key",
+    type=click.Path(path_type=Path),
+    help="Private key: sign the commitment too, so that it cannot be passed over.",
+)
 def commit_command(
     file: Path,
     output: str,
     key: Path | None,
-    log_key: Path | None,
-    relay: tuple[str, ...],
     extractor: str | None,
     options: tuple[str, ...],
     model: str | None,
@@ -135,20 +141,17 @@ def commit_command(
     signer = private_key(key) if key is not None else None
     write(Output("json", output), committed_text(commitment))
     name = "C.json" if output == STDOUT else output
-    if keeps_log(layout):
-        again = f"geneb-ci audit plan {name} --output PLAN.json"
-        echo(
-            commit_in_log(commitment, layout, signer, log_key, relay, say, again),
-            err=output == STDOUT,
-        )
-        return
+    signed = ""
+    if signer is not None:
+        path = sign_commitment(commitment, signer, layout, audits_of(layout), say)
+        signed = f"next: commit {os.path.relpath(path)} to the main branch\n"
     echo(
         f"commitment {commitment.sha256}\n"
         f"{commitment.model_id}: {commitment.policy.drawn} of {len(commitment.tasks)} "
-        "tasks will be drawn\n"
+        f"tasks will be drawn\n{signed}"
         f"next: publish the digest, as commit status {STATUS} or in the ledger, and note the\n"
         f"  time of publication according to that server; then draw the tasks:\n"
-        f"  geneb-ci audit plan {name} --committed-at 2026-11-20T08:30:00Z",
+        f"  geneb-ci audit plan {name} --committed-at 2026-11-20T08:30:00Z --shown-on COMMIT",
         err=output == STDOUT,
     )
 
@@ -173,6 +176,7 @@ def commit_command(
     type=click.Path(path_type=Path),
     help="Write the record below this folder; leaderboard/audits unless given.",
 )
+@shown_option
 @machine_options
 @click.option(
     "--work",
@@ -186,6 +190,7 @@ def run_command(
     receipt: Path | None,
     unsigned: bool,
     output: Path | None,
+    shown_on: str | None,
     as_json: bool,
     work: Path | None,
     **machine: Any,
@@ -202,11 +207,12 @@ def run_command(
     layout = find_layout(Path.cwd())
     audits = output or audits_of(layout)
     plan = read_any_plan(plan_file)
+    check_shown_on(shown_on, plan.committed_at)
     signer = None
     if not unsigned:
         signer = private_key(key)
         check_can_record(signer, layout, audits / plan.commitment.model_id)
-    signing = Signing(layout, signer, audits, keeps_log(layout), say)
+    signing = Signing(layout, signer, audits, say, shown_on)
     # A service manager ends a process by SIGTERM, a person by Ctrl-C: both clean up.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     advice = f"\n  this draw has no record: pass it to the next `audit plan`: --earlier {plan_file}"
@@ -261,6 +267,13 @@ _RENDER = {"text": verification_text, "json": verification_json}
     type=click.Choice(list(map(str, EVIDENCE_ORDER[1:])), case_sensitive=False),
     help="Least evidence of each submission, by all records of the repository.",
 )
+@click.option(
+    "--published",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="audits/statements.json of a published board, of any time: nothing of it may be lost.",
+)
 @format_option(_RENDER)
 def verify_command(
     records: tuple[Path, ...],
@@ -269,6 +282,7 @@ def verify_command(
     receipt: Path | None,
     data: Path | None,
     evidence: str | None,
+    published: tuple[Path, ...],
     format_: str,
 ) -> int:
     """Verify RECORDS, or every record in the repository, from public data.
@@ -280,6 +294,7 @@ def verify_command(
     when a step differs or a submission has less evidence, 3 when something that a step needs is
     missing.
     """
+    require_published(published, find_layout(Path.cwd()))
     verifications = verify(
         *records,
         submissions=submissions,
@@ -313,7 +328,10 @@ def withdraw_command(record: Path, reason: str, key: Path | None) -> None:
     now = datetime.now(UTC).strftime(FORMAT)
     require_file(record, FileKind.RECORD)
     file = record.resolve()
-    content = withdrawal_of(file.parent.name, read_record(file), reason, now, private_key(key))
+    raw, signer = read_record(file), private_key(key)
+    repository = AuditRepository(find_layout(file.parent))
+    heads = heads_here(repository, f"{file.parent.name}/{file.name}")
+    content = withdrawal_of(file.parent.name, raw, reason, now, signer, heads)
     path = record.with_name(f"{record.stem}{WITHDRAWN}")
     try:
         with path.open("xb") as stream:
@@ -346,7 +364,6 @@ class _Audit(LazyGroup):
         "send": ("audit_pull", "of an open pull request: rerun as a Job of the Hub"),
         "deliver": ("audit_pull", "of an open pull request: sign, verify, propose the record"),
         "withdraw": ("audit", "take an audit back, with a reason, signed"),
-        "log": ("audit_log", "the log of audits: append, show, verify, prove"),
         "keygen": ("audit_prepare", "make a maintainer's key for signing records"),
         "statement": ("audit_prepare", "what a workflow has to sign, of an unsigned outcome"),
     }

@@ -10,11 +10,10 @@ from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.record.keys import private_key
 from geneb_ci.audit.record.signing import (
     audits_of,
-    keeps_log,
-    logged_time,
+    check_moment,
+    check_shown_on,
     read_committed,
     sign_start,
-    time_in_log,
 )
 from geneb_ci.audit.samples import (
     SAMPLES,
@@ -36,13 +35,35 @@ from geneb_ci.audit.sampling.design import (
 from geneb_ci.audit.sampling.plan import Plan, RowPlan, encoded
 from geneb_ci.audit.sampling.task_draw import CROWNS_MAX
 from geneb_ci.audit.workflow import draw_plan, practice_time
-from geneb_ci.cli.audit_log import relay_option
 from geneb_ci.cli.main import echo, say
 from geneb_ci.cli.shared import STDOUT, LayeredCommand, Output, write
 from geneb_ci.common.config import benchmark_of, find_layout
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.render.audits import plan_text, power_table
 from reference_harness.formats.text import plural
+
+RELAY_VARIABLE = "GENEB_RELAY"
+"""Addresses of relays, separated by spaces, for a machine that reaches no public one."""
+
+
+def relay_option(function: Any) -> Any:
+    """Add the option `--relay`."""
+    return click.option(
+        "--relay",
+        multiple=True,
+        metavar="URL",
+        envvar=RELAY_VARIABLE,
+        help=f"Ask this relay instead of the public ones; else {RELAY_VARIABLE}. Repeatable.",
+    )(function)
+
+
+def shown_option(function: Any) -> Any:
+    """Add the option `--shown-on`."""
+    return click.option(
+        "--shown-on",
+        metavar="COMMIT",
+        help="Commit on GitHub whose status shows the digest, with that time.",
+    )(function)
 
 
 def earlier_option(function: Any) -> Any:
@@ -212,6 +233,7 @@ def table_was_all(detect: int | None, sample: AnySample) -> None:
     metavar="TIME",
     help="When the digest became public, in UTC: 2026-11-20T08:30:00Z.",
 )
+@shown_option
 @click.option(
     "--drawn",
     type=click.IntRange(1),
@@ -258,11 +280,12 @@ def table_was_all(detect: int | None, sample: AnySample) -> None:
 @click.option(
     "--key",
     type=click.Path(path_type=Path),
-    help="Private key: sign the draw as a start, for the log.",
+    help="Private key: sign the draw as a start, so that it is not forgotten.",
 )
 def plan_command(
     commitment_file: Path,
     committed_at: str | None,
+    shown_on: str | None,
     drawn: int | None,
     detect: int | None,
     confidence: str | None,
@@ -277,21 +300,18 @@ def plan_command(
     """Draw what an audit of COMMITMENT reruns.
 
     The time at which the commitment became public decides the round of the beacon, whose value
-    nobody knew then. Where a log is kept, its entry gives the time, and --committed-at is refused;
-    COMMITMENT may be the signed one among the audits. --detect and --confidence print the table of
-    what a sample of tasks detects, and make the sample large enough. Without a time, that table, or
-    what a sample of embeddings finds and costs, is all that is printed.
+    nobody knew then. COMMITMENT may be the signed one among the audits. --detect and --confidence
+    print the table of what a sample of tasks detects, and make the sample large enough. Without a
+    time, that table, or what a sample of embeddings finds and costs, is all that is printed.
     """
     layout = find_layout(Path.cwd())
     commitment = read_committed(commitment_file, layout)
     words = sample_words(options)
     by_tasks = words["sample"] == TaskSample.name
-    if options["practice"] and committed_at is None and not keeps_log(layout):
+    check_moment(committed_at)
+    check_shown_on(shown_on, committed_at)
+    if options["practice"] and committed_at is None:
         committed_at = practice_time()
-    elif committed_at is None and (detect is not None or not by_tasks):
-        committed_at = time_in_log(commitment, layout)
-    else:
-        committed_at = logged_time(commitment, layout, committed_at)
     to_stderr = output == STDOUT and committed_at is not None
     at_least = (
         sample_size(commitment, detect, confidence, task_power, to_stderr=to_stderr)
@@ -321,6 +341,6 @@ def plan_command(
     )
     write(Output("json", output), encoded(plan))
     if signer is not None:
-        sign_start(plan, signer, audits_of(layout), say)
+        sign_start(plan, signer, layout, audits_of(layout), say, shown_on)
     name = "PLAN.json" if output == STDOUT else output
     echo(plan_text(plan, targeted or 0, name).removesuffix("\n"), err=to_stderr)

@@ -10,10 +10,15 @@ from typing import Any
 import click
 
 from geneb_ci.api import audit
-from geneb_ci.audit.record.signing import check_moment, check_record_options
+from geneb_ci.audit.record.signing import check_moment, check_record_options, check_shown_on
 from geneb_ci.audit.sampling.beacon_source import BeaconSource
-from geneb_ci.cli.audit_draw import earlier_option, sample_options, sample_words, source_options
-from geneb_ci.cli.audit_log import log_key_option
+from geneb_ci.cli.audit_draw import (
+    earlier_option,
+    sample_options,
+    sample_words,
+    shown_option,
+    source_options,
+)
 from geneb_ci.cli.main import echo, say
 from geneb_ci.cli.shared import LayeredCommand, Output, machine_of, machine_options, width, write
 from geneb_ci.common.errors import UsageProblem, unwritable
@@ -71,6 +76,7 @@ def _show(text: str) -> None:
     metavar="TIME",
     help="When the digest became public, in UTC: 2026-11-20T08:30:00Z.",
 )
+@shown_option
 @click.option(
     "--commitment",
     metavar="C.json",
@@ -90,7 +96,6 @@ def _show(text: str) -> None:
 )
 @sample_options
 @record_options
-@log_key_option
 @earlier_option
 @source_options
 @click.option("--device", metavar="D", help="cpu, cuda, or cuda:1 for one of several GPUs.")
@@ -121,9 +126,10 @@ def file_command(
         unsigned=options["unsigned"],
         gpu=options["gpu"],
     )
+    check_shown_on(options["shown_on"], committed_at)
     source = BeaconSource(**{name: options.pop(name) for name in BeaconSource._fields})
     words = ctx.meta[WORDS]
-    own = ("earlier", "work", "key", "unsigned", "output", "dry_run", "log_key")
+    own = ("earlier", "work", "key", "unsigned", "output", "dry_run", "shown_on")
     rest = {name: options.pop(name) for name in own if name in options}
     rest |= sample_words(options)
     rest |= {

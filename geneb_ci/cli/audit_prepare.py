@@ -10,8 +10,15 @@ from pydantic import ValidationError
 from geneb_ci.audit.canonical import FORMAT
 from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, RowOutcome
 from geneb_ci.audit.compare.outcome import AuditOutcome
-from geneb_ci.audit.log.checkpoint import ED25519, NoteKey, is_key_name
+from geneb_ci.audit.record.events import AuditStart, event_statement
 from geneb_ci.audit.record.keys import KEY_VARIABLE, new_key, trusted_keys
+from geneb_ci.audit.record.repository import AuditRepository
+from geneb_ci.audit.record.signing import (
+    check_shown_on,
+    committed_name,
+    heads_after,
+    heads_here,
+)
 from geneb_ci.audit.record.statement import RERUN, parse_record, read_record, statement_of
 from geneb_ci.audit.rerun.embeddings import RERUN_ROWS
 from geneb_ci.audit.rerun.fresh import (
@@ -25,7 +32,8 @@ from geneb_ci.audit.rerun.fresh import (
     refuse_public,
 )
 from geneb_ci.audit.rerun.honesty import fresh_power
-from geneb_ci.audit.sampling.plan import encoded
+from geneb_ci.audit.sampling.plan import encoded, read_any_plan, read_commitment
+from geneb_ci.cli.audit_draw import shown_option
 from geneb_ci.cli.main import LazyGroup, echo
 from geneb_ci.cli.shared import STDOUT, Output, write
 from geneb_ci.common.config import benchmark_of, find_layout
@@ -46,25 +54,10 @@ from reference_harness.formats.text import plural
 @click.option(
     "--owner", default="replace by the name of the key's owner", help="Who holds the private key."
 )
-@click.option(
-    "--log",
-    "origin",
-    metavar="NAME",
-    help="Make the key of a log of this name, such as example.org/audits, and print its member.",
-)
-def keygen_command(output: Path, owner: str, origin: str | None) -> None:
+def keygen_command(output: Path, owner: str) -> None:
     """Write a new private key (Ed25519, PEM, mode 0600), and print its entry for keys.json."""
-    if origin is not None and not is_key_name(origin):
-        raise UsageProblem(
-            f"--log {origin!r} is not a name of a log",
-            "pass an address without https://, spaces and plus signs: example.org/audits",
-        )
     entry = new_key(output, owner, datetime.now(UTC).strftime(FORMAT))
-    if origin is None:
-        click.echo(json.dumps(entry.model_dump(exclude_none=True), indent=1))
-    else:
-        named = NoteKey(origin, ED25519, entry.raw).text
-        click.echo(json.dumps({"log": {"origin": origin, "keys": [named]}}, indent=1))
+    click.echo(json.dumps(entry.model_dump(exclude_none=True), indent=1))
     echo(
         f"wrote {output}: keep it secret; pass it by --key or {KEY_VARIABLE} to sign",
         err=True,
@@ -73,15 +66,31 @@ def keygen_command(output: Path, owner: str, origin: str | None) -> None:
 
 
 @click.command()
-@click.argument("outcome", type=click.Path(path_type=Path))
-def statement_command(outcome: Path) -> None:
-    """Print the statement of OUTCOME, the bytes that a workflow signs into a Sigstore bundle.
+@click.argument("file", type=click.Path(path_type=Path))
+@shown_option
+def statement_command(file: Path, shown_on: str | None) -> None:
+    """Print the statement of FILE, the bytes that a workflow signs into a Sigstore bundle.
 
-    OUTCOME is what `audit run --unsigned --json` prints. Standard error says where the bundle
-    belongs; of an audit by receipt, also where the rerun rows do, which `--work` keeps.
+    FILE is a commitment; a plan, for the start of its rerun; or what `audit run --unsigned --json`
+    prints, for the record. The statement names the newest ones of this repository. Standard error
+    says where the bundle belongs; of an audit by receipt, also where the rerun rows do, which
+    `--work` keeps.
     """
-    result = _outcome(outcome)
-    payload, path = statement_of(result)
+    repository = AuditRepository(find_layout(Path.cwd()))
+    require_file(file, FileKind.OUTCOME)
+    raw = read_bytes(file)
+    text = raw if isinstance(raw, bytes) else b""
+    result = None
+    if FileKind.COMMITMENT.fits_text(text):
+        payload, path = event_statement(read_commitment(file), heads_here(repository))
+    elif FileKind.PLAN.fits_text(text) or FileKind.ROW_PLAN.fits_text(text):
+        plan = read_any_plan(file)
+        check_shown_on(shown_on, plan.committed_at)
+        start = AuditStart(schema_version="1.0", plan=plan, shown_on=shown_on)
+        payload, path = event_statement(start, heads_here(repository, committed_name(plan)))
+    else:
+        result = _outcome(file)
+        payload, path = statement_of(result, heads_after(result.plan, repository))
     click.echo(payload, nl=False)
     echo(f"sign these bytes into leaderboard/audits/{path}", err=True)
     if isinstance(result, RowOutcome):

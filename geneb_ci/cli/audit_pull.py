@@ -19,16 +19,11 @@ from geneb_ci.audit.compare.outcome import AuditOutcome
 from geneb_ci.audit.compare.tolerance import tolerance_digest
 from geneb_ci.audit.record.keys import private_key
 from geneb_ci.audit.record.repository import AuditRepository
-from geneb_ci.audit.record.signing import (
-    audits_of,
-    keeps_log,
-    sign_start,
-    time_in_log,
-)
+from geneb_ci.audit.record.signing import audits_of, sign_start
 from geneb_ci.audit.samples import TaskSample
 from geneb_ci.audit.sampling.beacon_source import BeaconSource
 from geneb_ci.audit.workflow import Signing, draw_plan, rerun_plan, write_record
-from geneb_ci.cli.audit_log import relay_option
+from geneb_ci.cli.audit_draw import relay_option
 from geneb_ci.cli.main import echo, say
 from geneb_ci.cli.shared import Seconds, machine_of, machine_options
 from geneb_ci.common.config import Layout, benchmark_of, find_layout, is_practice
@@ -91,8 +86,8 @@ def open_command(pr: int | None, repo: str | None, author_id: int, relay: tuple[
     """Commit to the head of a pull request, publish the digest, and draw.
 
     Without --pr, the oldest open pull request with the label `audit`. The time of the status
-    geneb/audit-commit, by GitHub's clock, decides the round, which is waited for; where a log is
-    kept, the commitment's entry does. Prints one line, for `audit job`, `send` and `deliver`; in
+    geneb/audit-commit, by GitHub's clock, decides the round, which is waited for. Prints one line,
+    for `audit job`, `send` and `deliver`; in
     GitHub Actions it is also the step's output `order`.
     """
     layout = find_layout(Path.cwd())
@@ -138,17 +133,8 @@ def _opened(
             file = Path(str(laid_out.submissions)) / f"{model}.json"
             submission = read_submission(file)
             commitment = commit(submission, tolerance_digest())
-            at = time_in_log(commitment, laid_out) if keeps_log(laid_out) else None
-            if at is None and keeps_log(laid_out):
-                raise AuditRefused(
-                    f"this board keeps a log, which has no commitment {commitment.sha256}",
-                    f"in a checkout of the pull request: geneb-ci audit commit submissions/{model}"
-                    ".json --key KEY --log-key LOGKEY; merge the log, and set the label again",
-                )
             earlier = audits.draws_of(github, number, commitment, say)
-            published_on = None
-            if at is None:
-                at, published_on = audits.publish(github, head, commitment.sha256, earlier)
+            at, published_on = audits.publish(github, head, commitment.sha256, earlier)
             say(f"commitment {commitment.sha256}, public since {at}")
             before = audits.write_plans(Path(drawn), earlier, commitment.sha256, at)
             source = BeaconSource(None, relay, None, "", reveal=False)
@@ -209,7 +195,7 @@ def job_command(**machine: Any) -> int:
     with _laid_out(layout, main, raws) as laid_out, tempfile.TemporaryDirectory() as data:
         if machine["data"] is None and not is_practice(benchmark_of(laid_out).sha256):
             machine["data"] = _pulled(order, laid_out, Path(data))
-        unsigned = Signing(laid_out, None, audits_of(laid_out), keeps_log(laid_out), say)
+        unsigned = Signing(laid_out, None, audits_of(laid_out), say)
         result = rerun_plan(order.plan, unsigned, machine_of(machine))
     line = encode(result.outcome, audits.AGAIN)
     for text in hub_jobs.outcome_lines(line, order.nonce):
@@ -328,18 +314,18 @@ def _deliver(
     main_commit = github.main()
     main = main_at(github, main_commit, further_places(layout))
     with _signing_key(key) as signer, layout_of_main(github, layout, main) as own:
-        if not keeps_log(own) and not audits.is_published(github, order):
+        if not audits.is_published(github, order):
             raise AuditRefused(
                 "the head has no status with this commitment at this time", "audit again"
             )
         raws = audits.files_at_head(github, order.files)
         with _laid_out(own, main, raws) as laid_out:
             folder = audits_of(laid_out)
-            path = write_record(RerunResult(outcome), signer, folder)
-            if keeps_log(laid_out):
-                sign_start(order.plan, signer, folder, say)
+            shown_on = order.published_on or order.head_sha
+            sign_start(order.plan, signer, laid_out, folder, say, shown_on, order.number)
+            path = write_record(RerunResult(outcome), signer, find_layout(laid_out.root), folder)
             verification = AuditRepository(find_layout(laid_out.root)).verification(path)
-            if wrong := audits.does_not_hold(verification, logged=keeps_log(laid_out)):
+            if wrong := audits.does_not_hold(verification):
                 raise AuditRefused(f"the record does not verify: {wrong}", "audit again")
             signed = {
                 file.relative_to(laid_out.root).as_posix(): file.read_bytes()

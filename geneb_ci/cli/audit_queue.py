@@ -17,15 +17,10 @@ import click
 from click.core import ParameterSource
 
 from geneb_ci.audit.canonical import FORMAT
-from geneb_ci.audit.record.keys import log_signer
-from geneb_ci.audit.record.signing import append_to_log, keeps_log, kept_log
-from geneb_ci.audit.workflow import TO_BE_LOGGED
 from geneb_ci.cli.audit_draw import source_options
 from geneb_ci.cli.audit_file import QUEUED, check_options, file_command, record_options
-from geneb_ci.cli.audit_log import log_key_option
 from geneb_ci.cli.main import echo
 from geneb_ci.cli.shared import LayeredCommand, machine_options
-from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
 from geneb_ci.render.plain import visible
 from geneb_ci.render.table import Table
@@ -36,8 +31,8 @@ TOML_MAX = 1_000_000
 """Bytes of a list: 1,000 audits have 200 kB."""
 POLL = 0.2  # seconds between two checks for Ctrl-C
 LINE_MAX = 400  # characters of a line of progress
-_OF_THE_QUEUE = frozenset({"device", "report", "log_key"})
-"""Options that one audit of a list cannot have: it would share the device, or write the log."""
+_OF_THE_QUEUE = frozenset({"device", "report"})
+"""Options that one audit of a list cannot have: it would share the device."""
 
 
 class QueuedAudit(NamedTuple):
@@ -54,7 +49,7 @@ class AuditEnd(NamedTuple):
     file: str
     code: int
     state: str
-    """Verdict, `to be published`, `to be logged`, or why it failed."""
+    """Verdict, `to be published`, or why it failed."""
     commitment: str = ""
     """The digest, where it is to be published now."""
     next: str = ""
@@ -98,8 +93,7 @@ def _entry(table: Any, position: str) -> QueuedAudit:  # of a TOML file
         if option is None or option.name in _OF_THE_QUEUE:
             raise UsageProblem(
                 f"{position}: {key!r} is not an option of `geneb-ci audit FILE`",
-                "see `geneb-ci audit file --help`; devices and the log's key are options of the "
-                "queue",
+                "see `geneb-ci audit file --help`; devices are an option of the queue",
             )
         words += _words_of(option, value, f"{position}: {key}")
     return QueuedAudit(table["file"], tuple(words))
@@ -230,34 +224,6 @@ def run_queue(
     return [waiting.ended[number] for number in sorted(waiting.ended)]
 
 
-def run_logged(
-    entries: Sequence[QueuedAudit],
-    words: Sequence[str],
-    devices: Sequence[str],
-    layout: Layout,
-    log: tuple[Path, tuple[str, ...]],
-    *,
-    cluster: bool = False,
-) -> list[AuditEnd]:
-    """Run audits as `run_queue` does, and append their entries to the log after each phase.
-
-    Only this process may write the log. `log` is its private key, and the relays of the beacon. The
-    commitments of all audits are one batch, drawn by one round; then come their starts and results.
-    Raises what `append_to_log` does.
-    """
-    key, relays = log
-    ended = run_queue(entries, words, devices, cluster=cluster)
-    waiting = [number for number, end in enumerate(ended) if end.state == TO_BE_LOGGED]
-    if waiting:
-        append_to_log(layout, key, relays)
-        left = [entries[number] for number in waiting]
-        again = run_queue(left, words, devices, cluster=cluster)
-        for number, end in zip(waiting, again, strict=True):
-            ended[number] = end
-    append_to_log(layout, key, relays)
-    return ended
-
-
 def table_of(ended: Sequence[AuditEnd]) -> str:
     """Return the table that ends a queue: a line for each audit, then the counts."""
     rows = [(str(end.code), end.file, visible(end.state, LINE_MAX)) for end in ended]
@@ -279,12 +245,6 @@ def details_of(ended: Sequence[AuditEnd]) -> str:
 def _next(ended: AuditEnd) -> str:
     if not ended.next:
         return ""
-    if ended.state == TO_BE_LOGGED:
-        return (
-            f"commitment {ended.commitment}\n"
-            "next: commit its signed file to the main branch, have the log extended, continue:\n"
-            f"  {ended.next}\n"
-        )
     return (
         f"commitment {ended.commitment}\n"
         "next: publish this digest; continue with the time at which it became public, in UTC:\n"
@@ -330,7 +290,6 @@ def exit_of(ended: Sequence[AuditEnd]) -> Exit:
     help="Where audits run: on this machine, or on a Ray cluster.",
 )
 @record_options
-@log_key_option
 @source_options
 @machine_options
 @click.pass_context
@@ -341,7 +300,6 @@ def queue_command(
     listed: Path | None,
     devices: tuple[str, ...],
     engine: str,
-    log_key: Path | None,
     **options: Any,
 ) -> int:
     """Audit FILES one after another, each as `geneb-ci audit FILE` does; options hold for all.
@@ -363,13 +321,7 @@ def queue_command(
     for entry in entries:
         for device in devices or (None,):
             _check(entry, words, device)
-    layout = find_layout(Path.cwd())
-    if log_key is not None and keeps_log(layout) and not options["dry_run"]:
-        log_signer(log_key, kept_log(layout))  # refused before anything runs
-        log = (log_key, options["relay"])
-        ended = run_logged(entries, words, devices, layout, log, cluster=engine == "ray")
-    else:
-        ended = run_queue(entries, words, devices, cluster=engine == "ray")
+    ended = run_queue(entries, words, devices, cluster=engine == "ray")
     echo((table_of(ended) + details_of(ended)).removesuffix("\n"))
     return exit_of(ended)
 

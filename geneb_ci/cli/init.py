@@ -12,7 +12,6 @@ from pathlib import Path
 import click
 
 from geneb_ci.audit.canonical import FORMAT
-from geneb_ci.audit.log.checkpoint import ED25519, LogKeys, NoteKey
 from geneb_ci.audit.record.keys import (
     KEYS_FILE,
     KeyFile,
@@ -53,8 +52,6 @@ from geneb_ci.github.settings.diagnosis import SettingState
 from geneb_ci.github.settings.wanted import SETTINGS, Setting
 from geneb_ci.render.table import wrapped_text
 
-LOG_KEY = "keys/log.pem"
-"""Where `geneb-ci init` writes the private key of the log, which git ignores."""
 AFTER_PUSH = "main-"
 """Beginning of the ids of settings that would refuse the first push."""
 KEYS = f"leaderboard/policy/{KEYS_FILE}"
@@ -74,7 +71,7 @@ def apply_settings(folder: Path, given: Answers, *, dry_run: bool) -> Exit:
     if not has_commit(folder):
         raise UsageProblem(f"{folder.resolve()}: there is no commit", "run geneb-ci init first")
     with connect(given.repository) as github:
-        client = SettingsClient(github.wire, given.space, folder / LOG_KEY, dry=dry_run)
+        client = SettingsClient(github.wire, given.space, dry=dry_run)
         _refuse_apply(client, folder)
         _create_space(client)
         _apply(client, [setting for setting in SETTINGS if not setting.id.startswith(AFTER_PUSH)])
@@ -194,7 +191,7 @@ def init_command(
         f"{folder.resolve()}: a board for {given.repository}, Space {given.space}",
         *plan_lines(plan, force=force),
         *(f"  not of this version, delete it  {name}" for name in left_over(folder, files)),
-        *([f"  write  {KEYS}; private keys in keys/, which git ignores"] if keys else []),
+        *([f"  write  {KEYS}; private key in keys/, which git ignores"] if keys else []),
         *([f"  write  {ROW}, measured here by the harness"] if practice else []),
     ):
         echo(line)
@@ -204,7 +201,7 @@ def init_command(
         return Exit.CLEAN
     write_planned(folder, plan, force=force)
     if keys:
-        _write_keys(folder, given)
+        _write_key(folder, given)
     if practice:
         _write_row(folder)
     if first_commit(folder):
@@ -264,21 +261,15 @@ def _has_rows(folder: Path) -> bool:
     return any((folder / "submissions").glob("*.json"))
 
 
-def _write_keys(folder: Path, given: Answers) -> None:
-    """Write a key of audits and one of the log, and the list that names them."""
+def _write_key(folder: Path, given: Answers) -> None:
+    """Write a key of audits, and the list that names it."""
     ignored = path_inside(folder, KEYS_IGNORED)  # whatever the .gitignore of the folder says
     ignored.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     ignored.write_text("*\n", encoding="utf-8")
     now = datetime.now(UTC).strftime(FORMAT)
     owner = given.maintainers.removeprefix("@")
-    origin = f"github.com/{given.repository}"
     entry = _key(folder, AUDIT_KEY, owner, now)
-    log = NoteKey(origin, ED25519, _key(folder, LOG_KEY, owner, now).raw).text
-    key_file = KeyFile(
-        note="Ed25519 keys whose signatures on audit records count.",
-        keys=[entry],
-        log=LogKeys(origin=origin, keys=[log]),
-    )
+    key_file = KeyFile(note="Ed25519 keys whose signatures on audit records count.", keys=[entry])
     text = json.dumps(key_file.model_dump(mode="json", exclude_none=True), indent=1) + "\n"
     path_inside(folder, KEYS).write_text(text, encoding="utf-8")
 

@@ -102,10 +102,18 @@ SPACE = click.option("--space", metavar="OWNER/NAME", help="Space; default: HF_O
 @click.option("--dry-run", is_flag=True, help="Show what would change, without uploading.")
 @click.option("--verify", is_flag=True, help="Compare the Space with main.")
 @click.option("--expect", metavar="GENERATION", help="Fail unless this is the generation.")
-def publish_command(space: str | None, dry_run: bool, verify: bool, expect: str | None) -> int:
+@click.option(
+    "--new-space",
+    is_flag=True,
+    help="Allow a Space without any board, where audits were signed before.",
+)
+def publish_command(
+    space: str | None, dry_run: bool, verify: bool, expect: str | None, *, new_space: bool
+) -> int:
     """Check all rows, build the board of HEAD, and publish it in one commit.
 
-    Nothing is uploaded if nothing changed, or if the Space has a newer generation.
+    Nothing is uploaded if nothing changed, if the Space has a newer generation, or if any board of
+    its history has a signed statement that this one lacks.
     """
     name = space_name(space)
     repository = repository_here()
@@ -126,7 +134,8 @@ def publish_command(space: str | None, dry_run: bool, verify: bool, expect: str 
         return show_health(target, generation, repository)
     if dry_run:
         return show_changes(target, PublishIntent(generation, repository))
-    published = push(target, PublishIntent(generation, repository), say=say)
+    intent = PublishIntent(generation, repository)
+    published = push(target, intent, is_new=new_space, say=say)
     echo(published_line(target.resource, published))
     return Exit.CLEAN
 

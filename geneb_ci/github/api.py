@@ -38,6 +38,8 @@ from geneb_ci.github.wire import Etags, Wire
 API = "https://api.github.com"
 SERVER = "https://github.com"
 STATUS_CONTEXT = "geneb/verdict"
+AUDIT_CONTEXT = "geneb/audit-commit"
+"""Status whose description is the digest of a commitment: its time is that of publication."""
 # Id of github-actions[bot], the account of GITHUB_TOKEN, which may not call `GET /user`.
 ACTIONS_BOT = 41898282
 PULLS_PAGES_MAX = 10  # 1,000 open pull requests
@@ -230,6 +232,22 @@ class GitHub:
         """Yield the statuses of a commit, the last first; one request per 100."""
         for page in self.wire.pages(f"/commits/{sha}/statuses", STATUSES_PAGES_MAX):
             yield from parsed(list[Status], page, "the statuses")
+
+    def shown_at(self, commit: str, commitment: str) -> str:
+        """Return when a commitment became a status of a commit, by the clock of GitHub.
+
+        "" if it is none, or there is no such commit; the first one counts.
+        """
+        wanted = (AUDIT_CONTEXT, commitment)
+        try:
+            times = [
+                status.moment
+                for status in self.statuses(commit)
+                if (status.context, status.description) == wanted
+            ]
+        except NotFound:
+            return ""
+        return min(times, default="")  # ISO 8601 in UTC sorts as it is
 
     def queued(self, branch: str) -> list[str]:
         """Return the groups of the merge queue of a branch; one request."""

@@ -21,7 +21,7 @@ from geneb_ci.audit.sampling.plan import Plan, encoded
 from geneb_ci.check.change import REGULAR, Blob
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import Fault, first_and_more
-from geneb_ci.github.api import GitHub
+from geneb_ci.github.api import AUDIT_CONTEXT, GitHub
 from geneb_ci.github.batch import prefetch_talks
 from geneb_ci.github.comment import own_comment
 from geneb_ci.github.errors import HeadMoved, Tampered, UnexpectedReply
@@ -38,7 +38,6 @@ from reference_harness.formats.text import Say
 
 KEY_TEXT, WRITER = "AUDIT_KEY", "AUDIT_TOKEN"
 """Variables of the environment: the two secrets of the job that signs."""
-STATUS = "geneb/audit-commit"
 BRANCH = "geneb-audit"
 MARKER = "<!-- geneb-ci:audit:1 "
 _LINE = re.compile(re.escape(MARKER) + r"([A-Za-z0-9+/=: ]{0,60000})-->")
@@ -130,30 +129,19 @@ def publish(
         for order in earlier
         if order.plan.commitment_sha256 == digest
     ]
-    if at := _published_at(github, sha, digest):
+    if at := github.shown_at(sha, digest):
         publications.append((at, None))
     if publications:
         return min(
             publications, key=lambda publication: publication[0]
         )  # ISO 8601 in UTC sorts as it is
-    return github.set_status(sha, "success", digest, STATUS).moment, None
-
-
-def _published_at(github: GitHub, sha: str, digest: str) -> str:
-    """Return when a commitment became a status of a commit; "" if it is none."""
-    statuses = github.statuses(sha)
-    times = [
-        status.moment
-        for status in statuses
-        if (status.context, status.description) == (STATUS, digest)
-    ]
-    return min(times, default="")
+    return github.set_status(sha, "success", digest, AUDIT_CONTEXT).moment, None
 
 
 def is_published(github: GitHub, order: AuditOrder) -> bool:
     """Whether the commitment is a status of its head, set at the time that the plan has."""
     digest, sha = order.plan.commitment_sha256, order.published_on or order.head_sha
-    return _published_at(github, sha, digest) == order.plan.committed_at
+    return github.shown_at(sha, digest) == order.plan.committed_at
 
 
 def files_at_head(source: Source, files: Iterable[FileDigest]) -> dict[str, bytes]:
@@ -223,7 +211,7 @@ def write_plans(
 ) -> tuple[Path, ...]:
     """Write the plans of earlier draws as files of a folder; return them.
 
-    Of this commitment itself, only those as of `at`: by its first status, or by the log.
+    Of this commitment itself, only those as of `at`, by its first status.
     """
     paths = []
     for number, order in enumerate(orders):
@@ -258,8 +246,8 @@ def begun_text(order: AuditOrder) -> str:
     return (
         f"### Audit of {code(order.row)}: tasks are drawn\n\n"
         f"Commitment {code(plan.commitment_sha256)} to commit {order.head_sha} is public since "
-        f"{plan.committed_at}, as status `{STATUS}`. Round {_round(plan)} of the beacon drew "
-        f"{len(plan.drawn)} of {len(plan.tickets)} tasks; {len(plan.chosen)} are rerun. New "
+        f"{plan.committed_at}, as status `{AUDIT_CONTEXT}`. Round {_round(plan)} of the beacon "
+        f"drew {len(plan.drawn)} of {len(plan.tickets)} tasks; {len(plan.chosen)} are rerun. New "
         "commits are not audited, but this draw counts for their audit.\n"
     )
 
@@ -295,14 +283,10 @@ def _message_cell(message: str) -> str:
     return code(visible(message, _REASON_MAX)) if message else ""
 
 
-def does_not_hold(verification: Verification, *, logged: bool) -> str:
-    """Return the first step of a record that does not hold; "" if all do.
-
-    Where a log is kept, the record is not in it before the merge.
-    """
+def does_not_hold(verification: Verification) -> str:
+    """Return the first step of a record that does not hold; "" if all do."""
     for step in verification.steps:
-        is_due = logged and step.name == "log" and step.state is StepState.UNKNOWN
-        if step.state is not StepState.HOLDS and not is_due:
+        if step.state is not StepState.HOLDS:
             return f"{step.name}: {step.message or step.state.value}"
     return ""
 

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from geneb_ci.audit.log.entries import FOLDER, log_files
+from geneb_ci.audit.record.old_log import FOLDER, log_files
+from geneb_ci.audit.record.published import statements_file
+from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.board.board import Watch, board_of, rows_of
 from geneb_ci.board.page import INDEX, assembled_files, page_files, with_data
 from geneb_ci.board.rows import encode
@@ -33,7 +35,7 @@ from geneb_ci.publish.manifest import NAME, Manifest, Rollback, encode_manifest,
 
 LEDGER = "ledger.json"
 PUBLISHED_LOG = "audits/log"
-"""Folder of the Space with the log of audits: its prefix for readers of logs."""
+"""Folder of the Space with an old log of audits: its prefix for readers of logs."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,7 @@ def generate(
             built = Built(source, repository.time_of(source), tuple(ledger_value["events"]))
             site = site_of(entries, board.values, benchmark_of(layout), layout, built)
             page[INDEX] = with_scores(page[INDEX], site)
-            files = {**page, **board.files, **scripts, **site_files(site), **_log(layout)}
+            files = {**page, **board.files, **scripts, **site_files(site), **_statements(layout)}
             files[LEDGER] = encode(LEDGER, ledger_value)
             manifest = manifest_of(files, source)
             described = manifest.model_dump(mode="json")["files"]
@@ -127,12 +129,13 @@ def _require_usual_places(layout: Layout) -> None:
             )
 
 
-def _log(layout: Layout) -> dict[str, bytes]:
-    """Return the files of the log of audits, by their path on the Space; none without a log."""
+def _statements(layout: Layout) -> dict[str, bytes]:
+    """Return the list of signed statements, and an old log, by their path on the Space."""
+    statements = statements_file(AuditRepository(layout).history)
     if layout.audits is None or not (layout.audits / FOLDER).is_dir():
-        return {}
+        return statements
     files = log_files(layout.audits / FOLDER)
-    return {f"{PUBLISHED_LOG}/{path}": content for path, content in files.items()}
+    return statements | {f"{PUBLISHED_LOG}/{path}": content for path, content in files.items()}
 
 
 def _page(folder: Path) -> Iterator[tuple[str, bytes]]:

@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from geneb_ci.audit.log.checkpoint import NotANote, parse_checkpoint
-from geneb_ci.audit.log.entries import CHECKPOINT, LogBroken, entries_in
+from geneb_ci.audit.record.old_log import CHECKPOINT, LogBroken, entries_in, parse_checkpoint
 from geneb_ci.audit.record.statement import EVENTS, WITHDRAWN
 from geneb_ci.audit.trust.evidence import BrokenRecordError, RepositoryEvidence, gather_evidence
 from geneb_ci.common.config import Layout, LayoutKind
@@ -139,7 +138,7 @@ class RowAtCommit:
     policy: Mapping[str, bytes]
     """Path to bytes of the files that determine how evidence counts: policy, keys, benchmark."""
     log: Mapping[str, bytes] = field(default_factory=dict)
-    """Path to bytes of the files of the log of audits."""
+    """Path to bytes of the files of an old log of audits."""
 
 
 Levels = Callable[[RowAtCommit], str | None]
@@ -279,7 +278,7 @@ class _Rows:
         blob = self.log.get(f"{AUDIT_LOG}/{CHECKPOINT}")
         try:
             return parse_checkpoint(self.contents[blob]).size if blob is not None else 0
-        except NotANote:
+        except LogBroken:
             return 0
 
 

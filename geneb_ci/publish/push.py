@@ -8,8 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from geneb_ci.audit.log.checkpoint import NOTE_BYTES_MAX
-from geneb_ci.audit.log.entries import CHECKPOINT, LOG, LogBroken, check_extends
+from geneb_ci.audit.record.old_log import (
+    CHECKPOINT,
+    LINKS,
+    NOTE_BYTES_MAX,
+    LogBroken,
+    check_extends,
+)
+from geneb_ci.audit.record.published import BYTES_MAX, PATH, lost_since, statements_in
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.publish.faults import HubRefused, NotFastForward, Unknown, Unverified
 from geneb_ci.publish.generation import PUBLISHED_LOG, Generation
@@ -23,6 +29,11 @@ from reference_harness.formats.text import Say, plural, silent
 SAID_BYTES = 25_000_000
 """Bytes of an upload whose time is said before: less takes under two seconds at 100 Mbit/s."""
 SHORT = 12  # hex digits of a digest in messages
+LOST_SHOWN = 10
+"""Lost statements that a message names."""
+NO_STATEMENTS = "none"
+_STATEMENTS = re.compile(rf"^Statements: ([0-9a-f]{{64}}|{NO_STATEMENTS})$", re.MULTILINE)
+"""Line of a commit's message: digest of the list of statements that the generation has."""
 
 
 class PublishOutcome(enum.StrEnum):
@@ -82,7 +93,8 @@ class PublishIntent:
         manifest = generation.manifest
         return (
             f"Board {manifest.generation[:SHORT]} of commit {manifest.source_commit[:SHORT]}\n\n"
-            f"Generation: {manifest.generation}\nSource-commit: {manifest.source_commit}"
+            f"Generation: {manifest.generation}\nSource-commit: {manifest.source_commit}\n"
+            f"{_statements_line(generation)}"
         )
 
 
@@ -108,10 +120,14 @@ def push(
     space: Space,
     intent: Intent,
     *,
+    is_new: bool = False,
     clock: Clock = time,
     say: Say = silent,
 ) -> Published:
-    """Publish in one commit, unless the Space already has it. Raises PublishFault."""
+    """Publish in one commit, unless the Space already has it. Raises PublishFault.
+
+    `is_new` allows a board whose statements were signed before on a Space that has no board.
+    """
     perhaps = False  # whether an earlier try may have made the commit
 
     def once() -> Published:
@@ -123,7 +139,7 @@ def push(
             return Published(outcome, state.head, state.manifest)
         # 2. Check that it may be replaced.
         generation = intent.generation(state)
-        must_keep_log(space, state, generation)
+        must_keep_statements(space, state, generation, is_new=is_new)
         gone = dropped_files(state, generation)
         # 3. One commit on this head: changed files, and deletion of files published earlier.
         changed = differing_files(state, generation.published)
@@ -147,34 +163,88 @@ def push(
     return attempt(once, clock=clock, say=say)
 
 
-def must_keep_log(space: Space, state: SpaceState, generation: Generation) -> None:
-    """Raise NotFastForward unless the log of audits begins with the published one.
+def must_keep_statements(
+    space: Space, state: SpaceState, generation: Generation, *, is_new: bool = False
+) -> None:
+    """Raise NotFastForward unless every statement that was ever published is still there.
 
-    A rollback may have an earlier log: it then is the beginning of the published one.
+    All generations of the Space's history are compared, so that a Space that was taken back hides
+    nothing. A Space that never had a board is refused where statements were signed before, unless
+    `is_new` says that it may be one. A rollback may have fewer statements, and no other ones.
     """
+    own = statements_in(generation.files[PATH]) if PATH in generation.files else {}
+    past = published_statements(space)
+    if own and not past and state.manifest is None and not is_new:
+        raise NotFastForward(
+            f"{space.resource} has no board, and main has {plural(len(own), 'signed statement')}: "
+            "it is not the Space of this board, or its history is lost",
+            "publish to the Space that has the earlier boards; pass --new-space if there is none",
+        )
+    if generation.manifest.rollback is not None:
+        ever = {item for statements in past.values() for item in statements.items()}
+        past = {} if ever >= set(own.items()) else past
+    for commit, statements in past.items():
+        if lost := lost_since(statements, own):
+            raise NotFastForward(
+                f"{space.resource}: the board of its commit {commit[:SHORT]} has what this one "
+                f"lacks: {'; '.join(one.text for one in lost[:LOST_SHOWN])}",
+                "publish from a main that has every signed file; restore them from its history",
+            )
+    _must_keep_log(space, state, generation)
+
+
+def published_statements(space: Space) -> dict[str, dict[str, str]]:
+    """Return the lists of statements in the history of a Space, by commit, the newest first.
+
+    A list that several generations have is read once, by the line of their messages that names it;
+    where a message has no such line, its commit is read. Raises Unverified for a list that cannot
+    be read.
+    """
+    lists: dict[str, dict[str, str]] = {}
+    known = {NO_STATEMENTS}
+    for past in space.past():
+        named = _STATEMENTS.search(past.message)
+        if named is not None and named[1] in known:
+            continue
+        raw = space.read_if_there(PATH, past.commit, BYTES_MAX)
+        if raw is None:
+            continue
+        known.add(hashlib.sha256(raw).hexdigest())
+        try:
+            lists[past.commit] = statements_in(raw)
+        except ValueError as error:
+            raise Unverified(
+                f"{space.resource} at {past.commit}: {PATH} cannot be read: {error}",
+                "a newer version wrote it, or another writer: look at that commit",
+            ) from error
+    return lists
+
+
+def _statements_line(generation: Generation) -> str:
+    """Return the line of a message by which a list of statements is found."""
+    raw = generation.files.get(PATH)
+    return f"Statements: {hashlib.sha256(raw).hexdigest() if raw is not None else NO_STATEMENTS}"
+
+
+def _must_keep_log(space: Space, state: SpaceState, generation: Generation) -> None:
+    """Raise NotFastForward unless an old log begins with the published one."""
     name = f"{PUBLISHED_LOG}/{CHECKPOINT}"
-    if state.manifest is None or name not in state.manifest.files:
+    is_rollback = generation.manifest.rollback is not None
+    if is_rollback or state.manifest is None or name not in state.manifest.files:
         return
-    live_log = {CHECKPOINT: space.read(name, state.head, NOTE_BYTES_MAX)}
     own_log = {
         path.removeprefix(f"{PUBLISHED_LOG}/"): content
         for path, content in generation.files.items()
         if path.startswith(f"{PUBLISHED_LOG}/")
     }
-    if generation.manifest.rollback is not None and own_log:
-        published = [path for path in state.manifest.files if path.startswith(f"{PUBLISHED_LOG}/")]
-        live_log = {
-            path.removeprefix(f"{PUBLISHED_LOG}/"): space.read(path, state.head)
-            for path in published
-        }
-        own_log, live_log = live_log, own_log
     try:
-        check_extends(own_log, live_log)
+        check_extends(own_log, space.read(name, state.head, NOTE_BYTES_MAX))
     except LogBroken as error:
         raise NotFastForward(
             f"{space.resource}: the log of audits would not follow the published one: "
-            f"{error.message.removeprefix(f'{LOG}: ')}",
-            "publish from a main whose leaderboard/audits/log only grew; restore it from the Space",
+            f"{error.message.removeprefix(f'{LINKS}: ')}",
+            "publish from a main that has leaderboard/audits/log as it was; restore it from the "
+            "Space",
         ) from error
 
 
@@ -328,5 +398,5 @@ class RollbackIntent:
             f"Roll back to board {manifest.generation[:SHORT]} of commit "
             f"{manifest.source_commit[:SHORT]}"
             f"\n\nGeneration: {manifest.generation}\nSource-commit: {manifest.source_commit}\n"
-            f"Covers: {self.covers}"
+            f"Covers: {self.covers}\n{_statements_line(generation)}"
         )

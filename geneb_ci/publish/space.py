@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from geneb_ci.publish import manifest
-from geneb_ci.publish.faults import HubRefused, Unknown, Unverified, translated_errors
+from geneb_ci.publish.faults import HubRefused, RepoMissing, Unknown, Unverified, translated_errors
 from geneb_ci.publish.manifest import Manifest
 from geneb_ci.publish.session import TIMEOUT_S, Clock, attempt, session
 from reference_harness.formats.hub_storage import limit_storage
@@ -121,6 +121,13 @@ class Remote:
                             "geneb-ci publishes no such file: delete it there",
                         )
         return bytes(content)
+
+    def read_if_there(self, path: str, revision: str, bytes_max: int) -> bytes | None:
+        """Return the bytes of one file of a commit; None where the commit has no such file."""
+        try:
+            return self.read(path, revision, bytes_max)
+        except RepoMissing:
+            return None
 
     def commit(
         self, parent: str, files: Mapping[str, Content], gone: Iterable[str], message: str

@@ -1,11 +1,10 @@
-"""Renders audits: plan, detection power, outcome of a rerun, verification, log."""
+"""Renders audits: plan, detection power, outcome of a rerun, verification."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from geneb_ci.audit.canonical import moment_of
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, RowOutcome
 from geneb_ci.audit.compare.outcome import (
@@ -14,9 +13,6 @@ from geneb_ci.audit.compare.outcome import (
     differing_metrics,
     objections,
 )
-from geneb_ci.audit.log.check import open_starts
-from geneb_ci.audit.log.entries import AuditLog
-from geneb_ci.audit.record.keys import Keys
 from geneb_ci.audit.record.verify import StepState, Verification, VerificationStep
 from geneb_ci.audit.sampling.design import (
     SHOWN_DRAWN,
@@ -26,7 +22,6 @@ from geneb_ci.audit.sampling.design import (
     probability_text,
 )
 from geneb_ci.audit.sampling.plan import Plan, RowPlan
-from geneb_ci.audit.trust.applicability import LogContent
 from geneb_ci.audit.trust.level import SIGNERS, RatedSubmission
 from geneb_ci.common.types import Evidence
 from geneb_ci.render.plain import visible
@@ -46,7 +41,7 @@ _HELD = {
     "seed": "follows from commitment and beacon value",
     "tickets": "follow from seed and tasks",
     "sample": "the tasks with the smallest tickets, and those of earlier draws",
-    "log": "commitment, start and record are entries of the log, in this order",
+    "links": "all that it comes after is here, its start among it",
     "earlier": "includes every earlier draw in the repository",
     "comparison": "every verdict follows from its numbers",
     "rerun": "the file of rerun rows is the one that was signed",
@@ -312,53 +307,3 @@ def _caption(design: Design, power: Fraction) -> Iterator[str]:
         )
     if power < 1:
         yield f"a rerun detects a drawn one with probability {float(power):g}"
-
-
-def log_text(logged: LogContent, keys: Keys) -> str:
-    """Return the entries as text, one a line, then what is wrong and who witnessed it."""
-    log, running = logged.log, set(open_starts(logged.log.entries))
-    lines = []
-    for number, entry in enumerate(log.entries):
-        owner = keys[entry.signer].owner if entry.signer in keys else f"{entry.signer[:16]}..."
-        text = f"{number:>5}  {entry.not_before}  {entry.kind:<10}  {entry.file}  {escape(owner)}"
-        lines.append(text + ("  (open: no record or abort follows)" if number in running else ""))
-    lines += [f"lost: {escape(reason)}" for reason in logged.lost.values()]
-    lines.append(f"{log.checkpoint.origin}: {counted(len(log.entries))}")
-    return "\n".join([*lines, *witness_lines(log)]) + "\n"
-
-
-def counted(entries: int) -> str:
-    """Return a number of entries with its noun."""
-    return f"{entries:,} {'entry' if entries == 1 else 'entries'}"
-
-
-def witness_lines(log: AuditLog) -> Iterator[str]:
-    """Return a line for each known witness that cosigned the checkpoint."""
-    for witness in log.witnesses:
-        yield f"cosigned by {witness.name} at {moment_of(witness.time)}"
-
-
-def log_json(logged: LogContent, keys: Keys) -> str:
-    """Return the entries as JSON."""
-    log, running = logged.log, set(open_starts(logged.log.entries))
-    value = {
-        "schema_version": "1.0",
-        "origin": log.checkpoint.origin,
-        "size": len(log.entries),
-        "root": log.checkpoint.root.hex(),
-        "witnesses": [
-            {"name": witness.name, "time": moment_of(witness.time)} for witness in log.witnesses
-        ],
-        "lost": dict(logged.lost),
-        "entries": [
-            {
-                "number": number,
-                "not_before": entry.not_before,
-                "owner": keys[entry.signer].owner if entry.signer in keys else None,
-                "open": number in running,
-                **entry.model_dump(),
-            }
-            for number, entry in enumerate(log.entries)
-        ],
-    }
-    return json.dumps(value, indent=2, ensure_ascii=True) + "\n"

@@ -49,23 +49,6 @@ def inclusion_proof(leaves: Sequence[bytes], index: int) -> list[bytes]:
     return [*inclusion_proof(right, index - len(left)), root_of(left)]
 
 
-def consistency_proof(leaves: Sequence[bytes], old: int) -> list[bytes]:
-    """Return the hashes that show that the tree begins with the tree of its first `old` leaves.
-
-    There are none for a tree without leaves, or for the same tree.
-    """
-    return [] if old == 0 else _consistency(leaves, old, is_whole=True)
-
-
-def _consistency(leaves: Sequence[bytes], old: int, *, is_whole: bool) -> list[bytes]:
-    if old == len(leaves):
-        return [] if is_whole else [root_of(leaves)]
-    left, right = _split(leaves)
-    if old <= len(left):
-        return [*_consistency(left, old, is_whole=is_whole), root_of(right)]
-    return [*_consistency(right, old - len(left), is_whole=False), root_of(left)]
-
-
 def _split(leaves: Sequence[bytes]) -> tuple[Sequence[bytes], Sequence[bytes]]:
     """Split at the largest power of two below the number of leaves, of which there are several."""
     at = 1 << (len(leaves) - 1).bit_length() - 1

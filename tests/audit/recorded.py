@@ -239,6 +239,14 @@ def repository(
     return root
 
 
+def write_keys(root: Path, keys: list[dict[str, Any]]) -> None:
+    """Replace the keys of the policy."""
+    for one in keys:
+        TrustedKey.model_validate(one)
+    path = root / "leaderboard/policy/keys.json"
+    path.write_text(json.dumps({"keys": keys}), encoding="utf-8")
+
+
 def put(root: Path, outcome: AnyOutcome, of: Ed25519PrivateKey | None = None) -> Path:
     """Write a record where it belongs."""
     found = record_of(outcome, of or key())

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from geneb_ci.audit.canonical import StepMismatch
+from geneb_ci.audit.canonical import MissingInput, StepMismatch
 from geneb_ci.audit.compare.outcome import AuditOutcome
 from geneb_ci.audit.sampling.design import AuditPolicy
 from geneb_ci.audit.trust.applicability import (
-    MissingInput,
     TrustInputs,
     check_benchmark,
     check_harness,

@@ -13,14 +13,15 @@ import pytest
 
 from geneb_ci.audit.canonical import StepMismatch
 from geneb_ci.audit.record.envelope import parse_envelope
-from geneb_ci.audit.record.events import AuditStart
+from geneb_ci.audit.record.events import AuditStart, signed_event
 from geneb_ci.audit.record.keys import signer_of, trusted_keys
+from geneb_ci.audit.record.signing import heads_after
 from geneb_ci.audit.record.statement import parse_record, record_of
-from geneb_ci.audit.sampling.plan import encoded
+from geneb_ci.audit.sampling.plan import committed_text, encoded
 from geneb_ci.audit.sampling.task_draw import draw
 from geneb_ci.cli.main import main
 from geneb_ci.common.config import find_layout
-from tests.audit.log_place import BEFORE, begun, extend, kept, read, signed
+from tests.audit.linked_place import begun, committed, read, recorded, started
 from tests.audit.recorded import (
     FIRST,
     SECOND,
@@ -28,16 +29,16 @@ from tests.audit.recorded import (
     key,
     outcome_of,
     plan_for,
-    put,
     repository,
     statement_of,
     submission_bytes,
 )
 from tests.audit.small_sigstore import ISSUER, REPOSITORY, WORKFLOW, SmallSigstore
-from tests.audit.test_log_trust import decision
+from tests.audit.test_link_trust import decision
 from tests.audit.test_row_verify import sound
 
 RAW = submission_bytes()
+COMMIT = "0123456789abcdef" * 2 + "01234567"
 TRUSTED = {
     "owner": "another maintainer",
     "valid_from": "2023-01-01T00:00:00Z",
@@ -75,15 +76,13 @@ def refused(bundle: Any, keys) -> StepMismatch:
 
 
 def test_a_key_and_a_workflow_reproduce_a_row_and_one_owner_of_both_does_not(tmp_path):
-    root = kept(tmp_path)
+    root = repository(tmp_path)
     policy(root)
     plan = begun(root, plan_for(RAW))
-    own = record_of(outcome_of(plan, RAW), key())
+    own = record_of(outcome_of(plan, RAW), key(), heads_after(plan, read(root)))
     path = root / "leaderboard/audits" / own.path
-    path.parent.mkdir(parents=True, exist_ok=True)
     bundle = PUBLIC.sign(parse_envelope(own.content).payload)
     path.write_text(json.dumps(bundle, indent=1), encoding="utf-8")
-    extend(root, FIRST + 1)
     found = read(root).verification(path)
     assert found.holds
     assert found.record is not None
@@ -91,41 +90,37 @@ def test_a_key_and_a_workflow_reproduce_a_row_and_one_owner_of_both_does_not(tmp
     assert decision(root).level == "verified"
     # The second record is a key's: of two people, or of one who also answers for the workflow.
     whole = draw(plan.commitment, plan.committed_at, plan.beacon, drawn=3)
-    put(root, outcome_of(whole, RAW))
-    extend(root, FIRST + 2)
+    started(root, whole)
+    recorded(root, outcome_of(whole, RAW))
     assert decision(root).level == "reproduced"
     policy(root, owner=entry()["owner"])
     assert decision(root).level == "verified"
     policy(root, revoked_at="2024-06-01T00:00:00Z")
     assert read(root).verification(path).is_revoked
-    # Signed again by the workflow, the record of a key is not the one that the log has.
+    # Signed again by a key, the record of the workflow is not the one that others name.
     policy(root)
     path.write_bytes(own.content)
-    assert "signed again by another" in read(root).verification(path).differs[0].message
+    assert " was changed: " in read(root).verification(path).differs[0].message
 
 
 @pytest.mark.parametrize(("number", "holds"), [(FIRST, False), (SECOND, True)])
-def test_an_entry_that_is_dated_back_before_the_bundle_was_signed_is_refused(
+def test_a_commitment_that_is_dated_back_before_the_bundle_was_signed_is_refused(
     tmp_path, number, holds
 ):
-    """Who has the log's key may name any round since the last entry: one whose draw is known."""
-    root = kept(tmp_path)
+    """Who has a key may name any time: one whose draw is known."""
+    root = repository(tmp_path)
     policy(root)
     plan = plan_for(RAW, number)
-    path = signed(root, plan.commitment)
+    path = committed(root, plan.commitment)
     bundle = PUBLIC.sign(parse_envelope(path.read_bytes()).payload)
     path.write_text(json.dumps(bundle), encoding="utf-8")
-    extend(root, number - BEFORE)
-    signed(root, AuditStart(schema_version="1.0", plan=plan))
-    refused = extend(root, number).refused
-    record = put(root, outcome_of(plan, RAW))
-    extend(root, number + 1)
+    started(root, plan)
+    record = recorded(root, outcome_of(plan, RAW))
     found = read(root).verification(record)
     assert found.holds is holds
     if not holds:
         reason = "signed after 2024-01-01T00:00:00Z, by the certificate of its workflow"
-        assert reason in refused[0].reason
-        assert [(one.name, reason in one.message) for one in found.differs] == [("log", True)]
+        assert [(one.name, reason in one.message) for one in found.differs] == [("links", True)]
 
 
 @pytest.mark.parametrize(
@@ -259,14 +254,32 @@ def _read(bundle: Any, keys) -> bytes | str:
     return found.payload
 
 
-def test_what_a_workflow_signs_is_what_a_key_signs(tmp_path, capfdbinary):
+def test_what_a_workflow_signs_is_what_a_key_signs(tmp_path, monkeypatch, capfdbinary):
     path = tmp_path / "outcome.json"
     outcome = outcome_of(plan_for(RAW), RAW)
     path.write_text(encoded(outcome), encoding="utf-8")
     assert main(["audit", "statement", str(path)]) == 0
     out, err = capfdbinary.readouterr()
-    place = record_of(outcome, key()).path
-    assert (out, err.decode()) == (payload(), f"sign these bytes into leaderboard/audits/{place}\n")
+    made = record_of(outcome, key(), {})
+    assert (out, err.decode()) == (
+        parse_envelope(made.content).payload,
+        f"sign these bytes into leaderboard/audits/{made.path}\n",
+    )
+    # What comes before it: the commitment and the start.
+    start = AuditStart(schema_version="1.0", plan=outcome.plan, shown_on=COMMIT)
+    monkeypatch.chdir(repository(tmp_path / "board"))
+    find_layout.cache_clear()
+    commitment = outcome.plan.commitment
+    for content, predicate, words in (
+        (committed_text(commitment), commitment, []),
+        (encoded(outcome.plan), start, ["--shown-on", COMMIT]),
+    ):
+        (tmp_path / "f.json").write_text(content, encoding="utf-8")
+        assert main(["audit", "statement", str(tmp_path / "f.json"), *words]) == 0
+        out, err = capfdbinary.readouterr()
+        made = signed_event(predicate, key(), {})
+        assert out == parse_envelope(made.content).payload
+        assert err.decode() == f"sign these bytes into leaderboard/audits/{made.path}\n"
     path.write_bytes(RAW)
     assert main(["audit", "statement", str(path)]) == 3
     assert b"this is a submission, not an unsigned outcome" in capfdbinary.readouterr().err
@@ -279,7 +292,7 @@ def test_a_workflow_signs_an_audit_by_receipt(tmp_path, capfdbinary, keys, alter
     path.write_text(encoded(outcome), encoding="utf-8")
     assert main(["audit", "statement", str(path)]) == 0
     out, err = capfdbinary.readouterr()
-    place = Path("leaderboard/audits") / record_of(outcome, key()).path
+    place = Path("leaderboard/audits") / record_of(outcome, key(), {}).path
     assert err.decode() == (
         f"sign these bytes into {place}\n"
         "  and put the rerun rows beside it: rerun.npz of the work folder, whose sha256 is "

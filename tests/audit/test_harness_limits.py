@@ -59,7 +59,8 @@ class Place:
         self.rows = len(self.sequences.read_text().splitlines())
         self.plan = plan_for(submission_bytes())
         self.outcome = outcome_of(self.plan, submission_bytes())
-        self.keys = trusted_keys(find_layout(repository(folder / "repository")))
+        self.layout = find_layout(repository(folder / "repository"))
+        self.keys = trusted_keys(self.layout)
 
     def score(self, embeddings: Path, options: ScoringOptions) -> Rescored:
         how = Scoring("float32", 1, 2, 1, limits=options)
@@ -70,7 +71,7 @@ class Place:
         assert error.stage == "scoring"
         ran = self.outcome
         error.at = RunFacts("scoring", error.task, ran.sandbox, ran.started_at, ran.finished_at)
-        sign_abort(error, self.plan, key(), audits, lambda _: None)
+        sign_abort(error, self.plan, key(), self.layout, audits, lambda _: None)
         (file,) = event_files(audits)
         found = parse_event(file.read_bytes(), f"{file.parent.name}/{file.name}", self.keys)
         assert found.aborted is not None

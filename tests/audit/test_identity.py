@@ -13,7 +13,6 @@ from geneb_ci.audit.commitment import (
     Commitment,
     Identity,
     Weights,
-    identity_digest,
     identity_of,
     same_method_reason,
 )
@@ -178,16 +177,6 @@ def test_sixteen_names_for_one_method_share_one_draw():
         plans.append(draw_at(own, number, earlier=history))
     drawn = {task for plan in plans for task in plan.drawn}
     assert {one.task for one in plans[-1].chosen} == drawn
-
-
-def test_the_digest_is_of_code_and_weights_alone():
-    assert identity_digest(method("a")) == identity_digest(method("b"))
-    assert identity_digest(method("a")) != identity_digest(method("a", "other"))
-    own = method("a", weights=weights(model_bin="x"))
-    assert identity_digest(own) not in {
-        identity_digest(method("a")),
-        identity_digest(method("a", weights=weights(model_bin="y"))),
-    }
 
 
 @given(st.lists(st.integers(-100_000, 100_000), min_size=20, max_size=20))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reference_harness.formats.merkle import consistency_proof, inclusion_proof, leaf_hash, root_of
+from reference_harness.formats.merkle import inclusion_proof, leaf_hash, root_of
 
 # Test vectors of the reference implementations of RFC 6962 (certificate-transparency).
 ENTRIES = [
@@ -89,28 +89,6 @@ def included(leaf: bytes, index: int, size: int, proof: list[bytes], root: bytes
     return last == 0 and found == root
 
 
-def consistent(old: int, old_root: bytes, new: int, new_root: bytes, proof: list[bytes]) -> bool:
-    """Verify a consistency proof as RFC 9162, 2.1.4.2 describes it, for 0 < old < new."""
-    path = [old_root, *proof] if old & (old - 1) == 0 else list(proof)
-    if not path:
-        return False
-    at, last = old - 1, new - 1
-    while at % 2:
-        at, last = at >> 1, last >> 1
-    first = second = path[0]
-    for one in path[1:]:
-        if last == 0:
-            return False
-        if at % 2 or at == last:
-            first, second = node(one, first), node(one, second)
-            while at % 2 == 0 and at:
-                at, last = at >> 1, last >> 1
-        else:
-            second = node(second, one)
-        at, last = at >> 1, last >> 1
-    return last == 0 and (first, second) == (old_root, new_root)
-
-
 sizes = st.integers(1, 70)
 
 
@@ -123,17 +101,3 @@ def test_an_inclusion_proof_holds_for_its_own_entry_alone(size, data):
     assert not included(leaf_hash(b"another"), index, size, proof, root)
     if proof:
         assert not included(leaves[index], index, size, proof[:-1], root)
-
-
-@given(sizes, st.data())
-def test_a_consistency_proof_holds_for_a_prefix_alone(size, data):
-    leaves = [leaf_hash(b"%d" % one) for one in range(size)]
-    old = data.draw(st.integers(0, size))
-    proof = consistency_proof(leaves, old)
-    if old in {0, size}:
-        assert proof == []
-        return
-    former, root = root_of(leaves[:old]), root_of(leaves)
-    assert consistent(old, former, size, root, proof)
-    forgotten = root_of([*leaves[: old - 1], leaf_hash(b"another")])
-    assert not consistent(old, forgotten, size, root, proof)

@@ -18,7 +18,7 @@ from geneb_ci.board.site.model import facts_of_model
 from geneb_ci.cli.main import main
 from geneb_ci.common.config import find_layout
 from reference_harness.formats.submission import SubmissionV11
-from tests.audit.log_place import aborted, signed
+from tests.audit.linked_place import abort_of, signed
 from tests.audit.recorded import (
     MODEL,
     SECOND,
@@ -143,6 +143,6 @@ def test_one_between_aborts_does_not_end_their_row(place):
     put(place, whole())
     plan = plan_for(RAW)
     for number in range(2):
-        signed(place, aborted(plan, at=number - 10**9))
-    signed(place, aborted(plan, at=10))
+        signed(place, abort_of(plan, at=number - 10**9), None)
+    signed(place, abort_of(plan, at=10), None)
     assert level(place)[0] == "disputed"

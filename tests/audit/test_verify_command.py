@@ -51,7 +51,7 @@ claim agrees
   ✓ seed        follows from commitment and beacon value
   ✓ tickets     follow from seed and tasks
   ✓ sample      the tasks with the smallest tickets, and those of earlier draws
-  ✓ log         this policy names no log: a record can be deleted, and a time is as it was typed
+  ✓ links       it names nothing that came before: what was signed before may be lost
   ✓ earlier     includes every earlier draw in the repository
   ✓ comparison  every verdict follows from its numbers
   ✓ submission  the file is the audited one

@@ -37,7 +37,8 @@ def test_a_withdrawal_names_its_record_and_its_reason(tmp_path):
     root = repository(tmp_path)
     path = put(root, FAILED)
     keys = AuditRepository(find_layout(root)).keys
-    found = read_withdrawal(withdraw(path), keys, path.read_bytes())
+    place = withdraw(path)
+    found = read_withdrawal(place, place.read_bytes(), keys, path.read_bytes())
     assert (found.audit_id, found.reason) == (path.stem, "the wrong weights were fetched")
     assert only(root).withdrawn == found
     assert only(root).holds

@@ -44,7 +44,7 @@ def test_the_group_lists_its_commands(capsys):
     out = capsys.readouterr().out
     assert [line.split()[0] for line in out.split("Commands:\n")[1].splitlines()] == [
         *("file", "queue", "commit", "plan", "run", "verify", "fresh"),
-        *("open", "job", "send", "deliver", "withdraw", "log", "keygen", "statement"),
+        *("open", "job", "send", "deliver", "withdraw", "keygen", "statement"),
     ]
 
 
@@ -58,7 +58,7 @@ def test_commit_prints_the_digest_and_what_to_do_next(place, capsys):
         "next: publish the digest, as commit status geneb/audit-commit or in the ledger, and note "
         "the\n"
         "  time of publication according to that server; then draw the tasks:\n"
-        "  geneb-ci audit plan c.json --committed-at 2026-11-20T08:30:00Z\n"
+        "  geneb-ci audit plan c.json --committed-at 2026-11-20T08:30:00Z --shown-on COMMIT\n"
     )
     assert err == "wrote c.json\n"
 

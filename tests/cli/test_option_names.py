@@ -89,7 +89,7 @@ FREE = {
         "--revision",
     ),
     *("--weights", "--confidence", "--task-power", "--image", "--namespace", "--reason"),
-    *("--owner", "--log", "--mirror", "--head-sha", "--group", "--run", "--maintainers"),
+    *("--owner", "--shown-on", "--mirror", "--head-sha", "--group", "--run", "--maintainers"),
     *("--github", "--name", "--endpoint", "--folder", "--seeds", "--probe-device", "--seed"),
     "--program",
 }

@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from geneb_ci.audit.log.checkpoint import ED25519, LogKeys, NoteKey
 from geneb_ci.audit.record.keys import entry_of
 from tests.github.history import Files
 from tests.github.settings_server import PERMISSIONS, SettingsServer
@@ -14,11 +13,7 @@ KEYS = "leaderboard/policy/keys.json"
 
 
 def key_file() -> dict[str, Any]:
-    log = NoteKey("example.org/log", ED25519, bytes(range(32))).text
-    return {
-        "keys": [entry_of(bytes(32), "org", NOW).model_dump(exclude_none=True)],
-        "log": LogKeys(origin="example.org/log", keys=[log]).model_dump(exclude_none=True),
-    }
+    return {"keys": [entry_of(bytes(32), "org", NOW).model_dump(exclude_none=True)]}
 
 
 def rule(server: SettingsServer, kind: str) -> dict[str, Any]:
@@ -75,12 +70,6 @@ def bypass(which: int, mode: str) -> Callable[[SettingsServer, Files], None]:
     return broken
 
 
-def same_key() -> bytes:
-    found = key_file()
-    log = NoteKey("example.org/log", ED25519, bytes(32)).text
-    return json.dumps(found | {"log": {"origin": "example.org/log", "keys": [log]}}).encode()
-
-
 def set_(name: str, value: Any) -> Callable[[SettingsServer, Files], None]:
     return lambda server, _files: setattr(server, name, value)
 
@@ -133,9 +122,6 @@ BREAKS: dict[str, Callable[[SettingsServer, Files], None]] = {
     "environment-main": lambda server, _: server.policies["hf-publish"].append(RELEASES),
     "environment-variable": put("variables", "hf-publish", {VARIABLE: "spaces/other/board"}),
     "environment-no-token": put("secrets", "hf-publish", {"HF_TOKEN"}),
-    "log-environment": put("environments", "audit-log", None),
-    "log-environment-main": lambda server, _: server.policies["audit-log"].append(RELEASES),
-    "log-secret": put("secrets", "audit-log", set()),
     "repository-variable": put("variables", "", {}),
     "audit-environment": put("environments", "geneb-audit", None),
     "audit-environment-main": lambda server, _: server.policies["geneb-audit"].append(RELEASES),
@@ -148,7 +134,6 @@ BREAKS: dict[str, Callable[[SettingsServer, Files], None]] = {
     "own-names": changed("SECURITY.md", b"https://github.com/OWNER/geneb-ci/issues\n"),
     "policy": changed("leaderboard/policy/policy.toml", None),
     "audit-key": changed(KEYS, json.dumps(key_file() | {"keys": []}).encode()),
-    "log-key": changed(KEYS, same_key()),
     "no-private-key": changed("maintainer.pem", b"-----BEGIN PRIVATE KEY-----\n"),
     "space": lambda server, _: server.variables.update(
         {name: {VARIABLE: "spaces/geneb/elsewhere"} for name in ("", "hf-publish")}

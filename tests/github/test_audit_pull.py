@@ -2,8 +2,8 @@
 
 import json
 import os
-import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -15,10 +15,10 @@ from geneb_ci.github.audits import variables_of
 from geneb_ci.github.hub_jobs import outcome_in, outcome_lines
 from geneb_ci.github.transport import decode, encode
 from tests.audit.examples import ROUNDS
-from tests.audit.log_place import BEFORE, extend, read, set_keys
-from tests.audit.recorded import FIRST, committed_at, entry, outcome_of
+from tests.audit.linked_place import heads_of, name_of, read, step
+from tests.audit.recorded import committed_at, outcome_of
 from tests.audit.relay import relay, says
-from tests.github.audit_flow import APP_TOKEN, JOB, MODEL, OLD, committed, flow, founded, hub
+from tests.github.audit_flow import APP_TOKEN, JOB, MODEL, OLD, Flow, committed, flow, founded, hub
 from tests.github.server import STRANGER
 from tests.publish.hub import READER, WRITER
 from tools.rehearse import row
@@ -62,7 +62,7 @@ def test_a_label_leads_to_a_pull_request_with_the_row_and_its_record(flow):
     assert code == 0, err
     (verdict,) = json.loads(out)["pulls"]
     assert (verdict["outcome"], verdict["model"]) == ("passed", MODEL)
-    assert [one["path"].split("/")[1] for one in verdict["files"]].count("audits") == 1
+    assert [one["path"].split("/")[1] for one in verdict["files"]].count("audits") == 2
     # Once it is merged, the row is verified.
     place = flow.checkout.parent / "after"
     clone(flow.forge.repository, place, pull["head"]["sha"], depth=1)
@@ -170,7 +170,7 @@ def test_the_record_goes_alone_where_the_row_must_not(flow, why: str):
     head = flow.forge.pulls[number + 1]["head"]["sha"]
     changed = git(flow.forge.repository, "diff", "--name-only", flow.forge.main, head)
     assert [line.rsplit("/", 1)[0] for line in changed.splitlines()] == [
-        f"leaderboard/audits/{MODEL}"
+        *[f"leaderboard/audits/{MODEL}"] * 2  # its start and its record
     ]
     assert "so that this draw counts" in flow.comment(number)
     code, out, err = flow.run("reconcile", "--pr", str(number + 1))
@@ -313,57 +313,41 @@ def test_a_stranger_cannot_plant_an_earlier_draw(flow):
     assert flow.opened().plan.earlier == []
 
 
-def merged(flow, message: str) -> None:
-    """Commit what changed in the checkout of main, and push it."""
-    git(flow.checkout, "add", "--all")
-    git(flow.checkout, "commit", "--quiet", "-m", message)
-    git(flow.checkout, "push", "--quiet", "origin", "HEAD:refs/heads/main")
-    flow.forge.learn(git(flow.checkout, "rev-parse", "HEAD"))
+def merged(flow: Flow, number: int) -> Path:
+    """Merge a pull request, and check main out again."""
+    flow.forge.pulls[number]["state"] = "closed"
+    head = flow.forge.pulls[number]["head"]["sha"]
+    git(flow.forge.repository, "update-ref", "refs/heads/main", head)
+    flow.forge.learn(head)
+    git(flow.checkout, "fetch", "--quiet", "--unshallow", "origin", "refs/heads/main")
+    git(flow.checkout, "checkout", "--quiet", "FETCH_HEAD")
     find_layout.cache_clear()
+    return flow.checkout / f"leaderboard/audits/{MODEL}"
 
 
-def test_where_a_log_is_kept_the_commitment_and_the_start_are_entries(flow):
-    set_keys(flow.checkout, [entry()])
-    merged(flow, "Keep a log")
+def test_from_the_label_to_the_level_there_is_one_merge(flow):
+    """On a board that `init` has just made: one key, and nothing was merged for the audit."""
+    keys = json.loads((flow.checkout / "leaderboard/policy/keys.json").read_text())
+    assert list(keys) == ["keys"]
     number = flow.propose(row.sound(flow.checkout))
-    code, _, err = flow.run("audit", "open", "--relay", flow.relay)
-    assert (code, "this board keeps a log, which has no commitment" in err) == (11, True), err
-    assert flow.forge.labels(number) == ["by hand", "geneb: audit failed"]
-
-    # As the message says: a maintainer signs the commitment in a checkout of the pull request.
-    head = flow.checkout.parent / "head"
-    clone(flow.forge.fork, head, flow.forge.pulls[number]["head"]["sha"], depth=1)
-    (head / "key.pem").write_text(os.environ["AUDIT_KEY"], encoding="utf-8")
-    (head / "key.pem").chmod(0o600)
-    set_keys(head, [entry()])
-    flow.patch.chdir(head)
-    file = f"submissions/{MODEL}.json"
-    code, _, err = flow.run("audit", "commit", file, "--output", "c.json", "--key", "key.pem")
-    assert code == 0, err
-    flow.patch.chdir(flow.checkout)
-    folder = f"leaderboard/audits/{MODEL}"
-    shutil.copytree(head / folder, flow.checkout / folder)
-    extend(flow.checkout, FIRST - BEFORE)
-    merged(flow, "Log a commitment")
-
-    flow.forge.pulls[number]["labels"] = [{"name": "audit"}]
     order = flow.opened()
-    assert order.plan.committed_at == committed_at(FIRST)
-    assert flow.forge.statuses == {}  # the entry has the time: nothing else is published
-    code, err = flow.delivered(order, outcome_of(order.plan, flow.raw(order)))
-    assert code == 0, err
-    assert "| log | " in flow.comment(number).replace("`", "")
-    code, out, err = flow.run("reconcile", "--pr", str(number + 1))
+    assert flow.delivered(order, outcome_of(order.plan, flow.raw(order)))[0] == 0
+    proposed = number + 1
+    assert set(flow.forge.pulls) == {number, proposed}
+    assert "| links | holds |" in flow.comment(number).replace("`", "")
+    _, out, err = flow.run("reconcile", "--pr", str(proposed))
     (verdict,) = json.loads(out)["pulls"]
     assert (verdict["outcome"], verdict["findings"]) == ("passed", []), err
 
-    # Merged, and the log extended as the workflow audit-log does: every step of the record holds.
-    place = flow.checkout.parent / "after"
-    clone(flow.forge.repository, place, flow.forge.pulls[number + 1]["head"]["sha"], depth=1)
-    flow.patch.chdir(place)
-    assert len(list((place / folder).glob(f"*{STARTED}"))) == 1
-    extend(place, FIRST)
-    extend(place, FIRST + 1)
-    (found,) = read(place).verifications()
-    assert {one.name: str(one.state) for one in found.steps}["log"] == "holds"
+    folder = merged(flow, proposed)
+    assert len(list(folder.iterdir())) == 2
+    (start,) = folder.glob(f"*{STARTED}")
+    (found,) = read(flow.checkout).verifications()
+    assert found.holds
+    head = flow.forge.pulls[number]["head"]["sha"]
+    assert step(found)[1] == (
+        f"its commitment is a status of commit {head[:12]} on GitHub, which dates it"
+    )
+    assert name_of(start) not in heads_of(flow.checkout)
     assert flow.run("explain", MODEL)[1].startswith(f"{MODEL}  audited: audit ")
+    assert len(git(flow.checkout, "rev-list", "HEAD").split()) == 2

@@ -4,21 +4,24 @@ from pathlib import Path
 
 import pytest
 
+from tests.audit.linked_place import committed, recorded, started
 from tests.audit.recorded import (
     MODEL,
+    commitment,
     outcome_of,
     plan_for,
-    put,
     repository,
     submission_bytes,
 )
 from tests.github.conftest import REGULAR, Place, sound
+from tests.github.history import Files
 
 
 @pytest.fixture
 def board(place: Place, tmp_path: Path) -> Place:
-    """Return a place whose main has a row that can be audited, and the keys of maintainers."""
+    """Return a place whose main has a row that can be audited, a commitment, and keys."""
     root = repository(tmp_path / "audited")
+    committed(root, commitment(submission_bytes()))
     place.files = {
         str(path.relative_to(root)): (REGULAR, path.read_bytes())
         for path in sorted(root.rglob("*"))
@@ -28,26 +31,42 @@ def board(place: Place, tmp_path: Path) -> Place:
     return place
 
 
-def record(tmp_path, shift: float = 0.0) -> tuple[str, bytes]:
-    raw = submission_bytes()
-    path = put(tmp_path / "audited", outcome_of(plan_for(raw), raw, shift=shift))
-    return f"leaderboard/audits/{MODEL}/{path.name}", path.read_bytes()
+FOLDER = f"leaderboard/audits/{MODEL}"
+
+
+def record(board, tmp_path, shift: float = 0.0) -> Files:
+    """Sign a start and a record, whose commitment is a status of main; return the files."""
+    raw, root = submission_bytes(), tmp_path / "audited"
+    plan = plan_for(raw)
+    status = {
+        "context": "geneb/audit-commit",
+        "state": "success",
+        "description": plan.commitment_sha256,
+        "created_at": plan.committed_at,
+    }
+    board.server.statuses[board.base] = [status]
+    paths = (
+        started(root, plan, shown_on=board.base),
+        recorded(root, outcome_of(plan, raw, shift=shift)),
+    )
+    return {f"{FOLDER}/{path.name}": (REGULAR, path.read_bytes()) for path in paths}
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.05], ids=["agrees", "differs"])
 def test_a_record_that_verifies_passes(board, tmp_path, shift):
-    path, raw = record(tmp_path, shift)
-    verdict = board.verdict(board.pull({path: (REGULAR, raw)}))
+    files = record(board, tmp_path, shift)
+    verdict = board.verdict(board.pull(files))
     assert (verdict["outcome"], verdict["model"], verdict["places"]) == ("passed", MODEL, {})
-    assert [file["path"] for file in verdict["files"]] == [path]
+    assert [file["path"] for file in verdict["files"]] == sorted(files)
 
 
 def test_a_record_with_one_bit_changed_names_the_step(board, tmp_path):
-    path, raw = record(tmp_path)
+    files = record(board, tmp_path)
+    path, (_, raw) = list(files.items())[-1]
     middle = len(raw) // 2
     digit = b"B" if raw[middle : middle + 1] == b"A" else b"A"
     changed = raw[:middle] + digit + raw[middle + 1 :]
-    verdict = board.verdict(board.pull({path: (REGULAR, changed)}))
+    verdict = board.verdict(board.pull(files | {path: (REGULAR, changed)}))
     assert verdict["outcome"] == "changes-needed"
     (finding,) = verdict["findings"]
     assert (finding["rule"], finding["file"]) == ("invalid-audit-record", path)
@@ -62,22 +81,20 @@ def test_what_is_no_record_is_refused(board):
 
 
 def test_a_record_beside_a_row_is_another_pull_request(board, tmp_path):
-    path, raw = record(tmp_path)
-    verdict = board.verdict(board.pull(sound("other") | {path: (REGULAR, raw)}))
+    verdict = board.verdict(board.pull(sound("other") | record(board, tmp_path)))
     assert verdict["outcome"] == "needs-maintainer"
     assert "foreign-file" in verdict["places"]
     assert "generated-file" not in verdict["places"]
 
 
-def test_the_log_is_appended_on_main(board):
+def test_an_old_log_is_not_for_pull_requests(board):
     tile = "leaderboard/audits/log/tile/0"
     verdict = board.verdict(board.pull({tile: (REGULAR, b"x")}))
     assert (verdict["outcome"], verdict["places"]) == ("needs-maintainer", {"foreign-file": 1})
 
 
 def test_triage_says_that_it_can_be_merged(board, tmp_path):
-    path, raw = record(tmp_path)
-    board.both(board.pull({path: (REGULAR, raw)}))
+    board.both(board.pull(record(board, tmp_path)))
     out = board.run("triage", "--markdown", "--no-cache")[1]
     assert "`audit record`" in out
     assert "`merge: its records verify`" in out

@@ -56,7 +56,7 @@ def files() -> Files:
 
 def observed(server: SettingsServer, space: str = SPACE) -> SettingsClient:
     env = {"GH_TOKEN": TOKEN, "GITHUB_API_URL": server.address}
-    return SettingsClient(connect(REPOSITORY, env).wire, space, ROOT / "LICENSE")  # as a key
+    return SettingsClient(connect(REPOSITORY, env).wire, space)
 
 
 def apply_all(server: SettingsServer) -> list[str]:
@@ -210,7 +210,7 @@ def test_a_new_repository_gets_what_a_token_may_set(files, hub, monkeypatch):
             for one in diagnosis.diagnoses_of(observed(server))
             if one.state is SettingState.WRONG
         ]
-        assert len(wrong) == 26
+        assert len(wrong) == 23
         assert not BY_HAND & set(wrong)
         apply_all(server)
         left = {
@@ -280,7 +280,7 @@ def test_what_a_token_may_not_read_is_named_with_what_it_takes(sound, capsys):
         *("private-reports", "actions-enabled", "actions-allowed", "actions-pinned"),
         *("fork-approval", "token-reads", "token-approves-nothing", "hosted-runners"),
         *("no-stored-token", "main-no-bypass", "main-verdict-bypass", "environment-variable"),
-        *("environment-no-token", "log-secret", "repository-variable", "space"),
+        *("environment-no-token", "repository-variable", "space"),
     }
     assert [name for name, one in found.items() if one["needs"] not in one["fix"]] == ["space"]
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import NamedTuple, get_args
 
 from geneb_ci.audit.compare.outcome import Verdict as AuditVerdict
-from geneb_ci.audit.record.events import EntryKind
 from geneb_ci.audit.record.verify import StepState
 from geneb_ci.audit.sampling.plan import Reason
 from geneb_ci.check.registry import FAMILIES
@@ -45,7 +44,6 @@ ENUMERATIONS: Mapping[str, Iterable[str]] = {
     "result of publish": PublishOutcome,
     "state of the Space": LiveStatus,
     "ledger event": get_args(EventKind),
-    "log entry": EntryKind,
     "whose turn": Turn,
 }
 """What the second column of the table of values may say, and the values the code has for it."""

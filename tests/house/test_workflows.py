@@ -24,7 +24,6 @@ from tests.paths import ROOT
 
 READ = {"contents": "read"}
 PERMISSIONS = {
-    "audit-log.yml": {"sign": READ, "propose": {"contents": "write"}},
     "audit-open.yml": {"commit": READ | {"statuses": "write"}},
     "audit.yml": {
         "open": READ | {"pull-requests": "write", "statuses": "write", "issues": "read"},
@@ -46,7 +45,6 @@ PERMISSIONS = {
     },
 }
 EVENTS = {
-    "audit-log.yml": {"push", "workflow_dispatch"},
     "audit-open.yml": {"workflow_dispatch"},
     "audit.yml": {"schedule", "workflow_dispatch"},
     "ci.yml": {"push", "pull_request", "merge_group", "schedule"},
@@ -79,7 +77,7 @@ def test_each_workflow_starts_on_exactly_these_events():
 
 def test_the_privileged_ones_are_known():
     assert {workflow.name for workflow in SHIPPED if workflow.is_privileged} == {
-        *("audit-log.yml", "audit-open.yml", "audit.yml", "docs.yml", "health.yml"),
+        *("audit-open.yml", "audit.yml", "docs.yml", "health.yml"),
         *("pr-report.yml", "publish.yml"),
     }
 
@@ -245,7 +243,6 @@ MUTATIONS: list[tuple[Rule, str, str, str]] = [
         "",
     ),
     (row_26_token, "publish.yml", "    environment: hf-publish\n", ""),
-    (row_26_token, "audit-log.yml", "    environment: audit-log\n", ""),
     (row_26_token, "health.yml", "${{ vars.HF_OIDC_RESOURCE }}", "${{ secrets.HF_TOKEN }}"),
     (row_26_token, "pr-validate.yml", "persist-credentials: false", "fetch-depth: 1"),
     (row_26_token, "pr-report.yml", "python3 -I -m", "python3 -m"),

@@ -36,7 +36,7 @@ def test_it_writes_a_repository_and_commits_it(written):
 def test_the_plan_comes_first_and_the_next_commands_last(written):
     lines = written.said.splitlines()
     assert f": a board for {REPOSITORY}, Space {SPACE}" in " ".join(written.said.split())
-    assert "  write  leaderboard/policy/keys.json; private keys in keys/, which git ignores" in (
+    assert "  write  leaderboard/policy/keys.json; private key in keys/, which git ignores" in (
         lines
     )
     assert [line for line in lines if line.startswith("  GH_TOKEN=")] == [
@@ -50,15 +50,12 @@ def test_the_keys_are_private_and_listed(written):
     found = KeyFile.model_validate_json(
         (written.root / "leaderboard/policy/keys.json").read_bytes()
     )
-    for name in ("audit", "log"):
-        path = written.root / f"keys/{name}.pem"
-        assert path.stat().st_mode & 0o777 == 0o600
-    audit = private_key(written.root / "keys/audit.pem").public_key().public_bytes_raw()
-    log = private_key(written.root / "keys/log.pem").public_key().public_bytes_raw()
+    path = written.root / "keys/audit.pem"
+    assert path.stat().st_mode & 0o777 == 0o600
+    audit = private_key(path).public_key().public_bytes_raw()
     assert [one.raw for one in found.keys] == [audit]
-    assert found.log is not None
-    assert [one.raw for one in found.log.signers] == [log]
-    assert found.log.origin == f"github.com/{REPOSITORY}"
+    assert found.log is None
+    assert sorted(one.name for one in path.parent.iterdir()) == [".gitignore", "audit.pem"]
 
 
 def test_names_are_filled_in(written):

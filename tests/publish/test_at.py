@@ -97,7 +97,9 @@ def test_each_of_the_last_ten_boards_is_what_was_published_then(
     for number, _ in enumerate(grow(folder)):
         commit = folder.commit(f"Step {number}")
         assert (
-            push(space, PublishIntent(made(folder), GitRepository(folder.root))).outcome
+            push(
+                space, PublishIntent(made(folder), GitRepository(folder.root)), is_new=True
+            ).outcome
             == "published"
         )
         tree = repo.head.tree

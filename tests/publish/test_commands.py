@@ -189,7 +189,8 @@ def test_a_trusted_publisher_needs_no_stored_token(run, hub, repo, clone):
     hub.shelf.trusted = {f"identity for {hub.endpoint}": RESOURCE}
     hub.calls.clear()
     assert run("publish", token=None, **runner)[0] == 0
-    steps = ("info", "validate-yaml", "preupload", "commit", "info", "resolve")
+    history = ("commits", "resolve")
+    steps = ("info", *history, "validate-yaml", "preupload", "commit", "info", "resolve")
     assert hub.calls == ["identity", "exchange", *steps]
     assert_settled(repo, made(clone))
 

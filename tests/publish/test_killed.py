@@ -14,7 +14,16 @@ from tests.publish.hub import WRITER
 from tests.publish.settled import assert_settled, generation_of
 
 # Every call of a publish, in order; the card has changed, so that it is looked at, too.
-STEPS = ("info", "resolve", "validate-yaml", "preupload", "commit", "info", "resolve")
+STEPS = (
+    "info",
+    "resolve",
+    *["commits", "resolve"],
+    "validate-yaml",
+    "preupload",
+    "commit",
+    "info",
+    "resolve",
+)
 COMMIT = STEPS.index("commit")
 # Before each call has its effect; and once the commit is made, before its answer, in the midst of
 # the answer, and at the very end. After any other call nothing has changed against before the next.

@@ -12,7 +12,7 @@ import github
 from github.GithubException import GithubException
 
 from tests.github.server import BOT, REPOSITORY
-from tools.rehearse import log, row
+from tools.rehearse import row
 from tools.rehearse.audits import Audits
 from tools.rehearse.expected import Mismatch, hold, hold_in
 from tools.rehearse.forge import CONTRIBUTOR, MAINTAINER, REQUIRED, git
@@ -59,8 +59,6 @@ class Story:
         yield from space
         if chosen("audit-open.commit"):
             yield "an audit of the row is opened", self.opened
-        if chosen("audit-log.sign") or chosen("audit-log.propose"):
-            yield "a merged commitment is proposed for the log", self.logged
         yield from Audits(self).chapters()
 
     def run(self, event: Event, *due: str, only: str = "", good: bool = True) -> Found:
@@ -292,27 +290,6 @@ class Story:
         hold("statuses", [(s["context"], s["state"]) for s in statuses], [(AUDIT, "success")])
         digest = statuses[0]["description"]
         hold_in("the summary", digest, found["audit-open"]["commit"].summary)
-
-    def logged(self) -> None:
-        """Merge a signed commitment: the log is signed, proposed and, once merged, left alone."""
-        forge = self.world.forge
-        for path, raw in log.merged(self.world).items():
-            pushed = forge.push(path, raw)
-        found = self.run(self._push(pushed, log.COMMITMENT), "audit-log", only="audit-log")
-        if not self.world.chosen("audit-log.propose"):
-            return
-        proposed = git(forge.repository, "rev-parse", f"refs/heads/{log.BRANCH}")
-        names = git(forge.repository, "diff", "--name-only", f"{pushed}..{proposed}").splitlines()
-        hold("what is proposed", names, log.FILES)
-        hold_in("the summary", log.BRANCH, found["audit-log"]["propose"].summary)
-        git(forge.repository, "update-ref", "refs/heads/main", proposed)
-        forge.learn(proposed)
-        found = self.run(self._push(proposed, *names), "audit-log", only="audit-log")
-        hold("after the merge", found["audit-log"]["propose"].conclusion, "skipped")
-
-    @staticmethod
-    def _push(sha: str, *paths: str) -> Event:
-        return Event("push", "refs/heads/main", sha, repository(), paths=paths)
 
 
 def timed(chapter: Callable[[], None]) -> tuple[float, str]:

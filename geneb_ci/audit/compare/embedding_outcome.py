@@ -14,8 +14,10 @@ from geneb_ci.audit.compare.outcome import (
     AuditOutcome,
     Decoys,
     HarnessFacts,
+    Heads,
     StatementSubject,
     Verdict,
+    is_absent,
 )
 from geneb_ci.audit.rerun.honesty import MEMORISED, VariantResult, summed_decisions
 from geneb_ci.audit.sampling.plan import RowPlan
@@ -293,6 +295,7 @@ class RowStatement(StrictModel):
     subject: Annotated[list[StatementSubject], Field(min_length=1, max_length=1)]
     predicateType: Literal["urn:geneb-ci:row-audit:1.0"]  # noqa: N815 (in-toto's own name)
     predicate: RowOutcome
+    heads: Heads | None = Field(default=None, exclude_if=is_absent)
 
 
 def limit_of(version: RowVersion) -> float:

@@ -153,6 +153,21 @@ class StatementSubject(StrictModel):
     digest: dict[Literal["sha256"], Hex64]
 
 
+HEADS_MAX = 10_000
+"""Statements that one names: those of a board that never linked any, at the first."""
+NAME_MAX = 300
+Heads = Annotated[
+    dict[Annotated[str, Field(max_length=NAME_MAX)], Hex64], Field(max_length=HEADS_MAX)
+]
+"""The newest statements when one was signed: path below the folder of audits to SHA-256 of the
+file. Where `keys.json/` begins the name, it is the revocation of the key whose id follows."""
+
+
+def is_absent(value: object) -> bool:
+    """Whether a member is left out of what is signed: as in earlier statements."""
+    return value is None
+
+
 class Statement(StrictModel):
     """An in-toto statement (v1) about one submission."""
 
@@ -160,6 +175,7 @@ class Statement(StrictModel):
     subject: Annotated[list[StatementSubject], Field(min_length=1, max_length=1)]
     predicateType: Literal["urn:geneb-ci:audit:1.0"]  # noqa: N815 (in-toto's own name)
     predicate: AuditOutcome
+    heads: Heads | None = Field(default=None, exclude_if=is_absent)
 
 
 AGREES: Verdict = "agrees"

@@ -6,6 +6,7 @@ content and key produce the same bytes.
 
 import hashlib
 import json
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
@@ -14,7 +15,7 @@ from pydantic import AfterValidator, Field, ValidationError
 
 from geneb_ci.audit.canonical import StepMismatch, checked_moment
 from geneb_ci.audit.commitment import Commitment, check_commitment
-from geneb_ci.audit.compare.outcome import STATEMENT_TYPE, StatementSubject
+from geneb_ci.audit.compare.outcome import STATEMENT_TYPE, Heads, StatementSubject, is_absent
 from geneb_ci.audit.record.envelope import (
     RESTORE,
     STATEMENT,
@@ -33,12 +34,11 @@ from geneb_ci.audit.record.statement import (
     audit_id_of,
     check_model_id,
     payload_of,
-    read_record,
 )
 from geneb_ci.audit.sampling.plan import Plan, RowPlan
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.sandbox.launch import SandboxFacts
-from reference_harness.formats.base import Moment, Name, StrictModel, first_error
+from reference_harness.formats.base import Hex40, Moment, Name, Positive, StrictModel, first_error
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -49,8 +49,8 @@ MESSAGE_MAX = 500
 _CUT = "..."
 
 
-class EntryKind(StrEnum):
-    """Kinds of entries of the log, in the order in which one batch is added."""
+class StatementKind(StrEnum):
+    """Kinds of signed statements, and the revocation of a key."""
 
     COMMITMENT = "commitment"
     START = "start"
@@ -65,6 +65,10 @@ class AuditStart(StrictModel):
 
     schema_version: Literal["1.0"]
     plan: Plan | RowPlan
+    shown_on: Hex40 | None = Field(default=None, exclude_if=is_absent)
+    """Commit on GitHub whose status geneb/audit-commit shows the commitment, with the time."""
+    pull: Positive | None = Field(default=None, exclude_if=is_absent)
+    """Pull request whose comment has this draw, where a label began the audit."""
 
 
 class RunFacts(NamedTuple):
@@ -98,6 +102,8 @@ class _Statement(StrictModel):
     type_: Annotated[Literal["https://in-toto.io/Statement/v1"], Field(alias="_type")]
     subject: Annotated[list[StatementSubject], Field(min_length=1, max_length=1)]
     """The submission."""
+    heads: Heads | None = Field(default=None, exclude_if=is_absent)
+    """The newest statements when it was signed; left out in earlier ones."""
 
 
 class CommitmentStatement(_Statement):
@@ -122,35 +128,55 @@ class AbortStatement(_Statement):
 
 
 EventStatement = CommitmentStatement | StartStatement | AbortStatement
-_STATEMENTS: dict[EntryKind, tuple[type[EventStatement], str, str]] = {
-    EntryKind.COMMITMENT: (CommitmentStatement, "urn:geneb-ci:commitment:1.0", COMMITTED),
-    EntryKind.START: (StartStatement, "urn:geneb-ci:start:1.0", STARTED),
-    EntryKind.ABORT: (AbortStatement, "urn:geneb-ci:aborted:1.0", ABORTED),
+_STATEMENTS: dict[StatementKind, tuple[type[EventStatement], str, str]] = {
+    StatementKind.COMMITMENT: (CommitmentStatement, "urn:geneb-ci:commitment:1.0", COMMITTED),
+    StatementKind.START: (StartStatement, "urn:geneb-ci:start:1.0", STARTED),
+    StatementKind.ABORT: (AbortStatement, "urn:geneb-ci:aborted:1.0", ABORTED),
 }
 
 
 class AuditEvent(NamedTuple):
     """A signed event whose signature and structure are valid; its draw is not recomputed."""
 
-    kind: EntryKind
+    kind: StatementKind
     signer: Signer
     sha256: str
-    """Of the signed bytes, as the log has it."""
+    """Of the signed bytes."""
     commitment: Commitment
     plan: Plan | RowPlan | None = None
     aborted: AuditAbort | None = None
     begins: str = ""
     """Of a bundle: the time from which its certificate is valid, so that it was signed later."""
+    heads: Mapping[str, str] | None = None
+    """What it names; None in earlier ones."""
+    shown_on: str = ""
+    """Of a start: commit whose status shows the commitment; "" where none is named."""
+    pull: int | None = None
+    """Of a start: pull request whose comment has the draw."""
 
 
 def signed_event(
-    predicate: Commitment | AuditStart | AuditAbort, key: "Ed25519PrivateKey"
+    predicate: Commitment | AuditStart | AuditAbort,
+    key: "Ed25519PrivateKey",
+    heads: Mapping[str, str] | None = None,
 ) -> SignedRecord:
-    """Sign a commitment, a start or an abort. The same content and key produce the same bytes."""
+    """Sign a commitment, a start or an abort, which names `heads`.
+
+    The same content, key and heads produce the same bytes.
+    """
+    payload, path = event_statement(predicate, heads)
+    name = path.name.partition(".")[0]
+    return SignedRecord(name, sign_payload(payload, key), path)
+
+
+def event_statement(
+    predicate: Commitment | AuditStart | AuditAbort, heads: Mapping[str, str] | None = None
+) -> tuple[bytes, Path]:
+    """Return what is signed of a commitment, a start or an abort, and its place."""
     if isinstance(predicate, Commitment):
-        kind, commitment = EntryKind.COMMITMENT, predicate
+        kind, commitment = StatementKind.COMMITMENT, predicate
     else:
-        kind = EntryKind.START if isinstance(predicate, AuditStart) else EntryKind.ABORT
+        kind = StatementKind.START if isinstance(predicate, AuditStart) else StatementKind.ABORT
         commitment = predicate.plan.commitment
     model, predicate_type, suffix = _STATEMENTS[kind]
     statement = model.model_validate(
@@ -164,18 +190,21 @@ def signed_event(
             ],
             "predicateType": predicate_type,
             "predicate": predicate,
+            "heads": None if heads is None else dict(heads),
         }
     )
     payload = payload_of(statement)
-    name = commitment.sha256[:ID_DIGITS] if kind is EntryKind.COMMITMENT else audit_id_of(payload)
+    name = (
+        commitment.sha256[:ID_DIGITS] if kind is StatementKind.COMMITMENT else audit_id_of(payload)
+    )
     path = Path(commitment.model_id) / f"{name}{suffix}"
-    return SignedRecord(name, sign_payload(payload, key), path)
+    return payload, path
 
 
-def kind_of(name: str) -> EntryKind:
+def kind_of(name: str) -> StatementKind:
     """Return the kind of a file of the folder of audits, by the end of its name."""
     kinds = (kind for kind, (_, _, suffix) in _STATEMENTS.items() if name.endswith(suffix))
-    return next(kinds, EntryKind.RESULT)
+    return next(kinds, StatementKind.RESULT)
 
 
 def parse_event(raw: bytes, path: str, keys: Keys) -> AuditEvent:
@@ -194,7 +223,7 @@ def parse_event(raw: bytes, path: str, keys: Keys) -> AuditEvent:
     commitment = predicate if isinstance(predicate, Commitment) else predicate.plan.commitment
     check_model_id(commitment.model_id)
     subject, sha256 = statement.subject[0], hashlib.sha256(envelope.payload).hexdigest()
-    name = commitment.sha256 if kind is EntryKind.COMMITMENT else sha256
+    name = commitment.sha256 if kind is StatementKind.COMMITMENT else sha256
     expected = f"{commitment.model_id}/{name[:ID_DIGITS]}{_STATEMENTS[kind][2]}"
     if path != expected or (subject.name, subject.digest.get("sha256")) != (
         f"{commitment.model_id}.json",
@@ -203,10 +232,13 @@ def parse_event(raw: bytes, path: str, keys: Keys) -> AuditEvent:
         raise StepMismatch(STATEMENT, f"the file is at {path}, expected {expected}", RESTORE)
     check_commitment(commitment, commitment.sha256)
     begins = envelope.bundle[1].begins if envelope.bundle is not None else ""
+    event = AuditEvent(kind, signer, sha256, commitment, begins=begins, heads=statement.heads)
     if isinstance(predicate, Commitment):
-        return AuditEvent(kind, signer, sha256, commitment, begins=begins)
-    aborted = predicate if isinstance(predicate, AuditAbort) else None
-    return AuditEvent(kind, signer, sha256, commitment, predicate.plan, aborted, begins)
+        return event
+    if isinstance(predicate, AuditAbort):
+        return event._replace(plan=predicate.plan, aborted=predicate)
+    shown_on = predicate.shown_on or ""
+    return event._replace(plan=predicate.plan, shown_on=shown_on, pull=predicate.pull)
 
 
 def bounded(message: str) -> str:
@@ -237,6 +269,8 @@ class WithdrawalStatement(StrictModel):
     """The record: `<model_id>/<audit_id>.json`, and the sha256 of its payload."""
     predicateType: Literal["urn:geneb-ci:withdrawal:1.0"]  # noqa: N815 (in-toto's own name)
     predicate: Withdrawal
+    heads: Heads | None = Field(default=None, exclude_if=is_absent)
+    """The newest statements when it was signed; left out in earlier ones."""
 
 
 class WithdrawnAudit(StrictModel):
@@ -250,12 +284,18 @@ class WithdrawnAudit(StrictModel):
 
 
 def withdrawal_of(
-    model_id: str, record: bytes, reason: str, now: str, key: "Ed25519PrivateKey"
+    model_id: str,
+    record: bytes,
+    reason: str,
+    now: str,
+    key: "Ed25519PrivateKey",
+    heads: Mapping[str, str] | None = None,
 ) -> bytes:
     """Return the signed withdrawal of a record, given by its bytes.
 
-    `now` is a time. Raises StepMismatch when the record is not an envelope, or for characters in
-    the reason that are not allowed; UsageProblem for a reason that is empty or too long.
+    `now` is a time, `heads` what it names. Raises StepMismatch when the record is not an envelope,
+    or for characters in the reason that are not allowed; UsageProblem for a reason that is empty or
+    too long.
     """
     payload = parse_envelope(record).payload
     name = f"{model_id}/{audit_id_of(payload)}.json"
@@ -268,6 +308,7 @@ def withdrawal_of(
                 ],
                 "predicateType": WITHDRAWAL_TYPE,
                 "predicate": {"schema_version": "1.0", "reason": reason, "withdrawn_at": now},
+                "heads": None if heads is None else dict(heads),
             }
         )
     except ValidationError as error:
@@ -280,18 +321,33 @@ def withdrawal_of(
     return sign_payload(content, key)
 
 
-def read_withdrawal(
-    path: Path, keys: Keys, record: bytes | None, index: int | None = None
-) -> WithdrawnAudit:
-    """Read a withdrawal, and compare it with the record beside it, given by its bytes.
+def withdrawal_heads(payload: bytes) -> dict[str, str] | None:
+    """Return what a withdrawal names, given by its signed bytes; None where it names nothing."""
+    try:
+        return WithdrawalStatement.model_validate(strict_json(payload, STATEMENT)).heads
+    except (ValidationError, StepMismatch):
+        return None
 
-    `index` is its entry in the log. Raises RevokedKey where its key was revoked and the log did not
-    have it before, StepMismatch, of the steps "envelope", "signer" or "statement"; also where the
-    record is None, which means that there is no such file.
+
+def read_withdrawal(
+    path: Path,
+    raw: bytes,
+    keys: Keys,
+    record: bytes | None,
+    index: int | None = None,
+    *,
+    is_covered: bool = False,
+) -> WithdrawnAudit:
+    """Read a withdrawal, and compare it with the record beside it, both given by their bytes.
+
+    `index` is its entry in an old log, `is_covered` whether it came before the heads up to which
+    its key goes on counting. Raises RevokedKey where its key was revoked before, StepMismatch, of
+    the steps "envelope", "signer" or "statement"; also where the record is None, which means that
+    there is no such file.
     """
-    envelope = parse_envelope(read_record(path))
+    envelope = parse_envelope(raw)
     key = signer_of(envelope, keys)
-    check_revoked(key, index)
+    check_revoked(key, index, is_covered=is_covered)
     try:
         statement = WithdrawalStatement.model_validate(strict_json(envelope.payload, STATEMENT))
     except ValidationError as error:

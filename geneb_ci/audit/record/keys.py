@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Self
 from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
 from geneb_ci.audit.canonical import StepMismatch, checked_moment
-from geneb_ci.audit.log.checkpoint import ED25519, LogKeys, NoteKey
 from geneb_ci.audit.record.envelope import (
     ROOT_FILE,
     SIGNER,
@@ -25,6 +24,7 @@ from geneb_ci.audit.record.envelope import (
     strict_json,
     verify_bundle,
 )
+from geneb_ci.audit.record.old_log import LogKeys
 from geneb_ci.common.config import Layout, naming
 from geneb_ci.common.errors import BadConfiguration, UsageProblem
 from geneb_ci.common.shipped import shipped
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
 KEYS_FILE = "keys.json"
 KEY_VARIABLE = "GENEB_AUDIT_KEY_FILE"
 """Environment variable that names the file of the private key."""
-
-LOG_KEY_VARIABLE = "GENEB_LOG_KEY_FILE"
-"""Environment variable that names the file of the private key of the log."""
 
 # An entry has 300 bytes: room for 3,000 keys.
 KEYS_BYTES_MAX = 1_000_000
@@ -65,10 +62,13 @@ class TrustedSigner(StrictModel):
     """Audits that ended later are not accepted; set when a key is replaced."""
     revoked_at: Moment | None = None
     """When it was found to be compromised. Nothing that it signed counts, whatever its date, since
-    whoever has a key writes the dates; but see `revoked_from`."""
+    whoever has a key writes the dates; but see `revoked_after`."""
     revoked_from: Count | None = Field(default=None, exclude_if=operator.not_)
-    """Size of the log at a time when it was still safe: entries before this number go on counting,
-    since nobody can add to them."""
+    """Size of an old log at a time when it was still safe: entries before this number go on
+    counting, since nobody can add to them."""
+    revoked_after: list[Hex64] = Field(default=[], exclude_if=operator.not_)
+    """Heads at a time when it was still safe, by the SHA-256 of their files: they and what they
+    come after go on counting, since nobody can sign a statement that comes before them."""
 
     @model_validator(mode="after")
     def _is_in_order(self) -> Self:
@@ -80,8 +80,9 @@ class TrustedSigner(StrictModel):
                 f"valid_until {self.valid_until} is before valid_from {self.valid_from}: no audit "
                 "could be accepted"
             )
-        if self.revoked_from is not None and self.revoked_at is None:
-            raise ValueError("revoked_from is given without revoked_at")
+        for name in ("revoked_from", "revoked_after"):
+            if getattr(self, name) and self.revoked_at is None:
+                raise ValueError(f"{name} is given without revoked_at")
         return self
 
 
@@ -153,7 +154,7 @@ class KeyFile(StrictModel):
     workflows: list[TrustedWorkflow] = Field(default=[], exclude_if=operator.not_)
     """Workflows whose Sigstore bundles count beside the records that keys signed."""
     log: LogKeys | None = Field(default=None, exclude_if=operator.not_)
-    """The log of audits; a repository that names none keeps none."""
+    """An old log of audits, to which nothing is added."""
 
     @model_validator(mode="after")
     def _each_once(self) -> Self:
@@ -186,20 +187,8 @@ def trusted_keys(layout: Layout) -> Keys:
     return {signer.keyid: signer for signer in signers}
 
 
-def log_signer(path: Path | None, keys: LogKeys) -> "Ed25519PrivateKey":
-    """Return the private key of the log. Raises UsageProblem when it is not one of the policy's."""
-    key = private_key(path, LOG_KEY_VARIABLE)
-    own = NoteKey(keys.origin, ED25519, key.public_key().public_bytes_raw())
-    if own.text not in keys.keys:
-        raise UsageProblem(
-            f"the key {own.text} is not one of the log {keys.origin} in {KEYS_FILE}",
-            "sign with the key of the log; one that audits are signed with is another",
-        )
-    return key
-
-
 def log_keys(layout: Layout) -> LogKeys | None:
-    """Return the keys of the log of a place; None where its policy names no log.
+    """Return the keys of the old log of a place; None where its policy names none.
 
     Raises BadConfiguration when the policy cannot be used.
     """
@@ -291,19 +280,22 @@ def _number(keys: Keys, of: type[TrustedSigner]) -> int:
     return sum(isinstance(signer, of) for signer in keys.values())
 
 
-def check_revoked(signer: Signer, index: int | None) -> None:
-    """Refuse what was signed by a key or workflow that was revoked since, unless the log had it.
+def check_revoked(signer: Signer, index: int | None, *, is_covered: bool = False) -> None:
+    """Refuse what was signed by a key or workflow that was revoked, unless it came before.
 
-    `index` is its entry in the log; None without one. Raises RevokedKey, of the step "signer".
+    `index` is its entry in an old log, None without one; `is_covered` says whether the heads of
+    `revoked_after` come after it. Raises RevokedKey, of the step "signer".
     """
-    if signer.revoked_at is None:
+    if signer.revoked_at is None or is_covered:
         return
     if index is None or signer.revoked_from is None or index >= signer.revoked_from:
         before = f", from entry {signer.revoked_from} of the log on"
+        after = ", and this does not come before the heads of revoked_after"
         raise RevokedKey(
             SIGNER,
             f"the {signer.title} was revoked at {signer.revoked_at}"
-            f"{'' if signer.revoked_from is None else before}",
+            f"{'' if signer.revoked_from is None else before}"
+            f"{after if signer.revoked_after else ''}",
             "run the audit again: this one does not count, and its draw still does",
         )
 
@@ -362,8 +354,8 @@ def entry_of(raw: bytes, owner: str, now: str) -> TrustedKey:
     )
 
 
-def private_key(path: Path | None, variable: str = KEY_VARIABLE) -> "Ed25519PrivateKey":
-    """Return the private key of a file, or of the one that a variable of the environment names.
+def private_key(path: Path | None) -> "Ed25519PrivateKey":
+    """Return the private key of a file, or of the one that GENEB_AUDIT_KEY_FILE names.
 
     Raises UsageProblem when there is none, when others may read it, or when it is not an Ed25519
     key in PEM without a password.
@@ -373,11 +365,11 @@ def private_key(path: Path | None, variable: str = KEY_VARIABLE) -> "Ed25519Priv
         Ed25519PrivateKey,
     )
 
-    name = str(path) if path is not None else os.environ.get(variable, "")
+    name = str(path) if path is not None else os.environ.get(KEY_VARIABLE, "")
     if not name:
         raise UsageProblem(
             "there is no key to sign with",
-            f"pass --key FILE, or set {variable}=FILE; `geneb-ci audit keygen` makes a key",
+            f"pass --key FILE, or set {KEY_VARIABLE}=FILE; `geneb-ci audit keygen` makes a key",
         )
     try:
         raw = read_regular(Path(name), KEY_BYTES_MAX)

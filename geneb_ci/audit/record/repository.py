@@ -2,21 +2,25 @@
 
 import dataclasses
 import functools
+import hashlib
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from geneb_ci.audit.canonical import StepMismatch
+from geneb_ci.audit.canonical import StepMismatch, digest
 from geneb_ci.audit.commitment import Commitment
-from geneb_ci.audit.log.check import log_content, lost_files, sha256_of
+from geneb_ci.audit.record.envelope import parse_envelope
 from geneb_ci.audit.record.events import (
     AuditEvent,
-    EntryKind,
+    StatementKind,
     WithdrawnAudit,
     parse_event,
     read_withdrawal,
+    withdrawal_heads,
 )
-from geneb_ci.audit.record.keys import RevokedKey, log_keys, trusted_keys
+from geneb_ci.audit.record.history import OLD_LOG, History, SignedFile, revocation_name
+from geneb_ci.audit.record.keys import RevokedKey, log_keys, signer_of, trusted_keys
+from geneb_ci.audit.record.old_log import FOLDER, AuditLog, LogBroken, log_files, read_log
 from geneb_ci.audit.record.statement import (
     WITHDRAWN,
     Record,
@@ -30,7 +34,7 @@ from geneb_ci.audit.record.statement import (
 from geneb_ci.audit.record.verify import (
     EARLIER,
     Verification,
-    lost_entry,
+    lost_statement,
     message_of,
     unreadable_record,
     verify_record,
@@ -39,7 +43,7 @@ from geneb_ci.audit.sampling.design import audit_policy
 from geneb_ci.audit.sampling.embedding_draw import recompute_any
 from geneb_ci.audit.sampling.plan import Plan, RowPlan, read_any_plan
 from geneb_ci.audit.sampling.task_draw import plans_of_method, require_one_draw
-from geneb_ci.audit.trust.applicability import LogContent, TrustInputs
+from geneb_ci.audit.trust.applicability import TrustInputs
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK, Layout, LayoutKind, benchmark_of
 from geneb_ci.common.errors import UsageProblem
@@ -60,8 +64,20 @@ class AuditRepository:
         self.submissions = submissions or layout.submissions
         self.keys = trusted_keys(layout)
         self._parsed: dict[Path, _Parsed] = {}
-        self._raw: dict[Path, bytes] = {}
-        """Records that have a withdrawal: both are read with the same bytes."""
+        self._raw: dict[Path, bytes | StepMismatch] = {}
+        """What was read of each file: every step takes the same bytes."""
+
+    def read(self, path: Path) -> bytes:
+        """Return the bytes of a signed file; each is read once. Raises what `read_record` does."""
+        if path not in self._raw:
+            try:
+                self._raw[path] = read_record(path)
+            except StepMismatch as error:
+                self._raw[path] = error
+        raw = self._raw[path]
+        if isinstance(raw, StepMismatch):
+            raise raw
+        return raw
 
     @functools.cached_property
     def files(self) -> list[Path]:
@@ -72,18 +88,21 @@ class AuditRepository:
     def withdrawals(self) -> dict[Path, WithdrawnAudit | StepMismatch]:
         """Withdrawals, or why they are invalid, by the path of their record.
 
-        One by a key that was revoked, or that the log does not have yet, is none.
+        One by a key that was revoked is none, nor one that names nothing where an old log is kept
+        that does not have it.
         """
         by_record: dict[Path, WithdrawnAudit | StepMismatch] = {}
         for path in withdrawal_files(self.layout.audits) if self.layout.audits is not None else ():
             record = path.with_name(f"{path.name.removesuffix(WITHDRAWN)}.json")
             try:
-                if record.is_file():
-                    self._raw[record] = read_record(record)
-                index, is_due = self._withdrawal_index(path)
-                if is_due:
+                withdrawn = self.read(record) if record.is_file() else None
+                name = f"{path.parent.name}/{path.name}"
+                if self.history.counts(name, StatementKind.WITHDRAWAL):
+                    index, is_covered = self.history.before_revocation(
+                        name, StatementKind.WITHDRAWAL
+                    )
                     by_record[record] = read_withdrawal(
-                        path, self.keys, self._raw.get(record), index
+                        path, self.read(path), self.keys, withdrawn, index, is_covered=is_covered
                     )
             except RevokedKey:
                 continue
@@ -91,21 +110,72 @@ class AuditRepository:
                 by_record[record] = error
         return by_record
 
-    def _withdrawal_index(self, path: Path) -> tuple[int | None, bool]:
-        """Return the entry of a withdrawal in the log, and whether it counts already."""
-        if self.logged is None:
-            return None, True
-        sha256 = sha256_of(read_record(path))
-        index = self.logged.log.index_of(EntryKind.WITHDRAWAL, sha256)
-        return index, index is not None
-
     @functools.cached_property
-    def logged(self) -> LogContent | None:
-        """The log beside what it lists; None where the policy names none."""
-        keys = log_keys(self.layout)
-        if keys is None or self.layout.audits is None:
-            return None if keys is None else log_content(keys, None, {}, self.keys)
-        return log_content(keys, self.layout.audits, self.events, self.keys)
+    def history(self) -> History:
+        """The signed statements here, and what each names."""
+        audits = self.layout.audits
+        paths = [*self.files, *self.events]
+        paths += withdrawal_files(audits) if audits is not None else []
+        files = {
+            f"{path.parent.name}/{path.name}": file
+            for path in sorted(paths)
+            if (file := self._signed_file(path)) is not None
+        }
+        further = {
+            revocation_name(key.keyid): digest(["revoked", key.keyid])
+            for key in self.keys.values()
+            if key.revoked_at is not None
+        }
+        checkpoint = audits / OLD_LOG if audits is not None else None
+        if checkpoint is not None and checkpoint.is_file():
+            further[OLD_LOG] = hashlib.sha256(checkpoint.read_bytes()).hexdigest()
+        log, fault = self._old_log()
+        return History(files, further, log, fault, self.keys)
+
+    def _signed_file(self, path: Path) -> SignedFile | None:
+        """Return a file of the audits with what it names; None where it cannot be read."""
+        try:
+            raw = self.read(path)
+        except StepMismatch:
+            return None
+        sha256 = hashlib.sha256(raw).hexdigest()
+        if path.name.endswith(WITHDRAWN):
+            return self._unparsed(sha256, raw, is_withdrawal=True)
+        signed = self.events[path] if path in self.events else self.parsed(path)
+        if isinstance(signed, StepMismatch):
+            return self._unparsed(sha256, raw)
+        file = SignedFile(sha256, signed.sha256, signed.signer.keyid, signed.signer, signed.heads)
+        if isinstance(signed, Record):
+            return file._replace(plan=signed.outcome.plan)
+        return file._replace(event=signed, plan=signed.plan)
+
+    def _unparsed(self, sha256: str, raw: bytes, *, is_withdrawal: bool = False) -> SignedFile:
+        """Return a withdrawal, or a file whose statement or signature is not valid."""
+        file = SignedFile(sha256)
+        try:
+            envelope = parse_envelope(raw)
+            payload = envelope.payload
+            file = file._replace(
+                statement=hashlib.sha256(payload).hexdigest(), keyid=envelope.keyid
+            )
+            if is_withdrawal:
+                signer = signer_of(envelope, self.keys)
+                file = file._replace(signer=signer, heads=withdrawal_heads(payload))
+        except StepMismatch:
+            pass  # what could be read of it is there
+        return file
+
+    def _old_log(self) -> tuple[AuditLog | None, str]:
+        """Return the old log, None where the policy names none, and why it is broken."""
+        keys, audits = log_keys(self.layout), self.layout.audits
+        if keys is None:
+            return None, ""
+        if audits is None or not (audits / FOLDER).is_dir():
+            return AuditLog(), ""
+        try:
+            return read_log(log_files(audits / FOLDER), keys), ""
+        except LogBroken as error:
+            return AuditLog(), message_of(error)
 
     @functools.cached_property
     def events(self) -> dict[Path, AuditEvent | StepMismatch]:
@@ -114,7 +184,7 @@ class AuditRepository:
         for path in event_files(self.layout.audits) if self.layout.audits is not None else ():
             try:
                 name = f"{path.parent.name}/{path.name}"
-                by_path[path] = parse_event(read_record(path), name, self.keys)
+                by_path[path] = parse_event(self.read(path), name, self.keys)
             except StepMismatch as error:
                 by_path[path] = error
         return by_path
@@ -141,7 +211,7 @@ class AuditRepository:
             self.submissions,
             tuple(drawn),
             unreadable,
-            self.logged,
+            self.history,
             seen_receipts(self.layout),
         )
 
@@ -171,7 +241,7 @@ class AuditRepository:
     def verifications(self, model_id: str | None = None) -> Iterator[Verification]:
         """Verify every record of the repository, or of one model, in the order of their paths.
 
-        A withdrawal without its record is among them, and so is what the log lists and is lost.
+        A withdrawal without its record is among them, and so is what others name and was lost.
         """
         for path in sorted({*self.files, *self.withdrawals}):
             if model_id in {None, path.parent.name}:
@@ -179,10 +249,9 @@ class AuditRepository:
         yield from self.lost(model_id)
 
     def lost(self, model_id: str | None = None) -> Iterator[Verification]:
-        """Return a verification of each file that the log lists and that is deleted or changed."""
-        if self.logged is not None:
-            for name, reason in lost_files(model_id, self.logged).items():
-                yield lost_entry(name, reason)
+        """Yield a verification of each statement that another names and that was lost."""
+        for name, reason in self.history.lost_of(model_id).items():
+            yield lost_statement(name, reason)
 
     def plans_of(self, model_id: str) -> list[Plan | RowPlan]:
         """Return every plan, of tasks and of rows: any may turn out to be for the same method.
@@ -206,8 +275,7 @@ class AuditRepository:
         """Return a record, or why it cannot be parsed; each is read once."""
         if path not in self._parsed:
             try:
-                raw = self._raw.get(path)
-                record = parse_record(read_record(path) if raw is None else raw, self.keys)
+                record = parse_record(self.read(path), self.keys)
                 if path in self.files:
                     check_place(path, record)
                 self._parsed[path] = record

@@ -1,33 +1,30 @@
-"""What an audit signs beside the record, what it reads of the log and adds to it, and its draw."""
+"""What an audit signs beside the record: commitment, start and abort, and what they name."""
 
 import os
-import time
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from geneb_ci.audit.canonical import AuditRefused, seconds_of
+from geneb_ci.audit.canonical import seconds_of
 from geneb_ci.audit.commitment import Commitment
-from geneb_ci.audit.log.append import Batch, batch_of, extended_log, recent_round
-from geneb_ci.audit.log.check import check_committed, check_kept, committed_index
-from geneb_ci.audit.log.checkpoint import LogKeys
-from geneb_ci.audit.log.entries import LogBroken
 from geneb_ci.audit.record.events import (
     AuditAbort,
+    AuditEvent,
     AuditStart,
     RunFacts,
+    StatementKind,
     bounded,
     parse_event,
     signed_event,
 )
-from geneb_ci.audit.record.keys import log_keys, log_signer, trusted_keys
+from geneb_ci.audit.record.keys import trusted_keys
 from geneb_ci.audit.record.repository import AuditRepository
-from geneb_ci.audit.record.statement import COMMITTED, SignedRecord, read_record
+from geneb_ci.audit.record.statement import COMMITTED, ID_DIGITS, SignedRecord, read_record
 from geneb_ci.audit.sampling.plan import Plan, RowPlan, read_commitment
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import (
     ExtractorRefused,
     LimitExceeded,
-    NothingChecked,
     ResultRefused,
     UsageProblem,
 )
@@ -51,46 +48,24 @@ def check_moment(committed_at: str | None) -> None:
         raise UsageProblem(f"--committed-at {error.message}", error.fix) from error
 
 
-def keeps_log(layout: Layout) -> bool:
-    """Whether the policy of a place names a log."""
-    return log_keys(layout) is not None
+def check_shown_on(commit: str | None, committed_at: str | None) -> None:
+    """Refuse what is no commit, or is given without a time. Raises UsageProblem."""
+    if commit is None:
+        return
+    if not re.fullmatch(r"[0-9a-f]{40}", commit):
+        raise UsageProblem(
+            f"--shown-on {commit!r} is not a commit", "pass all 40 hex digits of its id"
+        )
+    if committed_at is None:
+        raise UsageProblem(
+            "--shown-on names a commit without the time of its status",
+            "add --committed-at TIME, as GitHub shows it",
+        )
 
 
 def audits_of(layout: Layout) -> Path:
     """Return the folder of audits of a place, whether or not it exists."""
     return layout.audits or layout.root / "leaderboard" / "audits"
-
-
-def kept_log(layout: Layout) -> LogKeys:
-    """Return the keys of the log of a place. Raises NothingChecked where its policy names none."""
-    keys = log_keys(layout)
-    if keys is None:
-        raise NothingChecked(
-            "no log of audits is kept here: leaderboard/policy/keys.json names none",
-            "make a key of a log with `geneb-ci audit keygen --log NAME --output log.pem`, and add "
-            "what it prints to keys.json on the main branch",
-        )
-    return keys
-
-
-def append_to_log(
-    layout: Layout, key: Path | None, relays: tuple[str, ...], beacon_file: Path | None = None
-) -> tuple[Batch, int]:
-    """Add what is signed and not in the log; return that, and how many entries there are then.
-
-    Raises what `log_signer`, `recent_round` and `batch_of` do.
-    """
-    keys, repository = kept_log(layout), AuditRepository(layout)
-    signer, logged = log_signer(key, keys), repository.logged
-    audits = layout.audits or layout.root / "leaderboard" / "audits"
-    if logged is None:
-        raise LogBroken("it cannot be read")
-    batch = batch_of(repository, logged, recent_round(time.time(), beacon_file, relays))
-    if batch.entries:
-        for folder, files in extended_log(batch, logged, signer, audits).items():
-            write_files(folder, files)
-        find_layout.cache_clear()  # the folder of audits may be new
-    return batch, len(logged.log.entries) + len(batch.entries)
 
 
 def check_record_options(key: Path | None, output: Path | None, *, unsigned: bool) -> None:
@@ -115,108 +90,70 @@ def read_committed(path: Path, layout: Layout) -> Commitment:
     return event.commitment
 
 
-def logged_time(commitment: Commitment, layout: Layout, typed: str | None) -> str | None:
-    """Return when a commitment was made: by its entry in the log, or as it was given.
-
-    Raises UsageProblem where both would say it, AuditRefused where a log is kept and does not have
-    the commitment.
-    """
-    if not keeps_log(layout):
-        return typed
-    if typed is not None:
-        raise UsageProblem(
-            "--committed-at is typed, and the log of this repository has the time of a commitment",
-            "leave out --committed-at",
-        )
-    time = time_in_log(commitment, layout)
-    if time is None:
-        raise AuditRefused(
-            f"the commitment {commitment.sha256[:16]}... is not in the log, which gives its time",
-            "sign it with `geneb-ci audit commit FILE --key KEY`, and have the log extended: "
-            "geneb-ci audit log append",
-        )
-    return time
+def heads_here(repository: AuditRepository, *names: str) -> dict[str, str]:
+    """Return what a new statement names: the heads here, and these statements where they are."""
+    history = repository.history
+    return history.heads | {name: history.here[name] for name in names if name in history.here}
 
 
-def known_time(commitment: Commitment, layout: Layout, given: str | None) -> str | None:
-    """Return the time of a commitment by the log; None where it has to be added first.
-
-    Raises UsageProblem where a time was typed.
-    """
-    if given is not None:
-        return logged_time(commitment, layout, given)
-    return time_in_log(commitment, layout)
-
-
-def time_in_log(commitment: Commitment, layout: Layout) -> str | None:
-    """Return the time of a commitment by its entry in the log; None without one.
-
-    Raises LogBroken.
-    """
-    logged = AuditRepository(layout).logged
-    if logged is None:
-        return None
-    check_kept(commitment.model_id, logged)
-    index = committed_index(commitment.sha256, logged)
-    return None if index is None else logged.log.entries[index].not_before
+def heads_after(plan: Plan | RowPlan, repository: AuditRepository) -> dict[str, str]:
+    """Return what a record or an abort names: the heads here, and the starts of its plan."""
+    starts = (
+        f"{path.parent.name}/{path.name}"
+        for path, event in repository.events.items()
+        if isinstance(event, AuditEvent)
+        and event.kind is StatementKind.START
+        and event.plan == plan
+    )
+    return heads_here(repository, *starts)
 
 
-def check_in_log(plan: Plan | RowPlan, layout: Layout) -> None:
-    """Refuse, before hours of work, a plan whose record the log would not take.
+def sign_commitment(
+    commitment: Commitment, signer: "Ed25519PrivateKey", layout: Layout, audits: Path, say: Say
+) -> Path:
+    """Write the signed commitment, unless it is there; return its path."""
+    path = audits / commitment.model_id / f"{commitment.sha256[:ID_DIGITS]}{COMMITTED}"
+    if not path.exists():
+        heads = heads_here(AuditRepository(layout))
+        _write(signed_event(commitment, signer, heads), audits, say)
+    return path
 
-    Raises StepMismatch, of the step "log".
-    """
-    logged = AuditRepository(layout).logged
-    if logged is not None:
-        check_kept(plan.commitment.model_id, logged)
-        check_committed(plan, logged)
 
-
-def commit_in_log(
-    commitment: Commitment,
+def sign_start(
+    plan: Plan | RowPlan,
+    signer: "Ed25519PrivateKey",
     layout: Layout,
-    signer: "Ed25519PrivateKey | None",
-    log_key: Path | None,
-    relays: tuple[str, ...],
+    audits: Path,
     say: Say,
-    again: str,
-) -> str:
-    """Sign a commitment and append it, as far as there are keys; return what to do next.
+    shown_on: str | None = None,
+    pull: int | None = None,
+) -> Path:
+    """Write the signed start of a plan, unless it is there; return its path.
 
-    `again` is the command that draws.
+    `shown_on` is the commit whose status shows the commitment, `pull` the pull request whose
+    comment has the draw.
     """
-    digest = f"commitment {commitment.sha256}"
-    if signer is None:
-        return f"{digest}\nnext: sign it, for the log: run this again with --key KEY"
-    signed = signed_event(commitment, signer)
-    was_signed = (audits_of(layout) / signed.path).exists()
-    path = _write_signed(signed, audits_of(layout), say)
-    if log_key is None and was_signed:
-        return (
-            f"{digest}: signed before, and the log that is here does not have it yet\n"
-            f"next: see that {os.path.relpath(path)} is on the main branch and that its log was\n"
-            "  extended (the workflow audit-log, or geneb-ci audit log append); pull, then:\n"
-            f"  {again}"
-        )
-    if log_key is None:
-        return (
-            f"{digest}\nnext: commit {os.path.relpath(path)} to the main branch, where the log is "
-            "extended by\n  geneb-ci audit log append; then draw:\n"
-            f"  {again}"
-        )
-    _, size = append_to_log(layout, log_key, relays)
-    return f"{digest}: entry {size - 1} of the log or before; next:\n  {again}"
+    repository = AuditRepository(layout)
+    for path, event in repository.events.items():
+        if not isinstance(event, AuditEvent) or event.kind is not StatementKind.START:
+            continue
+        if event.plan == plan and shown_on in {None, event.shown_on}:
+            return path
+    start = AuditStart(schema_version="1.0", plan=plan, shown_on=shown_on, pull=pull)
+    heads = heads_here(repository, committed_name(plan))
+    return _write(signed_event(start, signer, heads), audits, say)
 
 
-def sign_start(plan: Plan | RowPlan, signer: "Ed25519PrivateKey", audits: Path, say: Say) -> None:
-    """Write the signed start of a plan, unless it is there."""
-    _write_signed(signed_event(AuditStart(schema_version="1.0", plan=plan), signer), audits, say)
+def committed_name(plan: Plan | RowPlan) -> str:
+    """Return the name of the signed commitment of a plan."""
+    return f"{plan.commitment.model_id}/{plan.commitment_sha256[:ID_DIGITS]}{COMMITTED}"
 
 
 def sign_abort(
     error: ExtractorRefused,
     plan: Plan | RowPlan,
     signer: "Ed25519PrivateKey",
+    layout: Layout,
     audits: Path,
     say: Say,
 ) -> None:
@@ -233,7 +170,8 @@ def sign_abort(
             **at._asdict(),
         }
     )
-    path = _write_signed(signed_event(aborted, signer), audits, say)
+    heads = heads_after(plan, AuditRepository(layout))
+    path = _write(signed_event(aborted, signer, heads), audits, say)
     error.fix += (
         f"; this run is recorded as aborted: commit {os.path.relpath(path)} to the main branch; "
         "its draw counts for the next audit"
@@ -246,9 +184,10 @@ def _kind(error: ExtractorRefused) -> str:
     return "result" if isinstance(error, ResultRefused) else "failed"
 
 
-def _write_signed(signed: SignedRecord, audits: Path, say: Say) -> Path:
+def _write(signed: SignedRecord, audits: Path, say: Say) -> Path:
     path = audits / signed.path
     if not path.exists():
         write_files(path.parent, {path.name: signed.content})
+        find_layout.cache_clear()  # the folder of audits may be new
         say(f"wrote {path}")
     return path

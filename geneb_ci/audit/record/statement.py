@@ -5,7 +5,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -65,7 +65,9 @@ class Record(NamedTuple):
     signer: Signer
     outcome: AnyOutcome
     sha256: str
-    """Of the signed bytes, as the log has it."""
+    """Of the signed bytes."""
+    heads: Mapping[str, str] | None = None
+    """What it names; None in earlier records."""
 
 
 def payload_of(statement: BaseModel) -> bytes:
@@ -84,10 +86,11 @@ def audit_id_of(payload: bytes) -> str:
     return hashlib.sha256(payload).hexdigest()[:ID_DIGITS]
 
 
-def statement_of(outcome: AnyOutcome) -> tuple[bytes, Path]:
+def statement_of(outcome: AnyOutcome, heads: Mapping[str, str] | None = None) -> tuple[bytes, Path]:
     """Return what is signed of an outcome, and the place of its record below the audits.
 
-    Raises UsageProblem when the outcome could not be read back from its record.
+    `heads` is what the record names, of `History.heads`. Raises UsageProblem when the outcome could
+    not be read back from its record.
     """
     commitment = outcome.plan.commitment
     name, sha256 = f"{commitment.model_id}.json", commitment.submission_sha256
@@ -98,6 +101,7 @@ def statement_of(outcome: AnyOutcome) -> tuple[bytes, Path]:
             "subject": [{"name": name, "digest": {"sha256": sha256}}],
             "predicateType": ROW_PREDICATE if rows else PREDICATE_TYPE,
             "predicate": outcome,
+            "heads": None if heads is None else dict(heads),
         }
     )
     payload = payload_of(statement)
@@ -110,12 +114,14 @@ def statement_of(outcome: AnyOutcome) -> tuple[bytes, Path]:
     return payload, Path(commitment.model_id) / f"{audit_id_of(payload)}.json"
 
 
-def record_of(outcome: AnyOutcome, key: "Ed25519PrivateKey") -> SignedRecord:
-    """Sign an outcome. The same outcome and key produce the same bytes.
+def record_of(
+    outcome: AnyOutcome, key: "Ed25519PrivateKey", heads: Mapping[str, str] | None = None
+) -> SignedRecord:
+    """Sign an outcome. The same outcome, key and heads produce the same bytes.
 
     Raises what `statement_of` does.
     """
-    payload, path = statement_of(outcome)
+    payload, path = statement_of(outcome, heads)
     return SignedRecord(audit_id_of(payload), sign_payload(payload, key), path)
 
 
@@ -211,10 +217,11 @@ def parse_record(raw: bytes, keys: Keys) -> Record:
     """
     envelope = parse_envelope(raw)
     key = signer_of(envelope, keys)
-    outcome = statement_in(envelope.payload).predicate
+    statement = statement_in(envelope.payload)
+    outcome = statement.predicate
     check_validity(key, outcome.finished_at, "this audit ended")
     sha256 = hashlib.sha256(envelope.payload).hexdigest()
-    return Record(audit_id_of(envelope.payload), key, outcome, sha256)
+    return Record(audit_id_of(envelope.payload), key, outcome, sha256, statement.heads)
 
 
 def read_record(path: Path) -> bytes:

@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from geneb_ci.audit import canonical
-from geneb_ci.audit.canonical import AuditRefused, StepMismatch
+from geneb_ci.audit.canonical import AuditRefused, MissingInput, StepMismatch
 from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, RowOutcome
 from geneb_ci.audit.compare.outcome import (
     AuditOutcome,
@@ -15,11 +15,11 @@ from geneb_ci.audit.compare.outcome import (
     task_verdict,
     verdict_of,
 )
-from geneb_ci.audit.log.check import check_log
-from geneb_ci.audit.log.entries import LOG, LogBroken
 from geneb_ci.audit.record.envelope import ENVELOPE, RESTORE, SIGNER, STATEMENT
-from geneb_ci.audit.record.events import EntryKind, WithdrawnAudit
+from geneb_ci.audit.record.events import StatementKind, WithdrawnAudit
+from geneb_ci.audit.record.history import check_history
 from geneb_ci.audit.record.keys import RevokedKey, check_revoked
+from geneb_ci.audit.record.old_log import LINKS, LogBroken
 from geneb_ci.audit.record.statement import Record
 from geneb_ci.audit.record.verify_embeddings import COMPARISON, check_rows
 from geneb_ci.audit.rerun.honesty import contradiction, is_dropped, rows_varied
@@ -28,7 +28,7 @@ from geneb_ci.audit.sampling.embedding_draw import earlier_row_draws, recompute_
 from geneb_ci.audit.sampling.plan import FallbackBeacon, Plan, RowPlan
 from geneb_ci.audit.sampling.task_draw import earlier_draws, require_one_draw
 from geneb_ci.audit.trust import applicability
-from geneb_ci.audit.trust.applicability import MissingInput, TrustInputs
+from geneb_ci.audit.trust.applicability import TrustInputs
 from reference_harness.formats.base import Scores
 from reference_harness.formats.submission import CellEvidence, Submission, SubmissionV11
 
@@ -278,7 +278,7 @@ _APPLICABILITY: dict[str, _Check] = {
     applicability.SANDBOX: applicability.check_sandbox,
 }
 _CONSISTENCY: dict[str, _Check] = {EARLIER: _check_earlier, COMPARISON: check_comparison}
-STEPS = (*PARSING, *canonical.STEPS, LOG, *_CONSISTENCY, *_APPLICABILITY)
+STEPS = (*PARSING, *canonical.STEPS, LINKS, *_CONSISTENCY, *_APPLICABILITY)
 """Every step, in the order in which the steps are shown."""
 
 
@@ -300,7 +300,7 @@ def verify_record(
     if revoked is not None:
         steps[PARSING.index(SIGNER)] = _failed(SIGNER, revoked)
     steps += _draw(record.outcome, inputs)
-    steps.append(_log(record, inputs))
+    steps.append(_links(record, inputs))
     for step, check in (_CONSISTENCY | _APPLICABILITY).items():
         try:
             check(record.outcome, inputs)
@@ -313,31 +313,29 @@ def verify_record(
 
 
 def _revoked(record: Record, inputs: TrustInputs) -> RevokedKey | None:
-    log = inputs.logged.log if inputs.logged is not None else None
-    index = log.index_of(EntryKind.RESULT, record.sha256) if log is not None else None
+    log, signer = inputs.history.log, record.signer
+    index = log.index_of(StatementKind.RESULT, record.sha256) if log is not None else None
+    name = f"{record.outcome.plan.commitment.model_id}/{record.audit_id}.json"
     try:
-        check_revoked(record.signer, index)
+        check_revoked(signer, index, is_covered=inputs.history.is_covered(signer, name))
     except RevokedKey as error:
         return error
     return None
 
 
-def _log(record: Record, inputs: TrustInputs) -> VerificationStep:
+def _links(record: Record, inputs: TrustInputs) -> VerificationStep:
     try:
-        check_log(record, inputs.logged)
+        message = check_history(record, inputs.history)
     except StepMismatch as error:
-        return _failed(LOG, error)
-    return VerificationStep(LOG, StepState.HOLDS, _NO_LOG if inputs.logged is None else "")
+        return _failed(LINKS, error)
+    return VerificationStep(LINKS, StepState.HOLDS, message)
 
 
-_NO_LOG = "this policy names no log: a record can be deleted, and a time is as it was typed"
-
-
-def lost_entry(name: str, reason: str) -> Verification:
-    """Return the verification of a file that the log lists and that is not there as it was."""
+def lost_statement(name: str, reason: str) -> Verification:
+    """Return the verification of a statement that another names and that is not here as it was."""
     steps = [
         _failed(step, LogBroken(reason))
-        if step == LOG
+        if step == LINKS
         else VerificationStep(step, StepState.UNKNOWN)
         for step in STEPS
     ]

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from geneb_ci.audit.canonical import AuditRefused, StepMismatch
-from geneb_ci.audit.commitment import Commitment, claims_of
+from geneb_ci.audit.canonical import AuditRefused, MissingInput, StepMismatch
+from geneb_ci.audit.commitment import claims_of
 from geneb_ci.audit.compare.embedding_outcome import BY_ROW, SUPERSEDED, AnyOutcome, RowOutcome
 from geneb_ci.audit.compare.tolerance import tolerance_digest
-from geneb_ci.audit.log.entries import AuditLog
+from geneb_ci.audit.record.history import History
 from geneb_ci.audit.sampling.design import AuditPolicy, drawable_cells, strata_of
 from geneb_ci.audit.sampling.plan import Plan, RowPlan
 from geneb_ci.common.errors import NothingChecked
@@ -20,24 +20,6 @@ from geneb_ci.submission.structure import check_structure
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import Submission, SubmissionByEntry, SubmissionV11
 from reference_harness.formats.text import plural, quoted
-
-
-class MissingInput(StepMismatch):
-    """A step that cannot be computed, because something it needs is missing here."""
-
-
-@dataclass(frozen=True)
-class LogContent:
-    """The log of a repository, beside what it lists."""
-
-    log: AuditLog
-    commitments: Mapping[str, Commitment]
-    """Commitments that the log lists and whose file is there, by their digest."""
-    lost: Mapping[str, str]
-    """Path of each file that the log lists and that is deleted or another one, and what is wrong;
-    "log/checkpoint" where the log itself is broken."""
-    begins: Mapping[str, str] = field(default_factory=dict)
-    """Of a commitment that a workflow signed, by its digest: a time before it was signed."""
 
 
 class SubmissionNow(NamedTuple):
@@ -60,8 +42,8 @@ class TrustInputs:
     """The plan of each record, start and abort of the repository, withdrawn or revoked ones too."""
     unreadable: Mapping[str, str]
     """Model ids of which a record cannot be read, and its name: what it drew is not known."""
-    logged: LogContent | None = None
-    """The log of the repository; None where the policy names none."""
+    history: History = field(default_factory=History)
+    """The signed statements of the repository, and what each names."""
     seen: SeenReceipts = field(default_factory=SeenReceipts)
     """When published receipts were last there."""
     read: dict[str, SubmissionNow | None] = field(default_factory=dict, compare=False, repr=False)

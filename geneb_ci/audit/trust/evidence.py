@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
 from geneb_ci.audit.commitment import Identity, identity_of, same_method_reason
@@ -19,7 +20,7 @@ from geneb_ci.audit.compare.outcome import (
     informative_cells,
     informative_text,
 )
-from geneb_ci.audit.record.events import AuditEvent, EntryKind, WithdrawnAudit
+from geneb_ci.audit.record.events import AuditEvent, StatementKind, WithdrawnAudit
 from geneb_ci.audit.record.keys import RevokedKey, Signer, check_revoked
 from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.statement import ID_DIGITS, Record
@@ -166,8 +167,8 @@ def rated_submissions(
 class _Run(NamedTuple):
     """A run that ended, with a record or an abort."""
 
-    at: tuple[int, str]
-    """Its entry in the log, 0 where none is kept, and when it ended."""
+    at: tuple[int, int, str]
+    """How many statements it comes after, its entry in an old log, and when it ended."""
     audit_id: str
     is_abort: bool
     by_receipt: bool
@@ -179,8 +180,9 @@ def aborted_in_a_row(repository: AuditRepository) -> dict[str, tuple[str, ...]]:
     """Return the ids of the last runs of each submission's method, where too many were aborted.
 
     The key is the digest of a submission that one of these runs was for. A record of tasks ends the
-    row; one by receipt ends only that of runs by receipt, since it reruns no task. What is not in
-    the log yet does not count where one is kept, nor what a revoked key signed.
+    row; one by receipt ends only that of runs by receipt, since it reruns no task. What names
+    nothing and is not in an old log does not count where one was kept, nor what a revoked key
+    signed.
     """
     runs = sorted(_runs(repository), key=lambda one: (one.at, one.audit_id))
     limit = repository.inputs.policy.aborts
@@ -197,27 +199,32 @@ def aborted_in_a_row(repository: AuditRepository) -> dict[str, tuple[str, ...]]:
 
 
 def _runs(repository: AuditRepository) -> Iterator[_Run]:
-    for event in repository.events.values():
+    for path, event in repository.events.items():
         if isinstance(event, AuditEvent) and event.aborted is not None:
             aborted = event.aborted
-            entry = _entry(repository, EntryKind.ABORT, event.sha256, event.signer)
-            yield from _run(entry, event.sha256, aborted.finished_at, aborted.plan, is_abort=True)
+            place = _place(repository, path, StatementKind.ABORT, event.signer)
+            yield from _run(place, event.sha256, aborted.finished_at, aborted.plan, is_abort=True)
     for path in repository.files:
         record = repository.parsed(path)
         if isinstance(record, Record) and not isinstance(
             repository.withdrawals.get(path), WithdrawnAudit
         ):
             outcome = record.outcome
-            entry = _entry(repository, EntryKind.RESULT, record.sha256, record.signer)
-            yield from _run(entry, record.sha256, outcome.finished_at, outcome.plan, is_abort=False)
+            place = _place(repository, path, StatementKind.RESULT, record.signer)
+            yield from _run(place, record.sha256, outcome.finished_at, outcome.plan, is_abort=False)
 
 
 def _run(
-    entry: int | None, sha256: str, ended: str, plan: Plan | RowPlan, *, is_abort: bool
+    place: tuple[int, int] | None,
+    sha256: str,
+    ended: str,
+    plan: Plan | RowPlan,
+    *,
+    is_abort: bool,
 ) -> Iterator[_Run]:
-    if entry is not None:
+    if place is not None:
         yield _Run(
-            at=(entry, ended),
+            at=(*place, ended),
             audit_id=sha256[:ID_DIGITS],
             is_abort=is_abort,
             by_receipt=isinstance(plan, RowPlan),
@@ -226,18 +233,22 @@ def _run(
         )
 
 
-def _entry(repository: AuditRepository, kind: EntryKind, sha256: str, signer: Signer) -> int | None:
-    """Return the entry of a run in the log, 0 where none is kept; None if it does not count."""
-    index = None
-    if repository.logged is not None:
-        index = repository.logged.log.index_of(kind, sha256)
-        if index is None:
-            return None
+def _place(
+    repository: AuditRepository, path: Path, kind: StatementKind, signer: Signer
+) -> tuple[int, int] | None:
+    """Return how many statements a run comes after, and its entry in an old log, 0 without one.
+
+    None if it does not count.
+    """
+    name, history = f"{path.parent.name}/{path.name}", repository.history
+    if not history.counts(name, kind):
+        return None
+    index, is_covered = history.before_revocation(name, kind)
     try:
-        check_revoked(signer, index)
+        check_revoked(signer, index, is_covered=is_covered)
     except RevokedKey:
         return None
-    return index or 0
+    return history.place(name), index or 0
 
 
 def audit_of(verification: Verification, inputs: TrustInputs) -> Audit | None:

@@ -3,14 +3,12 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from geneb_ci.audit.record.keys import KEY_BYTES_MAX
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.github.errors import UnexpectedReply, Unseen
 from geneb_ci.github.settings.check import idle_workflows, missing_labels
 from geneb_ci.github.settings.client import MAIN, SettingsClient
 from geneb_ci.github.settings.diagnosis import Diagnosis, SettingState
 from geneb_ci.github.settings.wanted import SETTINGS, Setting
-from reference_harness.formats.files import read_regular
 
 Writer = Callable[[SettingsClient, Sequence[Setting]], None]
 """Writes what is wanted of the settings of a group. Raises MissingScope without the right."""
@@ -135,25 +133,6 @@ def _protection(environment: dict[str, Any]) -> dict[str, Any]:
     return protection
 
 
-def log_key(client: SettingsClient, settings: Sequence[Setting]) -> None:
-    """Store the private key of the log as the secret of its environment, encrypted for GitHub.
-
-    Raises UsageProblem where the key is not here.
-    """
-    address = settings[0].written_path
-    if client.log_key is None or not client.log_key.is_file():
-        raise UsageProblem("the private key of the log is not here", "store it where it is")
-    text = read_regular(client.log_key, KEY_BYTES_MAX).decode()
-    body = {}
-    if not client.dry:
-        from github.PublicKey import encrypt  # slow to import, and only needed here
-
-        key_address = f"{address.rpartition('/')[0]}/public-key"
-        public = client.get(key_address, settings[0].needs) or {}
-        body = {"encrypted_value": encrypt(public["key"], text), "key_id": public["key_id"]}
-    client.send("PUT", address, body)
-
-
 def variable(client: SettingsClient, settings: Sequence[Setting]) -> None:
     """Set the variable that names the Space. Raises UsageProblem without one."""
     if not client.space:
@@ -177,7 +156,6 @@ _WRITERS: dict[str, Writer] = {
         guard,
         verdict,
         environment,
-        log_key,
         variable,
     )
 }

@@ -186,13 +186,6 @@ def environment_branches(client: SettingsClient, setting: Setting) -> str | None
     return None if names == [MAIN] else f"deployments from: {', '.join(names) or 'nowhere'}"
 
 
-def has_secret(client: SettingsClient, setting: Setting) -> str | None:
-    """Compare whether an environment has a secret, of which GitHub shows the name alone."""
-    _, _, name, _, secret = setting.read_path.split("/")
-    reply = client.get(setting.read_path, setting.needs)
-    return None if reply else f"{name} has no secret {secret}"
-
-
 def no_secret(client: SettingsClient, setting: Setting) -> str | None:
     """Look for a stored token of the Hub."""
     reply = client.get(setting.read_path, setting.needs)

@@ -160,16 +160,3 @@ def audit_key(client: SettingsClient, _setting: Setting) -> str | None:
         return key_file
     usable = [key for key in key_file.keys if key.valid_until is None and key.revoked_at is None]
     return None if usable else f"{KEYS} has no key that may sign audits now"
-
-
-def log_key(client: SettingsClient, _setting: Setting) -> str | None:
-    """Compare whether the log of audits has a key of its own."""
-    key_file = _keys(client)
-    if isinstance(key_file, str):
-        return key_file
-    if key_file.log is None:
-        return f"{KEYS} names no log"
-    signing = {key.raw for key in key_file.keys}
-    if any(signer.raw in signing for signer in key_file.log.signers):
-        return "the key of the log also signs audits"
-    return None

@@ -3,7 +3,7 @@
 import base64
 import hashlib
 from collections.abc import Callable
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any
 
 from geneb_ci.github.api import GitHub
@@ -19,13 +19,8 @@ ADMINISTRATION, METADATA = "Administration: read", "Metadata: read"
 class SettingsClient:
     """Reads and writes settings of one repository; each address is read once."""
 
-    def __init__(
-        self, wire: Wire, space: str = "", log_key: Path | None = None, *, dry: bool = False
-    ) -> None:
+    def __init__(self, wire: Wire, space: str = "", *, dry: bool = False) -> None:
         self.wire = wire
-        self.log_key = log_key
-        """File of the private key of the log, to be stored as a secret; None where it is not here.
-        """
         self.space = space
         """The Space as OWNER/NAME; empty where the caller does not name it."""
         self.dry = dry

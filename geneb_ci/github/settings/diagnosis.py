@@ -28,7 +28,6 @@ _CHECKS: dict[str, check.Check] = {
         check.verdict_bypass,
         check.environment,
         check.environment_branches,
-        check.has_secret,
         check.no_secret,
         check.variable,
         check.trusted_publisher,
@@ -41,7 +40,6 @@ _CHECKS: dict[str, check.Check] = {
         check_files.placeholders,
         check_files.policy,
         check_files.audit_key,
-        check_files.log_key,
         check_files.private_keys,
         hub.space,
     )

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from geneb_ci.audit.canonical import StepMismatch
-from geneb_ci.audit.log.entries import LOG
+from geneb_ci.audit.record.events import StatementKind
+from geneb_ci.audit.record.history import History
 from geneb_ci.audit.record.repository import AuditRepository
-from geneb_ci.audit.record.statement import WITHDRAWN
+from geneb_ci.audit.record.statement import COMMITTED, ID_DIGITS, WITHDRAWN
 from geneb_ci.audit.record.verify import StepState, Verification, message_of
+from geneb_ci.audit.sampling.plan import AnyPlan
 from geneb_ci.audit.trust.applicability import HARNESS, SUBMISSION
 from geneb_ci.check.change import REGULAR, Blob, Change, ChangeFault, RepositoryFolders
 from geneb_ci.check.registry import BY_ID, CHANGE_RULES, RULES
@@ -27,6 +29,9 @@ from geneb_ci.check.runner import Checker, FileResult, crash_message
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import GenebError, UsageProblem
 from geneb_ci.common.finding import Fault, Finding, Severity
+from geneb_ci.github.api import GitHub
+from geneb_ci.github.audits import earlier_orders
+from geneb_ci.github.errors import ForgeProblem
 from geneb_ci.github.main_branch import lay_out_main
 from geneb_ci.github.sides import (
     Main,
@@ -43,9 +48,9 @@ from geneb_ci.submission.document import parse_document
 from geneb_ci.submission.names import Card, parse_card
 
 REASON_MAX = 200  # characters of a reason in a finding
-LATER = frozenset({LOG, SUBMISSION, HARNESS})
-"""Steps that may be unknown before a merge: the log is appended on main, and a row that failed its
-audit is not there. Until then the record counts for nothing but its draw."""
+LATER = frozenset({SUBMISSION, HARNESS})
+"""Steps that may be unknown before a merge: a row that failed its audit is not there. Until then
+the record counts for nothing but its draw."""
 # Listed findings per rule; the others are counted.
 PATHS_MAX = 20
 # With these, nothing of the pull request is read: what it changes is not a submission's to change,
@@ -56,11 +61,12 @@ _CORRECTION = "correction"
 
 
 def unsound_records(
-    layout: Layout, main: Main, raws: Mapping[str, bytes]
+    layout: Layout, main: Main, raws: Mapping[str, bytes], source: Source
 ) -> tuple[tuple[str, str], ...]:
     """Return what does not verify of the records of a pull request, by path, with the reason.
 
-    Keys, policy, benchmark and submissions are those of the base branch.
+    Keys, policy, benchmark and submissions are those of the base branch; `source` is asked when
+    commitments were published.
     """
     with tempfile.TemporaryDirectory(prefix="geneb-ci-audits-") as name:
         folder = Path(os.path.realpath(name))
@@ -68,7 +74,9 @@ def unsound_records(
         failures = []
         for path in sorted(raws):
             try:
-                reasons = list(_reasons(repository, folder / path))
+                reasons = list(_reasons(repository, folder / path, source, main))
+            except ForgeProblem:
+                raise
             except GenebError as error:
                 reasons = [error.message]
             shown = (reason.replace(f"{folder}/", "")[:REASON_MAX] for reason in reasons)
@@ -76,17 +84,74 @@ def unsound_records(
     return tuple(failures)
 
 
-def _reasons(repository: AuditRepository, path: Path) -> Iterator[str]:
+def _reasons(repository: AuditRepository, path: Path, source: Source, main: Main) -> Iterator[str]:
     """Yield what is wrong with a record, a withdrawal, or a statement about an audit."""
     if path in repository.files:
         yield from _steps(repository.verification(path))
     event = repository.events.get(path)
     if isinstance(event, StepMismatch):
         yield message_of(event)
+    name = f"{path.parent.name}/{path.name}"
+    file = repository.history.files.get(name)
+    if file is not None and file.signer is not None:
+        yield from _links(repository, name, source, main)
     for record, withdrawn in repository.withdrawals.items():
         is_own = path.parent == record.parent and path.name == f"{record.stem}{WITHDRAWN}"
         if is_own and isinstance(withdrawn, StepMismatch):
             yield message_of(withdrawn)
+
+
+def _links(repository: AuditRepository, name: str, source: Source, main: Main) -> Iterator[str]:
+    """Yield what a statement lacks: what it names, and a server that dates its commitment."""
+    history = repository.history
+    file = history.files[name]
+    if file.heads is None:
+        yield "links: it names nothing that came before: sign it with this version of geneb-ci"
+        return
+    yield from (f"links: {reason}" for reason in history.missing(name).values())
+    is_start = file.event is not None and file.event.kind is StatementKind.START
+    is_draw = is_start or file.event is None
+    if file.plan is not None and is_draw and isinstance(source, GitHub):
+        yield from _undated(history, file.plan, source, main)
+
+
+def _undated(history: History, plan: AnyPlan, github: GitHub, main: Main) -> Iterator[str]:
+    """Yield why it is not known that a commitment was public before the round of its draw.
+
+    GitHub has to show it as a status since then. And the draw must not be one of many that were
+    prepared: the commit of that status is on main and has the signed commitment, or our comment on
+    a pull request has the draw.
+    """
+    if plan.beacon.kind == "practice":
+        return
+    starts = [event for _, event in history.events(StatementKind.START) if event.plan == plan]
+    digest, commits = plan.commitment_sha256, sorted({one.shown_on for one in starts} - {""})
+    dated = [commit for commit in commits if github.shown_at(commit, digest) == plan.committed_at]
+    if not commits:
+        yield "dating: no commit is named whose status shows its commitment: draw with --shown-on"
+    elif not dated:
+        yield (
+            f"dating: GitHub has no status of {', '.join(commits)} with commitment "
+            f"{digest[:16]}... at {plan.committed_at}"
+        )
+    elif not any(_has_commitment(commit, plan, github, main) for commit in dated):
+        pulls = sorted({one.pull for one in starts if one.pull})
+        if not any(plan == order.plan for pull in pulls for order in earlier_orders(github, pull)):
+            yield (
+                "dating: the commit that shows its commitment is not one of main that has it "
+                "signed, and no comment on a pull request has the draw: merge what `geneb-ci audit "
+                "commit --key` signs, then publish the digest"
+            )
+
+
+def _has_commitment(commit: str, plan: AnyPlan, github: GitHub, main: Main) -> bool:
+    """Whether a commit is of the history of main and has the signed commitment of a plan."""
+    name = f"/{plan.commitment.model_id}/{plan.commitment_sha256[:ID_DIGITS]}{COMMITTED}"
+    if not any(path.endswith(name) for path in main.files):
+        return False
+    if github.comparison(commit, main.sha).merge_base_commit.sha != commit:
+        return False
+    return any(entry.path.endswith(name) for entry in github.tree(commit).tree)
 
 
 def _steps(verification: Verification) -> Iterator[str]:
@@ -271,7 +336,9 @@ class Judge:
             return {}, ()
         faults = [(path, raw.message) for path, raw in read.items() if isinstance(raw, Fault)]
         proposed = {path: raw for path, raw in {**raws, **read}.items() if isinstance(raw, bytes)}
-        return read, tuple(sorted((*faults, *unsound_records(self.layout, self.main, proposed))))
+        return read, tuple(
+            sorted((*faults, *unsound_records(self.layout, self.main, proposed, self.source)))
+        )
 
     def _read(self, change: Change, head: Mapping[str, Blob]) -> dict[str, bytes | Fault]:
         """Read the model's files, including the row if it is unchanged."""

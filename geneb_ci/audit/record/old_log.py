@@ -1,0 +1,315 @@
+"""Reads the Merkle log of audits that boards kept before signed statements named each other.
+
+Nothing is added to such a log any more; what it has goes on counting, and every statement that is
+signed after it names its checkpoint. It lies in the folder `log` of the audits: a checkpoint as in
+c2sp.org/tlog-checkpoint, signed by a key of the log, and bundles of entries as in
+c2sp.org/tlog-tiles, from which the root of the checkpoint follows.
+"""
+
+import base64
+import binascii
+import functools
+import hashlib
+import operator
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple, Self
+
+from pydantic import Field, ValidationError, model_validator
+
+from geneb_ci.audit.canonical import StepMismatch, canonical, moment_of
+from geneb_ci.audit.record.envelope import is_ed25519
+from geneb_ci.audit.sampling.beacon import time_of
+from reference_harness.formats.base import Hex64, Name, Positive, StrictModel, first_error
+from reference_harness.formats.files import NotReadable, read_regular
+from reference_harness.formats.merkle import leaf_hash, root_of
+
+FOLDER, CHECKPOINT = "log", "checkpoint"
+LINKS = "links"
+"""Step of a verification: what came before a record, and whether all of it is still here."""
+RESTORE = "restore leaderboard/audits from the main branch: what was signed is never removed"
+NOTE_BYTES_MAX = 200_000
+"""Sixteen signatures, which every reader has to accept, take 80 kB where they are post-quantum."""
+WIDTH = 256
+"""Entries of a full bundle."""
+FILES_MAX = 100_000
+"""An append added at most five files; more than this are no log of audits."""
+_LENGTH_BYTES = 2
+FILE_BYTES_MAX = WIDTH * (2**16 - 1 + _LENGTH_BYTES)
+"""A full bundle of the largest entries, whose length is written in two bytes."""
+_GROUP = 1000
+_ED25519 = 1
+_ID_BYTES, _KEY_BYTES = 4, 32
+_DASH = "\N{EM DASH} "
+_HEAD = re.compile(r"([^\n]+)\n(0|[1-9][0-9]{0,18})\n([A-Za-z0-9+/]{43}=)\n")
+
+
+class LogBroken(StepMismatch):
+    """A log that is not what its checkpoint says, or a signed file that was lost."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(LINKS, message, RESTORE)
+
+
+class LogKeys(StrictModel):
+    """A log of audits: its name, its keys and the witnesses that might cosign its checkpoints."""
+
+    origin: Name
+    """Name of the log, as the first line of its checkpoints: an address without `https://`."""
+    keys: Annotated[list[Name], Field(min_length=1)]
+    """Keys whose signature a checkpoint needs one of: NAME+ID+KEY as c2sp.org/signed-note
+    writes them, each with the name of the log."""
+    witnesses: list[Name] = Field(default=[], exclude_if=operator.not_)
+    """Keys of witnesses, in the same form; no cosignature is looked at."""
+
+    @model_validator(mode="after")
+    def _can_be_read(self) -> Self:
+        for text in self.keys:
+            _raw_key(self.origin, text)
+        return self
+
+
+def _raw_key(origin: str, text: str) -> bytes:
+    """Return the Ed25519 key of a log. Raises ValueError for a text that is none of this log."""
+    raw = _bytes(text.rpartition("+")[2])
+    if len(raw) != 1 + _KEY_BYTES or raw[0] != _ED25519 or text != key_text(origin, raw[1:]):
+        raise ValueError(f"keys has one that is not of the log {origin}, NAME+ID+KEY of type 1")
+    return raw[1:]
+
+
+def key_text(origin: str, raw: bytes) -> str:
+    """Return a key of a log as text: name, id and key, with a plus sign between them."""
+    encoded = base64.b64encode(bytes([_ED25519]) + raw).decode()
+    return f"{origin}+{key_id(origin, raw).hex()}+{encoded}"
+
+
+def key_id(origin: str, raw: bytes) -> bytes:
+    """Return the id of a key: four bytes of SHA-256 over name, newline, type and key."""
+    named = origin.encode() + b"\n" + bytes([_ED25519]) + raw
+    return hashlib.sha256(named).digest()[:_ID_BYTES]
+
+
+class Checkpoint(NamedTuple):
+    """The head of a log: how many entries it has, and the root over them."""
+
+    origin: str
+    size: int
+    root: bytes
+    text: str
+    """What is signed, with its final newline."""
+    signatures: tuple[tuple[str, bytes], ...]
+    """Name, and key id with signature, of each."""
+
+
+def parse_checkpoint(raw: bytes) -> Checkpoint:
+    """Parse a checkpoint; no signature is verified. Raises LogBroken."""
+    what = "its checkpoint cannot be used: "
+    try:
+        note = raw.decode() if len(raw) <= NOTE_BYTES_MAX else ""
+    except UnicodeDecodeError as error:
+        raise LogBroken(f"{what}it is not UTF-8") from error
+    text, _, lines = note.rpartition("\n\n")
+    head = _HEAD.match(f"{text}\n")
+    if head is None or not lines.endswith("\n"):
+        raise LogBroken(f"{what}it is not a name, a size, a root and signatures")
+    signatures = []
+    for line in lines[:-1].split("\n"):
+        name, _, encoded = line.removeprefix(_DASH).partition(" ")
+        signatures.append((name, _bytes(encoded)))
+    return Checkpoint(head[1], int(head[2]), _bytes(head[3]), f"{text}\n", tuple(signatures))
+
+
+def _bytes(text: str) -> bytes:
+    """Return the bytes of canonical base64; none for any other text."""
+    try:
+        raw = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return b""
+    return raw if base64.b64encode(raw).decode() == text else b""
+
+
+def _check_signed(checkpoint: Checkpoint, keys: LogKeys) -> None:
+    """Raise LogBroken unless a key of the log signed; signatures of unknown keys are ignored."""
+    if checkpoint.origin != keys.origin:
+        raise LogBroken(f"it is the log {checkpoint.origin!r}, the policy names {keys.origin!r}")
+    for text in keys.keys:
+        raw = _raw_key(keys.origin, text)
+        own = key_id(keys.origin, raw)
+        for name, signature in checkpoint.signatures:
+            if (name, signature[:_ID_BYTES]) == (keys.origin, own) and is_ed25519(
+                signature[_ID_BYTES:], checkpoint.text.encode(), raw
+            ):
+                return
+    raise LogBroken("its checkpoint cannot be used: none of the log's keys signed it")
+
+
+class LogEntry(StrictModel):
+    """One entry: what was signed, by whom, and a beacon's round that was public before."""
+
+    format: Literal["geneb-audit-log-v1"]
+    kind: Literal["commitment", "start", "abort", "result", "withdrawal", "revocation"]
+    file: Annotated[str, Field(max_length=300)]
+    """Path of the signed file below the folder of audits; "" for the revocation of a key."""
+    statement: Hex64
+    """SHA-256 of the signed bytes; of the canonical JSON of its facts for a revocation."""
+    signer: Hex64
+    """Key that signed; the one that is revoked, for a revocation."""
+    commitment: Hex64 | None
+    """Digest of the commitment; null for a withdrawal and a revocation."""
+    identity: Hex64 | None
+    """Digest of code, options and weights; null where there is no commitment."""
+    round: Positive
+    """A round of the beacon that was public when the entry was made. It never decreases."""
+    signature: Annotated[str, Field(pattern=r"^[0-9a-f]{96}$")]
+    """The beacon's signature of that round."""
+
+    @property
+    def raw(self) -> bytes:
+        """The bytes of the entry: its canonical JSON."""
+        return canonical(self.model_dump())
+
+    @property
+    def not_before(self) -> str:
+        """The time of its round: the entry was not made earlier."""
+        return moment_of(time_of(self.round))
+
+
+@dataclass(frozen=True)
+class AuditLog:
+    """The entries of a log whose root is that of its checkpoint."""
+
+    entries: tuple[LogEntry, ...] = ()
+
+    def index_of(self, kind: str, sha256: str) -> int | None:
+        """Return the number of the entry of a signed file, by the digest of what was signed."""
+        return self._by_statement.get((kind, sha256))
+
+    def indices_of(self, kind: str, commitment: str) -> list[int]:
+        """Return the numbers of the entries of a kind for a commitment, given by its digest."""
+        return [
+            number
+            for number, entry in enumerate(self.entries)
+            if entry.kind == kind and entry.commitment == commitment
+        ]
+
+    @functools.cached_property
+    def _by_statement(self) -> dict[tuple[str, str], int]:
+        return {(entry.kind, entry.statement): number for number, entry in enumerate(self.entries)}
+
+
+def log_files(folder: Path) -> dict[str, bytes]:
+    """Read every file of a log: path below its folder to content. Raises LogBroken."""
+    contents: dict[str, bytes] = {}
+    for parent, folders, names in os.walk(folder):
+        folders.sort()
+        for name in sorted(names):
+            path = Path(parent) / name
+            try:
+                content = read_regular(path, FILE_BYTES_MAX, links=False)
+            except NotReadable as error:
+                raise LogBroken(f"{path}: {error.reason}") from error
+            contents[path.relative_to(folder).as_posix()] = content
+            if len(contents) > FILES_MAX:
+                raise LogBroken(f"{folder} has more than {FILES_MAX} files")
+    return contents
+
+
+def read_log(files: Mapping[str, bytes], keys: LogKeys) -> AuditLog:
+    """Return a log from its files. Raises LogBroken.
+
+    The checkpoint has to be signed by a key of the log, its root to follow from the entries, and
+    the rounds of the entries never to decrease. Tiles of hashes, which also follow from the
+    entries, are not read.
+    """
+    if CHECKPOINT not in files:
+        raise LogBroken("its checkpoint cannot be used: it is missing")
+    checkpoint = parse_checkpoint(files[CHECKPOINT])
+    _check_signed(checkpoint, keys)
+    raws = _entries_of(files, checkpoint.size)
+    if root_of([leaf_hash(raw) for raw in raws]) != checkpoint.root:
+        raise LogBroken(
+            f"the root over its {len(raws)} entries is not that of the checkpoint: one was changed"
+        )
+    entries = _parsed(raws)
+    for number, entry in enumerate(entries[1:], 1):
+        if entry.round < entries[number - 1].round:
+            raise LogBroken(f"entry {number} has an earlier round than the entry before it")
+    if len({(entry.kind, entry.statement) for entry in entries}) < len(entries):
+        raise LogBroken("an entry is there twice")
+    return AuditLog(entries)
+
+
+def entries_in(files: Mapping[str, bytes]) -> tuple[LogEntry, ...]:
+    """Return the entries that the files of a log hold; no signature and no root is verified.
+
+    Raises LogBroken.
+    """
+    return _parsed(_entries_of(files, parse_checkpoint(files.get(CHECKPOINT, b"")).size))
+
+
+def check_extends(files: Mapping[str, bytes], earlier: bytes) -> None:
+    """Refuse a log that does not begin with that of an earlier checkpoint. Raises LogBroken."""
+    if CHECKPOINT not in files:
+        raise LogBroken("it is missing, and was there before")
+    own, before = parse_checkpoint(files[CHECKPOINT]), parse_checkpoint(earlier)
+    leaves = [leaf_hash(raw) for raw in _entries_of(files, own.size)]
+    if before.size > len(leaves):
+        raise LogBroken(
+            f"it has {len(leaves)} entries, and had {before.size} before: entries were removed"
+        )
+    if own.origin != before.origin or root_of(leaves[: before.size]) != before.root:
+        raise LogBroken(
+            f"its first {before.size} entries are not those of the earlier checkpoint: one was "
+            "changed or removed"
+        )
+
+
+def _entries_of(files: Mapping[str, bytes], size: int) -> list[bytes]:
+    """Return the first `size` entries of a log. Raises LogBroken."""
+    entries: list[bytes] = []
+    while len(entries) < size:
+        width = min(WIDTH, size - len(entries))
+        path = bundle_path(len(entries) // WIDTH, width)
+        if path not in files:
+            raise LogBroken(f"{path} is missing")
+        bundle = _split(files[path])
+        if bundle is None or len(bundle) != width:
+            raise LogBroken(f"{path} is not {width} entries, each after its length")
+        entries += bundle
+    return entries
+
+
+def bundle_path(number: int, width: int) -> str:
+    """Return the path of a bundle: groups of three digits, all but the last with an `x`."""
+    groups = [f"{number % _GROUP:03}"]
+    while number := number // _GROUP:
+        groups.insert(0, f"x{number % _GROUP:03}")
+    return f"tile/entries/{'/'.join(groups)}" + (f".p/{width}" if width < WIDTH else "")
+
+
+def _split(raw: bytes) -> list[bytes] | None:
+    """Return the entries of a bundle; None where the last one is cut."""
+    entries, at = [], 0
+    while at < len(raw):
+        start = at + _LENGTH_BYTES
+        at = start + int.from_bytes(raw[at:start], "big")
+        if start > len(raw) or at > len(raw):
+            return None
+        entries.append(raw[start:at])
+    return entries
+
+
+def _parsed(raws: Sequence[bytes]) -> tuple[LogEntry, ...]:
+    entries = []
+    for number, raw in enumerate(raws):
+        try:
+            entry = LogEntry.model_validate_json(raw)
+        except ValidationError as error:
+            raise LogBroken(f"entry {number}: {first_error(error)}") from error
+        if entry.raw != raw:
+            raise LogBroken(f"entry {number} is not canonical JSON")
+        entries.append(entry)
+    return tuple(entries)

@@ -1,0 +1,90 @@
+"""The statements that a board was published with: others hold them, so none is forgotten."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from pydantic import ValidationError
+
+from geneb_ci.audit.record.history import History
+from geneb_ci.audit.record.old_log import LogBroken
+from geneb_ci.audit.record.repository import AuditRepository
+from geneb_ci.common.config import Layout
+from geneb_ci.common.errors import NothingChecked
+from geneb_ci.submission.reading import read_bytes
+from reference_harness.formats.base import Hex64, StrictModel, first_error
+
+PATH = "audits/statements.json"
+"""Where a generation of the board has them."""
+BYTES_MAX = 10_000_000
+"""A statement takes 130 bytes: room for 70,000."""
+
+
+class PublishedStatements(StrictModel):
+    """audits/statements.json: every signed statement of a board, by path below its audits."""
+
+    schema_version: Literal["1.0"]
+    heads: dict[str, Hex64]
+    """The newest ones, that no other names."""
+    statements: dict[str, Hex64]
+    """SHA-256 of each file; with them the checkpoint of an old log and keys that were revoked."""
+
+
+class LostStatement(NamedTuple):
+    """A statement that was published and is not here as it was."""
+
+    name: str
+    change: str
+    """What became of it, such as "was deleted"."""
+
+    @property
+    def text(self) -> str:
+        """The two as a clause."""
+        return f"{self.name} {self.change}"
+
+
+def statements_file(history: History) -> dict[str, bytes]:
+    """Return the file of a generation, by its path; none where nothing is signed."""
+    if not history.here:
+        return {}
+    value = PublishedStatements(
+        schema_version="1.0", heads=history.heads, statements=history.here
+    ).model_dump()
+    return {PATH: json.dumps(value, indent=1, ensure_ascii=True).encode() + b"\n"}
+
+
+def statements_in(raw: bytes) -> dict[str, str]:
+    """Return the statements of such a file. Raises ValueError for another file."""
+    try:
+        return PublishedStatements.model_validate_json(raw).statements
+    except ValidationError as error:
+        raise ValueError(first_error(error)) from error
+
+
+def lost_since(published: Mapping[str, str], here: Mapping[str, str]) -> list[LostStatement]:
+    """Return what was published and is not here, in order of name."""
+    return [
+        LostStatement(name, "was changed" if name in here else "was deleted")
+        for name, sha256 in sorted(published.items())
+        if here.get(name) != sha256
+    ]
+
+
+def require_published(files: Sequence[Path], layout: Layout) -> None:
+    """Refuse a repository that lost a statement of boards that were published.
+
+    Raises LogBroken, and NothingChecked for a file that is none of such a board.
+    """
+    here = AuditRepository(layout).history.here if files else {}
+    for file in files:
+        raw = read_bytes(file)
+        try:
+            published = statements_in(raw if isinstance(raw, bytes) else b"")
+        except ValueError as error:
+            raise NothingChecked(
+                f"{file}: this is not what a board was published with: {error}",
+                f"name {PATH} of a published board, of any generation",
+            ) from error
+        if lost := lost_since(published, here):
+            raise LogBroken(f"{file} has what is lost here: {'; '.join(one.text for one in lost)}")

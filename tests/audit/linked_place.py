@@ -1,0 +1,137 @@
+"""A repository whose signed statements name each other, and steps of an audit in it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from geneb_ci.audit.canonical import moment_of
+from geneb_ci.audit.commitment import Commitment
+from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, RerunResult
+from geneb_ci.audit.record.events import AuditAbort, AuditStart, signed_event, withdrawal_of
+from geneb_ci.audit.record.repository import AuditRepository
+from geneb_ci.audit.record.signing import heads_here, sign_commitment, sign_start
+from geneb_ci.audit.record.statement import WITHDRAWN, record_of
+from geneb_ci.audit.record.verify import StepState, Verification
+from geneb_ci.audit.sampling.plan import Plan
+from geneb_ci.audit.workflow import write_record
+from geneb_ci.common.config import Layout, find_layout
+from tests.audit.recorded import FIRST, MODEL, key, outcome_of, plan_for, submission_bytes
+
+AUDITS = "leaderboard/audits"
+
+
+def layout_of(root: Path) -> Layout:
+    """Return the layout as it is now."""
+    find_layout.cache_clear()
+    return find_layout(root)
+
+
+def read(root: Path) -> AuditRepository:
+    """Read the repository from its files."""
+    return AuditRepository(layout_of(root))
+
+
+def name_of(path: Path) -> str:
+    """Return the path of a statement below the folder of audits."""
+    return f"{path.parent.name}/{path.name}"
+
+
+def heads_of(root: Path) -> list[str]:
+    """Return the names of the heads."""
+    return list(read(root).history.heads)
+
+
+def committed(root: Path, commitment: Commitment, of: Ed25519PrivateKey | None = None) -> Path:
+    """Sign a commitment."""
+    return sign_commitment(commitment, of or key(), layout_of(root), root / AUDITS, print)
+
+
+def started(
+    root: Path, plan: Plan, of: Ed25519PrivateKey | None = None, shown_on: str | None = None
+) -> Path:
+    """Sign the start of a plan."""
+    return sign_start(plan, of or key(), layout_of(root), root / AUDITS, print, shown_on)
+
+
+def recorded(root: Path, outcome: AnyOutcome, of: Ed25519PrivateKey | None = None) -> Path:
+    """Sign a record."""
+    return write_record(RerunResult(outcome), of or key(), layout_of(root), root / AUDITS)
+
+
+def signed(
+    root: Path,
+    what: Commitment | AuditStart | AuditAbort | AnyOutcome,
+    heads: Mapping[str, str] | None,
+    of: Ed25519PrivateKey | None = None,
+) -> Path:
+    """Sign what names these heads, whether they are the newest or not."""
+    if isinstance(what, Commitment | AuditStart | AuditAbort):
+        made = signed_event(what, of or key(), heads)
+    else:
+        made = record_of(what, of or key(), heads)
+    path = root / AUDITS / made.path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(made.content)
+    return path
+
+
+def withdrawn(path: Path, of: Ed25519PrivateKey | None = None) -> Path:
+    """Withdraw a record."""
+    root = path.parents[3]
+    heads = heads_here(read(root), name_of(path))
+    now = "2026-11-20T08:30:00Z"
+    raw = withdrawal_of(
+        path.parent.name, path.read_bytes(), "wrong weights", now, of or key(), heads
+    )
+    place = path.with_name(f"{path.stem}{WITHDRAWN}")
+    place.write_bytes(raw)
+    return place
+
+
+def begun(root: Path, plan: Plan, of: Ed25519PrivateKey | None = None) -> Plan:
+    """Commit and start."""
+    committed(root, plan.commitment, of)
+    started(root, plan, of)
+    return plan
+
+
+def audited(
+    root: Path, raw: bytes, number: int = FIRST, shift: float = 0.0, **changes: Any
+) -> Path:
+    """Make a whole audit; gives the record."""
+    plan = begun(root, plan_for(raw, number, **changes))
+    return recorded(root, outcome_of(plan, raw, shift))
+
+
+def abort_of(plan: Plan, message: str = "CUDA out of memory", at: int = 0) -> AuditAbort:
+    """Return the abort of a run of a plan."""
+    outcome = outcome_of(plan, submission_bytes())
+    return AuditAbort(
+        schema_version="1.0",
+        plan=plan,
+        stage="embedding",
+        task=plan.chosen[0].task,
+        kind="failed",
+        message=message,
+        sandbox=outcome.sandbox,
+        started_at=outcome.started_at,
+        finished_at=moment_of(1_700_000_000 + at),
+    )
+
+
+def aborted(root: Path, plan: Plan, at: int = 0, of: Ed25519PrivateKey | None = None) -> Path:
+    """Sign the abort of a run of a plan."""
+    return signed(root, abort_of(plan, at=at), heads_here(read(root)), of)
+
+
+def step(found: Verification, name: str = "links") -> tuple[StepState, str]:
+    """Return state and message of a step."""
+    (one,) = (one for one in found.steps if one.name == name)
+    return one.state, one.message
+
+
+def files_of(root: Path, suffix: str) -> list[Path]:
+    """Return the statements of the model of the tests, by the end of their names."""
+    return sorted((root / AUDITS / MODEL).glob(f"*{suffix}"))

@@ -1,0 +1,205 @@
+"""What the history means for a row: aborts dispute it, two people reproduce it, draws are kept."""
+
+import hashlib
+from typing import Any
+
+import pytest
+
+from geneb_ci.audit.canonical import moment_of, seconds_of
+from geneb_ci.audit.record.events import bounded
+from geneb_ci.audit.record.verify import StepState
+from geneb_ci.audit.sampling.task_draw import draw
+from geneb_ci.audit.trust.evidence import gather_evidence
+from tests.audit.linked_place import (
+    abort_of,
+    aborted,
+    audited,
+    begun,
+    committed,
+    heads_of,
+    layout_of,
+    name_of,
+    read,
+    recorded,
+    signed,
+    started,
+    step,
+    withdrawn,
+)
+from tests.audit.recorded import (
+    FIRST,
+    MODEL,
+    SECOND,
+    commitment,
+    entry,
+    key,
+    outcome_of,
+    plan_for,
+    put,
+    repository,
+    submission_bytes,
+    write_keys,
+)
+
+RAW = submission_bytes()
+AGAIN = submission_bytes(" again")
+OTHER = key("another")
+KEYS = [entry(), entry(OTHER, owner="another maintainer")]
+REVOKED = "2024-01-01T00:00:00Z"
+
+
+def decision(root, raw: bytes = RAW):
+    evidence = gather_evidence(layout_of(root))
+    evidence.require_sound()
+    return evidence.decide(hashlib.sha256(raw).hexdigest())
+
+
+def test_three_aborts_in_a_row_dispute_the_row_and_a_record_ends_it(tmp_path):
+    root = repository(tmp_path)
+    plan = begun(root, plan_for(RAW))
+    for number in range(3):
+        assert decision(root).level == "self-reported"
+        aborted(root, plan, at=number)
+    found = decision(root)
+    assert found.level == "disputed"
+    assert found.reason.startswith("the last 3 runs were aborted: ")
+    recorded(root, outcome_of(plan, RAW))
+    assert decision(root).level == "verified"
+
+
+def test_what_comes_after_ends_the_row_whatever_its_date_says(tmp_path):
+    root = repository(tmp_path)
+    plan = begun(root, plan_for(RAW))
+    recorded(root, outcome_of(plan, RAW))
+    for number in range(3):  # dated before the record, which they come after
+        early = abort_of(plan).model_copy(
+            update={"finished_at": moment_of(seconds_of(REVOKED) - 10**8 + number)}
+        )
+        signed(root, early, read(root).history.heads)
+    assert decision(root).level == "disputed"
+
+
+def test_aborts_follow_the_code_whatever_the_row_is_called(tmp_path):
+    root = repository(tmp_path)
+    for number, name in enumerate(("a", "b", "c")):
+        plan = plan_for(RAW, FIRST, model_id=name)
+        started(root, plan)
+        aborted(root, plan, at=number)
+    assert decision(root).level == "disputed"
+
+
+def test_aborts_that_name_nothing_count_in_order_of_time(tmp_path):
+    root = repository(tmp_path)
+    plan = plan_for(RAW)
+    path = put(root, outcome_of(plan, RAW))
+    for number in range(3):
+        signed(root, abort_of(plan, at=number), None)
+    assert decision(root).level == "disputed"
+    # An abort before the record is followed by it.
+    path.unlink()
+    early = abort_of(plan).model_copy(
+        update={"finished_at": moment_of(seconds_of(REVOKED) - 10**9)}
+    )
+    signed(root, early, None)
+    assert decision(root).level == "disputed"
+
+
+def test_the_message_of_an_extractor_is_one_bounded_line():
+    assert bounded("CUDA\nout of\tmemory \x1b[31m\u202e\x7f") == (
+        "CUDA out of memory \\u001b[31m\\u202e\\u007f"
+    )
+    assert len(bounded("x" * 10_000)) == 500
+
+
+def test_one_key_verifies_at_most_and_two_people_reproduce(tmp_path):
+    root = repository(tmp_path, keys=KEYS)
+    plan = begun(root, plan_for(RAW))
+    whole = draw(plan.commitment, plan.committed_at, plan.beacon, drawn=3)
+    started(root, whole)
+    recorded(root, outcome_of(whole, RAW))
+    assert decision(root).level == "verified"
+    recorded(root, outcome_of(plan, RAW), OTHER)
+    assert decision(root).level == "reproduced"
+    # The same person with a second key is no second signer.
+    for owner in ("a maintainer", " A  Maintainer", "\N{CYRILLIC SMALL LETTER A} maintainer"):
+        write_keys(root, [entry(), entry(OTHER, owner=owner)])
+        assert decision(root).level == "verified"
+
+
+def test_what_the_second_signer_finds_disputes_the_row(tmp_path):
+    root = repository(tmp_path, keys=KEYS)
+    plan = begun(root, plan_for(RAW))
+    recorded(root, outcome_of(plan, RAW))
+    recorded(root, outcome_of(plan, RAW, 0.01), OTHER)
+    assert decision(root).level == "disputed"
+
+
+@pytest.fixture
+def stolen(tmp_path):
+    """An audit by a key, the head after it, and another audit after the key was stolen."""
+    root = repository(tmp_path, keys=KEYS)
+    before = audited(root, RAW)
+    (head,) = read(root).history.heads.values()
+    after = recorded(root, outcome_of(plan_for(RAW), RAW, 0.01))
+    return root, before, after, head
+
+
+def revoke(root, **changes: Any) -> None:
+    write_keys(root, [entry(revoked_at=REVOKED, **changes), KEYS[1]])
+
+
+def test_records_from_before_the_compromise_count_and_later_ones_stop_nothing(stolen):
+    root, before, after, head = stolen
+    assert decision(root).level == "disputed"
+    revoke(root, revoked_after=[head])
+    assert decision(root).level == "verified"
+    found = read(root)
+    assert found.verification(before).holds
+    late = found.verification(after)
+    assert [one.name for one in late.differs] == ["signer"]
+    assert "does not come before the heads of revoked_after" in late.differs[0].message
+    revoke(root)
+    assert decision(root).level == "self-reported"
+    assert read(root).verification(before).is_revoked
+
+
+def test_what_a_thief_signs_makes_nothing_look_lost(stolen):
+    root, before, _, head = stolen
+    revoke(root, revoked_after=[head])
+    signed(root, abort_of(plan_for(RAW)), {f"{MODEL}/{'0' * 16}.json": "0" * 64})
+    assert read(root).history.lost == {}
+    assert decision(root).level == "verified"
+    # Nor can it be taken out, once an honest statement names it.
+    path = committed(root, commitment(AGAIN), OTHER)
+    before.unlink()
+    assert read(root).history.lost[name_of(before)] == (
+        f"{name_of(before)} was deleted: {name_of(path)} names it"
+    )
+
+
+def test_revocation_cannot_be_taken_back_once_it_is_named(stolen):
+    root, before, _, head = stolen
+    revoke(root, revoked_after=[head])
+    assert f"keys.json/{entry()['keyid']}" in heads_of(root)
+    path = committed(root, commitment(AGAIN), OTHER)
+    assert heads_of(root) == [name_of(path)]
+    assert step(read(root).verification(before))[0] is StepState.HOLDS
+    write_keys(root, KEYS)
+    state, message = step(read(root).verification(before))
+    assert state is StepState.DIFFERS
+    assert "names the revocation of the key" in message
+
+
+def test_revocation_and_withdrawal_lose_no_draw(stolen):
+    root, before, after, head = stolen
+    withdrawn(before, OTHER)
+    withdrawn(after, OTHER)
+    revoke(root)
+    drawn = read(root).inputs.drawn
+    assert {one.commitment_sha256 for one in drawn} == {plan_for(RAW).commitment_sha256}
+    (root / f"submissions/{MODEL}.json").write_bytes(AGAIN)
+    # The key is revoked, so another one signs; the earlier draw is left out.
+    plan = begun(root, plan_for(AGAIN, SECOND), OTHER)
+    found = read(root).verification(recorded(root, outcome_of(plan, AGAIN), OTHER))
+    assert [(one.name, one.state) for one in found.differs] == [("earlier", StepState.DIFFERS)]
+    assert head
