@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import NotReadable, read_json, read_text
+from reference_harness.formats.recognition import foreign_format_of
 from reference_harness.formats.submission_terms import ENTRY_MEMBER, SUBMISSION_BYTES_MAX, VERSIONS
 from reference_harness.formats.text import plural
 
@@ -85,10 +86,20 @@ def read_record(path: Path) -> RunRecord:
         msg = f"{path}: {error.reason}"
         raise OptionError(msg) from error
     except ValidationError as error:
-        msg = (
-            f"{path}: no run record of this version: {first_error(error, with_input=True)}; {AGAIN}"
-        )
+        foreign = foreign_format_of(_value(path))
+        reason = first_error(error, with_input=True)
+        reason = f"it {foreign.predicate}" if foreign is not None else reason
+        msg = f"{path}: no run record of this version: {reason}; {AGAIN}"
         raise OptionError(msg) from error
+
+
+def _value(path: Path) -> object:
+    """Return the value of a file that was read already; None where it is no JSON."""
+    try:
+        value: object = read_json(read_text(path, RECORD_BYTES_MAX))
+    except (NotReadable, ValueError):
+        return None
+    return value
 
 
 def benchmark_of(record: RunRecord, definition: Path | None) -> Benchmark:

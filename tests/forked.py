@@ -2,8 +2,9 @@
 
 A server of the standard library, `forkserver`, imports the product and its libraries once for each
 test process; a command is a fork of it. So each has its own memory, environment, folder, streams
-and exit code, and no module has more than its state after import. A test about the interpreter
-itself (what is imported when, signals, terminals, encodings, hash seeds) starts a new one.
+and exit code, and no module has more than its state after import, but for models of files: they
+are built once (tests/preloaded.py). A test about the interpreter itself (what is imported when,
+signals, terminals, encodings, hash seeds) starts a new one.
 
 A second server has the product of `installation()`, a copy away from the checkout.
 """
@@ -43,6 +44,8 @@ TORCH = tuple(
     for name in ("huggingface", *BUILTINS["huggingface"].helpers)
 )
 """Modules that import torch and transformers, and with them `huggingface_hub`."""
+LAST = ROOT / "tests/preloaded.py"
+"""What a server loads last; an installation has a copy."""
 MODEL_FAMILIES = ("transformers.models.bert.modeling_bert",)
 """What transformers loads for the models of the tests, after the extractor."""
 OF_THE_SERVER = environment()
@@ -188,6 +191,7 @@ def installation() -> Path:
     site = Path(tempfile.mkdtemp(prefix="geneb-ci-site-"))
     for name in (*PRODUCT, "schemas", "leaderboard"):
         shutil.copytree(ROOT / name, site / name)
+    shutil.copy(LAST, site)
     return site
 
 
@@ -225,7 +229,8 @@ def _server(loaded: Loaded) -> forkserver.ForkServer:
     home, hub = loaded
     server = _servers.setdefault(loaded, forkserver.ForkServer())
     more = () if hub is None else (*TORCH, *MODEL_FAMILIES)
-    server.set_forkserver_preload([*LIBRARIES, *modules(), *more, "tests.preloaded"])
+    last = f"tests.{LAST.stem}" if home == ROOT else LAST.stem
+    server.set_forkserver_preload([*LIBRARIES, *modules(), *more, last])
     names = {**OF_THE_SERVER, "PYTHONPATH": str(home), **dict(hub or ())}
     before = {name: os.environ.get(name) for name in names}
     os.environ.update(names)

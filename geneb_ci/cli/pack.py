@@ -4,6 +4,7 @@ The files are read by `geneb_ci.submission.result_files`; the model_meta.json of
 describes the model.
 """
 
+import itertools
 import json
 import math
 import re
@@ -25,6 +26,7 @@ from geneb_ci.submission.result_files import (
     pack_results,
 )
 from reference_harness.formats.files import NotReadable, read_regular
+from reference_harness.formats.recognition import disguise_of
 from reference_harness.formats.submission_terms import MODEL_ID_PATTERN
 from reference_harness.formats.text import quoted
 
@@ -118,6 +120,7 @@ def pack_command(
     results = results_in(folder)
     logs = sorted(path for path in results.glob("*.json") if path.name != MODEL_META)
     if not logs:
+        _refuse_disguised(results)
         raise NothingChecked(
             f"{folder}: the folder contains no *.json", "pass the folder of results_*.json"
         )
@@ -162,6 +165,21 @@ def pack_command(
     return Exit.CLEAN if packed.is_whole else Exit.ERRORS
 
 
+def _refuse_disguised(folder: Path) -> None:
+    """Raise NothingChecked where a file of a folder without *.json is known for what it is."""
+    for path in itertools.islice(sorted(folder.iterdir()), FILES_LOOKED_AT):
+        try:
+            disguise = disguise_of(read_regular(path, BYTES_MAX))
+        except NotReadable:
+            continue
+        if disguise is not None:
+            raise NothingChecked(
+                f"{folder}: there is no *.json, and {quoted(path.name)} {disguise.predicate}",
+                disguise.fix,
+            )
+
+
+FILES_LOOKED_AT = 20
 import_command = pack_command
 """The same command: what a folder has is recognised by its files."""
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from annotated_types import Ge, Le, MaxLen, MinLen
 
+from reference_harness.formats.recognition import foreign_format_of
 from reference_harness.formats.submission_terms import SUBMISSION_BYTES_MAX
 from reference_harness.formats.text import plural, quoted
 
@@ -331,12 +332,20 @@ def _validated(raw: bytes, example: Callable[[], bytes] | None) -> tuple[Any, li
         members = from_json(raw, allow_inf_nan=False)
     except ValueError as error:
         return None, [f"the document: {error}"]
+    foreign = None if _is_definition(members) else foreign_format_of(members)
+    if foreign is not None:
+        return None, [f"the document: it {foreign.predicate}, not a benchmark definition"]
     try:
         _adapter().validate_json(raw)
     except ValidationError as error:
         shown = json.loads(example()) if example is not None else None
         return members, [_fault(detail, shown) for detail in error.errors(include_url=False)]
     return members, []
+
+
+def _is_definition(members: Any) -> bool:
+    """Whether a value has what every definition begins with."""
+    return isinstance(members, dict) and "tasks" in members and "regimes" in members
 
 
 def _fault(error: Mapping[str, Any], example: Any) -> str:

@@ -32,9 +32,11 @@ import numpy.typing as npt
 from geneb_ci.receipt.column_rule import tolerances
 from geneb_ci.receipt.draw import STANDARD_TEST, STANDARD_TRAINING
 from geneb_ci.receipt.embeddings import allowed, allowed_pooled
+from geneb_ci.receipt.influence import influence_of, strongest_rows
 from geneb_ci.receipt.row_rule import (
     MEASURED_GAIN,
     Alterations,
+    Probe,
     mcc,
     needed_hit,
     rounding,
@@ -231,12 +233,30 @@ def by_training_rows(tasks: int, hits: float = BUDGET) -> float:
     return float(np.interp(share, [0.0, *MEASURED_GAIN], gains))
 
 
-SIZES = (1.0, 3.0, 10.0, 30.0, 100.0)
+SIZES = (0.5, 1.0, 1.5, 2.0, 3.0, 10.0, 30.0, 100.0)
 """Distances of a planted row from the centre of the training rows, in mean distances of theirs."""
 
 
-def planted_gain(rows: Rows, data: TaskData, fit: npt.NDArray[np.int64], place: int) -> float:
-    """Return by how much one training row, altered at will, raises the MCC of a fit on some rows.
+class PlantedGain(NamedTuple):
+    """By how much one training row, altered at will, raises the MCC of a fit on some rows."""
+
+    at_will: float
+    missed: float
+    """If it may not be one of the strongest rows, which are embedded again whatever is drawn."""
+
+
+def is_strongest(rows: Rows, data: TaskData, place: int) -> bool:
+    """Whether a training row is embedded again for its influence or its distance."""
+    cut, half = len(data.train.labels), rounding(rows, 0)
+    labels = np.concatenate([data.train.labels, data.test.labels])
+    solved = solve(widened(half, 0)[:cut], data.train.labels)
+    own = Probe(solved.weights, solved.intercepts, solved.classes)
+    influence = influence_of(half, 0, cut, labels, own)
+    return place in strongest_rows(half[:cut], 0, data.train.labels, influence, own).rows
+
+
+def planted_gain(rows: Rows, data: TaskData, fit: npt.NDArray[np.int64], place: int) -> PlantedGain:
+    """Return what a planted row gains.
 
     It is put along the weights that separate the test rows, on the side of its label, at the best
     of some distances.
@@ -254,12 +274,15 @@ def planted_gain(rows: Rows, data: TaskData, fit: npt.NDArray[np.int64], place: 
         classes = np.unique(data.train.labels)
         return metrics.scores(metrics.confusion_matrix(data.test.labels, predicted, classes)).MCC
 
-    best, altered = score(rows[:cut]), rows[:cut].copy()
-    honest = best
+    honest, altered = score(rows[:cut]), rows.copy()
+    at_will = missed = 0.0
     for size in SIZES:
         altered[place] = centre + size * direction
-        best = max(best, score(altered))
-    return best - honest
+        gain = score(altered[:cut]) - honest
+        at_will = max(at_will, gain)
+        if gain > missed and not is_strongest(altered, data, place):
+            missed = gain
+    return PlantedGain(at_will, missed)
 
 
 def by_support_rows(gain: float, tasks: int, shots: int, seeds: int, hits: float = BUDGET) -> float:

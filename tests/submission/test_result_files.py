@@ -312,3 +312,37 @@ def test_a_folder_of_another_program_is_named(name, command, tmp_path, monkeypat
     messages = " ".join(capsys.readouterr().err.split())
     assert '"0.json", "1.json", "2.json" cannot be used: it is ' in messages
     assert messages.count(words) == 1
+
+
+OTHER_FILES: dict[str, tuple[str, bytes, str]] = {
+    "eval results": ("e.yaml", b"- dataset:\n    id: org/d\n  value: 1\n", "`.eval_results`"),
+    "archive": ("results.zip", b"PK\x03\x04 and more", "is a zip archive"),
+    "pointer": ("a.bin", b"version https://git-lfs.github.com/spec/v1\n", "a Git LFS pointer"),
+    "table": ("scores.parquet", b"PAR1\x15", "is a Parquet file"),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_FILES)
+def test_a_folder_without_json_is_said_to_have_what_it_has(name, tmp_path, monkeypatch, capsys):
+    file, raw, words = OTHER_FILES[name]
+    monkeypatch.chdir(tmp_path)
+    Path("r").mkdir()
+    Path("r", file).write_bytes(raw)
+    assert main(["import", "r"]) == 3
+    messages = " ".join(capsys.readouterr().err.split())
+    assert f'r: there is no *.json, and "{file}" ' in messages
+    assert words in messages
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_a_benchmark_definition_of_another_program_is_named(name, tmp_path, monkeypatch, capsys):
+    value, words = FOREIGN[name]
+    for folder in ("schemas", "submissions"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "schemas/benchmark.json").write_text(json.dumps(value), encoding="utf-8")
+    (tmp_path / "submissions/m.json").write_text("{}", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert main(["check", "--no-cache"]) == 1
+    text = " ".join(capsys.readouterr().err.split())
+    assert words in text
+    assert text.count("schemas/benchmark.json: ") == 1
