@@ -371,9 +371,9 @@ def test_a_fault_of_our_own_is_one_line_and_exit_1(monkeypatch, capsys):
 
 
 def test_a_letter_that_the_encoding_lacks_is_replaced(tmp_path):
-    (tmp_path / "picture.json").write_bytes(b"\x89PNG\r\n")
+    (tmp_path / "binary.json").write_bytes(b"\x89XYZ\r\n")
     done = subprocess.run(
-        [sys.executable, "-m", "geneb_ci", "check", "picture.json"],
+        [sys.executable, "-m", "geneb_ci", "check", "binary.json"],
         cwd=tmp_path,
         env=os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONPATH": str(ROOT)},
         capture_output=True,
@@ -381,7 +381,7 @@ def test_a_letter_that_the_encoding_lacks_is_replaced(tmp_path):
         check=False,
     )
     assert (done.returncode, done.stderr) == (11, "")
-    assert "| ?PNG" in done.stdout
+    assert "| ?XYZ" in done.stdout
 
 
 def test_a_verdict_is_reached_where_nothing_can_be_printed():

@@ -265,5 +265,6 @@ def test_without_its_own_script_the_page_says_where_the_scores_are(browser, copi
             "main"
         )
         page.click("main a[href='scores/full-MCC.html']")
+        page.wait_for_load_state()
         assert page.locator(".all td.heat").count() == 41 * SCORES
         tab.faults.clear()
