@@ -23,6 +23,8 @@ class History:
         self.pulls: dict[int, dict[str, Any]] = {}
         self.default_head = ""
         """Head of the default branch; the first commit where it is not set."""
+        self.merges: dict[str, str] = {}
+        """Second parents of merge commits."""
 
     def commit(self, files: Files, parent: str | None = None) -> str:
         tree = {}
@@ -71,6 +73,9 @@ class History:
         return sha
 
     def ancestors(self, sha: str | None) -> Iterator[str]:
-        while sha is not None and sha in self.commits:
-            yield sha
-            sha = self.commits[sha][1]
+        pending = [sha]
+        while pending:
+            sha = pending.pop()
+            if sha in self.commits:
+                yield sha
+                pending += [self.commits[sha][1], self.merges.get(sha)]

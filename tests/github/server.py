@@ -202,6 +202,23 @@ class GitHubServer(History):
         sha = self.main_sha()
         return Answer(200, {"sha": sha, "commit": {"tree": {"sha": self.commits[sha][0]}}})
 
+    def list_commits(self, query: dict[str, str], _body: Any) -> Answer:
+        """List the commits of a line; of those with a path, the ones that touch it."""
+        line = list(dict.fromkeys(self.ancestors(query["sha"])))
+        parents = {sha: self.commits[sha][1] for sha in line}
+        if path := query.get("path"):
+            line = [
+                sha for sha in line if self._entry(sha, path) != self._entry(parents[sha], path)
+            ]
+        listed = [
+            {"sha": sha, "parents": [{"sha": p} for p in (parents[sha], self.merges.get(sha)) if p]}
+            for sha in line
+        ]
+        return self._page(listed, f"/repos/{REPOSITORY}/commits", query)
+
+    def _entry(self, sha: str | None, path: str) -> tuple[str, str] | None:
+        return self.trees[self.commits[sha][0]].get(path) if sha else None
+
     def matching_refs(self, _query: dict[str, str], _body: Any, name: str) -> Answer:
         found = sorted(ref for ref in self.queued if ref.startswith(f"refs/heads/{name}"))
         refs = [
@@ -368,6 +385,7 @@ SHA = "([0-9a-f]{40})"
 ROUTES: list[tuple[str, str, str, Callable[..., Answer]]] = [
     (r"/collaborators/([\w-]+)/permission", "GET", "contents:read", GitHubServer.get_permission),
     ("/commits/HEAD", "GET", "contents:read", GitHubServer.head_commit),
+    ("/commits", "GET", "contents:read", GitHubServer.list_commits),
     ("/git/matching-refs/heads/(.+)", "GET", "contents:read", GitHubServer.matching_refs),
     ("/issues", "GET", "issues:read", GitHubServer.list_issues),
     ("/issues", "POST", "issues:write", GitHubServer.post_issue),

@@ -1,18 +1,18 @@
 """Who waits for the beacon and tries commitments is found by the time that a server shows."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 
 import pytest
 
 from geneb_ci.audit.record.keys import private_key
-from geneb_ci.audit.sampling.plan import Plan
+from geneb_ci.audit.sampling.plan import Plan, PracticeBeacon
 from geneb_ci.cli.main import main
 from geneb_ci.github.verdict import collect
 from tests.audit.examples import ROUNDS, task_plan
-from tests.audit.linked_place import committed, layout_of, recorded
+from tests.audit.linked_place import committed, layout_of, recorded, started
 from tests.audit.recorded import (
     FIRST,
     MODEL,
@@ -27,6 +27,7 @@ from tests.audit.recorded import (
     write_keys,
 )
 from tests.github.conftest import REGULAR, Place
+from tests.github.history import Files
 from tests.small import BENCHMARK
 
 RAISED = BENCHMARK.task_ids[0]
@@ -38,22 +39,23 @@ class Board:
     """A board on loopback, and the checkout of its maintainer."""
 
     def __init__(self, place: Place, root: Path) -> None:
-        self.place, self.root = place, root
+        self.place, self.root, self.commit = place, root, ""
 
-    def push(self, suffix: str = ".committed.json") -> None:
-        """Have main be what the checkout is; of its audits, what ends so."""
+    def push(self, suffix: str = ".committed.json", further: Files | None = None) -> str:
+        """Have main be what the checkout is; of its audits, what ends so. Returns the commit."""
         self.place.files = {
             str(path.relative_to(self.root)): (REGULAR, path.read_bytes())
             for folder in ("schemas", "submissions", "leaderboard")
             for path in sorted((self.root / folder).rglob("*"))
             if path.is_file() and ("/audits/" not in str(path) or path.name.endswith(suffix))
-        }
+        } | (further or {})
         self.place.base = self.place.server.commit(self.place.files, self.place.base)
         self.place.server.default_head = self.place.base
+        return self.place.base
 
     def shows(self, commitment: str, at: str) -> None:
-        """Have GitHub show a commitment since a time, on the head of main."""
-        self.place.server.statuses[self.place.base] = [
+        """Have GitHub show a commitment since a time, on the commit that is named."""
+        self.place.server.statuses[self.commit] = [
             {
                 "context": "geneb/audit-commit",
                 "state": "success",
@@ -90,11 +92,18 @@ def board(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys)
     monkeypatch.chdir(here)
 
 
-def tried(board: Board, *, named: bool = True, merged: bool = True) -> tuple[Plan, bytes]:
+def unmerged(board: Board) -> str:
+    """Have main be what the checkout is without its audits."""
+    return board.push("nothing of the audits")
+
+
+def tried(
+    board: Board, *, named: bool = True, merge: Callable[[Board], str] = Board.push
+) -> tuple[Plan, bytes]:
     """Try commitments until the raised task is not drawn, with a round that is long public.
 
-    The one that suits is signed, `merged` to main, and `named` with the head of main, where a
-    status may show it.
+    The one that suits is signed, and `named` with the commit that `merge` returns, where a status
+    may show it.
     """
     words = ["--committed-at", committed_at(FIRST), "--beacon-file", "round.json"]
     for number in count():
@@ -106,9 +115,9 @@ def tried(board: Board, *, named: bool = True, merged: bool = True) -> tuple[Pla
         if RAISED not in task_plan(board.root / "p.json").drawn:
             break
     committed(board.root, task_plan(board.root / "p.json").commitment, private(board))
-    board.push(".committed.json" if merged else "nothing of the audits")
+    board.commit = merge(board)
     layout_of(board.root)
-    words += ["--shown-on", board.place.base] if named else []
+    words += ["--shown-on", board.commit] if named else []
     words += ["--key", "key.pem", "--output", "p.json", "--targeted", "0"]
     assert main(["audit", "plan", "c.json", *words]) == 0
     plan = task_plan(board.root / "p.json")
@@ -150,16 +159,109 @@ def test_a_commitment_that_github_showed_in_time_passes(board, monkeypatch):
 
 def test_a_commitment_that_main_did_not_have_then_may_be_one_of_many(board, monkeypatch):
     """Many are published as statuses, and the one whose draw suits is merged afterwards."""
-    plan, raw = tried(board, merged=False)
+    plan, raw = tried(board, merge=unmerged)
     board.shows(plan.commitment_sha256, plan.committed_at)
     recorded(board.root, outcome_of(plan, raw), private(board))
     board.push()
     monkeypatch.chdir(board.place.root)
     findings = board.verdict()
     assert findings
-    expected = "dating: the commit that shows its commitment is not one of main that has it signed"
+    expected = f"dating: {board.commit[:12]} did not add its commitment to main"
     assert all(expected in finding for finding in findings), findings
-    monkeypatch.setattr(collect, "_has_commitment", lambda *_: True)
+    monkeypatch.setattr(collect, "_adds", lambda *_: True)
+    assert board.verdict() == []
+
+
+def commitment_of(board: Board) -> Path:
+    """Return the signed commitment."""
+    (path,) = (board.root / "leaderboard/audits").glob("*/*.committed.json")
+    return path
+
+
+def placed_elsewhere(board: Board) -> str:
+    """Merge what has the name of the commitment, in another folder."""
+    path = f"schemas/{MODEL}/{commitment_of(board).name}"
+    return board.push("nothing of the audits", {path: (REGULAR, b"x")})
+
+
+def placed_empty(board: Board) -> str:
+    """Merge what has the path of the commitment, with other content."""
+    path = str(commitment_of(board).relative_to(board.root))
+    return board.push("nothing of the audits", {path: (REGULAR, b"x")})
+
+
+def later(board: Board) -> str:
+    """Merge the commitment, and then something else."""
+    board.push()
+    return board.push(further={"notes.md": (REGULAR, b"later")})
+
+
+def added_again(board: Board) -> str:
+    """Merge the commitment, delete it, and merge it again."""
+    board.push()
+    unmerged(board)
+    return board.push()
+
+
+def merged_branch(board: Board) -> tuple[str, str]:
+    """Merge a branch that adds the commitment; return its commit and that of the merge."""
+    server, before = board.place.server, unmerged(board)
+    side = board.push()
+    merge = server.commit(board.place.files, before)
+    server.merges[merge] = side
+    board.place.base = server.default_head = merge
+    return side, merge
+
+
+@pytest.mark.parametrize(
+    "merge",
+    [placed_elsewhere, placed_empty, later, added_again, lambda board: merged_branch(board)[0]],
+    ids=["another-folder", "other-content", "later", "added-again", "branch"],
+)
+def test_a_commit_that_did_not_add_the_commitment_to_main_dates_nothing(board, monkeypatch, merge):
+    """One commitment with a status on each of several commits would have several draws."""
+    plan, raw = tried(board, merge=merge)
+    board.shows(plan.commitment_sha256, plan.committed_at)
+    recorded(board.root, outcome_of(plan, raw), private(board))
+    if merge in {placed_elsewhere, placed_empty}:
+        board.push()
+    monkeypatch.chdir(board.place.root)
+    findings = board.verdict()
+    assert findings
+    expected = f"dating: {board.commit[:12]} did not add its commitment to main"
+    assert all(expected in finding for finding in findings), findings
+    assert all(finding.endswith("draw with --shown-on that commit") for finding in findings)
+
+
+def test_a_merge_commit_that_added_the_commitment_dates_it(board, monkeypatch):
+    plan, raw = tried(board, merge=lambda board: merged_branch(board)[1])
+    board.shows(plan.commitment_sha256, plan.committed_at)
+    recorded(board.root, outcome_of(plan, raw), private(board))
+    board.push(further={"notes.md": (REGULAR, b"later")})
+    monkeypatch.chdir(board.place.root)
+    assert board.verdict() == []
+
+
+def test_a_placeholder_on_main_is_no_commitment(board, monkeypatch):
+    plan, raw = tried(board, merge=placed_elsewhere)
+    board.shows(plan.commitment_sha256, plan.committed_at)
+    recorded(board.root, outcome_of(plan, raw), private(board))
+    monkeypatch.chdir(board.place.root)
+    assert any("main does not have its signed commitment" in text for text in board.verdict())
+
+
+def test_a_practice_draw_is_refused_on_another_board(board, monkeypatch):
+    plan, _ = tried(board)
+    layout_of(board.root)
+    for start in (board.root / "leaderboard/audits").glob("*/*.started.json"):
+        start.unlink()
+    beacon = PracticeBeacon(kind="practice", round=FIRST, value="0" * 64)
+    foreseen = plan.model_copy(update={"beacon": beacon})
+    started(board.root, foreseen, private(board), shown_on=board.commit)
+    monkeypatch.chdir(board.place.root)
+    (finding,) = board.verdict()
+    assert "dating: a practice draw, which anybody could foresee, on a board of another" in finding
+    monkeypatch.setattr(collect, "is_practice", lambda _sha256: True)
     assert board.verdict() == []
 
 

@@ -1,13 +1,15 @@
 """Audit records in a pull request: verified step by step, and never called generated."""
 
+import hashlib
 from pathlib import Path
 
 import pytest
 
-from tests.audit.linked_place import committed, recorded, started
+from tests.audit.linked_place import committed, recorded, signed, started, withdrawn
 from tests.audit.recorded import (
     MODEL,
     commitment,
+    key,
     outcome_of,
     plan_for,
     repository,
@@ -85,6 +87,65 @@ def test_a_record_beside_a_row_is_another_pull_request(board, tmp_path):
     assert verdict["outcome"] == "needs-maintainer"
     assert "foreign-file" in verdict["places"]
     assert "generated-file" not in verdict["places"]
+
+
+def merge(board, files: Files) -> None:
+    """Have main have these files, too."""
+    board.files = board.files | files
+    board.base = board.server.default_head = board.server.commit(board.files, board.base)
+
+
+def read(*paths: Path) -> Files:
+    """Return statements as a pull request adds them."""
+    return {f"{FOLDER}/{path.name}": (REGULAR, path.read_bytes()) for path in paths}
+
+
+@pytest.mark.parametrize("kind", ["commitment", "record", "withdrawal"])
+@pytest.mark.parametrize("is_deleted", [False, True], ids=["changed", "deleted"])
+def test_a_file_of_the_audits_is_never_changed(board, tmp_path, kind, is_deleted):
+    root, raw = tmp_path / "audited", submission_bytes()
+    files = record(board, tmp_path)
+    path = root / list(files)[-1]
+    if kind == "commitment":
+        (path,) = path.parent.glob("*.committed.json")
+        again = signed(root, commitment(raw), {}, key())
+        assert again == path
+    elif kind == "withdrawal":
+        merge(board, files)
+        path = withdrawn(path)
+    merge(board, files | read(path))
+    name = f"{FOLDER}/{path.name}"
+    board.files[name] = (REGULAR, board.files[name][1] + b"\n")
+    merge(board, {})
+    changes = {name: None if is_deleted else (REGULAR, path.read_bytes())}
+    verdict = board.verdict(board.pull(changes))
+    messages = [f["message"] for f in verdict["findings"] if f["file"] == name]
+    assert verdict["outcome"] != "passed"
+    assert any("audit files are added, never changed" in text for text in messages), messages
+
+
+@pytest.mark.parametrize("kind", ["commitment", "start", "record", "withdrawal"])
+def test_a_statement_comes_after_all_that_main_has(board, tmp_path, kind):
+    root = tmp_path / "audited"
+    files = record(board, tmp_path)
+    (earlier,) = (root / FOLDER).glob("*.committed.json")
+    heads = {f"{MODEL}/{earlier.name}": hashlib.sha256(earlier.read_bytes()).hexdigest()}
+    further = commitment(submission_bytes(" further"))
+    if kind == "withdrawal":
+        merge(board, files)
+        changes = read(withdrawn(root / list(files)[-1]))
+    elif kind == "commitment":
+        changes = read(signed(root, commitment(submission_bytes(" own")), heads))
+    else:
+        changes = files if kind == "record" else dict(list(files.items())[:1])
+    number = board.pull(changes)
+    assert board.verdict(number)["findings"] == []
+    other = signed(root, further, heads)
+    merge(board, read(other))
+    findings = board.verdict(number)["findings"]
+    expected = f"links: main has {MODEL}/{other.name}, which it does not come after: merge main"
+    hidden = {finding["file"] for finding in findings if expected in finding["message"]}
+    assert hidden == set(changes), findings
 
 
 def test_an_old_log_is_not_for_pull_requests(board):

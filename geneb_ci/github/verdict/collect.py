@@ -4,15 +4,17 @@ import dataclasses
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path, PurePosixPath
+from urllib.parse import quote
 
 from geneb_ci.audit.canonical import StepMismatch
 from geneb_ci.audit.record.events import StatementKind
-from geneb_ci.audit.record.history import History
+from geneb_ci.audit.record.history import DIGITS
 from geneb_ci.audit.record.repository import AuditRepository
-from geneb_ci.audit.record.statement import COMMITTED, ID_DIGITS, WITHDRAWN
+from geneb_ci.audit.record.statement import WITHDRAWN
 from geneb_ci.audit.record.verify import StepState, Verification, message_of
 from geneb_ci.audit.sampling.plan import AnyPlan
 from geneb_ci.audit.trust.applicability import HARNESS, SUBMISSION
@@ -26,17 +28,19 @@ from geneb_ci.check.row_facts import (
 )
 from geneb_ci.check.rule import AnyRule, ChangeRule, Context
 from geneb_ci.check.runner import Checker, FileResult, crash_message
-from geneb_ci.common.config import Layout
+from geneb_ci.common.config import Layout, benchmark_of, is_practice
 from geneb_ci.common.errors import GenebError, UsageProblem
 from geneb_ci.common.finding import Fault, Finding, Severity
 from geneb_ci.github.api import GitHub
 from geneb_ci.github.audits import earlier_orders
 from geneb_ci.github.errors import ForgeProblem
 from geneb_ci.github.main_branch import lay_out_main
+from geneb_ci.github.replies import ReplyModel, Sha, parsed
 from geneb_ci.github.sides import (
     Main,
     Sides,
     Source,
+    entries,
     fingerprint,
     git_sha,
     read_blob,
@@ -58,6 +62,9 @@ PATHS_MAX = 20
 UNREAD = frozenset({"truncated-tree", "too-many-files"})
 RIVAL_RULES = frozenset({"open-collision", "open-copy"})
 _CORRECTION = "correction"
+COMMITS_PAGES_MAX = 30
+"""Pages of 100 commits of main among which the one of a commitment is looked for."""
+ADDED_ONLY = "audit files are added, never changed"
 
 
 def unsound_records(
@@ -74,7 +81,7 @@ def unsound_records(
         failures = []
         for path in sorted(raws):
             try:
-                reasons = list(_reasons(repository, folder / path, source, main))
+                reasons = list(_reasons(repository, folder / path, source, main, raws))
             except ForgeProblem:
                 raise
             except GenebError as error:
@@ -84,7 +91,9 @@ def unsound_records(
     return tuple(failures)
 
 
-def _reasons(repository: AuditRepository, path: Path, source: Source, main: Main) -> Iterator[str]:
+def _reasons(
+    repository: AuditRepository, path: Path, source: Source, main: Main, changed: Collection[str]
+) -> Iterator[str]:
     """Yield what is wrong with a record, a withdrawal, or a statement about an audit."""
     if path in repository.files:
         yield from _steps(repository.verification(path))
@@ -95,10 +104,31 @@ def _reasons(repository: AuditRepository, path: Path, source: Source, main: Main
     file = repository.history.files.get(name)
     if file is not None and file.signer is not None:
         yield from _links(repository, name, source, main)
+        if file.heads is not None:
+            yield from _passed_by(repository, name, changed)
     for record, withdrawn in repository.withdrawals.items():
         is_own = path.parent == record.parent and path.name == f"{record.stem}{WITHDRAWN}"
         if is_own and isinstance(withdrawn, StepMismatch):
             yield message_of(withdrawn)
+
+
+def _passed_by(repository: AuditRepository, name: str, changed: Collection[str]) -> Iterator[str]:
+    """Yield why a statement hides what came before: a head of the base branch it does not reach.
+
+    `changed` are the paths of the pull request.
+    """
+    history, audits = repository.history, places_of(repository.layout).audits
+    own = {path: file for path, file in history.files.items() if f"{audits}/{path}" not in changed}
+    base = dataclasses.replace(history, files=own)
+    before = history.before({name: history.files[name].sha256})
+    named = {item for path in before for item in (history.files[path].heads or {}).items()}
+    missed = [head for head, sha256 in base.heads.items() if (head, sha256) not in named]
+    if missed:
+        more = f" and {len(missed) - 1} more" if missed[1:] else ""
+        yield (
+            f"links: main has {missed[0]}{more}, which it does not come after: merge main, and "
+            "sign again what this branch adds"
+        )
 
 
 def _links(repository: AuditRepository, name: str, source: Source, main: Main) -> Iterator[str]:
@@ -110,48 +140,112 @@ def _links(repository: AuditRepository, name: str, source: Source, main: Main) -
         return
     yield from (f"links: {reason}" for reason in history.missing(name).values())
     is_start = file.event is not None and file.event.kind is StatementKind.START
-    is_draw = is_start or file.event is None
-    if file.plan is not None and is_draw and isinstance(source, GitHub):
-        yield from _undated(history, file.plan, source, main)
+    if file.plan is None or not (is_start or file.event is None):
+        return
+    if file.plan.beacon.kind == "practice":
+        if not is_practice(benchmark_of(repository.layout).sha256):
+            yield (
+                "dating: a practice draw, which anybody could foresee, on a board of another "
+                "benchmark than the practice one: draw by the public beacon, without --practice"
+            )
+    elif isinstance(source, GitHub):
+        yield from _undated(repository, file.plan, source, main)
 
 
-def _undated(history: History, plan: AnyPlan, github: GitHub, main: Main) -> Iterator[str]:
+def _undated(
+    repository: AuditRepository, plan: AnyPlan, github: GitHub, main: Main
+) -> Iterator[str]:
     """Yield why it is not known that a commitment was public before the round of its draw.
 
     GitHub has to show it as a status since then. And the draw must not be one of many that were
-    prepared: the commit of that status is on main and has the signed commitment, or our comment on
-    a pull request has the draw.
+    prepared: the commit of that status is the one that added the signed commitment to main, or our
+    comment on a pull request has the draw.
     """
-    if plan.beacon.kind == "practice":
-        return
+    history = repository.history
     starts = [event for _, event in history.events(StatementKind.START) if event.plan == plan]
     digest, commits = plan.commitment_sha256, sorted({one.shown_on for one in starts} - {""})
     dated = [commit for commit in commits if github.shown_at(commit, digest) == plan.committed_at]
     if not commits:
         yield "dating: no commit is named whose status shows its commitment: draw with --shown-on"
-    elif not dated:
+        return
+    if not dated:
         yield (
             f"dating: GitHub has no status of {', '.join(commits)} with commitment "
             f"{digest[:16]}... at {plan.committed_at}"
         )
-    elif not any(_has_commitment(commit, plan, github, main) for commit in dated):
-        pulls = sorted({one.pull for one in starts if one.pull})
-        if not any(plan == order.plan for pull in pulls for order in earlier_orders(github, pull)):
-            yield (
-                "dating: the commit that shows its commitment is not one of main that has it "
-                "signed, and no comment on a pull request has the draw: merge what `geneb-ci audit "
-                "commit --key` signs, then publish the digest"
-            )
+        return
+    pulls = sorted({one.pull for one in starts if one.pull})
+    if any(plan == order.plan for pull in pulls for order in earlier_orders(github, pull)):
+        return
+    path, sha = _commitment(repository, plan)
+    if not path or not _is_at(main.files, path, sha):
+        yield (
+            "dating: main does not have its signed commitment, and no comment on a pull request "
+            "has the draw: merge what `geneb-ci audit commit --key` signs, then publish the digest"
+        )
+    elif not any(_adds(commit, path, sha, github, main) for commit in dated):
+        yield (
+            f"dating: {dated[0][:DIGITS]} did not add its commitment to main, so the draw may be "
+            "one of many: publish the digest on the commit of main that added it, and draw with "
+            "--shown-on that commit"
+        )
 
 
-def _has_commitment(commit: str, plan: AnyPlan, github: GitHub, main: Main) -> bool:
-    """Whether a commit is of the history of main and has the signed commitment of a plan."""
-    name = f"/{plan.commitment.model_id}/{plan.commitment_sha256[:ID_DIGITS]}{COMMITTED}"
-    if not any(path.endswith(name) for path in main.files):
+def _commitment(repository: AuditRepository, plan: AnyPlan) -> tuple[str, str]:
+    """Return path and git object id of the signed commitment of a plan; "" where there is none."""
+    audits = places_of(repository.layout).audits
+    for name, event in repository.history.events(StatementKind.COMMITMENT):
+        if event.commitment == plan.commitment:
+            raw = repository.read(repository.layout.root / audits / name)
+            return f"{audits}/{name}", git_sha(raw)
+    return "", ""
+
+
+def _is_at(files: Mapping[str, Blob], path: str, sha: str) -> bool:
+    blob = files.get(path)
+    return blob is not None and (blob.mode, blob.sha) == (REGULAR, sha)
+
+
+class _Parent(ReplyModel):
+    sha: Sha
+
+
+class _Listed(ReplyModel):
+    """A commit of a list, with its parents, the first one first."""
+
+    sha: Sha
+    parents: list[_Parent]
+
+
+def _adds(commit: str, path: str, sha: str, github: GitHub, main: Main) -> bool:
+    """Whether a commit of main's first parents added a file: none before it has the path."""
+    parent = _first_parent(commit, github, main)
+    if parent is None or not _is_at(entries(github.tree(commit))[0], path, sha):
         return False
-    if github.comparison(commit, main.sha).merge_base_commit.sha != commit:
+    if not parent:
+        return True
+    before, is_cut = entries(github.tree(parent))
+    if is_cut or path in before:
         return False
-    return any(entry.path.endswith(name) for entry in github.tree(commit).tree)
+    earlier = github.wire.get(f"/commits?path={quote(path, safe='')}", sha=parent, per_page=1)
+    return not parsed(list[_Listed], earlier.body, "the commits of the commitment")
+
+
+def _first_parent(commit: str, github: GitHub, main: Main) -> str | None:
+    """Return the first parent of a commit of main, "" of the first one.
+
+    None where main does not reach it by first parents, or only by very many.
+    """
+    following, parents = main.sha, dict[str, str]()
+    pages = github.wire.pages("/commits", COMMITS_PAGES_MAX + 1, sha=main.sha)
+    for page in islice(pages, COMMITS_PAGES_MAX):
+        for listed in parsed(list[_Listed], page, "the commits of main"):
+            parents[listed.sha] = listed.parents[0].sha if listed.parents else ""
+        while following in parents:
+            if following == commit:
+                return parents[commit]
+            following = parents.pop(following)
+    return None
 
 
 def _steps(verification: Verification) -> Iterator[str]:
@@ -285,6 +379,7 @@ class Judge:
 
     def judged(self, sides: Sides) -> Judged:
         """Check what changes, without regard to other open pull requests."""
+        sides = dataclasses.replace(sides, change=_with_replaced(sides.change))
         first = change_findings(sides.change)
         if {finding.rule for finding in first} & UNREAD or not sides.change.model:
             return Judged(sides.merge_base, sides.change, tuple(first), (), None, None)
@@ -295,7 +390,7 @@ class Judge:
         if change.extractor is not None and change.extractor.path not in raws:
             raws |= self._read(change, sides.head)  # now known to belong to the row
         records, wrong = self._records(change, raws)
-        change = dataclasses.replace(change, unsound=wrong)
+        change = dataclasses.replace(change, unsound=(*change.unsound, *wrong))
         findings = change_findings(change)
         files = _digests(raws | records)
         row = f"{self.places.submissions}/{change.model}.json"
@@ -315,7 +410,7 @@ class Judge:
     def _evidence(self, sides: Sides) -> Judged:
         """Verify the audit records of a pull request that has nothing else."""
         records, wrong = self._records(sides.change, {})
-        change = dataclasses.replace(sides.change, unsound=wrong)
+        change = dataclasses.replace(sides.change, unsound=(*sides.change.unsound, *wrong))
         return Judged(
             sides.merge_base, change, tuple(change_findings(change)), _digests(records), None, None
         )
@@ -384,6 +479,13 @@ class Judge:
         )
         file = Path(str(self.layout.submissions)) / f"{change.model}.json"
         return self.checker.proposed(file, row, proposed)
+
+
+def _with_replaced(change: Change) -> Change:
+    """Return a change with each file of the audits that it changes or deletes as unsound."""
+    folder = f"{change.places.audits}/"
+    paths = (f.path for f in change.files if f.path.startswith(folder) and f.before is not None)
+    return dataclasses.replace(change, unsound=tuple((path, ADDED_ONLY) for path in paths))
 
 
 def _digests(raws: Mapping[str, bytes | Fault]) -> tuple[FileDigest, ...]:
