@@ -120,7 +120,7 @@ from tests.harness.support import peak_rss
 from reference_harness.engine import threads
 threads.pin()
 import numpy as np, scipy.linalg, scipy.special
-from reference_harness import arithmetic, newton
+from reference_harness import newton
 from reference_harness.receipt.rounding import Widened
 rows, dim = 12_000, 512
 rng = np.random.RandomState(0)
@@ -130,7 +130,7 @@ for at in range(0, rows, 1000):
 y = (np.asarray(half[:, 0], dtype=float) > 0).astype(np.int64)
 newton.minimise(Widened(half[:50], 0), y[:50], 2)
 before = peak_rss()
-arithmetic.HELD_BYTES, arithmetic.BLOCK_BYTES = 0, 1 << 21
+newton.HELD_BYTES, newton.BLOCK_BYTES = 0, 1 << 21
 newton.minimise(Widened(half, 0), y, 2)
 print(json.dumps([peak_rss() - before, rows * dim * 8]))
 """
