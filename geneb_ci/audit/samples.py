@@ -79,7 +79,7 @@ class Committed(NamedTuple):
 class Sample(Protocol[_P]):
     """A way to draw a part of a submission, to rerun it, and to compare it with what was claimed.
 
-    The steps are called in this order; each raises what refuses the audit there.
+    Each step raises what refuses the audit there.
     """
 
     name: ClassVar[str]

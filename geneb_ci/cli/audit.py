@@ -355,14 +355,14 @@ class _Audit(LazyGroup):
             "audit",
             "commit to a submission and its run, before any seed exists",
         ),
-        "plan": ("audit_draw", "draw the tasks to rerun, by the public beacon"),
-        "run": ("audit", "rerun the tasks in a sandbox, compare, and sign the record"),
+        "plan": ("audit_draw", "draw what to rerun, by the public beacon"),
+        "run": ("audit", "rerun what was drawn in a sandbox, compare, sign the record"),
         "verify": ("audit", "compute every step of a record again, from public data"),
         "fresh": ("audit_prepare", "labelled sequences that nobody has seen, for an audit"),
-        "open": ("audit_pull", "of an open pull request: commit, publish the digest, draw"),
-        "job": ("audit_pull", "of an open pull request: rerun, where there is no token"),
-        "send": ("audit_pull", "of an open pull request: rerun as a Job of the Hub"),
-        "deliver": ("audit_pull", "of an open pull request: sign, verify, propose the record"),
+        "open": ("audit_pull", "for a pull request: commit, publish the digest, draw"),
+        "job": ("audit_pull", "for a pull request: rerun, where there is no token"),
+        "send": ("audit_pull", "for a pull request: rerun as a Job of the Hub"),
+        "deliver": ("audit_pull", "for a pull request: sign, verify, propose the record"),
         "withdraw": ("audit", "take an audit back, with a reason, signed"),
         "keygen": ("audit_prepare", "make a maintainer's key for signing records"),
         "statement": ("audit_prepare", "what a workflow has to sign, of an unsigned outcome"),
@@ -382,8 +382,9 @@ class _Audit(LazyGroup):
 
 @click.group(cls=_Audit)
 def audit_command() -> None:
-    """Audit a submission: commit, draw tasks, rerun them, sign; anybody can verify the record.
+    """Audit a submission: commit, draw tasks or embeddings, rerun, and sign the record.
 
-    `geneb-ci audit FILE` does all of that for one submission; `geneb-ci audit file --help` lists
-    its options. A first word that is neither a command nor an option is the FILE.
+    Anybody can verify a record. `geneb-ci audit FILE` does all of that for one submission;
+    `geneb-ci audit file --help` lists its options. A first word that is neither a command nor an
+    option is the FILE.
     """

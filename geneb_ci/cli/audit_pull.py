@@ -326,7 +326,7 @@ def _deliver(
             path = write_record(RerunResult(outcome), signer, find_layout(laid_out.root), folder)
             verification = AuditRepository(find_layout(laid_out.root)).verification(path)
             if wrong := audits.does_not_hold(verification):
-                raise AuditRefused(f"the record does not verify: {wrong}", "audit again")
+                raise AuditRefused(f"the record does not verify: {wrong}", audits.AGAIN)
             signed = {
                 file.relative_to(laid_out.root).as_posix(): file.read_bytes()
                 for file in sorted(path.parent.iterdir())

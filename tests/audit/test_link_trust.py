@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from geneb_ci.audit.canonical import moment_of, seconds_of
-from geneb_ci.audit.record.events import bounded
+from geneb_ci.audit.record.events import AuditStart, bounded
 from geneb_ci.audit.record.verify import StepState
+from geneb_ci.audit.sampling.plan import PracticeBeacon
 from geneb_ci.audit.sampling.task_draw import draw
-from geneb_ci.audit.trust.evidence import gather_evidence
+from geneb_ci.audit.trust.evidence import BrokenRecordError, gather_evidence
 from tests.audit.linked_place import (
     abort_of,
     aborted,
@@ -203,3 +204,78 @@ def test_revocation_and_withdrawal_lose_no_draw(stolen):
     found = read(root).verification(recorded(root, outcome_of(plan, AGAIN), OTHER))
     assert [(one.name, one.state) for one in found.differs] == [("earlier", StepState.DIFFERS)]
     assert head
+
+
+def test_a_dispute_stays_where_a_commitment_is_added_that_was_never_drawn(tmp_path):
+    root = repository(tmp_path)
+    record = audited(root, RAW, shift=0.01)
+    assert decision(root).level == "disputed"
+    signed(root, commitment(AGAIN), {})
+    assert step(read(root).verification(record))[0] is StepState.UNKNOWN
+    assert decision(root).level == "disputed"
+
+
+def test_a_commitment_of_another_benchmark_passes_over_nothing(tmp_path):
+    root = repository(tmp_path)
+    record = audited(root, RAW)
+    pin = commitment(RAW).benchmark.model_copy(update={"sha256": "d" * 64})
+    signed(root, commitment(AGAIN).model_copy(update={"benchmark": pin}), {})
+    assert step(read(root).verification(record))[0] is StepState.HOLDS
+    assert decision(root).level == "verified"
+
+
+@pytest.mark.parametrize("change", ["empty", "damaged", "unlisted"])
+def test_an_event_that_cannot_be_read_stops_the_board(tmp_path, change: str):
+    root = repository(tmp_path, keys=KEYS)
+    plan = begun(root, plan_for(RAW), OTHER)
+    aborts = [aborted(root, plan, at=number, of=OTHER) for number in range(3)]
+    assert decision(root).level == "disputed"
+    if change == "empty":
+        (aborts[0].parent / f"{'0' * 16}.started.json").write_bytes(b"")
+    elif change == "damaged":
+        aborts[-1].write_bytes(b"{}")
+    else:
+        write_keys(root, [entry()])
+    with pytest.raises(BrokenRecordError, match="is broken at"):
+        decision(root)
+
+
+def test_a_start_by_the_practice_beacon_draws_no_real_commitment(tmp_path):
+    root = repository(tmp_path)
+    other = commitment(AGAIN)
+    committed(root, other)
+    plan = plan_for(RAW, SECOND)
+    committed(root, plan.commitment)
+    practice = PracticeBeacon(kind="practice", round=1, value="0" * 64)
+    changes = {"commitment": other, "commitment_sha256": other.sha256, "beacon": practice}
+    fake = AuditStart(schema_version="1.0", plan=plan.model_copy(update=changes))
+    signed(root, fake, read(root).history.heads)
+    started(root, plan)
+    record = recorded(root, outcome_of(plan, RAW))
+    state, message = step(read(root).verification(record))
+    assert state is StepState.DIFFERS
+    assert "were never drawn" in message
+
+
+def test_a_record_without_links_is_not_brought_in_by_a_later_statement(tmp_path):
+    root = repository(tmp_path)
+    begun(root, plan_for(RAW, SECOND))
+    record = signed(root, outcome_of(plan_for(RAW), RAW), None)
+    signed(
+        root,
+        commitment(AGAIN),
+        read(root).history.heads
+        | {name_of(record): hashlib.sha256(record.read_bytes()).hexdigest()},
+    )
+    assert step(read(root).verification(record))[0] is StepState.DIFFERS
+
+
+def test_a_start_by_a_revoked_key_is_signed_again(tmp_path):
+    root = repository(tmp_path, keys=KEYS)
+    plan = plan_for(RAW)
+    committed(root, plan.commitment, OTHER)
+    started(root, plan)
+    revoke(root)
+    started(root, plan, OTHER)
+    record = recorded(root, outcome_of(plan, RAW), OTHER)
+    assert step(read(root).verification(record))[0] is StepState.HOLDS

@@ -258,7 +258,7 @@ def test_what_names_nothing_counts_only_where_others_name_it(tmp_path):
     late = put(root, outcome_of(plan_for(RAW), RAW, FAILED))
     assert step(verified(root, late)) == (
         StepState.DIFFERS,
-        "it names nothing that came before, and no statement that does names it",
+        "it names nothing that came before, and is not among what the first linked statements name",
     )
 
 

@@ -36,7 +36,7 @@ labels = np.arange(rows) % 2
 cut = rows - 200
 todo = job.Job(
     task_id="t", cache=Path(sys.argv[1]), key_parts={}, regimes=("full", "10shot", "1shot"),
-    seeds=(13, 17, 42, 123, 997), few_shot_k={"10shot": 10, "1shot": 1}, canonical=False,
+    seeds=(13, 17, 42, 123, 997), few_shot_k={"10shot": 10, "1shot": 1},
     train_digests=b"".join(digests[:cut]), train_labels=labels[:cut],
     test_digests=b"".join(digests[cut:]), test_labels=labels[cut:],
 )

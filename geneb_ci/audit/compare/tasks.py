@@ -202,8 +202,8 @@ def _fits(rescored: Rescored, benchmark: Benchmark) -> None:
     """Refuse a rescoring for which the constants of the tolerance were not measured."""
     if rescored.benchmark.sha256 != benchmark.sha256:
         raise NothingChecked(
-            f"the rescoring is of {rescored.benchmark.name} {rescored.benchmark.sha256}, expected "
-            f"{benchmark.name} {benchmark.sha256}",
+            f"the rescoring was made for benchmark {rescored.benchmark.name} "
+            f"{rescored.benchmark.sha256}, expected {benchmark.name} {benchmark.sha256}",
             _RESCORE,
         )
     noise = rescored.noise

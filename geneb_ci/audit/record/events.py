@@ -366,7 +366,9 @@ def read_withdrawal(
         subject.digest.get("sha256") != digest or audit_id != digest[:ID_DIGITS]
     ):
         raise StepMismatch(
-            STATEMENT, f"it withdraws {subject.name}, which is another record", RESTORE
+            STATEMENT,
+            f"it withdraws {subject.name}: its name or digest is not that of the record beside it",
+            RESTORE,
         )
     predicate = statement.predicate
     return WithdrawnAudit(

@@ -18,6 +18,7 @@ from geneb_ci.audit.record.old_log import CHECKPOINT, FOLDER, LINKS, RESTORE, Au
 from geneb_ci.audit.record.statement import Record
 from geneb_ci.audit.sampling.beacon import DELAY, time_of
 from geneb_ci.audit.sampling.plan import AnyPlan, DrandBeacon
+from geneb_ci.common.config import is_practice
 
 OLD_LOG = f"{FOLDER}/{CHECKPOINT}"
 """Name of the old log among statements: its checkpoint."""
@@ -61,6 +62,8 @@ class History:
     log_fault: str = ""
     """Why the old log is broken."""
     keys: Keys = field(default_factory=dict)
+    _reached: dict[tuple[str, ...], frozenset[str]] = field(default_factory=dict)
+    """What `_up_to` returned: the statements do not change."""
 
     @functools.cached_property
     def here(self) -> dict[str, str]:
@@ -86,19 +89,50 @@ class History:
 
     def is_covered(self, signer: Signer, name: str) -> bool:
         """Whether a statement came before the heads up to which a revoked key goes on counting."""
-        if not signer.revoked_after:
-            return False
-        safe = {path: file.sha256 for path, file in self.files.items()}
-        return name in self.before(
-            {path: sha256 for path, sha256 in safe.items() if sha256 in signer.revoked_after}
-        )
+        after = signer.revoked_after
+        return bool(after) and name in self._up_to(tuple(after))
+
+    def _up_to(self, digests: tuple[str, ...]) -> frozenset[str]:
+        """Return the names of the statements of these digests, and of all that they come after."""
+        if digests not in self._reached:
+            heads = {
+                path: file.sha256 for path, file in self.files.items() if file.sha256 in digests
+            }
+            self._reached[digests] = self.before(heads)
+        return self._reached[digests]
 
     def counts(self, name: str, kind: StatementKind) -> bool:
-        """Whether a statement is in the old log, where there is one, unless it names others."""
+        """Whether a statement names others, or is older than any that does.
+
+        An older one is in the old log, where there is one, and else among those that the first
+        linked statements name: later ones cannot bring in what was signed without links.
+        """
         file = self.files.get(name)
-        if self.log is None or file is None or file.heads is not None:
+        if file is None or file.heads is not None:
             return True
-        return self.log.index_of(kind.value, file.statement) is not None
+        if self.log is not None:
+            return self.log.index_of(kind.value, file.statement) is not None
+        return not self._is_linked or name in self._older
+
+    @functools.cached_property
+    def _is_linked(self) -> bool:
+        """Whether a statement by a key that counts names others."""
+        return any(
+            file.heads is not None and self.is_valid(name, file)
+            for name, file in self.files.items()
+        )
+
+    @functools.cached_property
+    def _older(self) -> frozenset[str]:
+        """The statements without links that the first linked ones name."""
+        older: set[str] = set()
+        for name, file in self.files.items():
+            if file.heads is None or not self.is_valid(name, file):
+                continue
+            named = self.before(file.heads)
+            if all(self.files[path].heads is None for path in named):
+                older |= named
+        return frozenset(older)
 
     def before_revocation(self, name: str, kind: StatementKind) -> tuple[int | None, bool]:
         """Return the entry of a statement in the old log, and whether it is covered."""
@@ -201,16 +235,26 @@ class History:
 
     @functools.cached_property
     def drawn(self) -> frozenset[str]:
-        """Digests of the commitments that were drawn."""
+        """Digests of the commitments that were drawn, by the beacon that their benchmark has."""
         plans = (file.plan for file in self.files.values())
-        return frozenset(plan.commitment_sha256 for plan in plans if plan is not None)
+        return frozenset(
+            plan.commitment_sha256
+            for plan in plans
+            if plan is not None
+            and plan.commitment.sha256 == plan.commitment_sha256
+            and (plan.beacon.kind != "practice" or is_practice(plan.commitment.benchmark.sha256))
+        )
 
     def undrawn(self, commitment: Commitment) -> Iterator[tuple[str, str]]:
-        """Yield path and reason of each other commitment to this method that was never drawn."""
+        """Yield path and reason of each other commitment to this method that was never drawn.
+
+        One for another benchmark, or another version of it, is no try at this draw.
+        """
         own = identity_of(commitment)
         for name, event in self.events(_COMMITMENT):
             sha256 = event.commitment.sha256
-            if sha256 not in self.drawn and sha256 != commitment.sha256:
+            is_other = sha256 != commitment.sha256 and sha256 not in self.drawn
+            if is_other and event.commitment.benchmark.sha256 == commitment.benchmark.sha256:
                 reason = same_method_reason(identity_of(event.commitment), own)
                 if reason:
                     yield name, reason
@@ -318,11 +362,11 @@ def _check_unlinked(record: Record, name: str, history: History) -> None:
     if history.log is not None:
         _check_logged(record, history.log, history)
         return
-    named = {path for linked in history.files.values() for path in linked.heads or {}}
-    if named and name in history.files and name not in named:
+    if not history.counts(name, StatementKind.RESULT):
         raise StepMismatch(
             LINKS,
-            "it names nothing that came before, and no statement that does names it",
+            "it names nothing that came before, and is not among what the first linked statements "
+            "name",
             "sign it again with this version: geneb-ci audit FILE",
         )
 

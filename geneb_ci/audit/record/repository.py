@@ -241,11 +241,17 @@ class AuditRepository:
     def verifications(self, model_id: str | None = None) -> Iterator[Verification]:
         """Verify every record of the repository, or of one model, in the order of their paths.
 
-        A withdrawal without its record is among them, and so is what others name and was lost.
+        A withdrawal without its record is among them, and so is an event that cannot be read, and
+        what others name and was lost.
         """
-        for path in sorted({*self.files, *self.withdrawals}):
-            if model_id in {None, path.parent.name}:
-                yield self.verification(path, f"{path.parent.name}/{path.name}")
+        for path in sorted({*self.files, *self.withdrawals, *self.events}):
+            if model_id not in {None, path.parent.name}:
+                continue
+            name, event = f"{path.parent.name}/{path.name}", self.events.get(path)
+            if event is None:
+                yield self.verification(path, name)
+            elif isinstance(event, StepMismatch):
+                yield unreadable_record(name, event)
         yield from self.lost(model_id)
 
     def lost(self, model_id: str | None = None) -> Iterator[Verification]:

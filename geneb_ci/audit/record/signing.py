@@ -137,7 +137,9 @@ def sign_start(
     for path, event in repository.events.items():
         if not isinstance(event, AuditEvent) or event.kind is not StatementKind.START:
             continue
-        if event.plan == plan and shown_on in {None, event.shown_on}:
+        name = f"{path.parent.name}/{path.name}"
+        counts = repository.history.is_valid(name, repository.history.files[name])
+        if counts and event.plan == plan and shown_on in {None, event.shown_on}:
             return path
     start = AuditStart(schema_version="1.0", plan=plan, shown_on=shown_on, pull=pull)
     heads = heads_here(repository, committed_name(plan))

@@ -8,6 +8,7 @@ from geneb_ci.audit import canonical
 from geneb_ci.audit.canonical import AuditRefused, MissingInput, StepMismatch
 from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, RowOutcome
 from geneb_ci.audit.compare.outcome import (
+    DIFFERS,
     AuditOutcome,
     CellComparison,
     Verdict,
@@ -187,9 +188,17 @@ class Verification(NamedTuple):
 
     @property
     def is_sound(self) -> bool:
-        """Whether the record is valid in itself, whether or not it applies here."""
+        """Whether the record is valid in itself, whether or not it applies here.
+
+        One that differs is so although not all that came before it is known: else whoever adds a
+        statement, such as a commitment that was never drawn, would hide a dispute.
+        """
+        differs = self.record is not None and self.record.outcome.verdict == DIFFERS
         return all(
-            step.state is StepState.HOLDS for step in self.steps if step.name not in _APPLICABILITY
+            step.state is StepState.HOLDS
+            or (differs and step.name == LINKS and step.state is StepState.UNKNOWN)
+            for step in self.steps
+            if step.name not in _APPLICABILITY
         )
 
 

@@ -255,8 +255,8 @@ def read_rerun(raw: bytes, outcome: RowOutcome) -> RerunRows:
     try:
         with zipfile.ZipFile(io.BytesIO(raw)) as archive:
             lengths = _array(archive, "length", "<i8", (count,)).tolist()
-            if any(not 0 <= length <= PROOF_MAX for length in lengths):
-                raise ValueError("a proof has a number of hashes that no tree gives")
+            if wrong := [length for length in lengths if not 0 <= length <= PROOF_MAX]:
+                raise ValueError(f"a proof has {wrong[0]} hashes, expected 0 to {PROOF_MAX}")
             ends = np.cumsum([0, *lengths], dtype=np.int64).tolist()
             hashes = _array(archive, "proof", "|u1", (ends[-1], HASH_BYTES))
             proofs = [

@@ -154,7 +154,7 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
     ),
     FieldGroup(
         CANONICAL, Author.SUBMITTER, each(f"{_CELL}/canonical/{{}}"),
-        checks=(Check.RERUN, Check.RECEIPT),
+        checks=(Check.RECEIPT,),
     ),
     FieldGroup(
         "confusion matrices and digests of canonical predictions", Author.SUBMITTER,
