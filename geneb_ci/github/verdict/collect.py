@@ -50,6 +50,7 @@ from geneb_ci.github.sides import (
 from geneb_ci.github.verdict.model import FILES_MAX, FileDigest, Fingerprint
 from geneb_ci.submission.document import parse_document
 from geneb_ci.submission.names import Card, parse_card
+from reference_harness.formats.text import plural
 
 REASON_MAX = 200  # characters of a reason in a finding
 LATER = frozenset({SUBMISSION, HARNESS})
@@ -105,29 +106,27 @@ def _reasons(
     if file is not None and file.signer is not None:
         yield from _links(repository, name, source, main)
         if file.heads is not None:
-            yield from _passed_by(repository, name, changed)
+            yield from _of_another_board(repository, name, changed)
     for record, withdrawn in repository.withdrawals.items():
         is_own = path.parent == record.parent and path.name == f"{record.stem}{WITHDRAWN}"
         if is_own and isinstance(withdrawn, StepMismatch):
             yield message_of(withdrawn)
 
 
-def _passed_by(repository: AuditRepository, name: str, changed: Collection[str]) -> Iterator[str]:
-    """Yield why a statement hides what came before: a head of the base branch it does not reach.
+def _of_another_board(
+    repository: AuditRepository, name: str, changed: Collection[str]
+) -> Iterator[str]:
+    """Yield why a statement may be of another board: it comes after none that main has.
 
+    Two audits at once are no fault: what main got meanwhile need not be among what it comes after.
     `changed` are the paths of the pull request.
     """
     history, audits = repository.history, places_of(repository.layout).audits
-    own = {path: file for path, file in history.files.items() if f"{audits}/{path}" not in changed}
-    base = dataclasses.replace(history, files=own)
-    before = history.before({name: history.files[name].sha256})
-    named = {item for path in before for item in (history.files[path].heads or {}).items()}
-    missed = [head for head, sha256 in base.heads.items() if (head, sha256) not in named]
-    if missed:
-        more = f" and {len(missed) - 1} more" if missed[1:] else ""
+    own = {path for path in history.files if f"{audits}/{path}" not in changed}
+    if own and not own & history.before({name: history.files[name].sha256}):
         yield (
-            f"links: main has {missed[0]}{more}, which it does not come after: merge main, and "
-            "sign again what this branch adds"
+            f"links: it comes after none of the {plural(len(own), 'statement')} that main has: "
+            "sign it in a clone of main"
         )
 
 
