@@ -20,7 +20,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -49,12 +49,6 @@ Size = tuple[int, int, int]
 """Rows, columns and classes."""
 
 
-class Fitted(NamedTuple):
-    """What one problem took."""
-
-    stock: float
-
-
 def language_like(size: Size) -> tuple[np.ndarray, ...]:
     """Return train, labels and test with a power-law spectrum and an offset, as models give."""
     rows, dim, classes = size
@@ -74,7 +68,7 @@ def prepare() -> None:
     threads.pin(array_api=True)
 
 
-def fitted(given: tuple[str, Size]) -> Fitted:
+def fitted(given: tuple[str, Size]) -> float:
     """Fit a problem on a device, in a worker; the first fit there starts it and is not timed."""
     from reference_harness import probe
 
@@ -84,10 +78,10 @@ def fitted(given: tuple[str, Size]) -> Fitted:
     probe.fit(device.put(train[:64]), labels[:64], device.put(test), device)
     began = time.perf_counter()
     probe.fit(device.put(train), labels, device.put(test), device)
-    return Fitted(time.perf_counter() - began)
+    return time.perf_counter() - began
 
 
-def on(name: str, sizes: list[Size], processes: int) -> tuple[float, list[Fitted]]:
+def on(name: str, sizes: list[Size], processes: int) -> tuple[float, list[float]]:
     """Return the seconds of all problems in so many processes, and each result."""
     context: Any = multiprocessing.get_context("spawn")
     with context.Pool(processes, prepare) as pool:
@@ -150,7 +144,7 @@ def fits_table(device: str, sizes: list[Size]) -> Iterator[str]:
     yield f"| rows x columns, classes | one core | {device} |"
     yield "|---|---:|---:|"
     for (rows, dim, classes), cpu, other in zip(sizes, here, there, strict=True):
-        yield (f"| {rows:,} x {dim:,}, {classes} | {cpu.stock:.2f} s | {other.stock:.2f} s |")
+        yield (f"| {rows:,} x {dim:,}, {classes} | {cpu:.2f} s | {other:.2f} s |")
     yield ""
     for processes in PROCESSES[1:]:
         took, _ = on(device, sizes, processes)

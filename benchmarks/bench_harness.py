@@ -232,7 +232,7 @@ def main() -> None:
         ),
         "",
     )
-    wanted = sys.argv[1:] or ["kmer", "probe", "slow", "whole", "batching"]
+    names = sys.argv[1:] or ["kmer", "probe", "slow", "whole", "batching"]
     tables: dict[str, Callable[[], None]] = {
         "kmer": lambda: kmer_table(real()),
         "probe": probe_table,
@@ -240,7 +240,7 @@ def main() -> None:
         "whole": whole_table,
         "batching": lambda: batching_table(say),
     }
-    for name in wanted:
+    for name in names:
         tables[name]()
 
 

@@ -74,7 +74,7 @@ def places() -> Iterator[Place]:
 
 
 class Forged(NamedTuple):
-    """What a forgery within the tolerances gives in the mean of some tasks, by regime."""
+    """The gain of a forgery within the tolerances, in the mean of some tasks, by regime."""
 
     gains: dict[str, float]
     is_found: bool

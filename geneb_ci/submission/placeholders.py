@@ -18,7 +18,7 @@ _TAGS = (
 _TEXT = re.compile(
     rf"<(?!(?:{_TAGS})\b)[A-Za-z0-9][^<>\n:/@=]{{2,80}}>|\b(?:TODO|TBD|FIXME|XXX)\b|\A\(e\.g\. "
 )
-"""What stands for a statement: `<architecture of the model>`, TODO, an example at the beginning."""
+"""Placeholders of statements: `<architecture of the model>`, TODO, an example at the beginning."""
 
 
 def placeholder_name(text: str) -> str:

@@ -35,7 +35,8 @@ MTEB_METRICS = {"mcc": "MCC", "accuracy": "Acc", "f1": "F1"}
 TEST, DEFAULT_SUBSET = "test", "default"
 BYTES_MAX = 20_000_000
 """A result of MTEB with ten experiments and 300 subsets has 3 MB."""
-MTEB_PROTOCOL = "MTEB's default protocol: 8 samples a label, 10 experiments"
+MTEB_EXPERIMENTS = 10
+MTEB_PROTOCOL = f"MTEB's default protocol: 8 samples a label, {MTEB_EXPERIMENTS} experiments"
 _RUN = "run the benchmark with geneb-harness"
 
 Cells = dict[str, dict[str, dict[str, float]]]
@@ -307,7 +308,7 @@ def _other_protocol(part: Mapping[str, Any], regime: str, benchmark: Benchmark) 
     """Yield each sign of another protocol in an object that a file or its settings have."""
     experiments = part.get("scores_per_experiment")
     if isinstance(experiments, list) and experiments and len(experiments) != _seeds(benchmark):
-        usual = f", as by {MTEB_PROTOCOL}" if len(experiments) == 10 else ""  # noqa: PLR2004
+        usual = f", as by {MTEB_PROTOCOL}" if len(experiments) == MTEB_EXPERIMENTS else ""
         yield f"its scores are of {plural(len(experiments), 'experiment')}{usual}"
     of_regime = benchmark.protocol.few_shot_k.get(regime)
     expected: tuple[tuple[tuple[str, ...], object, str], ...] = (

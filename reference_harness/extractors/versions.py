@@ -1,4 +1,4 @@
-"""What is known beside a bare error of torch or transformers: versions, and the way out."""
+"""Facts beside a bare error of torch or transformers: versions, and the way out."""
 
 import json
 import re
@@ -15,8 +15,8 @@ _CHAIN_MAX = 10
 _CONFIG_BYTES_MAX = 10_000_000
 _VERSION = re.compile(r"\d+(\.\d+)*")
 _ON_META = (
-    "the code of the model computes with tensors while it is built, and transformers 5 builds "
-    "models without memory (on the meta device): the code was written for transformers 4"
+    "the code of the model computes with tensors while it is built, as code for transformers 4 "
+    "may; transformers 5 builds models without memory (on the meta device)"
 )
 _NAME_GONE = (
     "the code of the model takes a name from the library that this version does not have: it was "
@@ -58,7 +58,7 @@ _CAUSES: tuple[tuple[str, tuple[str, ...]], ...] = (
         ),
     ),
 )
-"""What an error says of versions, and words by which it is known; the first that fits counts."""
+"""Meanings of errors, and the words by which each is known; the first that fits counts."""
 _WAY_OUT = (
     "run it in an environment in which it loads, as entries of the model registry pin one "
     "(docs/models.md: `[run.environment]`), or write an extractor of your own (docs/extractor.md)"

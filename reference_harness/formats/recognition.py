@@ -1,4 +1,4 @@
-"""What bytes from outside are, where they are not what was expected: disguises, foreign formats.
+"""Recognition of bytes from outside that are not what was expected: disguises, foreign formats.
 
 One list for every reader of both programs. A disguise is seen in the bytes, whatever the file was
 to be: a pointer of Git LFS, a file with merge conflict markers, an archive, a page of a web server.
@@ -22,7 +22,7 @@ LINES_MAX = 12
 
 
 class Recognition(NamedTuple):
-    """What a file is instead: its kind, its name with an article, and what to do with it."""
+    """A file that was not expected: its kind, its name with an article, and what to do with it."""
 
     kind: str
     title: str
@@ -32,7 +32,7 @@ class Recognition(NamedTuple):
 
     @property
     def predicate(self) -> str:
-        """What is said of the file: "is a Git LFS pointer"; of a conflict, the lines as well."""
+        """A predicate of the file: "is a Git LFS pointer"; of a conflict, the lines as well."""
         if self.kind != CONFLICT:
             return f"is {self.title}"
         shown = ", ".join(map(str, self.lines[:LINES_MAX]))
@@ -78,39 +78,45 @@ _WIDE = rb"(?s)[^\0]\0([^\0]\0|\0\0|\Z)|\0[^\0](\0[^\0]|\Z)|\0\0\0[^\0]"
 """Two characters of UTF-16 or one of UTF-32, without a byte order mark: text begins with ASCII."""
 BOM = b"\xef\xbb\xbf"
 MARKED = Recognition(ENCODING, "text with a byte order mark", _TEXT)
-"""What text is that begins with one, where it may not."""
+"""Text that begins with one where it may not."""
 _HEAD = 2_000
 """Bytes that tell what kind of text it is."""
-_BEGINNINGS: tuple[tuple[bytes, str, str], ...] = (
-    (rb"(?i)<(!doctype\s+html|html[\s>]|head[\s>])", "an HTML page", _GET),
-    (rb"(?is)<\?xml\b.{0,200}<svg", "an SVG picture", _GET),
+_BEGINNINGS: tuple[tuple[bytes, str, str, str], ...] = (
+    (rb"(?i)<(!doctype\s+html|html[\s>]|head[\s>])", FOREIGN, "an HTML page", _GET),
+    (rb"(?is)<\?xml\b.{0,200}<svg", FOREIGN, "an SVG picture", _GET),
     (
         rb"(?s)<\?xml\b.{0,200}<Error>",
+        FOREIGN,
         "an error message of a storage service",
         _GET,
     ),
     (
         rb"(404: Not Found|Not Found|Entry not found|Repository not found|Forbidden)\s*\Z",
+        FOREIGN,
         "the answer of a web server that has no such file",
         _GET,
     ),
     (
         rb"(diff --git |From [0-9a-f]{40} |Index: \S+\n=+\n|--- \S+.*\n\+\+\+ \S)",
+        FOREIGN,
         "a patch",
         "apply it in a clone, `git apply FILE`, and pass the file that it changes",
     ),
     (
         rb"(\.\./)*(\.git/annex|annex)/objects/\S+\s*\Z|/annex/objects/\S+\s*\Z",
+        POINTER,
         "a pointer of git-annex",
         "get the file itself: `git annex get FILE`",
     ),
     (
         rb"(\.\.?/)?[\w.@+-]+(/[\w.@+-]+)*\.(json|md|py|toml|txt)\Z",
+        FOREIGN,
         "the text of a symbolic link, as git writes it where links are not enabled",
         "put the file itself in its place, or `git config core.symlinks true`, `git checkout FILE`",
     ),
     (
         rb"outs:\r?\n- md5:",
+        POINTER,
         "a pointer of DVC",
         "get the file itself: `dvc pull FILE`",
     ),
@@ -118,20 +124,23 @@ _BEGINNINGS: tuple[tuple[bytes, str, str], ...] = (
 """How foreign text begins that no file of ours does, blanks left out; none begins as JSON does.
 
 Patterns are compiled where a file asks for them: most files are sound, and begin with a brace."""
-_JSON_BEGINNINGS: tuple[tuple[bytes, str, str], ...] = (
+_JSON_BEGINNINGS: tuple[tuple[bytes, str, str, str], ...] = (
     (
         rb"(`{3}|~{3})",
+        FOREIGN,
         "a code block of Markdown",
         "delete the lines with ``` before and behind its text",
     ),
     (
         rb"(---\s*\r?\n)?- *(dataset|task):\s*\r?\n\s+(id|type):",
+        FOREIGN,
         "a file of Hugging Face's `.eval_results`, which has single scores of a model",
         "collect the logs of the run instead: `geneb-ci pack FOLDER`",
     ),
     (
         # A line that ends otherwise is refused at once: JSON on one line has many braces to try.
         rb"(?=[^\n]*\}\r?\n\{)\{[^{}\n]*(\{[^\n]*\})?[^{}\n]*\}\r?\n\{",
+        FOREIGN,
         "JSON Lines, a value on each line",
         "pass a file with one JSON object; lines are records of single samples as a rule",
     ),
@@ -177,9 +186,8 @@ def _disguised_text(text: bytes, *, markup: bool) -> Recognition | None:
         return Recognition(FOREIGN, "a Jupyter notebook", fix)
     whole = head if len(text) <= _HEAD else text[:_HEAD].lstrip() + b"\n..."
     known = (*(() if is_json else _BEGINNINGS), *(() if markup else _JSON_BEGINNINGS))
-    for pattern, title, fix in known:
+    for pattern, kind, title, fix in known:
         if re.match(pattern, whole):
-            kind = POINTER if "pointer" in title else FOREIGN
             return Recognition(kind, title, fix)
     return None
 

@@ -18,7 +18,7 @@ Labels are in them: they stay outside of the sandbox in which a contributor's co
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -41,7 +41,8 @@ class FittedRegime(NamedTuple):
     """(m,) labels of each."""
 
 
-Arrays = dict[str, npt.NDArray[np.generic]]
+Arrays = dict[str, Any]
+"""Name to array, as `np.savez` takes them."""
 
 
 def _labels(data: TaskData) -> Arrays:
@@ -51,7 +52,7 @@ def _labels(data: TaskData) -> Arrays:
 def _save(folder: Path, task_id: str, arrays: Arrays) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / f"{task_id}{ARRAYS}").open("wb") as stream:
-        np.savez(stream, **arrays)  # type: ignore[arg-type]  # arrays by name, as it takes them
+        np.savez(stream, **arrays)
 
 
 def write_labels(folder: Path, data: TaskData) -> None:

@@ -17,9 +17,14 @@ from geneb_ci.audit.record.verify import StepState, Verification
 from geneb_ci.audit.sampling.plan import Plan
 from geneb_ci.audit.workflow import write_record
 from geneb_ci.common.config import Layout, find_layout
-from tests.audit.recorded import FIRST, MODEL, key, outcome_of, plan_for, submission_bytes
+from tests.audit.recorded import FIRST, MODEL, entry, key, outcome_of, plan_for, submission_bytes
 
 AUDITS = "leaderboard/audits"
+RAW = submission_bytes()
+AGAIN = submission_bytes(" again")
+OTHER = key("another")
+KEYS = [entry(), entry(OTHER, owner="another maintainer")]
+"""A submission, a later version of it, a second key, and a list of both."""
 
 
 def layout_of(root: Path) -> Layout:

@@ -18,6 +18,10 @@ from geneb_ci.audit.sampling.task_draw import draw
 from geneb_ci.cli.main import main
 from geneb_ci.common.errors import Exit
 from tests.audit.linked_place import (
+    AGAIN,
+    KEYS,
+    OTHER,
+    RAW,
     aborted,
     audited,
     begun,
@@ -32,18 +36,10 @@ from tests.audit.recorded import (
     MODEL,
     SECOND,
     commitment,
-    entry,
-    key,
     outcome_of,
     plan_for,
     repository,
-    submission_bytes,
 )
-
-RAW = submission_bytes()
-AGAIN = submission_bytes(" again")
-OTHER = key("another")
-KEYS = [entry(), entry(OTHER, owner="another maintainer")]
 
 
 def publishes(root: Path) -> None:

@@ -12,6 +12,10 @@ from geneb_ci.audit.sampling.plan import PracticeBeacon
 from geneb_ci.audit.sampling.task_draw import draw
 from geneb_ci.audit.trust.evidence import BrokenRecordError, gather_evidence
 from tests.audit.linked_place import (
+    AGAIN,
+    KEYS,
+    OTHER,
+    RAW,
     abort_of,
     aborted,
     audited,
@@ -33,19 +37,13 @@ from tests.audit.recorded import (
     SECOND,
     commitment,
     entry,
-    key,
     outcome_of,
     plan_for,
     put,
     repository,
-    submission_bytes,
     write_keys,
 )
 
-RAW = submission_bytes()
-AGAIN = submission_bytes(" again")
-OTHER = key("another")
-KEYS = [entry(), entry(OTHER, owner="another maintainer")]
 REVOKED = "2024-01-01T00:00:00Z"
 
 

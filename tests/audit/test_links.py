@@ -18,6 +18,9 @@ from geneb_ci.audit.sampling.beacon import time_of
 from geneb_ci.audit.trust.evidence import BrokenRecordError, gather_evidence
 from geneb_ci.cli.main import main
 from tests.audit.linked_place import (
+    AGAIN,
+    OTHER,
+    RAW,
     aborted,
     audited,
     begun,
@@ -38,7 +41,6 @@ from tests.audit.recorded import (
     SECOND,
     commitment,
     entry,
-    key,
     outcome_of,
     plan_for,
     put,
@@ -46,10 +48,7 @@ from tests.audit.recorded import (
     submission_bytes,
 )
 
-RAW = submission_bytes()
-AGAIN = submission_bytes(" again")
 FAILED = 0.01
-OTHER = key("another")
 COMMIT = "0123456789abcdef" * 2 + "01234567"
 
 

@@ -410,10 +410,10 @@ def arrays(**other: Any) -> dict[str, np.ndarray]:
     } | other
 
 
-def file_of(found: dict[str, np.ndarray], *, compressed: bool = False) -> bytes:
+def file_of(found: dict[str, Any], *, compressed: bool = False) -> bytes:
     stream = io.BytesIO()
     save = np.savez_compressed if compressed else np.savez
-    save(stream, **found)  # type: ignore[arg-type]  # arrays by name, as it takes them
+    save(stream, **found)
     return stream.getvalue()
 
 

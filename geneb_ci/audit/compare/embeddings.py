@@ -9,7 +9,7 @@ import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from geneb_ci.audit.canonical import AuditRefused, StepMismatch
 from geneb_ci.audit.commitment import Commitment, identity_of, same_method_reason
@@ -495,7 +495,7 @@ class EmbeddedVariants(NamedTuple):
     values: Sequence["np.ndarray"]
     """(v, d) each."""
 
-    def arrays(self, name: str) -> "dict[str, np.ndarray]":
+    def arrays(self, name: str) -> dict[str, Any]:
         """Return the arrays of a file of rerun rows, whose names begin with `name`."""
         import numpy as np
 
@@ -541,8 +541,8 @@ def rerun_file(
         length=np.array([len(proof) for proof in proofs], dtype="<i8"),
         proof=np.frombuffer(hashes, dtype="u1").reshape(-1, 32),
         again=np.array(repeats, dtype="<f4").reshape(-1, width),
-        **test.arrays("varied"),  # type: ignore[arg-type]  # arrays by name, as it takes them
-        **training.arrays("refit"),  # type: ignore[arg-type]
+        **test.arrays("varied"),
+        **training.arrays("refit"),
     )
     return stream.getvalue()
 

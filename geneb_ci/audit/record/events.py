@@ -148,7 +148,7 @@ class AuditEvent(NamedTuple):
     begins: str = ""
     """Of a bundle: the time from which its certificate is valid, so that it was signed later."""
     heads: Mapping[str, str] | None = None
-    """What it names; None in earlier ones."""
+    """The heads that it names; None in earlier events."""
     shown_on: str = ""
     """Of a start: commit whose status shows the commitment; "" where none is named."""
     pull: int | None = None

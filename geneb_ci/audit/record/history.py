@@ -1,4 +1,4 @@
-"""What came before a signed statement: each names the heads, the newest statements of its time.
+"""The order of signed statements: each names the heads, the newest statements of its time.
 
 So the statements of a repository are linked: one that was deleted, changed or signed again is still
 named by those that followed. Two audits at once make two heads, and the next statement names both.
@@ -38,7 +38,7 @@ class SignedFile(NamedTuple):
     signer: Signer | None = None
     """None where the signature is not that of a listed key."""
     heads: Mapping[str, str] | None = None
-    """What it names, path to SHA-256; None where it names nothing, and where its signature is not
+    """The heads that it names, path to SHA-256; None where it names none, or its signature is not
     valid."""
     event: AuditEvent | None = None
     plan: AnyPlan | None = None
@@ -56,14 +56,14 @@ class History:
 
     files: Mapping[str, SignedFile] = field(default_factory=dict)
     further: Mapping[str, str] = field(default_factory=dict)
-    """What is named like a statement: the checkpoint of an old log, and keys that were revoked."""
+    """Facts that statements name as they name files: an old log's checkpoint, revoked keys."""
     log: AuditLog | None = None
     """The old log; None where the policy names none."""
     log_fault: str = ""
     """Why the old log is broken."""
     keys: Keys = field(default_factory=dict)
     _reached: dict[tuple[str, ...], frozenset[str]] = field(default_factory=dict)
-    """What `_up_to` returned: the statements do not change."""
+    """Results of `_up_to`, by its argument."""
 
     @functools.cached_property
     def here(self) -> dict[str, str]:
@@ -175,7 +175,7 @@ class History:
 
     @functools.cached_property
     def lost(self) -> dict[str, str]:
-        """What was signed and is not here as it was: name to reason."""
+        """Statements that were deleted or changed since they were named: name to reason."""
         reasons = {OLD_LOG: self.log_fault} if self.log_fault else {}
         for number, entry in enumerate(self.log.entries if self.log is not None else ()):
             if entry.kind == StatementKind.REVOCATION.value:

@@ -99,7 +99,7 @@ class Checkpoint(NamedTuple):
     size: int
     root: bytes
     text: str
-    """What is signed, with its final newline."""
+    """The signed text, with its final newline."""
     signatures: tuple[tuple[str, bytes], ...]
     """Name, and key id with signature, of each."""
 

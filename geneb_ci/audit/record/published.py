@@ -36,7 +36,7 @@ class LostStatement(NamedTuple):
 
     name: str
     change: str
-    """What became of it, such as "was deleted"."""
+    """The change, such as "was deleted"."""
 
     @property
     def text(self) -> str:

@@ -65,7 +65,7 @@ class AuditRepository:
         self.keys = trusted_keys(layout)
         self._parsed: dict[Path, _Parsed] = {}
         self._raw: dict[Path, bytes | StepMismatch] = {}
-        """What was read of each file: every step takes the same bytes."""
+        """The bytes of each file that was read: every step takes the same."""
 
     def read(self, path: Path) -> bytes:
         """Return the bytes of a signed file; each is read once. Raises what `read_record` does."""

@@ -1,4 +1,4 @@
-"""What an audit signs beside the record: commitment, start and abort, and what they name."""
+"""Signing of commitments, starts and aborts, and the heads that a new statement names."""
 
 import os
 import re

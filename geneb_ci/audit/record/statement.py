@@ -67,7 +67,7 @@ class Record(NamedTuple):
     sha256: str
     """Of the signed bytes."""
     heads: Mapping[str, str] | None = None
-    """What it names; None in earlier records."""
+    """The heads that it names; None in earlier records."""
 
 
 def payload_of(statement: BaseModel) -> bytes:
