@@ -36,7 +36,7 @@ EXTRAS = {
     ),
     **dict.fromkeys(("fsspec", "ray"), "ray"),
 }
-"""What commands import of an optional part, and the extra that installs it."""
+"""Modules of optional parts that commands import, and the extra that installs each."""
 ALIASES = {"extractor": "extractors"}
 """Other names of commands: `geneb-ci` calls this one by the singular."""
 

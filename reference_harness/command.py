@@ -54,7 +54,7 @@ class RunContext(NamedTuple):
     """None for this machine alone."""
     listeners: progress.Listeners
     label: str = ""
-    """What the lines of this run begin with, among several."""
+    """The prefix of this run's lines, among several runs."""
 
 
 def run_command(options: dict[str, Any], context: RunContext) -> None:

@@ -21,7 +21,7 @@ from .metrics import confusion_matrix, scores
 from .tasks import Labels
 
 RECORD = "record"
-"""What the probes of few-shot regimes are named by, beside their regime."""
+"""The name of the probes of record, after that of their regime."""
 FRESH = "fresh"
 """Split of rows whose label the rows themselves bring."""
 

@@ -93,7 +93,7 @@ class Embedder:
     facts: ExtractorFacts
     batching: Batching
     limit: MemoryLimit
-    """What memory has been found to allow, for every task of the run."""
+    """The limit that memory sets, for every task of the run."""
     device: str = "cpu"
 
     def embed(self, job: EmbedJob) -> Generator[Step | EmbedResult]:

@@ -33,7 +33,7 @@ SIGNS = (
     "alloc_failed",  # CUBLAS_STATUS_ALLOC_FAILED and those of the other CUDA libraries
     "resource_exhausted",  # XLA
 )
-"""What a RuntimeError says that means lack of memory, in lower case."""
+"""Words of a RuntimeError that mean lack of memory, in lower case."""
 ACCELERATORS = ("cuda", "mps", "xpu")
 """Modules of torch that keep freed memory until `empty_cache`."""
 SAID_MAX = 200  # characters of an allocator's message in an error: it may list the whole memory

@@ -15,7 +15,7 @@ from .errors import OptionError, StateError
 from .shard import ASIDE, SUFFIX
 
 SCHEME = "://"
-"""What tells an address of fsspec from a path."""
+"""The mark that tells an address of fsspec from a path."""
 
 
 class Mirror:

@@ -32,7 +32,7 @@ class _CheckedTask(NamedTuple):
     named: Digests
     """Of its distinct sequences."""
     letters: int
-    """What embedding them grows with."""
+    """Letters of these: the cost of embedding grows with them."""
     rows: int
     """Of both splits."""
 
@@ -72,11 +72,12 @@ class _Run:
         self.finished: dict[str, TaskRecord] = {}
         self.predictions: dict[str, bytes] = {}
         self.scorer = SCORER.ref
-        """What scored the tasks: that of the first task that is not of record, if there is one."""
+        """The scorer of the first task that is not of record, if there is one; else that of all."""
         self.libraries: dict[tuple[str, str, str, int], LibraryRef] = {}
         self.checked: dict[str, _CheckedTask] = {}
         self.claims: dict[str, Claim] = {}
-        """What each task embeds; a task is taken out when it does, and embeds what is lost then."""
+        """The sequences that each task embeds. It is taken out when it begins, and then embeds what
+        was lost, too."""
         self.lenders: dict[str, frozenset[str]] = {}
         """Tasks that embed a part of what a task needs."""
         self.embedding: set[str] = set()

@@ -22,7 +22,7 @@ class FinishedTask(NamedTuple):
     task: TaskRecord
     libraries: list[LibraryRef]
     scorer: ScorerRef
-    """What scored it."""
+    """The scorer."""
     predictions: bytes | None
     """Its part of `predictions.bin`; None for a run without a receipt."""
 

@@ -76,7 +76,7 @@ def sequence_digests(sequences: Iterable[str]) -> list[bytes]:
 
 
 REVISION = "First 40 hex digits of the sha256 over the lines '<id> <sha256>'."
-"""What a definition says of the revision of data that have no commit."""
+"""The revision in a definition of data that have no commit."""
 
 
 def revision(tasks: Iterable[TaskData]) -> str:

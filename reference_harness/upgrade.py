@@ -32,7 +32,7 @@ LACKING = {
     "of its predictions, its classes and its confusion matrices",
     "1.1": "for each of {cells} its classes and its confusion matrices",
 }
-"""What format 1.2 has that a file of an earlier one does not."""
+"""Members of format 1.2 that a file of an earlier one does not have."""
 
 
 def read_submission(path: Path) -> dict[str, Any]:

@@ -36,7 +36,7 @@ class Defence:
     against: str
     """The attack, in words."""
     needs: str
-    """What it cannot do without."""
+    """The input that it depends on."""
     tasks: Use | Unused
     embeddings: Use | Unused
 

@@ -89,7 +89,7 @@ class AuditRequest:
     machine: Machine
     source: BeaconSource
     commitment: Path | None = None
-    """What `audit commit` wrote, where the run has to be declared."""
+    """The file that `audit commit` wrote, where the run has to be declared."""
     committed_at: str | None = None
     work: Path | None = None
     key: Path | None = None

@@ -56,13 +56,13 @@ class Entry:
     evidence: Evidence = Evidence.CHECKED
     authorship: Authorship = Authorship.CONTRIBUTED
     audit: Summary | None = None
-    """What the board shows of its audits."""
+    """The summary of its audits."""
     recomputed: str | None = None
     """Text on the cells that an agreeing audit by receipt recomputed."""
     attestation: RowAttestation = NO_AUDIT
     """Who stands for its scores."""
     attributes: Mapping[str, Any] = field(default_factory=dict)
-    """What the model registry says, whoever submitted the row; empty where it has no entry."""
+    """The model registry's facts, whoever submitted the row; empty where it has no entry."""
     marks: Marks = NO_MARKS
     """Warnings of its checks, and published defects of its extractor."""
     receipt: Published | None = None
@@ -72,7 +72,7 @@ class Entry:
     sha256: str = ""
     """Digest of the submission's file; "" for one that is in no file."""
     shared: SharedErrors | None = None
-    """What errors of the rows with published predictions share: the same for all entries."""
+    """Shared errors of the rows with published predictions: the same for all entries."""
     numbers: RowNumbers | None = None
     """Of a row without `results` and `evidence`: what a board needs of these."""
 
@@ -106,9 +106,9 @@ class InTable(NamedTuple):
     sort: str
     """Its name in the page's address, as in `sort=size`."""
     said: str
-    """What rows are said to be sorted by."""
+    """The name of the column in "sorted by ..."."""
     title: str
-    """What its heading says when pointed at."""
+    """The tooltip of its heading."""
     first: Literal["up", "down"] = "down"
     """The order that the first click gives."""
 
@@ -122,12 +122,12 @@ class Column:
     type: Any
     """Its type in the schema."""
     about: str
-    """What it means, with its unit: the schema's and the documentation's description."""
+    """Its meaning, with its unit: the schema's and the documentation's description."""
     value: Callable[[Entry], object]
     """Its value; None where nothing is known, and then the row does not have the key."""
     kind: Kind
     label: str
-    """What the page calls it; "" for what the page shows only as part of another column."""
+    """Its name on the page; "" where the page shows it only as part of another column."""
     is_published: bool = True
     """Whether leaderboard.json has it; the page has every column."""
     is_by_task: bool = False
@@ -143,7 +143,7 @@ class Column:
     is_facet: bool = False
     """Whether the page filters models by its values."""
     words: tuple[str, str] = ("yes", "no")
-    """What the page writes for true and false."""
+    """The page's words for true and false."""
 
 
 def _audit(entry: Entry) -> dict[str, Any] | None:

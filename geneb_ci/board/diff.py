@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 SharedOf = Callable[[str, Sequence[str], "ScoreColumn"], "ScoreColumn"]
 """Regime, models and their scores to the scores with what their errors share."""
 FACTS = tuple(column.key for column in PUBLISHED if column.key != "model" and column.is_compared)
-"""What the board says of a model beside its scores."""
+"""Facts of the board about a model, beside its scores."""
 
 
 class Estimate(NamedTuple):

@@ -33,7 +33,7 @@ class ShownDefect(StrictModel):
 
     id: str
     what: str
-    """What goes wrong, in one sentence."""
+    """The defect, in one sentence."""
     explained: str
     """Page of the documentation, with its anchor."""
 
@@ -71,7 +71,7 @@ class Defect(StrictModel):
     id: Annotated[str, Field(pattern=r"^[a-z0-9-]{1,60}$")]
     models: Annotated[list[Name], Field(min_length=1)]
     what: Annotated[str, Field(min_length=1, max_length=300)]
-    """What goes wrong, in one sentence."""
+    """The defect, in one sentence."""
     found_by: Annotated[str, Field(min_length=1, max_length=300)]
     """The property whose test finds it in any extractor."""
     explained: Annotated[str, Field(pattern=r"^docs/[a-z-]+\.md#[a-z0-9-]+$")]

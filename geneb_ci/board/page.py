@@ -34,12 +34,12 @@ FIXED = (
     "vendor/README.md",
 )
 NAMES = tuple(sorted((*FIXED, SCRIPT, STYLE)))
-"""What every page has, by path below its folder."""
+"""Files that every page has, by path below its folder."""
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types geneb"
 )
-"""What the page may load, also in its own head: its files, and nothing that is not a file."""
+"""The policy of what the page may load, also in its own head: its files, nothing else."""
 
 
 def assembled_files(files: Mapping[str, bytes]) -> dict[str, bytes]:

@@ -44,7 +44,7 @@ CURRENT = "board-current.js"
 _STANDING = ("score", "error", "freedom", "rank", "rank_low", "rank_high")
 _MEANS = ("macro", "micro")
 ENCODING = {"score": SCORE_UNIT, "standing": _STANDING, "means": _MEANS}
-"""What the page must know to read its numbers: units, and the order in which they stand."""
+"""The key to the page's numbers: units, and the order in which they stand."""
 Values = Mapping[str, Mapping[str, Any]]
 """Files of the board by name, each as a value."""
 Ids = Sequence[str]

@@ -18,7 +18,7 @@ from reference_harness.formats.submission import Submission, SubmissionV10
 ROWS_AT_ONCE = 25
 """Rows that a process reads in one go."""
 RowErrors = Callable[[Submission, Results, Benchmark], Mapping[str, bytes]]
-"""What `uncertainty.row_errors` is: regime to what follows from a row alone."""
+"""The result of `uncertainty.row_errors`: regime to the errors that follow from a row alone."""
 _SLIM: dict[str, Any] = {"results": {}, "evidence": {}}
 
 

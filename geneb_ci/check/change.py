@@ -93,7 +93,7 @@ class Change:
     published_module: str = ""
     """File name of the extractor that the published row names, and no other row; or ""."""
     correction: str = ""
-    """What the card says under "Correction", or ""."""
+    """The card's text under "Correction", or ""."""
     outdated: tuple[str, ...] = ()
     """Files that the base branch has changed as well, since the branch was made."""
     unsound: tuple[tuple[str, str], ...] = ()

@@ -146,7 +146,7 @@ class MatrixClaims(NamedTuple):
     task: Task
     matrices: tuple[Matrix, ...]
     scores: tuple[Reading, ...]
-    """What they must give: a triple for each seed, or one for the mean over all."""
+    """The claimed values: a triple for each seed, or one for the mean over all."""
 
 
 def matrix_claims_of(evidence: Tables, benchmark: Benchmark) -> Iterator[MatrixClaims]:

@@ -45,7 +45,7 @@ class Fixed:
     before: str
     after: str
     changes: tuple[str, ...] = ()
-    """What was changed, each as one line."""
+    """The changes, each as one line."""
     left: str = ""
     """Why the file is left as it is, although something may be wrong with it; else ""."""
 
@@ -204,7 +204,7 @@ class _Editor:
         self.numbers, self.orders = numbers, orders
         changed = {*numbers, *orders}
         self.above = {path[:end] for path in changed for end in range(len(path) + 1)}
-        """What is changed, and what contains it: all else is copied."""
+        """The changed values and those that contain them: all else is copied."""
 
     def text(self) -> str:
         """Return the new text."""

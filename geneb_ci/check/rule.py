@@ -72,9 +72,9 @@ class Context:
     extractor_needed: bool = False
     """Whether `run` names an extractor that must be in the repository."""
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """What the model registry says of the model; empty where it has no entry."""
+    """The model registry's facts about the model; empty where it has no entry."""
     described: Mapping[str, Any] = field(default_factory=dict)
-    """What upgrading would write of the entry; empty where the file is of another kind."""
+    """The entry as upgrading would write it; empty where the file is of another kind."""
 
     @functools.cached_property
     def root(self) -> dict[str, Any]:
@@ -235,7 +235,7 @@ class AnyRule:
     fix: str
     check: Callable[[Any], Iterator[Any]]
     needs: tuple[Need, ...] = ()
-    """What the rule requires, in the order in which unmet needs are reported."""
+    """The rule's needs, in the order in which unmet ones are reported."""
 
     @property
     def family(self) -> str:

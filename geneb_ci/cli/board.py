@@ -345,7 +345,7 @@ def label_command(folder: Path | None, format_: str) -> int:
 
 
 DIFF_SECONDS_ROW = 0.02
-"""What a comparison of two boards takes a row: measured with the 41 public rows."""
+"""Seconds a row of a comparison of two boards: measured with the 41 public rows."""
 
 
 @click.command()

@@ -216,7 +216,7 @@ def replay_command(rules: str, format_: str, output: str) -> int:
 
 
 REPLAY_SECONDS_ROW = 0.03
-"""What a replay takes a row, both checks together: measured with the 41 public rows."""
+"""Seconds a row of a replay, both checks together: measured with the 41 public rows."""
 FORMATS = ("eval-results", "every-eval-ever", "croissant", "csv", "parquet")
 NEEDS = {
     "eval-results": ("hub", ("yaml", "huggingface_hub")),

@@ -404,7 +404,7 @@ def watch_checks(results: Iterable[Any], total: int) -> Iterator[Any]:
 
 
 BUILD_SECONDS_ROW = 0.015
-"""What a build takes a row after the checks: measured with 1,000 rows, none built before."""
+"""Seconds a row of a build after the checks: measured with 1,000 rows, none built before."""
 
 
 @contextlib.contextmanager

@@ -40,7 +40,7 @@ class Purpose(NamedTuple):
     folder: str
     """The option that names a folder of files fetched by hand."""
     changed: str
-    """What to do where the digest is another."""
+    """The fix for another digest."""
     own: bool = False
     """Whether this machine's user named the server, which then may be in his own network."""
 

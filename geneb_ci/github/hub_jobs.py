@@ -20,7 +20,7 @@ from reference_harness.formats.text import Say
 IMAGE = "python:3.13"
 """Debian, with git; bubblewrap is installed into it."""
 PASSED = ("AUDIT_PYTHON", "AUDIT_OPTIONS")
-"""What `tools/audit-job` is told of the machine, beside the order."""
+"""Facts about the machine for `tools/audit-job`, beside the order."""
 POLL_S = 20.0  # seconds between two looks at a Job, which takes minutes at least
 # Seconds for starting, beside the time limit: an image of 10 GB, a queue for a GPU.
 QUEUE_S = 3600.0
@@ -37,7 +37,7 @@ git fetch -q --depth=1 --no-tags "$AUDIT_SERVER/$AUDIT_REPOSITORY" "$AUDIT_MAIN"
 git checkout -q --detach FETCH_HEAD
 exec tools/audit-job requirements/dev.txt
 """
-"""What the Job runs, and a self-hosted runner as well: code of main, fetched without a token."""
+"""The script of the Job, and of a self-hosted runner: code of main, fetched without a token."""
 _TAIL = 20  # lines of a failed Job's log that are shown
 
 

@@ -57,7 +57,7 @@ class QueueRow:
     weight: float
     """Sum of the scores of its warnings."""
     effect: str
-    """What a merge changes on the board; "" if that is not known."""
+    """The change of the board by a merge; "" if that is not known."""
     level: str
     audit_tasks: int
     audit_sequences: int
@@ -238,7 +238,7 @@ _REVIEW = {
     "generated-file": "ask its author to take the generated file out",
     "deleted-file": "decide whether a row is withdrawn: it deletes files",
 }
-"""What to do where rules need a decision; the first that applies."""
+"""Advice where rules need a decision; the first that applies."""
 
 
 def _review(receipt: Receipt) -> str:

@@ -87,7 +87,7 @@ FEW_SHOT_ROWS = 10
 FEW_SHOT_TIMES = 4
 """Copies of a few-shot fit, plain and stressed, as a multiple of those of the full regime."""
 NOISE_FLOPS = 40
-"""What drawing and adding noise costs a value, as so many operations."""
+"""The cost of drawing and adding noise, in operations a value."""
 START_SECONDS = 15
 """Start of the harness and of each worker: 2 to 4 s were measured."""
 START_MIB = 512

@@ -161,7 +161,7 @@ class RunOptions(StrictModel):
     exercised: Text | None = None
     """With what this description was tried, and what was not tried."""
     missing: Text | None = None
-    """What has to be written before the model can be run again."""
+    """The missing code or facts without which the model cannot be run again."""
 
     @model_validator(mode="after")
     def _says_how_or_why_not(self) -> Self:
@@ -357,7 +357,7 @@ class TaskNote(StrictModel):
     match: Annotated[str, Field(min_length=1, max_length=200)]
     """Id of a task; one `*` stands for any text."""
     asks: Text
-    """What is asked of a sequence, after "whether" or "which"; `{}` is the text of the `*`."""
+    """The question about a sequence, after "whether" or "which"; `{}` is the text of the `*`."""
     species: Text | None = None
     length: Text | None = None
     paper: str | None = None

@@ -328,7 +328,7 @@ def claim_of_record(
 
 
 Part = tuple[str, str | None, str]
-"""What differs, as claimed, and as found."""
+"""A difference: its name, the claimed value, the computed one."""
 DIGITS_SHOWN = 16
 """Hex digits of a digest that a difference shows."""
 

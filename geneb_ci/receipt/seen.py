@@ -28,7 +28,7 @@ PAIRS_BYTES_MAX = 1 << 24
 """100 rows in three regimes of 15 scores: 227,000 numbers of about 14 bytes."""
 Day = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
 Published = Literal["published", "missing"]
-"""What the board says of a receipt that a submission publishes."""
+"""The board's words for a receipt that a submission publishes."""
 
 
 class SeenReceipt(StrictModel):

@@ -53,15 +53,15 @@ RULES = (
     *("structure", "ranges", "arithmetic", "coverage"),
     *("wrong-receipt", "wrong-benchmark", "wrong-dataset-revision"),
 )
-"""What must hold of the file, by family or rule: whatever the numbers of a receipt follow from."""
+"""Families and rules that the file must pass: the numbers of a receipt follow from these."""
 INCOMPLETE = ("missing-regime", "missing-task", "missing-evidence")
-"""What is no matter of a receipt: a run of some tasks has one, too."""
+"""Rules that do not concern a receipt: a run of some tasks has one, too."""
 EXACT = frozenset({"float64", "float32"})
 """Types whose rounding a receipt leaves behind; the noise of others may hide a label."""
 
 
 StepResult = Literal["held", "refused", "unknown"]
-"""What became of a step; it is unknown where an earlier one was refused."""
+"""The state of a step; it is unknown where an earlier one was refused."""
 
 
 class ReceiptStep(NamedTuple):

@@ -30,7 +30,7 @@ from reference_harness.formats.files import NotReadable, read_text
 FORMULA = re.compile(r"['=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 """First letters with which a spreadsheet reads a cell as a formula, also in wide forms."""
 MARK = "'"
-"""What makes it a text; a text that begins with this letter gets another."""
+"""The prefix that marks a text; a text that begins with it gets a second one."""
 MANIFEST, MANIFEST_BYTES_MAX = "manifest.json", 10_000_000  # 100 tasks take 40 kB
 # The terms of Croissant 1.0, all of them: readers warn about a context that lacks some.
 _TERMS = """citeAs column equivalentProperty extract field fileProperty fileObject fileSet format

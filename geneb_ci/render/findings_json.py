@@ -90,7 +90,7 @@ class SkippedV1(Closed):
     """Rules that were not run on some files because of one unmet need."""
 
     need: Need
-    """What the rules need."""
+    """The rules' needs."""
     rules: list[str]
     files: Count
     """Number of files on which they were not run."""

@@ -25,7 +25,7 @@ from reference_harness.formats.base import Name, StrictModel
 SCRATCH = ("/tmp", "/dev/shm")  # noqa: S108 (the sandbox's own)
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 READABLE = ("/proc/cpuinfo", "/proc/meminfo")
-"""What array libraries read. The rest of /proc stays closed, since it is that of the host."""
+"""Files that array libraries read. The rest of /proc stays closed, since it is the host's."""
 
 
 def landlock_command() -> list[str]:

@@ -36,7 +36,7 @@ TRIAL_SECONDS = 60
 TRUE = "/usr/bin/true"
 TRACEBACK = "Traceback (most recent call last):"
 IMPORTS = "import numpy, reference_harness.worker"
-"""What every run imports, from the packages and the harness that it is shown."""
+"""The imports of every run, from the packages and the harness that it is shown."""
 
 FIXES = (
     "allow bubblewrap to make user namespaces (an AppArmor profile for bwrap with the line "

@@ -55,7 +55,7 @@ class ExtractorSpec:
     """The file of a contributor's extractor; its whole folder is shown, since it may import its
     neighbours."""
     name_model: str = ""
-    """What the constructor gets as `name_model`, unless there are weights."""
+    """The constructor's argument `name_model`, unless there are weights."""
     weights: Path | None = None
     """File or folder of weights, shown read-only; its place inside becomes `name_model`."""
     packages: Path | None = None
@@ -77,7 +77,7 @@ class SandboxRun(NamedTuple):
     values: "np.ndarray"
     """(n, d), finite, read-only, little-endian float16, float32 or float64."""
     log: str
-    """What was printed, made safe to show."""
+    """The printed output, made safe to show."""
     attempts: list[str]
     """What foreign Python code attempted that no extractor needs, such as `socket.connect`. A hint
     for the reader of the record: native code is not seen, and a line can be forged."""

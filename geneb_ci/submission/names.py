@@ -26,7 +26,7 @@ _MARKS = re.compile(f"m{{{MARKS_MAX + 1}}}")
 _ASCII = {
     "0": "O", "1": "l", "I": "l", "m": "rn", "|": "l", "`": "'", '"': "''", "%": "\u00ba/\u2080",
 }  # fmt: skip
-"""What the table says of ASCII, so that a folder of plain names is compared without reading it."""
+"""The table's part for ASCII, so that a folder of plain names is compared without reading it."""
 _MARK = "\u200e"  # around letters that are written from right to left, in the package's table
 _COMMON = frozenset({"COMMON", "INHERITED"})
 _EAST_ASIA = frozenset({"HAN", "HIRAGANA", "KATAKANA", "BOPOMOFO", "HANGUL"})

@@ -166,7 +166,7 @@ class Peers:
     population: tuple[Path | KnownRow, ...] = ()
     """Further rows to compare with; a file of `paths` replaces the row of the same model."""
     derived: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
-    """What later stages computed from these rows, once for all files of a folder."""
+    """Results of later stages from these rows, once for all files of a folder."""
     contents: Mapping[Path, bytes] = field(default_factory=dict, compare=False, repr=False)
     """Files that the caller has read, with their bytes: they are not opened again."""
     known: Mapping[str, KnownRow] = field(default_factory=dict, compare=False, repr=False)

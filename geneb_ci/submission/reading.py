@@ -33,7 +33,7 @@ _GLOB_CHARACTERS = frozenset("*?[")
 
 
 BY_PARTS = operator.attrgetter("parts")
-"""What paths are sorted by: tuples are compared much faster than paths, and alike."""
+"""The sort key of paths: tuples are compared much faster than paths, and alike."""
 
 
 def submission_files(

@@ -36,7 +36,7 @@ class Subject:
     listener: Listener = field(default_factory=Silent)
     """Receives the progress of the full check."""
     shared: dict[str, object] = field(default_factory=dict)
-    """What several properties compute once."""
+    """Results that several properties share."""
 
     @property
     def batching(self) -> Batching:

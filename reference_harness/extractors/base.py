@@ -9,7 +9,7 @@ import numpy as np
 from reference_harness.errors import HarnessError
 
 UNDECLARED = "undeclared"
-"""What a run says of a property that the extractor's author left unsaid."""
+"""The value of a property that the extractor's author did not declare."""
 
 
 class ExtractorError(HarnessError, ValueError):

@@ -51,7 +51,7 @@ _ALLOWED: dict[tuple[str, str], Callable[..., Any]] = {
     },
     ("torch", "Size"): torch.Size,
 }
-"""What a pickle of tensors calls; nothing else in a file is imported or called."""
+"""The callables of a pickle of tensors; nothing else in a file is imported or called."""
 
 
 class _Unpickler(pickle.Unpickler):
@@ -64,7 +64,7 @@ def _load(file: IO[bytes], **options: Any) -> Any:  # as pickle.load
 
 
 _TENSORS_ALONE = types.ModuleType("tensors_alone")
-"""What torch.load takes as a pickle module: files of before torch 1.6 go through `load`."""
+"""The pickle module for torch.load: files of before torch 1.6 go through `load`."""
 _TENSORS_ALONE.Unpickler = _Unpickler  # type: ignore[attr-defined]
 _TENSORS_ALONE.load = _load  # type: ignore[attr-defined]
 

@@ -28,7 +28,7 @@ class Encoder:
     rows: int | None
     """Rows of the model's table of embeddings; None where it is unknown."""
     frame: Frame | None
-    """What stands around the tokens of a sequence; None where it could not be measured."""
+    """The special tokens around a sequence; None where they could not be measured."""
     full_last: bool = False
     """Whether the last window is moved back until it is full."""
     pad_to: int | None = None

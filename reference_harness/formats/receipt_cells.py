@@ -32,7 +32,7 @@ class ReceiptCells(StrictModel):
     packages: dict[str, str]
     libraries: list[LibraryRef]
     scorer: ScorerRef | None = None
-    """What computed the cells of record, or why there are none."""
+    """The scorer of the cells of record, or why there are none."""
     tasks: Annotated[dict[str, TaskCells], Field(min_length=1)]
     unequal: list[str]
     """Rows of equal sequences whose bytes differ: a sentence for each scale that has some."""

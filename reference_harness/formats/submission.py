@@ -73,7 +73,7 @@ class Meta(StrictModel):
     zero_shot: bool
     """Whether the model saw no sequence of any benchmark task in training."""
     training_data: Text
-    """What the model was trained on; may be empty."""
+    """The training data of the model; may be empty."""
     provenance: Line
     """Always "self-reported": any higher level is computed from evidence."""
     submitted_by: Line

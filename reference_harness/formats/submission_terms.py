@@ -19,9 +19,9 @@ SOURCE_KINDS: tuple[SourceKind, ...] = get_args(SourceKind)
 """Where weights come from; `none` for a method without weights."""
 Truncation = Literal["none", "right", "left", "windows"]
 TRUNCATIONS: tuple[Truncation, ...] = get_args(Truncation)
-"""What is cut off a sequence that is longer than the model reads."""
+"""Ways to shorten a sequence that is longer than the model reads."""
 UNNAMED = "unnamed"
-"""What the harness writes for a submitter that nobody named."""
+"""The harness's word for a submitter that nobody named."""
 
 SUBMISSION_BYTES_MAX = 1_000_000
 """The largest file of a submission. 300 cells of two classes, with five seeds, digests, matrices

@@ -125,9 +125,9 @@ class AuditOutcome(StrictModel):
     """In the order of the plan's chosen tasks, each of them."""
     decoys: Decoys
     variants: VariantResult | None = None
-    """What variants of the sequences show; null in earlier records."""
+    """Decisions on variants of the sequences; null in earlier records."""
     fresh: FreshResult | None = None
-    """What a fresh set shows; null where the audit had none."""
+    """Decisions on a fresh set; null where the audit had none."""
     verdict: Verdict
     """`differs` as soon as a task, a joint test of a regime, a decoy, the variants or the fresh set
     do."""
@@ -135,13 +135,13 @@ class AuditOutcome(StrictModel):
     noise: Name
     """The dtype whose numeric noise the tolerance was measured at."""
     precision: Precision | None = None
-    """What the embeddings show of the declared dtype; null in earlier records."""
+    """The measured precision beside the declared dtype; null in earlier records."""
     harness: HarnessFacts
     benchmark_sha256: Hex64
     dataset_revision: Hex40
     packages: dict[str, str]
     notes: list[str]
-    """What a reader of the record should know, such as the tolerances of the full regime."""
+    """Remarks for readers of the record, such as the tolerances of the full regime."""
     started_at: Moment
     finished_at: Moment
 

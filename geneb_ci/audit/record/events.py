@@ -92,7 +92,7 @@ class AuditAbort(StrictModel):
     kind: Literal["failed", "limit", "result"]
     """The extractor ended with an error, exceeded a limit, or returned no valid embeddings."""
     message: Annotated[str, Field(max_length=MESSAGE_MAX)]
-    """What was wrong, in printable ASCII; the extractor chose parts of it."""
+    """The error, in printable ASCII; the extractor chose parts of it."""
     sandbox: SandboxFacts
     started_at: Annotated[Moment, AfterValidator(checked_moment)]
     finished_at: Annotated[Moment, AfterValidator(checked_moment)]
@@ -257,7 +257,7 @@ class Withdrawal(StrictModel):
 
     schema_version: Literal["1.0"]
     reason: Annotated[str, Field(min_length=1, max_length=REASON_MAX)]
-    """What was wrong with the audit, for readers of the board."""
+    """The reason, for readers of the board."""
     withdrawn_at: Annotated[Moment, AfterValidator(checked_moment)]
 
 

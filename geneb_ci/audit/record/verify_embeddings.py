@@ -54,7 +54,7 @@ UNREADABLE = (
     *(ValueError, LookupError, OSError, EOFError, RuntimeError, ArithmeticError, MemoryError),
     *(struct.error, zipfile.BadZipFile, zlib.error),
 )
-"""What reading an archive of unknown bytes raises."""
+"""Errors of reading an archive of unknown bytes."""
 RERUN_BYTES_MAX = 8 << 30
 """Of the file of rerun rows: 200,000 rows of 4,096 columns take 5 GB."""
 

@@ -159,7 +159,7 @@ shifts find; docs/research/adversary.md has the table."""
 
 
 MEMORISED = "labels of published sequences are known that variants of them do not get"
-"""What flagged variants show."""
+"""The meaning of flagged variants."""
 
 
 class VariantDecisions(StrictModel):

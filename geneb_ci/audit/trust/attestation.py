@@ -88,7 +88,7 @@ class FieldGroup(NamedTuple):
     fields: tuple[str, ...]
     """Paths: `*` is any one name or place, `**` at the end whatever is below."""
     checks: tuple[Check, ...] = ()
-    """What compares a claim; none where nothing but the author stands for it."""
+    """The checks that compare a claim; none where it is the author's word alone."""
     basis: tuple[str, ...] = ()
     """Names of the groups that it is computed from."""
 

@@ -25,7 +25,7 @@ UNCOMPARED = "the scores shown were not compared"
 among the cells, and training sequences were varied."""
 UNVARIED = "training sequences were not varied"
 MEMORY = "memory is not excluded, since it had no fresh set"
-"""What an audit by receipt leaves open in any case."""
+"""The limit of every audit by receipt."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class RowAuditFacts:
     missing: tuple[str, ...] = ()
     """Tasks and regimes that the policy requires and the receipt has no cells of."""
     superseded: str = ""
-    """What its rule let pass, where the record has an earlier one, or ""."""
+    """The gap in its rule, where the record has an earlier one, or ""."""
     weak: str = ""
     """Why its rows cannot be compared to the tolerance of a row, or ""."""
     gone: str = ""
@@ -212,7 +212,7 @@ class Decision:
     level: TrustLevel
     reason: str
     evidence: Evidence = Evidence.CHECKED
-    """What others did to confirm the scores, whoever the author is."""
+    """The evidence by others for the scores, whoever the author is."""
     is_official: bool = False
     """Whether the file is the authors' own, whatever its level."""
     audit: Summary | None = None

@@ -39,7 +39,7 @@ class ModelFacts(StrictModel):
     authorship: str
     """Whose file it is: official or contributed."""
     evidence: str
-    """What others did to confirm the scores."""
+    """The evidence by others for the scores."""
     params: Count
     """As the board shows it."""
     params_in_paper: Count | None
@@ -196,15 +196,15 @@ class Figure(StrictModel):
     scope: Literal["paper", "board", "exclusions"]
     definition: str
     parameters: dict[str, float | int | str | list[str]]
-    """What the figure depends on, with the values that were used."""
+    """The settings that the figure depends on, with the values used."""
     rows: Count
     """Models that it is computed from."""
     value: float | None
     """Null where it is not defined, or needs more than the board has."""
     unit: str
-    """What the value counts or measures."""
+    """The unit of the value."""
     parts: list["FigurePart"]
-    """What the value is made of, or the same for each category or task."""
+    """The parts of the value, or the same for each category or task."""
 
 
 class FigurePart(StrictModel):

@@ -51,7 +51,7 @@ class Frames:
     """By regime."""
     intervals: Intervals
     results: Mapping[str, Any]
-    """What `diagnostic_steps` made."""
+    """The result of `diagnostic_steps`."""
     attributes: Mapping[str, Mapping[str, Any]]
     """Model id to the facts of its entry in the model registry."""
 

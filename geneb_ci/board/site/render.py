@@ -28,7 +28,7 @@ from geneb_ci.common.parallel import in_processes, jobs_for
 
 FEED, STYLE = "feed.xml", "pages.css"
 MARKER = b"<!-- scores for readers without scripts -->"
-"""What index.html has where the table for readers without JavaScript is to be."""
+"""The mark in index.html that the table for readers without JavaScript replaces."""
 INDEX_MODELS_MAX = 100
 """Models in the table of index.html; with more, the first load would grow by the whole board."""
 INDEX_MODELS = 50

@@ -112,7 +112,7 @@ PARAMETER_COUNT_DISAGREES = Rule(
 )
 
 
-"""What `geneb-harness run` writes without --submitted-by."""
+"""The submitter that `geneb-harness run` writes without --submitted-by."""
 
 
 def missing_submitter(context: Context) -> Iterator[Fault]:

@@ -19,7 +19,7 @@ class Setting:
     id: str
     expected: str
     against: str
-    """What it protects against."""
+    """The attack or mistake that it prevents."""
     hand: str
     """How a person sets it."""
     read: str
@@ -33,7 +33,7 @@ class Setting:
     written: str = ""
     """Requests that set it."""
     wanted: Mapping[str, Any] = field(default_factory=dict)
-    """What is compared and written."""
+    """The values that are compared and written."""
     group: str
     """Settings of the same group are set together."""
 

@@ -304,12 +304,12 @@ class Judged:
     change: Change
     findings: tuple[Finding, ...]
     files: tuple[FileDigest, ...]
-    """What was checked; empty where neither a row nor a record was."""
+    """The checked files; empty where neither a row nor a record was checked."""
     context: Context | None
     """The row with its context; None if no row was read."""
     result: FileResult | None
     fingerprint: Fingerprint | None = None
-    """What the row is compared by with other open ones; None if it has errors of its own."""
+    """The digests for comparison with other open rows; None if it has errors of its own."""
 
 
 def places_of(layout: Layout) -> RepositoryFolders:

@@ -240,7 +240,7 @@ class RowStanding(StrictModel):
     before: Annotated[int, Field(ge=1)] | None
     """Rank of the row that it replaces; null for a new one."""
     decided: "DecidedStanding | None"
-    """What is significant of it; null where that cannot be computed."""
+    """Its significant part; null where that cannot be computed."""
 
 
 class DecidedStanding(StrictModel):
@@ -418,7 +418,7 @@ class Receipt(StrictModel):
     dispute: Command | None = None
     seen: Count = 0
     effect: Text = ""
-    """What a merge changes on the board, in the first regime."""
+    """The change of the board by a merge, in the first regime."""
     decide: list[RuleId] = Field(default_factory=list)
     """Rules whose findings a maintainer has to decide on."""
     foreign: Text = ""
