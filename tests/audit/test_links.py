@@ -150,6 +150,11 @@ def test_deleting_the_newest_too_is_found_by_what_was_published(tmp_path, monkey
     )
     (root / "published.json").write_text("{}")
     assert main(check) == 3
+    empty = {"schema_version": "1.0", "heads": {}, "statements": {}}
+    (root / "published.json").write_text(json.dumps(empty))
+    capsys.readouterr()
+    assert main(check) == 3
+    assert "it lists no statement, so nothing was compared" in capsys.readouterr().err
 
 
 def test_a_time_before_what_the_commitment_comes_after_is_refused(tmp_path):

@@ -86,5 +86,11 @@ def require_published(files: Sequence[Path], layout: Layout) -> None:
                 f"{file}: this is not what a board was published with: {error}",
                 f"name {PATH} of a published board, of any generation",
             ) from error
+        if not published:
+            raise NothingChecked(
+                f"{file}: it lists no statement, so nothing was compared",
+                f"name {PATH} of a board that was published after the first audit",
+            )
         if lost := lost_since(published, here):
-            raise LogBroken(f"{file} has what is lost here: {'; '.join(one.text for one in lost)}")
+            texts = "; ".join(statement.text for statement in lost)
+            raise LogBroken(f"{file} has what is lost here: {texts}")
