@@ -22,7 +22,7 @@ _NAME_GONE = (
     "the code of the model takes a name from the library that this version does not have: it was "
     "written for another one"
 )
-_OTHER_CODE = "the code of the model or its configuration was written for another version"
+_OTHER_CODE = "the code of the model or its configuration may be for another version"
 _UNKNOWN = "this version of transformers does not have the model's architecture or tokenizer"
 _PACKAGE = "the code of the model needs a package that is not here, or one of another version"
 _CAUSES: tuple[tuple[str, tuple[str, ...]], ...] = (

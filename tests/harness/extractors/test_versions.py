@@ -23,7 +23,7 @@ def building(statement: str) -> str:
 
 ON_META = "transformers 5 builds models without memory (on the meta device)"
 NAME_GONE = "takes a name from the library that this version does not have"
-OTHER_CODE = "was written for another version"
+OTHER_CODE = "may be for another version"
 # The author's code, words of the bare error, words of what it means.
 CODE = {
     "a tensor is read": (
