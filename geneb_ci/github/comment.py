@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.github.api import GitHub
+from geneb_ci.github.errors import WHEN
 from geneb_ci.github.replies import Comment, Pull
 from geneb_ci.github.verdict.model import (
     AuditEstimate,
@@ -48,8 +49,8 @@ _NEXT = {
         "submission: a maintainer reads your explanation and decides."
     ),
     PullOutcome.CHANGES_NEEDED: (
-        "Fix the errors below and push to this branch; this comment is updated within 15 "
-        "minutes. To get this verdict on your own machine, commit, and run"
+        "Fix the errors below and push to this branch; this comment is updated "
+        f"{WHEN}. To get this verdict on your own machine, commit, and run"
     ),
     PullOutcome.NEEDS_MAINTAINER: (
         "A submission changes only the row, the card and the extractor of one model; this pull "
@@ -73,7 +74,7 @@ _LINKS_MAX = 20
 _SHA_SHOWN = 12
 _COMMAND_TEXTS = {
     CommandName.RECHECK: "Checked again, as {} asked.",
-    CommandName.AUDIT: "{} asked for an audit, which begins within 15 minutes.",
+    CommandName.AUDIT: "{} asked for an audit. It begins " + WHEN + ".",
     CommandName.DISPUTE: "Disputed by {}: {}. It does not pass until a maintainer comments {}.",
 }
 

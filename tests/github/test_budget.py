@@ -17,19 +17,20 @@ HOUR = 1000
 OPEN = 200
 
 
-@pytest.mark.parametrize("arguments", [["--pr"], ["--head-sha"]])
-def test_one_pull_request_takes_thirteen_requests(place, arguments):
+@pytest.mark.parametrize(("arguments", "asked"), [(["--pr"], 0), (["--head-sha"], 1)])
+def test_one_pull_request_takes_thirteen_requests(place, arguments, asked):
+    """And a ring one more: whether its head has a verdict."""
     number = place.pull(sound())
     named = str(number) if arguments == ["--pr"] else place.server.pulls[number]["head"]["sha"]
     code, line, _ = place.run("reconcile", *arguments, named)
     assert code == 0
-    assert len(place.server.requests) == 8
+    assert len(place.server.requests) == 8 + asked
     assert place.report(line)[0] == 0
-    assert len(place.server.requests) == 13
+    assert len(place.server.requests) == 13 + asked
     assert len(place.server.writes()) == 3
     # Again, with nothing new: the head of main, and what is there, but no write.
     assert place.report(line)[0] == 0
-    assert len(place.server.requests) == 15
+    assert len(place.server.requests) == 15 + asked
     assert len(place.server.writes()) == 3
 
 
