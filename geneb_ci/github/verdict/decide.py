@@ -29,10 +29,10 @@ from geneb_ci.github.verdict.model import (
     AuditEstimate,
     CategoryScores,
     DecidedStanding,
+    EmbeddingComparison,
     Neighbour,
     PullHead,
     PullVerdict,
-    RowComparison,
     RowStanding,
     counts_of,
     listed_findings,
@@ -176,7 +176,7 @@ def standings(
 
 def row_comparison(
     own: Submission, board: Sequence[Submission], benchmark: Benchmark
-) -> RowComparison | None:
+) -> EmbeddingComparison | None:
     """Compare the row with the best row and the two most similar rows.
 
     Similarity is the root mean square difference of category means. None if it is not ranked.
@@ -194,7 +194,7 @@ def row_comparison(
     chosen = [this, *beside]
     if best not in chosen:
         chosen.append(best)
-    return RowComparison.model_validate(
+    return EmbeddingComparison.model_validate(
         {
             "regime": regime,
             "metric": benchmark.primary_metric,
