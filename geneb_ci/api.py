@@ -360,7 +360,7 @@ def verify(
     that each submission needs, see `rated`. A record that does not verify is no error: see `hold`.
     Raises NothingChecked if there is none, UsageProblem for options that contradict each other.
     """
-    from geneb_ci.audit.record.recompute_embeddings import from_receipt, with_rows
+    from geneb_ci.audit.record.recompute_embeddings import from_receipt, with_embeddings
     from geneb_ci.audit.record.repository import AuditRepository
     from geneb_ci.audit.record.statement import named_records  # cryptography
     from geneb_ci.audit.trust.evidence import rated_submissions
@@ -382,7 +382,7 @@ def verify(
     def each() -> Iterator[Any]:
         for path in files:
             name = str(path) if records else os.path.relpath(path)
-            yield with_rows(repository, located(path), name, again, named=bool(records))
+            yield with_embeddings(repository, located(path), name, again, named=bool(records))
 
     verifications = Verifications([*progress(each(), len(files)), *lost])
     verifications.rated = rated_submissions(repository, verifications, evidence) if evidence else ()

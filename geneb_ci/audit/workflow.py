@@ -51,8 +51,8 @@ from geneb_ci.audit.sampling.beacon import DELAY, QUICKNET
 from geneb_ci.audit.sampling.beacon_source import BeaconSource, beacon_of
 from geneb_ci.audit.sampling.embedding_draw import recompute_any
 from geneb_ci.audit.sampling.plan import (
+    EmbeddingPlan,
     Plan,
-    RowPlan,
     committed_text,
     encoded,
     read_any_plan,
@@ -77,7 +77,7 @@ DIGITS = 16
 """Hex digits of a commitment that name its folder."""
 EXAMPLE_TIME = "2026-11-20T08:30:00Z"
 
-_P = TypeVar("_P", Plan, RowPlan)
+_P = TypeVar("_P", Plan, EmbeddingPlan)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,12 +126,12 @@ class Signing:
     shown_on: str | None = None
     """Commit whose status shows the commitment."""
 
-    def start(self, plan: Plan | RowPlan) -> None:
+    def start(self, plan: Plan | EmbeddingPlan) -> None:
         """Sign that a drawn sample is about to be rerun, so that its draw is not forgotten."""
         if self.key is not None:
             sign_start(plan, self.key, self.layout, self.audits, self.say, self.shown_on)
 
-    def abort(self, error: ExtractorRefused, plan: Plan | RowPlan) -> None:
+    def abort(self, error: ExtractorRefused, plan: Plan | EmbeddingPlan) -> None:
         """Sign that the extractor ended a rerun, so that its draw is not forgotten."""
         if self.key is not None:
             sign_abort(error, plan, self.key, self.layout, self.audits, self.say)
@@ -212,7 +212,7 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
 def _shown_cost(
     request: AuditRequest,
     here: Ready,
-    plan: Plan | RowPlan | None,
+    plan: Plan | EmbeddingPlan | None,
     setup: float,
     say: Say,
     show: Say,
@@ -250,7 +250,7 @@ def draw_plan(
 
 
 def rerun_plan(
-    plan: Plan | RowPlan,
+    plan: Plan | EmbeddingPlan,
     signing: Signing,
     machine: Machine,
     *,
@@ -498,7 +498,7 @@ def _published_and_drawn(
     here: Ready,
     signing: Signing,
     show: Say,
-) -> Plan | RowPlan | AuditProgress:
+) -> Plan | EmbeddingPlan | AuditProgress:
     """Publish the commitment, unless that is done; draw, and keep the plan before any rerun.
 
     Returns the plan, or the state of the audit where the caller has to publish the commitment.
@@ -512,7 +512,7 @@ def _published_and_drawn(
     if request.work is None:
         plans = _plans_here(work.folder, here.commitment, sample.kind, signing.say)
         sample = sample.with_earlier(plans)
-    plan: Plan | RowPlan = draw_plan(
+    plan: Plan | EmbeddingPlan = draw_plan(
         here.commitment,
         committed_at,
         submission,
@@ -527,7 +527,7 @@ def _published_and_drawn(
 
 
 def _plans_here(
-    folder: Path, commitment: Commitment, kind: type[Plan | RowPlan], say: Say
+    folder: Path, commitment: Commitment, kind: type[Plan | EmbeddingPlan], say: Say
 ) -> Iterable[Path]:
     """Yield the paths of all other plans for the model in this cache, signed as records or not.
 

@@ -25,7 +25,7 @@ from geneb_ci.render.results import AuditResult
 from geneb_ci.render.table import ROWS_MAX, Table
 from geneb_ci.submission.reading import BYTES_MAX
 from tests.audit.recorded import outcome_of, plan_for, submission_bytes
-from tests.audit.test_row_verify import sound
+from tests.audit.test_embedding_verify import sound
 from tests.cli.repository import put, real_repository, small_repository
 from tests.hostile.conftest import hostile_folder as hostile_folder  # noqa: PLC0414 (a fixture)
 from tests.paths import PUBLIC, ROOT
