@@ -1,8 +1,10 @@
 """`geneb-harness extractors`: list the built-in ones, and check an extractor."""
 
+import itertools
 import json
 import re
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -203,28 +205,43 @@ def _table(spec: str, results: list["PropertyResult"]) -> None:
         Outcome.NOT_VERIFIED: Text("not verified", "yellow"),
     }
     table = Table(box=None, pad_edge=False, show_edge=False)
-    for title in ("", "property", "what was seen", "difference", "allowed"):
+    measured = any(r.measured is not None for r in results)
+    for title in (
+        "",
+        "property",
+        "what was seen",
+        *(("difference", "allowed") if measured else ()),
+    ):
         table.add_column(title, justify="right" if title in ("difference", "allowed") else "left")
-    for r in results:
+    for r, more in _folded(results):
         verdict = words[r.outcome] if r.ran else Text("not run", "red")
         seen = Text(_printable(r.sentence))
         if r.example:
             seen.append(f"\n{_printable(r.example)}", "dim")
-        table.add_row(verdict, r.property, seen, _number(r.measured), _number(r.tolerance))
+        numbers = (_number(r.measured), _number(r.tolerance)) if measured else ()
+        table.add_row(verdict, f"{r.property}{more}", seen, *numbers)
     console = Console()
     console.print(table)
     lost = sum(not r.ran for r in results)
-    numbers = {
+    counts = {
         "hold": _count(results, Outcome.HOLDS),
         "do not hold": _count(results, Outcome.FAILS),
         "could not be tried": lost,
         "not verified": _count(results, Outcome.NOT_VERIFIED) - lost,
     }
     count = f"{len(results)} properties"
-    (first, what), *others = ((n, what) for what, n in numbers.items() if n)
+    (first, what), *others = ((n, what) for what, n in counts.items() if n)
     sentence = f"all {count} {what}" if first == len(results) else f"{first} of {count} {what}"
     sentence = "; ".join([sentence, *(f"{n} {what}" for n, what in others)])
     console.print(Text(f"{_printable(spec)}:\n{sentence}"), soft_wrap=True)
+
+
+def _folded(results: list["PropertyResult"]) -> Iterator[tuple["PropertyResult", str]]:
+    """Yield the results to show, each with how many that were not tried follow for its reason."""
+    for reason, group in itertools.groupby(results, lambda r: "" if r.ran else r.sentence):
+        first, *rest = group
+        yield first, f" and {len(rest)} more" if reason and rest else ""
+        yield from ((result, "") for result in rest if not reason)
 
 
 def _printable(text: str) -> str:

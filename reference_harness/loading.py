@@ -15,12 +15,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.abc import SourceLoader
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 from .description import describe
 from .extractors import BUILTINS, base
-from .extractors.base import BaseEmbeddingExtractor, ExtractorError
+from .extractors.base import BaseEmbeddingExtractor, ExtractorError, SignatureError
 
 FOLDERS = ("submissions/extractors", "harness/extractors", ".")
 """Where a dotted `module:Class` is looked for: this repository, an upstream checkout, here."""
@@ -78,7 +78,8 @@ def load(
     constructor by keyword.
 
     Raises ExtractorError when nothing of that name is found, when the module cannot be imported
-    or when the constructor fails; the cause is chained.
+    or when the constructor fails; the cause is chained. It is a SignatureError where the class does
+    not have the two methods of the interface.
     """
     name = spec.removeprefix("builtin:")
     if name in BUILTINS:
@@ -216,6 +217,7 @@ _ALWAYS = frozenset({"name_model", "device"})
 
 def _build(cls: Any, path: str, **keywords: Any) -> BaseEmbeddingExtractor:
     _refuse_unknown(cls, path, keywords)
+    _refuse_other_methods(cls, path, keywords)
     try:
         extractor: BaseEmbeddingExtractor = cls(**keywords)
     except ExtractorError:
@@ -243,6 +245,44 @@ def _refuse_unknown(cls: Any, path: str, keywords: Mapping[str, Any]) -> None:
                 f"its options are: {', '.join(known) or 'none'}"
             )
             raise ExtractorError(msg)
+
+
+_EMBED = "def extract_embeddings(self, sequences, batch_size=1):"
+_INIT = 'def __init__(self, name_model, device="cpu"):'
+
+
+def _refuse_other_methods(cls: Any, path: str, keywords: Mapping[str, Any]) -> None:
+    """Raise SignatureError for a class whose methods do not take what the harness passes."""
+    if "extract_embeddings" in getattr(cls, "__abstractmethods__", ()):
+        own = [name for name, value in vars(cls).items() if inspect.isfunction(value)]
+        defined = f"defines {', '.join(own)}, but" if own else "has"
+        msg = f"{path}:{cls.__name__} {defined} no extract_embeddings; write {_EMBED}"
+        raise SignatureError(msg)
+    method = inspect.getattr_static(cls, "extract_embeddings")
+    if inspect.isfunction(method):
+        _require_call(method, path, _EMBED, (None, []), {"batch_size": 1})
+    if inspect.isfunction(cls.__init__):
+        _require_call(cls.__init__, path, _INIT, (None,), keywords)
+
+
+def _require_call(
+    method: FunctionType, path: str, expected: str, values: tuple[Any, ...], keywords: Any
+) -> None:
+    """Raise SignatureError where a method cannot be called with these values and keywords."""
+    signature = inspect.signature(method)
+    try:
+        signature.bind(*values, **keywords)
+    except TypeError as error:
+        called = ", ".join([*("sequences" for _ in values[1:]), *(f"{k}=..." for k in keywords)])
+        names = ", ".join(
+            str(parameter.replace(annotation=inspect.Parameter.empty))
+            for parameter in signature.parameters.values()
+        )
+        msg = (
+            f"{path}, line {method.__code__.co_firstlineno}: {method.__name__}({names}) cannot be "
+            f"called as {method.__name__}({called}): {error}; write {expected}"
+        )
+        raise SignatureError(msg) from error
 
 
 def _say(error: BaseException) -> str:

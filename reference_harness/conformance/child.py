@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import IO
 
+from reference_harness.extractors.base import SignatureError
 from reference_harness.progress import Silent
 
 from .opened import WATCH
@@ -86,6 +87,8 @@ def attempt(slug: str, subject: Subject) -> PropertyResult:
             measured=error.measured,
             tolerance=None if error.measured is None else subject.tolerance,
         )
+    except SignatureError as error:
+        return PropertyResult(property=slug, outcome=Outcome.FAILS, sentence=str(error))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the code of a stranger
         where = _place(error)
         sentence = f"{type(error).__name__}: {error}{where}"

@@ -29,6 +29,7 @@ SECONDS = 300.0
 LETTERS = 8192
 """Longest sequence tried: enough for 512 tokens of sixteen letters."""
 
+NO_LOAD = "Not tried, as the extractor does not load."
 FIRST = "Not tried, as another property does not hold: fix that before the full check."
 SILENT = Silent()
 
@@ -108,11 +109,16 @@ def _run(
     while todo:
         if LOADS in results and results[LOADS].is_refused():
             for slug in [s for s in todo if BY_SLUG[s].needs_load]:
-                results[slug] = _not_tried(slug, "Not tried, as the extractor does not load.")
+                results[slug] = _not_tried(slug, NO_LOAD)
             todo = [s for s in todo if s not in results]
             if not todo:
                 return
-        results.update(child.run(todo, offline=offline))
+        new = child.run(todo, offline=offline)
+        results.update(new)
+        for slug in new if LOADS in results else ():
+            # Whatever fails for the reason for which nothing loads is a consequence.
+            if slug != LOADS and results[slug].sentence == results[LOADS].sentence:
+                results[slug] = _not_tried(slug, NO_LOAD)
         todo = [s for s in todo if s not in results]
 
 

@@ -3,6 +3,8 @@
 import sys
 from typing import Any
 
+from reference_harness.extractors.base import SignatureError
+
 from .hooks import torch_modules
 from .probes import random_letters
 from .result import BrokenError, UnverifiedError
@@ -21,7 +23,7 @@ def device(subject: Subject) -> str:
     try:
         loaded = subject.load(requested)
         subject.embed([random_letters(12)], 1, on=loaded.extractor)
-    except BrokenError:
+    except (BrokenError, SignatureError):
         raise
     except Exception as error:
         msg = f"it fails on device {requested!r}: {type(error).__name__}: {error}"

@@ -19,6 +19,10 @@ class ExtractorError(HarnessError, ValueError):
     """
 
 
+class SignatureError(ExtractorError):
+    """A class cannot be called as the harness calls it, whatever it computes."""
+
+
 class BaseEmbeddingExtractor(ABC):
     """Turns sequences into embeddings of one fixed width.
 

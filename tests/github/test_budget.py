@@ -70,7 +70,7 @@ def swept(place: Place) -> list[int]:
 
 @pytest.mark.nightly
 def test_200_new_pull_requests_have_their_verdict_after_an_hour(crowd):
-    """Four sweeps, one each 15 minutes, the longest waiting first, in fewer than 1,000 requests."""
+    """Four sweeps in an hour, the longest waiting first, in fewer than 1,000 requests."""
     server = crowd.server
     server.limit = HOUR
     judged = [swept(crowd) for _ in range(4)]

@@ -304,3 +304,87 @@ def test_the_command_lists_what_it_knows():
     assert done.exit_code == 0
     assert all(p.slug in done.output for p in PROPERTIES)
     assert all(name in done.output for name in BUILTINS)
+
+
+SIGNATURE = "def extract_embeddings(self, sequences, batch_size=1):"
+# A class body: what is said of it, and the signature to write.
+OTHER_SIGNATURES = {
+    "no batch size": (
+        "def extract_embeddings(self, seqs): ...",
+        (
+            "line 4: extract_embeddings(self, seqs) cannot be called as "
+            "extract_embeddings(sequences, batch_size=...): got an unexpected keyword argument"
+        ),
+        SIGNATURE,
+    ),
+    "an argument more": (
+        "def extract_embeddings(self, sequences: list, tokenizer, batch_size=1): ...",
+        (
+            "extract_embeddings(self, sequences, tokenizer, batch_size=1) cannot be called as "
+            "extract_embeddings(sequences, batch_size=...): missing a required argument: 'tok"
+        ),
+        SIGNATURE,
+    ),
+    "no self": (
+        "def extract_embeddings(batch_size=1): ...",
+        "multiple values for argument",
+        SIGNATURE,
+    ),
+    "another name": (
+        "def embed(self, sequences, batch_size=1): ...",
+        "Own defines embed, but no extract_embeddings",
+        SIGNATURE,
+    ),
+    "another constructor": (
+        "def __init__(self, path): ...\n    def extract_embeddings(self, *a, **k): ...",
+        "__init__(self, path) cannot be called as __init__(name_model=..., device=...): missing",
+        'def __init__(self, name_model, device="cpu"):',
+    ),
+}
+
+
+def own_class(folder: Path, body: str) -> str:
+    file = folder / "own.py"
+    head = "from .base import BaseEmbeddingExtractor\n\nclass Own(BaseEmbeddingExtractor):\n"
+    file.write_text(f"{head}    {body}\n", encoding="utf-8")
+    return f"{file}:Own"
+
+
+@pytest.mark.parametrize("name", OTHER_SIGNATURES)
+def test_another_signature_is_named_with_the_right_one(name, tmp_path):
+    body, words, expected = OTHER_SIGNATURES[name]
+    subject = Subject(own_class(tmp_path, body), "", "cpu")
+    results = [attempt(slug, subject) for slug in (LOADS, "device", "finite")]
+    assert {one.outcome for one in results} == {Outcome.FAILS}
+    assert len({one.sentence for one in results}) == 1
+    assert words in results[0].sentence
+    assert results[0].sentence.endswith(f"; write {expected}")
+
+
+def test_another_signature_is_one_failure_of_the_table(tmp_path, monkeypatch):
+    """It was two of 23 in 80 lines."""
+    monkeypatch.setenv("COLUMNS", "80")
+    module = own_class(tmp_path, OTHER_SIGNATURES["no batch size"][0])
+    result = CliRunner().invoke(extractors, ["check", module])
+    assert result.exit_code == 11
+    lines = result.output.splitlines()
+    assert len(lines) <= 25
+    assert [line.split()[:2] for line in lines if line.startswith(("FAIL", "not run"))] == [
+        ["FAIL", "loads"],
+        ["not", "run"],
+    ]
+    assert "device and 20 more" in result.output
+    assert "1 do not hold" in result.output
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "def extract_embeddings(self, dna, *, batch_size): ...",
+        "def extract_embeddings(self, *values, **options): ...",
+        "@staticmethod\n    def extract_embeddings(sequences, batch_size=1): ...",
+        "extract_embeddings = print",
+    ],
+)
+def test_whatever_can_be_called_so_is_built(body, tmp_path):
+    assert load(own_class(tmp_path, body)).class_name == "Own"
