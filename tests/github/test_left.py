@@ -6,7 +6,7 @@ import json
 import pytest
 
 from geneb_ci.github.reconcile import CHUNK, FAILED_MAX
-from tests.github.conftest import CARD_PATH, REGULAR, sound
+from tests.github.conftest import CARD_PATH, REGULAR, Place, sound
 from tests.github.refusals import Fault
 
 OPEN, BEFORE = 110, 43
