@@ -300,7 +300,7 @@ def pull_verdict(
         is_edit=not judged.change.is_evidence and any(row.model_id == model for row in board),
         files=list(judged.files),
         places=places,
-        weight=_weight(judged.findings),
+        weight=weight_of(judged.findings),
         findings=listed_findings(judged.findings),
         comparison=row_comparison(own, board, benchmark) if own is not None else None,
         standings=standings(own, board, benchmark, base.decided(own)) if own is not None else [],
@@ -341,7 +341,7 @@ def _crash(pull: PullHead, merge_base: str, error: Exception, main_digest: str |
     return Decision(verdict, (finding,), None)
 
 
-def _weight(findings: Sequence[Finding]) -> float:
+def weight_of(findings: Sequence[Finding]) -> float:
     """Return the sum of the scores of all warnings; one without a score counts as 1."""
     warnings = (finding for finding in findings if finding.severity is Severity.WARNING)
     return round(math.fsum(max(1.0, finding.score) for finding in warnings), 1)
