@@ -15,6 +15,9 @@ from reference_harness.formats.text import plural
 SHOWN = 3
 """Rows and paths of a list that are named."""
 DIGITS = 12
+KEYS = "leaderboard/policy/keys.json"
+BRANCH = "audits"
+"""Branch of statements that were committed on main."""
 TIME, COMMIT, DIR = "TIME", "COMMIT", "DIR"
 """Stand for what nothing here says."""
 REVOKED, EXPIRED, NOT_LISTED = "revoked", "expired", "not listed"
@@ -26,7 +29,7 @@ class KeyFacts(NamedTuple):
     """The private key of the person who asks, as the list of trusted keys has it."""
 
     path: str = ""
-    """"" where no key is at hand."""
+    """"" where there is no key."""
     state: str = ""
     """Why nothing that it signs now counts; "" where it does."""
     owner: str = ""
@@ -206,7 +209,7 @@ def _refused(state: BoardState) -> Iterator[str]:
 
 def _setup(state: BoardState) -> Iterator[str]:
     yield state.title
-    yield "the repository has no settings of a board, and nobody's signature counts: it has no keys"
+    yield "the repository has no settings of a board, and no key is trusted"
     yield "init writes what is missing, and keeps what is there"
 
 
@@ -282,43 +285,56 @@ def _commit_pending(state: BoardState) -> str:
 def _unmerged(state: BoardState) -> Iterator[str]:
     yield state.title
     yield f"committed here, and not on {state.tree.base}: {_listed(state.unmerged)}"
-    if state.tree.is_on_base:
-        yield "push, or if main takes pull requests alone, push a branch and open one"
-    else:
-        yield "push the branch, and merge it by pull request: it verifies the statements again"
+    yield "a pull request verifies the statements again, and merges them"
 
 
 def _push(state: BoardState) -> str:
     if state.tree.upstream and not state.tree.is_on_base:
         return "git push"
-    branch = "audits" if state.tree.is_on_base else state.tree.branch
-    return shlex.join(["git", "push", "--set-upstream", "origin", f"HEAD:{branch}"])
+    branch = BRANCH if state.tree.is_on_base else state.tree.branch
+    remote = state.tree.base.partition("/")[0]
+    push = shlex.join(["git", "push", "--set-upstream", remote, branch])
+    switch = shlex.join(["git", "switch", "--create", branch])
+    return f"{switch} && {push}" if state.tree.is_on_base else push
+
+
+def _in_review(state: BoardState) -> Iterator[str]:
+    yield state.title
+    yield f"pushed to {state.tree.upstream}, and not on {state.tree.base}: " + (
+        _listed(state.unmerged)
+    )
+    if not state.is_asked:
+        yield "whether it has a pull request: not looked at; if it has one, merge it"
+
+
+def _propose(state: BoardState) -> str:
+    words = ["gh", "pr", "create", "--title", "Add audits", "--fill-first"]
+    return shlex.join([*words, *(["--repo", state.repository] if state.repository else [])])
 
 
 def _keyless(state: BoardState) -> Iterator[str]:
     yield state.title
-    yield "nobody's signature counts: leaderboard/policy/keys.json lists no key"
+    yield "no signature counts: leaderboard/policy/keys.json lists no key"
     yield "make a key; the command prints its entry, which counts once main has it"
 
 
-def _key_state(state: BoardState) -> Iterator[str]:
+def _dead_key(state: BoardState) -> Iterator[str]:
     yield state.title
-    why = {
-        REVOKED: "is revoked: nothing that it signs counts",
-        EXPIRED: "is not valid any more: what it signs now does not count",
-        NOT_LISTED: "is not in leaderboard/policy/keys.json: what it signs does not count",
-    }
-    yield f"your key {state.key.path} {why.get(state.key.state, state.key.state)}"
-    if state.key.state != NOT_LISTED:
-        yield "make a new one; the command prints its entry, which counts once main has it"
-        return
+    if state.key.state == REVOKED:
+        yield f"your key {state.key.path} is revoked: nothing that it signs counts"
+    else:
+        yield f"your key {state.key.path} is not valid any more: what it signs now does not count"
+    yield "make a new one; the command prints its entry, which counts once main has it"
+
+
+def _unlisted(state: BoardState) -> Iterator[str]:
+    yield state.title
+    yield f"your key {state.key.path} is not in {KEYS}: what it signs does not count"
     yield "add its entry to the member keys, by pull request, with the name of its owner:"
     yield state.key.entry
 
 
 def _keygen(state: BoardState) -> str:
-    if state.key.state == NOT_LISTED:
-        return "${EDITOR:-vi} leaderboard/policy/keys.json"
     words = ["geneb-ci", "audit", "keygen", "--output", state.key.free_path]
     return shlex.join([*words, "--owner", state.key.owner or "NAME"])
 
@@ -512,57 +528,197 @@ def _begun(state: BoardState) -> OpenAudit | None:
 
 
 TABLE: tuple[Situation[BoardState], ...] = (
-    Situation("no-board", lambda s: not s.is_board, _outside, _init),
-    Situation("git-refuses", lambda s: s.refusal, _refused, lambda _: "git status"),
-    Situation("setup-incomplete", lambda s: not s.has_answers and not s.signers, _setup, _init),
-    Situation("history-broken", lambda s: s.lost, _lost, _restore),
-    Situation("record-broken", lambda s: s.broken, _broken, _verify),
     Situation(
-        "record-differs", lambda s: s.pending and s.pending.differs, _differs, _commit_pending
+        "no-board",
+        "the folder is in no repository of a board",
+        lambda s: not s.is_board,
+        _outside,
+        _init,
     ),
-    Situation("statement-not-committed", lambda s: s.pending, _pending, _commit_pending),
-    Situation("statement-not-merged", lambda s: s.unmerged, _unmerged, _push),
-    Situation("no-key-listed", lambda s: not s.signers, _keyless, _keygen),
-    Situation("key-without-effect", lambda s: s.key.state, _key_state, _keygen),
-    Situation("record-not-signed", lambda s: (a := _begun(s)) and a.is_rerun, _unsigned, _again),
+    Situation(
+        "git-refuses",
+        "git does not read the clone",
+        lambda s: s.refusal,
+        _refused,
+        lambda _: "git status",
+    ),
+    Situation(
+        "setup-incomplete",
+        "there are rows, and neither keys nor the settings that `geneb-ci init` writes",
+        lambda s: not s.has_answers and not s.signers,
+        _setup,
+        _init,
+    ),
+    Situation(
+        "history-broken",
+        "a signed statement was changed or deleted",
+        lambda s: s.lost,
+        _lost,
+        _restore,
+    ),
+    Situation(
+        "record-broken", "a signed statement does not verify", lambda s: s.broken, _broken, _verify
+    ),
+    Situation(
+        "record-differs",
+        "a record that is not committed says that claims differ",
+        lambda s: s.pending and s.pending.differs,
+        _differs,
+        _commit_pending,
+    ),
+    Situation(
+        "statement-not-committed",
+        "signed statements are not committed",
+        lambda s: s.pending,
+        _pending,
+        _commit_pending,
+    ),
+    Situation(
+        "statement-in-review",
+        "signed statements are on a branch that is pushed",
+        lambda s: s.unmerged and s.tree.is_pushed and not s.tree.is_on_base,
+        _in_review,
+        _propose,
+    ),
+    Situation(
+        "statement-not-merged",
+        "signed statements are committed on this machine alone",
+        lambda s: s.unmerged,
+        _unmerged,
+        _push,
+    ),
+    Situation(
+        "no-key",
+        "no signature counts, and there is no key",
+        lambda s: not s.signers and not s.key.path,
+        _keyless,
+        _keygen,
+    ),
+    Situation(
+        "key-revoked",
+        "your key is revoked",
+        lambda s: s.key.state == REVOKED,
+        _dead_key,
+        _keygen,
+    ),
+    Situation(
+        "key-expired",
+        "your key is not valid any more",
+        lambda s: s.key.state == EXPIRED,
+        _dead_key,
+        _keygen,
+    ),
+    Situation(
+        "key-not-listed",
+        "your key is not in the list of trusted keys",
+        lambda s: s.key.state == NOT_LISTED,
+        _unlisted,
+        lambda _: f"${{EDITOR:-vi}} {KEYS}",
+    ),
+    Situation(
+        "record-not-signed",
+        "an audit is computed, and its record is not signed",
+        lambda s: (a := _begun(s)) and a.is_rerun,
+        _unsigned,
+        _again,
+    ),
     Situation(
         "audit-overdue",
+        "a sample was drawn more than a week ago, and has no record",
         lambda s: (a := _begun(s)) and a.is_drawn and (a.age or 0) > OVERDUE,
         _overdue,
         _again,
     ),
-    Situation("audit-not-run", lambda s: (a := _begun(s)) and a.is_drawn, _drawn, _again),
-    Situation("practice-not-drawn", lambda s: (a := _begun(s)) and a.is_practice, _practice, _draw),
-    Situation("round-due", lambda s: (a := _begun(s)) and a.is_due, _due, _draw),
-    Situation("round-not-due", lambda s: (a := _begun(s)) and a.due, _waiting, _draw),
-    Situation("commitment-not-public", lambda s: s.audits, _unpublished, _publish_commitment),
+    Situation(
+        "audit-not-run",
+        "a sample is drawn, and not rerun",
+        lambda s: (a := _begun(s)) and a.is_drawn,
+        _drawn,
+        _again,
+    ),
+    Situation(
+        "practice-not-drawn",
+        "a commitment on a practice board is not drawn",
+        lambda s: (a := _begun(s)) and a.is_practice,
+        _practice,
+        _draw,
+    ),
+    Situation(
+        "round-due",
+        "a commitment is public, and its round of the beacon is due (with `--repo`)",
+        lambda s: (a := _begun(s)) and a.is_due,
+        _due,
+        _draw,
+    ),
+    Situation(
+        "round-not-due",
+        "a commitment is public, and its round is yet to come (with `--repo`)",
+        lambda s: (a := _begun(s)) and a.due,
+        _waiting,
+        _draw,
+    ),
+    Situation(
+        "commitment-not-public",
+        "a commitment is made, and since when it is public is not known",
+        lambda s: s.audits,
+        _unpublished,
+        _publish_commitment,
+    ),
     Situation(
         "row-refused",
+        "a row does not pass the checks, so that no board can be built",
         lambda s: s.refused,
         _row_refused,
         lambda _: "geneb-ci check submissions",
     ),
-    Situation("no-row", lambda s: not s.rows, _no_rows, lambda _: "geneb-ci new OWNER/MODEL"),
+    Situation(
+        "no-row",
+        "the board has no row",
+        lambda s: not s.rows,
+        _no_rows,
+        lambda _: "geneb-ci new OWNER/MODEL",
+    ),
     Situation(
         "board-not-published",
+        "the Space has no board (with `--space`)",
         lambda s: s.live is not None and s.live.status is LiveStatus.NOTHING,
         _live,
         _publish,
     ),
     Situation(
         "board-behind",
+        "the Space has an older board than main, or another one (with `--space`)",
         lambda s: s.live is not None and s.live.status in {LiveStatus.BEHIND, LiveStatus.OTHER},
         _live,
         _publish,
     ),
-    Situation("pull-request-waits", lambda s: s.pull, _pulls, _view_pull),
-    Situation("row-to-audit", _first, _candidate, _audit_first),
+    Situation(
+        "pull-request-waits",
+        "a pull request waits for a maintainer (with `--repo`)",
+        lambda s: s.pull,
+        _pulls,
+        _view_pull,
+    ),
+    Situation(
+        "row-to-audit",
+        "no audit stands for a row that somebody sent; the one with the heaviest warnings is first",
+        _first,
+        _candidate,
+        _audit_first,
+    ),
     Situation(
         "row-disputed",
+        "an audit of a row differs, and nothing else is left to do",
         lambda s: s.disputed,
         _disputed,
         lambda s: shlex.join(["geneb-ci", "explain", s.disputed[0]]),
     ),
-    Situation("nothing-to-do", lambda _: True, _nothing, _look),
+    Situation(
+        "nothing-to-do",
+        "nothing is left to do, or what is left was not looked at",
+        lambda _: True,
+        _nothing,
+        _look,
+    ),
 )
 """Situations of a maintainer: what makes levels wrong, then what began, then what waits."""

@@ -112,7 +112,7 @@ class BoardReader:
         )
 
     def key(self) -> KeyFacts:
-        """Return the key at hand that counts, or else the first one that is there."""
+        """Return the available key that counts, or else the first one that is there."""
         named = os.environ.get(KEY_VARIABLE, "")
         folder = self.root / KEYS_FOLDER
         paths = [Path(named)] if named else []
@@ -319,7 +319,7 @@ class BoardReader:
 
     def _added(self, path: str) -> tuple[str, int | None]:
         """Return the commit of main that added a file, and its time."""
-        if not self.tree.base:
+        if not self.tree.base or not path:
             return "", None
         log = self.repository.run(
             *("log", "--first-parent", "--diff-filter=A", "--format=%H %ct", "-1"),

@@ -42,7 +42,7 @@ def step_in(
 
 
 def _has_key(layout: Layout) -> bool:
-    """Whether a private key is at hand in a repository of a board."""
+    """Whether a private key is available in a repository of a board."""
     own = layout.root / KEYS_FOLDER
     is_board = layout.kind is not LayoutKind.ALONE
     return is_board and (bool(os.environ.get(KEY_VARIABLE)) or any(own.glob("*.pem")))

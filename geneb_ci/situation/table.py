@@ -32,6 +32,8 @@ class Situation(NamedTuple, Generic[State]):
     """A line of a table: when it holds, what is said then, and the command that comes next."""
 
     name: str
+    about: str
+    """What it is, for the list in docs/next.md."""
     holds: Callable[[State], object]
     """Whether a state is in this situation, by its truth value."""
     lines: Callable[[State], Iterable[str]]

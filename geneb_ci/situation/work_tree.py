@@ -50,6 +50,11 @@ class WorkTree:
         return tuple(sorted({*self.changed, *self.untracked}))
 
     @property
+    def is_pushed(self) -> bool:
+        """Whether a server has every commit of the branch, as far as is known here."""
+        return bool(self.upstream) and not self.ahead
+
+    @property
     def is_on_base(self) -> bool:
         """Whether commits would go to the branch that pull requests go to, or to its copy here."""
         return bool(self.branch) and self.branch == self.base_name

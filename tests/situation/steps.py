@@ -17,11 +17,11 @@ EDITOR = "${EDITOR:-vi}"
 Words = list[str]
 
 
-def step(**options: str) -> NextStep:
+def step(now: dt.datetime = NOW, **options: str) -> NextStep:
     """Return the next step in the current folder; it fits ten lines of 80 columns."""
     find_layout.cache_clear()
     before = contents(Path.cwd())
-    found = next_step(now=NOW, **options)  # type: ignore[arg-type]
+    found = next_step(now=now, **options)
     assert contents(Path.cwd()) == before, "it wrote something"
     lines = found.text().splitlines()
     assert len(lines) <= LINES_MAX, found.text()
