@@ -156,7 +156,7 @@ bench-sandbox: $(READY)  ## what starting a sandbox costs, as a table
 
 bench-receipts: $(READY)  ## what verifying and auditing receipts takes and finds, as tables; goes on where stopped
 	$(BIN)/python -m benchmarks.bench_receipts --keep build/receipts --write
-	$(BIN)/python -m benchmarks.bench_row_audits --real --keep build/receipts/rows --write
+	$(BIN)/python -m benchmarks.bench_embedding_audits --real --keep build/receipts/rows --write
 	rm -r build/receipts
 
 bench-uncertainty: $(READY)  ## how often decisions hold, as a table for the docs

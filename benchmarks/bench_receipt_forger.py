@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.bench_adversary import CutSource
-from benchmarks.bench_row_power import published
+from benchmarks.bench_embedding_power import published
 from benchmarks.tolerance_sets import GUE, MINI
-from geneb_ci.receipt.draw import RowSample
+from geneb_ci.receipt.draw import SampleSizes
 from reference_harness import benchmark, data, probe
 from reference_harness.data import MiniSource, Source
 from reference_harness.extractors.kmer import KmerExtractor
@@ -42,7 +42,7 @@ PRACTICE = 5
 SHOTS, SEEDS = 10, 5
 DRAWS = 2
 """Audits of each forgery; one that does not find it is enough."""
-SAMPLE = RowSample(test=240, training=30, support=120)
+SAMPLE = SampleSizes(test=240, training=30, support=120)
 EXTRACTORS: dict[str, Callable[[], Any]] = {
     "4-mers": KmerExtractor,
     "random convolution": lambda: NetworkExtractor(random_convolution()),

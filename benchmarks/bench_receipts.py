@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.bench_row_honest import bert
-from benchmarks.bench_row_power import Kept
+from benchmarks.bench_embedding_honest import bert
+from benchmarks.bench_embedding_power import Kept
 from benchmarks.measured import Measured, measured, step
 from geneb_ci.audit.record.envelope import parse_envelope
 from geneb_ci.audit.record.statement import record_files

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.bench_row_power import Kept, Table
+from benchmarks.bench_embedding_power import Kept, Table
 from geneb_ci.audit.record.envelope import parse_envelope
 from geneb_ci.audit.record.statement import record_files
 from reference_harness import benchmark, mini

@@ -180,7 +180,7 @@ def generated() -> dict[str, str]:
             "Audit record: the signed in-toto statement, payload of a DSSE envelope",
         ),
         "row-audit": model_schema(
-            row_outcome.RowStatement,
+            row_outcome.EmbeddingStatement,
             (row_outcome, outcome, plan, commitment, launch, types),
             "row-audit.schema.json",
             "Record of an audit by receipt: the signed in-toto statement",

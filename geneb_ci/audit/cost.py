@@ -20,7 +20,7 @@ from pydantic import Field
 from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.rerun.decoys import FRESH, TRIANGLES, TWICE
-from geneb_ci.audit.rerun.honesty import rows_varied
+from geneb_ci.audit.rerun.honesty import sequences_varied
 from geneb_ci.audit.rerun.prepare import Ready
 from geneb_ci.audit.rerun.scoring import sequences_of
 from geneb_ci.audit.sampling.design import allocation, parts_of
@@ -51,7 +51,7 @@ RUNS = 2
 """Runs of the extractor a task: all sequences, then the decoys in file order."""
 DECOYS = 2 * TWICE + 2 * TRIANGLES + FRESH
 """Sequences that a task of ordinary size adds, those of the second run included."""
-VARIANTS_A_ROW, VARIANTS_A_SEQUENCE = 4, 3
+VARIANTS_OF_BOTH, VARIANTS_A_SEQUENCE = 4, 3
 """Variants for each row that is varied: three of a test row and one of a training row; and at most
 for each sequence of a task, all of them being test rows."""
 FINE, MINUTES = 10, 120
@@ -77,7 +77,7 @@ class Measurements(StrictModel):
     """Seconds of a run without sequences."""
     per_letter: float = Field(ge=0)
     """Seconds."""
-    row_bytes: Positive
+    embedding_bytes: Positive
     peak: Count
     """Bytes of memory of the sample."""
     reading: float = Field(ge=0)
@@ -141,7 +141,7 @@ def measurements_of(here: Ready, weights: Mapping[str, float], say: Say) -> Meas
         sizes=sizes,
         start=timed.start,
         per_letter=timed.per_letter,
-        row_bytes=values.shape[1] * values.dtype.itemsize,
+        embedding_bytes=values.shape[1] * values.dtype.itemsize,
         peak=timed.peak,
         reading=reading,
         scored=sizes[smallest].sequences,
@@ -299,8 +299,8 @@ def cost_of(here: Ready, sampled: Measurements, weights: Mapping[str, float], se
         ),
         embedding=sum(weight * embedding[task] for task, weight in weights.items()),
         scoring=sum(weight * scoring[task] for task, weight in weights.items()),
-        memory=sampled.peak + largest * sampled.row_bytes,
-        disk=rows * sampled.row_bytes + files,
+        memory=sampled.peak + largest * sampled.embedding_bytes,
+        disk=rows * sampled.embedding_bytes + files,
         slowest=max(embedding.values(), default=0.0),
         setup=setup,
     )
@@ -308,9 +308,9 @@ def cost_of(here: Ready, sampled: Measurements, weights: Mapping[str, float], se
 
 def variant_count(size: TaskSize, tasks: int) -> int:
     """Return how many variants of a task's sequences an audit of so many tasks embeds, at most."""
-    rows, each = rows_varied(tasks), VARIANTS_A_SEQUENCE
+    rows, each = sequences_varied(tasks), VARIANTS_A_SEQUENCE
     if size.test is None:
-        return min(VARIANTS_A_ROW * rows, each * size.sequences)
+        return min(VARIANTS_OF_BOTH * rows, each * size.sequences)
     return each * min(rows, size.test) + min(rows, size.sequences)
 
 
@@ -367,7 +367,7 @@ def refuse_too_large(here: Ready, sampled: Measurements, tasks: Sequence[str], d
             f"{limits.total_seconds} s",
             advice("total_seconds"),
         )
-    needed = sum(sizes[task].sequences for task in largest) * sampled.row_bytes
+    needed = sum(sizes[task].sequences for task in largest) * sampled.embedding_bytes
     free = shutil.disk_usage(here.work.folder).free
     if needed > free:
         raise AuditRefused(

@@ -44,9 +44,9 @@ class Defence:
 _OUTCOME = "geneb_ci.audit.compare.outcome"
 _EMBEDDINGS = "geneb_ci.audit.compare.embedding_outcome"
 _ATTACKS = "tests/adversary/test_attacks.py"
-_ROW_AUDIT = "tests/audit/test_row_audit.py"
+_ROW_AUDIT = "tests/audit/test_embedding_audit.py"
 _ROW_ATTACKS = (
-    "tests/adversary/test_receipt_rows.py"
+    "tests/adversary/test_receipt_embeddings.py"
     "::test_each_attack_passes_without_its_defence_and_is_found_by_it"
 )
 _MEMORY = "tests/adversary/test_receipt_memory.py"
@@ -91,7 +91,7 @@ DEFENCES = (
         needs="drawn embeddings outside of the support sets",
         tasks=Unused(_WHOLE),
         embeddings=Use(
-            "geneb_ci.receipt.row_rule:direction_test",
+            "geneb_ci.receipt.direction:direction_test",
             f"{_ROW_AUDIT}::test_what_moves_within_the_tolerance_is_found_by_its_direction",
         ),
     ),
@@ -160,7 +160,7 @@ DEFENCES = (
             f"{_ATTACKS}::test_labels_memorised_by_a_prefix_differ_by_variants_and_by_a_fresh_set",
         ),
         embeddings=Use(
-            "geneb_ci.audit.rerun.receipt_variants:row_variants",
+            "geneb_ci.audit.rerun.receipt_variants:receipt_variant_result",
             f"{_MEMORY}::test_labels_by_a_key_that_three_letters_break_are_found",
         ),
     ),
@@ -199,8 +199,8 @@ DEFENCES = (
         needs="the probe of the full regime and every training embedding",
         tasks=Unused(_WHOLE),
         embeddings=Use(
-            "geneb_ci.receipt.influence:strongest_rows",
-            "tests/adversary/test_receipt_rows.py"
+            "geneb_ci.receipt.influence:strongest_embeddings",
+            "tests/adversary/test_receipt_embeddings.py"
             "::test_few_rows_that_move_the_probe_pass_a_draw_and_are_found_by_their_strength",
         ),
     ),
@@ -249,8 +249,8 @@ DEFENCES = (
             "tests/audit/test_identity.py::test_sixteen_names_for_one_method_share_one_draw",
         ),
         embeddings=Use(
-            "geneb_ci.audit.sampling.embedding_draw:earlier_row_draws",
-            "tests/audit/test_row_verify.py::test_earlier_draws_of_a_method_count_under_another_name",
+            "geneb_ci.audit.sampling.embedding_draw:earlier_embedding_draws",
+            "tests/audit/test_embedding_verify.py::test_earlier_draws_of_a_method_count_under_another_name",
         ),
     ),
     Defence(
@@ -263,7 +263,7 @@ DEFENCES = (
         ),
         embeddings=Use(
             "geneb_ci.audit.compare.embeddings:near_roots",
-            "tests/audit/test_row_near.py::test_a_near_receipt_inherits_the_rows_drawn_before",
+            "tests/audit/test_near_receipts.py::test_a_near_receipt_inherits_the_rows_drawn_before",
         ),
     ),
     Defence(
@@ -276,7 +276,7 @@ DEFENCES = (
         ),
         embeddings=Use(
             "geneb_ci.audit.record.signing:sign_abort",
-            "tests/audit/test_row_evidence.py::test_one_between_aborts_does_not_end_their_row",
+            "tests/audit/test_embedding_evidence.py::test_one_between_aborts_does_not_end_their_row",
         ),
     ),
 )  # fmt: skip

@@ -17,13 +17,13 @@ from geneb_ci.audit import cost
 from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.commit import AuditSubject, SubmissionFile
 from geneb_ci.audit.commitment import Commitment
-from geneb_ci.audit.compare.embedding_outcome import RerunResult, RowOutcome
+from geneb_ci.audit.compare.embedding_outcome import EmbeddingOutcome, RerunResult
 from geneb_ci.audit.compare.embeddings import OwnReceipt, near_roots
 from geneb_ci.audit.compare.outcome import AuditOutcome
 from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.verify_embeddings import RERUN_BYTES_MAX
-from geneb_ci.audit.rerun.embedder import row_cost, row_cost_lines
-from geneb_ci.audit.rerun.embeddings import RERUN_ROWS, rows_of
+from geneb_ci.audit.rerun.embedder import rerun_cost, rerun_cost_lines
+from geneb_ci.audit.rerun.embeddings import RERUN_EMBEDDINGS, rows_of
 from geneb_ci.audit.rerun.prepare import Ready
 from geneb_ci.audit.rerun.tasks import check_outcome, outcome_of
 from geneb_ci.audit.rerun.workspace import Work
@@ -31,14 +31,14 @@ from geneb_ci.audit.sampling.design import sample_size_of
 from geneb_ci.audit.sampling.embedding_draw import (
     STANDARD,
     SubmissionWithReceipt,
-    draw_rows,
-    earlier_row_draws,
+    draw_embeddings,
+    earlier_embedding_draws,
+    embedding_counts,
     receipt_of,
     require_not_lowered,
-    rows_wanted,
 )
 from geneb_ci.audit.sampling.embedding_power import power_lines
-from geneb_ci.audit.sampling.plan import Beacon, Plan, RowPlan
+from geneb_ci.audit.sampling.plan import Beacon, EmbeddingPlan, Plan
 from geneb_ci.audit.sampling.task_draw import (
     CROWNS_MAX,
     crowns_of,
@@ -59,7 +59,7 @@ from reference_harness.formats.text import Say
 OUTCOME = "outcome.json"
 """File of the work folder: the outcome of a finished rerun."""
 
-_P = TypeVar("_P", Plan, RowPlan)
+_P = TypeVar("_P", Plan, EmbeddingPlan)
 
 
 class Committed(NamedTuple):
@@ -228,7 +228,7 @@ class EmbeddingSample:
     """Embeddings of a receipt: drawn ones are computed again, and every cell from all of them."""
 
     name: ClassVar[str] = "embeddings"
-    kind: ClassVar[type[RowPlan]] = RowPlan
+    kind: ClassVar[type[EmbeddingPlan]] = EmbeddingPlan
     cache: ClassVar[str] = "row-audits"
 
     size: str = STANDARD
@@ -245,7 +245,7 @@ class EmbeddingSample:
 
     def check(self, submission: SubmissionFile, benchmark: Benchmark, say: Say) -> None:
         """Refuse a submission without a receipt that can be drawn from, or one that is not here."""
-        rows_wanted(self.size)
+        embedding_counts(self.size)
         receipt = with_receipt(submission, benchmark).receipt
         with self._files(receipt, say):
             pass
@@ -269,27 +269,27 @@ class EmbeddingSample:
         return near
 
     def drawing(
-        self, committed: Committed, plans: Sequence[RowPlan], near: Collection[str]
-    ) -> Callable[[str, Beacon], RowPlan]:
+        self, committed: Committed, plans: Sequence[EmbeddingPlan], near: Collection[str]
+    ) -> Callable[[str, Beacon], EmbeddingPlan]:
         """Return the draw of embeddings, with those of earlier draws."""
-        commitment, rows = committed.commitment, rows_wanted(self.size)
+        commitment, rows = committed.commitment, embedding_counts(self.size)
         require_not_lowered(rows, plans, commitment)
         return functools.partial(
-            draw_rows,
+            draw_embeddings,
             commitment,
             root=committed.with_receipt.receipt.root,
             rows=rows,
-            earlier=earlier_row_draws(plans, commitment, near),
+            earlier=earlier_embedding_draws(plans, commitment, near),
         )
 
-    def drawn_names(self, plan: RowPlan) -> str:
+    def drawn_names(self, plan: EmbeddingPlan) -> str:
         """Return how many embeddings were drawn."""
         return (
             f"{plan.rows.test:,} test embeddings of each regime and {plan.rows.training:,} "
             "training embeddings of each task"
         )
 
-    def cost(self, here: Ready, plan: RowPlan | None, setup: float, say: Say) -> str:
+    def cost(self, here: Ready, plan: EmbeddingPlan | None, setup: float, say: Say) -> str:
         """Return what a draw detects and costs; "" after the draw."""
         if plan is not None:
             return ""
@@ -307,26 +307,28 @@ class EmbeddingSample:
         lacking: int = 0,
     ) -> str:
         """Return what a draw detects and costs, as lines; `lacking` are bytes still to fetch."""
-        rows, receipt = rows_wanted(self.size), drawn_from.receipt
-        costs = row_cost(
+        rows, receipt = embedding_counts(self.size), drawn_from.receipt
+        costs = rerun_cost(
             rows, receipt, benchmark, drawn_from.submission.meta.params, commitment.policy.drawn
         )
         lines = [
             *power_lines(drawn_from.submission, rows, benchmark, commitment.tasks),
-            *row_cost_lines(costs, cost_of(receipt, receipt.tasks, lacking)),
+            *rerun_cost_lines(costs, cost_of(receipt, receipt.tasks, lacking)),
         ]
         return "".join(f"{line}\n" for line in lines)
 
     def rerun(
-        self, plan: RowPlan, here: Ready, clock: Callable[[], float], say: Say
+        self, plan: EmbeddingPlan, here: Ready, clock: Callable[[], float], say: Say
     ) -> RerunResult:
         """Recompute every cell from the receipt, embed the drawn sequences again, and compare."""
         files = functools.partial(receipt_files, folder=self.receipt, say=say)
         return rows_of(plan, here, files, clock, say)
 
-    def finished(self, plan: RowPlan, subject: AuditSubject, work: Work) -> RerunResult | None:
+    def finished(
+        self, plan: EmbeddingPlan, subject: AuditSubject, work: Work
+    ) -> RerunResult | None:
         """Return the outcome of the folder, where the embeddings that it names are beside it."""
-        outcome = work.read_as(OUTCOME, RowOutcome) if work.has_result(OUTCOME) else None
+        outcome = work.read_as(OUTCOME, EmbeddingOutcome) if work.has_result(OUTCOME) else None
         if outcome is None:
             return None
         if outcome.plan != plan:
@@ -335,7 +337,7 @@ class EmbeddingSample:
                 f"remove {work.folder / OUTCOME} and run the command again",
             )
         try:
-            embeddings = read_regular(work.folder / RERUN_ROWS, RERUN_BYTES_MAX)
+            embeddings = read_regular(work.folder / RERUN_EMBEDDINGS, RERUN_BYTES_MAX)
         except NotReadable:
             return None
         if hashlib.sha256(embeddings).hexdigest() != outcome.rerun_sha256:
@@ -390,7 +392,7 @@ def sample_by_name(
         sample = EmbeddingSample(
             size=size or STANDARD, receipt=receipt, others=near, earlier=earlier
         )
-        rows_wanted(sample.size)
+        embedding_counts(sample.size)
     else:
         raise UsageProblem(
             f"--sample {name!r} is not a kind of sample", f"pass one of {', '.join(SAMPLES)}"
@@ -405,12 +407,12 @@ def sample_by_name(
     return sample
 
 
-def sample_of(plan: Plan | RowPlan, receipt: Path | None = None) -> AnySample:
+def sample_of(plan: Plan | EmbeddingPlan, receipt: Path | None = None) -> AnySample:
     """Return the kind of sample that a plan draws; `receipt` is the folder of its receipt.
 
     Raises UsageProblem for a receipt where tasks are drawn.
     """
-    if isinstance(plan, RowPlan):
+    if isinstance(plan, EmbeddingPlan):
         return EmbeddingSample(receipt=receipt)
     if receipt is not None:
         raise UsageProblem(

@@ -51,8 +51,8 @@ from geneb_ci.audit.sampling.beacon import DELAY, QUICKNET
 from geneb_ci.audit.sampling.beacon_source import BeaconSource, beacon_of
 from geneb_ci.audit.sampling.embedding_draw import recompute_any
 from geneb_ci.audit.sampling.plan import (
+    EmbeddingPlan,
     Plan,
-    RowPlan,
     committed_text,
     encoded,
     read_any_plan,
@@ -61,7 +61,7 @@ from geneb_ci.audit.sampling.plan import (
 from geneb_ci.common.config import Layout, cache_folder, is_practice
 from geneb_ci.common.errors import Exit, ExtractorRefused, UsageProblem
 from geneb_ci.common.files import write_files
-from reference_harness.formats.text import Say
+from reference_harness.formats.text import Say, next_line
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -77,7 +77,7 @@ DIGITS = 16
 """Hex digits of a commitment that name its folder."""
 EXAMPLE_TIME = "2026-11-20T08:30:00Z"
 
-_P = TypeVar("_P", Plan, RowPlan)
+_P = TypeVar("_P", Plan, EmbeddingPlan)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,12 +126,12 @@ class Signing:
     shown_on: str | None = None
     """Commit whose status shows the commitment."""
 
-    def start(self, plan: Plan | RowPlan) -> None:
+    def start(self, plan: Plan | EmbeddingPlan) -> None:
         """Sign that a drawn sample is about to be rerun, so that its draw is not forgotten."""
         if self.key is not None:
             sign_start(plan, self.key, self.layout, self.audits, self.say, self.shown_on)
 
-    def abort(self, error: ExtractorRefused, plan: Plan | RowPlan) -> None:
+    def abort(self, error: ExtractorRefused, plan: Plan | EmbeddingPlan) -> None:
         """Sign that the extractor ended a rerun, so that its draw is not forgotten."""
         if self.key is not None:
             sign_abort(error, plan, self.key, self.layout, self.audits, self.say)
@@ -201,9 +201,10 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
         path = signing.record(result)
         if path is not None:
             say(
-                f"next: commit it to the main branch, with what it names: {_git(path.parent)}\n"
-                f"  once it is there, {work.folder} can be removed"
+                "commit it to the main branch, with what it names; once it is there, "
+                f"{work.folder} can be removed"
             )
+            say(next_line(_git(path.parent)))
     agrees = result.outcome.verdict == "agrees"
     code = Exit.CLEAN if agrees else Exit.ERRORS
     return AuditProgress(code, result.outcome.verdict, outcome=result.outcome)
@@ -212,7 +213,7 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
 def _shown_cost(
     request: AuditRequest,
     here: Ready,
-    plan: Plan | RowPlan | None,
+    plan: Plan | EmbeddingPlan | None,
     setup: float,
     say: Say,
     show: Say,
@@ -250,7 +251,7 @@ def draw_plan(
 
 
 def rerun_plan(
-    plan: Plan | RowPlan,
+    plan: Plan | EmbeddingPlan,
     signing: Signing,
     machine: Machine,
     *,
@@ -370,13 +371,13 @@ def publish(request: AuditRequest, here: Ready, signing: Signing, show: Say) -> 
     merge, shown = "", ""
     if signing.key is not None:
         path = sign_commitment(commitment, signing.key, signing.layout, signing.audits, signing.say)
-        merge = f"merge {os.path.relpath(path)} into the main branch;\n  "
+        merge = f"merge {os.path.relpath(path)} into the main branch;\n"
         shown = " --shown-on COMMIT"
     shown_before = here.work.read(SHOWN) is not None
     here.work.keep(SHOWN, commitment.sha256 + "\n")
     again = f"{request.again} --committed-at {EXAMPLE_TIME}{shown}"
     practice = (
-        f"  or, for practice, at once and offline: {request.again} --practice\n"
+        f"or, for practice, at once and offline: {request.again} --practice\n"
         if is_practice(commitment.benchmark.sha256)
         else ""
     )
@@ -388,10 +389,10 @@ def publish(request: AuditRequest, here: Ready, signing: Signing, show: Say) -> 
     show(
         f"commitment {commitment.sha256}\n"
         f"{commitment.model_id}: {request.sample.drawn_text(commitment)} will be drawn\n"
-        f"next: {merge}publish this digest where a server that you do not control shows it with a "
-        "time: as commit\n"
-        "  status geneb/audit-commit, or in the ledger. Then continue with that time, in UTC:\n"
-        f"  {again}\n{practice}"
+        f"{merge}publish this digest where a server that you do not control shows it with a time: "
+        "as commit\n"
+        "status geneb/audit-commit, or in the ledger; then continue with that time, in UTC\n"
+        f"{practice}{next_line(again)}\n"
     )
     return AuditProgress(Exit.CLEAN, TO_BE_PUBLISHED, commitment.sha256, again)
 
@@ -498,7 +499,7 @@ def _published_and_drawn(
     here: Ready,
     signing: Signing,
     show: Say,
-) -> Plan | RowPlan | AuditProgress:
+) -> Plan | EmbeddingPlan | AuditProgress:
     """Publish the commitment, unless that is done; draw, and keep the plan before any rerun.
 
     Returns the plan, or the state of the audit where the caller has to publish the commitment.
@@ -512,7 +513,7 @@ def _published_and_drawn(
     if request.work is None:
         plans = _plans_here(work.folder, here.commitment, sample.kind, signing.say)
         sample = sample.with_earlier(plans)
-    plan: Plan | RowPlan = draw_plan(
+    plan: Plan | EmbeddingPlan = draw_plan(
         here.commitment,
         committed_at,
         submission,
@@ -527,7 +528,7 @@ def _published_and_drawn(
 
 
 def _plans_here(
-    folder: Path, commitment: Commitment, kind: type[Plan | RowPlan], say: Say
+    folder: Path, commitment: Commitment, kind: type[Plan | EmbeddingPlan], say: Say
 ) -> Iterable[Path]:
     """Yield the paths of all other plans for the model in this cache, signed as records or not.
 

@@ -20,7 +20,7 @@ from geneb_ci.common.finding import near
 from geneb_ci.common.shipped import read_shipped
 from geneb_ci.models.registry import ModelRegistry
 from geneb_ci.statistics.reference import cell_names
-from geneb_ci.submission.peers import KnownRow, Peers, cell_name, peers_of, results_digest
+from geneb_ci.submission.peers import KnownEmbedding, Peers, cell_name, peers_of, results_digest
 from geneb_ci.submission.reading import files_in, is_folder, located
 from reference_harness.formats.benchmark import Benchmark
 
@@ -43,7 +43,7 @@ class _Row(NamedTuple):
 
 
 @functools.cache
-def shipped_rows() -> tuple[KnownRow, ...]:
+def shipped_rows() -> tuple[KnownEmbedding, ...]:
     """Return the public rows that ship with the package, sorted by name.
 
     Raises BrokenInstallation if the file cannot be read.
@@ -52,12 +52,12 @@ def shipped_rows() -> tuple[KnownRow, ...]:
 
 
 @functools.cache
-def _shipped() -> dict[str, KnownRow]:
+def _shipped() -> dict[str, KnownEmbedding]:
     """Return the same rows by the digest of their files."""
     return read_shipped(FILE, BYTES_MAX, _by_file)
 
 
-def rows_known_to(benchmark: Benchmark) -> Mapping[str, KnownRow]:
+def rows_known_to(benchmark: Benchmark) -> Mapping[str, KnownEmbedding]:
     """Return the rows whose files need not be read to compare them: SHA-256 of each file to it.
 
     There is none where the scores that the benchmark compares are others than those that ship.
@@ -66,19 +66,19 @@ def rows_known_to(benchmark: Benchmark) -> Mapping[str, KnownRow]:
     return {name: row for name, row in _shipped().items() if row.names == names}
 
 
-def rows_in(value: Any) -> tuple[KnownRow, ...]:
+def rows_in(value: Any) -> tuple[KnownEmbedding, ...]:
     """Return the rows that the value of `shipped-rows.json` lists."""
     return tuple(_by_file(value).values())
 
 
-def _by_file(value: Any) -> dict[str, KnownRow]:
+def _by_file(value: Any) -> dict[str, KnownEmbedding]:
     names = tuple(
         cell_name(regime, task, value["metric"])
         for regime in value["regimes"]
         for task in value["tasks"]
     )
     return {
-        row["file_sha256"]: KnownRow(
+        row["file_sha256"]: KnownEmbedding(
             model, row["scores_sha256"], names, _doubles(row["scores"]), row["display"]
         )
         for model, row in value["rows"].items()
@@ -162,7 +162,7 @@ class ComparisonRows:
         is_around = around is not None and around.is_dir() and not self.only_shipped
         return around if is_around else None
 
-    def rows(self, layout: Layout, benchmark: Benchmark) -> tuple[Path | KnownRow, ...]:
+    def rows(self, layout: Layout, benchmark: Benchmark) -> tuple[Path | KnownEmbedding, ...]:
         """Return the rows. Raises NothingChecked if the folder cannot be listed."""
         folder = self.folder_for(layout)
         if folder is not None:
@@ -220,7 +220,7 @@ def folder_context(
     return FolderContext(layout, benchmark, policy, ModelRegistry(layout), peers)
 
 
-def _located(row: Path | KnownRow) -> Path | KnownRow:
+def _located(row: Path | KnownEmbedding) -> Path | KnownEmbedding:
     return located(row) if isinstance(row, Path) else row
 
 

@@ -1,6 +1,7 @@
 """Commands that prepare an audit: `audit keygen`, `audit statement`, `audit fresh`."""
 
 import json
+import shlex
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import click
 from pydantic import ValidationError
 
 from geneb_ci.audit.canonical import FORMAT
-from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, RowOutcome
+from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, EmbeddingOutcome
 from geneb_ci.audit.compare.outcome import AuditOutcome
 from geneb_ci.audit.record.events import AuditStart, event_statement
 from geneb_ci.audit.record.keys import KEY_VARIABLE, new_key, trusted_keys
@@ -20,7 +21,7 @@ from geneb_ci.audit.record.signing import (
     heads_here,
 )
 from geneb_ci.audit.record.statement import RERUN, parse_record, read_record, statement_of
-from geneb_ci.audit.rerun.embeddings import RERUN_ROWS
+from geneb_ci.audit.rerun.embeddings import RERUN_EMBEDDINGS
 from geneb_ci.audit.rerun.fresh import (
     check_release,
     check_used,
@@ -41,7 +42,7 @@ from geneb_ci.common.errors import NothingChecked, UsageProblem
 from geneb_ci.harness.process import task_source
 from geneb_ci.submission.reading import FileKind, read_bytes, refusal_of, require_file
 from reference_harness.formats.base import first_error
-from reference_harness.formats.text import plural
+from reference_harness.formats.text import next_line, plural
 
 
 @click.command()
@@ -62,7 +63,11 @@ def keygen_command(output: Path, owner: str) -> None:
         f"wrote {output}: keep it secret; pass it by --key or {KEY_VARIABLE} to sign",
         err=True,
     )
-    echo("  next: add the entry above to leaderboard/policy/keys.json on the main branch", err=True)
+    echo(
+        "add the entry above to leaderboard/policy/keys.json, which counts on main",
+        err=True,
+    )
+    echo(next_line("git commit leaderboard/policy/keys.json"), err=True)
 
 
 @click.command()
@@ -83,7 +88,7 @@ def statement_command(file: Path, shown_on: str | None) -> None:
     result = None
     if FileKind.COMMITMENT.fits_text(text):
         payload, path = event_statement(read_commitment(file), heads_here(repository))
-    elif FileKind.PLAN.fits_text(text) or FileKind.ROW_PLAN.fits_text(text):
+    elif FileKind.PLAN.fits_text(text) or FileKind.EMBEDDING_PLAN.fits_text(text):
         plan = read_any_plan(file)
         check_shown_on(shown_on, plan.committed_at)
         start = AuditStart(schema_version="1.0", plan=plan, shown_on=shown_on)
@@ -93,11 +98,11 @@ def statement_command(file: Path, shown_on: str | None) -> None:
         payload, path = statement_of(result, heads_after(result.plan, repository))
     click.echo(payload, nl=False)
     echo(f"sign these bytes into leaderboard/audits/{path}", err=True)
-    if isinstance(result, RowOutcome):
+    if isinstance(result, EmbeddingOutcome):
         rows = path.with_name(f"{path.stem}{RERUN}")
         echo(
-            f"  and put the rerun rows beside it: {RERUN_ROWS} of the work folder, whose sha256 is "
-            f"{result.rerun_sha256}, as leaderboard/audits/{rows}",
+            f"  and put the rerun rows beside it: {RERUN_EMBEDDINGS} of the work folder, whose "
+            f"sha256 is {result.rerun_sha256}, as leaderboard/audits/{rows}",
             err=True,
         )
 
@@ -111,7 +116,7 @@ def _outcome(path: Path) -> AnyOutcome:
     of_rows = FileKind.ROW_OUTCOME.fits_text(raw)
     kind = FileKind.ROW_OUTCOME if of_rows else FileKind.OUTCOME
     try:
-        return (RowOutcome if of_rows else AuditOutcome).model_validate_json(raw)
+        return (EmbeddingOutcome if of_rows else AuditOutcome).model_validate_json(raw)
     except ValidationError as error:
         other = refusal_of(raw, kind, first_error(error))
         raise NothingChecked(f"{path}: {other.message}", other.fix) from error
@@ -151,8 +156,11 @@ def commit_command(file: Path, data: Path | None, output: str) -> None:
         f"{plural(rows, 'sequence')} of {plural(len(commitment.tasks), 'task')}: "
         f"{commitment.sha256}\n"
         f"an audit of all these tasks finds a loss of accuracy of {power}\n"
-        "next: publish the commitment; then, in an audit: "
-        f"--fresh {file} --fresh-commitment F.json",
+        "publish the commitment; then pass set and commitment to the audit\n"
+        + next_line(
+            shlex.join(["geneb-ci", "audit", "SUBMISSION.json", "--fresh", str(file)])
+            + f" --fresh-commitment {'F.json' if output == STDOUT else shlex.quote(output)}"
+        ),
         err=True,
     )
 
@@ -187,7 +195,7 @@ def check_command(release: Path, commitment: Path, record: Path | None, data: Pa
     statement = "is what was committed to, and none of it is public"
     if record is not None:
         outcome = parse_record(read_record(record), trusted_keys(layout)).outcome
-        if isinstance(outcome, RowOutcome):
+        if isinstance(outcome, EmbeddingOutcome):
             raise UsageProblem(
                 f"{record}: an audit by receipt has no fresh set",
                 "name the record of another audit",

@@ -27,20 +27,20 @@ import numpy as np
 import numpy.typing as npt
 
 from geneb_ci.receipt.embeddings import FLOOR, TAU_OF_COLUMN, is_within
-from geneb_ci.receipt.row_rule import Half, Wide, recorded, rounding, scaled
+from geneb_ci.receipt.rounding import Half, Wide, recorded, rounding, scaled
 
 QUARTILES_OF_NORMAL = 1.349
 """Distance of the quartiles of normal values, in standard deviations."""
 NORMAL = 2.0**-14
 """Float16 has its full precision from here."""
-ROWS_OF_SPREAD = 2
-"""Rows from which there is a spread."""
+EMBEDDINGS_MIN = 2
+"""Embeddings from which there is a spread."""
 SPREAD_MIN = 1e-3
 """Of the root mean square of a column: one that varies by less has fewer than two digits left in
 float16, and FLOOR would let it move by a thousandth of what it varies by."""
 
 
-class RowComparison(NamedTuple):
+class EmbeddingComparison(NamedTuple):
     """Result of the comparison of n rows."""
 
     deviation: Wide
@@ -57,7 +57,7 @@ class RowComparison(NamedTuple):
 def spreads(values: Wide) -> Wide:
     """Return the (d,) spreads of the columns of (n, d) rows, finite ones; 0 for a single row."""
     finite = values[np.isfinite(values).all(axis=1)]
-    if len(finite) < ROWS_OF_SPREAD:
+    if len(finite) < EMBEDDINGS_MIN:
         return np.zeros(values.shape[1])
     lower, upper = np.quantile(finite, (0.25, 0.75), axis=0)
     quartiles = (upper - lower) / QUARTILES_OF_NORMAL
@@ -79,7 +79,7 @@ def tolerances(rerun: npt.NDArray[np.floating], scale_log2: int) -> Wide:
 
 def judge(
     committed: Half, rerun: npt.NDArray[np.floating], allowed: Wide, scale_log2: int
-) -> RowComparison:
+) -> EmbeddingComparison:
     """Compare (n, d) finite rows of a receipt with the (n, d) rows of a rerun by their tolerances.
 
     A rerun that float32 or float16 cannot hold is no row of a receipt: it deviates as far as can
@@ -90,7 +90,7 @@ def judge(
     deviation = _in_tolerances(np.maximum(np.abs(receipt - wide) - half, 0), allowed)
     deviation[~np.isfinite(wide).all(axis=1)] = np.inf
     mismatch = (rounding(rerun, scale_log2) != committed).sum(axis=1)
-    return RowComparison(recorded(deviation), mismatch.astype(np.int64))
+    return EmbeddingComparison(recorded(deviation), mismatch.astype(np.int64))
 
 
 class RepeatComparison(NamedTuple):

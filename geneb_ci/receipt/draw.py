@@ -37,7 +37,7 @@ _SEPARATOR = b"\x00"
 _SPACE = 1 << 256
 
 
-class RowSample(NamedTuple):
+class SampleSizes(NamedTuple):
     """How many rows are drawn."""
 
     test: int = STANDARD_TEST
@@ -62,7 +62,7 @@ class TaskShare(NamedTuple):
 
 
 def shares(
-    sample: RowSample, classes: Mapping[str, int], categories: Sequence[Collection[str]]
+    sample: SampleSizes, classes: Mapping[str, int], categories: Sequence[Collection[str]]
 ) -> dict[str, TaskShare]:
     """Return the draws of each task; `classes` has the tasks of the receipt in board order.
 
@@ -132,7 +132,7 @@ class TaskStrata:
         return rows
 
 
-class DrawnRows(NamedTuple):
+class DrawnEmbeddings(NamedTuple):
     """The rows drawn in one task."""
 
     sizes: dict[str, int]
@@ -154,7 +154,7 @@ class TaskDraw:
         self._strata = strata
         self.sizes: dict[str, int] = {}
 
-    def rows(self, share: TaskShare) -> DrawnRows:
+    def rows(self, share: TaskShare) -> DrawnEmbeddings:
         """Return all rows of a task."""
         strata = self._strata
         parts = {
@@ -179,7 +179,7 @@ class TaskDraw:
                     for j in range(share.support)
                 ]
             )
-        return DrawnRows(dict(self.sizes), parts)
+        return DrawnEmbeddings(dict(self.sizes), parts)
 
     def _test(self, regime: str, share: TaskShare) -> list[int]:
         strata, drawn = self._strata, []
@@ -215,7 +215,7 @@ class TaskDraw:
         return number_of(self._seed, f"{self._strata.task} {stratum}", draw, size)
 
 
-def drawn_rows(seeds: Sequence[str], strata: TaskStrata, share: TaskShare) -> DrawnRows:
+def drawn_embeddings(seeds: Sequence[str], strata: TaskStrata, share: TaskShare) -> DrawnEmbeddings:
     """Return the rows of a task by its own seed, the first, and those of earlier draws.
 
     `seeds` are hex digits. Rows of earlier draws are the part "earlier".
@@ -225,4 +225,4 @@ def drawn_rows(seeds: Sequence[str], strata: TaskStrata, share: TaskShare) -> Dr
     for seed in seeds[1:]:
         for rows in TaskDraw(seed, strata).rows(share).rows.values():
             earlier.update(dict.fromkeys(rows))
-    return DrawnRows(own.sizes, own.rows | ({"earlier": list(earlier)} if earlier else {}))
+    return DrawnEmbeddings(own.sizes, own.rows | ({"earlier": list(earlier)} if earlier else {}))

@@ -95,7 +95,7 @@ def is_within(deviation: float, mismatch: int, width: int, limit: float = 1.0) -
     return deviation <= limit and mismatch <= allowed(width)
 
 
-class RowsRefused(GenebError):  # noqa: N818 (named after what is wrong with the file)
+class EmbeddingsRefused(GenebError):  # noqa: N818 (named after what is wrong with the file)
     """A receipt is not what it has to be; `step` is the step of the verification."""
 
     exit_code = Exit.ERRORS
@@ -117,17 +117,17 @@ def file_of(folder: Path, task: str) -> Path:
     return folder / f"{task}{SUFFIX}"
 
 
-def read_rows(path: Path, entry: ReceiptTask, dim: int) -> FileDigests:
+def read_embeddings(path: Path, entry: ReceiptTask, dim: int) -> FileDigests:
     """Read a task's file once, row by row, and compare it with what the receipt says.
 
-    Raises RowsRefused, which names the first row that is wrong; FileNotFoundError where there is
-    no file.
+    Raises EmbeddingsRefused, which names the first row that is wrong; FileNotFoundError where there
+    is no file.
     """
     rows, width = entry.train + entry.test, ITEM * dim
     with _opened(path) as stream:
         size = os.fstat(stream.fileno()).st_size
         if size != rows * width:
-            raise RowsRefused(
+            raise EmbeddingsRefused(
                 FILES,
                 f"{path.name} has {size:,} bytes; expected {rows * width:,}: {rows:,} rows of "
                 f"{plural(dim, 'number')} of 2 bytes",
@@ -138,7 +138,7 @@ def read_rows(path: Path, entry: ReceiptTask, dim: int) -> FileDigests:
         # One block more than there are rows: a file that grows has an end here.
         while len(leaves) <= rows and (block := stream.read(step * width)):
             if len(block) % width:
-                raise RowsRefused(FILES, f"{path.name} changed while it was read")
+                raise EmbeddingsRefused(FILES, f"{path.name} changed while it was read")
             largest = max(largest, largest_of(block, dim, len(leaves), path.name))
             digest.update(block)
             leaves += [
@@ -146,15 +146,15 @@ def read_rows(path: Path, entry: ReceiptTask, dim: int) -> FileDigests:
                 for index, at in enumerate(range(0, len(block), width), len(leaves))
             ]
     if len(leaves) != rows:
-        raise RowsRefused(FILES, f"{path.name} changed while it was read")
+        raise EmbeddingsRefused(FILES, f"{path.name} changed while it was read")
     content = FileDigests(digest.hexdigest(), root_of(leaves))
     if content.sha256 != entry.sha256:
-        raise RowsRefused(
+        raise EmbeddingsRefused(
             FILES, f"{path.name} has the sha256 {content.sha256}; the receipt says {entry.sha256}"
         )
     _refuse_scale(entry.scale_log2, largest, path.name)
     if content.root.hex() != entry.root:
-        raise RowsRefused(
+        raise EmbeddingsRefused(
             TREE, f"the rows of {path.name} have the root {content.root.hex()}; the receipt says "
             f"{entry.root}"
         )  # fmt: skip
@@ -166,14 +166,14 @@ def _opened(path: Path) -> BinaryIO:
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise RowsRefused(FILES, f"{path.name} is not a regular file")
+        raise EmbeddingsRefused(FILES, f"{path.name} is not a regular file")
     return os.fdopen(handle, "rb")
 
 
 def largest_of(block: bytes, dim: int, first: int, name: str) -> float:
     """Return the largest magnitude in rows of which the first has number `first`.
 
-    Raises RowsRefused for -0.0, NaN or infinity.
+    Raises EmbeddingsRefused for -0.0, NaN or infinity.
     """
     import numpy as np  # slow to import, and only needed here
 
@@ -185,7 +185,7 @@ def largest_of(block: bytes, dim: int, first: int, name: str) -> float:
         return float((bits & ~np.uint16(NEGATIVE_ZERO)).max().view(np.float16))
     at = int(np.argmax(wrong))
     kind = "-0.0" if not infinite[at] else "infinity" if bits[at] & 0x3FF == 0 else "NaN"
-    raise RowsRefused(
+    raise EmbeddingsRefused(
         VALUES,
         f"{name} has {kind} in row {first + at // dim:,}, column {at % dim:,}; a receipt holds "
         "finite numbers, and 0.0 for zero",
@@ -193,7 +193,7 @@ def largest_of(block: bytes, dim: int, first: int, name: str) -> float:
 
 
 def _refuse_scale(scale_log2: int, largest: float, name: str) -> None:
-    """Raise RowsRefused for another scale than follows from the values.
+    """Raise EmbeddingsRefused for another scale than follows from the values.
 
     With a scale of its own, a task would hold other rows for the sequences of other tasks.
     """
@@ -204,7 +204,7 @@ def _refuse_scale(scale_log2: int, largest: float, name: str) -> None:
     is_largest = TOP <= largest <= 2 * TOP  # it may have been rounded up to the end
     if scale_log2 and is_largest and (feature <= SMALL or feature >= LARGEST):
         return
-    raise RowsRefused(
+    raise EmbeddingsRefused(
         VALUES,
         f"{name} has the scale 2^{scale_log2} for values up to {largest:g}; expected none for "
         f"features from {SMALL:g} to {LARGEST:g}, and else one for values up to {TOP:g} or more",

@@ -33,8 +33,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from geneb_ci.receipt.alteration_power import BINARY
+from geneb_ci.receipt.direction import Labels, Probe, midranks
 from geneb_ci.receipt.embeddings import STRONGEST, allowed_pooled
-from geneb_ci.receipt.row_rule import BINARY, Half, Labels, Probe, Wide, midranks
+from geneb_ci.receipt.rounding import Half, Wide
 
 BLOCK = 4096
 """Rows converted at once."""
@@ -59,11 +61,11 @@ class TaskInfluence(NamedTuple):
     """Test rows of the task."""
 
 
-SPREAD_ROWS = 2048
+SPREAD_EMBEDDINGS = 2048
 """Training rows of a task from which the spreads of its columns are taken, at most."""
 
 
-class StrongestRows(NamedTuple):
+class StrongestEmbeddings(NamedTuple):
     """Training rows of a task, the strongest first, twice `STRONGEST` by each measure."""
 
     by_influence: list[int]
@@ -81,11 +83,11 @@ class StrongestRows(NamedTuple):
         return sure <= set(rows) <= {*self.by_influence, *self.by_distance}
 
 
-def strongest_rows(
+def strongest_embeddings(
     values: Half, scale_log2: int, labels: Labels, influence: TaskInfluence, probe: Probe
-) -> StrongestRows:
+) -> StrongestEmbeddings:
     """Return the strongest of (n, d) training rows of a receipt with (n,) labels."""
-    every = -(-len(values) // SPREAD_ROWS)
+    every = -(-len(values) // SPREAD_EMBEDDINGS)
     some = features_of(values[::every], scale_log2, influence.centre).astype(np.float64)
     middle, deviation = np.median(some, axis=0), some.std(axis=0)
     spread = np.maximum(deviation, np.median(deviation))
@@ -104,10 +106,10 @@ def strongest_rows(
         rows: list[int] = np.argsort(-by, kind="stable")[: 2 * STRONGEST].tolist()
         return rows
 
-    return StrongestRows(strongest(influences), strongest(distances))
+    return StrongestEmbeddings(strongest(influences), strongest(distances))
 
 
-class RowInfluence(NamedTuple):
+class EmbeddingInfluence(NamedTuple):
     """The influence of the drawn rows of one task and part."""
 
     part: str
@@ -234,7 +236,7 @@ def gradients(part: DrawnPart, scale_log2: int, influence: TaskInfluence, probe:
 
 def influence_on_loss(
     part: DrawnPart, scale_log2: int, influence: TaskInfluence, probe: Probe
-) -> RowInfluence:
+) -> EmbeddingInfluence:
     """Return the influence of each drawn row of a part."""
     differing = (part.rounded != part.committed).any(axis=0)
     committed = part.committed[:, differing].astype(np.float64)
@@ -242,7 +244,7 @@ def influence_on_loss(
         difference = committed - part.rounded[:, differing].astype(np.float64)
     difference[~np.isfinite(difference).all(axis=1)] = 0
     slopes = gradients(part, scale_log2, influence, probe)[:, differing]
-    return RowInfluence(part.part, (np.ldexp(difference, scale_log2) * slopes).sum(axis=1))
+    return EmbeddingInfluence(part.part, (np.ldexp(difference, scale_log2) * slopes).sum(axis=1))
 
 
 def permitted(
@@ -279,7 +281,7 @@ class PartStatistic(NamedTuple):
     statistic: float
 
 
-def part_statistic(parts: Iterable[RowInfluence]) -> PartStatistic:
+def part_statistic(parts: Iterable[EmbeddingInfluence]) -> PartStatistic:
     """Return t of one part over all tasks; 0 where nothing deviates."""
     totals, squares, rows = [], [], 0
     for part in parts:

@@ -112,8 +112,8 @@ def sample_of(
 def sample_at(files: ReceiptFiles, receipt: EmbeddingReceipt, places: tuple[Place, ...]) -> Sample:
     """Return rows of a receipt, those of a task one after another.
 
-    Every file is verified when it is opened. Raises RowsRefused for one that is not the receipt's,
-    NothingChecked for one that is missing.
+    Every file is verified when it is opened. Raises EmbeddingsRefused for one that is not the
+    receipt's, NothingChecked for one that is missing.
     """
     rows = np.empty((len(places), receipt.dim))
     task, values = "", np.empty((0, receipt.dim), dtype=np.float16)
@@ -151,7 +151,7 @@ def near(a: Sample, b: Sample) -> Nearness:
     views = {
         "after moving, scaling and rotating": _unchanged,
         "after rescaling each column": _scaled_columns,
-        "after rescaling each row": _scaled_rows,
+        "after rescaling each row": _scaled_embeddings,
     }
     close |= {name: _aligned(view(x), view(y)) for name, view in views.items()}
     return Nearness(len(pairs), close, _equal_predictions(a.predictions, b.predictions))
@@ -169,7 +169,7 @@ def _scaled_columns(rows: Rows) -> Rows:
     return scaled
 
 
-def _scaled_rows(rows: Rows) -> Rows:
+def _scaled_embeddings(rows: Rows) -> Rows:
     """Return rows of length 1; a row of zeros stays one."""
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     scaled: Rows = np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0)

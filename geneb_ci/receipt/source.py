@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
 from geneb_ci.common.errors import NothingChecked, UsageProblem, unwritable
 from geneb_ci.common.hosts import LOOPBACK, PUBLIC_ADDRESS
-from geneb_ci.receipt.embeddings import FILES, RowsRefused, file_of, read_rows
+from geneb_ci.receipt.embeddings import FILES, EmbeddingsRefused, file_of, read_embeddings
 from geneb_ci.receipt.predictions import BYTES_MAX, PredictionsRefused, bytes_of
 from geneb_ci.receipt.predictions import FILE as PREDICTIONS
 from geneb_ci.submission.document import Document, read_document
@@ -43,7 +43,7 @@ def purpose(origin: "Origin") -> "Purpose":
 
     return Purpose(
         undelivered=NothingChecked,
-        other=lambda message, fix: RowsRefused(FILES, message, fix),
+        other=lambda message, fix: EmbeddingsRefused(FILES, message, fix),
         folder="--receipt DIR",
         changed="the file was changed since the submission was written: ask the contributor, or "
         "name a mirror: --mirror URL",
@@ -177,8 +177,8 @@ class ReceiptFiles:
     def file(self, task: str) -> Path:
         """Return the file of a task, whose size, digest, values and root are the receipt's.
 
-        Raises RowsRefused, which names the step, for one that is not; NothingChecked where the file
-        is not there or not delivered.
+        Raises EmbeddingsRefused, which names the step, for one that is not; NothingChecked where
+        the file is not there or not delivered.
         """
         entry = self._receipt.tasks.get(task)
         if entry is None or not TASK.fullmatch(task):
@@ -233,7 +233,7 @@ class ReceiptFiles:
 
     def _read(self, path: Path, entry: ReceiptTask) -> None:
         try:
-            read_rows(path, entry, self._receipt.dim)
+            read_embeddings(path, entry, self._receipt.dim)
         except FileNotFoundError as error:
             raise _lacking(path, "this task") from error
         except OSError as error:
@@ -246,7 +246,7 @@ class ReceiptFiles:
         if path.exists():
             try:
                 return self._read(path, entry)
-            except RowsRefused as error:
+            except EmbeddingsRefused as error:
                 if error.step != FILES:
                     raise
                 self._say(f"{error.message}; it is fetched again")

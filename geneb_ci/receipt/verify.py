@@ -33,7 +33,7 @@ from geneb_ci.receipt.cells import (
     has_canonical,
     recompute,
 )
-from geneb_ci.receipt.embeddings import FILES, TREE, VALUES, RowsRefused
+from geneb_ci.receipt.embeddings import FILES, TREE, VALUES, EmbeddingsRefused
 from geneb_ci.receipt.predictions import PredictionsRefused, read_predictions
 from geneb_ci.receipt.source import ReceiptFiles, receipt_files
 from reference_harness.formats.benchmark import Benchmark
@@ -259,7 +259,7 @@ class _Verification:
         try:
             predicted = self._predictions(files)
             cells, truths = self._recomputed(files, source, harness)
-        except RowsRefused as error:
+        except EmbeddingsRefused as error:
             return self.refused(error.step, error.message, error.fix)
         except ResultRefused as error:
             return self.refused(CELLS, error.message, error.fix)
@@ -292,7 +292,7 @@ class _Verification:
     ) -> ReceiptVerification:
         """Compare the claims and the predictions with the cells."""
         if cells.unequal:
-            return self.refused(EQUAL, "; ".join(cells.unequal), _ONE_ROW, cells)
+            return self.refused(EQUAL, "; ".join(cells.unequal), _ONE_EMBEDDING, cells)
         differing = differences(self.subject.submission, cells)
         wrong_cells = {
             (difference.regime, difference.task) for difference in differing if not difference.fills
@@ -313,12 +313,12 @@ class _Verification:
     def _predictions(self, files: ReceiptFiles) -> Path | None:
         """Return the file of predictions, where they are verified.
 
-        Raises RowsRefused for one that is not the receipt's, before hours of computing cells.
+        Raises EmbeddingsRefused for one that is not the receipt's, before hours of computing cells.
         """
         try:
             return files.predictions() if self.has_predictions else None
         except PredictionsRefused as error:
-            raise RowsRefused(FILES, error.message) from error
+            raise EmbeddingsRefused(FILES, error.message) from error
 
     def _wrong_predictions(
         self,
@@ -340,7 +340,7 @@ class _Verification:
             subject.submission, predictions, subject.benchmark, truths, cells
         )
 
-    def _wrong_files(self, files: ReceiptFiles) -> Iterator[RowsRefused]:
+    def _wrong_files(self, files: ReceiptFiles) -> Iterator[EmbeddingsRefused]:
         """Yield what is wrong with files that are here, before anything is computed."""
         left = Remaining([self.subject.receipt.tasks[task].bytes for task in self.tasks])
         for number, task in enumerate(self.tasks):
@@ -386,7 +386,7 @@ class _Verification:
         )
 
 
-_ONE_ROW = (
+_ONE_EMBEDDING = (
     "a model gives a sequence one embedding: ask for a receipt that `geneb-harness run --receipt` "
     "wrote"
 )
@@ -405,9 +405,9 @@ def _pop_labels(folder: Path, task: str) -> "npt.NDArray[np.int64]":
 
 
 @contextmanager
-def _refusals() -> Iterator[list[RowsRefused]]:
-    refusals: list[RowsRefused] = []
+def _refusals() -> Iterator[list[EmbeddingsRefused]]:
+    refusals: list[EmbeddingsRefused] = []
     try:
         yield refusals
-    except RowsRefused as error:
+    except EmbeddingsRefused as error:
         refusals.append(error)

@@ -1,12 +1,13 @@
 """Renders audits: plan, detection power, outcome of a rerun, verification."""
 
 import json
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 from geneb_ci.audit.commitment import Commitment
-from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, RowOutcome
+from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, EmbeddingOutcome
 from geneb_ci.audit.compare.outcome import (
     AuditOutcome,
     CellComparison,
@@ -21,14 +22,14 @@ from geneb_ci.audit.sampling.design import (
     detection_table,
     probability_text,
 )
-from geneb_ci.audit.sampling.plan import Plan, RowPlan
+from geneb_ci.audit.sampling.plan import EmbeddingPlan, Plan
 from geneb_ci.audit.trust.level import SIGNERS, RatedSubmission
 from geneb_ci.common.types import Evidence
 from geneb_ci.render.plain import visible
-from geneb_ci.render.receipts import beacon_text, row_outcome_text, row_plan_text
+from geneb_ci.render.receipts import beacon_text, embedding_outcome_text, embedding_plan_text
 from geneb_ci.render.table import Table, wrapped_text
 from geneb_ci.render.text import escape
-from reference_harness.formats.text import plural
+from reference_harness.formats.text import next_line, plural
 
 _STEP_MARKS = {StepState.HOLDS: "✓", StepState.DIFFERS: "✗", StepState.UNKNOWN: "?"}
 _HELD = {
@@ -142,7 +143,7 @@ def _headline(verification: Verification) -> str:
     if verification.record is None:
         return "verified"
     outcome = verification.record.outcome
-    if isinstance(outcome, RowOutcome):
+    if isinstance(outcome, EmbeddingOutcome):
         return (
             f"verified; {outcome.cells.equal}/{outcome.cells.of} cells, "
             f"{outcome.embedded:,} rows embedded again in sandbox level "
@@ -205,8 +206,8 @@ def outcome_text(outcome: AnyOutcome, width: int = WIDTH) -> str:
 
     Where one is too wide, names of tasks have lines of their own.
     """
-    if isinstance(outcome, RowOutcome):
-        return row_outcome_text(outcome)
+    if isinstance(outcome, EmbeddingOutcome):
+        return embedding_outcome_text(outcome)
     columns = ("task", "regime", "claimed MCC", "rerun", "difference", "tolerance", "")
     table = Table(columns, list(_rows(outcome)), frozenset(columns[2:-1]))
     lines = [line for row in table.fitted_rows(width, alone=True) for line in row]
@@ -256,10 +257,10 @@ def _summary(outcome: AuditOutcome) -> Iterator[str]:
     yield from (f"note: {visible(note)}" for note in outcome.notes)
 
 
-def plan_text(plan: Plan | RowPlan, targeted: int, name: str) -> str:
+def plan_text(plan: Plan | EmbeddingPlan, targeted: int, name: str) -> str:
     """Return what was drawn and the next step; `targeted` is the number of tasks to add."""
-    if isinstance(plan, RowPlan):
-        return row_plan_text(plan, name)
+    if isinstance(plan, EmbeddingPlan):
+        return embedding_plan_text(plan, name)
     by_reason = {
         reason: [choice.task for choice in plan.chosen if choice.reason == reason]
         for reason in ("drawn", "earlier", "targeted")
@@ -276,7 +277,7 @@ def plan_text(plan: Plan | RowPlan, targeted: int, name: str) -> str:
         lines.append("fewer tasks than requested are targeted: no others are suspicious")
     lines += [
         f"check that commitment {plan.commitment_sha256[:16]}... was public at {plan.committed_at}",
-        f"next: geneb-ci audit run {name}",
+        next_line(shlex.join(["geneb-ci", "audit", "run", name])),
     ]
     return "\n".join(lines) + "\n"
 

@@ -1,5 +1,6 @@
 """Receipts, for a terminal and as JSON: verified, compared in pairs, audited by rows."""
 
+import shlex
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -18,11 +19,11 @@ from geneb_ci.receipt.verify import (
 from geneb_ci.render.plain import dumps, visible
 from geneb_ci.render.table import Table, wrapped_text
 from geneb_ci.render.text import escape
-from reference_harness.formats.text import plural
+from reference_harness.formats.text import next_line, plural
 
 if TYPE_CHECKING:
-    from geneb_ci.audit.compare.embedding_outcome import RowOutcome
-    from geneb_ci.audit.sampling.plan import Beacon, RowPlan
+    from geneb_ci.audit.compare.embedding_outcome import EmbeddingOutcome
+    from geneb_ci.audit.sampling.plan import Beacon, EmbeddingPlan
     from geneb_ci.receipt.near import Nearness
     from geneb_ci.receipt.predicted import PairedRegime
 
@@ -258,7 +259,7 @@ def beacon_text(beacon: "Beacon") -> str:
     return f"round {beacon.round} of drand quicknet"
 
 
-def row_plan_text(plan: "RowPlan", name: str) -> str:
+def embedding_plan_text(plan: "EmbeddingPlan", name: str) -> str:
     """Return a plan of embeddings, and the next step."""
     source = beacon_text(plan.beacon)
     earlier = [f"{plural(len(plan.earlier), 'earlier draw')} of rows counted in"]
@@ -266,14 +267,14 @@ def row_plan_text(plan: "RowPlan", name: str) -> str:
         f"{visible(plan.commitment.model_id)}: seed {plan.seed}, by {source}",
         *(earlier if plan.earlier else []),
         f"check that commitment {plan.commitment_sha256[:16]}... was public at {plan.committed_at}",
-        f"next: geneb-ci audit run {name} --receipt DIR",
+        next_line(shlex.join(["geneb-ci", "audit", "run", name, "--receipt", "DIR"])),
         "",
     ])  # fmt: skip
 
 
-def row_outcome_text(outcome: "RowOutcome") -> str:
+def embedding_outcome_text(outcome: "EmbeddingOutcome") -> str:
     """Return an outcome as text."""
-    from geneb_ci.audit.compare.embedding_outcome import BY_ROW  # of audits
+    from geneb_ci.audit.compare.embedding_outcome import BY_EMBEDDING  # of audits
     from geneb_ci.audit.record.verify_embeddings import draws_shown
 
     cells, direction = outcome.cells, outcome.direction
@@ -281,7 +282,7 @@ def row_outcome_text(outcome: "RowOutcome") -> str:
     mismatches = [mismatch for task in outcome.tasks for mismatch in task.mismatch]
     failed = sum(len(task.failed) for task in outcome.tasks)
     most = f"{max(deviations, default=0.0):.1e}"
-    unit = "of a row" if outcome.schema_version == BY_ROW else "times what a column allows"
+    unit = "of a row" if outcome.schema_version == BY_EMBEDDING else "times what a column allows"
     other = f"{max(mismatches, default=0)} of {outcome.receipt.dim}"
     lines = [
         f"cells recomputed from the receipt: {cells.equal}/{cells.of} are as claimed",

@@ -213,11 +213,11 @@ class AuditResult:
 
     def _repr_html_(self) -> str:
         """Return the rerun tasks for a notebook, or the state of the audit."""
-        from geneb_ci.audit.compare.embedding_outcome import RowOutcome  # pydantic
+        from geneb_ci.audit.compare.embedding_outcome import EmbeddingOutcome  # pydantic
 
         if self.outcome is None:
             return Table(("", ""), [("commitment", self.commitment)]).html(self.state)
-        if isinstance(self.outcome, RowOutcome):
+        if isinstance(self.outcome, EmbeddingOutcome):
             receipt_rows = [
                 (task.task, len(task.deviation), len(task.failed)) for task in self.outcome.tasks
             ]

@@ -118,7 +118,7 @@ class PeerRow(NamedTuple):
     values: "array.array[float]"
 
 
-class KnownRow(NamedTuple):
+class KnownEmbedding(NamedTuple):
     """A row without a file here, such as a shipped one."""
 
     model_id: str
@@ -163,13 +163,13 @@ class Peers:
     """The other rows."""
 
     paths: tuple[Path, ...] = ()
-    population: tuple[Path | KnownRow, ...] = ()
+    population: tuple[Path | KnownEmbedding, ...] = ()
     """Further rows to compare with; a file of `paths` replaces the row of the same model."""
     derived: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
     """Results of later stages from these rows, once for all files of a folder."""
     contents: Mapping[Path, bytes] = field(default_factory=dict, compare=False, repr=False)
     """Files that the caller has read, with their bytes: they are not opened again."""
-    known: Mapping[str, KnownRow] = field(default_factory=dict, compare=False, repr=False)
+    known: Mapping[str, KnownEmbedding] = field(default_factory=dict, compare=False, repr=False)
     """SHA-256 of a file to what it says, for files that need not be parsed."""
 
     @functools.cached_property
@@ -218,7 +218,7 @@ class Peers:
         rows_read = [self._row(path, shapes, keep=path in candidates) for path in self.paths]
         replaced = {scores.model_id for scores in rows_read if scores.model_id}
         for other in self.population:
-            if isinstance(other, KnownRow):
+            if isinstance(other, KnownEmbedding):
                 row = (
                     PeerRow(other.path, other.names, other.values)
                     if other.path in candidates
@@ -256,7 +256,7 @@ class Peers:
 
     @property
     def _candidates(self) -> list[Path]:
-        others = (row.path if isinstance(row, KnownRow) else row for row in self.population)
+        others = (row.path if isinstance(row, KnownEmbedding) else row for row in self.population)
         return [*self.paths, *others]
 
 
@@ -308,6 +308,6 @@ def read_row(
     return ReadRow(path, model_id, _digest(names, values) if values else "", forms, row)
 
 
-def peers_of(paths: Iterable[Path], population: Iterable[Path | KnownRow] = ()) -> Peers:
+def peers_of(paths: Iterable[Path], population: Iterable[Path | KnownEmbedding] = ()) -> Peers:
     """Return the other rows, without duplicate files, sorted by path."""
     return Peers(tuple(sorted(set(paths), key=BY_PARTS)), tuple(population))

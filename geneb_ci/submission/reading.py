@@ -156,7 +156,7 @@ class FileKind(Enum):
         ("commitment", "chosen"),
         "make one with `geneb-ci audit plan C.json --committed-at TIME --output PLAN.json`",
     )
-    ROW_PLAN = (
+    EMBEDDING_PLAN = (
         "a plan of rows",
         ("commitment", "rows", "root"),
         "make one with `geneb-ci audit plan C.json --sample embeddings --output PLAN.json`",

@@ -19,7 +19,7 @@ rows at the points that `halts` finds, others beyond the optimum as far as befor
 classes alone.
 
 **Few rows altered at will**, in the hope that none is drawn: test rows that become right are
-bounded by `row_rule.needed_hit`; for training rows no bound is known, only what was gained.
+bounded by `alteration_power.needed_hit`; for training rows no bound is known, only what was gained.
 """
 
 import math
@@ -29,19 +29,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from geneb_ci.receipt.alteration_power import MEASURED_GAIN, Alterations, mcc, needed_hit
 from geneb_ci.receipt.column_rule import tolerances
+from geneb_ci.receipt.direction import Probe
 from geneb_ci.receipt.draw import STANDARD_TEST, STANDARD_TRAINING
 from geneb_ci.receipt.embeddings import allowed, allowed_pooled
-from geneb_ci.receipt.influence import influence_of, strongest_rows
-from geneb_ci.receipt.row_rule import (
-    MEASURED_GAIN,
-    Alterations,
-    Probe,
-    mcc,
-    needed_hit,
-    rounding,
-    scaled,
-)
+from geneb_ci.receipt.influence import influence_of, strongest_embeddings
+from geneb_ci.receipt.rounding import rounding, scaled
 from reference_harness import halts, metrics, probe
 from reference_harness.optimum import solve
 from reference_harness.receipt.rounding import widened
@@ -252,7 +246,7 @@ def is_strongest(rows: Rows, data: TaskData, place: int) -> bool:
     solved = solve(widened(half, 0)[:cut], data.train.labels)
     own = Probe(solved.weights, solved.intercepts, solved.classes)
     influence = influence_of(half, 0, cut, labels, own)
-    return place in strongest_rows(half[:cut], 0, data.train.labels, influence, own).rows
+    return place in strongest_embeddings(half[:cut], 0, data.train.labels, influence, own).rows
 
 
 def planted_gain(rows: Rows, data: TaskData, fit: npt.NDArray[np.int64], place: int) -> PlantedGain:

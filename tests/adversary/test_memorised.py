@@ -18,7 +18,7 @@ from geneb_ci.audit.rerun.honesty import (
     fresh_text,
     is_dropped,
     is_flagged,
-    rows_varied,
+    sequences_varied,
     summed_decisions,
     variant_result,
     variant_text,
@@ -149,7 +149,7 @@ def test_the_limit_is_the_margin_and_the_alarm():
     assert is_flagged({"cropped": one}, counts(100, 40, 0))
     assert is_flagged({"cropped": one, "shifted": counts(1000, 90, 10)}, None)
     assert not is_flagged({"shifted": counts(0, 0, 0)}, None)
-    assert [rows_varied(tasks) for tasks in (1, 13, 100, 1000)] == [4000, 308, 40, 40]
+    assert [sequences_varied(tasks) for tasks in (1, 13, 100, 1000)] == [4000, 308, 40, 40]
 
 
 def test_the_fits_of_a_few_shot_regime_count_as_one_of_them():

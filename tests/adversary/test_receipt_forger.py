@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from geneb_ci.receipt.draw import STANDARD_TEST, STANDARD_TRAINING, RowSample
-from geneb_ci.receipt.row_rule import Alterations, found_test, found_training
+from geneb_ci.receipt.alteration_power import Alterations, found_test, found_training
+from geneb_ci.receipt.draw import STANDARD_TEST, STANDARD_TRAINING, SampleSizes
 from reference_harness import benchmark, probe
 from tests.adversary import receipt_forger as forger
 from tests.adversary.forger import TASKS
@@ -14,7 +14,7 @@ from tests.receipt.audited import audit, scored
 from tests.receipt.test_attacks import data_of
 from tests.receipt.test_attacks import honest as convolution
 
-SAMPLE = RowSample(test=240, training=30, support=120)
+SAMPLE = SampleSizes(test=240, training=30, support=120)
 PROTOCOL = benchmark.mini().protocol
 REGIMES = ("full", "10shot", "1shot")
 

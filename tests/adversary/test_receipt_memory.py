@@ -18,14 +18,14 @@ from geneb_ci.audit.rerun.honesty import (
     difference,
     is_flagged,
 )
-from geneb_ci.audit.rerun.receipt_variants import MAIN, decision_changes, row_variants
+from geneb_ci.audit.rerun.receipt_variants import MAIN, decision_changes, receipt_variant_result
 from geneb_ci.audit.trust.level import RECOMPUTED
-from geneb_ci.receipt.row_rule import Decider, Probe
+from geneb_ci.receipt.direction import Decider, Probe
 from reference_harness import mini
 from reference_harness.formats.rescored import ChangedDecisions
 from tests.adversary import cheats
 from tests.audit.installed import Installed
-from tests.audit.test_row_audit import (
+from tests.audit.test_embedding_audit import (
     audited,
     harnessed,
     installed,
@@ -299,6 +299,6 @@ def test_a_variant_whose_row_no_receipt_holds_is_decided_wrong():
     values = np.array([[-1e30], [1.0], [1.0]], dtype=np.float32)
     found = decision_changes(np.array([0, 1, 1]), {MAIN: decider}, 0, [0, 1, 2], values)
     assert found == {MAIN: [ChangedDecisions(rows=3, worse=1, better=1)]}
-    result = row_variants([found, found], [], "ab" * 32)
+    result = receipt_variant_result([found, found], [], "ab" * 32)
     assert result.kinds == {"substituted": ChangedDecisions(rows=6, worse=2, better=2)}
     assert not result.memorised

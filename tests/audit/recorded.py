@@ -20,7 +20,7 @@ from geneb_ci.audit.record.envelope import key_id, parse_envelope, sign_payload
 from geneb_ci.audit.record.events import withdrawal_of
 from geneb_ci.audit.record.keys import TrustedKey
 from geneb_ci.audit.record.statement import WITHDRAWN, record_of
-from geneb_ci.audit.rerun.honesty import rows_varied
+from geneb_ci.audit.rerun.honesty import sequences_varied
 from geneb_ci.audit.sampling.beacon import DELAY, QUICKNET, time_of
 from geneb_ci.audit.sampling.plan import DrandBeacon, EarlierDraw, Plan
 from geneb_ci.audit.sampling.task_draw import draw
@@ -139,7 +139,7 @@ def variants_of(tasks: int, worse: int = 30) -> dict[str, Any]:
     }
     return {
         "nonce": hashlib.sha256(b"nonce").hexdigest(),
-        "rows": rows_varied(tasks),
+        "rows": sequences_varied(tasks),
         "reversed": False,
         "kinds": kinds,
         "training": {"rows": 1000, "worse": 20, "better": 20},

@@ -34,8 +34,8 @@ from tests.audit.recorded import (
     submission_bytes,
 )
 from tests.audit.small_sigstore import ISSUER, REPOSITORY, WORKFLOW, SmallSigstore
+from tests.audit.test_embedding_verify import sound
 from tests.audit.test_link_trust import decision
-from tests.audit.test_row_verify import sound
 
 RAW = submission_bytes()
 COMMIT = "0123456789abcdef" * 2 + "01234567"

@@ -15,7 +15,7 @@ from geneb_ci.audit.rerun.decoys import (
     NOISE,
     embed_among_decoys,
     judge_decoys,
-    real_rows,
+    real_embeddings,
     with_decoys,
 )
 from reference_harness import mini
@@ -45,7 +45,7 @@ def variants(count: int = 120, length: int = 200) -> list[str]:
 def test_rows_come_back_in_the_callers_order(sequences, seed):
     decoyed = with_decoys(sequences, seed)
     numbers = np.arange(len(decoyed.sequences))[:, None]
-    back = real_rows(decoyed, numbers)[:, 0].tolist()
+    back = real_embeddings(decoyed, numbers)[:, 0].tolist()
     assert [decoyed.sequences[place] for place in back] == sequences
     assert len(set(back)) == len(sequences)
     assert all(decoyed.sequences[a] == decoyed.sequences[b] for a, b in decoyed.again)

@@ -5,8 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from geneb_ci.audit.canonical import AuditRefused
-from geneb_ci.audit.sampling.embedding_draw import draw_rows, earlier_row_draws
-from geneb_ci.audit.sampling.plan import DrandBeacon, EarlierDraw, Plan, RowCounts, RowPlan
+from geneb_ci.audit.sampling.embedding_draw import draw_embeddings, earlier_embedding_draws
+from geneb_ci.audit.sampling.plan import (
+    DrandBeacon,
+    EarlierDraw,
+    EmbeddingCounts,
+    EmbeddingPlan,
+    Plan,
+)
 from geneb_ci.audit.sampling.task_draw import draw, drawn_before, earlier_draws, require_one_draw
 from geneb_ci.common.errors import UsageProblem
 from tests.audit.examples import COMMITTED_AT, TASKS, beacon, commitment, hexes, plan
@@ -61,17 +67,17 @@ def test_another_name_for_the_same_code_is_no_other_model():
     ]
 
 
-def rows() -> RowPlan:
+def rows() -> EmbeddingPlan:
     """Return a draw of rows for the same commitment as `plan`."""
-    wanted = RowCounts(test=9, training=3, support=9, whole=False)
-    return draw_rows(commitment(), COMMITTED_AT, beacon(), hexes("root"), wanted)
+    wanted = EmbeddingCounts(test=9, training=3, support=9, whole=False)
+    return draw_embeddings(commitment(), COMMITTED_AT, beacon(), hexes("root"), wanted)
 
 
 @pytest.mark.parametrize("mine", [plan(), rows()], ids=["tasks", "rows"])
 def test_one_draw_for_one_commitment(mine):
     assert not earlier_draws([mine], commitment())
-    assert not earlier_row_draws([mine], commitment())
-    kind, other = (Plan, RowPlan) if isinstance(mine, Plan) else (RowPlan, Plan)
+    assert not earlier_embedding_draws([mine], commitment())
+    kind, other = (Plan, EmbeddingPlan) if isinstance(mine, Plan) else (EmbeddingPlan, Plan)
     require_one_draw(kind, [mine], commitment(), COMMITTED_AT)
     require_one_draw(kind, [mine], commitment(model_id="another"), "2026-09-17T15:22:43Z")
     require_one_draw(other, [mine], commitment(), "2026-09-17T15:22:43Z")

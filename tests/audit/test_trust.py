@@ -11,7 +11,7 @@ from geneb_ci.audit.trust.level import (
     Audit,
     Decision,
     Demands,
-    RowAuditFacts,
+    EmbeddingAuditFacts,
     Summary,
     Versions,
     decide,
@@ -393,7 +393,7 @@ def test_who_signed_is_named_once_and_a_dispute_stands_for_nothing() -> None:
 def test_scores_that_a_receipt_gives_are_attested_by_it_and_no_others(
     of_record: int, standing: str
 ) -> None:
-    rows = RowAuditFacts(test=1, embedded=90, equal=60, cells=60, of_record=of_record)
+    rows = EmbeddingAuditFacts(test=1, embedded=90, equal=60, cells=60, of_record=of_record)
     row = attestation_of(decide(OWN, [audit(0, rerun={}, rows=rows)], {}, EVERY))
     assert row.standing("full", TASKS[0]) == standing
     by = "recomputed from published embeddings (60 of 60 cells)"

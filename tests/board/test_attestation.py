@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 import yaml
 
-from geneb_ci.audit.compare.embedding_outcome import RowOutcome
-from geneb_ci.audit.sampling.embedding_draw import draw_rows
-from geneb_ci.audit.sampling.plan import RowCounts
+from geneb_ci.audit.compare.embedding_outcome import EmbeddingOutcome
+from geneb_ci.audit.sampling.embedding_draw import draw_embeddings
+from geneb_ci.audit.sampling.plan import EmbeddingCounts
 from geneb_ci.audit.trust.attestation import FIELD_GROUPS, WORD, Author, Check
 from geneb_ci.board import columns
 from geneb_ci.board.page import BASE
@@ -36,8 +36,8 @@ from tests.audit.recorded import (
     put,
     repository,
 )
-from tests.audit.test_row_verify import ROOT as RECEIPT_ROOT
-from tests.audit.test_row_verify import varied
+from tests.audit.test_embedding_verify import ROOT as RECEIPT_ROOT
+from tests.audit.test_embedding_verify import varied
 from tests.board.attested import group_of
 from tests.page.boards import name_of, value_in
 from tests.rules.deltas import entry_of
@@ -78,10 +78,12 @@ def raw(model: str) -> bytes:
 PLAN = plan_for(raw(AUDITED), model_id=AUDITED, benchmark=PIN, regimes=["full", "10shot"])
 
 
-def by_receipt(model: str) -> RowOutcome:
+def by_receipt(model: str) -> EmbeddingOutcome:
     plan = plan_for(raw(model), model_id=model, benchmark=PIN)
-    counts = RowCounts(test=1500, training=3, support=9, whole=False)
-    drawn = draw_rows(plan.commitment, committed_at(FIRST), plan.beacon, RECEIPT_ROOT, counts, ())
+    counts = EmbeddingCounts(test=1500, training=3, support=9, whole=False)
+    drawn = draw_embeddings(
+        plan.commitment, committed_at(FIRST), plan.beacon, RECEIPT_ROOT, counts, ()
+    )
     value = json.loads(varied().model_dump_json())
     (task,) = value["tasks"]
     task["rows"] = {
@@ -94,7 +96,7 @@ def by_receipt(model: str) -> RowOutcome:
     value["receipt"]["tasks"] = len(SIZED.task_ids)
     value["plan"] = json.loads(drawn.model_dump_json())
     value["benchmark_sha256"] = SIZED.sha256
-    return RowOutcome.model_validate_json(json.dumps(value))
+    return EmbeddingOutcome.model_validate_json(json.dumps(value))
 
 
 @pytest.fixture(scope="module")

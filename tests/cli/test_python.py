@@ -25,7 +25,7 @@ from geneb_ci.render.results import AuditResult
 from geneb_ci.render.table import ROWS_MAX, Table
 from geneb_ci.submission.reading import BYTES_MAX
 from tests.audit.recorded import outcome_of, plan_for, submission_bytes
-from tests.audit.test_row_verify import sound
+from tests.audit.test_embedding_verify import sound
 from tests.cli.repository import put, real_repository, small_repository
 from tests.hostile.conftest import hostile_folder as hostile_folder  # noqa: PLC0414 (a fixture)
 from tests.paths import PUBLIC, ROOT
@@ -202,7 +202,10 @@ CLASSES = [name for name in NAMES if isinstance(value(name), type)]
 def test_every_public_name_is_a_function_a_class_or_the_version():
     assert sorted([*FUNCTIONS, *CLASSES, "__version__"]) == sorted(NAMES)
     assert sorted(NAMES) == sorted(dir(geneb_ci))
-    assert FUNCTIONS == ["check", "audit", "board", "build", "fix", "recommend", "rules", "verify"]
+    assert [
+        *("check", "audit", "board", "build", "check_branch", "fix", "recommend", "rules"),
+        "verify",
+    ] == FUNCTIONS
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -12,32 +12,32 @@ import numpy.typing as npt
 
 from geneb_ci.audit.compare.embedding_outcome import (
     BY_COLUMN,
+    ComparedCells,
+    ComparedTask,
     Direction,
     Effect,
-    RowCells,
-    RowFindings,
-    RowRepeat,
-    RowTask,
+    EmbeddingFindings,
+    EmbeddingRepeat,
     reasons_of,
 )
 from geneb_ci.audit.compare.embeddings import (
     DrawnTask,
-    RepeatedRow,
+    RepeatedEmbedding,
     directions,
     drawn_task,
     effect_of,
     influences,
     read_task,
     room_of,
-    row_task,
+    task_embeddings,
 )
 from geneb_ci.audit.compare.outcome import Decoys
-from geneb_ci.audit.sampling.plan import RowCounts
+from geneb_ci.audit.sampling.plan import EmbeddingCounts
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK
 from geneb_ci.receipt.column_rule import judge, judge_again, tolerances
-from geneb_ci.receipt.draw import RowSample, TaskStrata, drawn_rows, shares
-from geneb_ci.receipt.row_rule import direction_test
+from geneb_ci.receipt.direction import direction_test
+from geneb_ci.receipt.draw import SampleSizes, TaskStrata, drawn_embeddings, shares
 from reference_harness.data import MiniSource, Source
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import EmbeddingReceipt
@@ -64,7 +64,7 @@ class Scored(NamedTuple):
 class Found(NamedTuple):
     """What an audit of some tasks finds."""
 
-    tasks: list[RowTask]
+    tasks: list[ComparedTask]
     direction: Direction
     effect: Effect
     reasons: list[str]
@@ -91,7 +91,7 @@ def scored(
     folder: Path,
     task: str,
     rows: Rows,
-    sample: RowSample,
+    sample: SampleSizes,
     *,
     seed: str = SEED,
     source: Source | None = None,
@@ -112,7 +112,7 @@ def scored(
     receipt = receipt_with(rows.shape[1], {task: said})
     read = read_task(folder / "strata", task, benchmark)
     share = shares(sample, {task: len(np.unique(data.test.labels))}, [[task]])[task]
-    drawn = drawn_rows([seed], read.strata, share)
+    drawn = drawn_embeddings([seed], read.strata, share)
     return Scored(
         receipt,
         drawn_task(task, receipt, file_of(folder, task), read, drawn),
@@ -142,28 +142,28 @@ def audit(
             repeat = judge_again(
                 one.drawn.committed[place], rerun[place], value, limits[place], scale
             )
-            result = RowRepeat(
+            result = EmbeddingRepeat(
                 dtype="float64",
                 deviation=repeat.deviation,
                 mismatch=repeat.mismatch,
                 distance=repeat.distance or None,
             )
-            again[one.drawn.rows[place]] = RepeatedRow(result, value)
+            again[one.drawn.rows[place]] = RepeatedEmbedding(result, value)
         room = room_of(one.drawn, rerun.astype(np.float32))
-        tasks.append(row_task(one.drawn, judged, again, width, room))
+        tasks.append(task_embeddings(one.drawn, judged, again, width, room))
         strata += directions(one.drawn, rerun.astype(np.float32))
         by_task.append(influences(one.drawn, rerun.astype(np.float32)))
     test = direction_test(strata, seed)
     direction = Direction(rows=test.rows, statistic=test.statistic, p=test.p)
     effect = effect_of(by_task)
-    cells = RowCells(equal=1, of=1, differing=[], unclaimed=[], unequal=[])
-    findings = RowFindings(BY_COLUMN, width, cells, tasks, direction, effect, QUIET, None)
+    cells = ComparedCells(equal=1, of=1, differing=[], unclaimed=[], unequal=[])
+    findings = EmbeddingFindings(BY_COLUMN, width, cells, tasks, direction, effect, QUIET, None)
     return Found(tasks, direction, effect, reasons_of(findings))
 
 
-def wanted(sample: RowSample) -> RowCounts:
+def wanted(sample: SampleSizes) -> EmbeddingCounts:
     """Return a sample as a plan has it."""
-    return RowCounts(**sample._asdict())
+    return EmbeddingCounts(**sample._asdict())
 
 
 def strata_example(test: int = 40, train: int = 100, classes: int = 2, seed: int = 0) -> TaskStrata:

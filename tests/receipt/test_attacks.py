@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from geneb_ci.receipt.draw import RowSample
+from geneb_ci.receipt.draw import SampleSizes
 from reference_harness import benchmark, mini
 from reference_harness.extractors.kmer import KmerExtractor
 from reference_harness.tasks import TaskData
@@ -18,8 +18,8 @@ from tests.receipt import attacks
 from tests.receipt.audited import Found, audit, scored
 
 TASKS = ("mini_promoter", "mini_tf", "mini_splice")
-SAMPLE = RowSample(test=240, training=30, support=120)
-ALL = RowSample(test=100_000, training=3000, support=100_000)
+SAMPLE = SampleSizes(test=240, training=30, support=120)
+ALL = SampleSizes(test=100_000, training=3000, support=100_000)
 """So many draws that every right test row is among them."""
 
 
@@ -44,7 +44,7 @@ def labels_of(task: str) -> np.ndarray:
 def audited(
     folder: Path,
     change: Callable[[str, np.ndarray, np.ndarray, int], np.ndarray],
-    sample: RowSample = SAMPLE,
+    sample: SampleSizes = SAMPLE,
     tasks: tuple[str, ...] = TASKS,
 ) -> Found:
     """Audit receipts whose rows were changed, by reruns of the honest ones."""

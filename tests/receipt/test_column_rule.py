@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from geneb_ci.receipt.column_rule import (
-    RowComparison,
+    EmbeddingComparison,
     judge,
     judge_again,
     spreads,
@@ -31,7 +31,7 @@ def noisy(values: np.ndarray, size: float, seed: int = 1) -> np.ndarray:
     return moved
 
 
-def compared(receipt: Rounded, rerun: np.ndarray) -> RowComparison:
+def compared(receipt: Rounded, rerun: np.ndarray) -> EmbeddingComparison:
     limits = tolerances(rerun, receipt.scale_log2)
     return judge(receipt.values, rerun, limits, receipt.scale_log2)
 
@@ -119,7 +119,7 @@ def test_what_moves_within_a_tolerance_of_a_border_breaks_the_share_that_may_dif
 
 def test_the_limit_itself_passes_and_above_it_fails() -> None:
     deviation, mismatch = np.array([1.0, 1.01, 0, 0]), np.array([0, 0, 10, 11])
-    failed = RowComparison(deviation, mismatch).failed(WIDTH)
+    failed = EmbeddingComparison(deviation, mismatch).failed(WIDTH)
     assert failed.tolist() == [False, True, False, True]
     assert [allowed(width) for width in (2, 64, 200, 256, 768)] == [2, 4, 4, 5, 15]
 

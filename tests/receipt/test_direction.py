@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from geneb_ci.receipt.direction import Probe, Stratum, direction_test, directions_of, midranks
 from geneb_ci.receipt.embeddings import LEVEL
-from geneb_ci.receipt.row_rule import Probe, Stratum, direction_test, directions_of, midranks
 from tests.receipt.audited import SEED
 
 

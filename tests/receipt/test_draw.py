@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from geneb_ci.receipt.draw import (
     SMALL_TASK,
-    RowSample,
+    SampleSizes,
     TaskShare,
     TaskStrata,
-    drawn_rows,
+    drawn_embeddings,
     number_of,
     shares,
 )
@@ -65,7 +65,7 @@ def test_a_size_close_to_all_numbers_is_drawn_again() -> None:
 
 def test_test_rows_are_right_ones_and_half_are_by_class() -> None:
     strata = strata_example(test=400, seed=3)
-    found = drawn_rows([SEED], strata, SHARE._replace(test=3000))
+    found = drawn_embeddings([SEED], strata, SHARE._replace(test=3000))
     for regime in ("full", "10shot", "1shot"):
         rows = [row - strata.train for row in found.rows[f"test {regime}"]]
         assert len(rows) == 3000
@@ -84,14 +84,14 @@ def test_test_rows_are_right_ones_and_half_are_by_class() -> None:
 def test_a_rare_class_is_drawn_far_more_often_than_its_share() -> None:
     labels = np.r_[np.zeros(990, np.int64), np.ones(10, np.int64)]
     strata = TaskStrata("task", 10, labels, {"full": labels[None, :]}, {})
-    rows = drawn_rows([SEED], strata, SHARE._replace(test=1000)).rows["test full"]
+    rows = drawn_embeddings([SEED], strata, SHARE._replace(test=1000)).rows["test full"]
     rare = sum(row - 10 >= 990 for row in rows)
     assert 220 < rare < 290  # half of the draws by class, and 1 % of the other half
 
 
 def test_support_rows_of_one_shot_are_all_drawn() -> None:
     strata = strata_example()
-    found = drawn_rows([SEED], strata, SHARE)
+    found = drawn_embeddings([SEED], strata, SHARE)
     one, ten = (strata.support[name].tolist() for name in ("1shot", "10shot"))
     assert found.rows["support 1shot"] == one
     assert len(found.rows["support 10shot"]) == SHARE.support
@@ -100,13 +100,13 @@ def test_support_rows_of_one_shot_are_all_drawn() -> None:
 
 def test_a_full_draw_has_every_row_of_a_small_task_and_every_support_row() -> None:
     strata = strata_example()
-    found = drawn_rows([SEED], strata, SHARE._replace(whole=True))
+    found = drawn_embeddings([SEED], strata, SHARE._replace(whole=True))
     assert found.rows["training"] == list(range(strata.train))
     assert set(found.rows["support 10shot"]) | set(found.rows["support 1shot"]) == set(
         strata.support["10shot"].tolist()
     )
     large = strata_example(train=SMALL_TASK)
-    assert len(drawn_rows([SEED], large, SHARE._replace(whole=True)).rows["training"]) == 7
+    assert len(drawn_embeddings([SEED], large, SHARE._replace(whole=True)).rows["training"]) == 7
 
 
 @settings(deadline=None, max_examples=30)
@@ -115,7 +115,7 @@ def test_a_larger_sample_only_adds_rows(few: int, more: int) -> None:
     strata = strata_example()
     small = SHARE._replace(test=few, training=few, support=few)
     large = SHARE._replace(test=few + more, training=few + more, support=few + more)
-    one, other = drawn_rows([SEED], strata, small), drawn_rows([SEED], strata, large)
+    one, other = drawn_embeddings([SEED], strata, small), drawn_embeddings([SEED], strata, large)
     for part, rows in one.rows.items():
         taken = other.rows[part]
         assert taken[: len(rows)] == rows or set(rows) <= set(taken)
@@ -123,9 +123,9 @@ def test_a_larger_sample_only_adds_rows(few: int, more: int) -> None:
 
 def test_rows_of_earlier_draws_are_drawn_too() -> None:
     strata = strata_example()
-    before = drawn_rows(["11" * 32], strata, SHARE)
-    found = drawn_rows([SEED, "11" * 32], strata, SHARE)
-    own = drawn_rows([SEED], strata, SHARE)
+    before = drawn_embeddings(["11" * 32], strata, SHARE)
+    found = drawn_embeddings([SEED, "11" * 32], strata, SHARE)
+    own = drawn_embeddings([SEED], strata, SHARE)
     assert set(found.rows["earlier"]) == set(before.distinct)
     assert found.distinct == sorted({*own.distinct, *before.distinct})
     assert {part: rows for part, rows in found.rows.items() if part != "earlier"} == own.rows
@@ -134,13 +134,13 @@ def test_rows_of_earlier_draws_are_drawn_too() -> None:
 def test_a_task_without_right_predictions_has_no_test_rows() -> None:
     labels = np.zeros(5, np.int64)
     strata = TaskStrata("task", 10, labels, {"full": labels[None, :] + 1}, {})
-    assert drawn_rows([SEED], strata, SHARE).rows["test full"] == []
+    assert drawn_embeddings([SEED], strata, SHARE).rows["test full"] == []
 
 
 def test_shares_are_by_the_macro_for_test_rows_and_by_classes_for_support_rows() -> None:
     classes = {f"t{i}": 2 for i in range(6)} | {"many": 25}
     categories = [["t0"], ["t1", "t2", "many", "elsewhere"], ["t3", "t4", "t5"], ["elsewhere"]]
-    found = shares(RowSample(test=1500, training=30, support=1500), classes, categories)
+    found = shares(SampleSizes(test=1500, training=30, support=1500), classes, categories)
     assert [one.test for one in found.values()] == [500, *[167] * 6]
     assert Counter(one.training for one in found.values()) == {30: 7}
     assert found["many"].support == 1014
@@ -150,7 +150,7 @@ def test_shares_are_by_the_macro_for_test_rows_and_by_classes_for_support_rows()
 @pytest.mark.parametrize("classes", [2, 5])
 def test_probes_take_turns(classes: int) -> None:
     strata = strata_example(test=200, classes=classes, seed=5)
-    found = drawn_rows([SEED], strata, SHARE._replace(test=30))
+    found = drawn_embeddings([SEED], strata, SHARE._replace(test=30))
     probes = {name.split()[2] for name in found.sizes if name.startswith("test 10shot")}
     assert probes == set("01234")
 
@@ -161,9 +161,9 @@ def test_rows_that_the_probe_of_record_alone_gets_right_are_drawn() -> None:
     wrong = 1 - strata.labels
     canonical = dataclasses.replace(strata, predicted={"full": wrong[None]}, support={})
     share = TaskShare(0, 400, 1, 1, whole=False)
-    assert drawn_rows([SEED], canonical, share).rows["test full"] == []
+    assert drawn_embeddings([SEED], canonical, share).rows["test full"] == []
     some = np.where(np.arange(len(wrong)) < 5, strata.labels, wrong)
     both = dataclasses.replace(canonical, of_record={"full": some[None]})
-    drawn = drawn_rows([SEED], both, share)
+    drawn = drawn_embeddings([SEED], both, share)
     assert set(drawn.rows["test full"]) == {strata.train + row for row in range(5)}
     assert drawn.sizes["test full 0 right"] == 5

@@ -3,21 +3,22 @@
 import numpy as np
 import pytest
 
+from geneb_ci.receipt.direction import Labels, Probe
 from geneb_ci.receipt.embeddings import EFFECT, STRONGEST, allowed_pooled
 from geneb_ci.receipt.influence import (
     TEST,
     TRAINING,
     DrawnPart,
-    RowInfluence,
+    EmbeddingInfluence,
     gradients,
     influence_of,
     influence_on_loss,
     part_statistic,
     permitted,
     residuals,
-    strongest_rows,
+    strongest_embeddings,
 )
-from geneb_ci.receipt.row_rule import Labels, Probe, Wide
+from geneb_ci.receipt.rounding import Wide
 from reference_harness.optimum import Solved, solve
 
 TRAIN, WIDTH = 200, 12
@@ -128,7 +129,7 @@ def test_chance_reaches_the_limit_in_no_audit_of_a_thousand() -> None:
     for rows in (3, 30, 300):
         for _ in range(1000):
             sizes = draw.lognormal(sigma=2, size=(4, rows)) * draw.choice([-1, 0, 1], (4, rows))
-            parts = [RowInfluence(TEST, values) for values in sizes]
+            parts = [EmbeddingInfluence(TEST, values) for values in sizes]
             largest.append(abs(part_statistic(parts).statistic))
     assert max(largest) < EFFECT
     assert np.std(largest[-1000:]) > 0.5
@@ -141,7 +142,7 @@ def test_the_strongest_rows_are_those_whose_removal_changes_the_loss_most(classe
     rows[5] *= 20
     solved, probe = probe_of(rows.astype(np.float32), labels)
     influence = influence_of(rows, 0, TRAIN, labels, probe)
-    strongest = strongest_rows(rows[:TRAIN], 0, labels[:TRAIN], influence, probe)
+    strongest = strongest_embeddings(rows[:TRAIN], 0, labels[:TRAIN], influence, probe)
     assert strongest.by_distance[0] == 5
     assert len(strongest.by_influence) == len(strongest.by_distance) == 2 * STRONGEST
     test = rows[TRAIN:].astype(np.float64)
@@ -158,7 +159,7 @@ def test_another_machine_may_name_rows_that_are_nearly_as_strong() -> None:
     rows, labels = example(2)
     _, probe = probe_of(rows.astype(np.float32), labels)
     influence = influence_of(rows, 0, TRAIN, labels, probe)
-    strongest = strongest_rows(rows[:TRAIN], 0, labels[:TRAIN], influence, probe)
+    strongest = strongest_embeddings(rows[:TRAIN], 0, labels[:TRAIN], influence, probe)
     own, first = set(strongest.rows), strongest.by_influence[0]
     assert strongest.allows(strongest.rows)
     (next_one,) = [row for row in strongest.by_influence[STRONGEST:] if row not in own][:1]

@@ -12,7 +12,7 @@ import pytest
 
 from geneb_ci.common import connection
 from geneb_ci.common.errors import GenebError, NothingChecked, UsageProblem
-from geneb_ci.receipt.embeddings import RowsRefused
+from geneb_ci.receipt.embeddings import EmbeddingsRefused
 from geneb_ci.receipt.source import hub_origin, mirror_at, published_at, receipt_files
 from reference_harness.formats.submission import EmbeddingReceipt, ReceiptLocation
 from tests import forked
@@ -122,10 +122,12 @@ def test_a_pull_goes_on_and_takes_nothing_wrong(of_small: Written, tmp_path: Pat
             files.file(SMALL[1])
             assert shelf.asked == [(broken, None), (broken, "bytes=30000-")]
             shelf.files[f"/rows/{SMALL[2]}.f16"] = b"\1" + right[f"{SMALL[2]}.f16"][1:]
-            with pytest.raises(RowsRefused, match=r"third\.f16: sha256 ") as other:
+            with pytest.raises(EmbeddingsRefused, match=r"third\.f16: sha256 ") as other:
                 files.file(SMALL[2])
             shelf.files[f"/rows/{SMALL[2]}.f16"] = right[f"{SMALL[2]}.f16"] + b"\0"
-            with pytest.raises(RowsRefused, match="the file is longer than expected") as longer:
+            with pytest.raises(
+                EmbeddingsRefused, match="the file is longer than expected"
+            ) as longer:
                 files.file(SMALL[2])
             assert (other.value.step, longer.value.step) == ("files", "files")
             shelf.files[f"/rows/{SMALL[2]}.f16"] = right[f"{SMALL[2]}.f16"]
@@ -133,7 +135,7 @@ def test_a_pull_goes_on_and_takes_nothing_wrong(of_small: Written, tmp_path: Pat
                 files.file(task)
             predicted = "predictions.bin"
             shelf.files[f"/rows/{predicted}"] = b"\1" + right[predicted][1:]
-            with pytest.raises(RowsRefused, match=r"predictions\.bin: sha256 "):
+            with pytest.raises(EmbeddingsRefused, match=r"predictions\.bin: sha256 "):
                 files.predictions()
             shelf.files[f"/rows/{predicted}"] = right[predicted]
             assert files.predictions() == place / predicted

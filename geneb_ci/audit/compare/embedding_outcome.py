@@ -20,7 +20,7 @@ from geneb_ci.audit.compare.outcome import (
     is_absent,
 )
 from geneb_ci.audit.rerun.honesty import MEMORISED, VariantResult, summed_decisions
-from geneb_ci.audit.sampling.plan import RowPlan
+from geneb_ci.audit.sampling.plan import EmbeddingPlan
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.receipt.embeddings import (
     EFFECT,
@@ -39,7 +39,7 @@ from reference_harness.formats.base import Count, Hex40, Hex64, Moment, Name, Po
 from reference_harness.formats.rescored import ChangedDecisions
 from reference_harness.formats.text import plural
 
-ROW_PREDICATE = "urn:geneb-ci:row-audit:1.0"
+EMBEDDING_PREDICATE = "urn:geneb-ci:row-audit:1.0"
 NOT_PROVED = (
     "that memory is excluded: a fresh set alone shows look-ups that tolerate three changed letters",
     "that no training row is altered: few of a small task raise a score and are seldom drawn",
@@ -49,8 +49,8 @@ NOT_PROVED = (
 )
 """Claims that an audit by receipt does not prove; part of each record. The last is none where the
 scores of record were compared."""
-RowVersion = Literal["1.0", "2.0", "2.1"]
-BY_ROW: Final = "1.0"
+EmbeddingVersion = Literal["1.0", "2.0", "2.1"]
+BY_EMBEDDING: Final = "1.0"
 BY_COLUMN: Final = "2.0"
 REFITTED: Final = "2.1"
 """Versions of a record: a coordinate was compared by the size of its row, then by its column; since
@@ -96,7 +96,7 @@ Measures = Annotated[list[Measure], BeforeValidator(_measures), *_AS_TEXT]
 """Numbers of six significant digits, in the same form."""
 
 
-class RowRepeat(StrictModel):
+class EmbeddingRepeat(StrictModel):
     """A row that failed and was embedded again, alone."""
 
     dtype: Name
@@ -108,16 +108,16 @@ class RowRepeat(StrictModel):
     and in records of version 1.0."""
 
 
-class FailedRow(StrictModel):
+class FailedEmbedding(StrictModel):
     """A row that is not the one of the rerun."""
 
     row: Count
     """Of the file: training rows come first."""
-    again: RowRepeat | None
+    again: EmbeddingRepeat | None
     """None where another row of the audit was found altered before its turn."""
 
 
-class RowTask(StrictModel):
+class ComparedTask(StrictModel):
     """The drawn rows of one task, and their comparison with the rerun."""
 
     task: Name
@@ -132,7 +132,7 @@ class RowTask(StrictModel):
     float16, in its tolerance; in records of version 1.0 in root mean squares of the row."""
     mismatch: Counts
     """Coordinates that differ from the rounding of the rerun."""
-    failed: list[FailedRow]
+    failed: list[FailedEmbedding]
     room: Measure | None = Field(default=None, exclude_if=operator.not_)
     """By how much the mean loss of the test rows can fall within the tolerances, in nats; left out
     where it cannot, and in records of version 1.0."""
@@ -143,7 +143,7 @@ class RowTask(StrictModel):
         return sorted({row for rows in self.rows.values() for row in rows})
 
 
-class RowCells(StrictModel):
+class ComparedCells(StrictModel):
     """Cells recomputed from the committed rows, against the claims."""
 
     equal: Count
@@ -208,14 +208,14 @@ class ReceiptFacts(StrictModel):
     tasks: Positive
 
 
-class RowOutcome(StrictModel):
+class EmbeddingOutcome(StrictModel):
     """All of one audit by receipt: the predicate of the in-toto statement."""
 
-    schema_version: RowVersion
-    plan: RowPlan
+    schema_version: EmbeddingVersion
+    plan: EmbeddingPlan
     receipt: ReceiptFacts
-    cells: RowCells
-    tasks: Annotated[list[RowTask], Field(min_length=1)]
+    cells: ComparedCells
+    tasks: Annotated[list[ComparedTask], Field(min_length=1)]
     """Every task of the receipt, in the order of the benchmark."""
     direction: Direction
     effect: Effect | None = Field(default=None, exclude_if=operator.not_)
@@ -252,9 +252,9 @@ class RowOutcome(StrictModel):
         return math.fsum(task.room or 0.0 for task in self.tasks) / len(self.tasks)
 
     @property
-    def findings(self) -> "RowFindings":
+    def findings(self) -> "EmbeddingFindings":
         """The parts of an outcome that decide its verdict."""
-        return RowFindings(
+        return EmbeddingFindings(
             self.schema_version,
             self.receipt.dim,
             self.cells,
@@ -272,12 +272,12 @@ def training_of(refits: Iterable[RefitTask]) -> ChangedDecisions | None:
     return summed_decisions(parts) if parts else None
 
 
-def not_proved(cells: RowCells) -> list[str]:
+def not_proved(cells: ComparedCells) -> list[str]:
     """Return what an audit by receipt leaves open."""
     return list(NOT_PROVED[:-1] if cells.of_record else NOT_PROVED)
 
 
-AnyOutcome = AuditOutcome | RowOutcome
+AnyOutcome = AuditOutcome | EmbeddingOutcome
 
 
 class RerunResult(NamedTuple):
@@ -288,38 +288,38 @@ class RerunResult(NamedTuple):
     """The file of rerun rows, whose digest the outcome has; None for an audit of tasks."""
 
 
-class RowStatement(StrictModel):
+class EmbeddingStatement(StrictModel):
     """An in-toto statement (v1) about one submission."""
 
     type_: Annotated[Literal["https://in-toto.io/Statement/v1"], Field(alias="_type")]
     subject: Annotated[list[StatementSubject], Field(min_length=1, max_length=1)]
     predicateType: Literal["urn:geneb-ci:row-audit:1.0"]  # noqa: N815 (in-toto's own name)
-    predicate: RowOutcome
+    predicate: EmbeddingOutcome
     heads: Heads | None = Field(default=None, exclude_if=is_absent)
 
 
-def limit_of(version: RowVersion) -> float:
+def limit_of(version: EmbeddingVersion) -> float:
     """Return the largest deviation of a row that is the same."""
-    return TAU if version == BY_ROW else 1.0
+    return TAU if version == BY_EMBEDDING else 1.0
 
 
-def is_rescued(again: RowRepeat, width: int, version: RowVersion = BY_COLUMN) -> bool:
+def is_rescued(again: EmbeddingRepeat, width: int, version: EmbeddingVersion = BY_COLUMN) -> bool:
     """Whether a row that failed is the same when it is embedded again.
 
     A row that lies far from the one of the first rerun is not, whatever was committed to.
     """
-    is_near = version == BY_ROW or (again.distance or 0.0) <= NEAR
+    is_near = version == BY_EMBEDDING or (again.distance or 0.0) <= NEAR
     return is_near and is_within(again.deviation, again.mismatch, width, limit_of(version))
 
 
-class RowFindings(NamedTuple):
+class EmbeddingFindings(NamedTuple):
     """The parts of an audit by receipt that decide its verdict."""
 
-    version: RowVersion
+    version: EmbeddingVersion
     width: int
     """Columns of a row."""
-    cells: RowCells
-    tasks: Sequence[RowTask]
+    cells: ComparedCells
+    tasks: Sequence[ComparedTask]
     direction: Direction
     effect: Effect | None
     decoys: Decoys
@@ -330,7 +330,7 @@ class RowFindings(NamedTuple):
         """Distinct rows that were drawn."""
         return sum(len(task.deviation) for task in self.tasks)
 
-    def failing(self, task: RowTask) -> list[int]:
+    def failing(self, task: ComparedTask) -> list[int]:
         """Return the rows of a task that fail by their own numbers, ascending."""
         judged = zip(task.distinct, task.deviation, task.mismatch, strict=True)
         limit = limit_of(self.version)
@@ -340,7 +340,7 @@ class RowFindings(NamedTuple):
             if not is_within(deviation, mismatch, self.width, limit)
         ]
 
-    def is_altered(self, failed: FailedRow) -> bool:
+    def is_altered(self, failed: FailedEmbedding) -> bool:
         """Whether a row that failed was embedded again, and failed then, too."""
         return failed.again is not None and not is_rescued(failed.again, self.width, self.version)
 
@@ -357,16 +357,18 @@ class RowFindings(NamedTuple):
     def may_end(self) -> bool:
         """Whether rows that fail need not be embedded again: the verdict is that it differs."""
         altered = any(self.is_altered(failed) for task in self.tasks for failed in task.failed)
-        return altered or (self.version != BY_ROW and self.rescued > allowed_rescued(self.rows))
+        return altered or (
+            self.version != BY_EMBEDDING and self.rescued > allowed_rescued(self.rows)
+        )
 
 
-def reasons_of(findings: RowFindings) -> list[str]:
+def reasons_of(findings: EmbeddingFindings) -> list[str]:
     """Return why an audit differs, in words; none where it agrees."""
     variants = findings.variants
     return [
         *_cell_reasons(findings.cells),
-        *_row_reasons(findings),
-        *(_pooled_reasons(findings) if findings.version != BY_ROW else ()),
+        *_embedding_reasons(findings),
+        *(_pooled_reasons(findings) if findings.version != BY_EMBEDDING else ()),
         *_direction_reasons(findings.direction),
         *(_effect_reasons(findings.effect) if findings.effect is not None else ()),
         *_decoy_reasons(findings.decoys),
@@ -374,7 +376,7 @@ def reasons_of(findings: RowFindings) -> list[str]:
     ]
 
 
-def loose(outcome: RowOutcome) -> str:
+def loose(outcome: EmbeddingOutcome) -> str:
     """Return why an audit that agrees leaves room for altered rows, or ""."""
     if outcome.room <= ROOM:
         return ""
@@ -389,7 +391,7 @@ def verdict_by(reasons: Sequence[str]) -> Verdict:
     return DIFFERS if reasons else AGREES
 
 
-def _cell_reasons(cells: RowCells) -> Iterator[str]:
+def _cell_reasons(cells: ComparedCells) -> Iterator[str]:
     if cells.differing:
         yield (
             f"{len(cells.differing)} of {cells.of} cells are not those that the committed rows "
@@ -399,7 +401,7 @@ def _cell_reasons(cells: RowCells) -> Iterator[str]:
         yield f"equal sequences have unequal rows: {message}"
 
 
-def _row_reasons(findings: RowFindings) -> Iterator[str]:
+def _embedding_reasons(findings: EmbeddingFindings) -> Iterator[str]:
     altered = [
         (task, row_failed)
         for task in findings.tasks
@@ -420,7 +422,7 @@ def _row_reasons(findings: RowFindings) -> Iterator[str]:
     size = f"{task.deviation[index]:.1e}"
     deviates = (
         f"{size} of its root mean square, {TAU:.0e} is allowed"
-        if findings.version == BY_ROW
+        if findings.version == BY_EMBEDDING
         else f"{size} times what its column allows"
     )
     text = (
@@ -435,7 +437,7 @@ def _row_reasons(findings: RowFindings) -> Iterator[str]:
     yield text
 
 
-def _pooled_reasons(findings: RowFindings) -> Iterator[str]:
+def _pooled_reasons(findings: EmbeddingFindings) -> Iterator[str]:
     rescued, rows, width = findings.rescued, findings.rows, findings.width
     if rescued > (most := allowed_rescued(rows)):
         yield (

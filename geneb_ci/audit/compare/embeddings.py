@@ -14,46 +14,39 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from geneb_ci.audit.canonical import AuditRefused, StepMismatch
 from geneb_ci.audit.commitment import Commitment, identity_of, same_method_reason
 from geneb_ci.audit.compare.embedding_outcome import (
+    ComparedCells,
+    ComparedTask,
     Effect,
-    FailedRow,
+    EmbeddingOutcome,
+    EmbeddingRepeat,
+    FailedEmbedding,
     PartEffect,
-    RowCells,
-    RowOutcome,
-    RowRepeat,
-    RowTask,
 )
 from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.statement import RERUN, Record
 from geneb_ci.audit.record.verify_embeddings import RERUN_BYTES_MAX, STRONGEST_PART, read_rerun
-from geneb_ci.audit.sampling.plan import RowPlan
+from geneb_ci.audit.sampling.plan import EmbeddingPlan
 from geneb_ci.common.errors import GenebError, NothingChecked
 from geneb_ci.receipt.cells import cells_in, claim_of_record, compares_record, differences
-from geneb_ci.receipt.column_rule import RowComparison, tolerances, unfit
-from geneb_ci.receipt.draw import DrawnRows, TaskStrata
+from geneb_ci.receipt.column_rule import EmbeddingComparison, tolerances, unfit
+from geneb_ci.receipt.direction import Decider, Probe, Stratum, directions_of
+from geneb_ci.receipt.draw import DrawnEmbeddings, TaskStrata
 from geneb_ci.receipt.influence import (
     TEST,
     TRAINING,
     DrawnPart,
-    RowInfluence,
-    StrongestRows,
+    EmbeddingInfluence,
+    StrongestEmbeddings,
     TaskInfluence,
     gradients,
     influence_of,
     influence_on_loss,
     part_statistic,
     permitted,
-    strongest_rows,
+    strongest_embeddings,
 )
 from geneb_ci.receipt.predictions import Predictions, read_predictions
-from geneb_ci.receipt.row_rule import (
-    Decider,
-    Probe,
-    Stratum,
-    directions_of,
-    recorded,
-    rounding,
-    scaled,
-)
+from geneb_ci.receipt.rounding import recorded, rounding, scaled
 from geneb_ci.receipt.source import ReceiptFiles, receipt_files, size_text
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import NotReadable, read_regular
@@ -163,9 +156,9 @@ class DrawnTask(NamedTuple):
 
     task: str
     entry: ReceiptTask
-    drawn: DrawnRows
+    drawn: DrawnEmbeddings
     """Parts and strata; the strongest training rows are a part of their own."""
-    strongest: StrongestRows
+    strongest: StrongestEmbeddings
     rows: list[int]
     is_drawn: "npt.NDArray[np.bool_]"
     """(n,) whether a row was drawn, whatever else it is."""
@@ -191,7 +184,7 @@ def drawn_task(
     receipt: EmbeddingReceipt,
     file: Path,
     read: TaskFiles,
-    drawn: DrawnRows,
+    drawn: DrawnEmbeddings,
     recorded: Sequence[int] | None = None,
 ) -> DrawnTask:
     """Take the drawn rows from the file of a task, which was verified, with their proofs.
@@ -213,7 +206,9 @@ def drawn_task(
     labels = np.concatenate([read.train_labels, read.strata.labels])
     scale, probe = entry.scale_log2, read.probes[FULL][0]
     influence = influence_of(values, scale, entry.train, labels, probe)
-    strongest = strongest_rows(values[: entry.train], scale, read.train_labels, influence, probe)
+    strongest = strongest_embeddings(
+        values[: entry.train], scale, read.train_labels, influence, probe
+    )
     own = strongest.rows if recorded is None else list(recorded)
     with_strongest = drawn
     if own:
@@ -249,7 +244,7 @@ class OwnReceipt(NamedTuple):
     files: Callable[[], AbstractContextManager[ReceiptFiles]]
     benchmark: Benchmark
 
-    def is_same_method(self, plan: RowPlan) -> bool:
+    def is_same_method(self, plan: EmbeddingPlan) -> bool:
         """Whether a plan is for this method, or for another benchmark."""
         own, other = self.commitment, plan.commitment
         return (
@@ -289,7 +284,7 @@ def near_roots(
     reasons: dict[str, str] = {}
     samples: dict[str, tuple[str, Sample]] = {}
     for plan in repository.inputs.drawn:
-        if not isinstance(plan, RowPlan):
+        if not isinstance(plan, EmbeddingPlan):
             continue
         model = plan.commitment.model_id
         if own.is_same_method(plan) or plan.root in samples or plan.root in reasons:
@@ -316,13 +311,13 @@ def near_roots(
 
 
 def _sample_of(
-    plan: RowPlan, repository: AuditRepository, others: Path | None, say: Say
+    plan: EmbeddingPlan, repository: AuditRepository, others: Path | None, say: Say
 ) -> "Sample | None":
     """Return the rows of an earlier receipt: those embedded then, else those of its files."""
     from geneb_ci.receipt.near import sample_of
 
     model, benchmark = plan.commitment.model_id, repository.inputs.benchmark
-    embedded = next(_recorded_rows(plan.root, repository), None)
+    embedded = next(_recorded_embeddings(plan.root, repository), None)
     receipt = _current_receipt(plan, repository)
     if receipt is None:
         if embedded is None:
@@ -342,14 +337,14 @@ def _sample_of(
     return embedded
 
 
-def _recorded_rows(root: str, repository: AuditRepository) -> "Iterator[Sample]":
+def _recorded_embeddings(root: str, repository: AuditRepository) -> "Iterator[Sample]":
     """Yield the rows that audits of a receipt embedded, `ROWS` of each, from beside its record."""
     from geneb_ci.receipt.near import ROWS, ROWS_MIN, Sample
 
     for path in repository.files:
         record = repository.parsed(path)
         outcome = record.outcome if isinstance(record, Record) else None
-        if not isinstance(outcome, RowOutcome) or outcome.plan.root != root:
+        if not isinstance(outcome, EmbeddingOutcome) or outcome.plan.root != root:
             continue
         try:
             raw = read_regular(path.with_name(f"{path.stem}{RERUN}"), RERUN_BYTES_MAX)
@@ -371,7 +366,7 @@ def _mixed(task: str, row: int) -> bytes:
     return hashlib.sha256(f"{task} {row}".encode()).digest()
 
 
-def _current_receipt(plan: RowPlan, repository: AuditRepository) -> EmbeddingReceipt | None:
+def _current_receipt(plan: EmbeddingPlan, repository: AuditRepository) -> EmbeddingReceipt | None:
     """Return the receipt that a plan drew from, where its submission still has it."""
     current = repository.inputs.submission(plan.commitment.model_id)
     submission = current.submission if current is not None else None
@@ -403,7 +398,7 @@ def directions(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> list[Stratu
     return directions_of(task.task, difference, features, task.labels[rows], task.probes[FULL][0])
 
 
-def influences(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> dict[str, RowInfluence]:
+def influences(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> dict[str, EmbeddingInfluence]:
     """Return the influence of what the rows of one task deviate by: of "training" and of "test"."""
     import numpy as np  # slow to import, and only needed here
 
@@ -441,7 +436,7 @@ def room_of(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> float:
     return float(recorded(np.array([total]))[0])
 
 
-def effect_of(tasks: Iterable[Mapping[str, RowInfluence]]) -> Effect:
+def effect_of(tasks: Iterable[Mapping[str, EmbeddingInfluence]]) -> Effect:
     """Return the statistics of both parts over all tasks."""
     by_task = list(tasks)
 
@@ -452,27 +447,27 @@ def effect_of(tasks: Iterable[Mapping[str, RowInfluence]]) -> Effect:
     return Effect(training=part_of(TRAINING), test=part_of(TEST))
 
 
-class RepeatedRow(NamedTuple):
+class RepeatedEmbedding(NamedTuple):
     """A row that failed and was embedded again."""
 
-    result: RowRepeat
+    result: EmbeddingRepeat
     values: "npt.NDArray[np.float32]"
     """(d,)."""
 
 
-def row_task(
+def task_embeddings(
     task: DrawnTask,
-    judged: RowComparison,
-    again: Mapping[int, "RepeatedRow"],
+    judged: EmbeddingComparison,
+    again: Mapping[int, "RepeatedEmbedding"],
     width: int,
     room: float,
-) -> RowTask:
+) -> ComparedTask:
     """Return the comparison of a task, as a record has it; `again` by row of the file.
 
     `room` is that of `room_of`.
     """
     failed = [task.rows[index] for index in judged.failed(width).nonzero()[0].tolist()]
-    return RowTask(
+    return ComparedTask(
         task=task.task,
         train=task.entry.train,
         test=task.entry.test,
@@ -481,7 +476,8 @@ def row_task(
         deviation=judged.deviation.tolist(),
         mismatch=judged.mismatch.tolist(),
         failed=[
-            FailedRow(row=row, again=again[row].result if row in again else None) for row in failed
+            FailedEmbedding(row=row, again=again[row].result if row in again else None)
+            for row in failed
         ],
         room=room or None,
     )
@@ -511,7 +507,7 @@ def rerun_file(
     reruns: Sequence["np.ndarray"],
     test: EmbeddedVariants,
     training: EmbeddedVariants,
-    again: Sequence[Mapping[int, RepeatedRow]],
+    again: Sequence[Mapping[int, RepeatedEmbedding]],
 ) -> bytes:
     """Return the file of rerun rows: of each drawn row, what was committed, the rerun, its proof.
 
@@ -547,7 +543,7 @@ def rerun_file(
     return stream.getvalue()
 
 
-def compared_cells(submission: SubmissionV12, cells: ReceiptCells) -> RowCells:
+def compared_cells(submission: SubmissionV12, cells: ReceiptCells) -> ComparedCells:
     """Compare every cell of the receipt's tasks with what the submission claims of it, exactly."""
     wrong: dict[str, list[str]] = {}
     unclaimed = []
@@ -565,7 +561,7 @@ def compared_cells(submission: SubmissionV12, cells: ReceiptCells) -> RowCells:
             for task, result in cells.tasks.items()
             for regime in result.record or ()
         )
-    return RowCells(
+    return ComparedCells(
         of_record=shown,
         equal=total - len(wrong) - len(unclaimed),
         of=total,

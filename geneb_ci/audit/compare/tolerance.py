@@ -101,7 +101,7 @@ def tolerance_digest() -> str:
                 embedding_checks.VARIANT_MARGIN,
                 embedding_checks.TRAINING_MARGIN,
                 embedding_checks.FRESH_MARGIN,
-                embedding_checks.ROWS_WANTED,
+                embedding_checks.VARIED_IN_ALL,
                 embedding_checks.ROWS_MIN,
             )
         ),

@@ -35,7 +35,7 @@ from geneb_ci.audit.record.statement import (
     check_model_id,
     payload_of,
 )
-from geneb_ci.audit.sampling.plan import Plan, RowPlan
+from geneb_ci.audit.sampling.plan import EmbeddingPlan, Plan
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.sandbox.launch import SandboxFacts
 from reference_harness.formats.base import Hex40, Moment, Name, Positive, StrictModel, first_error
@@ -64,7 +64,7 @@ class AuditStart(StrictModel):
     """A draw that was made, before its tasks are rerun."""
 
     schema_version: Literal["1.0"]
-    plan: Plan | RowPlan
+    plan: Plan | EmbeddingPlan
     shown_on: Hex40 | None = Field(default=None, exclude_if=is_absent)
     """Commit on GitHub whose status geneb/audit-commit shows the commitment, with the time."""
     pull: Positive | None = Field(default=None, exclude_if=is_absent)
@@ -85,7 +85,7 @@ class AuditAbort(StrictModel):
     """A run that ended without scores because of the extractor."""
 
     schema_version: Literal["1.0"]
-    plan: Plan | RowPlan
+    plan: Plan | EmbeddingPlan
     stage: Literal["embedding", "scoring"]
     task: str
     """The task that was running; "" where none was."""
@@ -143,7 +143,7 @@ class AuditEvent(NamedTuple):
     sha256: str
     """Of the signed bytes."""
     commitment: Commitment
-    plan: Plan | RowPlan | None = None
+    plan: Plan | EmbeddingPlan | None = None
     aborted: AuditAbort | None = None
     begins: str = ""
     """Of a bundle: the time from which its certificate is valid, so that it was signed later."""

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from geneb_ci.audit.canonical import StepMismatch
 from geneb_ci.audit.compare.embedding_outcome import (
-    BY_ROW,
+    BY_EMBEDDING,
     REFITTED,
     Direction,
     Effect,
+    EmbeddingOutcome,
     RefitTask,
-    RowOutcome,
 )
 from geneb_ci.audit.compare.embeddings import (
     DrawnTask,
@@ -36,8 +36,8 @@ from geneb_ci.audit.record.verify_embeddings import (
     RERUN_BYTES_MAX,
     ROWS,
     STRONGEST_PART,
-    RerunRows,
-    VariantRows,
+    RerunEmbeddings,
+    VariantEmbeddings,
     audited_receipt,
     check_comparisons,
     check_proofs,
@@ -49,8 +49,8 @@ from geneb_ci.audit.rerun.receipt_variants import (
     SampleVariants,
     TaskVariants,
     decision_changes,
+    receipt_variant_result,
     refit,
-    row_variants,
     sample_variants,
 )
 from geneb_ci.audit.sampling.embedding_draw import task_shares
@@ -58,9 +58,9 @@ from geneb_ci.audit.trust.applicability import TrustInputs
 from geneb_ci.common.config import Layout, benchmark_of
 from geneb_ci.harness.process import DERIVED, HarnessProcess, TaskSource, task_source
 from geneb_ci.receipt.cells import limits_of, recompute
-from geneb_ci.receipt.draw import drawn_rows
+from geneb_ci.receipt.direction import direction_test
+from geneb_ci.receipt.draw import drawn_embeddings
 from geneb_ci.receipt.embeddings import LEVEL
-from geneb_ci.receipt.row_rule import direction_test
 from geneb_ci.receipt.source import ReceiptFiles, receipt_files
 from reference_harness.formats.files import NotReadable, read_regular
 from reference_harness.formats.submission import EmbeddingReceipt, SubmissionV12
@@ -100,7 +100,7 @@ def with_files(
     comparison. With `receipt`, also drawn rows, cells, direction and effect, from the receipt.
     """
     outcome = verification.record.outcome if verification.record is not None else None
-    if not isinstance(outcome, RowOutcome):
+    if not isinstance(outcome, EmbeddingOutcome):
         return verification
     steps, rows = [], None
     audited = audited_receipt(outcome, inputs)
@@ -120,7 +120,9 @@ def with_files(
 _SUBMISSION = "name the folder of submissions: --submissions DIR"
 
 
-def _rerun_of(path: Path, outcome: RowOutcome, steps: list[VerificationStep]) -> RerunRows | None:
+def _rerun_of(
+    path: Path, outcome: EmbeddingOutcome, steps: list[VerificationStep]
+) -> RerunEmbeddings | None:
     beside = path.with_name(f"{path.stem}{RERUN_SUFFIX}")
     try:
         rows = read_rerun(read_regular(beside, RERUN_BYTES_MAX), outcome)
@@ -138,7 +140,7 @@ def _rerun_of(path: Path, outcome: RowOutcome, steps: list[VerificationStep]) ->
 
 
 def _compared(
-    rows: RerunRows | None, outcome: RowOutcome, receipt: EmbeddingReceipt
+    rows: RerunEmbeddings | None, outcome: EmbeddingOutcome, receipt: EmbeddingReceipt
 ) -> Iterator[VerificationStep]:
     for name, check in ((PROOFS, check_proofs), (ROWS, check_comparisons)):
         if rows is None:
@@ -153,8 +155,8 @@ def _compared(
 
 
 def _from_receipt(
-    rows: RerunRows | None,
-    outcome: RowOutcome,
+    rows: RerunEmbeddings | None,
+    outcome: EmbeddingOutcome,
     receipt: EmbeddingReceipt,
     inputs: TrustInputs,
     tools: ReceiptTools,
@@ -181,7 +183,7 @@ def _from_receipt(
             read = read_task(
                 Path(folder), task, benchmark, by_record=outcome.schema_version == REFITTED
             )
-            own = drawn_rows(seeds, read.strata, shares[task])
+            own = drawn_embeddings(seeds, read.strata, shares[task])
             recorded = parts[task].get(STRONGEST_PART, [])
             drawn[task] = drawn_task(task, receipt, file, read, own, recorded)
             values = None if rows is None else _own_values(rows.refits, names.index(task))
@@ -247,7 +249,9 @@ def _from_receipt(
     return VerificationStep(CELLS, StepState.HOLDS)
 
 
-def _direction(outcome: RowOutcome, rows: RerunRows, drawn: dict[str, DrawnTask]) -> Direction:
+def _direction(
+    outcome: EmbeddingOutcome, rows: RerunEmbeddings, drawn: dict[str, DrawnTask]
+) -> Direction:
     strata = [
         stratum
         for number, task in enumerate(outcome.tasks)
@@ -257,8 +261,10 @@ def _direction(outcome: RowOutcome, rows: RerunRows, drawn: dict[str, DrawnTask]
     return Direction(rows=result.rows, statistic=result.statistic, p=result.p)
 
 
-def _effect(outcome: RowOutcome, rows: RerunRows, drawn: dict[str, DrawnTask]) -> Effect | None:
-    if outcome.schema_version == BY_ROW:
+def _effect(
+    outcome: EmbeddingOutcome, rows: RerunEmbeddings, drawn: dict[str, DrawnTask]
+) -> Effect | None:
+    if outcome.schema_version == BY_EMBEDDING:
         return None
     return effect_of(
         influences(drawn[task.task], rows.rerun[rows.task == number])
@@ -268,8 +274,8 @@ def _effect(outcome: RowOutcome, rows: RerunRows, drawn: dict[str, DrawnTask]) -
 
 def _variants(
     signed: VariantResult,
-    outcome: RowOutcome,
-    rows: RerunRows,
+    outcome: EmbeddingOutcome,
+    rows: RerunEmbeddings,
     drawn: dict[str, DrawnTask],
     variants: SampleVariants,
     refits: dict[str, RefitTask],
@@ -298,16 +304,16 @@ def _variants(
         changes.append(
             {probe: fits for probe, fits in changed.items() if probe in {MAIN, *by_record}}
         )
-    return row_variants(changes, again, signed.nonce)
+    return receipt_variant_result(changes, again, signed.nonce)
 
 
-def _own_values(kept: VariantRows | None, number: int) -> "npt.NDArray[np.float32] | None":
+def _own_values(kept: VariantEmbeddings | None, number: int) -> "npt.NDArray[np.float32] | None":
     """Return the kept rows of variants of one task."""
     return None if kept is None else kept.values[kept.task == number]
 
 
 def _are_of(
-    kept: VariantRows | None, names: list[str], variants: Mapping[str, TaskVariants]
+    kept: VariantEmbeddings | None, names: list[str], variants: Mapping[str, TaskVariants]
 ) -> bool:
     """Whether kept rows are of these variants, task by task."""
     expected = [
@@ -340,8 +346,10 @@ def _is_same_effect(first: Effect | None, second: Effect | None) -> bool:
     )
 
 
-def _is_same_room(outcome: RowOutcome, rows: RerunRows, drawn: dict[str, DrawnTask]) -> bool:
-    if outcome.schema_version == BY_ROW:
+def _is_same_room(
+    outcome: EmbeddingOutcome, rows: RerunEmbeddings, drawn: dict[str, DrawnTask]
+) -> bool:
+    if outcome.schema_version == BY_EMBEDDING:
         return all(task.room is None for task in outcome.tasks)
     return all(
         math.isclose(
@@ -369,7 +377,7 @@ def from_receipt(layout: Layout, folder: Path | None, data: Path | None, say: Sa
     )
 
 
-def with_rows(
+def with_embeddings(
     repository: AuditRepository, path: Path, name: str, again: ReceiptTools | None, *, named: bool
 ) -> Verification:
     """Verify a record; of an audit by receipt also its rows, where it is named or they are here."""

@@ -41,7 +41,7 @@ from geneb_ci.audit.record.verify import (
 )
 from geneb_ci.audit.sampling.design import audit_policy
 from geneb_ci.audit.sampling.embedding_draw import recompute_any
-from geneb_ci.audit.sampling.plan import Plan, RowPlan, read_any_plan
+from geneb_ci.audit.sampling.plan import EmbeddingPlan, Plan, read_any_plan
 from geneb_ci.audit.sampling.task_draw import plans_of_method, require_one_draw
 from geneb_ci.audit.trust.applicability import TrustInputs
 from geneb_ci.common.benchmark import shipped_benchmark
@@ -192,7 +192,7 @@ class AuditRepository:
     @functools.cached_property
     def inputs(self) -> TrustInputs:
         """The public inputs with which every record is verified."""
-        drawn: list[Plan | RowPlan] = []
+        drawn: list[Plan | EmbeddingPlan] = []
         unreadable: dict[str, str] = {}
         for path in self.files:
             record = self.parsed(path)
@@ -259,7 +259,7 @@ class AuditRepository:
         for name, reason in self.history.lost_of(model_id).items():
             yield lost_statement(name, reason)
 
-    def plans_of(self, model_id: str) -> list[Plan | RowPlan]:
+    def plans_of(self, model_id: str) -> list[Plan | EmbeddingPlan]:
         """Return every plan, of tasks and of rows: any may turn out to be for the same method.
 
         Raises StepMismatch, of the step "earlier", when a record cannot be read.
@@ -290,7 +290,7 @@ class AuditRepository:
         return self._parsed[path]
 
 
-_P = TypeVar("_P", Plan, RowPlan)
+_P = TypeVar("_P", Plan, EmbeddingPlan)
 
 
 def earlier_plans(
@@ -326,4 +326,4 @@ def earlier_plans(
     return earlier
 
 
-_DRAWN: dict[type[Plan | RowPlan], str] = {Plan: "tasks", RowPlan: "rows"}
+_DRAWN: dict[type[Plan | EmbeddingPlan], str] = {Plan: "tasks", EmbeddingPlan: "rows"}

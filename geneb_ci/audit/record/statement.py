@@ -13,10 +13,10 @@ from pydantic import BaseModel, ValidationError
 
 from geneb_ci.audit.canonical import StepMismatch, seconds_of
 from geneb_ci.audit.compare.embedding_outcome import (
-    ROW_PREDICATE,
+    EMBEDDING_PREDICATE,
     AnyOutcome,
-    RowOutcome,
-    RowStatement,
+    EmbeddingOutcome,
+    EmbeddingStatement,
 )
 from geneb_ci.audit.compare.outcome import PREDICATE_TYPE, STATEMENT_TYPE, Statement
 from geneb_ci.audit.record.envelope import (
@@ -94,12 +94,12 @@ def statement_of(outcome: AnyOutcome, heads: Mapping[str, str] | None = None) ->
     """
     commitment = outcome.plan.commitment
     name, sha256 = f"{commitment.model_id}.json", commitment.submission_sha256
-    rows = isinstance(outcome, RowOutcome)
-    statement = (RowStatement if rows else Statement).model_validate(
+    rows = isinstance(outcome, EmbeddingOutcome)
+    statement = (EmbeddingStatement if rows else Statement).model_validate(
         {
             "_type": STATEMENT_TYPE,
             "subject": [{"name": name, "digest": {"sha256": sha256}}],
-            "predicateType": ROW_PREDICATE if rows else PREDICATE_TYPE,
+            "predicateType": EMBEDDING_PREDICATE if rows else PREDICATE_TYPE,
             "predicate": outcome,
             "heads": None if heads is None else dict(heads),
         }
@@ -148,16 +148,16 @@ def check_can_record(signer: "Ed25519PrivateKey", layout: Layout, folder: Path) 
         ) from error
 
 
-def statement_in(payload: bytes) -> Statement | RowStatement:
+def statement_in(payload: bytes) -> Statement | EmbeddingStatement:
     """Read a statement from the bytes that were signed.
 
     Raises StepMismatch, of the step "statement".
     """
     value = strict_json(payload, STATEMENT)
-    rows = isinstance(value, dict) and value.get("predicateType") == ROW_PREDICATE
-    statement: Statement | RowStatement
+    rows = isinstance(value, dict) and value.get("predicateType") == EMBEDDING_PREDICATE
+    statement: Statement | EmbeddingStatement
     try:
-        statement = (RowStatement if rows else Statement).model_validate(value)
+        statement = (EmbeddingStatement if rows else Statement).model_validate(value)
     except ValidationError as error:
         raise StepMismatch(STATEMENT, first_error(error), RESTORE) from error
     commitment, subject = statement.predicate.plan.commitment, statement.subject[0]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from geneb_ci.audit import canonical
 from geneb_ci.audit.canonical import AuditRefused, MissingInput, StepMismatch
-from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, RowOutcome
+from geneb_ci.audit.compare.embedding_outcome import AnyOutcome, EmbeddingOutcome
 from geneb_ci.audit.compare.outcome import (
     DIFFERS,
     AuditOutcome,
@@ -22,11 +22,11 @@ from geneb_ci.audit.record.history import check_history
 from geneb_ci.audit.record.keys import RevokedKey, check_revoked
 from geneb_ci.audit.record.old_log import LINKS, LogBroken
 from geneb_ci.audit.record.statement import Record
-from geneb_ci.audit.record.verify_embeddings import COMPARISON, check_rows
-from geneb_ci.audit.rerun.honesty import contradiction, is_dropped, rows_varied
+from geneb_ci.audit.record.verify_embeddings import COMPARISON, check_embeddings
+from geneb_ci.audit.rerun.honesty import contradiction, is_dropped, sequences_varied
 from geneb_ci.audit.sampling.beacon import is_key_unrevealed
-from geneb_ci.audit.sampling.embedding_draw import earlier_row_draws, recompute_any
-from geneb_ci.audit.sampling.plan import FallbackBeacon, Plan, RowPlan
+from geneb_ci.audit.sampling.embedding_draw import earlier_embedding_draws, recompute_any
+from geneb_ci.audit.sampling.plan import EmbeddingPlan, FallbackBeacon, Plan
 from geneb_ci.audit.sampling.task_draw import earlier_draws, require_one_draw
 from geneb_ci.audit.trust import applicability
 from geneb_ci.audit.trust.applicability import TrustInputs
@@ -40,8 +40,8 @@ def check_comparison(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     Without the submission that was audited, the claims are not compared.
     Raises StepMismatch, of the step "comparison".
     """
-    if isinstance(outcome, RowOutcome):
-        check_rows(outcome, inputs)
+    if isinstance(outcome, EmbeddingOutcome):
+        check_embeddings(outcome, inputs)
         return
     plan = outcome.plan
     planned = [(choice.task, choice.reason) for choice in plan.chosen]
@@ -78,7 +78,7 @@ def _check_memory(outcome: AuditOutcome) -> None:
     """Compute again what the variants, the fresh set and the precision come to."""
     variants, fresh, precision = outcome.variants, outcome.fresh, outcome.precision
     if variants is not None:
-        wrong = contradiction(variants, rows_varied(len(outcome.plan.chosen)))
+        wrong = contradiction(variants, sequences_varied(len(outcome.plan.chosen)))
         if wrong:
             _refuse(f"variants: {wrong}")
     if fresh is not None and fresh.dropped != is_dropped(fresh.tasks, fresh.others):
@@ -211,8 +211,8 @@ def _check_earlier(outcome: AnyOutcome, inputs: TrustInputs) -> None:
         require_one_draw(type(plan), before, plan.commitment, plan.committed_at)
     except AuditRefused as error:
         raise StepMismatch(EARLIER, error.message, error.fix) from error
-    if isinstance(plan, RowPlan):
-        lacking = _rows_left_out(plan, before)
+    if isinstance(plan, EmbeddingPlan):
+        lacking = _embeddings_left_out(plan, before)
     else:
         lacking = _tasks_left_out(plan, before)
     if lacking is not None:
@@ -229,7 +229,7 @@ def _check_earlier(outcome: AnyOutcome, inputs: TrustInputs) -> None:
         )
 
 
-def _tasks_left_out(plan: Plan, before: Sequence[Plan | RowPlan]) -> str | None:
+def _tasks_left_out(plan: Plan, before: Sequence[Plan | EmbeddingPlan]) -> str | None:
     """Return the commitment of the first earlier draw of tasks that a plan leaves out."""
     listed = {draw.commitment: set(draw.drawn) for draw in plan.earlier}
     lacking = (
@@ -240,13 +240,13 @@ def _tasks_left_out(plan: Plan, before: Sequence[Plan | RowPlan]) -> str | None:
     return next(lacking, None)
 
 
-def _rows_left_out(plan: RowPlan, before: Sequence[Plan | RowPlan]) -> str | None:
+def _embeddings_left_out(plan: EmbeddingPlan, before: Sequence[Plan | EmbeddingPlan]) -> str | None:
     """Return the commitment of the first earlier draw of rows that a plan leaves out."""
-    draws = earlier_row_draws(before, plan.commitment)
+    draws = earlier_embedding_draws(before, plan.commitment)
     return next((draw.commitment for draw in draws if draw not in plan.earlier), None)
 
 
-def _is_before(other: Plan | RowPlan, plan: Plan | RowPlan) -> bool:
+def _is_before(other: Plan | EmbeddingPlan, plan: Plan | EmbeddingPlan) -> bool:
     """Return whether a plan is earlier: of two of the same second, the one that the other lists.
 
     Where neither lists the other, the order of their commitments decides.
@@ -360,14 +360,14 @@ def _draw(outcome: AnyOutcome, inputs: TrustInputs) -> Iterator[VerificationStep
         steps = list(_up_to(canonical.STEPS, error))
     else:
         steps = [VerificationStep(step, StepState.HOLDS) for step in canonical.STEPS]
-    if isinstance(outcome, RowOutcome):
+    if isinstance(outcome, EmbeddingOutcome):
         # Rows have no tickets, and their sample needs the receipt: see `row_verify`.
         steps = [draw_step for draw_step in steps if draw_step.name != canonical.TICKETS]
-        steps[-1] = steps[-1]._replace(message=steps[-1].message or _SAMPLE_OF_ROWS)
+        steps[-1] = steps[-1]._replace(message=steps[-1].message or _SAMPLE_OF_EMBEDDINGS)
     yield from steps
 
 
-_SAMPLE_OF_ROWS = "the size of the sample; its rows follow from the seed and the receipt"
+_SAMPLE_OF_EMBEDDINGS = "the size of the sample; its rows follow from the seed and the receipt"
 
 
 def _up_to(names: tuple[str, ...], error: StepMismatch) -> Iterator[VerificationStep]:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from geneb_ci.audit.canonical import StepMismatch
 from geneb_ci.audit.compare.embedding_outcome import (
-    BY_ROW,
+    BY_EMBEDDING,
     REFITTED,
-    RowFindings,
-    RowOutcome,
-    RowTask,
+    ComparedTask,
+    EmbeddingFindings,
+    EmbeddingOutcome,
     reasons_of,
     training_of,
     verdict_by,
@@ -26,7 +26,7 @@ from geneb_ci.audit.rerun.honesty import (
     ROWS_MIN,
     VariantResult,
     contradiction,
-    rows_varied,
+    sequences_varied,
 )
 from geneb_ci.audit.sampling.embedding_draw import refit_tasks, task_shares, weakness_of
 from geneb_ci.audit.trust.applicability import TrustInputs
@@ -59,7 +59,7 @@ RERUN_BYTES_MAX = 8 << 30
 """Of the file of rerun rows: 200,000 rows of 4,096 columns take 5 GB."""
 
 
-def check_rows(outcome: RowOutcome, inputs: TrustInputs) -> None:
+def check_embeddings(outcome: EmbeddingOutcome, inputs: TrustInputs) -> None:
     """Make the verdict again from its numbers, and compare what the submission says of its receipt.
 
     Without the submission that was audited, that is not compared. Raises StepMismatch, of the step
@@ -78,7 +78,7 @@ def check_rows(outcome: RowOutcome, inputs: TrustInputs) -> None:
         _check_task(task, findings)
         _check_strongest(task, with_some=outcome.schema_version == REFITTED)
     _check_again(findings)
-    if (outcome.effect is None) != (outcome.schema_version == BY_ROW):
+    if (outcome.effect is None) != (outcome.schema_version == BY_EMBEDDING):
         _refuse("its effect on the test rows is not that of its version")
     cells = outcome.cells
     if cells.equal + len(cells.differing) + len(cells.unclaimed) != cells.of:
@@ -93,7 +93,7 @@ def check_rows(outcome: RowOutcome, inputs: TrustInputs) -> None:
         _refuse(f"the verdict is {outcome.verdict!r}, its numbers give {verdict_by(reasons)!r}")
 
 
-def _check_variants(result: VariantResult, tasks: list[RowTask]) -> None:
+def _check_variants(result: VariantResult, tasks: list[ComparedTask]) -> None:
     if wrong := contradiction(result, ROWS_MIN):
         _refuse(f"variants: {wrong}")
     most = sum(min(ROWS_MIN, task.test) for task in tasks)
@@ -105,7 +105,7 @@ def _check_variants(result: VariantResult, tasks: list[RowTask]) -> None:
         _refuse(f"variants: {rows} test rows were varied, or not by every probe; {most} can be")
 
 
-def _check_refits(outcome: RowOutcome, names: list[str]) -> None:
+def _check_refits(outcome: EmbeddingOutcome, names: list[str]) -> None:
     """Compare tasks and counts of the refitted probes with the draw and with the variants."""
     if outcome.schema_version != REFITTED:
         if outcome.refits or (outcome.variants is not None and outcome.variants.training):
@@ -120,7 +120,7 @@ def _check_refits(outcome: RowOutcome, names: list[str]) -> None:
     sizes = {task.task: task for task in outcome.tasks}
     for refitted in outcome.refits:
         task = sizes[refitted.task]
-        most = min(rows_varied(len(expected)), task.train)
+        most = min(sequences_varied(len(expected)), task.train)
         if refitted.rows > most:
             _refuse(f"variants: {refitted.rows} training rows of {task.task}, {most} can be")
         if refitted.training is not None and refitted.training.rows != task.test:
@@ -138,7 +138,7 @@ def _check_refits(outcome: RowOutcome, names: list[str]) -> None:
         _refuse("variants: probes of record, whose scores were compared, did not decide on them")
 
 
-def audited_receipt(outcome: RowOutcome, inputs: TrustInputs) -> EmbeddingReceipt | None:
+def audited_receipt(outcome: EmbeddingOutcome, inputs: TrustInputs) -> EmbeddingReceipt | None:
     """Return the receipt of the audited submission; None where that is not here."""
     commitment = outcome.plan.commitment
     current = inputs.submission(commitment.model_id)
@@ -148,7 +148,9 @@ def audited_receipt(outcome: RowOutcome, inputs: TrustInputs) -> EmbeddingReceip
     return submission.receipt if isinstance(submission, SubmissionV12) else None
 
 
-def _check_receipt(outcome: RowOutcome, receipt: EmbeddingReceipt, benchmark: Benchmark) -> None:
+def _check_receipt(
+    outcome: EmbeddingOutcome, receipt: EmbeddingReceipt, benchmark: Benchmark
+) -> None:
     facts = outcome.receipt
     declared = (receipt.root, receipt.dim, receipt.compute_dtype, receipt.tf32, len(receipt.tasks))
     if declared != (facts.root, facts.dim, facts.compute_dtype, facts.tf32, facts.tasks):
@@ -168,7 +170,7 @@ def _check_receipt(outcome: RowOutcome, receipt: EmbeddingReceipt, benchmark: Be
         _check_draw(task, shares[task.task], bytes.fromhex(outcome.plan.seed))
 
 
-def _check_draw(task: RowTask, share: TaskShare, seed: bytes) -> None:
+def _check_draw(task: ComparedTask, share: TaskShare, seed: bytes) -> None:
     """Compare what needs no strata: how many rows each part has, and which training rows."""
     training = task.rows.get("training", [])
     expected = [
@@ -182,7 +184,7 @@ def _check_draw(task: RowTask, share: TaskShare, seed: bytes) -> None:
             _refuse(f"{task.task}: {len(rows)} rows of {part!r}, expected {share.test}")
 
 
-def _check_task(task: RowTask, findings: RowFindings) -> None:
+def _check_task(task: ComparedTask, findings: EmbeddingFindings) -> None:
     distinct, total = task.distinct, task.train + task.test
     if not len(distinct) == len(task.deviation) == len(task.mismatch):
         _refuse(f"{task.task}: {len(distinct)} rows are drawn, {len(task.deviation)} compared")
@@ -192,7 +194,7 @@ def _check_task(task: RowTask, findings: RowFindings) -> None:
         _refuse(f"{task.task}: the rows that fail are not those that its numbers give")
 
 
-def _check_strongest(task: RowTask, *, with_some: bool) -> None:
+def _check_strongest(task: ComparedTask, *, with_some: bool) -> None:
     """Compare the number of the strongest training rows with that of their two lists."""
     rows = task.rows.get(STRONGEST_PART, [])
     least, most = (min(count, task.train) for count in (STRONGEST, 2 * STRONGEST))
@@ -202,7 +204,7 @@ def _check_strongest(task: RowTask, *, with_some: bool) -> None:
         _refuse(f"{task.task}: its strongest training rows are none, or not of its version")
 
 
-def _check_again(findings: RowFindings) -> None:
+def _check_again(findings: EmbeddingFindings) -> None:
     """Refuse an audit that left rows that fail as they are, or that keeps other numbers of them."""
     failed = [failed_row for task in findings.tasks for failed_row in task.failed]
     if any(failed_row.again is None for failed_row in failed) and not findings.may_end:
@@ -216,7 +218,7 @@ def _refuse(message: str, step: str = COMPARISON) -> None:
     raise StepMismatch(step, message, RESTORE)
 
 
-class RerunRows(NamedTuple):
+class RerunEmbeddings(NamedTuple):
     """The file of rerun rows, read."""
 
     task: "npt.NDArray[np.int64]"
@@ -226,13 +228,13 @@ class RerunRows(NamedTuple):
     proofs: list[list[bytes]]
     again: "npt.NDArray[np.float32]"
     """(k, d), of the rows that were embedded again, in the order of the record."""
-    variants: "VariantRows | None" = None
+    variants: "VariantEmbeddings | None" = None
     """Of test rows; None in earlier files."""
-    refits: "VariantRows | None" = None
+    refits: "VariantEmbeddings | None" = None
     """Of training rows; None in earlier files."""
 
 
-class VariantRows(NamedTuple):
+class VariantEmbeddings(NamedTuple):
     """The rows of v variants."""
 
     task: "npt.NDArray[np.int64]"
@@ -241,7 +243,7 @@ class VariantRows(NamedTuple):
     values: "npt.NDArray[np.float32]"
 
 
-def read_rerun(raw: bytes, outcome: RowOutcome) -> RerunRows:
+def read_rerun(raw: bytes, outcome: EmbeddingOutcome) -> RerunEmbeddings:
     """Read the file of rerun rows of a record. Raises StepMismatch, of the step "rerun".
 
     Number and type of every array follow from the record; nothing is read that is otherwise.
@@ -263,7 +265,7 @@ def read_rerun(raw: bytes, outcome: RowOutcome) -> RerunRows:
                 [digest.tobytes() for digest in hashes[begin:end]]
                 for begin, end in itertools.pairwise(ends)
             ]
-            rows = RerunRows(
+            rows = RerunEmbeddings(
                 _array(archive, "task", "<i8", (count,)),
                 _array(archive, "row", "<i8", (count,)),
                 _array(archive, "committed", "<f2", (count, dim)),
@@ -279,16 +281,18 @@ def read_rerun(raw: bytes, outcome: RowOutcome) -> RerunRows:
     return rows
 
 
-def _again(archive: zipfile.ZipFile, outcome: RowOutcome) -> "npt.NDArray[np.float32]":
+def _again(archive: zipfile.ZipFile, outcome: EmbeddingOutcome) -> "npt.NDArray[np.float32]":
     import numpy as np
 
-    if outcome.schema_version == BY_ROW:
+    if outcome.schema_version == BY_EMBEDDING:
         return np.empty((0, outcome.receipt.dim), dtype=np.float32)
     count = sum(failed.again is not None for task in outcome.tasks for failed in task.failed)
     return _array(archive, "again", "<f4", (count, outcome.receipt.dim))
 
 
-def _all_variants(archive: zipfile.ZipFile, outcome: RowOutcome) -> Iterator[VariantRows | None]:
+def _all_variants(
+    archive: zipfile.ZipFile, outcome: EmbeddingOutcome
+) -> Iterator[VariantEmbeddings | None]:
     """Yield the rows of variants of test rows, then of training rows."""
     variants, dim = outcome.variants, outcome.receipt.dim
     tested = sum(decisions.rows for decisions in variants.kinds.values()) if variants else 0
@@ -297,8 +301,8 @@ def _all_variants(archive: zipfile.ZipFile, outcome: RowOutcome) -> Iterator[Var
     yield _variants(archive, "refit", trained, dim) if outcome.refits else None
 
 
-def _variants(archive: zipfile.ZipFile, name: str, count: int, dim: int) -> VariantRows:
-    return VariantRows(
+def _variants(archive: zipfile.ZipFile, name: str, count: int, dim: int) -> VariantEmbeddings:
+    return VariantEmbeddings(
         _array(archive, f"{name}_task", "<i8", (count,)),
         _array(archive, f"{name}_row", "<i8", (count,)),
         _array(archive, name, "<f4", (count, dim)),
@@ -327,7 +331,9 @@ def _array(
     return np.frombuffer(stream.read(), dtype=kind).reshape(shape)
 
 
-def check_proofs(rows: RerunRows, outcome: RowOutcome, receipt: EmbeddingReceipt) -> None:
+def check_proofs(
+    rows: RerunEmbeddings, outcome: EmbeddingOutcome, receipt: EmbeddingReceipt
+) -> None:
     """Compare the committed rows with the roots of their tasks. Raises StepMismatch."""
     for index, number in enumerate(rows.task.tolist()):
         task = outcome.tasks[number]
@@ -338,7 +344,9 @@ def check_proofs(rows: RerunRows, outcome: RowOutcome, receipt: EmbeddingReceipt
             _refuse(f"row {row} of {task.task} is not one that the receipt commits to", PROOFS)
 
 
-def check_comparisons(rows: RerunRows, outcome: RowOutcome, receipt: EmbeddingReceipt) -> None:
+def check_comparisons(
+    rows: RerunEmbeddings, outcome: EmbeddingOutcome, receipt: EmbeddingReceipt
+) -> None:
     """Compare every drawn row with its rerun again, by the rule of the record's version.
 
     Raises StepMismatch.
@@ -348,10 +356,10 @@ def check_comparisons(rows: RerunRows, outcome: RowOutcome, receipt: EmbeddingRe
         own = rows.task == number
         scale = receipt.tasks[task.task].scale_log2
         committed, rerun = rows.committed[own], rows.rerun[own]
-        if outcome.schema_version == BY_ROW:
-            from geneb_ci.receipt import row_rule  # the rest needs no NumPy
+        if outcome.schema_version == BY_EMBEDDING:
+            from geneb_ci.receipt import first_rule  # the rest needs no NumPy
 
-            comparison = row_rule.judge(committed, rerun, scale)
+            comparison = first_rule.judge(committed, rerun, scale)
             compared = (comparison.deviation.tolist(), comparison.mismatch.tolist())
         else:
             repeats = [failed for failed in task.failed if failed.again is not None]
@@ -363,7 +371,7 @@ def check_comparisons(rows: RerunRows, outcome: RowOutcome, receipt: EmbeddingRe
 
 
 def _by_column(
-    task: RowTask,
+    task: ComparedTask,
     committed: "npt.NDArray[np.float16]",
     rerun: "npt.NDArray[np.float32]",
     again: "npt.NDArray[np.float32]",
@@ -390,7 +398,7 @@ def _by_column(
     return comparison.deviation.tolist(), comparison.mismatch.tolist()
 
 
-def draws_shown(outcome: RowOutcome) -> Iterator[str]:
+def draws_shown(outcome: EmbeddingOutcome) -> Iterator[str]:
     """Return what was drawn, part by part, as text."""
     parts: dict[str, int] = {}
     for task in outcome.tasks:

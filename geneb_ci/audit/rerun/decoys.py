@@ -160,13 +160,13 @@ def embed_among_decoys(
     rows = zip(decoyed.again, apart, strict=True)
     pairs = [pair for (a, b), row in rows for pair in ((values[a], values[b]), (values[a], row))]
     return TaskEmbeddings(
-        real_rows(decoyed, values),
+        real_embeddings(decoyed, values),
         judge_decoys(decoyed, values, dtype, apart),
         repeatability_of(pairs),
     )
 
 
-def real_rows(decoyed: SequencesWithDecoys, values: "np.ndarray") -> "np.ndarray":
+def real_embeddings(decoyed: SequencesWithDecoys, values: "np.ndarray") -> "np.ndarray":
     """Return the (n, d) rows of the real sequences, in the caller's order."""
     return values[decoyed.real]
 

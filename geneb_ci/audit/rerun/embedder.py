@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from geneb_ci.audit.compare.outcome import Decoys
 from geneb_ci.audit.cost import DECOYS
 from geneb_ci.audit.rerun.decoys import with_decoys
-from geneb_ci.audit.rerun.honesty import ROWS_MIN, rows_varied
+from geneb_ci.audit.rerun.honesty import ROWS_MIN, sequences_varied
 from geneb_ci.audit.rerun.prepare import Ready
 from geneb_ci.audit.rerun.task_embedding import SandboxRuns
 from geneb_ci.audit.rerun.weights import file_sha256
 from geneb_ci.audit.rerun.workspace import EmbeddedTask
 from geneb_ci.audit.sampling.embedding_draw import task_shares
-from geneb_ci.audit.sampling.plan import RowCounts
+from geneb_ci.audit.sampling.plan import EmbeddingCounts
 from geneb_ci.common.errors import ExtractorFailed, ResultRefused
 from geneb_ci.receipt.cells import ReceiptCost, duration_text
 from geneb_ci.receipt.draw import SMALL_TASK
@@ -43,7 +43,7 @@ _ENTRY, _MATRIX, _LINES = "embedded.json", "embeddings.npy", "sequences.txt"
 FOLDER = "rows"
 
 
-class RowEmbedder:
+class SampleEmbedder:
     """Embeds sequences in parts, each kept in the work folder."""
 
     def __init__(self, here: Ready, width: int, say: Say) -> None:
@@ -65,15 +65,15 @@ class RowEmbedder:
             key=lambda sequence: hashlib.sha256(sequence.encode()).digest(),
         )
         parts = [ordered[start : start + PART] for start in range(0, len(ordered), PART)]
-        rows_found: dict[str, npt.NDArray[np.float32]] = {}
+        embedding_by_sequence: dict[str, npt.NDArray[np.float32]] = {}
         for number, mixed in enumerate(parts):
             part = sorted(
                 mixed, key=lambda sequence: sequence not in published
             )  # the decoys need them first
             own = sum(sequence in published for sequence in part)
             values = self._part(part, own, f"part {number + 1} of {len(parts)}", number)
-            rows_found.update(zip(part, values, strict=True))
-        return rows_found
+            embedding_by_sequence.update(zip(part, values, strict=True))
+        return embedding_by_sequence
 
     def _part(
         self, sequences: list[str], published: int, label: str, number: int
@@ -170,7 +170,7 @@ TOKENS = 300
 """Tokens of a sequence where nothing is known: a letter each, in sequences of 300."""
 
 
-class RowCost(NamedTuple):
+class RerunCost(NamedTuple):
     """Expected cost of an audit by receipt."""
 
     rows: int
@@ -185,15 +185,15 @@ class RowCost(NamedTuple):
     """Seconds in the sandbox; None where the number of parameters is not known."""
 
 
-def row_cost(
-    rows: RowCounts,
+def rerun_cost(
+    rows: EmbeddingCounts,
     receipt: EmbeddingReceipt,
     benchmark: Benchmark,
     parameters: int | None,
     refits: int,
     rate: float = RATE,
     tokens: int = TOKENS,
-) -> RowCost:
+) -> RerunCost:
     """Return what a draw costs at most; `rate` is in operations a second.
 
     `refits` is the number of tasks whose training rows are varied, without those of earlier draws.
@@ -217,11 +217,11 @@ def row_cost(
     entries = receipt.tasks.values()
     variants = sum(min(ROWS_MIN, entry.test) for entry in entries)
     most_trained = sorted((entry.train for entry in entries), reverse=True)[:refits]
-    variants += sum(min(rows_varied(len(most_trained)), train) for train in most_trained)
+    variants += sum(min(sequences_varied(len(most_trained)), train) for train in most_trained)
     embedded = total + variants
     embedded += DECOYS * (1 + embedded // PART)
     seconds = None if parameters is None else 2 * parameters * tokens * embedded / rate
-    return RowCost(
+    return RerunCost(
         rows=total,
         variants=variants,
         embedded=embedded,
@@ -230,7 +230,7 @@ def row_cost(
     )
 
 
-def row_cost_lines(cost: RowCost, cells: ReceiptCost) -> list[str]:
+def rerun_cost_lines(cost: RerunCost, cells: ReceiptCost) -> list[str]:
     """Return the cost of the rows, and that of recomputing the cells, as lines of text."""
     took = "unknown: the submission does not say how many parameters it has"
     if cost.embedding is not None:

@@ -15,14 +15,14 @@ from geneb_ci.audit.canonical import SAMPLE, StepMismatch, moment_of
 from geneb_ci.audit.commit import AuditSubject
 from geneb_ci.audit.compare.embedding_outcome import (
     REFITTED,
+    ComparedTask,
     Direction,
     Effect,
+    EmbeddingOutcome,
+    EmbeddingRepeat,
     ReceiptFacts,
     RefitTask,
     RerunResult,
-    RowOutcome,
-    RowRepeat,
-    RowTask,
     is_rescued,
     not_proved,
     reasons_of,
@@ -33,7 +33,7 @@ from geneb_ci.audit.compare.embeddings import (
     LINES,
     DrawnTask,
     EmbeddedVariants,
-    RepeatedRow,
+    RepeatedEmbedding,
     compared_cells,
     directions,
     drawn_task,
@@ -42,29 +42,29 @@ from geneb_ci.audit.compare.embeddings import (
     read_task,
     rerun_file,
     room_of,
-    row_task,
+    task_embeddings,
 )
 from geneb_ci.audit.compare.outcome import AGREES, HarnessFacts
 from geneb_ci.audit.record.events import RunFacts
-from geneb_ci.audit.rerun.embedder import RowEmbedder
+from geneb_ci.audit.rerun.embedder import SampleEmbedder
 from geneb_ci.audit.rerun.honesty import VariantResult, variant_text
 from geneb_ci.audit.rerun.prepare import Ready
 from geneb_ci.audit.rerun.receipt_variants import (
     SampleVariants,
     TaskVariants,
     decision_changes,
+    receipt_variant_result,
     refit,
-    row_variants,
     sample_variants,
 )
 from geneb_ci.audit.sampling.embedding_draw import receipt_of, refit_tasks, task_shares
-from geneb_ci.audit.sampling.plan import RowPlan
+from geneb_ci.audit.sampling.plan import EmbeddingPlan
 from geneb_ci.common.errors import ExtractorRefused
 from geneb_ci.receipt.cells import limits_of, recompute
-from geneb_ci.receipt.column_rule import RowComparison, judge, judge_again, tolerances
-from geneb_ci.receipt.draw import drawn_rows
+from geneb_ci.receipt.column_rule import EmbeddingComparison, judge, judge_again, tolerances
+from geneb_ci.receipt.direction import Stratum, direction_test
+from geneb_ci.receipt.draw import drawn_embeddings
 from geneb_ci.receipt.embeddings import allowed_rescued
-from geneb_ci.receipt.row_rule import Stratum, direction_test
 from geneb_ci.receipt.source import ReceiptFiles
 from geneb_ci.sandbox.limits import MIB
 from geneb_ci.submission.structure import model_key_of
@@ -78,14 +78,14 @@ if TYPE_CHECKING:
 
 STRATA, CELLS, SUBMISSION = "strata", "cells.json", "submission.json"
 """Folder of what the harness wrote of the tasks, its file of all cells, and the submission."""
-RERUN_ROWS = "rerun.npz"
+RERUN_EMBEDDINGS = "rerun.npz"
 """File of the work folder with the rerun rows, once all are compared: the record needs them."""
 AGAIN = 16
 """Rows that fail are embedded again so many at a time, the worst first, until one is altered."""
 
 
 def rows_of(
-    plan: RowPlan,
+    plan: EmbeddingPlan,
     here: Ready,
     files: Callable[[EmbeddingReceipt], ReceiptFiles],
     clock: Callable[[], float],
@@ -99,14 +99,14 @@ def rows_of(
     submission, receipt = committed_receipt(plan, here.subject)
     here = dataclasses.replace(here, spec=dataclasses.replace(here.spec, tf32=False))
     with files(receipt) as opened:
-        result = _RowRun(plan, here, submission, receipt, opened, say).result(clock)
+        result = _EmbeddingRun(plan, here, submission, receipt, opened, say).result(clock)
     embeddings = result.embeddings or b""
-    here.work.keep_binary(RERUN_ROWS, lambda stream: stream.write(embeddings))
+    here.work.keep_binary(RERUN_EMBEDDINGS, lambda stream: stream.write(embeddings))
     return result
 
 
 def committed_receipt(
-    plan: RowPlan, subject: AuditSubject
+    plan: EmbeddingPlan, subject: AuditSubject
 ) -> tuple[SubmissionV12, EmbeddingReceipt]:
     """Return the submission and the receipt that a plan draws from.
 
@@ -122,14 +122,14 @@ def committed_receipt(
     return submission, receipt
 
 
-class _RowRun:
+class _EmbeddingRun:
     """One audit by receipt, whose sandbox is open."""
 
     cells: ReceiptCells
 
     def __init__(
         self,
-        plan: RowPlan,
+        plan: EmbeddingPlan,
         here: Ready,
         submission: SubmissionV12,
         receipt: EmbeddingReceipt,
@@ -144,7 +144,7 @@ class _RowRun:
         self.say = say
         self.names = [name for name in here.subject.benchmark.task_ids if name in receipt.tasks]
         self.refitted = refit_tasks(plan, self.names)
-        self.embedder = RowEmbedder(here, receipt.dim, say)
+        self.embedder = SampleEmbedder(here, receipt.dim, say)
 
     def result(self, clock: Callable[[], float]) -> RerunResult:
         stage: Literal["embedding", "scoring"] = "scoring"
@@ -187,9 +187,9 @@ class _RowRun:
             )
             for task, own_rows, matrix in zip(drawn, test.rows, test.values, strict=True)
         ]
-        variants = row_variants(changes, refits, self.here.settings.nonce)
+        variants = receipt_variant_result(changes, refits, self.here.settings.nonce)
         tasks = [
-            row_task(
+            task_embeddings(
                 task,
                 comparison,
                 again.get(task.task, {}),
@@ -217,7 +217,7 @@ class _RowRun:
 
         def take(task: str, file: Path) -> None:
             read = read_task(folder, task, benchmark)
-            drawn = drawn_rows(seeds, read.strata, shares[task])
+            drawn = drawn_embeddings(seeds, read.strata, shares[task])
             drawn_tasks.append(drawn_task(task, self.receipt, file, read, drawn))
 
         paths = [folder / f"{name}{end}" for name in self.names for end in (ARRAYS, LINES)]
@@ -294,8 +294,8 @@ class _RowRun:
         self,
         drawn: Sequence[DrawnTask],
         reruns: "Sequence[npt.NDArray[np.float32]]",
-        judged: Sequence[RowComparison],
-    ) -> dict[str, dict[int, RepeatedRow]]:
+        judged: Sequence[EmbeddingComparison],
+    ) -> dict[str, dict[int, RepeatedEmbedding]]:
         """Embed rows that fail again, the worst first, until the verdict is known or none is left.
 
         Returns task to row to result.
@@ -307,7 +307,7 @@ class _RowRun:
             for index in comparison.failed(width).nonzero()[0].tolist()
         ]
         failed.sort()
-        results: dict[str, dict[int, RepeatedRow]] = {}
+        results: dict[str, dict[int, RepeatedEmbedding]] = {}
         rescued, most = 0, allowed_rescued(sum(len(task.rows) for task in drawn))
         for start in range(0, len(failed), AGAIN):
             some = failed[start : start + AGAIN]
@@ -321,13 +321,15 @@ class _RowRun:
                 scale = task.entry.scale_log2
                 allowed = tolerances(rerun, scale)[index]
                 repeat = judge_again(task.committed[index], rerun[index], value, allowed, scale)
-                result = RowRepeat(
+                result = EmbeddingRepeat(
                     dtype=how,
                     deviation=repeat.deviation,
                     mismatch=repeat.mismatch,
                     distance=repeat.distance or None,
                 )
-                results.setdefault(task.task, {})[task.rows[index]] = RepeatedRow(result, value)
+                results.setdefault(task.task, {})[task.rows[index]] = RepeatedEmbedding(
+                    result, value
+                )
                 rescued += is_rescued(result, width)
             if rescued < before + len(some) or rescued > most:
                 break
@@ -335,20 +337,20 @@ class _RowRun:
 
     def _outcome(
         self,
-        tasks: list[RowTask],
+        tasks: list[ComparedTask],
         strata: list[Stratum],
         effect: Effect,
         refits: list[RefitTask],
         variants: VariantResult,
         rerun: bytes,
         clock: Callable[[], float],
-    ) -> RowOutcome:
+    ) -> EmbeddingOutcome:
         here, receipt = self.here, self.receipt
         cells = compared_cells(self.submission, self.cells)
         test = direction_test(strata, self.plan.seed)
         direction = Direction(rows=test.rows, statistic=test.statistic, p=test.p)
         computed = self.cells
-        outcome = RowOutcome(
+        outcome = EmbeddingOutcome(
             schema_version=REFITTED,
             plan=self.plan,
             receipt=facts_of(receipt),

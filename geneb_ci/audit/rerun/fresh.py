@@ -31,7 +31,7 @@ from reference_harness.formats.text import plural, quoted
 COLUMNS = ("task", "label", "sequence")
 BYTES_MAX = 1 << 28
 """Of a set: 500,000 sequences of 500 letters."""
-ROWS_PER_TASK_MAX = 100_000
+SEQUENCES_PER_TASK_MAX = 100_000
 """A task of the benchmark has no more."""
 LETTERS = frozenset("ACGTURYSWKMBDHVN")
 LABEL_DIGITS = 9
@@ -41,7 +41,7 @@ _M = TypeVar("_M", bound=StrictModel)
 _COMPLEMENT = str.maketrans("ACGTURYSWKMBDHVN", "TGCAAYRSWMKVHDBN")
 
 
-class FreshRow(NamedTuple):
+class FreshSequence(NamedTuple):
     """One labelled sequence."""
 
     task: str
@@ -74,10 +74,10 @@ class FreshSet(NamedTuple):
     """A set with what it was committed by."""
 
     sha256: str
-    rows: tuple[FreshRow, ...]
+    rows: tuple[FreshSequence, ...]
 
 
-def parse_set(content: bytes, name: str, benchmark: Benchmark) -> tuple[FreshRow, ...]:
+def parse_set(content: bytes, name: str, benchmark: Benchmark) -> tuple[FreshSequence, ...]:
     """Return the rows of a set.
 
     Raises NothingChecked, which names the line, for anything but labelled sequences of tasks of the
@@ -96,7 +96,7 @@ def parse_set(content: bytes, name: str, benchmark: Benchmark) -> tuple[FreshRow
         )
     if len(lines) == 1:
         raise NothingChecked(f"{name}: has no sequence", fix)
-    rows: dict[str, FreshRow] = {}
+    rows: dict[str, FreshSequence] = {}
     for number, values in enumerate(lines[1:], 2):
         row, wrong = _row(values, benchmark)
         if row is None or row.sequence.upper() in rows:
@@ -104,17 +104,17 @@ def parse_set(content: bytes, name: str, benchmark: Benchmark) -> tuple[FreshRow
             raise NothingChecked(f"{name}: line {number}: {what}", fix)
         rows[row.sequence.upper()] = row
     many = {t: n for t, n in Counter(fresh_row.task for fresh_row in rows.values()).items()
-            if n > ROWS_PER_TASK_MAX}  # fmt: skip
+            if n > SEQUENCES_PER_TASK_MAX}  # fmt: skip
     if many:
         task, count = next(iter(many.items()))
         raise NothingChecked(
-            f"{name}: task {task} has {count} sequences, expected at most {ROWS_PER_TASK_MAX}",
+            f"{name}: task {task} has {count} sequences, expected at most {SEQUENCES_PER_TASK_MAX}",
             "leave some out: docs/research/adversary.md says what each size detects",
         )
     return tuple(rows.values())
 
 
-def _row(values: list[str], benchmark: Benchmark) -> tuple[FreshRow | None, str]:
+def _row(values: list[str], benchmark: Benchmark) -> tuple[FreshSequence | None, str]:
     """Return a row, or None and what is wrong with it."""
     if len(values) != len(COLUMNS):
         return None, f"{plural(len(values), 'value')}, expected {len(COLUMNS)}"
@@ -125,7 +125,7 @@ def _row(values: list[str], benchmark: Benchmark) -> tuple[FreshRow | None, str]
         return None, f"label {quoted(label)}, expected a class number"
     if not sequence or set(sequence.upper()) - LETTERS:
         return None, f"sequence {quoted(sequence[:40])}, expected letters of nucleotides"
-    return FreshRow(task, int(label), sequence), ""
+    return FreshSequence(task, int(label), sequence), ""
 
 
 def digest_of(salt: bytes, content: bytes) -> str:
@@ -164,9 +164,9 @@ def commit_to(path: Path, benchmark: Benchmark, source: TaskSource) -> FreshComm
     )
 
 
-def refuse_public(rows: Iterable[FreshRow], source: TaskSource) -> None:
+def refuse_public(rows: Iterable[FreshSequence], source: TaskSource) -> None:
     """Raise AuditRefused when a sequence, or its other strand, is in the task's public data."""
-    by_task: dict[str, list[FreshRow]] = {}
+    by_task: dict[str, list[FreshSequence]] = {}
     for row in rows:
         by_task.setdefault(row.task, []).append(row)
     with tempfile.TemporaryDirectory() as folder, HarnessProcess() as harness:

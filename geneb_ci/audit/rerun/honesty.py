@@ -149,7 +149,7 @@ TRAINING_MARGIN = 0.03
 """The same for training rows, where one refit moves many decisions at once."""
 FRESH_MARGIN = 0.05
 """Accuracy that an honest extractor may lose on a fresh set, which is never quite alike."""
-ROWS_WANTED = 4000
+VARIED_IN_ALL = 4000
 """Test rows varied in a whole audit: the limit is then 0.037 where 7 % of decisions change."""
 ROWS_MIN = 40
 """Fewest test rows varied a task, so that each task has its say in a large draw."""
@@ -210,9 +210,9 @@ class FreshResult(StrictModel):
     dropped: bool
 
 
-def rows_varied(tasks: int) -> int:
+def sequences_varied(tasks: int) -> int:
     """Return how many test rows a task are varied in an audit of so many tasks."""
-    return max(ROWS_MIN, math.ceil(ROWS_WANTED / tasks))
+    return max(ROWS_MIN, math.ceil(VARIED_IN_ALL / tasks))
 
 
 def difference(changed: ChangedDecisions) -> float:

@@ -22,13 +22,13 @@ from geneb_ci.audit.rerun.honesty import (
     VariantDecisions,
     VariantResult,
     is_flagged,
-    rows_varied,
+    sequences_varied,
     summed_decisions,
 )
 from geneb_ci.audit.rerun.scoring import variants_of
 from geneb_ci.audit.rerun.task_embedding import FurtherSequences, read_further, variant_seed
 from geneb_ci.audit.sampling.embedding_draw import refit_tasks
-from geneb_ci.audit.sampling.plan import RowPlan
+from geneb_ci.audit.sampling.plan import EmbeddingPlan
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.harness.process import HarnessProcess, ScoringLimits, TaskSource
 from reference_harness.formats.base import first_error
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from geneb_ci.receipt.row_rule import Decider
+    from geneb_ci.receipt.direction import Decider
 
 TEST, TRAIN = "test", "train"
 MAIN = "full, canonical"
@@ -79,7 +79,7 @@ class SampleVariants(NamedTuple):
 
 
 def sample_variants(
-    plan: RowPlan,
+    plan: EmbeddingPlan,
     tasks: Sequence[str],
     nonce: str,
     source: TaskSource,
@@ -111,7 +111,7 @@ def sample_variants(
     again = refit_tasks(plan, tasks) if with_training else []
     return SampleVariants(
         {task: varied(task, TEST, ROWS_MIN) for task in tasks},
-        {task: varied(task, TRAIN, rows_varied(len(again))) for task in again},
+        {task: varied(task, TRAIN, sequences_varied(len(again))) for task in again},
     )
 
 
@@ -132,7 +132,7 @@ def features_of(values: "npt.NDArray[np.float32]", scale_log2: int) -> Features:
     """Return (v, d) rows rounded as a receipt of this scale has them."""
     import numpy as np  # slow to import, and only needed here
 
-    from geneb_ci.receipt.row_rule import rounding
+    from geneb_ci.receipt.rounding import rounding
 
     rounded = rounding(values, scale_log2).astype(np.float64)
     is_sound = np.asarray(np.isfinite(rounded).all(axis=1))
@@ -213,7 +213,7 @@ def refit(
     return RefitTask(task=task, rows=len(variants.rows), training=result.training)
 
 
-def row_variants(
+def receipt_variant_result(
     changes: Collection[Changes], refits: Iterable[RefitTask], nonce: str
 ) -> VariantResult:
     """Return what the variants of all tasks show."""

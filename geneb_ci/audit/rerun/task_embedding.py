@@ -19,7 +19,7 @@ from geneb_ci.audit.rerun.decoys import (
     with_decoys,
 )
 from geneb_ci.audit.rerun.fresh import FreshSet
-from geneb_ci.audit.rerun.honesty import Repeatability, precision_of, rows_varied
+from geneb_ci.audit.rerun.honesty import Repeatability, precision_of, sequences_varied
 from geneb_ci.audit.rerun.prepare import Ready
 from geneb_ci.audit.rerun.scoring import (
     RESCORED,
@@ -114,7 +114,7 @@ def read_further(path: Path) -> FurtherSequences:
         ) from error
 
 
-class KnownRow(NamedTuple):
+class KnownEmbedding(NamedTuple):
     """Where the embedding of a sequence is kept."""
 
     task: str
@@ -125,7 +125,7 @@ def matrix_of(
     task: str,
     sequences: Sequence[str],
     values: "np.ndarray | None",
-    known: Mapping[str, KnownRow],
+    known: Mapping[str, KnownEmbedding],
     work: Work,
 ) -> "np.ndarray":
     """Return the (n, d) matrix of a task: rows of earlier tasks from the work folder, others new.
@@ -168,7 +168,7 @@ class TaskRuns:
         self.here = here
         self.say = say
         self.embedded: dict[str, EmbeddedTask] = {}
-        self.known: dict[str, KnownRow] = {}
+        self.known: dict[str, KnownEmbedding] = {}
         self.running: tuple[Literal["embedding", "scoring"], str] = ("embedding", "")
         """Stage and task."""
 
@@ -187,7 +187,7 @@ class TaskRuns:
             embedded = self.here.work.embedded(task)
             self.embedded[task] = embedded or self._embed(task, label)
             for row, sequence in enumerate(self._sequences(task)):
-                self.known.setdefault(sequence, KnownRow(task, row))
+                self.known.setdefault(sequence, KnownEmbedding(task, row))
         scores = []
         for task, label in labels.items():
             self.running = ("scoring", task)
@@ -264,7 +264,7 @@ class TaskRuns:
         """Return the sequences to embed beside those of a task."""
         here, folder = self.here, self.here.work.task(task)
         seed = variant_seed(self.plan.seed, here.settings.nonce)
-        rows = rows_varied(len(self.names))
+        rows = sequences_varied(len(self.names))
         reverse = here.subject.reverse_complement
         sequences = further_sequences(
             task, here.source, here.runner.harness, folder, seed, rows, here.fresh, reverse=reverse

@@ -27,7 +27,7 @@ from geneb_ci.audit.rerun.honesty import (
     fresh_text,
     precision_of,
     precision_text,
-    rows_varied,
+    sequences_varied,
     variant_result,
     variant_text,
 )
@@ -162,7 +162,7 @@ def memorisation_results(
     variants = variant_result(
         decisions.values(),
         settings.nonce,
-        rows_varied(len(plan.chosen)),
+        sequences_varied(len(plan.chosen)),
         reverse=subject.reverse_complement,
     )
     fresh = fresh_result(decisions, settings.fresh) if settings.fresh is not None else None

@@ -7,12 +7,12 @@ from geneb_ci.audit.canonical import SAMPLE, AuditRefused, StepMismatch
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.sampling.design import sample, seed_of, tickets_of
 from geneb_ci.audit.sampling.plan import (
-    TEST_ROWS_MAX,
+    TEST_EMBEDDINGS_MAX,
     Beacon,
-    EarlierRows,
+    EarlierEmbeddings,
+    EmbeddingCounts,
+    EmbeddingPlan,
     Plan,
-    RowCounts,
-    RowPlan,
 )
 from geneb_ci.audit.sampling.task_draw import (
     beacon_value,
@@ -21,7 +21,7 @@ from geneb_ci.audit.sampling.task_draw import (
     recompute_seed,
 )
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.receipt.draw import STANDARD_TEST, STANDARD_TRAINING, RowSample, TaskShare, shares
+from geneb_ci.receipt.draw import STANDARD_TEST, STANDARD_TRAINING, SampleSizes, TaskShare, shares
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import (
     EmbeddingReceipt,
@@ -30,28 +30,28 @@ from reference_harness.formats.submission import (
     receipt_root,
 )
 
-ROW_PROTOCOL = "geneb-receipt-v1"
+EMBEDDING_PROTOCOL = "geneb-receipt-v1"
 """Begins what the seed is the hash of: no seed of a draw of tasks is one of rows."""
 STANDARD, FULL = "standard", "full"
 FLOAT32 = ("float32", "float64")
 """Types whose rows are reproducible to the tolerance of a row."""
 
 
-def rows_wanted(text: str) -> RowCounts:
+def embedding_counts(text: str) -> EmbeddingCounts:
     """Return the sample that `--size` names: "standard", "full", or N test rows of each regime.
 
     Training and support rows grow in proportion to N. Raises UsageProblem.
     """
     if text in {STANDARD, FULL}:
-        return RowCounts(**RowSample(whole=text == FULL)._asdict())
+        return EmbeddingCounts(**SampleSizes(whole=text == FULL)._asdict())
     number = int(text) if text.isascii() and text.isdigit() and len(text) < len("10000000") else 0
-    if not 1 <= number <= TEST_ROWS_MAX:
+    if not 1 <= number <= TEST_EMBEDDINGS_MAX:
         raise UsageProblem(
             f"--size {text!r} is no size of a sample",
             f"pass --size {STANDARD}, --size {FULL}, or a number of test embeddings of each regime",
         )
     training = -(-STANDARD_TRAINING * number // STANDARD_TEST)
-    return RowCounts(test=number, training=training, support=number, whole=False)
+    return EmbeddingCounts(test=number, training=training, support=number, whole=False)
 
 
 class SubmissionWithReceipt(NamedTuple):
@@ -102,7 +102,7 @@ def weakness_of(compute_dtype: str, *, tf32: bool) -> str:
 
 
 def task_shares(
-    rows: RowCounts, receipt: EmbeddingReceipt, benchmark: Benchmark
+    rows: EmbeddingCounts, receipt: EmbeddingReceipt, benchmark: Benchmark
 ) -> dict[str, TaskShare]:
     """Return the draws of each task of a receipt, in board order."""
     classes = {
@@ -110,27 +110,29 @@ def task_shares(
         for task in benchmark.tasks
         if task.id in receipt.tasks
     }
-    return shares(RowSample(**rows.model_dump()), classes, list(benchmark.categories.values()))
+    return shares(SampleSizes(**rows.model_dump()), classes, list(benchmark.categories.values()))
 
 
-def earlier_row_draws(
-    plans: Iterable[Plan | RowPlan], commitment: Commitment, near: Collection[str] = ()
-) -> list[EarlierRows]:
+def earlier_embedding_draws(
+    plans: Iterable[Plan | EmbeddingPlan], commitment: Commitment, near: Collection[str] = ()
+) -> list[EarlierEmbeddings]:
     """Return the draws of earlier plans of rows for this method and those that they list, by time.
 
     `near` has the roots of receipts that are near this one.
     """
     seeds: dict[str, str] = {}
     own = commitment.sha256
-    for plan in plans_of_method(RowPlan, plans, commitment, near):
+    for plan in plans_of_method(EmbeddingPlan, plans, commitment, near):
         draws = [(draw.commitment, draw.seed) for draw in plan.earlier]
         for name, seed in (*draws, (plan.commitment_sha256, plan.seed)):
             if name != own:
                 seeds.setdefault(name, seed)
-    return [EarlierRows(commitment=name, seed=seed) for name, seed in seeds.items()]
+    return [EarlierEmbeddings(commitment=name, seed=seed) for name, seed in seeds.items()]
 
 
-def require_not_lowered(rows: RowCounts, plans: Iterable[RowPlan], commitment: Commitment) -> None:
+def require_not_lowered(
+    rows: EmbeddingCounts, plans: Iterable[EmbeddingPlan], commitment: Commitment
+) -> None:
     """Raise UsageProblem where more rows were drawn before for this very commitment.
 
     A larger sample only adds rows, so a smaller one would leave out some that were drawn.
@@ -148,29 +150,29 @@ def require_not_lowered(rows: RowCounts, plans: Iterable[RowPlan], commitment: C
             )
 
 
-def draw_rows(
+def draw_embeddings(
     commitment: Commitment,
     committed_at: str,
     beacon: Beacon,
     root: str,
-    rows: RowCounts,
-    earlier: Sequence[EarlierRows] = (),
-) -> RowPlan:
+    rows: EmbeddingCounts,
+    earlier: Sequence[EarlierEmbeddings] = (),
+) -> EmbeddingPlan:
     """Return the plan of rows: the rows themselves follow from its seed and the receipt."""
-    return RowPlan(
+    return EmbeddingPlan(
         schema_version="1.0",
         commitment=commitment,
         commitment_sha256=commitment.sha256,
         committed_at=committed_at,
         beacon=beacon,
-        seed=seed_of(commitment.sha256, beacon_value(beacon), ROW_PROTOCOL),
+        seed=seed_of(commitment.sha256, beacon_value(beacon), EMBEDDING_PROTOCOL),
         root=root,
         rows=rows,
         earlier=list(earlier),
     )
 
 
-def refit_tasks(plan: RowPlan, tasks: Sequence[str]) -> list[str]:
+def refit_tasks(plan: EmbeddingPlan, tasks: Sequence[str]) -> list[str]:
     """Return the tasks of a receipt whose training rows are varied.
 
     They are those that a draw of tasks by the seed of the plan chooses, as many as were committed
@@ -186,12 +188,12 @@ def refit_tasks(plan: RowPlan, tasks: Sequence[str]) -> list[str]:
     return list(chosen)
 
 
-def recompute_rows(plan: RowPlan) -> None:
+def check_embedding_plan(plan: EmbeddingPlan) -> None:
     """Compute every step of a draw of rows again, as far as no receipt is needed.
 
     Raises StepMismatch, whose `step` is one of `canonical.STEPS`.
     """
-    recompute_seed(plan, ROW_PROTOCOL)
+    recompute_seed(plan, EMBEDDING_PROTOCOL)
     names = [draw.commitment for draw in plan.earlier]
     if plan.commitment_sha256 in names:
         _refuse("the plan's own draw is listed among the earlier ones")
@@ -199,10 +201,10 @@ def recompute_rows(plan: RowPlan) -> None:
         _refuse("an earlier draw is listed twice")
 
 
-def recompute_any(plan: Plan | RowPlan) -> None:
+def recompute_any(plan: Plan | EmbeddingPlan) -> None:
     """Compute every step of a draw again, of tasks or of rows. Raises StepMismatch."""
-    if isinstance(plan, RowPlan):
-        recompute_rows(plan)
+    if isinstance(plan, EmbeddingPlan):
+        check_embedding_plan(plan)
     else:
         recompute(plan)
 

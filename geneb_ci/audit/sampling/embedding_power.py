@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Iterator
 
-from geneb_ci.audit.sampling.plan import RowCounts
-from geneb_ci.receipt.row_rule import (
+from geneb_ci.audit.sampling.plan import EmbeddingCounts
+from geneb_ci.receipt.alteration_power import (
     BINARY,
     MEASURED_GAIN,
     RAISES,
@@ -20,7 +20,10 @@ CHANCE_MAX = 0.999
 
 
 def power_lines(
-    submission: SubmissionV12, rows: RowCounts, benchmark: Benchmark, candidates: Collection[str]
+    submission: SubmissionV12,
+    rows: EmbeddingCounts,
+    benchmark: Benchmark,
+    candidates: Collection[str],
 ) -> Iterator[str]:
     """Return what a draw of `rows` finds, by the submission's own confusion matrices.
 

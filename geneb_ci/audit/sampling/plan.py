@@ -104,18 +104,18 @@ class Plan(AnyPlan):
         return [choice.task for choice in self.chosen if choice.reason == "drawn"]
 
 
-TEST_ROWS_MAX, TRAINING_ROWS_MAX = 1_000_000, 20_000
+TEST_EMBEDDINGS_MAX, TRAINING_EMBEDDINGS_MAX = 1_000_000, 20_000
 """Of a sample: more test rows than the benchmark has, and as many training rows of each task as
 `--size` takes beside them. Whoever verifies a record makes every draw again."""
-Draws = Annotated[int, Field(ge=1, le=TEST_ROWS_MAX)]
+Draws = Annotated[int, Field(ge=1, le=TEST_EMBEDDINGS_MAX)]
 
 
-class RowCounts(StrictModel):
+class EmbeddingCounts(StrictModel):
     """How many rows of a receipt are embedded again."""
 
     test: Draws
     """Test rows of each regime, in all tasks together, at least."""
-    training: Annotated[int, Field(ge=1, le=TRAINING_ROWS_MAX)]
+    training: Annotated[int, Field(ge=1, le=TRAINING_EMBEDDINGS_MAX)]
     """Training rows of each task."""
     support: Draws
     """Rows of each further few-shot regime's support, in all tasks together."""
@@ -123,20 +123,20 @@ class RowCounts(StrictModel):
     """Whether every support row is taken, and every training row of the smaller tasks."""
 
 
-class EarlierRows(StrictModel):
+class EarlierEmbeddings(StrictModel):
     """A draw of rows for the same method: its rows are embedded again, too."""
 
     commitment: Hex64
     seed: Hex64
 
 
-class RowPlan(AnyPlan):
+class EmbeddingPlan(AnyPlan):
     """One audit by receipt, before it runs: rows instead of tasks."""
 
     root: Hex64
     """Merkle root of the receipt."""
-    rows: RowCounts
-    earlier: list[EarlierRows]
+    rows: EmbeddingCounts
+    earlier: list[EarlierEmbeddings]
 
 
 _M = TypeVar("_M", bound=BaseModel)
@@ -178,14 +178,14 @@ def read_commitment(path: Path) -> Commitment:
     return file.commitment
 
 
-def read_any_plan(path: Path) -> Plan | RowPlan:
+def read_any_plan(path: Path) -> Plan | EmbeddingPlan:
     """Read a plan of tasks or of embeddings, without recomputing it.
 
     Raises NothingChecked when it cannot be read.
     """
     raw = _bytes(path, FileKind.PLAN)
-    if FileKind.ROW_PLAN.fits(_value(raw)):
-        return _parsed(path, raw, RowPlan, FileKind.ROW_PLAN)
+    if FileKind.EMBEDDING_PLAN.fits(_value(raw)):
+        return _parsed(path, raw, EmbeddingPlan, FileKind.EMBEDDING_PLAN)
     return _parsed(path, raw, Plan, FileKind.PLAN)
 
 

@@ -31,10 +31,10 @@ from geneb_ci.audit.sampling.plan import (
     ChosenTask,
     DrandBeacon,
     EarlierDraw,
+    EmbeddingPlan,
     Plan,
     PracticeBeacon,
     Reason,
-    RowPlan,
 )
 from geneb_ci.check.registry import BY_ID
 from geneb_ci.check.rule import Context
@@ -42,12 +42,12 @@ from geneb_ci.common.errors import UsageProblem
 from geneb_ci.common.finding import Finding
 from geneb_ci.statistics.view import RowView, crowns
 
-_P = TypeVar("_P", Plan, RowPlan)
+_P = TypeVar("_P", Plan, EmbeddingPlan)
 
 
 def require_one_draw(
-    kind: type[Plan | RowPlan],
-    plans: Iterable[Plan | RowPlan],
+    kind: type[Plan | EmbeddingPlan],
+    plans: Iterable[Plan | EmbeddingPlan],
     commitment: Commitment,
     committed_at: str,
 ) -> None:
@@ -66,7 +66,7 @@ def require_one_draw(
 
 def plans_of_method(
     kind: type[_P],
-    plans: Iterable[Plan | RowPlan],
+    plans: Iterable[Plan | EmbeddingPlan],
     commitment: Commitment,
     near: Collection[str] = (),
 ) -> list[_P]:
@@ -82,7 +82,7 @@ def plans_of_method(
             for plan in plans
             if isinstance(plan, kind)
             and (
-                (isinstance(plan, RowPlan) and plan.root in near)
+                (isinstance(plan, EmbeddingPlan) and plan.root in near)
                 or same_method_reason(identity_of(plan.commitment), own)
             )
         ),
@@ -90,11 +90,13 @@ def plans_of_method(
     )
 
 
-def _by_time(plan: Plan | RowPlan) -> tuple[str, str]:
+def _by_time(plan: Plan | EmbeddingPlan) -> tuple[str, str]:
     return plan.committed_at, plan.commitment_sha256
 
 
-def earlier_draws(plans: Iterable[Plan | RowPlan], commitment: Commitment) -> list[EarlierDraw]:
+def earlier_draws(
+    plans: Iterable[Plan | EmbeddingPlan], commitment: Commitment
+) -> list[EarlierDraw]:
     """Return the draw of each earlier plan of tasks for this method, and what those plans list.
 
     One entry a commitment, with every task ever drawn for it, in order of time.

@@ -7,11 +7,16 @@ from typing import NamedTuple
 
 from geneb_ci.audit.canonical import AuditRefused, MissingInput, StepMismatch
 from geneb_ci.audit.commitment import claims_of
-from geneb_ci.audit.compare.embedding_outcome import BY_ROW, SUPERSEDED, AnyOutcome, RowOutcome
+from geneb_ci.audit.compare.embedding_outcome import (
+    BY_EMBEDDING,
+    SUPERSEDED,
+    AnyOutcome,
+    EmbeddingOutcome,
+)
 from geneb_ci.audit.compare.tolerance import tolerance_digest
 from geneb_ci.audit.record.history import History
 from geneb_ci.audit.sampling.design import AuditPolicy, drawable_cells, strata_of
-from geneb_ci.audit.sampling.plan import Plan, RowPlan
+from geneb_ci.audit.sampling.plan import EmbeddingPlan, Plan
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.receipt.seen import SeenReceipts
@@ -38,7 +43,7 @@ class TrustInputs:
     benchmark: Benchmark
     policy: AuditPolicy
     submissions: Path | None
-    drawn: tuple[Plan | RowPlan, ...]
+    drawn: tuple[Plan | EmbeddingPlan, ...]
     """The plan of each record, start and abort of the repository, withdrawn or revoked ones too."""
     unreadable: Mapping[str, str]
     """Model ids of which a record cannot be read, and its name: what it drew is not known."""
@@ -159,7 +164,7 @@ def _check_same(what: str, committed: object, claimed: object) -> None:
 
 def declared_dtype(outcome: AnyOutcome) -> str:
     """Return the dtype that an audit took as declared."""
-    if isinstance(outcome, RowOutcome):
+    if isinstance(outcome, EmbeddingOutcome):
         return outcome.receipt.compute_dtype
     return outcome.noise if outcome.precision is None else outcome.precision.declared
 
@@ -206,8 +211,8 @@ def check_benchmark(outcome: AnyOutcome, inputs: TrustInputs) -> None:
 
 def check_policy(outcome: AnyOutcome, inputs: TrustInputs) -> None:
     """Compare size and kind of the sample with what the policy requires. Raises StepMismatch."""
-    if isinstance(outcome, RowOutcome):
-        _check_row_policy(outcome, inputs)
+    if isinstance(outcome, EmbeddingOutcome):
+        _check_embedding_policy(outcome, inputs)
         return
     plan, policy = outcome.plan, inputs.policy
     if len(plan.drawn) < policy.minimum_drawn:
@@ -240,8 +245,8 @@ def check_policy(outcome: AnyOutcome, inputs: TrustInputs) -> None:
         )
 
 
-def _check_row_policy(outcome: RowOutcome, inputs: TrustInputs) -> None:
-    if outcome.schema_version == BY_ROW:
+def _check_embedding_policy(outcome: EmbeddingOutcome, inputs: TrustInputs) -> None:
+    if outcome.schema_version == BY_EMBEDDING:
         raise StepMismatch(POLICY, SUPERSEDED, "audit again")
     rows, least = outcome.plan.rows, inputs.policy.minimum_rows
     if rows.test < least:
@@ -256,7 +261,7 @@ def _check_row_policy(outcome: RowOutcome, inputs: TrustInputs) -> None:
         )
 
 
-def missing_cells(outcome: RowOutcome, inputs: TrustInputs) -> list[str]:
+def missing_cells(outcome: EmbeddingOutcome, inputs: TrustInputs) -> list[str]:
     """Return the tasks of the benchmark that a receipt lacks, and the regimes without cells."""
     have = {audited.task for audited in outcome.tasks}
     tasks = [task for task in inputs.benchmark.task_ids if task not in have]

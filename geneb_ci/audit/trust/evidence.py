@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from geneb_ci.audit.commitment import Identity, identity_of, same_method_reason
 from geneb_ci.audit.compare.embedding_outcome import (
-    BY_ROW,
+    BY_EMBEDDING,
     REFITTED,
     SUPERSEDED,
-    RowOutcome,
+    EmbeddingOutcome,
     loose,
 )
 from geneb_ci.audit.compare.outcome import (
@@ -27,7 +27,7 @@ from geneb_ci.audit.record.statement import ID_DIGITS, Record
 from geneb_ci.audit.record.verify import Verification
 from geneb_ci.audit.sampling.design import demands_of
 from geneb_ci.audit.sampling.embedding_draw import weakness_of
-from geneb_ci.audit.sampling.plan import Plan, RowPlan
+from geneb_ci.audit.sampling.plan import EmbeddingPlan, Plan
 from geneb_ci.audit.trust.applicability import (
     TrustInputs,
     left_out_regimes,
@@ -40,8 +40,8 @@ from geneb_ci.audit.trust.level import (
     Audit,
     Decision,
     Demands,
+    EmbeddingAuditFacts,
     RatedSubmission,
-    RowAuditFacts,
     Versions,
     decide,
     shortcoming,
@@ -218,7 +218,7 @@ def _run(
     place: tuple[int, int] | None,
     sha256: str,
     ended: str,
-    plan: Plan | RowPlan,
+    plan: Plan | EmbeddingPlan,
     *,
     is_abort: bool,
 ) -> Iterator[_Run]:
@@ -227,7 +227,7 @@ def _run(
             at=(*place, ended),
             audit_id=sha256[:ID_DIGITS],
             is_abort=is_abort,
-            by_receipt=isinstance(plan, RowPlan),
+            by_receipt=isinstance(plan, EmbeddingPlan),
             identity=identity_of(plan.commitment),
             submission=plan.commitment.submission_sha256,
         )
@@ -256,8 +256,8 @@ def audit_of(verification: Verification, inputs: TrustInputs) -> Audit | None:
     if verification.record is None or not verification.is_sound:
         return None
     outcome = verification.record.outcome
-    if isinstance(outcome, RowOutcome):
-        return row_audit_of(verification, outcome, inputs)
+    if isinstance(outcome, EmbeddingOutcome):
+        return embedding_audit_of(verification, outcome, inputs)
     commitment, sandbox = outcome.plan.commitment, outcome.sandbox
     drawn = [task for task in outcome.tasks if task.reason == "drawn"]
     cells = informative_cells(drawn)
@@ -317,7 +317,9 @@ def _defined(outcome: AuditOutcome, inputs: TrustInputs) -> dict[str, frozenset[
     }
 
 
-def row_audit_of(verification: Verification, outcome: RowOutcome, inputs: TrustInputs) -> Audit:
+def embedding_audit_of(
+    verification: Verification, outcome: EmbeddingOutcome, inputs: TrustInputs
+) -> Audit:
     """Return the facts of an audit by receipt that is valid in itself."""
     commitment, sandbox, facts = outcome.plan.commitment, outcome.sandbox, outcome.receipt
     record = verification.record
@@ -341,7 +343,7 @@ def row_audit_of(verification: Verification, outcome: RowOutcome, inputs: TrustI
         varied=outcome.variants is not None,
         is_practice=outcome.plan.beacon.kind == "practice",
         signer=record.signer.owner if record is not None else "",
-        rows=RowAuditFacts(
+        rows=EmbeddingAuditFacts(
             test=outcome.plan.rows.test,
             embedded=outcome.embedded,
             equal=outcome.cells.equal,
@@ -349,7 +351,7 @@ def row_audit_of(verification: Verification, outcome: RowOutcome, inputs: TrustI
             of_record=outcome.cells.of_record or 0,
             refitted=outcome.schema_version == REFITTED,
             missing=tuple(missing_cells(outcome, inputs)),
-            superseded=SUPERSEDED if outcome.schema_version == BY_ROW else "",
+            superseded=SUPERSEDED if outcome.schema_version == BY_EMBEDDING else "",
             weak=weakness_of(facts.compute_dtype, tf32=facts.tf32) or loose(outcome),
             gone=gone_since(
                 inputs.seen, commitment.model_id, outcome.plan.root, inputs.policy.receipt_days

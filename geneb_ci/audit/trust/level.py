@@ -40,7 +40,7 @@ class Versions:
 
 
 @dataclass(frozen=True)
-class RowAuditFacts:
+class EmbeddingAuditFacts:
     """The facts of an audit by receipt, beside those of every audit."""
 
     test: int
@@ -124,7 +124,7 @@ class Audit:
     """Whether variants of the sequences were embedded."""
     signer: str = ""
     """Who holds the key that signed it."""
-    rows: RowAuditFacts | None = None
+    rows: EmbeddingAuditFacts | None = None
     """Of an audit by receipt, which reruns no task."""
     is_practice: bool = False
     """Whether anybody could foresee what was drawn: nothing follows for what was not rerun."""
@@ -193,7 +193,7 @@ class Recomputation:
     """The cells that an agreeing audit by receipt recomputed."""
 
     audit_id: str
-    rows: RowAuditFacts
+    rows: EmbeddingAuditFacts
     date: str
     """Day on which it ended, as 2026-11-20."""
 
@@ -421,7 +421,7 @@ def _recomputed(by_receipt: Iterable[Audit], demands: Demands) -> Recomputation 
 _PLAIN = "no variants of the sequences were embedded"
 
 
-def _row_shortcoming(rows: RowAuditFacts, demands: Demands) -> str:
+def _embedding_shortcoming(rows: EmbeddingAuditFacts, demands: Demands) -> str:
     lacking = {
         rows.superseded: bool(rows.superseded),
         f"the receipt is weak: {rows.weak}": bool(rows.weak),
@@ -437,7 +437,7 @@ def _row_shortcoming(rows: RowAuditFacts, demands: Demands) -> str:
 def shortcoming(audit: Audit, demands: Demands) -> str:
     """Return why an agreeing audit of the right bytes and versions is too small, or ""."""
     if audit.rows is not None:
-        return _row_shortcoming(audit.rows, demands) or (_PLAIN if not audit.varied else "")
+        return _embedding_shortcoming(audit.rows, demands) or (_PLAIN if not audit.varied else "")
     drawn = f"{plural(audit.drawn, 'task')} drawn, the policy requires {demands.minimum_drawn}"
     lacking = {
         drawn: audit.drawn < demands.minimum_drawn,
@@ -513,7 +513,7 @@ def _audits(audits: list[Audit]) -> str:
 def _summary(basis: list[Audit], demands: Demands, *, agrees: bool) -> Summary | None:
     if not basis:
         return None
-    rows = max((audit.rows for audit in basis if audit.rows), key=_by_rows, default=None)
+    rows = max((audit.rows for audit in basis if audit.rows), key=_by_embeddings, default=None)
     return Summary(
         tasks=len(frozenset().union(*(counted.tasks for counted in basis))),
         of=len(demands.tasks),
@@ -525,5 +525,5 @@ def _summary(basis: list[Audit], demands: Demands, *, agrees: bool) -> Summary |
     )
 
 
-def _by_rows(facts: RowAuditFacts) -> int:
+def _by_embeddings(facts: EmbeddingAuditFacts) -> int:
     return facts.embedded

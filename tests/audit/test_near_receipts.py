@@ -10,22 +10,22 @@ import numpy as np
 import pytest
 
 from geneb_ci.audit.commit import SubmissionFile
-from geneb_ci.audit.compare.embedding_outcome import RowOutcome
+from geneb_ci.audit.compare.embedding_outcome import EmbeddingOutcome
 from geneb_ci.audit.compare.embeddings import DrawnTask, EmbeddedVariants, rerun_file
 from geneb_ci.audit.samples import EmbeddingSample
 from geneb_ci.audit.sampling.beacon_source import BeaconSource
-from geneb_ci.audit.sampling.embedding_draw import draw_rows, task_shares
-from geneb_ci.audit.sampling.plan import EarlierRows, RowCounts, RowPlan
+from geneb_ci.audit.sampling.embedding_draw import draw_embeddings, task_shares
+from geneb_ci.audit.sampling.plan import EarlierEmbeddings, EmbeddingCounts, EmbeddingPlan
 from geneb_ci.audit.workflow import draw_plan
 from geneb_ci.common.config import find_layout
-from geneb_ci.receipt.draw import drawn_rows
+from geneb_ci.receipt.draw import drawn_embeddings
 from geneb_ci.submission.document import parse_document
 from reference_harness.formats.submission import EmbeddingReceipt, receipt_root
 from reference_harness.receipt.rounding import rounded
 from reference_harness.receipt.task_file import write_task
 from tests.audit.examples import ROUNDS, beacon
 from tests.audit.recorded import FIRST, MODEL, SECOND, commitment, committed_at, put, repository
-from tests.audit.test_row_verify import sound
+from tests.audit.test_embedding_verify import sound
 from tests.receipt.audited import receipt_with, strata_example
 from tests.small import BENCHMARK, small_v12
 
@@ -35,7 +35,7 @@ DRAW = np.random.default_rng(5)
 ROWS = (DRAW.normal(size=(TRAIN + TEST, 5)) @ DRAW.normal(size=(5, WIDTH))).astype("f4")
 ROWS += DRAW.normal(size=ROWS.shape).astype("f4")
 NOISE = DRAW.normal(size=ROWS.shape).astype("f4")
-SAMPLE = RowCounts(test=6, training=4, support=6, whole=False)
+SAMPLE = EmbeddingCounts(test=6, training=4, support=6, whole=False)
 Said = list[str]
 
 
@@ -53,11 +53,11 @@ def place(tmp_path: Path) -> Path:
     return repository(tmp_path, json.dumps(document).encode())
 
 
-def audited(place: Path, *, embedded: bool) -> RowPlan:
+def audited(place: Path, *, embedded: bool) -> EmbeddingPlan:
     """Record an audit of the row's receipt, with the rows that it embedded beside it, or not."""
     raw = (place / f"submissions/{MODEL}.json").read_bytes()
     root = json.loads(raw)["receipt"]["root"]
-    plan = draw_rows(commitment(raw), committed_at(FIRST), beacon(FIRST), root, SAMPLE)
+    plan = draw_embeddings(commitment(raw), committed_at(FIRST), beacon(FIRST), root, SAMPLE)
     every = [*range(TRAIN + TEST)]
     task = sound().tasks[0].model_copy(
         update={"train": TRAIN, "test": TEST, "rows": {"training": every}}
@@ -74,13 +74,13 @@ def audited(place: Path, *, embedded: bool) -> RowPlan:
         update={"plan": plan, "tasks": [task], "rerun_sha256": hashlib.sha256(file).hexdigest()}
         | {"receipt": sound().receipt.model_copy(update={"root": root, "dim": WIDTH})}
     )
-    path = put(place, RowOutcome.model_validate_json(outcome.model_dump_json()))
+    path = put(place, EmbeddingOutcome.model_validate_json(outcome.model_dump_json()))
     if embedded:
         path.with_name(f"{path.stem}.rows.npz").write_bytes(file)
     return plan
 
 
-def planned(place: Path, rows: np.ndarray, said: Said, others: Path | None = None) -> RowPlan:
+def planned(place: Path, rows: np.ndarray, said: Said, others: Path | None = None) -> EmbeddingPlan:
     """Draw for another model, of other weights and other claims, with these rows."""
     receipt = receipt_of(place / "copy", rows)
     weights = {
@@ -117,14 +117,14 @@ def test_a_near_receipt_inherits_the_rows_drawn_before(
     first, said = audited(place, embedded=embedded), Said()
     change, why = CHANGES[name]
     plan = planned(place, change(ROWS), said, None if embedded else place / "others")
-    assert plan.earlier == [EarlierRows(commitment=first.commitment_sha256, seed=first.seed)]
+    assert plan.earlier == [EarlierEmbeddings(commitment=first.commitment_sha256, seed=first.seed)]
     (line,) = (one for one in said if one.startswith("near "))
     assert line.startswith(f"near {MODEL}: ")
     assert why in line
     strata = strata_example()
     share = task_shares(SAMPLE, receipt_of(place / "copy", ROWS), BENCHMARK)[TASK]
-    before = drawn_rows([first.seed], strata, share).distinct
-    again = drawn_rows([plan.seed, *(one.seed for one in plan.earlier)], strata, share)
+    before = drawn_embeddings([first.seed], strata, share).distinct
+    again = drawn_embeddings([plan.seed, *(one.seed for one in plan.earlier)], strata, share)
     assert set(before) <= set(again.distinct)
     assert set(again.rows["earlier"]) == set(before)
 

@@ -8,21 +8,21 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from geneb_ci.audit.compare.embedding_outcome import (
-    BY_ROW,
-    FailedRow,
-    RowRepeat,
-    RowTask,
+    BY_EMBEDDING,
+    ComparedTask,
+    EmbeddingRepeat,
+    FailedEmbedding,
     is_rescued,
     loose,
     reasons_of,
 )
 from geneb_ci.audit.record.envelope import STATEMENT, strict_json
 from geneb_ci.receipt.embeddings import NEAR, ROOM, TAU, allowed_pooled, allowed_rescued
-from tests.audit.test_row_verify import sound
+from tests.audit.test_embedding_verify import sound
 
 
-def task(rows: list[int], deviation: list[float], mismatch: list[int]) -> RowTask:
-    return RowTask(
+def task(rows: list[int], deviation: list[float], mismatch: list[int]) -> ComparedTask:
+    return ComparedTask(
         task="task",
         train=1000,
         test=1000,
@@ -43,7 +43,7 @@ def test_numbers_are_one_text_and_read_back(rows: list[tuple[int, float, int]]) 
     deviation = [float(f"{value:.2e}") for _, value, _ in rows]
     made = task([row for row, _, _ in rows], deviation, [count for *_, count in rows])
     text = made.model_dump_json()
-    assert RowTask.model_validate_json(text) == made
+    assert ComparedTask.model_validate_json(text) == made
     assert all(isinstance(json.loads(text)[name], str) for name in ("deviation", "mismatch"))
     assert isinstance(json.loads(text)["rows"]["training"], str)
 
@@ -52,7 +52,7 @@ def test_numbers_are_one_text_and_read_back(rows: list[tuple[int, float, int]]) 
 def test_what_is_no_list_of_numbers_is_refused(text: str) -> None:
     value = task([1], [0.0], [0]).model_dump() | {"deviation": text}
     with pytest.raises(ValidationError, match="expected numbers with a space between them"):
-        RowTask.model_validate_json(json.dumps(value))
+        ComparedTask.model_validate_json(json.dumps(value))
 
 
 def test_a_full_audit_of_a_hundred_tasks_is_small_enough_to_be_signed() -> None:
@@ -66,24 +66,28 @@ def test_a_full_audit_of_a_hundred_tasks_is_small_enough_to_be_signed() -> None:
 
 
 def test_a_row_that_passes_when_it_is_embedded_again_is_rescued() -> None:
-    def repeat(deviation: float, mismatch: int = 0, distance: float | None = None) -> RowRepeat:
-        return RowRepeat(dtype="float64", deviation=deviation, mismatch=mismatch, distance=distance)
+    def repeat(
+        deviation: float, mismatch: int = 0, distance: float | None = None
+    ) -> EmbeddingRepeat:
+        return EmbeddingRepeat(
+            dtype="float64", deviation=deviation, mismatch=mismatch, distance=distance
+        )
 
     assert is_rescued(repeat(1.0), 256)
     assert is_rescued(repeat(1.0, 5, NEAR), 256)
     assert not is_rescued(repeat(1.0, distance=NEAR + 1), 256)
     assert not is_rescued(repeat(1.1), 256)
     assert not is_rescued(repeat(0.0, 6), 256)
-    assert is_rescued(repeat(TAU), 256, BY_ROW)
-    assert not is_rescued(repeat(2 * TAU), 256, BY_ROW)
+    assert is_rescued(repeat(TAU), 256, BY_EMBEDDING)
+    assert not is_rescued(repeat(2 * TAU), 256, BY_EMBEDDING)
 
 
 def rescuing(rescued: int, rows: int = 250) -> list[str]:
     """Return why an audit differs of which so many rows pass in float64 alone."""
-    repeat = RowRepeat(dtype="float64", deviation=0.5, mismatch=0)
+    repeat = EmbeddingRepeat(dtype="float64", deviation=0.5, mismatch=0)
     deviation = [3.0] * rescued + [0.0] * (rows - rescued)
     drawn = task(list(range(rows)), deviation, [0] * rows)
-    failed = [FailedRow(row=row, again=repeat) for row in range(rescued)]
+    failed = [FailedEmbedding(row=row, again=repeat) for row in range(rescued)]
     tasks = [drawn.model_copy(update={"failed": failed})]
     return reasons_of(sound().findings._replace(tasks=tasks))
 
@@ -107,7 +111,7 @@ def test_few_coordinates_of_all_rows_may_round_otherwise() -> None:
         "33 of 6,400 drawn coordinates round otherwise in rows that pass, 32 may: 0.5%"
     ]
     assert allowed_pooled(3, 64) == 4
-    old = sound().findings._replace(version=BY_ROW, tasks=[task([1], [0.0], [4])])
+    old = sound().findings._replace(version=BY_EMBEDDING, tasks=[task([1], [0.0], [4])])
     assert reasons_of(old) == []
 
 

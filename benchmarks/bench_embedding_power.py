@@ -14,8 +14,7 @@ from geneb_ci.audit.sampling.embedding_power import chance_text
 from geneb_ci.board.numbers import recovered_tables
 from geneb_ci.check.registry import RULES
 from geneb_ci.check.runner import Checker
-from geneb_ci.receipt.draw import STANDARD_TEST
-from geneb_ci.receipt.row_rule import (
+from geneb_ci.receipt.alteration_power import (
     MEASURED_GAIN,
     RAISES,
     Alterations,
@@ -25,6 +24,7 @@ from geneb_ci.receipt.row_rule import (
     mcc,
     needed_hit,
 )
+from geneb_ci.receipt.draw import STANDARD_TEST
 from reference_harness.formats.files import write_whole
 from tests.paths import SUBMISSIONS
 
@@ -76,7 +76,7 @@ class PublishedRow(NamedTuple):
 def raised(matrix: Sequence[Sequence[int]], weight: float) -> Alterations:
     """Return what altering wrong rows to right ones gains of an honest matrix, and its hits.
 
-    `row_rule.alterations_of` goes the other way, from a claim to what it may have been.
+    `alteration_power.alterations_of` goes the other way, from a claim to what it may have been.
     """
     (tn, fp), (fn, tp) = matrix
     a, b = (one.reshape(-1) for one in np.meshgrid(grid(fp), grid(fn), indexing="ij"))

@@ -15,14 +15,22 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.bench_row_honest import audits_of_noise, false_alarms, honest
-from benchmarks.bench_row_power import Kept, Table, power, published, ruled, simulated, training
+from benchmarks.bench_embedding_honest import audits_of_noise, false_alarms, honest
+from benchmarks.bench_embedding_power import (
+    Kept,
+    Table,
+    power,
+    published,
+    ruled,
+    simulated,
+    training,
+)
 from benchmarks.whole_audits import whole_audits
 from geneb_ci.audit.compare.embedding_outcome import verdict_by
 from geneb_ci.audit.compare.embeddings import TaskFiles, read_task
-from geneb_ci.receipt.draw import RowSample, TaskShare, drawn_rows, shares
+from geneb_ci.receipt.alteration_power import needed_hit
+from geneb_ci.receipt.draw import SampleSizes, TaskShare, drawn_embeddings, shares
 from geneb_ci.receipt.embeddings import EFFECT, LEVEL
-from geneb_ci.receipt.row_rule import needed_hit
 from reference_harness import benchmark as harness_benchmark
 from reference_harness.data import Folder, MiniSource, Source
 from reference_harness.formats.benchmark import Benchmark
@@ -194,7 +202,7 @@ class Changed(NamedTuple):
 
     def drawn(self, share: TaskShare, seed: str) -> Scored:
         """Return the task with the rows of another seed; nothing here asks for their proofs."""
-        task, drawn = self.scored.drawn, drawn_rows([seed], self.read.strata, share)
+        task, drawn = self.scored.drawn, drawn_embeddings([seed], self.read.strata, share)
         rows = drawn.distinct
         labels = np.concatenate([self.read.train_labels, self.read.strata.labels])
         support = np.concatenate([*self.read.strata.support.values()])
@@ -244,8 +252,8 @@ def found_attack(
     )
 
 
-def sample_of(of: Embedded) -> RowSample:
-    return RowSample(test=45 * len(of.rows), training=30, support=15 * len(of.rows))
+def sample_of(of: Embedded) -> SampleSizes:
+    return SampleSizes(test=45 * len(of.rows), training=30, support=15 * len(of.rows))
 
 
 def _scored(of: Embedded, folder: Path, task: str, rows: Rows) -> Scored:

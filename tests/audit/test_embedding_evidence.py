@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from geneb_ci.audit.compare.embedding_outcome import RowOutcome
+from geneb_ci.audit.compare.embedding_outcome import EmbeddingOutcome
 from geneb_ci.audit.rerun.honesty import MEMORISED
 from geneb_ci.audit.trust.evidence import gather_evidence
 from geneb_ci.audit.trust.level import RECOMPUTED
@@ -28,7 +28,7 @@ from tests.audit.recorded import (
     repository,
     submission_bytes,
 )
-from tests.audit.test_row_verify import varied
+from tests.audit.test_embedding_verify import varied
 from tests.board.board import entry
 from tests.paths import ROOT
 from tests.small import BENCHMARK
@@ -37,7 +37,7 @@ RAW = submission_bytes()
 SAID = f"{RECOMPUTED}: 3/3, 9 rows embedded again, 2023-08-23; the scores shown were not compared"
 
 
-def whole(**other: Any) -> RowOutcome:
+def whole(**other: Any) -> EmbeddingOutcome:
     """Return an outcome that has every task of the small benchmark, and draws in every regime."""
     value = json.loads(varied(**other).model_dump_json())
     (task,) = value["tasks"]
@@ -46,7 +46,7 @@ def whole(**other: Any) -> RowOutcome:
     }  # fmt: skip
     value["tasks"] = [task | {"task": name} for name in BENCHMARK.task_ids]
     value["receipt"]["tasks"] = len(BENCHMARK.task_ids)
-    return RowOutcome.model_validate_json(json.dumps(value))
+    return EmbeddingOutcome.model_validate_json(json.dumps(value))
 
 
 @pytest.fixture

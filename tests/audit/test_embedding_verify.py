@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from geneb_ci.audit.canonical import StepMismatch
 from geneb_ci.audit.compare.embedding_outcome import (
     BY_COLUMN,
-    BY_ROW,
+    BY_EMBEDDING,
     NOT_PROVED,
     REFITTED,
     SUPERSEDED,
+    EmbeddingOutcome,
     PartEffect,
-    RowOutcome,
     reasons_of,
     verdict_by,
 )
@@ -29,25 +29,30 @@ from geneb_ci.audit.record.keys import TrustedKey
 from geneb_ci.audit.record.statement import parse_record, record_of
 from geneb_ci.audit.record.verify import verify_record
 from geneb_ci.audit.record.verify_embeddings import (
-    RerunRows,
+    RerunEmbeddings,
     check_comparisons,
-    check_rows,
+    check_embeddings,
     read_rerun,
 )
 from geneb_ci.audit.rerun.honesty import MEMORISED
 from geneb_ci.audit.sampling.beacon import QUICKNET
 from geneb_ci.audit.sampling.design import AuditPolicy, sample, tickets_of
 from geneb_ci.audit.sampling.embedding_draw import (
-    draw_rows,
-    earlier_row_draws,
-    recompute_rows,
+    check_embedding_plan,
+    draw_embeddings,
+    earlier_embedding_draws,
+    embedding_counts,
     refit_tasks,
-    rows_wanted,
 )
-from geneb_ci.audit.sampling.plan import DrandBeacon, EarlierRows, RowCounts, RowPlan
+from geneb_ci.audit.sampling.plan import (
+    DrandBeacon,
+    EarlierEmbeddings,
+    EmbeddingCounts,
+    EmbeddingPlan,
+)
 from geneb_ci.audit.trust.applicability import TrustInputs, check_policy
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.receipt import column_rule, row_rule
+from geneb_ci.receipt import column_rule, first_rule
 from reference_harness.formats.run_record import ReceiptTask
 from tests.audit.examples import ROUNDS
 from tests.audit.recorded import (
@@ -85,14 +90,16 @@ Change = Callable[[dict[str, Any]], None]
 CELLS = {"equal": 3, "of": 3, "differing": [], "unclaimed": [], "unequal": []}
 
 
-def row_plan(number: int = FIRST, earlier: tuple[EarlierRows, ...] = (), tag: str = "") -> RowPlan:
+def row_plan(
+    number: int = FIRST, earlier: tuple[EarlierEmbeddings, ...] = (), tag: str = ""
+) -> EmbeddingPlan:
     beacon = DrandBeacon(kind="drand", chain=QUICKNET.hash, round=number, signature=ROUNDS[number])
-    rows = RowCounts(test=1500, training=3, support=9, whole=False)
+    rows = EmbeddingCounts(test=1500, training=3, support=9, whole=False)
     raw = submission_bytes(tag)
-    return draw_rows(commitment(raw), committed_at(number), beacon, ROOT, rows, earlier)
+    return draw_embeddings(commitment(raw), committed_at(number), beacon, ROOT, rows, earlier)
 
 
-def sound(*, altered: bool = False) -> RowOutcome:
+def sound(*, altered: bool = False) -> EmbeddingOutcome:
     """Return an outcome of one task with three distinct rows, the second altered or not."""
     task: dict[str, Any] = {
         "task": BENCHMARK.task_ids[0],
@@ -131,27 +138,27 @@ def sound(*, altered: bool = False) -> RowOutcome:
         **{name: getattr(tasks, name) for name in ("started_at", "finished_at")},
         **{name: getattr(tasks, name).model_dump() for name in ("decoys", "sandbox", "harness")},
     }
-    found = RowOutcome.model_validate_json(json.dumps(value))
+    found = EmbeddingOutcome.model_validate_json(json.dumps(value))
     reasons = reasons_of(found.findings)
     return found.model_copy(update={"reasons": reasons, "verdict": verdict_by(reasons)})
 
 
-def changed(change: Change, of: RowOutcome) -> RowOutcome:
+def changed(change: Change, of: EmbeddingOutcome) -> EmbeddingOutcome:
     value = json.loads(of.model_dump_json())
     change(value)
-    return RowOutcome.model_validate_json(json.dumps(value))
+    return EmbeddingOutcome.model_validate_json(json.dumps(value))
 
 
 @pytest.mark.parametrize("altered", [False, True])
 def test_a_sound_outcome_passes_and_is_read_back(altered: bool) -> None:
     found = sound(altered=altered)
     assert found.verdict == ("differs" if altered else "agrees")
-    check_rows(found, INPUTS)
+    check_embeddings(found, INPUTS)
     keys = {entry()["keyid"]: TrustedKey.model_validate(entry())}
     assert parse_record(record_of(found, key()).content, keys).outcome == found
 
 
-def varied(worse: int = 1, **other: Any) -> RowOutcome:
+def varied(worse: int = 1, **other: Any) -> EmbeddingOutcome:
     """Return `sound` with variants of forty test rows, of which so many became wrong."""
     value = json.loads(sound().model_dump_json())
     value["tasks"][0]["test"] = 40
@@ -172,24 +179,26 @@ def varied(worse: int = 1, **other: Any) -> RowOutcome:
         }
         | other
     }
-    return RowOutcome.model_validate_json(json.dumps(value))
+    return EmbeddingOutcome.model_validate_json(json.dumps(value))
 
 
 def test_an_earlier_record_has_no_variants_and_the_same_bytes() -> None:
     text = sound().model_dump_json()
     assert "variants" not in json.loads(text)
-    assert RowOutcome.model_validate_json(text).model_dump_json() == text
+    assert EmbeddingOutcome.model_validate_json(text).model_dump_json() == text
 
 
 def test_flagged_variants_are_a_reason_and_their_counts_decide() -> None:
-    check_rows(varied(), INPUTS)
+    check_embeddings(varied(), INPUTS)
     known = varied(40, memorised=True)
     with pytest.raises(StepMismatch, match="its reasons are not those"):
-        check_rows(known, INPUTS)
-    check_rows(known.model_copy(update={"reasons": [MEMORISED], "verdict": "differs"}), INPUTS)
+        check_embeddings(known, INPUTS)
+    check_embeddings(
+        known.model_copy(update={"reasons": [MEMORISED], "verdict": "differs"}), INPUTS
+    )
 
 
-def refitted(**other: Any) -> RowOutcome:
+def refitted(**other: Any) -> EmbeddingOutcome:
     """Return `varied` with a probe that is fitted on variants of the ten training rows."""
     counts = {"rows": 40, "worse": 2, "better": 1}
     value = json.loads(varied().model_dump_json())
@@ -200,7 +209,7 @@ def refitted(**other: Any) -> RowOutcome:
         "schema_version": REFITTED,
         "refits": [{"task": BENCHMARK.task_ids[0], "rows": 10, "training": counts}],
     } | other
-    return RowOutcome.model_validate_json(json.dumps(value))
+    return EmbeddingOutcome.model_validate_json(json.dumps(value))
 
 
 def refits(**other: Any) -> list[dict[str, Any]]:
@@ -210,15 +219,17 @@ def refits(**other: Any) -> list[dict[str, Any]]:
 
 def test_probes_fitted_on_variants_follow_from_the_seed_and_decide() -> None:
     outcome = refitted()
-    check_rows(outcome, INPUTS)
+    check_embeddings(outcome, INPUTS)
     text = outcome.model_dump_json()
-    assert RowOutcome.model_validate_json(text).model_dump_json() == text
+    assert EmbeddingOutcome.model_validate_json(text).model_dump_json() == text
     known = {"rows": 40, "worse": 38, "better": 0}
     variants = json.loads(text)["variants"] | {"training": known, "memorised": True}
     flagged = refitted(refits=refits(training=known), variants=variants)
-    check_rows(flagged.model_copy(update={"reasons": [MEMORISED], "verdict": "differs"}), INPUTS)
+    check_embeddings(
+        flagged.model_copy(update={"reasons": [MEMORISED], "verdict": "differs"}), INPUTS
+    )
     with pytest.raises(StepMismatch, match="its reasons are not those"):
-        check_rows(flagged, INPUTS)
+        check_embeddings(flagged, INPUTS)
 
 
 @pytest.mark.parametrize(
@@ -248,9 +259,11 @@ def test_probes_fitted_on_variants_follow_from_the_seed_and_decide() -> None:
         ),
     ],
 )
-def test_refits_that_contradict_the_draw_are_refused(outcome: RowOutcome, message: str) -> None:
+def test_refits_that_contradict_the_draw_are_refused(
+    outcome: EmbeddingOutcome, message: str
+) -> None:
     with pytest.raises(StepMismatch, match=message):
-        check_rows(outcome, INPUTS)
+        check_embeddings(outcome, INPUTS)
 
 
 def test_the_tasks_of_refits_are_those_that_a_draw_of_tasks_chooses() -> None:
@@ -261,7 +274,7 @@ def test_the_tasks_of_refits_are_those_that_a_draw_of_tasks_chooses() -> None:
     assert own == refit_tasks(plan, tasks[::-1])
     assert own == sample([each.task for each in tickets_of(plan.seed, tasks)], len(own))
     before = row_plan(SECOND)
-    again = (EarlierRows(commitment="1" * 64, seed=before.seed),)
+    again = (EarlierEmbeddings(commitment="1" * 64, seed=before.seed),)
     both = refit_tasks(row_plan(earlier=again), tasks)
     assert both == [*own, *(task for task in refit_tasks(before, tasks) if task not in own)]
     assert refit_tasks(plan, tasks[:1]) == tasks[:1]
@@ -290,9 +303,11 @@ ONE_KIND = {"substituted": {"rows": 41, "worse": 0, "better": 0}}
         ),
     ],
 )
-def test_variants_that_contradict_themselves_are_refused(found: RowOutcome, message: str) -> None:
+def test_variants_that_contradict_themselves_are_refused(
+    found: EmbeddingOutcome, message: str
+) -> None:
     with pytest.raises(StepMismatch, match=message):
-        check_rows(found, INPUTS)
+        check_embeddings(found, INPUTS)
 
 
 def test_rows_of_variants_have_the_shapes_of_the_record() -> None:
@@ -302,7 +317,7 @@ def test_rows_of_variants_have_the_shapes_of_the_record() -> None:
         "varied": np.ones((40, 64), "<f4"),
     }
 
-    def read(**other: Any) -> RerunRows:
+    def read(**other: Any) -> RerunEmbeddings:
         raw = file_of(arrays(**more | other))
         digest = hashlib.sha256(raw).hexdigest()
         return read_rerun(raw, varied().model_copy(update={"rerun_sha256": digest}))
@@ -336,40 +351,40 @@ def test_the_reason_names_the_row_and_the_limits() -> None:
     )
 
 
-def earlier(deviation: str = "0 1e-06 0", **other: Any) -> RowOutcome:
+def earlier(deviation: str = "0 1e-06 0", **other: Any) -> EmbeddingOutcome:
     """Return `sound` as version 1.0 recorded it: deviations in root mean squares of the row."""
-    value = json.loads(sound().model_dump_json()) | {"schema_version": BY_ROW}
+    value = json.loads(sound().model_dump_json()) | {"schema_version": BY_EMBEDDING}
     del value["effect"]
     value["tasks"][0] |= {"deviation": deviation} | other
-    return RowOutcome.model_validate_json(json.dumps(value))
+    return EmbeddingOutcome.model_validate_json(json.dumps(value))
 
 
 def test_an_earlier_record_keeps_to_its_own_rule_and_shows_nothing() -> None:
-    check_rows(earlier(), INPUTS)
+    check_embeddings(earlier(), INPUTS)
     with pytest.raises(StepMismatch, match="the rows that fail are not those"):
-        check_rows(earlier("0 2e-05 0"), INPUTS)
+        check_embeddings(earlier("0 2e-05 0"), INPUTS)
     again = {"row": 4, "again": {"dtype": "float64", "deviation": 2e-5, "mismatch": 40}}
     altered = earlier("0 2e-05 0", failed=[again])
     (reason,) = reasons_of(altered.findings)
     assert "deviates by 2.0e-05 of its root mean square, 1e-05 is allowed; " in reason
-    check_rows(altered.model_copy(update={"reasons": [reason], "verdict": "differs"}), INPUTS)
+    check_embeddings(altered.model_copy(update={"reasons": [reason], "verdict": "differs"}), INPUTS)
     with pytest.raises(StepMismatch) as caught:
         check_policy(earlier(), INPUTS)
     assert (caught.value.step, caught.value.message) == ("policy", f"policy: {SUPERSEDED}")
 
 
-@pytest.mark.parametrize("version", [BY_ROW, BY_COLUMN])
+@pytest.mark.parametrize("version", [BY_EMBEDDING, BY_COLUMN])
 def test_a_comparison_is_made_again_by_the_rule_of_its_version(version: str) -> None:
     """Row 4 has a column that is 0 in the others, and another of large values."""
     rerun = (1 + np.arange(192).reshape(3, 64) / 512).astype("<f4")
     rerun[:, 0] = 3e4
     committed = rerun.astype("<f2")
     committed[1, 1:3] += np.float16(0.25)
-    by_row = row_rule.judge(committed, rerun, 0)
+    by_row = first_rule.judge(committed, rerun, 0)
     by_column = column_rule.judge(committed, rerun, column_rule.tolerances(rerun, 0), 0)
-    compared = by_row if version == BY_ROW else by_column
+    compared = by_row if version == BY_EMBEDDING else by_column
     assert (by_row.deviation[1] < 1e-4, by_column.deviation[1] > 1e4) == (True, True)
-    outcome = earlier() if version == BY_ROW else sound(altered=True)
+    outcome = earlier() if version == BY_EMBEDDING else sound(altered=True)
     value = json.loads(outcome.model_dump_json())
     value["tasks"][0] |= {
         "deviation": " ".join(f"{each:g}" for each in compared.deviation.tolist()),
@@ -380,11 +395,13 @@ def test_a_comparison_is_made_again_by_the_rule_of_its_version(version: str) -> 
     )
     for failed in value["tasks"][0]["failed"]:
         failed["again"] |= {"deviation": again.deviation, "mismatch": again.mismatch}
-    outcome = RowOutcome.model_validate_json(json.dumps(value))
+    outcome = EmbeddingOutcome.model_validate_json(json.dumps(value))
     root: dict[str, Any] = {"bytes": 2560, "sha256": "0" * 64, "root": "0" * 64}
     entry_of_task = ReceiptTask(train=10, test=10, dim=64, scale_log2=0, **root)
     receipt = receipt_with(64, {outcome.tasks[0].task: entry_of_task})
-    rows = RerunRows(np.zeros(3, "<i8"), np.array(DRAWN), committed, rerun, [[]] * 3, rerun[1:2])
+    rows = RerunEmbeddings(
+        np.zeros(3, "<i8"), np.array(DRAWN), committed, rerun, [[]] * 3, rerun[1:2]
+    )
     check_comparisons(rows, outcome, receipt)
     if version == BY_COLUMN:
         with pytest.raises(StepMismatch, match="row 4 compares otherwise when embedded again"):
@@ -417,7 +434,7 @@ def file_of(found: dict[str, Any], *, compressed: bool = False) -> bytes:
     return stream.getvalue()
 
 
-def reread(raw: bytes) -> RerunRows:
+def reread(raw: bytes) -> RerunEmbeddings:
     return read_rerun(
         raw, sound().model_copy(update={"rerun_sha256": hashlib.sha256(raw).hexdigest()})
     )
@@ -529,7 +546,7 @@ def setting(*path: str | int, to: Any) -> Change:
 )
 def test_what_does_not_follow_is_refused(change: Change, message: str) -> None:
     with pytest.raises(StepMismatch) as caught:
-        check_rows(changed(change, sound(altered=True)), INPUTS)
+        check_embeddings(changed(change, sound(altered=True)), INPUTS)
     assert caught.value.step == "comparison"
     assert message in caught.value.message
 
@@ -555,30 +572,30 @@ def test_an_effect_on_the_test_rows_is_a_reason_whatever_its_sign(
         f"{abs(statistic):.1f} standard deviations over 30 rows that differ, 5 are allowed"
     )
     with pytest.raises(StepMismatch, match="its reasons are not those"):
-        check_rows(outcome.model_copy(update={"effect": effect}), INPUTS)
+        check_embeddings(outcome.model_copy(update={"effect": effect}), INPUTS)
     with pytest.raises(StepMismatch, match="its effect on the test rows is not that of its"):
-        check_rows(outcome.model_copy(update={"effect": None}), INPUTS)
+        check_embeddings(outcome.model_copy(update={"effect": None}), INPUTS)
 
 
 def test_a_plan_of_rows_recomputes_and_another_seed_is_refused() -> None:
     plan = row_plan()
-    recompute_rows(plan)
+    check_embedding_plan(plan)
     tasks = plan_for(RAW)
     assert plan.seed != tasks.seed, "one commitment has another seed for rows than for tasks"
-    own = EarlierRows(commitment=plan.commitment_sha256, seed=ROOT)
+    own = EarlierEmbeddings(commitment=plan.commitment_sha256, seed=ROOT)
     for update in ({"seed": tasks.seed}, {"earlier": [own]}):
         with pytest.raises(StepMismatch):
-            recompute_rows(plan.model_copy(update=update))
+            check_embedding_plan(plan.model_copy(update=update))
 
 
 def test_earlier_draws_of_a_method_count_under_another_name() -> None:
     first = row_plan()
     renamed = commitment(submission_bytes(" again"), model_id="another")
-    (found,) = earlier_row_draws([first], renamed)
-    assert found == EarlierRows(commitment=first.commitment_sha256, seed=first.seed)
+    (found,) = earlier_embedding_draws([first], renamed)
+    assert found == EarlierEmbeddings(commitment=first.commitment_sha256, seed=first.seed)
     second = row_plan(SECOND, (found,), " again")
     third = commitment(submission_bytes(" a third time"), model_id="third")
-    listed = earlier_row_draws([second, first], third)
+    listed = earlier_embedding_draws([second, first], third)
     assert [one.commitment for one in listed] == [
         first.commitment_sha256, second.commitment_sha256,
     ]  # fmt: skip
@@ -586,7 +603,7 @@ def test_earlier_draws_of_a_method_count_under_another_name() -> None:
         "kind": "huggingface", "location": "org/other", "revision": "2" * 40,
         "files": {"model.safetensors": "e" * 64},
     })  # fmt: skip
-    assert earlier_row_draws([first], unlike) == []
+    assert earlier_embedding_draws([first], unlike) == []
 
 
 def test_a_record_of_a_second_draw_of_one_commitment_is_refused() -> None:
@@ -605,11 +622,15 @@ def test_a_record_of_a_second_draw_of_one_commitment_is_refused() -> None:
 @pytest.mark.parametrize("text", ["", "0", "-3", "1.5", "all", "٣", "99999999", "1_000"])
 def test_what_is_no_sample_is_refused(text: str) -> None:
     with pytest.raises(UsageProblem, match="is no size of a sample"):
-        rows_wanted(text)
+        embedding_counts(text)
 
 
 def test_samples() -> None:
-    assert rows_wanted("standard") == RowCounts(test=1500, training=30, support=1500, whole=False)
-    assert rows_wanted("full").whole
-    assert rows_wanted("3000") == RowCounts(test=3000, training=60, support=3000, whole=False)
-    assert rows_wanted("1") == RowCounts(test=1, training=1, support=1, whole=False)
+    assert embedding_counts("standard") == EmbeddingCounts(
+        test=1500, training=30, support=1500, whole=False
+    )
+    assert embedding_counts("full").whole
+    assert embedding_counts("3000") == EmbeddingCounts(
+        test=3000, training=60, support=3000, whole=False
+    )
+    assert embedding_counts("1") == EmbeddingCounts(test=1, training=1, support=1, whole=False)

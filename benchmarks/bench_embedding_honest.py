@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from transformers import BertConfig, BertModel
 
-from benchmarks.bench_row_power import Kept, Table, ruled
+from benchmarks.bench_embedding_power import Kept, Table, ruled
 from geneb_ci.receipt.column_rule import judge, tolerances
+from geneb_ci.receipt.direction import Stratum, direction_test
 from geneb_ci.receipt.embeddings import (
     EFFECT,
     LEVEL,
@@ -18,8 +19,8 @@ from geneb_ci.receipt.embeddings import (
     allowed_pooled,
     allowed_rescued,
 )
-from geneb_ci.receipt.influence import RowInfluence, part_statistic
-from geneb_ci.receipt.row_rule import Stratum, direction_test, rounding
+from geneb_ci.receipt.influence import EmbeddingInfluence, part_statistic
+from geneb_ci.receipt.rounding import rounding
 from reference_harness import mini
 from reference_harness.extractors.huggingface import HuggingFaceExtractor
 from reference_harness.receipt.rounding import rounded
@@ -169,7 +170,7 @@ def noisy_audit(seed: int, tasks: int = 13, count: int = 40) -> NoisyAudit:
         weights = draw.normal(size=WIDTH) / spread / WIDTH
         labels = draw.random(count) < draw.uniform(0.1, 0.9)
         residual = 1 / (1 + np.exp(-((rows - centre) @ weights))) - labels
-        parts.append(RowInfluence("test", residual * (difference @ weights)))
+        parts.append(EmbeddingInfluence("test", residual * (difference @ weights)))
     effect = part_statistic(parts).statistic
     return NoisyAudit(tasks * count, failed, deviation, mismatch, effect)
 

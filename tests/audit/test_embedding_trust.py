@@ -11,19 +11,19 @@ from geneb_ci.audit.trust.level import (
     UNCOMPARED,
     UNVARIED,
     Decision,
-    RowAuditFacts,
+    EmbeddingAuditFacts,
     decide,
 )
 from geneb_ci.common.types import Evidence, TrustLevel
 from tests.audit.test_trust import BEFORE, DEMANDS, OWN, REGIMES, TASKS, audit
 
-ROWS = RowAuditFacts(test=1500, embedded=9300, equal=60, cells=60)
+ROWS = EmbeddingAuditFacts(test=1500, embedded=9300, equal=60, cells=60)
 STRICT = dataclasses.replace(
     DEMANDS, minimum_rows=1500, regimes=frozenset(REGIMES), every_regime=REGIMES
 )
 
 
-def by_receipt(rows: RowAuditFacts = ROWS, **changes: object) -> Decision:
+def by_receipt(rows: EmbeddingAuditFacts = ROWS, **changes: object) -> Decision:
     """Return the decision on one audit by receipt."""
     found = audit(0, rerun={}, drawn=0, rows=rows, **changes)
     return decide(OWN, [found], {}, STRICT)

@@ -6,8 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from geneb_ci.receipt.draw import RowSample, TaskStrata, drawn_rows, shares
-from geneb_ci.receipt.row_rule import (
+from geneb_ci.receipt.alteration_power import (
     alterations_of,
     cells_of,
     found_test,
@@ -16,6 +15,7 @@ from geneb_ci.receipt.row_rule import (
     mcc,
     needed_hit,
 )
+from geneb_ci.receipt.draw import SampleSizes, TaskStrata, drawn_embeddings, shares
 from geneb_ci.statistics.metrics import scores_of_matrix
 
 MATRIX = [[12, 4], [6, 9]]
@@ -80,11 +80,11 @@ def test_the_probability_of_a_draw_is_that_of_the_draws_made() -> None:
     """Three of 30 right rows of one class are altered; 400 seeds draw 10 rows each."""
     labels = np.r_[np.zeros(30, np.int64), np.ones(50, np.int64)]
     strata = TaskStrata("task", 1, labels, {"full": labels[None, :]}, {})
-    share = shares(RowSample(test=10), {"task": 2}, [["task"]])["task"]
+    share = shares(SampleSizes(test=10), {"task": 2}, [["task"]])["task"]
     r = 0.5 * 3 / 80 + 0.25 * 3 / 30
     missed = 0
     for number in range(400):
-        rows = drawn_rows([f"{number:064x}"], strata, share).rows["test full"]
+        rows = drawn_embeddings([f"{number:064x}"], strata, share).rows["test full"]
         missed += not any(row - 1 < 3 for row in rows)
     # Five draws by each way; the two ways have different chances, so this is below (1 - r)^10.
     expected = (1 - 3 / 80) ** 5 * (1 - 0.5 * 3 / 30) ** 5

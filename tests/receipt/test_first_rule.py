@@ -4,8 +4,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from geneb_ci.receipt.direction import Probe
 from geneb_ci.receipt.embeddings import TAU
-from geneb_ci.receipt.row_rule import Probe, judge, recorded, rounding
+from geneb_ci.receipt.first_rule import judge
+from geneb_ci.receipt.rounding import recorded, rounding
 from reference_harness.optimum import Solved
 
 

@@ -14,16 +14,17 @@ import pytest
 
 from geneb_ci.audit.compare import embedding_outcome, embeddings
 from geneb_ci.receipt.column_rule import tolerances
-from geneb_ci.receipt.draw import RowSample
+from geneb_ci.receipt.direction import Probe
+from geneb_ci.receipt.draw import SampleSizes
 from geneb_ci.receipt.embeddings import ROOM, TAU
 from geneb_ci.receipt.influence import (
     TRAINING,
     DrawnPart,
-    StrongestRows,
+    StrongestEmbeddings,
     gradients,
     influence_of,
 )
-from geneb_ci.receipt.row_rule import Probe, rounding, scaled
+from geneb_ci.receipt.rounding import rounding, scaled
 from reference_harness import benchmark
 from reference_harness.optimum import solve
 from reference_harness.probe import few_shot_rows
@@ -35,7 +36,7 @@ from tests.receipt.test_attacks import honest as convolution
 
 Rows = np.ndarray
 TASKS = ("mini_promoter", "mini_tf", "mini_splice")
-SAMPLE = RowSample(test=240, training=30, support=120)
+SAMPLE = SampleSizes(test=240, training=30, support=120)
 FEW = 4
 """Coordinates that may round otherwise in a row of 128."""
 Off = Callable[[pytest.MonkeyPatch], object]
@@ -286,5 +287,5 @@ def test_few_rows_that_move_the_probe_pass_a_draw_and_are_found_by_their_strengt
     assert np.mean(gains) > 0.1
     assert reasons[0].startswith(f"{EACH * len(POISONED)} rows of ")
     assert "not what the extractor gives: training row" in reasons[0]
-    monkeypatch.setattr(embeddings, "strongest_rows", lambda *_: StrongestRows([], []))
+    monkeypatch.setattr(embeddings, "strongest_embeddings", lambda *_: StrongestEmbeddings([], []))
     assert found(tmp_path / "off")[0] == []

@@ -1,0 +1,143 @@
+"""What a draw of embeddings detects, bounded from the confusion matrices of a submission.
+
+An altered test embedding is one that is predicted right and would honestly be predicted wrong. With
+a altered among the TN and b among the TP of a task, one draw there is altered with probability
+
+    r = 1/2 (a + b) / (TN + TP) + 1/4 a / TN + 1/4 b / TP
+
+and N draws miss all of them with probability at most exp(-N mean r), the mean by the weights v of
+the cells in the macro MCC, by which the draws are divided. The cheapest alteration that raises the
+macro by more than `raise_` has a mean r of at least
+
+    max over m >= 0 of  m raise_ + sum over cells of v min over a, b of (r - m gain)
+
+by Lagrangian duality. The minimum is taken on a grid of a and b. Tasks of more than two classes are
+left out: their cells count as honest.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from geneb_ci.receipt.rounding import Wide
+
+RAISES = (0.005, 0.01, 0.02)
+"""Raises of the macro MCC whose detection is shown."""
+SHARES = (0.001, 0.003, 0.01)
+"""Shares of altered training rows whose detection is shown."""
+MEASURED_GAIN = {0.001: (0.010, 0.050), 0.003: (0.021, 0.058), 0.01: (0.056, 0.183)}
+"""Mean and largest gain of MCC, over 13 cells, that the greedy attack of
+docs/research/receipt-audits.md had with each share of training rows."""
+GRID = 16
+"""Values of a and of b that are tried: 0, and up to so many more, closer to 0 the denser."""
+STEPS = 32
+"""Steps of the search for the multiplier: it is known to 2e-6 of its range then."""
+BINARY = 2
+
+
+class Alterations(NamedTuple):
+    """Alterations of one cell: (k,) arrays, one entry for each a and b of the grid."""
+
+    hit: Wide
+    """r."""
+    gain: Wide
+    """MCC of the claim less that of the honest matrix."""
+    weight: float
+    """Weight of the cell in the macro MCC, and its share of the draws."""
+
+
+def mcc(tn: Wide, fp: Wide, fn: Wide, tp: Wide) -> Wide:
+    """Return the MCC of 2 x 2 matrices; 0 where a row or column is empty."""
+    spread = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values: Wide = np.where(spread > 0, (tp * tn - fp * fn) / np.sqrt(spread), 0.0)
+    return values
+
+
+def grid(most: int) -> Wide:
+    """Return the numbers of altered rows that are tried, of `most`."""
+    if most <= GRID:
+        return np.arange(most + 1, dtype=np.float64)
+    return np.unique(np.r_[0, np.round(np.geomspace(1, most, GRID))])
+
+
+def hit_of(a: Wide, b: Wide, tn: float, tp: float) -> Wide:
+    """Return the probability that one draw in a task is altered; NumPy broadcasts a and b."""
+    if not tn + tp:
+        return 0 * a
+    # Without right predictions of one class, the second half of the draws falls on the other.
+    half = 0.25 if tn and tp else 0.5
+    probability: Wide = 0.5 * (a + b) / (tn + tp) + half * (a / max(1.0, tn) + b / max(1.0, tp))
+    return probability
+
+
+def alterations_of(matrix: Sequence[Sequence[int]], weight: float) -> Alterations:
+    """Return the alterations of a cell with a claimed 2 x 2 matrix."""
+    (tn, fp), (fn, tp) = (tuple(map(float, row)) for row in matrix)
+    a, b = (
+        values.reshape(-1) for values in np.meshgrid(grid(int(tn)), grid(int(tp)), indexing="ij")
+    )
+    ones = np.ones_like(a)
+    gain = mcc(tn * ones, fp * ones, fn * ones, tp * ones) - mcc(tn - a, fp + a, fn + b, tp - b)
+    return Alterations(hit_of(a, b, tn, tp), gain, weight)
+
+
+def cells_of(
+    matrices: Mapping[str, Sequence[Sequence[Sequence[int]]]],
+    categories: Mapping[str, Sequence[str]],
+) -> list[Alterations]:
+    """Return the binary cells of a regime; `matrices` has those of each task, one a probe."""
+    weights = {
+        task: 1 / len(categories) / len(tasks) for tasks in categories.values() for task in tasks
+    }
+    return [
+        alterations_of(matrix, weights[task] / len(of_task))
+        for task, of_task in matrices.items()
+        for matrix in of_task
+        if len(matrix) == BINARY
+    ]
+
+
+def needed_hit(cells: Sequence[Alterations], raise_: float) -> float:
+    """Return a lower bound of the mean r of any alteration that raises the macro by `raise_`.
+
+    Infinite where no alteration of these cells raises it so far.
+    """
+    if math.fsum(cell.weight * float(cell.gain.max()) for cell in cells) < raise_:
+        return math.inf
+
+    hits = np.concatenate([cell.weight * cell.hit for cell in cells])
+    gains = np.concatenate([cell.weight * cell.gain for cell in cells])
+    begins = np.cumsum([0, *(len(cell.hit) for cell in cells[:-1])])
+
+    def dual(multiplier: float) -> float:
+        least = np.minimum.reduceat(hits - multiplier * gains, begins)
+        return multiplier * raise_ + float(least.sum())
+
+    high = 1.0
+    while dual(2 * high) > dual(high):
+        high *= 2
+    low, high = 0.0, 2 * high
+    for _ in range(STEPS):
+        third = (high - low) / 3
+        if dual(low + third) < dual(high - third):
+            low += third
+        else:
+            high -= third
+    return max(0.0, dual((low + high) / 2))
+
+
+def found_test(cells: Sequence[Alterations], raise_: float, draws: int) -> float:
+    """Return the probability, at least, that `draws` test rows of a regime hit an altered one."""
+    needed = needed_hit(cells, raise_)
+    return 1.0 if math.isinf(needed) else -math.expm1(-draws * needed)
+
+
+def found_training(share: float, draws: int) -> float:
+    """Return the probability that `draws` training rows hit an altered one.
+
+    `share` is that of altered rows, in the mean over the tasks.
+    """
+    return -math.expm1(draws * math.log1p(-share))

@@ -1,0 +1,43 @@
+"""The rule of audit records of version 1.0; `column_rule` has that of today.
+
+c is the receipt's value, r the auditor's in float32, both divided by the receipt's scale, s the
+root mean square of r. An embedding was the same if every coordinate had
+
+    |c - r| <= 1/2 ulp16(c) + TAU s
+
+and few coordinates differ from the rounding of r at all. Float32 in other batches moves a
+coordinate by up to 8e-7 s; bfloat16 fails in nearly every embedding.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from geneb_ci.receipt.rounding import Half, Wide, recorded, rounding, scaled
+
+
+class EmbeddingComparison(NamedTuple):
+    """The result of comparing n rows."""
+
+    deviation: Wide
+    """(n,) largest distance beyond half a unit of float16, in root mean squares of the rerun."""
+    mismatch: npt.NDArray[np.int64]
+    """(n,) coordinates that differ from the rounding of the rerun."""
+
+
+def judge(committed: Half, rerun: npt.NDArray[np.floating], scale_log2: int) -> EmbeddingComparison:
+    """Compare (n, d) finite rows of a receipt with a rerun's, as records of version 1.0 did.
+
+    A rerun that float32 or float16 cannot hold is no row of a receipt: it deviates as far as can
+    be said.
+    """
+    wide, receipt = scaled(rerun, scale_log2), committed.astype(np.float64)
+    half = np.spacing(np.abs(committed)).astype(np.float64) / 2
+    beyond = np.maximum(np.abs(receipt - wide) - half, 0).max(axis=1)
+    size = np.sqrt(np.mean(wide * wide, axis=1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        deviation = np.where(beyond > 0, beyond / size, 0.0)
+    deviation[~np.isfinite(wide).all(axis=1)] = np.inf
+    mismatch = (rounding(rerun, scale_log2) != committed).sum(axis=1)
+    return EmbeddingComparison(recorded(deviation), mismatch.astype(np.int64))

@@ -1,0 +1,29 @@
+"""Numbers of a receipt: float16 values at a scale, and what a record says of them."""
+
+import numpy as np
+import numpy.typing as npt
+
+DIGITS = 3
+"""Significant digits of what a record says of a row."""
+
+Half = npt.NDArray[np.float16]
+Wide = npt.NDArray[np.float64]
+
+
+def scaled(rerun: npt.NDArray[np.floating], scale_log2: int) -> Wide:
+    """Return rerun rows divided by the receipt's scale, exactly."""
+    return np.ldexp(rerun.astype(np.float64), -scale_log2)
+
+
+def rounding(rerun: npt.NDArray[np.floating], scale_log2: int) -> Half:
+    """Return what the receipt of these rows holds; infinite where that cannot hold them."""
+    with np.errstate(over="ignore"):
+        rounded = scaled(rerun, scale_log2).astype(np.float16)
+    rounded[rounded == 0] = 0  # -0.0 becomes 0.0
+    return rounded
+
+
+def recorded(deviation: Wide) -> Wide:
+    """Return deviations as a record has them: rounded to `DIGITS`, the largest float at most."""
+    capped = np.minimum(deviation, np.finfo(np.float64).max / 2)
+    return np.array([float(f"{value:.{DIGITS - 1}e}") for value in capped.tolist()])
