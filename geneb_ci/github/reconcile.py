@@ -38,7 +38,7 @@ from geneb_ci.github.progress import PullState, SweepProgress, SweepStop, rate_l
 from geneb_ci.github.replies import Pull, Unread
 from geneb_ci.github.sides import Main, main_at, numbers, rivals
 from geneb_ci.github.verdict.collect import Judge, places_of
-from geneb_ci.github.verdict.decide import BaseBranch, crash_verdict, pull_verdict
+from geneb_ci.github.verdict.decide import BaseBranch, decide
 from geneb_ci.github.verdict.handover import shortened_verdict
 from geneb_ci.github.verdict.merge_queue import judge_group, judge_groups, waiting_groups
 from geneb_ci.github.verdict.model import (
@@ -128,7 +128,7 @@ def base_of(
     """
     places_of(layout)
     main = main_at(github, github.main(), further_places(layout))
-    with layout_of_main(github, layout, main, note) as own:
+    with layout_of_main(github, layout.root, main, note) as own:
         yield main, own
 
 
@@ -469,14 +469,11 @@ def _verdict(
     """Check one pull request. Raises RateLimited."""
     head = PullHead(number=pull.number, head_sha=pull.head.sha)
     try:
-        judged = judge.judge(pull.head.sha, board.others(pull))
-        return pull_verdict(head, judged, base, board.main.digest)
+        return decide(judge, head, base, board.others(pull)).verdict
     except RateLimited:
         raise
     except GenebError as error:
         return error
-    except Exception as error:  # noqa: BLE001 (no exception may stop the queue)
-        return crash_verdict(head, board.main.sha, error, board.main.digest)
 
 
 def _prefetch(

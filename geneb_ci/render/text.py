@@ -13,6 +13,7 @@ from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.render.formats import (
     WIDTH,
     by_rule,
+    proposal_lines,
     sentence,
     skipped_rules,
     sorted_findings,
@@ -142,6 +143,15 @@ def _lines(report: Report, width: int) -> Iterator[Line]:
     for unmet in skipped_rules(report):
         yield from _wrapped("", Part(unmet.message, "dim"), width)
     yield from _wrapped("", Part(summary_line(report), _summary_style(report)), width)
+    yield from _proposal(report, width)
+
+
+def _proposal(report: Report, width: int) -> Iterator[Line]:
+    style = "bold"
+    for line in proposal_lines(report):
+        text = escape(line.lstrip())
+        yield from _wrapped(" " * (len(line) - len(line.lstrip())), Part(text, style), width)
+        style = ""
 
 
 class _Alike(NamedTuple):

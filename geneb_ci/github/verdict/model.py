@@ -8,6 +8,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import Field, Strict
 
 from geneb_ci.check.registry import BY_ID
+from geneb_ci.check.report import Verdict
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.common.types import TrustLevel
 from geneb_ci.render.plain import visible
@@ -99,6 +100,14 @@ STATES = {
     PullOutcome.NOT_CHECKED: "error",
 }
 """The status that an outcome gives."""
+
+
+_CHECK_VERDICTS = {
+    PullOutcome.PASSED: Verdict.CLEAN,
+    PullOutcome.WARNINGS: Verdict.WARNINGS,
+    PullOutcome.CHANGES_NEEDED: Verdict.ERRORS,
+    PullOutcome.NOT_CHECKED: Verdict.NOT_CHECKED,
+}
 
 
 class CommandState(NamedTuple):
@@ -345,6 +354,13 @@ class PullVerdict(StrictModel):
     def state(self) -> str:
         """The status that it gives."""
         return state_of(self.outcome, self.command_state)
+
+    @property
+    def check_verdict(self) -> Verdict:
+        """The result of `geneb-ci check` on it, from which its exit code follows."""
+        if self.outcome is not PullOutcome.NEEDS_MAINTAINER:
+            return _CHECK_VERDICTS[self.outcome]
+        return Verdict.ERRORS if self.counts.error else Verdict.NOT_CHECKED
 
     @property
     def description(self) -> str:
