@@ -220,8 +220,8 @@ def test_what_was_found_is_said_in_one_line():
         others={},
     )
     assert variant_text(variant_result([one], NONCE, 100, reverse=False)) == (
-        "variants: cropped D +0.3000 of at most 0.2391 (100 sequences); training D +0.0000 of at most "
-        "0.1565 (100 sequences)"
+        "variants: cropped D +0.3000 of at most 0.2391 (100 sequences); training D +0.0000 of at "
+        "most 0.1565 (100 sequences)"
     )
     fresh = fresh_result({"t": one}, NONCE)
     assert fresh is not None
