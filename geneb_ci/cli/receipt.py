@@ -2,6 +2,7 @@
 
 import datetime as dt
 from pathlib import Path
+from typing import ClassVar
 
 import click
 
@@ -285,6 +286,9 @@ class _Receipt(LazyGroup):
         "near": ("receipt_pairs", "say whether two receipts are of one model"),
         "pairs": ("receipt_pairs", "note how alike the errors of rows with predictions are"),
         "seen": ("receipt", "look whether the receipts of all rows are still published"),
+    }
+    sections: ClassVar[dict[str, tuple[str, ...]]] = {
+        "Commands": ("verify", "push", "pull", "compare", "near", "predictions")
     }
 
 

@@ -16,10 +16,10 @@ from tests.paths import outside_rows
 ROWS = ("GROVER", "space", "gena-lm-bert-base")
 SHOWN: dict[str, tuple[str, tuple[str, ...]]] = {
     "geneb-ci check": ("submissions", ("checking",)),
-    "geneb-ci label": ("", ("checking",)),
+    "geneb-ci trust": ("", ("checking",)),
     "geneb-ci build": ("--out {out}", ("checking", "building the board")),
     "geneb-ci recommend": ("--category Promoters", ("checking",)),
-    "geneb-ci findings": ("", ("checking",)),
+    "geneb-ci figures": ("", ("checking",)),
     "geneb-ci export": ("--to csv --out {out}", ("checking",)),
     "geneb-ci publish": (
         "--space a/b --dry-run --expect other",
@@ -46,7 +46,7 @@ ELSEWHERE = {
 """Test to the commands that do the same work, watched by the same function, or have it run by
 another program that says how far it is."""
 QUICK = (
-    *("geneb-ci rules", "geneb-ci matrices", "geneb-ci pack", "geneb-ci import", "geneb-ci new"),
+    *("geneb-ci rules", "geneb-ci matrices", "geneb-ci pack", "geneb-ci new"),
     *("geneb-ci models list", "geneb-ci models show", "geneb-ci models verify"),
     *("geneb-ci upgrade", "geneb-ci doctor", "geneb-ci init"),
     *("geneb-ci receipt pairs", "geneb-ci receipt seen"),
