@@ -38,7 +38,13 @@ ELSEWHERE = {
         *("geneb-ci receipt predictions", "geneb-ci receipt compare", "geneb-ci receipt near"),
     ),
     "tests/harness/test_harness_cli.py": (
-        *("geneb-ci data", "geneb-ci probe", "geneb-ci extractor", "geneb-ci data push"),
+        *(
+            "geneb-ci data",
+            "geneb-ci probe",
+            "geneb-ci run",
+            "geneb-ci extractor",
+            "geneb-ci data push",
+        ),
         *(path for path in COMMANDS if path.startswith("geneb-harness")),
     ),
     "tests/audit/test_journey.py": tuple(p for p in COMMANDS if p.startswith("geneb-ci audit")),

@@ -25,7 +25,7 @@ from tests.house.test_help import COMMANDS
 COLUMNS = 80
 ROW = "submissions/model.json"
 CASES: dict[str, tuple[tuple[str, int], ...]] = {
-    "geneb-ci check": (("submissions", 0), ("nowhere.json", 3), ("--base main", 11), ("--pr 0", 2)),
+    "geneb-ci check": (("submissions", 0), ("nowhere.json", 3), ("--base main", 3), ("--pr 0", 2)),
     "geneb-ci rules": (("", 0), ("x", 2)),
     "geneb-ci explain": (
         ("model-id-collision", 0), ("plausibility", 0), ("model", 0), ("nothing", 2),
@@ -113,7 +113,7 @@ CASES: dict[str, tuple[tuple[str, int], ...]] = {
 }  # fmt: skip
 """What follows the command, and its exit code. What needs a server, a GPU or minutes is refused
 here; the tests of its own folder run it."""
-HANDED_OVER = {"geneb-ci data", "geneb-ci probe", "geneb-ci extractor"}
+HANDED_OVER = {"geneb-ci data", "geneb-ci run", "geneb-ci probe", "geneb-ci extractor"}
 """Commands in the place of which the harness runs one of its own."""
 
 
