@@ -1,6 +1,7 @@
 """`geneb-ci receipt`: verify, publish and fetch the embeddings that a submission commits to."""
 
 import datetime as dt
+import shlex
 from pathlib import Path
 
 import click
@@ -31,7 +32,7 @@ from geneb_ci.render.plain import visible
 from geneb_ci.render.receipts import receipt_json, receipt_text
 from geneb_ci.submission.document import read_document
 from geneb_ci.submission.structure import check_structure
-from reference_harness.formats.text import Say, plural, silent
+from reference_harness.formats.text import Say, next_line, plural, silent
 
 _FILE = click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 _FOLDER = click.Path(path_type=Path, file_okay=False)
@@ -214,6 +215,7 @@ def push_command(file: Path, folder: Path, repo: str, definition: Path | None, q
     )
     echo(f"{remote.resource}: {'pushed' if uploaded.new else 'nothing changed'}")
     echo(f"{file}: location {'written' if written else 'unchanged'}, {uploaded.revision}")
+    echo(next_line(shlex.join(["geneb-ci", "receipt", "verify", str(file)])))
     return Exit.CLEAN
 
 

@@ -1,6 +1,7 @@
 """Renders audits: plan, detection power, outcome of a rerun, verification."""
 
 import json
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -28,7 +29,7 @@ from geneb_ci.render.plain import visible
 from geneb_ci.render.receipts import beacon_text, embedding_outcome_text, embedding_plan_text
 from geneb_ci.render.table import Table, wrapped_text
 from geneb_ci.render.text import escape
-from reference_harness.formats.text import plural
+from reference_harness.formats.text import next_line, plural
 
 _STEP_MARKS = {StepState.HOLDS: "✓", StepState.DIFFERS: "✗", StepState.UNKNOWN: "?"}
 _HELD = {
@@ -276,7 +277,7 @@ def plan_text(plan: Plan | EmbeddingPlan, targeted: int, name: str) -> str:
         lines.append("fewer tasks than requested are targeted: no others are suspicious")
     lines += [
         f"check that commitment {plan.commitment_sha256[:16]}... was public at {plan.committed_at}",
-        f"next: geneb-ci audit run {name}",
+        next_line(shlex.join(["geneb-ci", "audit", "run", name])),
     ]
     return "\n".join(lines) + "\n"
 

@@ -1,5 +1,6 @@
 """Receipts, for a terminal and as JSON: verified, compared in pairs, audited by rows."""
 
+import shlex
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from geneb_ci.receipt.verify import (
 from geneb_ci.render.plain import dumps, visible
 from geneb_ci.render.table import Table, wrapped_text
 from geneb_ci.render.text import escape
-from reference_harness.formats.text import plural
+from reference_harness.formats.text import next_line, plural
 
 if TYPE_CHECKING:
     from geneb_ci.audit.compare.embedding_outcome import EmbeddingOutcome
@@ -266,7 +267,7 @@ def embedding_plan_text(plan: "EmbeddingPlan", name: str) -> str:
         f"{visible(plan.commitment.model_id)}: seed {plan.seed}, by {source}",
         *(earlier if plan.earlier else []),
         f"check that commitment {plan.commitment_sha256[:16]}... was public at {plan.committed_at}",
-        f"next: geneb-ci audit run {name} --receipt DIR",
+        next_line(shlex.join(["geneb-ci", "audit", "run", name, "--receipt", "DIR"])),
         "",
     ])  # fmt: skip
 
