@@ -1,8 +1,8 @@
 """Checks, audits and publishes the GENEB leaderboard of DNA foundation models.
 
-`import geneb_ci` gives `check`, `rules`, `fix`, `build`, `board`, `verify`, `audit`, `recommend`,
-and what they take, return and raise: docs/python.md. They are imported when they are first used;
-`__init__.pyi` has their types.
+`import geneb_ci` gives `check`, `check_branch`, `rules`, `fix`, `build`, `board`, `verify`,
+`audit`, `recommend`, and what they take, return and raise: docs/python.md. They are imported when
+they are first used; `__init__.pyi` has their types.
 """
 
 import importlib
@@ -13,12 +13,15 @@ from collections.abc import Callable
 __version__ = "0.1.0"
 
 _PUBLIC = {
-    "geneb_ci.api": ("CheckReport", "build", "fix", "recommend", "rules", "verify"),
+    "geneb_ci.api": (
+        *("CheckReport", "build", "check_branch", "fix", "recommend", "rules", "verify"),
+    ),
     "geneb_ci.audit.record.verify": ("Verification",),
     "geneb_ci.audit.rerun.prepare": ("Machine",),
     "geneb_ci.audit.sampling.beacon_source": ("BeaconSource",),
     "geneb_ci.board.board": ("SubmissionsRefused",),
     "geneb_ci.check.fixes": ("Fixed",),
+    "geneb_ci.check.report": ("ProposalFacts", "UncommittedFile", "Verdict"),
     "geneb_ci.check.rule": ("Rule",),
     "geneb_ci.common.errors": (
         *("GenebError", "BadConfiguration", "BrokenInstallation", "MachineFault"),
@@ -26,7 +29,6 @@ _PUBLIC = {
     ),
     "geneb_ci.common.finding": ("Finding", "Severity"),
     "geneb_ci.render.results": ("AuditResult", "BuiltBoard", "Recommendation", "Verifications"),
-    "geneb_ci.render.formats": ("Verdict",),
     "geneb_ci.sandbox.limits": ("Limits",),
 }
 """Module to the names that it gives to this package."""

@@ -3,6 +3,7 @@ from geneb_ci.api import audit as audit
 from geneb_ci.api import board as board
 from geneb_ci.api import build as build
 from geneb_ci.api import check as check
+from geneb_ci.api import check_branch as check_branch
 from geneb_ci.api import fix as fix
 from geneb_ci.api import recommend as recommend
 from geneb_ci.api import rules as rules
@@ -11,6 +12,9 @@ from geneb_ci.audit.record.verify import Verification as Verification
 from geneb_ci.audit.rerun.prepare import Machine as Machine
 from geneb_ci.audit.sampling.beacon_source import BeaconSource as BeaconSource
 from geneb_ci.check.fixes import Fixed as Fixed
+from geneb_ci.check.report import ProposalFacts as ProposalFacts
+from geneb_ci.check.report import UncommittedFile as UncommittedFile
+from geneb_ci.check.report import Verdict as Verdict
 from geneb_ci.check.rule import Rule as Rule
 from geneb_ci.common.errors import BadConfiguration as BadConfiguration
 from geneb_ci.common.errors import BrokenInstallation as BrokenInstallation
@@ -20,7 +24,6 @@ from geneb_ci.common.errors import NothingChecked as NothingChecked
 from geneb_ci.common.errors import UsageProblem as UsageProblem
 from geneb_ci.common.finding import Finding as Finding
 from geneb_ci.common.finding import Severity as Severity
-from geneb_ci.render.formats import Verdict as Verdict
 from geneb_ci.render.results import AuditResult as AuditResult
 from geneb_ci.render.results import BuiltBoard as BuiltBoard
 from geneb_ci.render.results import Recommendation as Recommendation

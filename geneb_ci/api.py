@@ -13,10 +13,10 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from geneb_ci.check.report import Outcome, Report, named_files, outcome_of, read_baseline
+from geneb_ci.check.report import Outcome, Report, Verdict, named_files, outcome_of, read_baseline
 from geneb_ci.common.config import Finder, Layout, benchmark_of, find_layout, finder
 from geneb_ci.common.errors import BadConfiguration, NothingChecked, UsageProblem
-from geneb_ci.render.formats import WIDTH, Verdict, render, verdict
+from geneb_ci.render.formats import WIDTH, render, verdict
 from reference_harness.formats.text import Say, silent
 
 if TYPE_CHECKING:
@@ -74,8 +74,7 @@ def _reported() -> Iterator[None]:
     try:
         yield
     except SubmissionsRefused as error:
-        values = {field.name: getattr(error.report, field.name) for field in fields(Report)}
-        error.report = CheckReport(**values)
+        error.report = _as_check(error.report)
         raise
 
 
@@ -119,6 +118,34 @@ def check(
     if known is not None:
         report.without(known, rules)
     return report
+
+
+def check_branch(base: str | None = None, *, say: Say = silent) -> CheckReport:
+    """Check the commit HEAD of a clone as the server would check a pull request to `base`.
+
+    `base` is a branch or commit; None stands for main of `upstream`, of `origin` or of the clone.
+    The verdict is in `proposal` of the report. Raises NothingChecked outside of a clone of
+    submissions, where no base is known and where HEAD adds nothing to it, and BadRepository.
+    """
+    from geneb_ci.github.verdict.branch import judge_branch  # a heavy import for a file alone
+
+    return _as_check(judge_branch(Path.cwd(), base, say).report)
+
+
+def check_pull(number: int, *, repo: str | None = None, say: Say = silent) -> CheckReport:
+    """Check an open pull request over GitHub's API, as the server does, beside the other open ones.
+
+    `repo` is OWNER/NAME; default: GITHUB_REPOSITORY. The verdict is in `proposal` of the report.
+    Raises UsageProblem, also where there is no such pull request, and ForgeProblem.
+    """
+    from geneb_ci.github.open_pull import judge_pull  # of the extra
+    from geneb_ci.github.verdict.branch import COMMENTS, report_of
+
+    return _as_check(report_of(judge_pull(number, repo, say), "main", unseen=(COMMENTS,)))
+
+
+def _as_check(report: Report) -> CheckReport:
+    return CheckReport(**{field.name: getattr(report, field.name) for field in fields(Report)})
 
 
 def _own(layout: Layout) -> list[Path]:

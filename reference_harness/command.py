@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import dumps_tables, write_bytes, write_json
-from reference_harness.formats.text import plural
+from reference_harness.formats.text import next_line, plural
 
 from . import benchmark, data, probe, progress, submission
 from .cache import default_cache
@@ -220,6 +221,7 @@ def _write(
         document = submission.build(record, settings.benchmark, meta, options["format_version"])
         write_bytes(options["submission"], dumps_tables(document))
         lines += f"\nwrote {options['submission']}: format {options['format_version']}"
+        lines += "\n" + next_line(shlex.join(["geneb-ci", "check", str(options["submission"])]))
     State(settings.output).finish()
     return lines
 

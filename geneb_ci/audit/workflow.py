@@ -6,10 +6,10 @@ are its steps, which the five commands, the jobs of GitHub and the queue call as
 The commitment and a value of the beacon that comes after it decide what is drawn; a `Sample` says
 from what: from the tasks of the submission, or from the rows of its receipt. Scores of drawn tasks
 are compared with the claimed ones, each within its tolerance. Of a receipt, every cell is computed
-from all committed rows and has to equal its claim exactly; drawn rows are embedded again and have
-to lie within the tolerance of their column. Variants, and tests of all deviations together, can
-object to either sample. The signed record holds the outcome, never a level: `trust.level.decide`
-computes the level of a row from all of its records.
+from all committed embeddings and has to equal its claim exactly; drawn embeddings are computed
+again and have to lie within the tolerance of their column. Variants, and tests of all deviations
+together, can object to either sample. The signed record holds the outcome, never a level:
+`trust.level.decide` computes the level of a row from all of its records.
 """
 
 import contextlib
@@ -61,7 +61,7 @@ from geneb_ci.audit.sampling.plan import (
 from geneb_ci.common.config import Layout, cache_folder, is_practice
 from geneb_ci.common.errors import Exit, ExtractorRefused, UsageProblem
 from geneb_ci.common.files import write_files
-from reference_harness.formats.text import Say
+from reference_harness.formats.text import Say, next_line
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -201,9 +201,10 @@ def audit_file(request: AuditRequest, layout: Layout, say: Say, show: Say) -> Au
         path = signing.record(result)
         if path is not None:
             say(
-                f"next: commit it to the main branch, with what it names: {_git(path.parent)}\n"
-                f"  once it is there, {work.folder} can be removed"
+                "commit it to the main branch, with what it names; once it is there, "
+                f"{work.folder} can be removed"
             )
+            say(next_line(_git(path.parent)))
     agrees = result.outcome.verdict == "agrees"
     code = Exit.CLEAN if agrees else Exit.ERRORS
     return AuditProgress(code, result.outcome.verdict, outcome=result.outcome)
@@ -370,13 +371,13 @@ def publish(request: AuditRequest, here: Ready, signing: Signing, show: Say) -> 
     merge, shown = "", ""
     if signing.key is not None:
         path = sign_commitment(commitment, signing.key, signing.layout, signing.audits, signing.say)
-        merge = f"merge {os.path.relpath(path)} into the main branch;\n  "
+        merge = f"merge {os.path.relpath(path)} into the main branch;\n"
         shown = " --shown-on COMMIT"
     shown_before = here.work.read(SHOWN) is not None
     here.work.keep(SHOWN, commitment.sha256 + "\n")
     again = f"{request.again} --committed-at {EXAMPLE_TIME}{shown}"
     practice = (
-        f"  or, for practice, at once and offline: {request.again} --practice\n"
+        f"or, for practice, at once and offline: {request.again} --practice\n"
         if is_practice(commitment.benchmark.sha256)
         else ""
     )
@@ -388,10 +389,10 @@ def publish(request: AuditRequest, here: Ready, signing: Signing, show: Say) -> 
     show(
         f"commitment {commitment.sha256}\n"
         f"{commitment.model_id}: {request.sample.drawn_text(commitment)} will be drawn\n"
-        f"next: {merge}publish this digest where a server that you do not control shows it with a "
-        "time: as commit\n"
-        "  status geneb/audit-commit, or in the ledger. Then continue with that time, in UTC:\n"
-        f"  {again}\n{practice}"
+        f"{merge}publish this digest where a server that you do not control shows it with a time: "
+        "as commit\n"
+        "status geneb/audit-commit, or in the ledger; then continue with that time, in UTC\n"
+        f"{practice}{next_line(again)}\n"
     )
     return AuditProgress(Exit.CLEAN, TO_BE_PUBLISHED, commitment.sha256, again)
 

@@ -1,5 +1,6 @@
 """The result of a run: the files that arguments name, and what was found in each."""
 
+import enum
 import os
 from collections import Counter
 from collections.abc import Collection, Iterable
@@ -22,6 +23,49 @@ if TYPE_CHECKING:
 
 CRASHED = "check-crashed"
 """The rule that reports a bug of geneb-ci."""
+
+
+class Verdict(enum.StrEnum):
+    """Result of a run; corresponds to the exit code."""
+
+    CLEAN = "clean"
+    WARNINGS = "warnings"
+    ERRORS = "errors"
+    NOT_CHECKED = "not-checked"
+
+
+class UncommittedFile(NamedTuple):
+    """A file of a clone that is not committed as it is, so that the server does not see it."""
+
+    path: str
+    reason: str
+    """How git lists it: untracked, ignored, or changed."""
+
+
+@dataclass(frozen=True)
+class ProposalFacts:
+    """What the server says of a pull request as a whole, and what was not looked at."""
+
+    verdict: Verdict
+    outcome: str
+    """As in the verdict of the server; also the name of the label."""
+    status: str
+    """The status on GitHub, and its text."""
+    description: str
+    title: str
+    """The first line of the comment."""
+    advice: str
+    """What to do where no finding says it; or ""."""
+    model: str | None
+    base: str
+    """The branch or commit that it was compared with, as it was named."""
+    base_sha: str
+    head_sha: str
+    is_row: bool
+    """Whether a row was checked, rather than the list of changed files alone."""
+    uncommitted: tuple[UncommittedFile, ...] = ()
+    unseen: tuple[str, ...] = ()
+    """What only GitHub knows, and this verdict leaves out."""
 
 
 @dataclass(frozen=True)
@@ -110,8 +154,8 @@ class Report:
     benchmarks: dict[str, str] = field(default_factory=dict)
     """Name to sha256 of each benchmark definition that was used."""
 
-    is_proposed: bool = False
-    """Whether this is a pull request, compared with the rows of main."""
+    proposal: ProposalFacts | None = None
+    """The pull request that this is about, compared with the rows of main; else None."""
     known: int = 0
     """How many findings were left out, because the baseline has them."""
     stale: list[KnownFinding] = field(default_factory=list)

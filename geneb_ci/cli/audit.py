@@ -1,6 +1,7 @@
 """`geneb-ci audit`: commit, run, verify, withdraw, and keys."""
 
 import os
+import shlex
 import signal
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,7 +27,7 @@ from geneb_ci.audit.record.statement import WITHDRAWN, check_can_record, read_re
 from geneb_ci.audit.record.verify import StepState
 from geneb_ci.audit.rerun.sources import DeclaredRun
 from geneb_ci.audit.sampling.plan import committed_text, encoded, read_any_plan
-from geneb_ci.audit.workflow import Signing, rerun_plan
+from geneb_ci.audit.workflow import EXAMPLE_TIME, Signing, rerun_plan
 from geneb_ci.cli.audit_draw import shown_option
 from geneb_ci.cli.audit_file import check_options
 from geneb_ci.cli.main import LazyGroup, echo, say
@@ -50,6 +51,7 @@ from geneb_ci.render.audits import outcome_text, verification_json, verification
 from geneb_ci.render.results import Verifications
 from geneb_ci.render.table import wrapped_text
 from geneb_ci.submission.reading import FileKind, require_file
+from reference_harness.formats.text import next_line
 
 
 def declared_run(
@@ -144,14 +146,17 @@ def commit_command(
     signed = ""
     if signer is not None:
         path = sign_commitment(commitment, signer, layout, audits_of(layout), say)
-        signed = f"next: commit {os.path.relpath(path)} to the main branch\n"
+        signed = f"commit {os.path.relpath(path)} to the main branch\n"
     echo(
         f"commitment {commitment.sha256}\n"
         f"{commitment.model_id}: {commitment.policy.drawn} of {len(commitment.tasks)} "
         f"tasks will be drawn\n{signed}"
-        f"next: publish the digest, as commit status {STATUS} or in the ledger, and note the\n"
-        f"  time of publication according to that server; then draw the tasks:\n"
-        f"  geneb-ci audit plan {name} --committed-at 2026-11-20T08:30:00Z --shown-on COMMIT",
+        f"publish the digest, as commit status {STATUS} or in the ledger, and note the\n"
+        "time of publication according to that server; then draw the tasks\n"
+        + next_line(
+            shlex.join(["geneb-ci", "audit", "plan", name, "--committed-at", EXAMPLE_TIME])
+            + " --shown-on COMMIT"
+        ),
         err=output == STDOUT,
     )
 
@@ -250,7 +255,7 @@ _RENDER = {"text": verification_text, "json": verification_json}
 @click.option(
     "--cells",
     is_flag=True,
-    help="Of audits by receipt: compute cells, drawn rows and direction again from the receipt.",
+    help="Of audits by receipt: compute cells, drawn embeddings and direction from the receipt.",
 )
 @click.option(
     "--receipt",
@@ -287,9 +292,9 @@ def verify_command(
 ) -> int:
     """Verify RECORDS, or every record in the repository, from public data.
 
-    Of a record that is named and of an audit by receipt, the drawn rows are compared with their
-    rerun again, from the file beside it. Keys, policy and benchmark are those of the folder the
-    command is run in, not of the record's. One signer's word is all that a record is: with
+    Of a record that is named and of an audit by receipt, the drawn embeddings are compared with
+    their rerun again, from the file beside it. Keys, policy and benchmark are those of the folder
+    the command is run in, not of the record's. One signer's word is all that a record is: with
     --evidence reproduced, a submission that only one person audited is refused. The exit code is 11
     when a step differs or a submission has less evidence, 3 when something that a step needs is
     missing.
@@ -341,7 +346,10 @@ def withdraw_command(record: Path, reason: str, key: Path | None) -> None:
             f"{path}: cannot be written: {error.strerror}",
             "an audit is withdrawn only once",
         ) from error
-    echo(f"wrote {path}: commit it to the main branch")
+    echo(f"wrote {path}: it counts once it is on the main branch")
+    name = os.path.relpath(path)
+    add = shlex.join(["git", "add", name])
+    echo(next_line(f"{add} && {shlex.join(['git', 'commit', name])}"))
 
 
 class _Audit(LazyGroup):

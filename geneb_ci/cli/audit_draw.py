@@ -40,7 +40,7 @@ from geneb_ci.cli.shared import STDOUT, LayeredCommand, Output, write
 from geneb_ci.common.config import benchmark_of, find_layout
 from geneb_ci.common.errors import UsageProblem
 from geneb_ci.render.audits import plan_text, power_table
-from reference_harness.formats.text import plural
+from reference_harness.formats.text import next_line, plural
 
 RELAY_VARIABLE = "GENEB_RELAY"
 """Addresses of relays, separated by spaces, for a machine that reaches no public one."""
@@ -208,9 +208,11 @@ def table_was_all(detect: int | None, sample: AnySample) -> None:
     """Print how to draw after a table. Raises UsageProblem where not even a table was asked for."""
     if isinstance(sample, EmbeddingSample):
         echo(
-            "next: publish the digest of the commitment; then, with the time of publication:\n"
-            f"  geneb-ci audit plan C.json --sample embeddings --size {sample.size} "
-            "--committed-at TIME --output PLAN.json"
+            "publish the digest of the commitment; then draw, with the time of publication\n"
+            + next_line(
+                f"geneb-ci audit plan C.json --sample embeddings --size {sample.size} "
+                "--committed-at TIME --output PLAN.json"
+            )
         )
     elif detect is None:
         raise UsageProblem(

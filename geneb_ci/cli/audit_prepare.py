@@ -1,6 +1,7 @@
 """Commands that prepare an audit: `audit keygen`, `audit statement`, `audit fresh`."""
 
 import json
+import shlex
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -41,7 +42,7 @@ from geneb_ci.common.errors import NothingChecked, UsageProblem
 from geneb_ci.harness.process import task_source
 from geneb_ci.submission.reading import FileKind, read_bytes, refusal_of, require_file
 from reference_harness.formats.base import first_error
-from reference_harness.formats.text import plural
+from reference_harness.formats.text import next_line, plural
 
 
 @click.command()
@@ -62,7 +63,11 @@ def keygen_command(output: Path, owner: str) -> None:
         f"wrote {output}: keep it secret; pass it by --key or {KEY_VARIABLE} to sign",
         err=True,
     )
-    echo("  next: add the entry above to leaderboard/policy/keys.json on the main branch", err=True)
+    echo(
+        "add the entry above to leaderboard/policy/keys.json, which counts on main",
+        err=True,
+    )
+    echo(next_line("git commit leaderboard/policy/keys.json"), err=True)
 
 
 @click.command()
@@ -73,7 +78,7 @@ def statement_command(file: Path, shown_on: str | None) -> None:
 
     FILE is a commitment; a plan, for the start of its rerun; or what `audit run --unsigned --json`
     prints, for the record. The statement names the newest ones of this repository. Standard error
-    says where the bundle belongs; of an audit by receipt, also where the rerun rows do, which
+    says where the bundle belongs; of an audit by receipt, also where the rerun embeddings do, which
     `--work` keeps.
     """
     repository = AuditRepository(find_layout(Path.cwd()))
@@ -96,8 +101,8 @@ def statement_command(file: Path, shown_on: str | None) -> None:
     if isinstance(result, EmbeddingOutcome):
         rows = path.with_name(f"{path.stem}{RERUN}")
         echo(
-            f"  and put the rerun rows beside it: {RERUN_EMBEDDINGS} of the work folder, whose "
-            f"sha256 is {result.rerun_sha256}, as leaderboard/audits/{rows}",
+            f"  and put the rerun embeddings beside it: {RERUN_EMBEDDINGS} of the work folder, "
+            f"whose sha256 is {result.rerun_sha256}, as leaderboard/audits/{rows}",
             err=True,
         )
 
@@ -151,8 +156,11 @@ def commit_command(file: Path, data: Path | None, output: str) -> None:
         f"{plural(rows, 'sequence')} of {plural(len(commitment.tasks), 'task')}: "
         f"{commitment.sha256}\n"
         f"an audit of all these tasks finds a loss of accuracy of {power}\n"
-        "next: publish the commitment; then, in an audit: "
-        f"--fresh {file} --fresh-commitment F.json",
+        "publish the commitment; then pass set and commitment to the audit\n"
+        + next_line(
+            shlex.join(["geneb-ci", "audit", "SUBMISSION.json", "--fresh", str(file)])
+            + f" --fresh-commitment {'F.json' if output == STDOUT else shlex.quote(output)}"
+        ),
         err=True,
     )
 

@@ -117,7 +117,7 @@ def _opened(
 ) -> audits.AuditOrder:
     """Commit to a head, publish the digest and draw. Raises AuditRefused for one with errors."""
     main = main_at(github, github.main(), further_places(layout))
-    with layout_of_main(github, layout, main) as own:
+    with layout_of_main(github, layout.root, main) as own:
         judged = Judge(github, own, BaseBranch(own).modules, main).judge(head)
         errors = [finding.rule for finding in judged.findings if finding.severity is Severity.ERROR]
         model = judged.change.model
@@ -313,7 +313,7 @@ def _deliver(
         raise AuditRefused("the outcome is of another plan than the order", "audit again")
     main_commit = github.main()
     main = main_at(github, main_commit, further_places(layout))
-    with _signing_key(key) as signer, layout_of_main(github, layout, main) as own:
+    with _signing_key(key) as signer, layout_of_main(github, layout.root, main) as own:
         if not audits.is_published(github, order):
             raise AuditRefused(
                 "the head has no status with this commitment at this time", "audit again"

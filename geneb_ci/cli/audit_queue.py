@@ -25,7 +25,7 @@ from geneb_ci.common.errors import Exit, NothingChecked, UsageProblem
 from geneb_ci.render.plain import visible
 from geneb_ci.render.table import Table
 from reference_harness.formats.files import NotReadable, read_text
-from reference_harness.formats.text import plural
+from reference_harness.formats.text import next_line, plural
 
 TOML_MAX = 1_000_000
 """Bytes of a list: 1,000 audits have 200 kB."""
@@ -247,8 +247,8 @@ def _next(ended: AuditEnd) -> str:
         return ""
     return (
         f"commitment {ended.commitment}\n"
-        "next: publish this digest; continue with the time at which it became public, in UTC:\n"
-        f"  {ended.next}\n"
+        "publish this digest; then continue with the time at which it became public, in UTC\n"
+        f"{next_line(ended.next)}\n"
     )
 
 

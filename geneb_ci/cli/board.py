@@ -381,8 +381,8 @@ def diff_command(
             "geneb-ci diff --base origin/main, or geneb-ci diff --pr 12",
         )
     if pulls:
-        from geneb_ci.cli.proposed import merged_comparison
         from geneb_ci.github.api import connect  # of the extra
+        from geneb_ci.github.open_pull import merged_comparison
 
         with connect(repo) as github:
             comparison = merged_comparison(github, layout_here(), pulls)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from geneb_ci.api import CheckReport
+from geneb_ci.api import CheckReport, check_branch, check_pull
 from geneb_ci.api import check as check_files
 from geneb_ci.api import fix as fix_files
-from geneb_ci.cli.main import echo, is_plain
+from geneb_ci.cli.main import echo, is_plain, say
 from geneb_ci.cli.shared import (
     PARAGRAPH,
     STDOUT,
@@ -28,7 +28,7 @@ from geneb_ci.cli.shared import (
 )
 from geneb_ci.common.errors import BadConfiguration, Exit, UsageProblem
 from geneb_ci.common.parallel import MANY_FILES
-from geneb_ci.render.formats import render
+from geneb_ci.render.formats import proposal_lines, render
 from geneb_ci.render.table import Table, wrapped_text
 from geneb_ci.render.text import escape
 from geneb_ci.submission.reading import BYTES_MAX
@@ -129,24 +129,30 @@ def check_command(
     jobs: int | None,
     no_cache: bool,
 ) -> int:
-    """Check submissions: files or folders; without a path, all submissions of the repository.
+    """Check submissions: files or folders; without a path, the branch, as the server does.
 
-    The path - stands for standard input.
+    The path - stands for standard input. Without a path and outside of a clone, on main, or with an
+    option about files, it checks all submissions of the repository.
     """
     require_pull_for_repository(repo, pulls=pr is not None)
+    other = None if engine == "models" else engine
+    flags = (isolated or None, fix or None, diff or None, other, jobs, no_cache or None)
+    given = (*paths, *selected, *ignored, against, config_from, baseline, *flags)
+    is_whole = all(value is None for value in given)
+    reports = pair_outputs(formats, outputs)
     if base is not None or pr is not None:
-        other = None if engine == "models" else engine
-        flags = (isolated or None, fix or None, diff or None, other, jobs, no_cache or None)
-        given = (*paths, *selected, *ignored, against, config_from, baseline, *flags)
         if base is not None and pr is not None:
             raise UsageProblem("--base and --pr exclude each other", "pass one of them")
-        if any(value is not None for value in given):
+        if not is_whole:
             raise UsageProblem(
                 "--base and --pr check a whole pull request by main's settings, and take no paths",
                 "omit paths and every option but --strict, --format and --output",
             )
-        return _proposed(base, pr, repo, pair_outputs(formats, outputs), strict=strict)
-    reports = pair_outputs(formats, outputs)
+    if is_whole:
+        proposed = _proposed(base, pr, repo)
+        if proposed is not None:
+            _write(proposed, reports)
+            return exit_code(proposed, strict=strict)
     if fix or diff:
         _repair(paths, write=not diff)
         if diff:
@@ -164,11 +170,7 @@ def check_command(
         cache=not no_cache,
         progress=watch_checks,
     )
-    for output in reports:
-        write(
-            output,
-            render(output.format, report, color=_color(output.path), width=width(output.path)),
-        )
+    _write(report, reports)
     if baseline is not None:
         _print_baseline(report, baseline)
     fault = next(
@@ -223,18 +225,35 @@ def _print_baseline(report: CheckReport, baseline: Path) -> None:
     click.echo(wrapped_text(text, width()), nl=False, err=True)
 
 
-def _proposed(
-    base: str | None, pr: int | None, repo: str | None, reports: list[Output], *, strict: bool
-) -> int:
-    """Check a branch or a pull request as a whole."""
-    from geneb_ci.cli.proposed import exit_of, of_branch, of_pull, report_of
+def _proposed(base: str | None, pr: int | None, repo: str | None) -> CheckReport | None:
+    """Check a branch or a pull request as a whole; None where no branch is there to check."""
+    from geneb_ci.github.verdict.branch import NoBranch, NoClone  # 0.2 s
 
-    proposal = of_pull(pr, repo) if pr is not None else of_branch(str(base))
-    report = report_of(proposal.judged)
-    for output in reports:
+    if pr is not None:
+        return check_pull(pr, repo=repo, say=_note)
+    try:
+        return check_branch(base, say=_note)
+    except NoBranch as error:
+        if base is not None:
+            raise
+        if not isinstance(error, NoClone):
+            _note(f"{error.message}; all submissions of the working tree are checked")
+            say(f"  to check a branch: {error.fix}")
+        return None
+
+
+def _note(text: str) -> None:
+    say(f"note: {text}")
+
+
+def _write(report: CheckReport, outputs: list[Output]) -> None:
+    """Write a report in each format; the verdict on a pull request is also said beside them."""
+    for output in outputs:
         text = render(output.format, report, color=_color(output.path), width=width(output.path))
         write(output, text)
-    return exit_of(proposal.verdict, strict=strict)
+    if Output("text", STDOUT) not in outputs:
+        for line in proposal_lines(report):
+            echo(escape(line), err=True)
 
 
 def _color(path: str) -> bool:

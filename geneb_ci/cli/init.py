@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -51,6 +52,7 @@ from geneb_ci.github.settings.client import SettingsClient
 from geneb_ci.github.settings.diagnosis import SettingState
 from geneb_ci.github.settings.wanted import SETTINGS, Setting
 from geneb_ci.render.table import wrapped_text
+from reference_harness.formats.text import next_line
 
 AFTER_PUSH = "main-"
 """Beginning of the ids of settings that would refuse the first push."""
@@ -207,13 +209,10 @@ def init_command(
     if first_commit(folder):
         echo("made the first commit")
     elif is_changed(folder):
-        echo("next: commit the changes, and merge them by pull request")
+        echo("merge the changes by pull request; none of them counts before")
     if not force and any(planned.placing is Placing.DIFFERS for planned in plan):
         echo("  fix: compare what was kept, or overwrite it: geneb-ci init --force", err=True)
-    if _has_rows(folder):
-        _print_next_steps(given)
-    else:
-        echo("next: add a first row to submissions/; without one no board can be built")
+    _print_next_step(folder, given)
     return Exit.CLEAN
 
 
@@ -311,17 +310,26 @@ def _measure(row: Path, record: Path) -> None:
         )
 
 
-def _print_next_steps(given: Answers) -> None:
-    """Print the two commands that are left."""
+def _print_next_step(folder: Path, given: Answers) -> None:
+    """Print what is left to do, and the one command that comes next."""
+    if is_changed(folder):
+        where = [] if folder == Path() else ["-C", str(folder)]
+        add, save = (["git", *where, verb] for verb in ("add", "commit"))
+        echo(next_line(f"{shlex.join([*add, '--all'])} && {shlex.join(save)}"))
+        return
+    if not _has_rows(folder):
+        echo("add a first row to submissions/: without one no board can be built")
+        echo(next_line("geneb-ci new OWNER/MODEL"))
+        return
     rights = (
         "  GH_TOKEN: a token of an administrator with Administration, Actions, Contents, "
         "Environments, Issues, Secrets, Variables and Workflows (write); HF_TOKEN: one that may "
         "write to the Space"
     )
     lines = (
-        f"next: create {given.repository} on GitHub, empty, if it does not exist; then",
-        "  GH_TOKEN=... HF_TOKEN=... geneb-ci init --apply",
-        f"  HF_TOKEN=... geneb-ci publish --space {given.space}",
+        f"create {given.repository} on GitHub, empty, if it does not exist; then set it up, and",
+        f"publish the board: HF_TOKEN=... geneb-ci publish --space {given.space}",
         rights,
     )
     click.echo(wrapped_text("\n".join(lines), width()), nl=False)
+    echo(next_line("GH_TOKEN=... HF_TOKEN=... geneb-ci init --apply"))

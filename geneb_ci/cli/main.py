@@ -17,6 +17,7 @@ from click.shell_completion import CompletionItem
 from geneb_ci import __version__
 from geneb_ci.common.errors import Exit, GenebError, machine_fault
 from geneb_ci.render.plain import visible
+from reference_harness.formats.text import NEXT, command_lines
 
 
 class LazyGroup(click.Group):
@@ -232,7 +233,10 @@ UNLIMITED = 10_000
 
 
 def echo(text: str, *, err: bool = False) -> None:
-    """Print text; where a terminal is narrower, each line is wrapped between words."""
+    """Print text; where a terminal is narrower, each line is wrapped between words.
+
+    A command that comes next is wrapped so that it can be copied.
+    """
     columns = max(shutil.get_terminal_size((UNLIMITED, 24)).columns, NARROWEST)
     if len(text) > columns:
         import textwrap  # most lines are short
@@ -240,6 +244,8 @@ def echo(text: str, *, err: bool = False) -> None:
         text = "\n".join(
             line
             if len(line) <= columns
+            else "\n".join(command_lines(line, columns))
+            if line.startswith(NEXT)
             else textwrap.fill(
                 line,
                 columns,

@@ -38,7 +38,7 @@ from geneb_ci.models.scaffold import (
 )
 from geneb_ci.render.table import wrapped_text
 from reference_harness.formats.submission_terms import DTYPES, LINE_MAX, PARAMS_MAX
-from reference_harness.formats.text import quoted
+from reference_harness.formats.text import NEXT, command_lines, next_line, quoted
 
 FILES_MAX = 200
 """Files beside the weights; a repository of checkpoints has more, and is then not one model."""
@@ -357,21 +357,7 @@ COMMAND_COLUMNS = 80
 
 def _command(*words: str) -> Iterator[str]:
     """Yield the lines of a command of the harness, to be copied as they are."""
-    groups: list[list[str]] = [["geneb-harness"]]  # an option and its value stay on one line
-    for argument in words:
-        is_value = not argument.startswith("--") and groups[-1][0].startswith("--")
-        if is_value and len(groups[-1]) == 1:
-            groups[-1].append(argument)
-        else:
-            groups.append([argument])
-    first, *rest = map(shlex.join, groups)
-    line = f"  {first}"
-    for group in rest:
-        if len(f"{line} {group} \\") > COMMAND_COLUMNS:
-            yield f"{line} \\"
-            line = "   "
-        line += f" {group}"
-    yield line
+    return command_lines(f"  {shlex.join(('geneb-harness', *words))}", COMMAND_COLUMNS)
 
 
 def _report(
@@ -397,12 +383,15 @@ def _report(
     lines = [
         f"{model.location} at {model.revision}: {model.model_class}, {width}, {cut}, {own.dtype}",
         *(f"  wrote {path.relative_to(layout.root).as_posix()}" for path in sorted(written)),
-        "next:",
-        *_command("extractors", "check", *where),
-        *_command("run", "--extractor", *where, *run),
         last,
+        "check the extractor, then run the evaluation:",
+        *_command("run", "--extractor", *where, *run),
+        *command_lines(
+            next_line(shlex.join(["geneb-harness", "extractors", "check", *where])), COMMAND_COLUMNS
+        ),
     ]
     columns = row_width("-")
     return "".join(
-        f"{line}\n" if line.startswith(" ") else wrapped_text(line, columns) for line in lines
+        f"{line}\n" if line.startswith((" ", NEXT)) else wrapped_text(line, columns)
+        for line in lines
     )

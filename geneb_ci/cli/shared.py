@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import click
 
-from geneb_ci.check.report import Report
+from geneb_ci.check.report import Report, Verdict
 from geneb_ci.cli.main import PATIENCE, Awaited, counted_aloud, echo, is_plain
 from geneb_ci.common.errors import Exit, UsageProblem, unwritable
-from geneb_ci.render.formats import FORMATS, WIDTH, Verdict, verdict
+from geneb_ci.render.formats import FORMATS, WIDTH, verdict
 
 if TYPE_CHECKING:
     from geneb_ci.audit.rerun.prepare import Machine

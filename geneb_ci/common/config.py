@@ -193,6 +193,9 @@ _FOLDERS = {
 _ROWS = ("submissions", "cards", "extractors")
 """Folders that contributors write to; the maintainers own the others."""
 _FILES = ("benchmark",)
+ROWS = "submissions"
+LAYOUT_FILES = (FILE, *(folders["benchmark"] for folders in _FOLDERS.values()))
+"""Files that decide, with a folder `ROWS`, of which kind a repository is and where what lies."""
 
 Finder = Callable[[Path], Layout]
 """Returns the layout for the files of a folder."""
@@ -282,7 +285,7 @@ def _layout_at(root: Path, *, isolated: bool = False, trusted: bool = False) -> 
     """
     settings = None if isolated else read_settings(root / FILE)
     for kind in (LayoutKind.GENEB_CI, LayoutKind.UPSTREAM):
-        has_rows = trusted or (root / "submissions").is_dir()
+        has_rows = trusted or (root / ROWS).is_dir()
         if has_rows and (root / _FOLDERS[kind]["benchmark"]).is_file():
             return _layout(kind, root, settings)
     return None if settings is None else _layout(LayoutKind.GENEB_CI, root, settings)

@@ -10,11 +10,12 @@ import binascii
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
 from geneb_ci.common.finding import Finding, Severity
-from geneb_ci.github.api import GitHub
+from geneb_ci.github.errors import WHEN
 from geneb_ci.github.replies import Comment, Pull
 from geneb_ci.github.verdict.model import (
     AuditEstimate,
@@ -26,54 +27,24 @@ from geneb_ci.github.verdict.model import (
     Receipt,
     RowStanding,
 )
+from geneb_ci.github.verdict.words import TITLES, next_step
 from geneb_ci.render.formats import by_rule
 from geneb_ci.render.markdown import CHARACTERS_MAX, cell, code, finding_blocks, fitting_blocks
 from geneb_ci.render.table import Table
 from reference_harness.formats.text import plural
 
+if TYPE_CHECKING:
+    from geneb_ci.github.api import GitHub
+
 MARKER = "<!-- geneb-ci:verdict:1 "
 _LINE = re.compile(re.escape(MARKER) + r"([A-Za-z0-9+/=]{1,16000}) -->")
 _NEAREST = 2
-TITLES = {
-    PullOutcome.PASSED: "passed",
-    PullOutcome.WARNINGS: "passed, with warnings",
-    PullOutcome.CHANGES_NEEDED: "changes needed",
-    PullOutcome.NEEDS_MAINTAINER: "a maintainer decides",
-    PullOutcome.NOT_CHECKED: "not checked",
-}
-_NEXT = {
-    PullOutcome.PASSED: "You need not do anything: a maintainer will review and merge.",
-    PullOutcome.WARNINGS: (
-        "Explain each warning in a comment here, or push a correction. Warnings do not fail a "
-        "submission: a maintainer reads your explanation and decides."
-    ),
-    PullOutcome.CHANGES_NEEDED: (
-        "Fix the errors below and push to this branch; this comment is updated within 15 "
-        "minutes. To get this verdict on your own machine, commit, and run"
-    ),
-    PullOutcome.NEEDS_MAINTAINER: (
-        "A submission changes only the row, the card and the extractor of one model; this pull "
-        "request changes other files as well. Remove those changes and push, or wait for a "
-        "maintainer's review."
-    ),
-    PullOutcome.NOT_CHECKED: (
-        "You need not do anything: geneb-ci crashed on this pull request. The label notifies the "
-        "maintainers."
-    ),
-}
-_NO_SUBMISSION = (
-    "No submission was found in this pull request. A submission changes `submissions/MODEL.json`, "
-    "`submissions/cards/MODEL.md` and `submissions/extractors/MODULE.py`, and nothing else. A "
-    "maintainer reviews any other change."
-)
-_EDIT = """You need not do anything: the row is already published, so a maintainer asks its \
-author before merging."""
 _CUT_MAX = 120  # room for the line that counts what is not listed
 _LINKS_MAX = 20
 _SHA_SHOWN = 12
 _COMMAND_TEXTS = {
     CommandName.RECHECK: "Checked again, as {} asked.",
-    CommandName.AUDIT: "{} asked for an audit, which begins within 15 minutes.",
+    CommandName.AUDIT: "{} asked for an audit. It begins " + WHEN + ".",
     CommandName.DISPUTE: "Disputed by {}: {}. It does not pass until a maintainer comments {}.",
 }
 
@@ -95,7 +66,7 @@ def read_receipt(body: str) -> Receipt | None:
         return None
 
 
-def receipt_on(github: GitHub, pull: Pull) -> Receipt | None:
+def receipt_on(github: "GitHub", pull: Pull) -> Receipt | None:
     """Return the receipt on a pull request, of any commit; one request, unless it was read."""
     talk = github.talks.get(pull.number)
     comments = github.comments(pull.number) if talk is None else talk.comments
@@ -234,13 +205,6 @@ def comment(pull: PullVerdict, repository: str) -> str:
         else ""
     )
     return f"{head}{first}{middle}{last}{cut}{foot}"
-
-
-def next_step(pull: PullVerdict) -> str:
-    """Return what the author does next, as Markdown."""
-    if pull.outcome is PullOutcome.NEEDS_MAINTAINER and pull.model is None:
-        return _NO_SUBMISSION
-    return _EDIT if pull.outcome is PullOutcome.PASSED and pull.is_edit else _NEXT[pull.outcome]
 
 
 def _head(pull: PullVerdict, repository: str) -> str:

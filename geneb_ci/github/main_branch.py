@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from geneb_ci.check.change import REGULAR, Blob
-from geneb_ci.common.config import Layout, find_layout
+from geneb_ci.common.config import LAYOUT_FILES, ROWS, Layout, find_layout
 from geneb_ci.github.errors import MainMoved, UnexpectedReply
 from geneb_ci.github.replies import BlobReply, Commit, CommitComparison, RecursiveTree
 from geneb_ci.github.sides import Main, Source, git_sha, read_blob
@@ -91,14 +91,14 @@ _NEXT = "nothing was written; run this in a checkout of the base branch's head"
 
 @contextlib.contextmanager
 def layout_of_main(
-    source: Source, layout: Layout, main: Main, note: Say | None = None
+    source: Source, root: Path, main: Main, note: Say | None = None
 ) -> Iterator[Layout]:
     """Yield the layout of the base branch: the checkout, or a copy with what differs read again.
 
+    `root` is the top folder of the checkout, of whose files those are used that are main's.
     If code differs, these rules would not be main's: raises MainMoved, or with `note` says so.
     Raises ForgeProblem if a file cannot be read.
     """
-    root = layout.root
     local = {path: _local(root, path, main.files[path]) for path in sorted(main.relevant)}
     lost = [path for path, raw in local.items() if raw is None]
     code = next((path for path in lost if path.startswith(_CODE)), None)
@@ -109,7 +109,7 @@ def layout_of_main(
     elif code is not None:
         raise MainMoved(f"the checkout is not main's head: {code} differs", _NEXT)
     if not lost and not _has_more(root, main):
-        yield layout
+        yield find_layout(root)
         return
     with tempfile.TemporaryDirectory(prefix="geneb-ci-main-") as name:
         folder = Path(os.path.realpath(name))
@@ -169,6 +169,23 @@ def _fetched(source: Source, blob: Blob) -> bytes | None:
         return None
     raw = read_blob(source, blob)
     return raw if isinstance(raw, bytes) else None
+
+
+def layout_of_settings(source: Source, files: Mapping[str, Blob]) -> Layout:
+    """Return the layout that the settings in a tree give, whatever the checkout has.
+
+    Its folders are below one that is gone: only their places in the repository count. Raises
+    BadConfiguration if the settings cannot be used.
+    """
+    with tempfile.TemporaryDirectory(prefix="geneb-ci-settings-") as name:
+        folder = Path(os.path.realpath(name))
+        if any(path.startswith(f"{ROWS}/") for path in files):
+            (folder / ROWS).mkdir()
+        for path in LAYOUT_FILES:
+            content = _fetched(source, files[path]) if path in files else None
+            if content is not None:
+                _write(folder, path, content)
+        return find_layout(folder)
 
 
 def further_places(layout: Layout) -> list[str]:

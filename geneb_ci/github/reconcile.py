@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Any
 from geneb_ci import __version__
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import GenebError
-from geneb_ci.github.api import GitHub, OpenList, numbers_by_head
+from geneb_ci.github.api import (
+    NO_VERDICT,
+    STATUS_CONTEXT,
+    GitHub,
+    OpenList,
+    numbers_by_head,
+)
 from geneb_ci.github.batch import (
     passing_elsewhere,
     prefetch_bases,
@@ -25,6 +31,7 @@ from geneb_ci.github.batch import (
 )
 from geneb_ci.github.comment import receipt_on
 from geneb_ci.github.errors import (
+    QUEUED,
     HeadMoved,
     NotFound,
     RateLimited,
@@ -38,12 +45,13 @@ from geneb_ci.github.progress import PullState, SweepProgress, SweepStop, rate_l
 from geneb_ci.github.replies import Pull, Unread
 from geneb_ci.github.sides import Main, main_at, numbers, rivals
 from geneb_ci.github.verdict.collect import Judge, places_of
-from geneb_ci.github.verdict.decide import BaseBranch, crash_verdict, pull_verdict
+from geneb_ci.github.verdict.decide import BaseBranch, decide
 from geneb_ci.github.verdict.handover import shortened_verdict
 from geneb_ci.github.verdict.merge_queue import judge_group, judge_groups, waiting_groups
 from geneb_ci.github.verdict.model import (
     OPEN_MAX,
     PASSING,
+    PENDING,
     PULLS_MAX,
     SUCCESS,
     CommandState,
@@ -73,8 +81,6 @@ UNREADABLE_MAX = 100
 _UNREADABLE = (NotFound, Tampered, UnexpectedReply)
 """Errors of one pull request: GitHub answered, and will answer so again."""
 LOCKED = "the conversation is locked, so no verdict can be written: unlock it"
-_QUEUED = "nothing was written; the new commits are queued, and are checked within 15 minutes"
-
 
 _FIRST = dt.datetime.min.replace(tzinfo=dt.UTC)
 """Where the time of its last change cannot be read, a pull request comes first."""
@@ -93,7 +99,7 @@ def open_pull_at(github: GitHub, number: int, head_sha: str | None) -> Pull:
     """Return the pull request to check. Raises HeadMoved, or NotFound if it is not open to main."""
     pull = github.pull(number)
     if head_sha is not None and pull.head.sha != head_sha:
-        raise HeadMoved(f"pull request {number} no longer has the head {head_sha}", _QUEUED)
+        raise HeadMoved(f"pull request {number} no longer has the head {head_sha}", QUEUED)
     if pull.state != "open":
         raise NotFound(f"pull request {number} is {pull.state!r}", "pass an open one")
     if not pull.is_to_main:
@@ -114,8 +120,36 @@ def pull_of(listed: OpenList, head_sha: str) -> Pull:
     pulls = [pull for pull in listed.pulls if pull.head.sha == head_sha]
     if not pulls:
         listed.require_all(f"whether a pull request has the head {head_sha} is not known")
-        raise HeadMoved(f"no open pull request has the head {head_sha}", _QUEUED)
+        raise HeadMoved(f"no open pull request has the head {head_sha}", QUEUED)
     return min(pulls, key=lambda pull: pull.number)
+
+
+def has_verdict(github: GitHub, sha: str) -> bool:
+    """Whether the last status of a commit is a verdict; one request.
+
+    One that no longer holds is replaced when that is found, by the run that found it.
+    """
+    for status in github.statuses(sha):
+        if status.context == STATUS_CONTEXT:
+            is_none = (status.description or "").startswith(NO_VERDICT)
+            return status.state != PENDING or not is_none
+    return False
+
+
+def pull_with_command(github: GitHub, number: int) -> Pull | None:
+    """Return a pull request whose comments have a new command of a maintainer, or None.
+
+    None, too, if it is not open to main. Two requests; one more for each author of a command, and
+    one for each hundred comments where more are new than were read at once.
+    """
+    pull = github.pull(number)
+    if pull.state != "open" or not pull.is_to_main:
+        return None
+    prefetch_talks(github, [number])
+    receipt = receipt_on(github, pull)
+    earlier = receipt.command_state if receipt is not None else CommandState()
+    current, _ = read_commands(github, [number], earlier, {})
+    return pull if current.command != earlier.command else None
 
 
 @contextlib.contextmanager
@@ -128,7 +162,7 @@ def base_of(
     """
     places_of(layout)
     main = main_at(github, github.main(), further_places(layout))
-    with layout_of_main(github, layout, main, note) as own:
+    with layout_of_main(github, layout.root, main, note) as own:
         yield main, own
 
 
@@ -469,14 +503,11 @@ def _verdict(
     """Check one pull request. Raises RateLimited."""
     head = PullHead(number=pull.number, head_sha=pull.head.sha)
     try:
-        judged = judge.judge(pull.head.sha, board.others(pull))
-        return pull_verdict(head, judged, base, board.main.digest)
+        return decide(judge, head, base, board.others(pull)).verdict
     except RateLimited:
         raise
     except GenebError as error:
         return error
-    except Exception as error:  # noqa: BLE001 (no exception may stop the queue)
-        return crash_verdict(head, board.main.sha, error, board.main.digest)
 
 
 def _prefetch(

@@ -305,6 +305,15 @@ def lay_out(
             path.mkdir()  # a submodule: git also checks out an empty folder
 
 
+def top_folder(folder: Path) -> Path:
+    """Return the top folder of the git repository that a folder is in.
+
+    Raises NoRepository if it is in none, and BadRepository, with git's own words, if git refuses.
+    """
+    output = GitRepository(folder).run("rev-parse", "--show-toplevel")
+    return Path(os.fsdecode(output.removesuffix(b"\n")))
+
+
 def repository_at(layout: Layout) -> GitRepository:
     """Return the git repository whose top folder is the root of a layout.
 
@@ -312,8 +321,7 @@ def repository_at(layout: Layout) -> GitRepository:
     BadRepository, with git's own words, if git refuses the repository.
     """
     repository = GitRepository(layout.root)
-    output = repository.run("rev-parse", "--show-toplevel")
-    top = Path(output.decode().rstrip("\n"))
+    top = top_folder(layout.root)
     if top.resolve() != layout.root.resolve():
         raise WrongRepository(
             f"{layout.root}: the submissions are not at the root of the git repository",

@@ -1,6 +1,7 @@
 """Renders audits: plan, detection power, outcome of a rerun, verification."""
 
 import json
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -28,7 +29,7 @@ from geneb_ci.render.plain import visible
 from geneb_ci.render.receipts import beacon_text, embedding_outcome_text, embedding_plan_text
 from geneb_ci.render.table import Table, wrapped_text
 from geneb_ci.render.text import escape
-from reference_harness.formats.text import plural
+from reference_harness.formats.text import next_line, plural
 
 _STEP_MARKS = {StepState.HOLDS: "✓", StepState.DIFFERS: "✗", StepState.UNKNOWN: "?"}
 _HELD = {
@@ -44,13 +45,13 @@ _HELD = {
     "links": "all that it comes after is here, its start among it",
     "earlier": "includes every earlier draw in the repository",
     "comparison": "every verdict follows from its numbers",
-    "rerun": "the file of rerun rows is the one that was signed",
-    "proofs": "the receipt commits to every drawn row",
-    "rows": "every drawn row compares with its rerun as the record says",
-    "cells": "rows drawn and cells follow from the receipt",
+    "rerun": "the file of rerun embeddings is the one that was signed",
+    "proofs": "the receipt commits to every drawn embedding",
+    "rows": "every drawn embedding compares with its rerun as the record says",
+    "cells": "embeddings drawn and cells follow from the receipt",
     "submission": "the file is the audited one",
     "benchmark": "the current benchmark definition",
-    "policy": "at least as many tasks, rows and regimes as required",
+    "policy": "at least as many tasks, embeddings and regimes as required",
     "harness": "the current version, unmodified",
     "sandbox": "an accepted level, and every escape attempt blocked",
 }
@@ -145,7 +146,7 @@ def _headline(verification: Verification) -> str:
     if isinstance(outcome, EmbeddingOutcome):
         return (
             f"verified; {outcome.cells.equal}/{outcome.cells.of} cells, "
-            f"{outcome.embedded:,} rows embedded again in sandbox level "
+            f"{outcome.embedded:,} embeddings computed again in sandbox level "
             f"{outcome.sandbox.level}; the receipt {escape(outcome.verdict)}, the scores on the "
             f"board were {'compared' if outcome.cells.of_record else 'not compared'}"
         )
@@ -276,7 +277,7 @@ def plan_text(plan: Plan | EmbeddingPlan, targeted: int, name: str) -> str:
         lines.append("fewer tasks than requested are targeted: no others are suspicious")
     lines += [
         f"check that commitment {plan.commitment_sha256[:16]}... was public at {plan.committed_at}",
-        f"next: geneb-ci audit run {name}",
+        next_line(shlex.join(["geneb-ci", "audit", "run", name])),
     ]
     return "\n".join(lines) + "\n"
 

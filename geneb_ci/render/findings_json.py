@@ -7,11 +7,10 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import ConfigDict, Field, TypeAdapter
 
 from geneb_ci import __version__
-from geneb_ci.check.report import Report
+from geneb_ci.check.report import ProposalFacts, Report, Verdict
 from geneb_ci.common.finding import Finding, Need, Severity
 from geneb_ci.render.formats import (
     WIDTH,
-    Verdict,
     counts,
     rules_run,
     skipped_rules,
@@ -99,6 +98,41 @@ class SkippedV1(Closed):
 
 
 @dataclass(frozen=True)
+class UncommittedV1(Closed):
+    """A file of the working tree that no commit of the branch has as it is."""
+
+    path: str
+    reason: str
+    """How git lists it: untracked, ignored or changed."""
+
+
+@dataclass(frozen=True)
+class PullRequestV1(Closed):
+    """The verdict of the server on a pull request, or on a branch that may become one."""
+
+    outcome: str
+    """Passed, warnings, changes-needed, needs-maintainer or not-checked."""
+    status: str
+    """The status on GitHub: success, failure, pending or error."""
+    description: str
+    """The text of the status."""
+    title: str
+    """The first line of the comment."""
+    advice: str
+    """What to do where no finding says it; or empty."""
+    model: str | None
+    base: str
+    """The branch or commit that it was compared with, as it was named."""
+    base_sha: str
+    """The commit that both sides have in common."""
+    head_sha: str
+    uncommitted: list[UncommittedV1]
+    """Files that are not committed, so that the server does not see them."""
+    unseen: list[str]
+    """What only GitHub knows, and was not looked at."""
+
+
+@dataclass(frozen=True)
 class ReportV1(Closed):
     """Findings of `geneb-ci check`, format 1.0."""
 
@@ -120,11 +154,16 @@ class ReportV1(Closed):
     unreadable: list[UnreadableV1]
     skipped: list[SkippedV1] = dataclasses.field(default_factory=list)
     """Rules that were not run, with the reason; absent in reports of older versions."""
+    pull_request: PullRequestV1 | None = None
+    """The verdict on a pull request; absent where files alone were checked."""
 
 
 def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  # noqa: ARG001 (one signature)
     """Render as one JSON object."""
-    return dumps(dataclasses.asdict(to_v1(report)))
+    members = dataclasses.asdict(to_v1(report))
+    if members["pull_request"] is None:
+        del members["pull_request"]
+    return dumps(members)
 
 
 def to_v1(report: Report) -> ReportV1:
@@ -144,6 +183,25 @@ def to_v1(report: Report) -> ReportV1:
             SkippedV1(unmet.need, unmet.rules, unmet.files, unmet.message, unmet.fix)
             for unmet in skipped_rules(report)
         ],
+        pull_request=_pull_request(report.proposal),
+    )
+
+
+def _pull_request(facts: ProposalFacts | None) -> PullRequestV1 | None:
+    if facts is None:
+        return None
+    return PullRequestV1(
+        outcome=facts.outcome,
+        status=facts.status,
+        description=facts.description,
+        title=facts.title,
+        advice=facts.advice,
+        model=facts.model,
+        base=facts.base,
+        base_sha=facts.base_sha,
+        head_sha=facts.head_sha,
+        uncommitted=[UncommittedV1(file.path, file.reason) for file in facts.uncommitted],
+        unseen=list(facts.unseen),
     )
 
 

@@ -1,30 +1,22 @@
 """Output formats by name, imported when used, and what all share: verdict, counts, summary line."""
 
-import enum
 import importlib
 from collections import Counter
 from typing import NamedTuple, Protocol, cast
 
-from geneb_ci.check.report import Report
+from geneb_ci.check.report import Report, Verdict
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.common.finding import Finding, Need, Severity
+from geneb_ci.common.finding import Finding, Need, Severity, first_and_more
 from reference_harness.formats.text import plural
 
 _CRASHED = "check-crashed"
 _RANK = {severity: rank for rank, severity in enumerate(Severity)}
 SAID_MIN = 12  # characters; something shorter may be in a message by chance
 WIDTH = 100  # columns, if the width of the terminal is unknown
-
-
-class Verdict(enum.StrEnum):
-    """Result of a run; corresponds to the exit code."""
-
-    CLEAN = "clean"
-    WARNINGS = "warnings"
-    ERRORS = "errors"
-    NOT_CHECKED = "not-checked"
+SHA_SHOWN = 12
+"""Digits of a commit that are shown."""
 
 
 def is_complete(report: Report) -> bool:
@@ -34,7 +26,12 @@ def is_complete(report: Report) -> bool:
 
 
 def verdict(report: Report) -> Verdict:
-    """Return the verdict: errors outweigh unchecked files, which outweigh warnings."""
+    """Return the verdict: errors outweigh unchecked files, which outweigh warnings.
+
+    That on a pull request is the server's.
+    """
+    if report.proposal is not None:
+        return report.proposal.verdict
     severities = {finding.severity for finding in report.findings if finding.rule != _CRASHED}
     if Severity.ERROR in severities:
         return Verdict.ERRORS
@@ -47,7 +44,7 @@ def counts(report: Report) -> dict[Severity, int]:
     """Return the number of findings by severity, also 0, the most severe first."""
     tally = dict.fromkeys(Severity, 0)
     for finding in report.findings:
-        tally[finding.severity] += 1
+        tally[finding.severity] += 1 + finding.unlisted
     return tally
 
 
@@ -119,7 +116,7 @@ def skipped_rules(report: Report) -> list[Skipped]:
         files = max(rules.values())
         verb = "needs" if len(rules) == 1 else "need"
         where = f" in {files:,} of {len(report.files):,} files" if files < len(report.files) else ""
-        fix = (report.is_proposed and need.of_main) or need.fix
+        fix = (report.proposal is not None and need.of_main) or need.fix
         why = f"{practice} {need.in_practice}" if only_practice and need.in_practice else fix
         message = f"{plural(len(rules), 'rule')} {verb} {need.text}{where}: {why}"
         groups.append(Skipped(need, sorted(rules), files, message, fix))
@@ -135,8 +132,37 @@ def why_nothing(report: Report) -> str:
 
 def summary_line(report: Report) -> str:
     """Return the summary: "41 submissions, 61 rules: 2 errors, 1 warning, 1 note"."""
-    held = f"{plural(len(report.files), 'submission')}, {plural(rules_run(report), 'rule')}"
+    noun = "submission" if report.proposal is None or report.proposal.is_row else "changed file"
+    held = f"{plural(len(report.files), noun)}, {plural(rules_run(report), 'rule')}"
     return why_nothing(report) or f"{held}: {findings_line(report)}"
+
+
+UNCOMMITTED_MAX = 5
+"""Files that are not committed of which the names are listed."""
+
+
+def proposal_lines(report: Report) -> list[str]:
+    """Return the verdict on a pull request, and what it leaves out, one sentence an item."""
+    facts = report.proposal
+    if facts is None:
+        return []
+    name = facts.model or "no submission"
+    lines = [
+        f"verdict on the pull request: {facts.title}",
+        f"  {name}, commit {facts.head_sha[:SHA_SHOWN]} on {facts.base}",
+        f"  status {facts.status}: {facts.description}",
+    ]
+    if facts.advice:
+        lines.append(f"  {facts.advice}")
+    if facts.uncommitted:
+        names = [f"{file.path} ({file.reason})" for file in facts.uncommitted]
+        lines.append(
+            "  not committed, so the server does not see it: "
+            f"{first_and_more(names, UNCOMMITTED_MAX)}"
+        )
+    if facts.unseen:
+        lines.append(f"  not looked at, since only GitHub knows it: {'; '.join(facts.unseen)}")
+    return lines
 
 
 class Renderer(Protocol):

@@ -8,11 +8,10 @@ import itertools
 import re
 from collections.abc import Iterator, Mapping
 
-from geneb_ci.check.report import Report
+from geneb_ci.check.report import Report, Verdict
 from geneb_ci.common.finding import Finding
 from geneb_ci.render.formats import (
     WIDTH,
-    Verdict,
     by_rule,
     sentence,
     skipped_rules,
@@ -80,7 +79,8 @@ def _plain(text: str) -> str:
 def render(report: Report, *, color: bool = False, width: int = WIDTH) -> str:  # noqa: ARG001 (one signature)
     """Render at most CHARACTERS_MAX characters, cut between findings."""
     groups = by_rule(sorted_findings(report))
-    head = f"## geneb-ci: {_TITLES[verdict(report)]}\n\n{summary_line(report)}.\n"
+    title = report.proposal.title if report.proposal is not None else _TITLES[verdict(report)]
+    head = f"## geneb-ci: {title}\n\n{summary_line(report)}.\n"
     if len(groups) > 1:
         head += (
             "\n" + " · ".join(f"{code(group[0].rule)} {len(group):,}" for group in groups) + "\n"

@@ -34,7 +34,7 @@ from geneb_ci.render.table import Table
 from geneb_ci.render.text import escape
 from geneb_ci.statistics.binary import Recovered
 from geneb_ci.submission.document import Document
-from reference_harness.formats.text import plural
+from reference_harness.formats.text import next_line, plural
 
 _WHOSE = max(map(len, Authorship))
 COLUMNS = (
@@ -46,10 +46,10 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 ROWS_MAX = 60  # listed rows of the board; the rest is counted
 _MEANING = {
     LiveStatus.CURRENT: "up to date with main",
-    LiveStatus.BEHIND: "older than main; next: geneb-ci publish",
-    LiveStatus.AHEAD: "newer than this clone; next: git pull, then verify again",
-    LiveStatus.OTHER: "neither that of main nor newer; next: geneb-ci publish",
-    LiveStatus.NOTHING: "no board is published; next: geneb-ci publish",
+    LiveStatus.BEHIND: "older than main",
+    LiveStatus.AHEAD: "newer than this clone: pull, then verify again",
+    LiveStatus.OTHER: "neither that of main nor newer",
+    LiveStatus.NOTHING: "no board is published",
 }
 WIDTH = 88  # columns of a paragraph
 COMMIT_SHOWN = 12  # hex digits that people read
@@ -285,10 +285,12 @@ def _place(position: PublishedPlace) -> str:
 
 
 def health_lines(resource: str, health: Health, main: Manifest) -> Iterator[str]:
-    """Yield which generation is live, and whether it is the expected one."""
+    """Yield which generation is live, whether it is the expected one, and what comes next."""
+    publish = next_line(f"geneb-ci publish --space {resource.removeprefix('spaces/')}")
     live = health.live
     if live is None:
         yield f"{resource} at {health.head[:SHORT]}: {_MEANING[LiveStatus.NOTHING]}"
+        yield publish
         return
     yield f"{resource} at {health.head[:SHORT]}: {generation_name(live)} is live"
     if health.standing is LiveStatus.ROLLED_BACK and live.rollback is not None:
@@ -303,9 +305,15 @@ def health_lines(resource: str, health: Health, main: Manifest) -> Iterator[str]
     for name in health.altered:
         yield f"modified on the Space: {escape(name)}"
     if health.altered:
-        yield "these files differ from the published ones; next: geneb-ci publish restores them"
+        yield "these files differ from the published ones, which publishing again restores"
     else:
         yield f"{plural(len(live.files), 'file')} identical to the published ones"
+    if health.standing is LiveStatus.AHEAD:
+        yield next_line("git pull")
+    elif health.altered and health.standing is LiveStatus.ROLLED_BACK:
+        yield publish.replace("publish", f"rollback {live.generation[:SHORT]}", 1)
+    elif health.altered or health.standing in {LiveStatus.BEHIND, LiveStatus.OTHER}:
+        yield publish
 
 
 def models_of(ledger: Ledger) -> list[str]:

@@ -47,11 +47,11 @@ def test_the_first_call_shows_the_cost_and_stops_with_the_command_that_continues
     assert rest == (
         f"{digest}\n"
         f"{MODEL}: 2 of 2 tasks will be drawn\n"
-        "next: publish this digest where a server that you do not control shows it with a time: "
+        "publish this digest where a server that you do not control shows it with a time: "
         "as commit\n"
-        "  status geneb/audit-commit, or in the ledger. Then continue with that time, in UTC:\n"
-        f"  geneb-ci audit {FILE} --unsigned --committed-at 2026-11-20T08:30:00Z\n"
-        f"  or, for practice, at once and offline: geneb-ci audit {FILE} --unsigned --practice\n"
+        "status geneb/audit-commit, or in the ledger; then continue with that time, in UTC\n"
+        f"or, for practice, at once and offline: geneb-ci audit {FILE} --unsigned --practice\n"
+        f"next: geneb-ci audit {FILE} --unsigned --committed-at 2026-11-20T08:30:00Z\n"
     )
     assert not (work_of(place) / "plan.json").exists()
 
@@ -73,8 +73,8 @@ def test_a_queue_shows_cost_digest_and_the_command_that_continues(place: Install
     assert details.startswith(f"{FILE}:\ncost of a draw to come, in the mean, on this machine")
     assert details.endswith(
         f"commitment {digest}\n"
-        "next: publish this digest; continue with the time at which it became public, in UTC:\n"
-        f"  geneb-ci audit {FILE} --unsigned --device cpu --committed-at 2026-11-20T08:30:00Z\n"
+        "publish this digest; then continue with the time at which it became public, in UTC\n"
+        f"next: geneb-ci audit {FILE} --unsigned --device cpu --committed-at 2026-11-20T08:30:00Z\n"
     )
     assert "wrote " not in done.stderr
     dry = place.run("geneb_ci", "audit", "queue", FILE, "--dry-run")

@@ -115,9 +115,9 @@ def audit(*options: str) -> int:
 def test_two_calls_lead_from_a_file_to_a_record_that_is_linked(whole, chain, capsys):
     assert audit() == 0
     shown = capsys.readouterr().out
-    assert "next: merge leaderboard/audits/" in shown
+    assert "merge leaderboard/audits/" in shown
     assert "publish this digest" in shown
-    assert shown.splitlines()[-2].endswith(" --committed-at 2026-11-20T08:30:00Z --shown-on COMMIT")
+    assert shown.splitlines()[-1].endswith(" --committed-at 2026-11-20T08:30:00Z --shown-on COMMIT")
     folder = whole / "leaderboard/audits" / AUDITED
     (commitment_file,) = folder.iterdir()
     published = moment_of(int(time.time()))
@@ -141,7 +141,7 @@ def test_five_commands_sign_commitment_start_and_record(place, capsys):
     plan = ["audit", "plan", "c.json", "--beacon-file", "round.json", "--output", "plan.json"]
     assert main(["audit", "commit", FILE, "--output", "c.json", "--key", "key.pem"]) == 0
     (committed_file,) = files_of(place, COMMITTED)
-    assert f"next: commit leaderboard/audits/{name_of(committed_file)}" in capsys.readouterr().out
+    assert f"commit leaderboard/audits/{name_of(committed_file)}" in capsys.readouterr().out
     assert main(plan) == 2
     assert "--committed-at is missing" in capsys.readouterr().err
     plan[2] = str(committed_file)  # the signed commitment is as good as the file

@@ -55,10 +55,9 @@ def test_commit_prints_the_digest_and_what_to_do_next(place, capsys):
     assert out == (
         f"commitment {digest}\n"
         "model: 2 of 3 tasks will be drawn\n"
-        "next: publish the digest, as commit status geneb/audit-commit or in the ledger, and note "
-        "the\n"
-        "  time of publication according to that server; then draw the tasks:\n"
-        "  geneb-ci audit plan c.json --committed-at 2026-11-20T08:30:00Z --shown-on COMMIT\n"
+        "publish the digest, as commit status geneb/audit-commit or in the ledger, and note the\n"
+        "time of publication according to that server; then draw the tasks\n"
+        "next: geneb-ci audit plan c.json --committed-at 2026-11-20T08:30:00Z --shown-on COMMIT\n"
     )
     assert err == "wrote c.json\n"
 

@@ -202,7 +202,10 @@ CLASSES = [name for name in NAMES if isinstance(value(name), type)]
 def test_every_public_name_is_a_function_a_class_or_the_version():
     assert sorted([*FUNCTIONS, *CLASSES, "__version__"]) == sorted(NAMES)
     assert sorted(NAMES) == sorted(dir(geneb_ci))
-    assert FUNCTIONS == ["check", "audit", "board", "build", "fix", "recommend", "rules", "verify"]
+    assert [
+        *("check", "audit", "board", "build", "check_branch", "fix", "recommend", "rules"),
+        "verify",
+    ] == FUNCTIONS
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -10,7 +10,7 @@ import pytest
 from geneb_ci.audit.record.keys import private_key
 from geneb_ci.audit.sampling.plan import Plan, PracticeBeacon
 from geneb_ci.cli.main import main
-from geneb_ci.github.verdict import collect
+from geneb_ci.github.verdict import collect, dating
 from tests.audit.examples import ROUNDS, task_plan
 from tests.audit.linked_place import committed, layout_of, recorded, started
 from tests.audit.recorded import (
@@ -145,7 +145,7 @@ def test_a_commitment_that_was_tried_after_the_beacon_is_refused(board, monkeypa
     )
     assert all(f"dating: {expected}" in finding for finding in findings), findings
     # Where nobody asks the server, the lie passes: signed, linked, each step recomputed.
-    monkeypatch.setattr(collect, "_undated", lambda *_: iter(()))
+    monkeypatch.setattr(dating, "undated", lambda *_: iter(()))
     assert board.verdict() == []
 
 
@@ -168,7 +168,7 @@ def test_a_commitment_that_main_did_not_have_then_may_be_one_of_many(board, monk
     assert findings
     expected = f"dating: {board.commit[:12]} did not add its commitment to main"
     assert all(expected in finding for finding in findings), findings
-    monkeypatch.setattr(collect, "_adds", lambda *_: True)
+    monkeypatch.setattr(dating, "_adds", lambda *_: True)
     assert board.verdict() == []
 
 

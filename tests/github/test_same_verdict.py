@@ -11,12 +11,13 @@ from click.testing import CliRunner
 
 from geneb_ci.cli.board import diff_command
 from geneb_ci.cli.check import check_command
-from geneb_ci.cli.proposed import of_branch, of_pull
 from geneb_ci.common.errors import UsageProblem
-from geneb_ci.github import api
+from geneb_ci.github import open_pull
 from geneb_ci.github.api import repository_address
 from geneb_ci.github.comment import comment
+from geneb_ci.github.open_pull import judge_pull
 from geneb_ci.github.reconcile import sweep
+from geneb_ci.github.verdict.branch import judge_branch
 from geneb_ci.github.verdict.handover import decode, encode
 from tests.git import git
 from tests.github.conftest import MODULE, REGULAR, ROW, encoded, of_module, sound
@@ -237,11 +238,11 @@ def test_the_command_of_the_comment_works_in_a_fork_that_is_behind(board, tmp_pa
         Path(path).write_bytes(raw)
     git(fork, "add", "--all")
     git(fork, "commit", "--quiet", "--message", "Add Model")
-    assert of_branch("origin/start").verdict.outcome == "passed"
+    assert judge_branch(Path.cwd(), "origin/start").verdict.outcome == "passed"
     text = comment(pull_of(many(1)), repository_address("org/board"))
     fetch, base = re.findall(r"`git (fetch \S+ main) && geneb-ci check --base (\S+)`", text)[0]
     git(fork, *fetch.split())
-    found = of_branch(base).verdict
+    found = judge_branch(Path.cwd(), base).verdict
     assert (found.outcome, "confusable-name" in found.places) == ("changes-needed", True), found
 
 
@@ -254,14 +255,14 @@ def test_there_are_enough_of_them():
 def test_the_verdict_on_this_machine_is_that_of_the_server(board, name, monkeypatch):
     monkeypatch.chdir(board.folder)
     enter(board, name)
-    found = of_branch(f"main-{name}").verdict
+    found = judge_branch(Path.cwd(), f"main-{name}").verdict
     here = found.model_dump(exclude=OF_THE_PULL)
     there = remote(board, CASES[name])
     assert here == there
     if name in CHANGES:
         assert there["outcome"] == outcome_of(name), there["places"]
-    monkeypatch.setattr(api, "connect", lambda _repo: board.github())
-    over = of_pull(max(board.server.pulls), None).verdict
+    monkeypatch.setattr(open_pull, "connect", lambda _repo: board.github())
+    over = judge_pull(max(board.server.pulls), None).verdict
     assert over.model_dump(exclude=OF_THE_PULL) == there
     assert os.listdir(board.folder)  # noqa: PTH208 (nothing was checked out or removed)
 
@@ -269,29 +270,29 @@ def test_the_verdict_on_this_machine_is_that_of_the_server(board, name, monkeypa
 def test_an_open_pull_request_is_compared_with_the_others(board, monkeypatch):
     """As in a sweep: the second of two that take one name does not pass."""
     monkeypatch.chdir(board.folder)
-    monkeypatch.setattr(api, "connect", lambda _repo: board.github())
+    monkeypatch.setattr(open_pull, "connect", lambda _repo: board.github())
     for pull in board.server.pulls.values():
         pull["state"] = "closed"
     board.server.default_head = next(iter(board.server.commits))
     first = board.open(sound("zebra"))
     board.sweep()
     second = board.open(sound("ZEBRA"))
-    assert of_pull(first, None).verdict.outcome == "passed"
-    found = of_pull(second, None).verdict
+    assert judge_pull(first, None).verdict.outcome == "passed"
+    found = judge_pull(second, None).verdict
     assert (found.outcome, found.rivals) == ("changes-needed", [first])
     for number in (first, second):
         only = board.github().pull(number)
         (verdict,) = sweep(board.github(), board.layout, only).verdict.pulls
-        assert verdict == of_pull(number, None).verdict
+        assert verdict == judge_pull(number, None).verdict
 
 
 def test_the_command_prints_it_and_ends_with_its_exit_code(board, monkeypatch):
     monkeypatch.chdir(board.folder)
     for name, code, said in (
         ("sound", 0, "passed"),
-        ("copy", 0, "warnings"),
-        ("no-card", 11, "changes-needed"),
-        ("two-rows", 11, "needs-maintainer"),
+        ("copy", 0, "passed, with warnings"),
+        ("no-card", 11, "changes needed"),
+        ("two-rows", 11, "a maintainer decides"),
     ):
         enter(board, name)
         arguments = ["--base", f"main-{name}", "--format", "json"]

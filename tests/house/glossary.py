@@ -13,6 +13,7 @@ from geneb_ci.audit.compare.outcome import Verdict as AuditVerdict
 from geneb_ci.audit.record.verify import StepState
 from geneb_ci.audit.sampling.plan import Reason
 from geneb_ci.check.registry import FAMILIES
+from geneb_ci.check.report import Verdict as CheckVerdict
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.finding import Severity
 from geneb_ci.common.types import Authorship, Evidence, TrustLevel
@@ -21,7 +22,6 @@ from geneb_ci.github.verdict.model import PullOutcome
 from geneb_ci.publish.difference import LiveStatus
 from geneb_ci.publish.manifest import EventKind
 from geneb_ci.publish.push import PublishOutcome
-from geneb_ci.render.formats import Verdict as CheckVerdict
 from tests.house.pages import without_blocks
 from tests.house.tracked import python_files
 from tests.paths import ROOT

@@ -39,10 +39,8 @@ def test_the_plan_comes_first_and_the_next_commands_last(written):
     assert "  write  leaderboard/policy/keys.json; private key in keys/, which git ignores" in (
         lines
     )
-    assert [line for line in lines if line.startswith("  GH_TOKEN=")] == [
-        "  GH_TOKEN=... HF_TOKEN=... geneb-ci init --apply"
-    ]
-    assert f"  HF_TOKEN=... geneb-ci publish --space {SPACE}" in lines
+    assert lines[-1] == "next: GH_TOKEN=... HF_TOKEN=... geneb-ci init --apply"
+    assert f"HF_TOKEN=... geneb-ci publish --space {SPACE}" in " ".join(lines)
     assert [line for line in lines[1:] if len(line) > 88] == []
 
 
@@ -102,7 +100,7 @@ def test_a_file_that_differs_is_kept_and_named(board, capsys):
     assert "  keep, it is yours  README.md\n" in out
     assert "  not of this version, delete it  geneb_ci/old.py\n" in out
     assert "  write  SECURITY.md\n" in out
-    assert "next: commit the changes, and merge them by pull request" in out
+    assert "next: git add --all && git commit\n" in out
     assert "fix: compare what was kept, or overwrite it: geneb-ci init --force" in err
     assert (board.root / "README.md").read_text(encoding="utf-8") == "mine\n"
     keys = (board.root / "leaderboard/policy/keys.json").read_bytes()
@@ -159,7 +157,7 @@ def test_a_benchmark_of_ones_own_needs_rows_of_its_own(tmp_path, monkeypatch, ca
     monkeypatch.setenv("HOME", str(identity))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(identity))
     assert main([*FIRST[:1], str(root), *FIRST[1:], "--benchmark", str(own)]) == 0
-    assert "next: add a first row to submissions/" in capsys.readouterr().out
+    assert capsys.readouterr().out.endswith("next: geneb-ci new OWNER/MODEL\n")
     assert (root / "schemas/benchmark.json").read_bytes() == own.read_bytes()
     assert list((root / "submissions").glob("*.json")) == []
     assert "benchmark OWN" in (root / "README.md").read_text(encoding="utf-8")

@@ -215,7 +215,10 @@ def test_verify_tells_which_generation_is_live(run, repo, clone):
 
     assert verify() == (
         11,
-        [f"{RESOURCE} at {short(repo.head.oid)}: no board is published; next: geneb-ci publish"],
+        [
+            f"{RESOURCE} at {short(repo.head.oid)}: no board is published",
+            f"next: geneb-ci publish --space {NAME}",
+        ],
     )
     run("publish", "--space", NAME)
     first = made(clone).manifest
@@ -236,9 +239,10 @@ def test_verify_tells_which_generation_is_live(run, repo, clone):
         11,
         [
             f"{RESOURCE} at {short(repo.head.oid)}: {live} is live",
-            "older than main; next: geneb-ci publish",
+            "older than main",
             f"main: {main}",
             f"{len(first.files)} files identical to the published ones",
+            f"next: geneb-ci publish --space {NAME}",
         ],
     )
     run("publish", "--space", NAME)
@@ -258,6 +262,9 @@ def test_verify_tells_which_generation_is_live(run, repo, clone):
     code, lines = verify()
     assert code == 11
     assert "modified on the Space: ledger.json" in lines
+    assert lines[-1].startswith(f"next: geneb-ci rollback {first.generation[:10]}")
+    assert run(*lines[-1].split()[2:])[0] == 0
+    assert verify()[0] == 0
 
 
 def test_rollback_names_what_is_live_again(run, repo, clone):

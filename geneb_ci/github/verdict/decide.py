@@ -1,7 +1,7 @@
 """A verdict from what was found: with the rank of the row, and the cost of its audit."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from geneb_ci.audit.sampling.design import (
@@ -18,11 +18,11 @@ from geneb_ci.check.registry import BY_ID
 from geneb_ci.check.rule import Context
 from geneb_ci.check.runner import Checker
 from geneb_ci.common.config import Layout, benchmark_of
-from geneb_ci.common.errors import NothingChecked
+from geneb_ci.common.errors import GenebError, NothingChecked
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.common.types import TrustLevel
 from geneb_ci.github.sides import numbers
-from geneb_ci.github.verdict.collect import Judged
+from geneb_ci.github.verdict.collect import Judge, Judged
 from geneb_ci.github.verdict.handover import hold_together
 from geneb_ci.github.verdict.model import (
     CRASHED,
@@ -30,6 +30,7 @@ from geneb_ci.github.verdict.model import (
     CategoryScores,
     DecidedStanding,
     EmbeddingComparison,
+    Fingerprint,
     Neighbour,
     PullHead,
     PullVerdict,
@@ -242,6 +243,37 @@ def audit_estimate(benchmark: Benchmark, policy: AuditPolicy) -> AuditEstimate:
     )
 
 
+class Decision(NamedTuple):
+    """The verdict on a pull request, with every finding that it follows from."""
+
+    verdict: PullVerdict
+    findings: tuple[Finding, ...]
+    judged: Judged | None
+    """None where geneb-ci crashed on it."""
+
+
+def decide(
+    judge: Judge,
+    pull: PullHead,
+    base: BaseBranch,
+    others: Mapping[int, Fingerprint] | None = None,
+) -> Decision:
+    """Check the head of a pull request, or of a branch that may become one, and decide.
+
+    The server and `geneb-ci check` in a clone both call this. `others` are open pull requests that
+    pass. A crash of geneb-ci is a verdict that does not pass. Raises ForgeProblem where the head
+    cannot be read, and Tampered for a verdict that `report` would refuse.
+    """
+    try:
+        judged = judge.judge(pull.head_sha, others)
+        verdict = pull_verdict(pull, judged, base, judge.main.digest)
+    except GenebError:
+        raise
+    except Exception as error:  # noqa: BLE001 (a bug that one pull request finds stops no other)
+        return _crash(pull, judge.main.sha, error, judge.main.digest)
+    return Decision(verdict, judged.findings, judged)
+
+
 def pull_verdict(
     pull: PullHead,
     judged: Judged,
@@ -282,15 +314,13 @@ def pull_verdict(
     return verdict
 
 
-def crash_verdict(
-    pull: PullHead, merge_base: str, error: Exception, main_digest: str | None = None
-) -> PullVerdict:
-    """Return the verdict on a pull request on which geneb-ci crashed; it does not pass."""
+def _crash(pull: PullHead, merge_base: str, error: Exception, main_digest: str | None) -> Decision:
+    """Return the verdict on a pull request on which geneb-ci crashed."""
     rule = BY_ID[CRASHED]
     what = f"reading the pull request failed: {type(error).__name__}: {quoted(str(error))}"
     finding = Finding(rule.id, rule.severity, what, "", "", 1, 1, "", "", rule.fix)
     places = shown_places_of([finding])
-    return PullVerdict(
+    verdict = PullVerdict(
         number=pull.number,
         head_sha=pull.head_sha,
         base_sha=merge_base,
@@ -308,6 +338,7 @@ def crash_verdict(
         audit=None,
         main_digest=main_digest,
     )
+    return Decision(verdict, (finding,), None)
 
 
 def _weight(findings: Sequence[Finding]) -> float:

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import Field, Strict
 
 from geneb_ci.check.registry import BY_ID
+from geneb_ci.check.report import Verdict
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.common.types import TrustLevel
 from geneb_ci.render.plain import visible
@@ -99,6 +100,14 @@ STATES = {
     PullOutcome.NOT_CHECKED: "error",
 }
 """The status that an outcome gives."""
+
+
+_CHECK_VERDICTS = {
+    PullOutcome.PASSED: Verdict.CLEAN,
+    PullOutcome.WARNINGS: Verdict.WARNINGS,
+    PullOutcome.CHANGES_NEEDED: Verdict.ERRORS,
+    PullOutcome.NOT_CHECKED: Verdict.NOT_CHECKED,
+}
 
 
 class CommandState(NamedTuple):
@@ -347,6 +356,13 @@ class PullVerdict(StrictModel):
         return state_of(self.outcome, self.command_state)
 
     @property
+    def check_verdict(self) -> Verdict:
+        """The result of `geneb-ci check` on it, from which its exit code follows."""
+        if self.outcome is not PullOutcome.NEEDS_MAINTAINER:
+            return _CHECK_VERDICTS[self.outcome]
+        return Verdict.ERRORS if self.counts.error else Verdict.NOT_CHECKED
+
+    @property
     def description(self) -> str:
         """The text of the status."""
         dispute = self.command_state.in_force
@@ -504,8 +520,11 @@ class Verdicts(StrictModel):
 
 
 def shown_places_of(findings: Iterable[Finding]) -> dict[str, int]:
-    """Return rule id to number of findings."""
-    return dict(sorted(Counter(finding.rule for finding in findings).items()))
+    """Return rule id to number of findings, with those that are counted and not listed."""
+    places: Counter[str] = Counter()
+    for finding in findings:
+        places[finding.rule] += 1 + finding.unlisted
+    return dict(sorted(places.items()))
 
 
 def listed_findings(findings: Iterable[Finding]) -> list[VerdictFinding]:

@@ -1,0 +1,63 @@
+"""One open pull request, read over the API: its verdict, and the board after it is merged."""
+
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from geneb_ci.common.config import Layout, find_layout
+from geneb_ci.common.errors import UsageProblem
+from geneb_ci.github.api import GitHub, connect
+from geneb_ci.github.main_branch import lay_out_main
+from geneb_ci.github.reconcile import OpenPulls, base_of, open_pull_at, read_board
+from geneb_ci.github.sides import read_blob
+from geneb_ci.github.verdict.collect import Judge
+from geneb_ci.github.verdict.decide import BaseBranch, Decision, decide
+from geneb_ci.github.verdict.model import PullHead
+from geneb_ci.publish.comparison import Comparison, compare_layouts
+from reference_harness.formats.text import Say, silent
+
+
+def judge_pull(number: int, repo: str | None, say: Say = silent) -> Decision:
+    """Check an open pull request as the next sweep would. Raises UsageProblem and ForgeProblem."""
+    layout = find_layout(Path.cwd())
+    with connect(repo) as github:
+        pull = open_pull_at(github, number, None)
+        with base_of(github, layout, say) as (main, own):
+            listed = github.open_pulls()
+            others = [other for other in listed.pulls if other.head.sha != pull.head.sha]
+            board = OpenPulls(main, others, reserve=0)
+            read_board(github, board)
+            board.require_read()
+            for unread in listed.unread:
+                say(f"pull request {unread.name} cannot be read, so it is not compared with it")
+            known = BaseBranch(own)
+            judge = Judge(github, own, known.modules, main)
+            head = PullHead(number=number, head_sha=pull.head.sha)
+            return decide(judge, head, known, board.passing)
+
+
+def merged_comparison(github: GitHub, layout: Layout, numbers: Sequence[int]) -> Comparison:
+    """Compare the board of main with the one after these pull requests are merged, in this order.
+
+    Of each, only the row, the card and the extractor are taken; nothing of it is checked out or
+    run. Raises UsageProblem if one changes no row.
+    """
+    with base_of(github, layout, note=lambda _text: None) as (main, own):
+        judge = Judge(github, own, {}, main)
+        raws: dict[str, bytes] = {}
+        for number in dict.fromkeys(numbers):
+            pull = open_pull_at(github, number, None)
+            change = judge.judge(pull.head.sha).change
+            if change.row is None or change.row.after is None:
+                raise UsageProblem(
+                    f"pull request {number} changes no row, so the board stays as it is",
+                    "name pull requests with a submission; `geneb-ci triage` lists them",
+                )
+            for file in change.own:
+                if file.after is not None:
+                    content = read_blob(github, file.after)
+                    raws[file.path] = content if isinstance(content, bytes) else b""
+        with tempfile.TemporaryDirectory(prefix="geneb-ci-merged-") as name:
+            after = lay_out_main(own, main, Path(os.path.realpath(name)), raws)
+            return compare_layouts("main", main.sha, own, after)

@@ -1,0 +1,179 @@
+"""The verdict on a branch of a clone: what the server would say of a pull request with it."""
+
+import dataclasses
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from geneb_ci.check.registry import CHANGE_RULES, RULES
+from geneb_ci.check.report import ProposalFacts, Report, UncommittedFile
+from geneb_ci.common.errors import NothingChecked, UsageProblem
+from geneb_ci.common.finding import first_and_more
+from geneb_ci.github.main_branch import (
+    Clone,
+    further_places,
+    layout_of_main,
+    layout_of_settings,
+)
+from geneb_ci.github.sides import entries, main_at
+from geneb_ci.github.verdict.collect import Judge, places_of
+from geneb_ci.github.verdict.decide import BaseBranch, Decision, decide
+from geneb_ci.github.verdict.model import PullHead, PullOutcome, PullVerdict
+from geneb_ci.github.verdict.words import TITLES, next_step
+from geneb_ci.publish.git import GitRepository, NoRepository, top_folder
+from reference_harness.formats.text import Say, silent
+
+HEAD = "HEAD"
+REMOTES = ("upstream", "origin")
+"""Where main is looked for, the repository that a fork was made from first."""
+MAIN_NAMES = ("main", "master")
+COMMENTS = "comments of maintainers"
+GITHUB_ONLY = ("other open pull requests (open-collision, open-copy)", COMMENTS)
+"""What a verdict on GitHub depends on beside the files of both sides."""
+GITHUB_ONLY_OF_RECORDS = "when the commitment of an audit was shown (invalid-audit-record)"
+_ADVISED = frozenset({PullOutcome.NEEDS_MAINTAINER, PullOutcome.NOT_CHECKED})
+_CHANGED, _UNTRACKED, _IGNORED = "changed", "untracked", "ignored by git"
+_SUFFIXES = (".json", ".md", ".py")
+"""Ignored files with other names are no part of a submission, such as what Python caches."""
+
+
+class NoBranch(NothingChecked):
+    """There is no branch to judge: no base branch is known, or HEAD is part of it."""
+
+
+class NoClone(NoBranch):
+    """This is no clone of a repository of submissions."""
+
+
+class BranchVerdict(NamedTuple):
+    """The verdict on the commit HEAD as a pull request, and what it does not cover."""
+
+    decision: Decision
+    base: str
+    """The branch that it was compared with."""
+    uncommitted: tuple[UncommittedFile, ...]
+    """Files of the working tree that the server does not see."""
+
+    @property
+    def verdict(self) -> PullVerdict:
+        """The verdict, as the server decides it."""
+        return self.decision.verdict
+
+    @property
+    def report(self) -> Report:
+        """Every finding with the verdict, as `geneb-ci check` reports them."""
+        has_records = self.decision.judged is not None and bool(self.decision.judged.change.records)
+        unseen = (*GITHUB_ONLY, GITHUB_ONLY_OF_RECORDS) if has_records else GITHUB_ONLY
+        return report_of(self.decision, self.base, self.uncommitted, unseen)
+
+
+def judge_branch(folder: Path, base: str | None = None, say: Say = silent) -> BranchVerdict:
+    """Check the commit HEAD of a clone as a pull request to `base`, by the files of both commits.
+
+    Without `base` it is main of `upstream`, of `origin` or of the clone, whichever there is first.
+    Settings are those of the base; nothing that is not committed plays a part. Raises NoClone where
+    this is no clone of submissions; NoBranch where HEAD adds nothing to a base that was not named,
+    or none is known; WrongRepository for a base that does not exist; ForgeProblem where both sides
+    have no commit in common, and BadRepository where git refuses the clone.
+    """
+    try:
+        root = top_folder(folder)
+    except NoRepository as error:
+        raise NoClone(error.message, error.fix) from error
+    repository = GitRepository(root)
+    clone = Clone(repository)
+    name = base or _known_base(repository)
+    of_base, head = clone.commit(name), clone.commit(HEAD).sha
+    layout = layout_of_settings(clone, entries(clone.tree(of_base.commit.tree.sha))[0])
+    try:
+        places = places_of(layout)
+    except UsageProblem as error:
+        raise NoClone(f"{name} has no folder of submissions", error.fix) from error
+    folders = sorted({places.submissions, places.cards, places.extractors})
+    uncommitted = tuple(_uncommitted(repository, folders))
+    if base is None and clone.comparison(of_base.sha, head).merge_base_commit.sha == head:
+        raise NoBranch(
+            f"HEAD has no commit that {name} lacks, so there is no branch to judge"
+            f"{_named(uncommitted)}",
+            "commit the files of your model on a branch; in a clone of a fork, name the main that "
+            "you propose to: --base REF",
+        )
+    main = main_at(clone, of_base, further_places(layout))
+    with layout_of_main(clone, root, main, say) as own:
+        known = BaseBranch(own)
+        judge = Judge(clone, own, known.modules, main)
+        decision = decide(judge, PullHead(number=1, head_sha=head), known)
+    return BranchVerdict(decision, name, uncommitted)
+
+
+def report_of(
+    decision: Decision,
+    base: str,
+    uncommitted: tuple[UncommittedFile, ...] = (),
+    unseen: tuple[str, ...] = (),
+) -> Report:
+    """Return a verdict with its findings as a report of `check`."""
+    verdict, judged = decision.verdict, decision.judged
+    result = judged.result if judged is not None else None
+    facts = ProposalFacts(
+        verdict=verdict.check_verdict,
+        outcome=verdict.outcome.value,
+        status=verdict.state,
+        description=verdict.description,
+        title=TITLES[verdict.outcome],
+        advice=next_step(verdict).replace("`", "") if verdict.outcome in _ADVISED else "",
+        model=verdict.model,
+        base=base,
+        base_sha=verdict.base_sha,
+        head_sha=verdict.head_sha,
+        is_row=result is not None,
+        uncommitted=uncommitted,
+        unseen=unseen,
+    )
+    report = Report(rules=len(RULES) + len(CHANGE_RULES), proposal=facts)
+    if result is not None:
+        report.add(dataclasses.replace(result, findings=decision.findings))
+    else:
+        report.rules = len(CHANGE_RULES)
+        report.findings = list(decision.findings)
+        report.files = [file.path for file in judged.change.files] if judged is not None else []
+    return report
+
+
+def _known_base(repository: GitRepository) -> str:
+    """Return main of a remote, or of the clone. Raises NoBranch where there is none."""
+    listing = repository.run("for-each-ref", "--format=%(refname) %(symref)")
+    lines = listing.decode(errors="replace").splitlines()
+    targets = {name: target or name for name, _, target in (line.partition(" ") for line in lines)}
+    remote_names = [f"refs/remotes/{r}/{b}" for r in REMOTES for b in (HEAD, *MAIN_NAMES)]
+    for name in (*remote_names, *(f"refs/heads/{branch}" for branch in MAIN_NAMES)):
+        if targets.get(name) in targets:  # the branch that HEAD of a remote names may be gone
+            return targets[name].removeprefix("refs/remotes/").removeprefix("refs/heads/")
+    raise NoBranch(
+        "the clone has neither a main branch nor one of a remote to compare with",
+        "name the branch that you propose to: --base REF",
+    )
+
+
+def _uncommitted(repository: GitRepository, folders: list[str]) -> Iterator[UncommittedFile]:
+    """Yield the files of the working tree that are not committed as they are.
+
+    Below the folders of submissions these are all files, elsewhere those that git tracks. A file
+    that git ignores is among them where its name is like that of a part of a submission.
+    """
+    own = tuple(f"{folder}/" for folder in folders)
+    listing = repository.run(
+        "status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", "--ignored"
+    )
+    for entry in listing.split(b"\0")[:-1]:
+        mark, path = entry[:2].decode(errors="replace"), os.fsdecode(entry[3:])
+        reason = {"??": _UNTRACKED, "!!": _IGNORED}.get(mark, _CHANGED)
+        is_own = path.startswith(own) and (reason != _IGNORED or path.endswith(_SUFFIXES))
+        if is_own or reason == _CHANGED:
+            yield UncommittedFile(path, reason)
+
+
+def _named(uncommitted: tuple[UncommittedFile, ...]) -> str:
+    names = [f"{file.path} ({file.reason})" for file in uncommitted]
+    return f"; not committed: {first_and_more(names)}" if names else ""

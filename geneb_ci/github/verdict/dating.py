@@ -1,0 +1,115 @@
+"""Whether GitHub shows that a commitment was public before the round of its draw."""
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from urllib.parse import quote
+
+from geneb_ci.audit.record.events import StatementKind
+from geneb_ci.audit.record.history import DIGITS
+from geneb_ci.audit.record.repository import AuditRepository
+from geneb_ci.audit.sampling.plan import AnyPlan
+from geneb_ci.check.change import REGULAR, Blob
+from geneb_ci.github.api import GitHub
+from geneb_ci.github.audits import earlier_orders
+from geneb_ci.github.replies import ReplyModel, Sha, parsed
+from geneb_ci.github.sides import Main, entries, git_sha
+
+COMMITS_PAGES_MAX = 30
+"""Pages of 100 commits of main among which the one of a commitment is looked for."""
+
+
+def undated(
+    repository: AuditRepository, plan: AnyPlan, audits: str, github: GitHub, main: Main
+) -> Iterator[str]:
+    """Yield why it is not known that a commitment was public before the round of its draw.
+
+    `audits` is the folder of audits, relative to the root of the repository.
+
+    GitHub has to show it as a status since then. And the draw must not be one of many that were
+    prepared: the commit of that status is the one that added the signed commitment to main, or our
+    comment on a pull request has the draw.
+    """
+    history = repository.history
+    starts = [event for _, event in history.events(StatementKind.START) if event.plan == plan]
+    digest, commits = plan.commitment_sha256, sorted({one.shown_on for one in starts} - {""})
+    dated = [commit for commit in commits if github.shown_at(commit, digest) == plan.committed_at]
+    if not commits:
+        yield "dating: no commit is named whose status shows its commitment: draw with --shown-on"
+        return
+    if not dated:
+        yield (
+            f"dating: GitHub has no status of {', '.join(commits)} with commitment "
+            f"{digest[:16]}... at {plan.committed_at}"
+        )
+        return
+    pulls = sorted({one.pull for one in starts if one.pull})
+    if any(plan == order.plan for pull in pulls for order in earlier_orders(github, pull)):
+        return
+    path, sha = _commitment(repository, plan, audits)
+    if not path or not _is_at(main.files, path, sha):
+        yield (
+            "dating: main does not have its signed commitment, and no comment on a pull request "
+            "has the draw: merge what `geneb-ci audit commit --key` signs, then publish the digest"
+        )
+    elif not any(_adds(commit, path, sha, github, main) for commit in dated):
+        yield (
+            f"dating: {dated[0][:DIGITS]} did not add its commitment to main, so the draw may be "
+            "one of many: publish the digest on the commit of main that added it, and draw with "
+            "--shown-on that commit"
+        )
+
+
+def _commitment(repository: AuditRepository, plan: AnyPlan, audits: str) -> tuple[str, str]:
+    """Return path and git object id of the signed commitment of a plan; "" where there is none."""
+    for name, event in repository.history.events(StatementKind.COMMITMENT):
+        if event.commitment == plan.commitment:
+            raw = repository.read(repository.layout.root / audits / name)
+            return f"{audits}/{name}", git_sha(raw)
+    return "", ""
+
+
+def _is_at(files: Mapping[str, Blob], path: str, sha: str) -> bool:
+    blob = files.get(path)
+    return blob is not None and (blob.mode, blob.sha) == (REGULAR, sha)
+
+
+class _Parent(ReplyModel):
+    sha: Sha
+
+
+class _Listed(ReplyModel):
+    """A commit of a list, with its parents, the first one first."""
+
+    sha: Sha
+    parents: list[_Parent]
+
+
+def _adds(commit: str, path: str, sha: str, github: GitHub, main: Main) -> bool:
+    """Whether a commit of main's first parents added a file: none before it has the path."""
+    parent = _first_parent(commit, github, main)
+    if parent is None or not _is_at(entries(github.tree(commit))[0], path, sha):
+        return False
+    if not parent:
+        return True
+    before, is_cut = entries(github.tree(parent))
+    if is_cut or path in before:
+        return False
+    earlier = github.wire.get(f"/commits?path={quote(path, safe='')}", sha=parent, per_page=1)
+    return not parsed(list[_Listed], earlier.body, "the commits of the commitment")
+
+
+def _first_parent(commit: str, github: GitHub, main: Main) -> str | None:
+    """Return the first parent of a commit of main, "" of the first one.
+
+    None where main does not reach it by first parents, or only by very many.
+    """
+    following, parents = main.sha, dict[str, str]()
+    pages = github.wire.pages("/commits", COMMITS_PAGES_MAX + 1, sha=main.sha)
+    for page in islice(pages, COMMITS_PAGES_MAX):
+        for listed in parsed(list[_Listed], page, "the commits of main"):
+            parents[listed.sha] = listed.parents[0].sha if listed.parents else ""
+        while following in parents:
+            if following == commit:
+                return parents[commit]
+            following = parents.pop(following)
+    return None

@@ -1,0 +1,46 @@
+"""A verdict in words: the same in the comment of a pull request and on a contributor's machine."""
+
+from geneb_ci.github.errors import WHEN
+from geneb_ci.github.verdict.model import PullOutcome, PullVerdict
+
+TITLES = {
+    PullOutcome.PASSED: "passed",
+    PullOutcome.WARNINGS: "passed, with warnings",
+    PullOutcome.CHANGES_NEEDED: "changes needed",
+    PullOutcome.NEEDS_MAINTAINER: "a maintainer decides",
+    PullOutcome.NOT_CHECKED: "not checked",
+}
+_NEXT = {
+    PullOutcome.PASSED: "You need not do anything: a maintainer will review and merge.",
+    PullOutcome.WARNINGS: (
+        "Explain each warning in a comment here, or push a correction. Warnings do not fail a "
+        "submission: a maintainer reads your explanation and decides."
+    ),
+    PullOutcome.CHANGES_NEEDED: (
+        "Fix the errors below and push to this branch; this comment is updated "
+        f"{WHEN}. To get this verdict on your own machine, commit, and run"
+    ),
+    PullOutcome.NEEDS_MAINTAINER: (
+        "A submission changes only the row, the card and the extractor of one model; this pull "
+        "request changes other files as well. Remove those changes and push, or wait for a "
+        "maintainer's review."
+    ),
+    PullOutcome.NOT_CHECKED: (
+        "You need not do anything: geneb-ci crashed on this pull request. The label notifies the "
+        "maintainers."
+    ),
+}
+_NO_SUBMISSION = (
+    "No submission was found in this pull request. A submission changes `submissions/MODEL.json`, "
+    "`submissions/cards/MODEL.md` and `submissions/extractors/MODULE.py`, and nothing else. A "
+    "maintainer reviews any other change."
+)
+_EDIT = """You need not do anything: the row is already published, so a maintainer asks its \
+author before merging."""
+
+
+def next_step(pull: PullVerdict) -> str:
+    """Return what the author does next, as Markdown."""
+    if pull.outcome is PullOutcome.NEEDS_MAINTAINER and pull.model is None:
+        return _NO_SUBMISSION
+    return _EDIT if pull.outcome is PullOutcome.PASSED and pull.is_edit else _NEXT[pull.outcome]

@@ -1,0 +1,62 @@
+"""Folders of results: which has them, and what the model_meta.json of MTEB says of the model."""
+
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+from geneb_ci.common.errors import UsageProblem
+from geneb_ci.common.finding import first_and_more
+from geneb_ci.submission.result_files import BYTES_MAX, lenient_value
+from reference_harness.formats.files import NotReadable, read_regular
+from reference_harness.formats.submission_terms import MODEL_ID_PATTERN
+from reference_harness.formats.text import quoted
+
+MODEL_META = "model_meta.json"
+EXPERIMENTS = "experiments"
+"""Folder in which MTEB puts the results of runs with other settings, beside those without."""
+
+
+def results_in(folder: Path) -> Path:
+    """Return the folder of the results: itself, or the one below it that has a model_meta.json.
+
+    Where none has one, as MTEB before version 1.11 wrote, it is the one with a file of JSON.
+    Folders of experiments count where they are named themselves. Raises UsageProblem where several
+    models or revisions have one.
+    """
+    if any(folder.glob("*.json")):
+        return folder
+    parents = {path.parent for path in folder.glob(f"*/**/{MODEL_META}")}
+    parents = parents or {path.parent for path in folder.glob("*/**/*.json")}
+    folders = [p for p in sorted(parents) if EXPERIMENTS not in p.relative_to(folder).parts]
+    if len(folders) > 1:
+        names = [quoted(path.relative_to(folder).as_posix()) for path in folders]
+        raise UsageProblem(
+            f"{folder}: results of {len(folders)} models or revisions: {first_and_more(names)}",
+            "pass the folder of one",
+        )
+    return folders[0] if folders else folder
+
+
+def model_meta(folder: Path) -> dict[str, Any]:
+    """Return what the model_meta.json of MTEB in a folder has; empty where it has none."""
+    try:
+        value = lenient_value(read_regular(folder / MODEL_META, BYTES_MAX, links=False))
+    except (NotReadable, ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def described_by(value: dict[str, Any]) -> dict[str, Any]:
+    """Return what the model_meta.json of MTEB says of a model, by the names of the options."""
+    name, params, url = (value.get(key) for key in ("name", "n_parameters", "reference"))
+    options: dict[str, Any] = {}
+    if isinstance(name, str) and name:
+        model = name.rpartition("/")[2]
+        options |= {"display": model}
+        options |= {"model_id": model} if re.fullmatch(MODEL_ID_PATTERN, model) else {}
+    if isinstance(params, int | float) and 0 <= params < math.inf:
+        options["params"] = int(params)
+    if isinstance(url, str) and url.startswith("https://"):
+        options["url"] = url
+    return options
