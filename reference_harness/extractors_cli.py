@@ -232,7 +232,9 @@ def _table(spec: str, results: list["PropertyResult"]) -> None:
     count = f"{len(results)} properties"
     (first, what), *others = ((n, what) for what, n in counts.items() if n)
     sentence = f"all {count} {what}" if first == len(results) else f"{first} of {count} {what}"
-    sentence = "; ".join([sentence, *(f"{n} {what}" for n, what in others)])
+    singular = {"do not hold": "does not hold"}
+    phrases = [f"{n} {singular.get(what, what) if n == 1 else what}" for n, what in others]
+    sentence = "; ".join([sentence, *phrases])
     console.print(Text(f"{_printable(spec)}:\n{sentence}"), soft_wrap=True)
 
 

@@ -52,8 +52,8 @@ RUNS = 2
 DECOYS = 2 * TWICE + 2 * TRIANGLES + FRESH
 """Sequences that a task of ordinary size adds, those of the second run included."""
 VARIANTS_OF_BOTH, VARIANTS_A_SEQUENCE = 4, 3
-"""Variants for each row that is varied: three of a test row and one of a training row; and at most
-for each sequence of a task, all of them being test rows."""
+"""Variants for each row that is varied: three of a test sequence and one of a training sequence;
+and at most for each sequence of a task, all of them being test sequences."""
 FINE, MINUTES = 10, 120
 """Seconds below which a time is shown with tenths, and from which in minutes."""
 SAMPLED = "sample.json"

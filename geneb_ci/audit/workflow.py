@@ -6,10 +6,10 @@ are its steps, which the five commands, the jobs of GitHub and the queue call as
 The commitment and a value of the beacon that comes after it decide what is drawn; a `Sample` says
 from what: from the tasks of the submission, or from the rows of its receipt. Scores of drawn tasks
 are compared with the claimed ones, each within its tolerance. Of a receipt, every cell is computed
-from all committed rows and has to equal its claim exactly; drawn rows are embedded again and have
-to lie within the tolerance of their column. Variants, and tests of all deviations together, can
-object to either sample. The signed record holds the outcome, never a level: `trust.level.decide`
-computes the level of a row from all of its records.
+from all committed embeddings and has to equal its claim exactly; drawn embeddings are computed
+again and have to lie within the tolerance of their column. Variants, and tests of all deviations
+together, can object to either sample. The signed record holds the outcome, never a level:
+`trust.level.decide` computes the level of a row from all of its records.
 """
 
 import contextlib

@@ -234,7 +234,10 @@ def _first(rule: Rule, faults: list[Fault]) -> list[Fault]:
     more = len(faults) - len(listed)
     message = f"{more:,} more findings of {rule.id} are not listed; this is the first of them"
     actual, expected = f"{len(faults)} findings", "none"
-    return [*listed, dataclasses.replace(cut, message=message, found=actual, expected=expected)]
+    last = dataclasses.replace(
+        cut, message=message, found=actual, expected=expected, unlisted=more - 1
+    )
+    return [*listed, last]
 
 
 def _benchmark_name(document: Document) -> object:
@@ -264,6 +267,7 @@ def _finding(rule: AnyRule, fault: Fault, context: Context) -> Finding:
         expected=fault.expected,
         fix=fault.fix or rule.fix,
         score=fault.score,
+        unlisted=fault.unlisted,
     )
 
 

@@ -17,7 +17,15 @@ from geneb_ci.github.api import ACTIONS_BOT, connect
 from geneb_ci.github.main_branch import further_places
 from geneb_ci.github.queue import read_queue
 from geneb_ci.github.queue_text import as_json, markdown, terminal
-from geneb_ci.github.reconcile import SweepResult, group_verdict, open_pull_at, pull_of, sweep
+from geneb_ci.github.reconcile import (
+    SweepResult,
+    group_verdict,
+    has_verdict,
+    open_pull_at,
+    pull_of,
+    pull_with_command,
+    sweep,
+)
 from geneb_ci.github.report import tell_health
 from geneb_ci.github.verdict.handover import decode, encode
 from geneb_ci.github.verdict.model import SUCCESS
@@ -30,9 +38,17 @@ _SHA = re.compile(r"[0-9a-f]{40}")
 
 @click.command()
 @click.option("--repo", metavar="OWNER/NAME", help="Repository; default: GITHUB_REPOSITORY.")
-@click.option("--head-sha", metavar="SHA", help="Check the open pull request with this head.")
+@click.option(
+    "--head-sha", metavar="SHA", help="Check the open pull request with this head, unless it was."
+)
+@click.option(
+    "--commented",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Check this pull request if a comment on it has a new command of a maintainer.",
+)
 @click.option("--pr", type=click.IntRange(min=1), metavar="N", help="Check this pull request.")
-@click.option("--group", metavar="SHA", help="Check this group of a merge queue.")
+@click.option("--group", metavar="SHA", help="Check this group of a merge queue, unless it was.")
 @click.option(
     "--author-id",
     type=click.IntRange(min=1),
@@ -44,6 +60,7 @@ _SHA = re.compile(r"[0-9a-f]{40}")
 def reconcile_command(
     repo: str | None,
     head_sha: str | None,
+    commented: int | None,
     pr: int | None,
     group: str | None,
     author_id: int,
@@ -51,23 +68,34 @@ def reconcile_command(
 ) -> int:
     """Check pull requests, read by commit SHA, and print a verdict on one line: JSON.
 
-    Without --head-sha, --pr and --group it checks open pull requests that have no verdict on their
-    head and on the present main, the oldest first. Run it in a checkout of the base branch, with a
-    read-only token (GH_TOKEN). In GitHub Actions the verdict is also the step's output `verdict`.
+    Without --head-sha, --commented, --pr and --group it checks open pull requests that have no
+    verdict on their head and on the present main, the oldest first. Run it in a checkout of the
+    base branch, with a read-only token (GH_TOKEN). In GitHub Actions the verdict is also the
+    step's output `verdict`.
     The exit code is 4 if the pull request or main has new commits; they are queued. It is 3 if a
     limit or GitHub stopped it before the last one, or a pull request cannot be read: what was done
     is written all the same, and what is left is named.
     """
     head_sha, group = _sha(head_sha), _sha(group)
     layout = find_layout(Path.cwd())
-    is_single = pr is not None or head_sha is not None
+    is_single = any(given is not None for given in (pr, head_sha, commented))
     with connect(repo, author=author_id) as github:
+        sha = group or (head_sha if pr is None else None)
+        if sha is not None and has_verdict(github, sha):
+            say(f"{sha} has its verdict: nothing to do")
+            return Exit.CLEAN
         if group is not None:
             result = group_verdict(github, layout, group)
         elif pr is not None:
             result = sweep(github, layout, open_pull_at(github, pr, head_sha))
         elif head_sha is not None:
             result = sweep(github, layout, pull_of(github.open_pulls(), head_sha))
+        elif commented is not None:
+            pull = pull_with_command(github, commented)
+            if pull is None:
+                say(f"{commented}: no new command of a maintainer: nothing to do")
+                return Exit.CLEAN
+            result = sweep(github, layout, pull)
         else:
             result = sweep(github, layout)
     if is_single and result.problems and not result.verdict.pulls:

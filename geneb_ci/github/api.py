@@ -38,6 +38,8 @@ from geneb_ci.github.wire import Etags, Wire
 API = "https://api.github.com"
 SERVER = "https://github.com"
 STATUS_CONTEXT = "geneb/verdict"
+NO_VERDICT = "no verdict: "
+"""Beginning of the description of a status that is none."""
 AUDIT_CONTEXT = "geneb/audit-commit"
 """Status whose description is the digest of a commitment: its time is that of publication."""
 # Id of github-actions[bot], the account of GITHUB_TOKEN, which may not call `GET /user`.

@@ -1,12 +1,12 @@
-"""Many small reads in one request; and the commands in comments, which a sweep finds.
+"""Many small reads in one request; and the commands in comments.
 
 GitHub's GraphQL API answers for many objects at once. Whatever it leaves out is read one by one
 afterwards, so that a failure here costs requests and nothing else. All values in a query are
 numbers and commit ids of fixed form.
 
-No workflow starts on a comment: strangers comment, too. `/recheck` computes the verdict again, and
-ends what the other two asked for. `/audit` sets the label that asks for an audit. `/dispute REASON`
-takes the pass back.
+A comment on a pull request is a reason to look, and no more: strangers comment, too. `/recheck`
+computes the verdict again, and ends what the other two asked for. `/audit` sets the label that asks
+for an audit. `/dispute REASON` takes the pass back.
 """
 
 import base64

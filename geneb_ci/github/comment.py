@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from geneb_ci.common.finding import Finding, Severity
+from geneb_ci.github.errors import WHEN
 from geneb_ci.github.replies import Comment, Pull
 from geneb_ci.github.verdict.model import (
     AuditEstimate,
@@ -43,7 +44,7 @@ _LINKS_MAX = 20
 _SHA_SHOWN = 12
 _COMMAND_TEXTS = {
     CommandName.RECHECK: "Checked again, as {} asked.",
-    CommandName.AUDIT: "{} asked for an audit, which begins within 15 minutes.",
+    CommandName.AUDIT: "{} asked for an audit. It begins " + WHEN + ".",
     CommandName.DISPUTE: "Disputed by {}: {}. It does not pass until a maintainer comments {}.",
 }
 

@@ -18,7 +18,7 @@ from geneb_ci.github.verdict.model import AUDIT_RECORD, PASSING, PENDING, PullOu
 from geneb_ci.github.waits import Wait, known_waits
 from geneb_ci.render.plain import visible
 
-# A sweep runs every 15 minutes, and GitHub's schedules can be as late again.
+# An event is answered in two minutes; after this, it was lost, and the net of sweeps may be late.
 SWEPT_AFTER = dt.timedelta(minutes=30)
 # A maintainer should answer within a week.
 OVERDUE_AFTER = dt.timedelta(days=7)
@@ -210,7 +210,7 @@ def _unjudged(pull: Pull, facts: PullFacts, idle: dt.timedelta) -> tuple[Turn, s
         return Turn.MAINTAINER, facts.wait.reason
     if idle < SWEPT_AFTER or facts.state == PENDING:
         return Turn.PROGRAM, "wait for the next sweep"
-    return Turn.MAINTAINER, f"gh workflow run pr-report.yml -f pr={pull.number}"
+    return Turn.MAINTAINER, f"gh workflow run verdict.yml -f pr={pull.number}"
 
 
 _AUDITED = {

@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Any
 from geneb_ci import __version__
 from geneb_ci.common.config import Layout
 from geneb_ci.common.errors import GenebError
-from geneb_ci.github.api import GitHub, OpenList, numbers_by_head
+from geneb_ci.github.api import (
+    NO_VERDICT,
+    STATUS_CONTEXT,
+    GitHub,
+    OpenList,
+    numbers_by_head,
+)
 from geneb_ci.github.batch import (
     passing_elsewhere,
     prefetch_bases,
@@ -25,6 +31,7 @@ from geneb_ci.github.batch import (
 )
 from geneb_ci.github.comment import receipt_on
 from geneb_ci.github.errors import (
+    QUEUED,
     HeadMoved,
     NotFound,
     RateLimited,
@@ -44,6 +51,7 @@ from geneb_ci.github.verdict.merge_queue import judge_group, judge_groups, waiti
 from geneb_ci.github.verdict.model import (
     OPEN_MAX,
     PASSING,
+    PENDING,
     PULLS_MAX,
     SUCCESS,
     CommandState,
@@ -73,8 +81,6 @@ UNREADABLE_MAX = 100
 _UNREADABLE = (NotFound, Tampered, UnexpectedReply)
 """Errors of one pull request: GitHub answered, and will answer so again."""
 LOCKED = "the conversation is locked, so no verdict can be written: unlock it"
-_QUEUED = "nothing was written; the new commits are queued, and are checked within 15 minutes"
-
 
 _FIRST = dt.datetime.min.replace(tzinfo=dt.UTC)
 """Where the time of its last change cannot be read, a pull request comes first."""
@@ -93,7 +99,7 @@ def open_pull_at(github: GitHub, number: int, head_sha: str | None) -> Pull:
     """Return the pull request to check. Raises HeadMoved, or NotFound if it is not open to main."""
     pull = github.pull(number)
     if head_sha is not None and pull.head.sha != head_sha:
-        raise HeadMoved(f"pull request {number} no longer has the head {head_sha}", _QUEUED)
+        raise HeadMoved(f"pull request {number} no longer has the head {head_sha}", QUEUED)
     if pull.state != "open":
         raise NotFound(f"pull request {number} is {pull.state!r}", "pass an open one")
     if not pull.is_to_main:
@@ -114,8 +120,36 @@ def pull_of(listed: OpenList, head_sha: str) -> Pull:
     pulls = [pull for pull in listed.pulls if pull.head.sha == head_sha]
     if not pulls:
         listed.require_all(f"whether a pull request has the head {head_sha} is not known")
-        raise HeadMoved(f"no open pull request has the head {head_sha}", _QUEUED)
+        raise HeadMoved(f"no open pull request has the head {head_sha}", QUEUED)
     return min(pulls, key=lambda pull: pull.number)
+
+
+def has_verdict(github: GitHub, sha: str) -> bool:
+    """Whether the last status of a commit is a verdict; one request.
+
+    One that no longer holds is replaced when that is found, by the run that found it.
+    """
+    for status in github.statuses(sha):
+        if status.context == STATUS_CONTEXT:
+            is_none = (status.description or "").startswith(NO_VERDICT)
+            return status.state != PENDING or not is_none
+    return False
+
+
+def pull_with_command(github: GitHub, number: int) -> Pull | None:
+    """Return a pull request whose comments have a new command of a maintainer, or None.
+
+    None, too, if it is not open to main. Two requests; one more for each author of a command, and
+    one for each hundred comments where more are new than were read at once.
+    """
+    pull = github.pull(number)
+    if pull.state != "open" or not pull.is_to_main:
+        return None
+    prefetch_talks(github, [number])
+    receipt = receipt_on(github, pull)
+    earlier = receipt.command_state if receipt is not None else CommandState()
+    current, _ = read_commands(github, [number], earlier, {})
+    return pull if current.command != earlier.command else None
 
 
 @contextlib.contextmanager

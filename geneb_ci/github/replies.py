@@ -204,6 +204,7 @@ class Status(ReplyModel):
     """A status of a commit."""
 
     context: str
+    state: str = ""
     description: str | None = None
     created_at: Shown = ""
 

@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 from geneb_ci.common.errors import GenebError, UsageProblem
 from geneb_ci.common.finding import first_and_more
-from geneb_ci.github.api import GitHub, Talk, repository_address
+from geneb_ci.github.api import NO_VERDICT, GitHub, Talk, repository_address
 from geneb_ci.github.batch import prefetch_talks
 from geneb_ci.github.comment import comment, own_comment, read_receipt
 from geneb_ci.github.errors import (
+    QUEUED,
     ConversationLocked,
     HeadMoved,
     MainMoved,
@@ -54,8 +55,9 @@ AUDIT_STATES = (RUNNING, AGREES, DIFFERS, FAILED)
 """Labels of the state of an audit: a pull request has at most one."""
 # Read together right before they are written: what is read is at most half a minute old.
 BATCH = 10
-_QUEUED = "nothing was written; the new commits are queued, and are checked within 15 minutes"
-_STALE = "the verdict no longer holds; it is computed again while this is open to main"
+_STALE = (
+    f"{NO_VERDICT}that of before no longer holds; while this is open to main, it is computed again"
+)
 _AGAIN = "nothing was written; the next sweep compares with the new main"
 _LABEL_FIX = 'create it once: gh label create "{}"'
 
@@ -133,7 +135,7 @@ def write(github: GitHub, verdict: Verdicts, further: tuple[str, ...] = ()) -> I
     settled = list(verdict.settled)
     try:
         for trouble in verdict.troubles:
-            yield _status(github, trouble, PENDING, f"no verdict: {trouble.reason}")
+            yield _status(github, trouble, PENDING, f"{NO_VERDICT}{trouble.reason}")
             left.pop(0)
         for head in stale:
             yield _status(github, head, PENDING, _STALE)
@@ -240,7 +242,7 @@ def publish(github: GitHub, verdict: PullVerdict) -> Written:
     talk = _talk(github, verdict.number)
     if talk.head_sha != verdict.head_sha or not talk.is_open:
         what = f"has the new head {talk.head_sha}" if talk.is_open else "is closed"
-        raise HeadMoved(f"pull request {verdict.number} {what}", _QUEUED)
+        raise HeadMoved(f"pull request {verdict.number} {what}", QUEUED)
     sticky = own_comment(talk.comments, github.author)
     is_said = sticky is not None and _same(sticky.body, text)
     # 2. The label, before the list of the other labels is outdated.

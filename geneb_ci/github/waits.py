@@ -27,7 +27,7 @@ from reference_harness.formats.base import Hex40, Moment, StrictModel
 TITLE = "geneb-ci: pull requests that wait"
 MARKER = "<!-- geneb-ci:waits:1 "
 _LINE = re.compile(re.escape(MARKER) + r"([A-Za-z0-9+/=:]{1,60000}) -->")
-# The first wait is two sweeps; after six attempts it is a day.
+# The first wait is two sweeps where GitHub keeps to their schedule; after six attempts it is a day.
 FIRST = dt.timedelta(minutes=30)
 LONGEST = dt.timedelta(days=1)
 # As many as there can be: one that had no place would be tried in every sweep.
@@ -39,7 +39,7 @@ SHOWN = 40
 _ABOUT = (
     "This issue is written by geneb-ci; leave it open. These pull requests could not be read or "
     "written. The others do not wait for them. To try one at once: "
-    "`gh workflow run pr-report.yml -f pr=NUMBER`."
+    "`gh workflow run verdict.yml -f pr=NUMBER`."
 )
 
 

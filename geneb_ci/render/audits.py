@@ -45,13 +45,13 @@ _HELD = {
     "links": "all that it comes after is here, its start among it",
     "earlier": "includes every earlier draw in the repository",
     "comparison": "every verdict follows from its numbers",
-    "rerun": "the file of rerun rows is the one that was signed",
-    "proofs": "the receipt commits to every drawn row",
-    "rows": "every drawn row compares with its rerun as the record says",
-    "cells": "rows drawn and cells follow from the receipt",
+    "rerun": "the file of rerun embeddings is the one that was signed",
+    "proofs": "the receipt commits to every drawn embedding",
+    "rows": "every drawn embedding compares with its rerun as the record says",
+    "cells": "embeddings drawn and cells follow from the receipt",
     "submission": "the file is the audited one",
     "benchmark": "the current benchmark definition",
-    "policy": "at least as many tasks, rows and regimes as required",
+    "policy": "at least as many tasks, embeddings and regimes as required",
     "harness": "the current version, unmodified",
     "sandbox": "an accepted level, and every escape attempt blocked",
 }
@@ -146,7 +146,7 @@ def _headline(verification: Verification) -> str:
     if isinstance(outcome, EmbeddingOutcome):
         return (
             f"verified; {outcome.cells.equal}/{outcome.cells.of} cells, "
-            f"{outcome.embedded:,} rows embedded again in sandbox level "
+            f"{outcome.embedded:,} embeddings computed again in sandbox level "
             f"{outcome.sandbox.level}; the receipt {escape(outcome.verdict)}, the scores on the "
             f"board were {'compared' if outcome.cells.of_record else 'not compared'}"
         )

@@ -45,7 +45,7 @@ def counts(report: Report) -> dict[Severity, int]:
     """Return the number of findings by severity, also 0, the most severe first."""
     tally = dict.fromkeys(Severity, 0)
     for finding in report.findings:
-        tally[finding.severity] += 1
+        tally[finding.severity] += 1 + finding.unlisted
     return tally
 
 

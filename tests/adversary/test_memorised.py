@@ -220,14 +220,14 @@ def test_what_was_found_is_said_in_one_line():
         others={},
     )
     assert variant_text(variant_result([one], NONCE, 100, reverse=False)) == (
-        "variants: cropped D +0.3000 of at most 0.2391 (100 rows); training D +0.0000 of at most "
-        "0.1565 (100 rows)"
+        "variants: cropped D +0.3000 of at most 0.2391 (100 sequences); training D +0.0000 of at "
+        "most 0.1565 (100 sequences)"
     )
     fresh = fresh_result({"t": one}, NONCE)
     assert fresh is not None
     assert fresh_text(fresh) == (
         "fresh set: 50 sequences of 1 task, accuracy -0.3000 (standard error 0.0760) and MCC "
-        "-0.6000 beside the public test rows; more than 0.05 is not explained by chance"
+        "-0.6000 beside the public test sequences; more than 0.05 is not explained by chance"
     )
     assert fresh_result({"t": one.model_copy(update={"fresh": None})}, NONCE) is None
 

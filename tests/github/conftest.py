@@ -125,7 +125,7 @@ def place(
         files |= sound(peer)
     files["schemas/benchmark.json"] = (REGULAR, BENCHMARK_FILE.read_bytes())
     files["leaderboard/policy/official.json"] = (REGULAR, b'{"files": {}}\n')
-    files[".github/workflows/pr-report.yml"] = (REGULAR, b"on: workflow_run\n")
+    files[".github/workflows/verdict.yml"] = (REGULAR, b"on: workflow_run\n")
     files["pyproject.toml"] = (REGULAR, b"[project]\nname = 'board'\n")
     for path, (_, raw) in files.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)

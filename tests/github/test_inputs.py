@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from geneb_ci.github.errors import QUEUED
 from tests.github.conftest import CARD_PATH, MODULE, REGULAR, ROW, encoded, sound
 from tests.github.history import Files
 from tests.github.server import BOT, STRANGER
@@ -49,7 +50,7 @@ def test_38_submodules_and_executables(place, path, entry, found):
 
 
 @pytest.mark.parametrize(
-    "path", [".github/workflows/pr-report.yml", "pyproject.toml", "submissions/cards/alpha.md"]
+    "path", [".github/workflows/verdict.yml", "pyproject.toml", "submissions/cards/alpha.md"]
 )
 def test_39_another_file_needs_a_maintainer(place, path):
     number = place.pull(sound() | {path: (REGULAR, b"changed\n")})
@@ -112,11 +113,7 @@ def test_43_the_head_moves_between_reading_and_writing(place):
     place.server.pulls[number]["head"]["sha"] = new
     code, out, err = place.report(line)
     assert (code, out) == (4, "")
-    assert err == (
-        f"geneb-ci: 1: pull request 1 has the new head {new}\n"
-        "  fix: nothing was written; the new commits are queued, "
-        "and are checked within 15 minutes\n"
-    )
+    assert err == (f"geneb-ci: 1: pull request 1 has the new head {new}\n  fix: {QUEUED}\n")
     assert place.server.writes() == []
     code, _, err = place.run("reconcile", "--head-sha", old)
     assert code == 4

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from geneb_ci.github.reconcile import CHUNK, FAILED_MAX
-from tests.github.conftest import REGULAR, Place, sound
+from tests.github.conftest import CARD_PATH, REGULAR, Place, sound
 from tests.github.refusals import Fault
 
 OPEN, BEFORE = 110, 43
@@ -121,9 +121,10 @@ def test_a_dispute_outlives_a_run_of_one_whose_comments_cannot_be_read(place, mo
     """The verdict was computed as if nobody had disputed it, and passed."""
     place.server.rights = {"maintainer": "write"}
     number = place.pull(sound())
-    head = place.server.pulls[number]["head"]["sha"]
     place.server.add_comment(number, {"id": 50, "login": "maintainer"}, "/dispute copied")
     swept(place)
+    files = place.files | sound() | {CARD_PATH: (REGULAR, b"New commits.")}
+    head = place.server.pulls[number]["head"]["sha"] = place.server.commit(files, place.base)
     place.server.is_graphql = False
     place.server.faults.append(Fault("GET", f"/issues/{number}/comments", 502, times=3))
     code, out, err = place.run("reconcile", *more, str(number) if more == ["--pr"] else head)

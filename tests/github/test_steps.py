@@ -80,23 +80,23 @@ RECONCILE = ["-I", "-m", "geneb_ci", "reconcile"]
 @pytest.mark.parametrize(("variable", "option"), [("HEAD_SHA", "--head-sha"), ("PR", "--pr")])
 def test_row_3_what_an_event_or_an_input_says_is_one_argument(ran, value, variable, option):
     """Threat 3: neither a head nor a number is ever read by a shell."""
-    script = step("pr-report.yml", variable)["run"]
+    script = step("verdict.yml", variable)["run"]
     assert run(ran, script, **{variable: value}) == (0, [[*RECONCILE, option, value]])
 
 
 def test_row_3_without_a_head_and_a_number_it_sweeps(ran):
     """Threat 3: a schedule hands over empty values, which are no arguments."""
-    script = step("pr-report.yml", "HEAD_SHA")["run"]
+    script = step("verdict.yml", "HEAD_SHA")["run"]
     assert run(ran, script, HEAD_SHA="", PR="") == (0, [RECONCILE])
 
 
 @pytest.mark.parametrize("variable", ["HEAD_SHA", "VERDICT"])
 def test_row_6_a_head_that_moved_is_no_failure_of_ours_and_all_else_is(ran, variable):
     """Threat 6: exit 4 ends the job in silence, with no verdict and so no job that writes."""
-    found = step("pr-report.yml", variable)
+    found = step("verdict.yml", variable)
     ends = {code: run(ran, found["run"], EXIT=str(code))[0] for code in (0, 1, 2, 3, 4, 11)}
     assert {code for code, end in ends.items() if end == 0} == {0, 4}
-    report = read(FOLDER / "pr-report.yml").jobs["report"]
+    report = read(FOLDER / "verdict.yml").jobs["report"]
     condition = "always() && needs.parse.outputs.verdict != ''"  # also what a limit ended
     assert (report["needs"], report["if"]) == ("parse", condition)
 
@@ -117,5 +117,5 @@ def test_row_3_a_model_starts_its_audit(ran):
 @pytest.mark.parametrize("value", HOSTILE)
 def test_row_3_a_verdict_is_no_argument_at_all(ran, value):
     """Threat 3: the job that writes hands its one value over as a variable."""
-    script = step("pr-report.yml", "VERDICT")["run"]
+    script = step("verdict.yml", "VERDICT")["run"]
     assert run(ran, script, VERDICT=value) == (0, [["-I", "-m", "geneb_ci", "report"]])

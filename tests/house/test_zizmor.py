@@ -26,7 +26,8 @@ def zizmor() -> str:
 @pytest.mark.parametrize(
     ("persona", "left_out"),
     # One for each comment that says why; the runner of audits only the auditor looks at.
-    [("regular", "1 ignored, 1 suppressed"), ("auditor", "2 ignored")],
+    # What `verdict` starts on is two: the doorbell, and comments.
+    [("regular", "2 ignored, 1 suppressed"), ("auditor", "3 ignored")],
 )
 def test_zizmor_finds_nothing(persona: str, left_out: str):
     command = [
@@ -48,14 +49,14 @@ def test_zizmor_finds_nothing(persona: str, left_out: str):
 def test_zizmor_sees_what_it_should(tmp_path: Path):
     folder = tmp_path / ".github/workflows"
     folder.mkdir(parents=True)
-    text = read(WORKFLOWS / "pr-report.yml").text.replace(" zizmor: ignore[dangerous-triggers]", "")
-    (folder / "pr-report.yml").write_text(text, encoding="utf-8")
+    text = read(WORKFLOWS / "verdict.yml").text.replace(" zizmor: ignore[dangerous-triggers]", "")
+    (folder / "verdict.yml").write_text(text, encoding="utf-8")
     command = [
         zizmor(),
         "--offline",
         "--no-progress",
         "--color=never",
-        str(folder / "pr-report.yml"),
+        str(folder / "verdict.yml"),
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 14

@@ -20,7 +20,12 @@ _BUILDS = re.compile(r"\bpip3? +install\b.*(?:\s-e\b|--editable|\s\.(?:\s|/|\[|$
 _PACKAGES = re.compile(r"\b(pip3?|pipx|uv|npm|npx|curl|wget)\b.*")
 _LOOSE_PYTHON = re.compile(r"(?:^|[;&|(])[ \t]*python3? (?!-I )", re.MULTILINE)
 _COMMANDS = re.compile(r"::[\w-]+.*::|GITHUB_ENV|GITHUB_PATH|set-output|add-path")
+_COMMENT = re.compile(r"github\.event\.(comment|issue\.(?!number\b)|sender)|toJSON\(github")
+_SEEN = ("env", "name", "steps", "outputs", "environment", "concurrency", "with")
+"""Keys of a job whose values reach its steps or are shown; a condition reaches nothing."""
 _SITE = "actions/upload-pages-artifact@"
+_OF_COMMENT = ("issue.number", "issue.pull_request", "comment.body")
+_OTHERS = "${{ github.event_name == 'issue_comment' && !startsWith(github.event.comment.body, '/')"
 _SERIAL = {"cancel-in-progress": "false", "queue": "max"}
 
 Rule = Callable[[Workflow], Iterator[str]]
@@ -28,8 +33,12 @@ Rule = Callable[[Workflow], Iterator[str]]
 
 def row_01_pwn_request(workflow: Workflow) -> Iterator[str]:
     """No privileged job runs code of a pull request."""
-    if workflow.events & {"pull_request_target", "issue_comment"}:
+    if "pull_request_target" in workflow.events:
         yield "starts on an event that strangers send, with rights"
+    if "issue_comment" in workflow.events and any(
+        _COMMENT.search(str(job.get(key))) for job in workflow.jobs.values() for key in _SEEN
+    ):
+        yield "hands on what a stranger's comment says"
     if not workflow.is_privileged:
         return
     for name, job in workflow.jobs.items():
@@ -97,11 +106,13 @@ def deploys_pages(job: dict[str, Any]) -> bool:
 
 
 def row_06_moved_head(workflow: Workflow) -> Iterator[str]:
-    """A doorbell hands over one commit id; who writes sees the verdict and nothing else."""
+    """A doorbell hands over one commit id, a comment one number; who writes sees the verdict."""
     if "workflow_run" not in workflow.events:
         return
     taken = set(re.findall(r"github\.event\.[\w.]+", workflow.text))
-    if taken != {"github.event.workflow_run.event", "github.event.workflow_run.head_sha"}:
+    doorbell = {f"github.event.workflow_run.{name}" for name in ("event", "head_sha")}
+    comment = {f"github.event.{name}" for name in _OF_COMMENT}
+    if taken != doorbell | (comment if "issue_comment" in workflow.events else set()):
         yield f"takes {sorted(taken)} from the event"
     for name, job in workflow.jobs.items():
         if "write" in rights(job).values():
@@ -154,8 +165,10 @@ def row_25_lost_update(workflow: Workflow) -> Iterator[str]:
     """What writes waits its turn, and is never cancelled half-way."""
     if not any("write" in rights(job).values() for job in workflow.jobs.values()):
         return
-    expected = {"group": workflow.name.removesuffix(".yml"), **_SERIAL}
-    if workflow.tree.get("concurrency") != expected:
+    own = workflow.name.removesuffix(".yml")
+    apart = f"{own}{_OTHERS} && format('-{{0}}', github.run_id) || '' }}}}"
+    expected = [{"group": group, **_SERIAL} for group in (own, apart)]
+    if workflow.tree.get("concurrency") not in expected:
         yield f"writes without waiting for its turn: {workflow.tree.get('concurrency')}"
 
 

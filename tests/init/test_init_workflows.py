@@ -42,7 +42,7 @@ def test_zizmor_finds_nothing_in_it(written):
     )
     assert (done.returncode, done.stdout) == (
         0,
-        "No findings to report. Good job! (2 ignored)\n",
+        "No findings to report. Good job! (3 ignored)\n",
     ), done.stderr
 
 

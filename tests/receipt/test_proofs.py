@@ -1,4 +1,4 @@
-"""Proofs of rows: every row of every small tree, and nothing else."""
+"""Proofs of embeddings: every embedding of every small tree, and nothing else."""
 
 import hashlib
 

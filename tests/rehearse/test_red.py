@@ -59,16 +59,16 @@ def test_a_checkout_without_its_permission(rehearsed):
 def test_a_renamed_label(rehearsed):
     """GitHub has the labels that this version creates."""
     file, old = "geneb_ci/github/report.py", "geneb: changes needed"
-    code, out = rehearsed(file, old, "geneb: needs changes", "pr-report")
+    code, out = rehearsed(file, old, "geneb: needs changes", "verdict")
     assert code == 1
     assert "the repository has no label 'geneb: needs changes'" in out
 
 
 @pytest.mark.nightly
 def test_a_lost_doorbell(rehearsed):
-    code, out = rehearsed(f"{FLOWS}/pr-report.yml", "[pr-validate]", "[validate]", "pr-report")
+    code, out = rehearsed(f"{FLOWS}/verdict.yml", "[pr-validate]", "[validate]", "verdict")
     assert code == 1
-    assert "the event workflow_run does not start pr-report: see its `on:`" in out
+    assert "the event workflow_run does not start verdict: see its `on:`" in out
 
 
 @pytest.mark.nightly

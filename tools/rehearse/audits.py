@@ -133,9 +133,9 @@ class Audits:
         record = max(self.forge.pulls)
         asked = {path for verb, path in self.forge.requests[before:] if verb == "PUT"}
         hold("writes to main", {path for path in asked if "/merge" in path}, set())
-        if self.world.chosen("pr-report.report"):
+        if self.world.chosen("verdict.report"):
             sweep = Event("schedule", "refs/heads/main", self.forge.main, repository())
-            self.story.run(sweep, "pr-report", only="pr-report")
+            self.story.run(sweep, "verdict", only="verdict")
         else:
             head = self.forge.pulls[record]["head"]["sha"]
             self.forge.statuses[head] = [{"context": REQUIRED, "state": "success"}]

@@ -41,7 +41,7 @@ class Story:
     def chapters(self) -> Iterator[tuple[str, Callable[[], None]]]:
         """Yield the chapters that the chosen jobs take, in order."""
         chosen = self.world.chosen
-        reports = chosen("pr-report.parse") or chosen("pr-report.report")
+        reports = chosen("verdict.parse") or chosen("verdict.report")
         space = list(Space(self).chapters())
         if any(map(chosen, ("ci.changes", "ci.test", "ci.ci"))):
             yield "a push to main is tested", self.tested
@@ -103,14 +103,14 @@ class Story:
         files = row.sound(self.world.root)
         number = self.propose(row.MODEL, files)
         self._judged(number, good=True)
-        if self.world.chosen("pr-report.report"):
+        if self.world.chosen("verdict.report"):
             self._hold_verdict(number, "geneb: warnings", "success")
 
     def refused(self) -> None:
         """Offer a score above 1: the check is red, the verdict too, and the merge is refused."""
         number = self.propose(BAD, row.impossible(self.world.root, BAD))
         self._judged(number, good=False)
-        if self.world.chosen("pr-report.report"):
+        if self.world.chosen("verdict.report"):
             self._hold_verdict(number, "geneb: changes needed", "failure")
         try:
             self.merge_of(number)
@@ -141,7 +141,11 @@ class Story:
         return int(pull.number)
 
     def _judged(self, number: int, *, good: bool) -> None:
-        """Run what a pull request starts: the check, and then the verdict on it."""
+        """Run what a stranger's pull request starts: its verdict, and once approved the check.
+
+        The check waits for an approval, as of every outside contributor: GitHub says that it was
+        requested. It completes after the approval, which must cost nothing more.
+        """
         forge = self.world.forge
         pull = forge.pulls[number]
         names = git(
@@ -168,6 +172,7 @@ class Story:
             fork=True,
             head=pull["head"]["ref"],
         )
+        self._ring(pull["head"]["sha"], "pull_request", "requested")
         found = self.run(event, "pr-validate", good=good)
         if "test" in found.get("ci", {}):
             hold("the suite, on submissions alone", found["ci"]["test"].conclusion, "skipped")
@@ -177,19 +182,17 @@ class Story:
                 hold_in("the annotations", f"submissions/{BAD}.json", outcome.log)
                 hold_in("the summary", "score-out-of-range", outcome.summary)
                 outcome.intended = True
-        run = {
-            "name": "pr-validate",
-            "event": "pull_request",
-            "head_sha": pull["head"]["sha"],
-            "conclusion": "success" if good else "failure",
-        }
-        ring = Event(
-            "workflow_run",
-            "refs/heads/main",
-            forge.main,
-            repository() | {"action": "completed", "workflow_run": run},
-        )
-        self.run(ring, "pr-report")
+        before = len(forge.requests)
+        self._ring(pull["head"]["sha"], "pull_request", "completed")
+        if self.world.chosen("verdict.report"):
+            hold("requests of a second ring", len(forge.requests[before:]), 1)
+
+    def _ring(self, head: str, event: str, action: str) -> None:
+        """Start what follows a run of the doorbell on a head."""
+        run = {"name": "pr-validate", "event": event, "head_sha": head}
+        payload = repository() | {"action": action, "workflow_run": run}
+        ring = Event("workflow_run", "refs/heads/main", self.world.forge.main, payload)
+        self.run(ring, "verdict", only="verdict")
 
     def _hold_verdict(self, number: int, label: str, state: str) -> None:
         """Hold that there is one comment of ours, this label alone, and this status."""
@@ -206,8 +209,8 @@ class Story:
         number = self.propose(LOCKED, row.impossible(self.world.root, LOCKED))
         forge.pulls[number]["locked"] = True
         event = Event("schedule", "refs/heads/main", forge.main, repository())
-        self.run(event, "pr-report", only="pr-report")
-        if self.world.chosen("pr-report.report"):
+        self.run(event, "verdict", only="verdict")
+        if self.world.chosen("verdict.report"):
             hold("lists of what waits", len(forge.issues), 1)
             hold_in("the list", f"#{number}", next(iter(forge.issues.values()))["body"])
 
@@ -215,8 +218,8 @@ class Story:
         """Look on schedule for what has no verdict: nothing, so that nothing is reported."""
         before = len(self.world.forge.writes())
         event = Event("schedule", "refs/heads/main", self.world.forge.main, repository())
-        found = self.run(event, "pr-report", only="pr-report")
-        conclusions = {job: one.conclusion for job, one in found["pr-report"].items()}
+        found = self.run(event, "verdict", only="verdict")
+        conclusions = {job: one.conclusion for job, one in found["verdict"].items()}
         hold("parse", conclusions["parse"], "success")
         hold("report, with no verdict to report", conclusions.get("report", "skipped"), "skipped")
         hold("writes of a sweep with nothing to do", len(self.world.forge.writes()), before)
@@ -233,20 +236,8 @@ class Story:
         found = self.run(Event("merge_group", ref, group, payload), "pr-validate", "ci")
         if "test" in found["ci"]:
             hold("the suite, on a group of submissions", found["ci"]["test"].conclusion, "skipped")
-        run = {
-            "name": "pr-validate",
-            "event": "merge_group",
-            "head_sha": group,
-            "conclusion": "success",
-        }
-        ring = Event(
-            "workflow_run",
-            "refs/heads/main",
-            forge.main,
-            repository() | {"action": "completed", "workflow_run": run},
-        )
-        self.run(ring, "pr-report")
-        if self.world.chosen("pr-report.report"):
+        self._ring(group, "merge_group", "completed")
+        if self.world.chosen("verdict.report"):
             statuses = [(s["context"], s["state"]) for s in forge.statuses.get(group, [])]
             hold("statuses of the group", statuses, [(REQUIRED, "success")])
 
@@ -256,7 +247,7 @@ class Story:
         if not any(pull["title"] == f"Add {row.MODEL}" for pull in forge.pulls.values()):
             self.propose(row.MODEL, row.sound(self.world.root))
         number = next(n for n, p in forge.pulls.items() if p["title"] == f"Add {row.MODEL}")
-        if not self.world.chosen("pr-report.report"):
+        if not self.world.chosen("verdict.report"):
             # Only some jobs are rehearsed: what the others would have said is taken for granted.
             head = forge.pulls[number]["head"]["sha"]
             forge.statuses[head] = [{"context": REQUIRED, "state": "success"}]

@@ -326,4 +326,4 @@ def earlier_plans(
     return earlier
 
 
-_DRAWN: dict[type[Plan | EmbeddingPlan], str] = {Plan: "tasks", EmbeddingPlan: "rows"}
+_DRAWN: dict[type[Plan | EmbeddingPlan], str] = {Plan: "tasks", EmbeddingPlan: "embeddings"}

@@ -45,7 +45,7 @@ COMMITTED, STARTED, ABORTED = ".committed.json", ".started.json", ".aborted.json
 EVENTS = (COMMITTED, STARTED, ABORTED)
 """Ends of the names of what was signed before a record, or in its place."""
 RERUN = ".rows.npz"
-"""End of the name of the file of rerun rows beside the record of an audit by receipt."""
+"""End of the name of the file of rerun embeddings beside the record of an audit by receipt."""
 ID_DIGITS = 16  # hex digits: 64 bits are unique among the audits of one model
 
 

@@ -128,10 +128,10 @@ def matrix_of(
     known: Mapping[str, KnownEmbedding],
     work: Work,
 ) -> "np.ndarray":
-    """Return the (n, d) matrix of a task: rows of earlier tasks from the work folder, others new.
+    """Return the (n, d) embeddings of a task: known ones from the work folder, others new.
 
-    `values` has the rows of the sequences that are not known, in their order; None where all are.
-    Raises ResultRefused when the tasks have embeddings of different width or dtype.
+    `values` has the embeddings of the sequences that are not known, in their order; None where all
+    are. Raises ResultRefused when the tasks have embeddings of different width or dtype.
     """
     import numpy as np  # slow to import, and only needed here
 
@@ -148,7 +148,7 @@ def matrix_of(
                 f"task {name} has embeddings of {part.shape[1]} numbers of {part.dtype}; expected "
                 f"{first.shape[1]} of {first.dtype}, as task {begun} has, with which it shares "
                 "sequences",
-                "an extractor has to return rows of one width and one dtype for every task",
+                "an extractor has to return embeddings of one width and one dtype for every task",
             )
     matrix = np.empty((len(sequences), first.shape[1]), dtype=first.dtype)
     if values is not None:
@@ -303,11 +303,11 @@ class SandboxRuns:
         """Smallest that a run of these had; 0 where none is known."""
 
     def alone(self, sequences: Sequence[str], spec: ExtractorSpec) -> "np.ndarray":
-        """Return (n, d) rows of n sequences, each embedded in a batch of its own."""
+        """Return (n, d) embeddings of n sequences, each embedded in a batch of its own."""
         return self._run(sequences, "file", dataclasses.replace(spec, rows=1))
 
     def embed(self, decoyed: SequencesWithDecoys) -> TaskEmbeddings:
-        """Return the rows of the real sequences, in their order, and what the decoys show."""
+        """Return the embeddings of the real sequences, in their order, and what the decoys show."""
         return embed_among_decoys(
             decoyed,
             functools.partial(self._run, batching="budget"),

@@ -45,8 +45,8 @@ class AuditPolicy(StrictModel):
     minimum_drawn: Positive
     """Drawn tasks that a row needs to be `verified`."""
     minimum_rows: Positive = 1500
-    """Test rows of each regime that an audit by receipt has to draw for the board to say that cells
-    were recomputed."""
+    """Test sequences of each regime that an audit by receipt has to draw for the board to say that
+    cells were recomputed."""
     minimum_level: Literal[1, 2, 3, 4]
     """Lowest sandbox level at which an agreeing audit counts; level 0 never does."""
     scorer: Annotated[bool, Field(validation_alias=AliasChoices("scorer", "canonical"))] = False

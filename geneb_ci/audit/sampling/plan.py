@@ -105,33 +105,34 @@ class Plan(AnyPlan):
 
 
 TEST_EMBEDDINGS_MAX, TRAINING_EMBEDDINGS_MAX = 1_000_000, 20_000
-"""Of a sample: more test rows than the benchmark has, and as many training rows of each task as
-`--size` takes beside them. Whoever verifies a record makes every draw again."""
+"""Of a sample: more test embeddings than the benchmark has, and as many training embeddings of each
+task as `--size` takes beside them. Whoever verifies a record makes every draw again."""
 Draws = Annotated[int, Field(ge=1, le=TEST_EMBEDDINGS_MAX)]
 
 
 class EmbeddingCounts(StrictModel):
-    """How many rows of a receipt are embedded again."""
+    """How many embeddings of a receipt are embedded again."""
 
     test: Draws
-    """Test rows of each regime, in all tasks together, at least."""
+    """Test embeddings of each regime, in all tasks together, at least."""
     training: Annotated[int, Field(ge=1, le=TRAINING_EMBEDDINGS_MAX)]
-    """Training rows of each task."""
+    """Training embeddings of each task."""
     support: Draws
-    """Rows of each further few-shot regime's support, in all tasks together."""
+    """Embeddings of each further few-shot regime's support, in all tasks together."""
     whole: bool
-    """Whether every support row is taken, and every training row of the smaller tasks."""
+    """Whether every support embedding is taken, and every training embedding of the smaller
+    tasks."""
 
 
 class EarlierEmbeddings(StrictModel):
-    """A draw of rows for the same method: its rows are embedded again, too."""
+    """A draw of embeddings for the same method: its embeddings are computed again, too."""
 
     commitment: Hex64
     seed: Hex64
 
 
 class EmbeddingPlan(AnyPlan):
-    """One audit by receipt, before it runs: rows instead of tasks."""
+    """One audit by receipt, before it runs: embeddings instead of tasks."""
 
     root: Hex64
     """Merkle root of the receipt."""

@@ -252,7 +252,10 @@ def _check_embedding_policy(outcome: EmbeddingOutcome, inputs: TrustInputs) -> N
     if rows.test < least:
         raise StepMismatch(
             POLICY,
-            f"{plural(rows.test, 'test row')} of each regime drawn, the policy requires {least:,}",
+            (
+                f"{plural(rows.test, 'test embedding')} of each regime drawn, the policy requires "
+                f"{least:,}"
+            ),
             "audit again",
         )
     if lacking := missing_cells(outcome, inputs):

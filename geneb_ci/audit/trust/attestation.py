@@ -356,7 +356,9 @@ class RowAttestation:
         if self.recomputed is not None:
             receipt = _receipt(self.recomputed)
             record = receipt if self.of_record is not None else ""
-            method = f"what embedded {self.recomputed.rows.embedded:,} rows of the receipt again"
+            method = (
+                f"what computed {self.recomputed.rows.embedded:,} embeddings of the receipt again"
+            )
         rerun = self._reruns(tuple(self.rerun)) if self.tasks else ""
         by = {
             Check.RERUN: rerun,

@@ -1,5 +1,6 @@
 """A verdict in words: the same in the comment of a pull request and on a contributor's machine."""
 
+from geneb_ci.github.errors import WHEN
 from geneb_ci.github.verdict.model import PullOutcome, PullVerdict
 
 TITLES = {
@@ -16,8 +17,8 @@ _NEXT = {
         "submission: a maintainer reads your explanation and decides."
     ),
     PullOutcome.CHANGES_NEEDED: (
-        "Fix the errors below and push to this branch; this comment is updated within 15 "
-        "minutes. To get this verdict on your own machine, commit, and run"
+        "Fix the errors below and push to this branch; this comment is updated "
+        f"{WHEN}. To get this verdict on your own machine, commit, and run"
     ),
     PullOutcome.NEEDS_MAINTAINER: (
         "A submission changes only the row, the card and the extractor of one model; this pull "
