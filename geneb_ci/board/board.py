@@ -388,9 +388,9 @@ def write_board(
 def _site_and_page(
     entries: list[Entry], board: Board, layout: Layout
 ) -> tuple[Site, dict[str, bytes]]:
-    from geneb_ci.board.site.render import with_scores  # Jinja2
+    from geneb_ci.board.site.render import completed_index  # Jinja2
 
     site = site_of(entries, board.values, benchmark_of(layout), layout, Built())
     page = with_data(page_files(), board.scripts())
-    page[INDEX] = with_scores(page[INDEX], site)
+    page[INDEX] = completed_index(page[INDEX], site)
     return site, page

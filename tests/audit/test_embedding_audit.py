@@ -98,7 +98,7 @@ def outcome_in(record: Path) -> dict[str, Any]:
 
 
 def level(place: Installed, model_id: str) -> dict[str, Any]:
-    rows = json.loads(place.run("geneb_ci", "label", "--format", "json").stdout)["rows"]
+    rows = json.loads(place.run("geneb_ci", "trust", "--format", "json").stdout)["rows"]
     (found,) = (row for row in rows if row["model_id"] == model_id)
     return dict(found)
 
