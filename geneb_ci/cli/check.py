@@ -18,6 +18,7 @@ from geneb_ci.cli.main import echo, is_plain, say
 from geneb_ci.cli.shared import (
     PARAGRAPH,
     STDOUT,
+    LayeredCommand,
     Output,
     PairedCommand,
     exit_code,
@@ -47,7 +48,17 @@ STALE_MAX = 10
 """Stale entries of a baseline that are named."""
 
 
-@click.command(cls=PairedCommand)
+class _Check(PairedCommand, LayeredCommand):
+    pass
+
+
+@click.command(
+    cls=_Check,
+    common=(
+        *("--fix", "--diff", "--strict", "--select", "--ignore", "--baseline", "--against"),
+        *("--base", "--pr", "--format", "--output"),
+    ),
+)
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
     "--select", "selected", multiple=True, metavar="RULE-OR-FAMILY", help="Run these rules only."
