@@ -5,7 +5,7 @@ import shlex
 import signal
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import click
 
@@ -374,6 +374,10 @@ class _Audit(LazyGroup):
         "withdraw": ("audit", "take an audit back, with a reason, signed"),
         "keygen": ("audit_prepare", "make a maintainer's key for signing records"),
         "statement": ("audit_prepare", "what a workflow has to sign, of an unsigned outcome"),
+    }
+    sections: ClassVar[dict[str, tuple[str, ...]]] = {
+        "Commands": ("file", "queue", "verify", "withdraw", "keygen"),
+        "Steps of an audit, one by one": ("commit", "plan", "run", "fresh"),
     }
 
     def resolve_command(

@@ -3,6 +3,7 @@
 import datetime as dt
 import shlex
 from pathlib import Path
+from typing import ClassVar
 
 import click
 
@@ -287,6 +288,9 @@ class _Receipt(LazyGroup):
         "near": ("receipt_pairs", "say whether two receipts are of one model"),
         "pairs": ("receipt_pairs", "note how alike the errors of rows with predictions are"),
         "seen": ("receipt", "look whether the receipts of all rows are still published"),
+    }
+    sections: ClassVar[dict[str, tuple[str, ...]]] = {
+        "Commands": ("verify", "push", "pull", "compare", "near", "predictions")
     }
 
 

@@ -50,7 +50,7 @@ from geneb_ci.receipt.rounding import recorded, rounding, scaled
 from geneb_ci.receipt.source import ReceiptFiles, receipt_files, size_text
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import NotReadable, read_regular
-from reference_harness.formats.merkle import RowTree, row_leaf
+from reference_harness.formats.merkle import EmbeddingTree, embedding_leaf
 from reference_harness.formats.receipt_cells import ReceiptCells
 from reference_harness.formats.submission import EmbeddingReceipt, ReceiptTask, SubmissionV12
 from reference_harness.formats.text import Say
@@ -196,7 +196,7 @@ def drawn_task(
 
     entry = receipt.tasks[task]
     values = np.fromfile(file, dtype="<f2").reshape(-1, receipt.dim)
-    tree = RowTree([row_leaf(row.tobytes(), i) for i, row in enumerate(values)])
+    tree = EmbeddingTree([embedding_leaf(row.tobytes(), i) for i, row in enumerate(values)])
     if tree.root.hex() != entry.root:
         raise AuditRefused(
             f"{file}: its embeddings have the Merkle root {tree.root.hex()[:16]}..., the "

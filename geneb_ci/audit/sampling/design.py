@@ -368,7 +368,7 @@ def needed_sample_size(
     return low
 
 
-class PowerRow(NamedTuple):
+class PowerLine(NamedTuple):
     """One row of the table of detection."""
 
     drawn: int
@@ -381,11 +381,11 @@ def detection_table(
     drawn: Sequence[int] = SHOWN_DRAWN,
     fabricated: Sequence[int] = SHOWN_FABRICATED,
     power: Fraction = CERTAIN,
-) -> list[PowerRow]:
+) -> list[PowerLine]:
     """Return the table of detection: one row a possible sample size, ascending."""
     sizes = sorted({k for k in drawn if max(1, design.guaranteed) <= k <= design.tasks})
     return [
-        PowerRow(k, tuple(detection_probability(design, m, k, power) for m in fabricated))
+        PowerLine(k, tuple(detection_probability(design, m, k, power) for m in fabricated))
         for k in sizes
     ]
 
