@@ -45,6 +45,7 @@ from geneb_ci.common.errors import Exit, GenebError, NothingChecked, UsageProble
 from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.common.parallel import in_processes, jobs_for
 from geneb_ci.models.registry import ModelRegistry
+from geneb_ci.models.tasks import task_notes
 from geneb_ci.receipt.seen import published_state, seen_receipts, shared_errors
 from reference_harness.formats.benchmark import Benchmark
 
@@ -335,7 +336,7 @@ def board_of(
     """
     benchmark = benchmark_of(layout)
     jobs = jobs or jobs_for(len(entries))
-    categories, tasks = leaderboards(entries, benchmark)
+    categories, tasks = leaderboards(entries, benchmark, task_notes(layout))
     values = {LEADERBOARD: categories, TASKS: tasks}
     unsized = unknown_sizes(benchmark) if more else []
     if more and not unsized:

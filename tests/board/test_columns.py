@@ -25,6 +25,7 @@ from geneb_ci.check.runner import files_of
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import find_layout
 from geneb_ci.common.types import TrustLevel
+from geneb_ci.models.tasks import task_notes
 from reference_harness.formats.submission import SubmissionV11, SubmissionV12
 from tests.board.board import entries, entry
 from tests.paths import ROOT, outside_rows
@@ -107,7 +108,7 @@ def test_the_bytes_of_the_public_board(update_golden):
     """What any Python from 3.11 to 3.13 must give for the 41 public submissions."""
     values = zip(
         ("leaderboard.json", "leaderboard_tasks.json"),
-        leaderboards(entries(), shipped_benchmark()),
+        leaderboards(entries(), shipped_benchmark(), task_notes(find_layout(ROOT))),
         strict=True,
     )
     lines = [

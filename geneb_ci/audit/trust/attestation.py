@@ -232,6 +232,16 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
         ),
     ),
     FieldGroup(
+        "species, assay and source of tasks", Author.MAINTAINERS,
+        (
+            *each(
+                "leaderboard_tasks.json/tasks/*/{}",
+                ("kingdom", "species", "assay", "length", "classes", "source"),
+            ),
+            "leaderboard_tasks.json/tasks/*/near_duplicates/*",
+        ),
+    ),
+    FieldGroup(
         "matrices recovered from scores", Author.BOARD,
         ("page/matrices/**",),
         basis=(SCORES,),
