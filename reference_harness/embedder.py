@@ -106,8 +106,8 @@ class Embedder:
     def embed(self, job: EmbedJob) -> Generator[Step | EmbedResult]:
         """Embed what the cache lacks of a job: yields a step after each call, then how it went.
 
-        Rows already computed are saved when an error or Ctrl-C ends this. Calls are planned over
-        the whole job, so the rest of one that was killed has the bits it would have had.
+        Embeddings already computed are saved when an error or Ctrl-C ends this. Calls are planned
+        over the whole job, so the rest of one that was killed has the bits it would have had.
         """
         started = time.perf_counter()
         measured, cut = self.limit.budget, cut_to(self.loaded, self.limit)

@@ -27,7 +27,7 @@ class _Lines(Silent):
         self._results = results
 
     def begin(self, task_id: str, todo: int) -> None:
-        """Write what begins and its rows."""
+        """Write what begins and its embeddings."""
         _write(self._results, {"begin": task_id, "todo": todo})
 
     def step(self, sequences: int, letters: int) -> None:
