@@ -14,7 +14,7 @@ import click
 
 from geneb_ci.audit.rerun.weights import CONFIG_MAX, JSON_MAX, PATTERNS, file_sha256
 from geneb_ci.check.rules.identity import refuse_bad_id
-from geneb_ci.cli.shared import row_width
+from geneb_ci.cli.shared import LayeredCommand, row_width
 from geneb_ci.common.config import Layout, find_layout
 from geneb_ci.common.errors import MachineFault, NothingChecked, UsageProblem
 from geneb_ci.common.files import write_files
@@ -94,7 +94,13 @@ _POOLINGS = click.Choice(get_args(Pooling), case_sensitive=False)
 _COUNT = click.IntRange(0, PARAMS_MAX)
 
 
-@click.command()
+@click.command(
+    cls=LayeredCommand,
+    common=(
+        *("--revision", "--model-id", "--display", "--pooling", "--max-length", "--licence"),
+        *("--training-data", "--submitted-by", "--trust-remote-code", "--force"),
+    ),
+)
 @click.argument("repository", metavar="MODEL_ID")
 @click.option("--revision", metavar="COMMIT", help="Commit to pin; default: the newest.")
 @click.option("--model-id", help="Name of the files; default: the name of the repository.")

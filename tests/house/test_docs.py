@@ -218,7 +218,7 @@ def test_a_test_that_does_not_exist_is_found(text, wrong):
         ("$ geneb-harness run --resum", ["there is no option --resum"]),
         ("`geneb-harness extract check`", ["there is no command extract"]),
         ("`geneb-ci audit run PLAN --key key.pem` and `geneb-ci rules`", []),
-        ("    geneb-ci label | grep --color x", []),
+        ("    geneb-ci trust | grep --color x", []),
     ],
 )
 def test_a_wrong_command_is_found(text, wrong):

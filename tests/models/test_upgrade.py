@@ -107,7 +107,7 @@ def test_its_evidence_and_level_are_those_of_the_old_one(
 ) -> None:
     said = []
     for _ in range(2):
-        assert main(["label", str(board), "--format", "json"]) == 0
+        assert main(["trust", str(board), "--format", "json"]) == 0
         said.append(json.loads(capsys.readouterr().out))
         for path in (board / "submissions").glob("*.json"):
             assert main(["upgrade", str(path), "--output", str(path), "--quiet"]) == 0

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from geneb_ci.check.registry import CHANGE_RULES, RULES
 from geneb_ci.check.report import ProposalFacts, Report, UncommittedFile
-from geneb_ci.common.errors import NothingChecked, UsageProblem
+from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.github.main_branch import (
     Clone,
@@ -21,7 +21,7 @@ from geneb_ci.github.verdict.collect import Judge, places_of
 from geneb_ci.github.verdict.decide import BaseBranch, Decision, decide
 from geneb_ci.github.verdict.model import PullHead, PullOutcome, PullVerdict
 from geneb_ci.github.verdict.words import TITLES, next_step
-from geneb_ci.publish.git import GitRepository, NoRepository, top_folder
+from geneb_ci.publish.git import GitRepository, top_folder
 from reference_harness.formats.text import Say, silent
 
 HEAD = "HEAD"
@@ -33,7 +33,9 @@ GITHUB_ONLY = ("other open pull requests (open-collision, open-copy)", COMMENTS)
 """What a verdict on GitHub depends on beside the files of both sides."""
 GITHUB_ONLY_OF_RECORDS = "when the commitment of an audit was shown (invalid-audit-record)"
 _ADVISED = frozenset({PullOutcome.NEEDS_MAINTAINER, PullOutcome.NOT_CHECKED})
-_CHANGED, _UNTRACKED, _IGNORED = "changed", "untracked", "ignored by git"
+_UNTRACKED, _IGNORED = "untracked", "ignored by git"
+_REASONS = {"?": _UNTRACKED, "!": _IGNORED, "D": "deleted", " ": "staged"}
+"""How git marks a file of the working tree; another mark is that of a change."""
 _SUFFIXES = (".json", ".md", ".py")
 """Ignored files with other names are no part of a submission, such as what Python caches."""
 
@@ -43,7 +45,7 @@ class NoBranch(NothingChecked):
 
 
 class NoClone(NoBranch):
-    """This is no clone of a repository of submissions."""
+    """There is nothing to propose to: no clone of submissions, or one that only has its main."""
 
 
 class BranchVerdict(NamedTuple):
@@ -73,27 +75,27 @@ def judge_branch(folder: Path, base: str | None = None, say: Say = silent) -> Br
 
     Without `base` it is main of `upstream`, of `origin` or of the clone, whichever there is first.
     Settings are those of the base; nothing that is not committed plays a part. Raises NoClone where
-    this is no clone of submissions; NoBranch where HEAD adds nothing to a base that was not named,
-    or none is known; WrongRepository for a base that does not exist; ForgeProblem where both sides
-    have no commit in common, and BadRepository where git refuses the clone.
+    this is no clone of submissions and no base was named; NoBranch where HEAD adds nothing to a
+    base that was not named, or none is known; UsageProblem where the base has no submissions,
+    WrongRepository where it does not exist; ForgeProblem where both sides have no commit in common,
+    and BadRepository where git refuses the clone.
     """
-    try:
-        root = top_folder(folder)
-    except NoRepository as error:
-        raise NoClone(error.message, error.fix) from error
+    if base is None and not any((parent / ".git").exists() for parent in (folder, *folder.parents)):
+        raise NoClone(f"{folder} is in no clone", "clone the repository that you propose to")
+    root = top_folder(folder)
     repository = GitRepository(root)
     clone = Clone(repository)
     name = base or known_base(repository)
     of_base, head = clone.commit(name), clone.commit(HEAD).sha
     layout = layout_of_settings(clone, entries(clone.tree(of_base.commit.tree.sha))[0])
-    try:
-        places = places_of(layout)
-    except UsageProblem as error:
-        raise NoClone(f"{name} has no folder of submissions", error.fix) from error
+    if base is None and layout.submissions is None:
+        raise NoClone(f"{name} has no folder of submissions", "name another branch: --base REF")
+    places = places_of(layout)
     folders = sorted({places.submissions, places.cards, places.extractors})
     uncommitted = tuple(_uncommitted(repository, folders))
     if base is None and clone.comparison(of_base.sha, head).merge_base_commit.sha == head:
-        raise NoBranch(
+        error = NoClone if name in MAIN_NAMES and not uncommitted else NoBranch
+        raise error(
             f"HEAD has no commit that {name} lacks, so there is no branch to judge"
             f"{_named(uncommitted)}",
             "commit the files of your model on a branch; in a clone of a fork, name the main that "
@@ -167,10 +169,11 @@ def _uncommitted(repository: GitRepository, folders: list[str]) -> Iterator[Unco
         "status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", "--ignored"
     )
     for entry in listing.split(b"\0")[:-1]:
-        mark, path = entry[:2].decode(errors="replace"), os.fsdecode(entry[3:])
-        reason = {"??": _UNTRACKED, "!!": _IGNORED}.get(mark, _CHANGED)
+        path = os.fsdecode(entry[3:])
+        reason = _REASONS.get(chr(entry[1]), "changed")
+        is_tracked = reason not in {_UNTRACKED, _IGNORED}
         is_own = path.startswith(own) and (reason != _IGNORED or path.endswith(_SUFFIXES))
-        if is_own or reason == _CHANGED:
+        if is_tracked or is_own:
             yield UncommittedFile(path, reason)
 
 
