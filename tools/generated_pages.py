@@ -1,7 +1,6 @@
 """Pages with generated parts: lists, columns, layers, models, and lists of the page itself."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +36,7 @@ def lists() -> dict[str, str]:
 
 def situations() -> dict[str, str]:
     """Return the page that lists the situations of `geneb-ci next`, by role."""
-    tables: dict[Role, Sequence[Situation[Any]]] = {
+    tables: dict[Role, tuple[Situation[Any], ...]] = {
         Role.CONTRIBUTOR: contributor.TABLE,
         Role.MAINTAINER: maintainer.TABLE,
     }
