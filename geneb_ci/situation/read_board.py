@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from geneb_ci.audit.canonical import FORMAT, AuditRefused, StepMismatch, moment_of, seconds_of
+from geneb_ci.audit.canonical import FORMAT, moment_of, seconds_of
 from geneb_ci.audit.commit import commit, read_submission
 from geneb_ci.audit.commitment import Commitment
 from geneb_ci.audit.compare.tolerance import tolerance_digest
@@ -374,7 +374,7 @@ class BoardReader:
                     continue
                 try:
                     audit = self._of_work(folder, sample.name)
-                except (GenebError, StepMismatch, AuditRefused):
+                except GenebError:
                     continue
                 if audit is not None and audit.commitment not in ended:
                     yield audit
