@@ -29,11 +29,11 @@ new-venv:
 $(READY): requirements/dev.txt requirements/torch.txt pyproject.toml tools/system-packages $(if $(KEPT),,new-venv)
 	@tools/system-packages $(LOG) $(SYSTEM)
 	@tools/quietly $(LOG) "installing $$(grep -c == requirements/dev.txt) packages in $(VENV) (0.5 GB)" \
-	  $(BIN)/python -m pip install --require-hashes --no-deps -r requirements/dev.txt
+	  $(BIN)/python -m pip install -q --require-hashes --no-deps -r requirements/dev.txt
 	@tools/quietly $(LOG) "installing torch for the CPU in $(VENV) (0.8 GB)" \
-	  $(BIN)/python -m pip install -r requirements/torch.txt
+	  $(BIN)/python -m pip install -q -r requirements/torch.txt
 	@tools/quietly $(LOG) "installing geneb-ci from this folder in $(VENV)" \
-	  $(BIN)/python -m pip install --no-deps --no-build-isolation --editable .
+	  $(BIN)/python -m pip install -q --no-deps --no-build-isolation --editable .
 	@touch $@
 
 # Validators of others, which cannot be installed beside the package.
@@ -42,9 +42,9 @@ VALIDATORS := $(VENV)/validators
 $(VALIDATORS)/.ready: requirements/validators.txt requirements/validators-alone.txt | $(READY)
 	@$(BIN)/python -m venv --clear $(VALIDATORS)
 	@tools/quietly $(LOG) "installing $$(grep -c == requirements/validators.txt) packages in $(VALIDATORS) (0.6 GB): validators of others" \
-	  $(VALIDATORS)/bin/python -m pip install --require-hashes --no-deps -r requirements/validators.txt
+	  $(VALIDATORS)/bin/python -m pip install -q --require-hashes --no-deps -r requirements/validators.txt
 	@tools/quietly $(LOG) "installing $$(grep -c == requirements/validators-alone.txt) more of them, whatever Python they name" \
-	  $(VALIDATORS)/bin/python -m pip install --require-hashes --no-deps --ignore-requires-python -r requirements/validators-alone.txt
+	  $(VALIDATORS)/bin/python -m pip install -q --require-hashes --no-deps --ignore-requires-python -r requirements/validators-alone.txt
 	@touch $@
 
 # What builds the site, which nothing else needs.
@@ -53,7 +53,7 @@ SITE := $(VENV)/site
 $(SITE)/.ready: requirements/docs.txt | $(READY)
 	@$(BIN)/python -m venv --clear $(SITE)
 	@tools/quietly $(LOG) "installing $$(grep -c == requirements/docs.txt) packages in $(SITE): the site of the pages" \
-	  $(SITE)/bin/python -m pip install --require-hashes --no-deps -r requirements/docs.txt
+	  $(SITE)/bin/python -m pip install -q --require-hashes --no-deps -r requirements/docs.txt
 	@touch $@
 
 # What makes wrong changes to the code.
@@ -62,7 +62,7 @@ MUTANTS := $(VENV)/mutants
 $(MUTANTS)/.ready: requirements/mutants.txt | $(READY)
 	@$(BIN)/python -m venv --clear $(MUTANTS)
 	@tools/quietly $(LOG) "installing $$(grep -c == requirements/mutants.txt) packages in $(MUTANTS): what makes wrong changes" \
-	  $(MUTANTS)/bin/python -m pip install --require-hashes --no-deps -r requirements/mutants.txt
+	  $(MUTANTS)/bin/python -m pip install -q --require-hashes --no-deps -r requirements/mutants.txt
 	@touch $@
 
 demo: $(READY)  ## check the public submissions, rebuild the board, audit an honest and a forged row
