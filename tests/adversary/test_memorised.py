@@ -38,7 +38,7 @@ from tests.adversary.cheats import (
     minhash,
     whole,
 )
-from tests.adversary.measure import Case, both_splits, decisions_of, few_shot_rows, mean_drop
+from tests.adversary.measure import Case, both_splits, decisions_of, few_shot_indices, mean_drop
 from tests.adversary.models import NetworkExtractor, RoundedExtractor, random_convolution
 
 NAMES = ("mini_splice", "mini_histone")
@@ -243,7 +243,7 @@ BINARY = [
 def test_labels_that_the_probe_of_all_rows_ignores_are_found_by_the_one_that_uses_them():
     """Its scores and decisions are those of an honest model; so said the fresh set, by it alone."""
     probe = "10shot, record"
-    extractor = FewShotMemoriser([case.data for case in BINARY], first_quarter, few_shot_rows)
+    extractor = FewShotMemoriser([case.data for case in BINARY], first_quarter, few_shot_indices)
     found = [
         Decisions.model_validate(decisions_of(extractor, case, "a test", 160).model_dump())
         for case in BINARY

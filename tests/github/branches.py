@@ -1,6 +1,7 @@
 """Pull requests as branches of a clone, and the same on the loopback server."""
 
 import subprocess
+from pathlib import Path
 
 from geneb_ci.github.reconcile import sweep
 from geneb_ci.github.verdict.handover import decode, encode
@@ -62,11 +63,11 @@ def fast_import(base: Files, cases: dict[str, Case]) -> bytes:
     return bytes(out)
 
 
-def import_cases(world: World, cases: dict[str, Case]) -> None:
-    """Make the branches `main-NAME` and `pull-NAME` of each case in the folder of a world."""
+def import_cases(world: World, clone: Path, cases: dict[str, Case]) -> None:
+    """Make the branches `main-NAME` and `pull-NAME` of each case in a clone of a world."""
     first = next(iter(world.server.commits))
     stream = fast_import(world.files(first), cases)
-    command = ["git", "-C", str(world.folder), "fast-import", "--quiet", "--force"]
+    command = ["git", "-C", str(clone), "fast-import", "--quiet", "--force"]
     subprocess.run(command, input=stream, check=True)
 
 

@@ -9,7 +9,6 @@ import zlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from geneb_ci.audit.canonical import StepMismatch
 from geneb_ci.audit.compare.embedding_outcome import (
     BY_EMBEDDING,
     REFITTED,
@@ -20,6 +19,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
     training_of,
     verdict_by,
 )
+from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import RESTORE
 from geneb_ci.audit.rerun.honesty import (
     KIND,
@@ -33,7 +33,7 @@ from geneb_ci.audit.trust.applicability import TrustInputs
 from geneb_ci.receipt.draw import TaskShare, number_of
 from geneb_ci.receipt.embeddings import STRONGEST
 from reference_harness.formats.benchmark import Benchmark
-from reference_harness.formats.merkle import root_by, row_leaf
+from reference_harness.formats.merkle import embedding_leaf, root_by
 from reference_harness.formats.submission import EmbeddingReceipt, SubmissionV12, receipt_root
 
 if TYPE_CHECKING:
@@ -344,7 +344,7 @@ def check_proofs(
     for index, number in enumerate(rows.task.tolist()):
         task = outcome.tasks[number]
         entry, row = receipt.tasks[task.task], int(rows.row[index])
-        leaf = row_leaf(rows.committed[index].tobytes(), row)
+        leaf = embedding_leaf(rows.committed[index].tobytes(), row)
         root = root_by(leaf, row, entry.train + entry.test, rows.proofs[index])
         if root is None or root.hex() != entry.root:
             _refuse(

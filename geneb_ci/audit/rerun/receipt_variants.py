@@ -26,13 +26,14 @@ from geneb_ci.audit.rerun.honesty import (
     summed_decisions,
 )
 from geneb_ci.audit.rerun.scoring import variants_of
-from geneb_ci.audit.rerun.task_embedding import FurtherSequences, read_further, variant_seed
+from geneb_ci.audit.rerun.task_embedding import read_further, variant_seed
 from geneb_ci.audit.sampling.embedding_draw import refit_tasks
 from geneb_ci.audit.sampling.plan import EmbeddingPlan
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.harness.process import HarnessProcess, ScoringLimits, TaskSource
 from reference_harness.formats.base import first_error
 from reference_harness.formats.files import NotReadable, read_regular
+from reference_harness.formats.further import FurtherSequences
 from reference_harness.formats.receipt_cells import ReceiptRefit
 from reference_harness.formats.rescored import ChangedDecisions
 
