@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from geneb_ci.check.report import Outcome, Report, Verdict, named_files, outcome_of, read_baseline
-from geneb_ci.common.config import Finder, Layout, benchmark_of, find_layout, finder
+from geneb_ci.common.config import Finder, Layout, benchmark_of, find_layout, layout_finder
 from geneb_ci.common.errors import BadConfiguration, NothingChecked, UsageProblem
 from geneb_ci.render.formats import WIDTH, render, verdict
 from reference_harness.formats.text import Say, silent
@@ -102,7 +102,9 @@ def check(
     from geneb_ci.check.place import against_of
     from geneb_ci.check.registry import chosen_rule_ids
 
-    find = finder(isolated=isolated, config_from=None if config_from is None else Path(config_from))
+    find = layout_finder(
+        isolated=isolated, config_from=None if config_from is None else Path(config_from)
+    )
     layout = find(Path.cwd())
     rules = chosen_rule_ids((*layout.select, *select), (*layout.ignore, *ignore))
     known = None if baseline is None else read_baseline(Path(baseline))
@@ -379,12 +381,12 @@ def verify(
     receipts, tasks = (None if path is None else Path(path) for path in (receipt, data))
     again = from_receipt(repository.layout, receipts, tasks, say) if cells else None
 
-    def each() -> Iterator[Any]:
+    def verified_files() -> Iterator[Any]:
         for path in files:
             name = str(path) if records else os.path.relpath(path)
             yield with_embeddings(repository, located(path), name, again, named=bool(records))
 
-    verifications = Verifications([*progress(each(), len(files)), *lost])
+    verifications = Verifications([*progress(verified_files(), len(files)), *lost])
     verifications.rated = rated_submissions(repository, verifications, evidence) if evidence else ()
     return verifications
 

@@ -82,6 +82,8 @@ def run_command(options: dict[str, Any], context: RunContext) -> None:
     listener = context.listeners(planned, context.label)
     with _engine(options, spec, context.cluster, listener, probe_device) as engine:
         facts = engine.facts
+        if facts.note:
+            listener.say(facts.note)
         _declare(facts, texts(options["declared"], "--declare"))
         # 4. Check that the submission can be written, before the work.
         _check_declared(facts, options)

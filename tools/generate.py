@@ -266,7 +266,7 @@ def generated() -> dict[str, str]:
         for name, schema in schemas.items()
     }
     rows = f"schemas/{place.FILE}"
-    numbers = place.population_text(
+    numbers = place.shipped_rows_text(
         (ROOT / rows).read_text(encoding="utf-8"), ROOT / "submissions", benchmark
     )
     by_harness = {

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import Field
 
-from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.commitment import Commitment
+from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.rerun.decoys import FRESH, TRIANGLES, TWICE
 from geneb_ci.audit.rerun.honesty import sequences_varied
 from geneb_ci.audit.rerun.prepare import Ready
 from geneb_ci.audit.rerun.scoring import sequences_of
 from geneb_ci.audit.sampling.design import allocation, parts_of
-from geneb_ci.audit.sampling.plan import Plan
+from geneb_ci.audit.sampling.plan import TaskPlan
 from geneb_ci.common.errors import LimitExceeded, NothingChecked
 from geneb_ci.sandbox.limits import MIB, advice
 from reference_harness.formats.base import Count, Positive, StrictModel
@@ -337,7 +337,7 @@ def draw_probabilities(commitment: Commitment) -> dict[str, float]:
     }
 
 
-def remaining_tasks(plan: Plan, here: Ready) -> dict[str, float]:
+def remaining_tasks(plan: TaskPlan, here: Ready) -> dict[str, float]:
     """Return the tasks of a plan that are not embedded yet, each with weight 1."""
     return {choice.task: 1.0 for choice in plan.chosen if here.work.embedded(choice.task) is None}
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import click
 
-from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.commit import commit, read_submission
 from geneb_ci.audit.compare.embedding_outcome import RerunResult
 from geneb_ci.audit.compare.outcome import AuditOutcome
 from geneb_ci.audit.compare.tolerance import tolerance_digest
+from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.record.keys import private_key
 from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.signing import audits_of, sign_start

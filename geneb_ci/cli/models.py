@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.code_digest import BUILTIN, built_in
+from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.rerun.fetching import lock_bytes
 from geneb_ci.audit.rerun.weights import file_sha256
 from geneb_ci.cli.check import STDIN, read_stdin

@@ -219,7 +219,7 @@ def find_layout(folder: Path, *, isolated: bool = False) -> Layout:
     return nearest
 
 
-def finder(*, isolated: bool = False, config_from: Path | None = None) -> Finder:
+def layout_finder(*, isolated: bool = False, config_from: Path | None = None) -> Finder:
     """Return a function that finds layouts, with settings from the tree, nowhere or `config_from`.
 
     Raises UsageProblem if `config_from` does not exist, or if both are given.

@@ -9,7 +9,7 @@ from pathlib import Path
 from geneb_ci.audit.record.old_log import FOLDER, log_files
 from geneb_ci.audit.record.published import statements_file
 from geneb_ci.audit.record.repository import AuditRepository
-from geneb_ci.board.board import Watch, board_of, rows_of
+from geneb_ci.board.board import Watch, board_of, checked_entries
 from geneb_ci.board.page import INDEX, assembled_files, page_files, with_data
 from geneb_ci.board.rows import encode
 from geneb_ci.board.site.inputs import Built, site_of
@@ -94,7 +94,7 @@ def generate(
         with contextlib.chdir(folder):  # so that findings have paths relative to the repository
             layout = find_layout(folder)
             _require_usual_places(layout)
-            report, entries = rows_of(layout, files_of([Path()]), watch)
+            report, entries = checked_entries(layout, files_of([Path()]), watch)
             if entries is None:
                 return report, None
             ledger_value = events.model_dump(mode="json")

@@ -11,7 +11,6 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from geneb_ci.audit.canonical import AuditRefused, StepMismatch
 from geneb_ci.audit.commitment import Commitment, identity_of, same_method_reason
 from geneb_ci.audit.compare.embedding_outcome import (
     ComparedCells,
@@ -22,6 +21,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
     FailedEmbedding,
     PartEffect,
 )
+from geneb_ci.audit.errors import AuditRefused, StepMismatch
 from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.statement import RERUN, Record
 from geneb_ci.audit.record.verify_embeddings import RERUN_BYTES_MAX, STRONGEST_PART, read_rerun

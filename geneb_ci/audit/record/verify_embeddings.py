@@ -9,7 +9,6 @@ import zlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from geneb_ci.audit.canonical import StepMismatch
 from geneb_ci.audit.compare.embedding_outcome import (
     BY_EMBEDDING,
     REFITTED,
@@ -20,6 +19,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
     training_of,
     verdict_by,
 )
+from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import RESTORE
 from geneb_ci.audit.rerun.honesty import (
     KIND,

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from geneb_ci.audit.canonical import StepMismatch
+from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.events import StatementKind
 from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.statement import WITHDRAWN

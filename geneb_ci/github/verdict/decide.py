@@ -138,7 +138,7 @@ def _names_extractor(path: Path) -> bool:
         return False
 
 
-class Ranked(NamedTuple):
+class RankedRow(NamedTuple):
     """One row in one regime."""
 
     model: str
@@ -147,7 +147,7 @@ class Ranked(NamedTuple):
     """Mean over the category means of the primary metric."""
 
 
-def ranked(submissions: Iterable[Submission], regime: str, benchmark: Benchmark) -> list[Ranked]:
+def ranked(submissions: Iterable[Submission], regime: str, benchmark: Benchmark) -> list[RankedRow]:
     """Return the rows that are ranked in a regime, the best first, then by id."""
     rows = []
     for submission in submissions:
@@ -157,11 +157,11 @@ def ranked(submissions: Iterable[Submission], regime: str, benchmark: Benchmark)
                 t: float(getattr(cells[t], benchmark.primary_metric)) for t in benchmark.task_ids
             }
             categories = category_means(scores, benchmark)
-            rows.append(Ranked(submission.model_id, categories, mean(categories.values())))
+            rows.append(RankedRow(submission.model_id, categories, mean(categories.values())))
     return sorted(rows, key=lambda row: (-row.score, row.model))
 
 
-def rank_of(rows: Sequence[Ranked], model: str) -> int | None:
+def rank_of(rows: Sequence[RankedRow], model: str) -> int | None:
     """Return 1 + the number of rows with a higher score; None if the row is not ranked."""
     own = next((row for row in rows if row.model == model), None)
     return None if own is None else 1 + sum(row.score > own.score for row in rows)
@@ -228,7 +228,7 @@ def row_comparison(
     )
 
 
-def _distance(row: Ranked, other: Ranked) -> float:
+def _distance(row: RankedRow, other: RankedRow) -> float:
     return math.sqrt(mean((x - other.categories[k]) ** 2 for k, x in row.categories.items()))
 
 
