@@ -138,7 +138,14 @@ def test_make_lock_runs_the_tool_in_the_environment(checkout):
 
 
 def quietly(log: Path, command: str) -> subprocess.CompletedProcess[str]:
-    words = [ROOT / "tools/quietly", log, "installing two things (5 MB)", "sh", "-c", command]
+    words = [
+        str(ROOT / "tools/quietly"),
+        str(log),
+        "installing two things (5 MB)",
+        "sh",
+        "-c",
+        command,
+    ]
     return subprocess.run(words, capture_output=True, text=True, check=False)
 
 
