@@ -234,7 +234,7 @@ FIELD_GROUPS: tuple[FieldGroup, ...] = (
     FieldGroup(
         "species, assay and source of tasks", Author.MAINTAINERS,
         (
-            *each(
+            *paths(
                 "leaderboard_tasks.json/tasks/*/{}",
                 ("kingdom", "species", "assay", "length", "classes", "source"),
             ),
