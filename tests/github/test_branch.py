@@ -33,7 +33,7 @@ def commit(folder: Path, text: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def board(tmp_path_factory) -> Path:
+def board(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The repository of a board."""
     folder = tmp_path_factory.mktemp("branch") / "board"
     for peer in PEERS:
@@ -46,7 +46,7 @@ def board(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def clone(board, tmp_path, monkeypatch) -> Path:
+def clone(board: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A clone with a branch that adds a model."""
     folder = tmp_path / "clone"
     git(tmp_path, "clone", "--quiet", str(board), str(folder))

@@ -196,7 +196,7 @@ def test_there_are_enough_of_them():
 def test_the_verdict_on_this_machine_is_that_of_the_server(board, name, monkeypatch):
     monkeypatch.chdir(board.folder)
     enter(board, name)
-    found = judge_branch(Path.cwd(), f"main-{name}").verdict
+    found = judge_branch(Path.cwd(), f"main-{name}", ranks=True).verdict
     here = found.model_dump(exclude=OF_THE_PULL)
     there = remote(board, CASES[name]).model_dump(exclude=OF_THE_PULL)
     assert here == there

@@ -70,11 +70,14 @@ class BranchVerdict(NamedTuple):
         return report_of(self.decision, self.base, self.uncommitted, unseen)
 
 
-def judge_branch(folder: Path, base: str | None = None, say: Say = silent) -> BranchVerdict:
+def judge_branch(
+    folder: Path, base: str | None = None, say: Say = silent, *, ranks: bool = False
+) -> BranchVerdict:
     """Check the commit HEAD of a clone as a pull request to `base`, by the files of both commits.
 
     Without `base` it is main of `upstream`, of `origin` or of the clone, whichever there is first.
-    Settings are those of the base; nothing that is not committed plays a part. Raises NoClone where
+    Settings are those of the base; nothing that is not committed plays a part. With `ranks` the
+    verdict has the rank of the row, too. Raises NoClone where
     this is no clone of submissions and no base was named; NoBranch where HEAD adds nothing to a
     base that was not named, or none is known; UsageProblem where the base has no submissions,
     WrongRepository where it does not exist; ForgeProblem where both sides have no commit in common,
@@ -85,7 +88,7 @@ def judge_branch(folder: Path, base: str | None = None, say: Say = silent) -> Br
     root = top_folder(folder)
     repository = GitRepository(root)
     clone = Clone(repository)
-    name = base or _known_base(repository)
+    name = base or known_base(repository)
     of_base, head = clone.commit(name), clone.commit(HEAD).sha
     layout = layout_of_settings(clone, entries(clone.tree(of_base.commit.tree.sha))[0])
     if base is None and layout.submissions is None:
@@ -105,7 +108,7 @@ def judge_branch(folder: Path, base: str | None = None, say: Say = silent) -> Br
     with layout_of_main(clone, root, main, say) as own:
         known = BaseBranch(own)
         judge = Judge(clone, own, known.modules, main)
-        decision = decide(judge, PullHead(number=1, head_sha=head), known)
+        decision = decide(judge, PullHead(number=1, head_sha=head), known, ranks=ranks)
     return BranchVerdict(decision, name, uncommitted)
 
 
@@ -143,7 +146,7 @@ def report_of(
     return report
 
 
-def _known_base(repository: GitRepository) -> str:
+def known_base(repository: GitRepository) -> str:
     """Return main of a remote, or of the clone. Raises NoBranch where there is none."""
     listing = repository.run("for-each-ref", "--format=%(refname) %(symref)")
     lines = listing.decode(errors="replace").splitlines()
