@@ -6,6 +6,7 @@ relative to the current folder, whose repository and settings are used, as on th
 """
 
 import contextlib
+import datetime as dt
 import functools
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from geneb_ci.check.rule import Rule
     from geneb_ci.check.runner import Checker
     from geneb_ci.render.results import AuditResult, BuiltBoard, Recommendation, Verifications
+    from geneb_ci.situation.table import NextStep
 
 PathLike = str | os.PathLike[str]
 Progress = Callable[[Iterable[Any], int], Iterator[Any]]
@@ -76,6 +78,33 @@ def _reported() -> Iterator[None]:
     except SubmissionsRefused as error:
         error.report = _as_check(error.report)
         raise
+
+
+def next_step(
+    role: str | None = None,
+    *,
+    repository: str | None = None,
+    space: str | None = None,
+    now: dt.datetime | None = None,
+) -> "NextStep":
+    """Return where things stand in the current folder, and the one command that comes next.
+
+    `role` is "contributor" or "maintainer"; None: whose work the folder has. Nothing is written, no
+    code of a submission is run, and no server is asked but those that are named: `repository` on
+    GitHub, by the token in GH_TOKEN, and `space` on the Hub. `now` is the time; None: that of the
+    clock. Raises UsageProblem for another role, or without a token; BadConfiguration where settings
+    or policy cannot be used; and another GenebError where a server does not answer.
+    """
+    from geneb_ci.common.finding import exact_name
+    from geneb_ci.situation.step import step_in
+    from geneb_ci.situation.table import Role
+
+    asked = None
+    if role is not None:
+        known = [str(value) for value in Role]
+        fix = "pass contributor or maintainer"
+        asked = Role(exact_name(role, known, "role", fix))
+    return step_in(Path.cwd(), asked, repository, space, now or dt.datetime.now(dt.UTC))
 
 
 def check(

@@ -126,6 +126,7 @@ os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"
 DEBUG = "GENEB_CI_DEBUG"
 # Each command is imported when it is called, which keeps `check` fast.
 COMMANDS = {
+    "next": ("next", "say where things stand, and the one command that comes next"),
     "check": ("check", "check submissions, and show how to fix errors"),
     "rules": ("check", "list every rule"),
     "explain": ("check", "explain a rule, or the trust level and history of a row"),

@@ -203,7 +203,12 @@ def space_health(space: Space, generation: Generation, repository: GitRepository
         if name not in state.files
         or hashlib.sha256(space.read(name, state.head)).hexdigest() != file.sha256
     )
-    standing = _standing(live, generation.manifest, repository)
+    main = generation.manifest
+    standing = standing_of(live, main.source_commit, repository)
+    if live.generation == main.generation:
+        standing = LiveStatus.CURRENT
+    elif standing is LiveStatus.CURRENT:
+        standing = LiveStatus.OTHER  # the same commit, built by another version
     return Health(standing, state.head, live, altered, hindrances, service.address)
 
 
@@ -239,15 +244,17 @@ def _differences_served(space: Space, address: str, live: Manifest) -> Iterator[
         )
 
 
-def _standing(live: Manifest, main: Manifest, repository: GitRepository) -> LiveStatus:
-    if live.generation == main.generation:
-        return LiveStatus.CURRENT
-    if live.rollback is not None and live.rollback.covers == main.source_commit:
+def standing_of(live: Manifest, commit: str, repository: GitRepository) -> LiveStatus:
+    """Return the relation of a live board to the newest commit that the board depends on.
+
+    It goes by commits alone: nothing is built, and no file is compared.
+    """
+    if live.rollback is not None and live.rollback.covers == commit:
         return LiveStatus.ROLLED_BACK
-    if live.source_commit == main.source_commit:
-        return LiveStatus.OTHER  # the same commit, built by another version
-    if repository.is_ancestor(live.newest_commit, main.source_commit):
+    if live.source_commit == commit:
+        return LiveStatus.CURRENT
+    if repository.is_ancestor(live.newest_commit, commit):
         return LiveStatus.BEHIND
-    if repository.is_ancestor(main.source_commit, live.newest_commit):
+    if repository.is_ancestor(commit, live.newest_commit):
         return LiveStatus.AHEAD
     return LiveStatus.OTHER

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from geneb_ci.publish.generation import Generation
+from tests.audit.recorded import entry
 from tests.publish.command import environment, within
 from tests.publish.conftest import NAME, RESOURCE, SCRIPTS, is_page, made, undated
 from tests.publish.hub import READER, WRITER
@@ -331,3 +332,24 @@ def test_outside_a_repository(hub, tmp_path):
         2,
         "geneb-ci: the current folder is not in a repository of submissions",
     )
+
+
+def test_the_next_step_keeps_a_board_up_to_date(run, repo, clone):
+    assert repo.head.tree, "the Space is there, without a board"
+    clone.write("leaderboard/policy/keys.json", {"keys": [entry()]})
+    clone.commit("Trust a key")
+
+    def step() -> str:
+        code, output, errors = run("next", "--as", "maintainer", "--space", NAME, token=None)
+        assert (code, errors) == (0, "")
+        return str(output).splitlines()[-1]
+
+    publish = f"next: geneb-ci publish --space {NAME}"
+    assert step() == publish
+    assert run(*publish.split()[2:])[0] == 0
+    assert step() != publish
+    clone.add("model-b")
+    clone.commit("Add model-b")
+    assert step() == publish
+    assert run(*publish.split()[2:])[0] == 0
+    assert step() != publish

@@ -88,7 +88,7 @@ def judge_branch(
     root = top_folder(folder)
     repository = GitRepository(root)
     clone = Clone(repository)
-    name = base or _known_base(repository)
+    name = base or known_base(repository)
     of_base, head = clone.commit(name), clone.commit(HEAD).sha
     layout = layout_of_settings(clone, entries(clone.tree(of_base.commit.tree.sha))[0])
     if base is None and layout.submissions is None:
@@ -146,7 +146,7 @@ def report_of(
     return report
 
 
-def _known_base(repository: GitRepository) -> str:
+def known_base(repository: GitRepository) -> str:
     """Return main of a remote, or of the clone. Raises NoBranch where there is none."""
     listing = repository.run("for-each-ref", "--format=%(refname) %(symref)")
     lines = listing.decode(errors="replace").splitlines()
