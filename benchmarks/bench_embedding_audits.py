@@ -34,7 +34,7 @@ from geneb_ci.receipt.embeddings import EFFECT, LEVEL
 from reference_harness import benchmark as harness_benchmark
 from reference_harness.data import Folder, MiniSource, Source
 from reference_harness.formats.benchmark import Benchmark
-from reference_harness.probe import few_shot_rows
+from reference_harness.probe import few_shot_indices
 from reference_harness.receipt.task_file import file_of
 from reference_harness.rescore import load
 from reference_harness.tasks import TaskData
@@ -47,11 +47,11 @@ PAGE = ROOT / "docs/research/receipt-audits.md"
 Rows = npt.NDArray[np.float32]
 DRAWS = 100
 MINI = ("mini_promoter", "mini_tf", "mini_splice")
-AUDITS = 2000  # simulated whole audits of honest rows
+AUDITS = 2000  # simulated whole audits of honest embeddings
 
 
 class Embedded(NamedTuple):
-    """Honest rows of some tasks under one extractor, and those of another model."""
+    """Honest embeddings of some tasks under one extractor, and those of another model."""
 
     name: str
     rows: dict[str, Rows]
@@ -62,7 +62,7 @@ class Embedded(NamedTuple):
 
 
 class Extractor(Protocol):
-    """What gives sequences their rows."""
+    """What gives sequences their embeddings."""
 
     def extract_embeddings(self, sequences: Sequence[str]) -> Rows: ...
 
@@ -70,7 +70,7 @@ class Extractor(Protocol):
 def embedded(
     name: str, extractor: Extractor, other: Extractor, kept: Kept, *, real: bool
 ) -> Embedded:
-    """Return honest rows of GENEB-mini, or of the real tasks that are available."""
+    """Return honest embeddings of GENEB-mini, or of the real tasks that are available."""
     definition, source = harness_benchmark.mini(), MiniSource()
     tasks: Sequence[str] = MINI
     place: Source = source
@@ -105,23 +105,23 @@ def labels_of(of: Embedded, task: str) -> npt.NDArray[np.int64]:
 
 
 def noise(attack: attacks.Attack) -> Attack:
-    """Return an attack on the rows of every task alike."""
+    """Return an attack on the embeddings of every task alike."""
     return lambda of, task: attack(
         of.rows[task], labels_of(of, task), len(of.data[task].train.labels)
     )
 
 
 def support_row(of: Embedded, task: str) -> Rows:
-    """Alter one support row of a 1shot probe, in one task."""
+    """Alter one support embedding of a 1shot probe, in one task."""
     train = of.data[task].train.labels
     if task != next(iter(of.rows)):
         return of.rows[task]
-    place = int(few_shot_rows(train, 1, of.definition.protocol.seeds[0])[0])
+    place = int(few_shot_indices(train, 1, of.definition.protocol.seeds[0])[0])
     return attacks.altered(of.rows[task], labels_of(of, task), [place], len(train))
 
 
 ATTACKS: dict[str, Attack] = {
-    "none: honest rows": lambda of, task: of.rows[task],
+    "none: honest embeddings": lambda of, task: of.rows[task],
     "column, 1e-3": noise(functools.partial(attacks.column, eps=1e-3)),
     "column, 1e-4": noise(functools.partial(attacks.column, eps=1e-4)),
     "column, 1e-5": noise(functools.partial(attacks.column, eps=1e-5)),
@@ -131,15 +131,15 @@ ATTACKS: dict[str, Attack] = {
     "push, 1e-5": noise(functools.partial(attacks.push, eps=1e-5)),
     "push, 1e-6": noise(functools.partial(attacks.push, eps=1e-6)),
     "border, tau": noise(attacks.border),
-    "one support row of 1shot, in one task": support_row,
-    "rows of another model": lambda of, task: of.other[task],
+    "one support embedding of 1shot, in one task": support_row,
+    "embeddings of another model": lambda of, task: of.other[task],
 }
 
 
 def found_attacks(
     of: Callable[[], Embedded], name: str, where: str, kept: Kept, draws: int
 ) -> Table:
-    """Return how often each attack on all tasks is found, by rows, direction and effect.
+    """Return how often each attack on all tasks is found, by embeddings, direction and effect.
 
     `where` tells kept lines of the same extractor on other tasks apart.
     """
@@ -157,7 +157,7 @@ def found_attacks(
         return found_attack(loaded(), one, attack, honest_scores(), draws)
 
     return [
-        f"| {name}: attack | rows | direction | effect | any | gain of MCC: full | few-shot |",
+        (f"| {name}: attack | embeddings | direction | effect | any | MCC: full | few-shot |"),
         ruled(7),
         *(
             kept.line(
@@ -194,14 +194,15 @@ def reasons(of: Callable[[], Embedded], kept: Kept) -> Table:
 
 
 class Changed(NamedTuple):
-    """The receipt of a task with changed rows, scored, and what further draws need of it."""
+    """The receipt of a task with changed embeddings, scored, and what further draws need of it."""
 
     scored: Scored
     read: TaskFiles
     values: npt.NDArray[np.float16]
 
     def drawn(self, share: TaskShare, seed: str) -> Scored:
-        """Return the task with the rows of another seed; nothing here asks for their proofs."""
+        """Return the task with the embeddings of another seed; nothing here asks for their
+        proofs."""
         task, drawn = self.scored.drawn, drawn_embeddings([seed], self.read.strata, share)
         rows = drawn.distinct
         labels = np.concatenate([self.read.train_labels, self.read.strata.labels])

@@ -1,4 +1,5 @@
-"""Honest rows of an audit by receipt: how many fail, and how often their direction is an alarm."""
+"""Honest embeddings of an audit by receipt: how many fail, and how often their direction is an
+alarm."""
 
 import functools
 from collections.abc import Iterator
@@ -26,13 +27,13 @@ from reference_harness.extractors.huggingface import HuggingFaceExtractor
 from reference_harness.receipt.rounding import rounded
 from tests.harness.extractors.models import VOCABULARY, tokenizer
 
-TASKS, TASK_ROWS = 100, 75  # a whole audit: 45 test and 30 training rows in each
+TASKS, TASK_ROWS = 100, 75  # a whole audit: 45 test and 30 training embeddings in each
 
 
-WIDTH, HONEST = 128, 2500  # sequences that are embedded in four batchings: 10,000 rows
-OTHERS = {32: 500, 64: 500, 256: 500, 768: 125}  # the same of other widths, fewer rows
+WIDTH, HONEST = 128, 2500  # sequences that are embedded in four batchings: 10,000 embeddings
+OTHERS = {32: 500, 64: 500, 256: 500, 768: 125}  # the same of other widths, fewer embeddings
 BATCHINGS: dict[str, dict[str, Any]] = {
-    "file order, 8 rows": {"batching": "file"},
+    "file order, 8 embeddings": {"batching": "file"},
     "512 padded tokens": {"token_budget": 512},
     "8,192 padded tokens": {"token_budget": 8192},
     "equal lengths alone": {"batching": "exact"},
@@ -63,7 +64,7 @@ def sequences(count: int) -> tuple[str, ...]:
 
 
 class Compared(NamedTuple):
-    """How honest rows of one width compare with a receipt."""
+    """How honest embeddings of one width compare with a receipt."""
 
     rows: int
     failed: int
@@ -72,7 +73,7 @@ class Compared(NamedTuple):
 
 
 def honest(kept: Kept) -> Table:
-    """Compare rows in four batchings with a receipt that was written in a fifth way."""
+    """Compare embeddings in four batchings with a receipt that was written in a fifth way."""
     every = tuple(BATCHINGS)
     cases = [
         *((WIDTH, HONEST, (one,)) for one in every),
@@ -89,7 +90,10 @@ def honest(kept: Kept) -> Table:
         )
 
     return [
-        "| columns | batching | rows | failed | largest deviation | most coordinates of a row |",
+        (
+            "| columns | batching | embeddings | failed | largest deviation | most coordinates of "
+            "an embedding |"
+        ),
         ruled(6),
         *(
             kept.line(
@@ -102,7 +106,7 @@ def honest(kept: Kept) -> Table:
 
 
 def compared(width: int, count: int, batching: str, kept: Kept) -> Compared:
-    """Embed rows in one batching, and compare them with those of the default one, rounded."""
+    """Embed sequences in one batching, and compare them with those of the default one, rounded."""
     place, given = str(bert(kept.folder / f"bert-{width}", width)), list(sequences(count))
     written = kept.rows(
         f"bert {width} {count}", lambda: HuggingFaceExtractor(place).extract_embeddings(given)
@@ -116,7 +120,7 @@ def compared(width: int, count: int, batching: str, kept: Kept) -> Compared:
 
 
 class NoisyAudit(NamedTuple):
-    """What an audit shows whose rows deviate as those of other hardware."""
+    """What an audit shows whose embeddings deviate as those of other hardware."""
 
     rows: int
     failed: int
@@ -136,11 +140,11 @@ class NoisyAudit(NamedTuple):
 
 
 def noisy_audit(seed: int, tasks: int = 13, count: int = 40) -> NoisyAudit:
-    """Return an audit of made-up rows that deviate by up to 8e-7 of their root mean square.
+    """Return an audit of made-up embeddings that deviate by up to 8e-7 of their root mean square.
 
     Columns vary by 0.08 to 1 of their size. Three of a task are another: one of mean 3,001 and
-    spread 0.065, which deviates by 1.8e-4; one that is 0 in nine rows of ten; one that is constant.
-    """
+    spread 0.065, which deviates by 1.8e-4; one that is 0 in nine embeddings of ten; one that is
+    constant."""
     draw = np.random.default_rng(seed)
     failed = mismatch = 0
     deviation, parts = 0.0, []
@@ -176,7 +180,7 @@ def noisy_audit(seed: int, tasks: int = 13, count: int = 40) -> NoisyAudit:
 
 
 def audits_of_noise(audits: int, kept: Kept) -> Table:
-    """Count the audits that differ of honest rows, as `noisy_audit` makes them."""
+    """Count the audits that differ of honest embeddings, as `noisy_audit` makes them."""
 
     def line() -> str:
         results = [noisy_audit(seed) for seed in range(audits)]
@@ -192,18 +196,21 @@ def audits_of_noise(audits: int, kept: Kept) -> Table:
         )
 
     return [
-        "| audits | rows | differ | rows failed | deviation | round otherwise | effect |",
+        (
+            "| audits | embeddings | differ | embeddings failed | deviation | round otherwise | "
+            "effect |"
+        ),
         ruled(7),
         kept.line(f"noise {audits}", line),
     ]
 
 
 def false_alarms(audits: int, kept: Kept) -> Table:
-    """Count significant directions of whole audits whose rows deviate as float32 does.
+    """Count significant directions of whole audits whose embeddings deviate as float32 does.
 
-    Few coordinates differ at all: a Poisson number of 1.2 a row, as of 768 columns, each worth a
-    weight of either sign; in the third case all rows deviate alike, as with other hardware.
-    """
+    Few coordinates differ at all: a Poisson number of 1.2 an embedding, as of 768 columns, each
+    worth a weight of either sign; in the third case all embeddings deviate alike, as with other
+    hardware."""
     cases = {"one coordinate in 640": 1.2, "one in 64": 12.0, "all alike, and one in 640": 1.2}
 
     def line(number: int, name: str, rate: float) -> str:

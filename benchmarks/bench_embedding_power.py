@@ -1,4 +1,5 @@
-"""What a draw of rows finds of altered test and training rows: computed, and simulated."""
+"""What a draw of embeddings finds of altered test and training embeddings: computed, and
+simulated."""
 
 import functools
 import io
@@ -36,7 +37,8 @@ Matrix = npt.NDArray[np.float32]
 
 
 class Kept:
-    """Lines of tables and rows of tasks that were measured: what is there is not measured again."""
+    """Lines of tables and embeddings of tasks that were measured: what is there is not measured
+    again."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -50,7 +52,7 @@ class Kept:
         return place.read_text(encoding="utf-8")
 
     def rows(self, name: str, make: Callable[[], Matrix]) -> Matrix:
-        """Return embedded rows."""
+        """Return embeddings."""
         place = self.folder / f"{name.replace(' ', '-')}.npy"
         if not place.is_file():
             stream = io.BytesIO()
@@ -65,7 +67,8 @@ def _put(content: bytes, stream: IO[bytes]) -> None:
 
 
 class PublishedRow(NamedTuple):
-    """A published row: its binary cells of the full regime, raised by altered test rows."""
+    """A published row: its binary cells of the full regime, raised by altered test
+    embeddings."""
 
     name: str
     macro: list[Alterations]
@@ -74,7 +77,7 @@ class PublishedRow(NamedTuple):
 
 
 def raised(matrix: Sequence[Sequence[int]], weight: float) -> Alterations:
-    """Return what altering wrong rows to right ones gains of an honest matrix, and its hits.
+    """Return what altering wrong embeddings to right ones gains of an honest matrix, and its hits.
 
     `alteration_power.alterations_of` goes the other way, from a claim to what it may have been.
     """
@@ -132,7 +135,7 @@ def power(rows: Sequence[PublishedRow]) -> Table:
 
 
 def simulated(rows: Sequence[PublishedRow], draws: int = STANDARD_TEST) -> Table:
-    """Alter rows by the same optimisation, draw as an audit does, and count what is found."""
+    """Alter embeddings by the same optimisation, draw as an audit does, and count what is found."""
     lines = [
         f"| row | raise | computed | found in {SIMULATED:,} audits | standard errors apart |",
         ruled(5),
@@ -169,9 +172,10 @@ def _cheapest(cells: Sequence[Alterations], raise_: float) -> tuple[list[int], f
 
 
 def training() -> Table:
-    """Return what 30 rows in each of 100 tasks find of altered training rows, beside their gain."""
+    """Return what 30 embeddings in each of 100 tasks find of altered training embeddings, beside
+    their gain."""
     lines = [
-        "| altered training rows | found by the standard draw | mean gain | largest gain |",
+        "| altered training embeddings | found by the standard draw | mean gain | largest gain |",
         ruled(4),
     ]
     for share, (mean, largest) in MEASURED_GAIN.items():

@@ -47,6 +47,7 @@ class Forged:
         self.reported: dict[str, tuple[()]] = {}
         self.facts: dict[str, int] = {}
         self.digest: str | None = None
+        self.rounding = None
         self.vector = view.row
         self.peers, self.cells, self.model_id, self.policy = peers_of(()), (), "", Policy()
 

@@ -3,7 +3,7 @@
     OPENBLAS_CORETYPE=Haswell OMP_NUM_THREADS=1 python -m benchmarks.bench_receipt_forger --write
 
 Within the tolerances: tasks of two classes of GENEB-mini and of the real ones at hand, of which
-2,000 training rows are kept. Rows altered at will: the published rows.
+2,000 training embeddings are kept. Embeddings altered at will: the published rows.
 """
 
 import argparse
@@ -36,7 +36,7 @@ BEGIN, END = "<!-- bench receipt forger -->\n", "<!-- /bench receipt forger -->"
 REAL = tuple(GUE + name for name in ("mouse_3", "prom_core_tata"))
 REGIMES = ("full", "10shot", "1shot")
 SHARES = (1.0, 0.1, 0.03)
-"""Shares of the rows of a part that the forger alters within the tolerances."""
+"""Shares of the embeddings of a part that the forger alters within the tolerances."""
 PRACTICE = 5
 """Practice tasks of two classes that are taken."""
 SHOTS, SEEDS = 10, 5
@@ -82,7 +82,7 @@ class Forged(NamedTuple):
 
 
 def forged(place: Place, rows: Mapping[str, forger.Rows], share: float, folder: Path) -> Forged:
-    """Return what a forgery of a share of the rows gains, and whether it is found."""
+    """Return what a forgery of a share of the embeddings gains, and whether it is found."""
 
     def receipts(which: Mapping[str, forger.Rows], seed: str, name: str) -> dict[str, Scored]:
         return {
@@ -114,7 +114,7 @@ def forged(place: Place, rows: Mapping[str, forger.Rows], share: float, folder: 
 
 def within_table() -> Iterator[str]:
     """Yield the table of forgeries within the tolerances."""
-    yield "| rows | tasks | regime | bound | forger, defences off | forger, undetected |"
+    yield "| embeddings | tasks | regime | bound | forger, defences off | forger, undetected |"
     yield "|---|---:|---|---:|---:|---:|"
     for place in places():
         protocol = place.benchmark.protocol
@@ -144,7 +144,7 @@ def within_table() -> Iterator[str]:
 
 
 def at_will_table() -> Iterator[str]:
-    """Yield the table of rows altered at will, in the hope that none is drawn."""
+    """Yield the table of embeddings altered at will, in the hope that none is drawn."""
     cells = [row.macro for row in published()]
     tests = [forger.by_test_rows(one) for one in cells]
     both = forger.by_both(cells[int(np.argmax(tests))], TASKS)
@@ -152,10 +152,10 @@ def at_will_table() -> Iterator[str]:
     yield "| altered at will, missed by the standard draw with 5 % | raise of the macro MCC |"
     yield "|---|---:|"
     yield (
-        f"| test rows, full regime: bound, worst / median of {len(cells)} rows "
+        f"| test embeddings, full regime: bound, worst / median of {len(cells)} rows "
         f"| {max(tests):.4f} / {np.median(tests):.4f} |"
     )
-    yield f"| training rows: gained, no bound | {training:.4f} |"
+    yield f"| training embeddings: gained, no bound | {training:.4f} |"
     yield f"| the best division of both, worst row: no bound | {both:.4f} |"
     planted_rows = list(planted())
     for name, chosen in (
@@ -164,20 +164,21 @@ def at_will_table() -> Iterator[str]:
     ):
         raised = forger.by_support_rows(float(np.mean(chosen)), TASKS, SHOTS, SEEDS)
         yield (
-            f"| support rows of 10shot {name}, {np.mean(chosen):.3f} of MCC of one seed: "
+            f"| support embeddings of 10shot {name}, {np.mean(chosen):.3f} of MCC of one seed: "
             f"gained, no bound | {raised:.4f} |"
         )
 
 
 def planted() -> Iterator[forger.PlantedGain]:
-    """Yield what one support row of 10shot, altered at will, gains in each task and extractor."""
+    """Yield what one support embedding of 10shot, altered at will, gains in each task and
+    extractor."""
     for place in places():
         protocol = place.benchmark.protocol
         for make in EXTRACTORS.values():
             for one in place.tasks.values():
                 sequences = [*one.train.sequences, *one.test.sequences]
                 rows = np.asarray(make().extract_embeddings(sequences), dtype=np.float32)
-                fits = probe.rows_of_regime(
+                fits = probe.fit_indices(
                     one.train.labels, "10shot", list(protocol.seeds), dict(protocol.few_shot_k)
                 )
                 yield from (

@@ -31,23 +31,24 @@ PAGE = ROOT / "docs/research/receipts.md"
 GUE = "leannmlindsey_GUE_"
 TASKS = ("human_tf_0", "human_tf_1", "mouse_0", "mouse_3", "prom_300_tata", "prom_core_tata")
 REPEATED = ("human_tf_0",) * 3 + ("human_tf_1",) * 3 + ("mouse_3",)
-"""Six real tasks are at hand. With these seven more they are 13, and have the rows of the 13 tasks
-of the design: 282,808, where mouse 0, 2, 3, 4, human_tf 0 to 4, the three of core promoters and
-prom_300_tata have 274,739."""
+"""Six real tasks are at hand. With these seven more they are 13, and have the embeddings of the 13
+tasks of the design: 282,808, where mouse 0, 2, 3, 4, human_tf 0 to 4, the three of core promoters
+and prom_300_tata have 274,739."""
 SECONDS_MAX, MIB_MAX, CORES = 180, 1024, 2
 PROCESSOR_MAX = 53
-"""Seconds of the processor at 768 columns: twice the share of 282,808 rows in what was estimated
-for the 3,933,764 of GENEB, 6 minutes to fit and predict, and 10 s to read."""
+"""Seconds of the processor at 768 columns: twice the share of 282,808 embeddings in what was
+estimated for the 3,933,764 of GENEB, 6 minutes to fit and predict, and 10 s to read."""
 
 
 def laid_out(folder: Path, names: Sequence[str] = (*TASKS, *REPEATED)) -> tuple[str, ...]:
-    """Lay out tasks of real rows, thirteen by default, and return the options that name them."""
+    """Lay out tasks of real embeddings, thirteen by default, and return the options that name
+    them."""
     step(folder, "data", functools.partial(defined, folder, names), "data")
     return "--data", "data", "--benchmark", "data/benchmark.json"
 
 
 def defined(folder: Path, names: Sequence[str]) -> Measured:
-    """Copy tasks of real rows, and define a benchmark of them."""
+    """Copy tasks of real embeddings, and define a benchmark of them."""
     data = folder / "data"
     data.mkdir(parents=True)
     for number, name in enumerate(names):
@@ -94,7 +95,10 @@ def verify_part(folder: Path) -> str:
     (folder / "768").mkdir(parents=True, exist_ok=True)
     (folder / "768/projected.py").write_text(PROJECTED, encoding="utf-8")
     lines = [
-        "| rows | width | bytes | cells | wall clock | limit | CPU | limit | peak memory | limit |",
+        (
+            "| embeddings | width | bytes | cells | wall clock | limit | CPU | limit | peak "
+            "memory | limit |"
+        ),
         "|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
         verified(folder / "256", SECONDS_MAX, None, MIB_MAX),
         verified(
@@ -103,8 +107,9 @@ def verify_part(folder: Path) -> str:
     ]
     return "\n".join(lines) + (
         f"\n\n4-mers, and 6-mers projected to 768 columns; {len(TASKS)} real tasks of GUE, and "
-        f"{len(REPEATED)} of them once more under other ids, so that the rows are those of 13 "
-        f"tasks. {CORES} cores, {os.getloadavg()[0]:.0f} processes waiting for them on average.\n"
+        f"{len(REPEATED)} of them once more under other ids, so that the embeddings are those of "
+        f"13 tasks. {CORES} cores, {os.getloadavg()[0]:.0f} processes waiting for them on "
+        "average.\n"
     )
 
 
@@ -162,7 +167,7 @@ WIDTHS = {
 def widths_part(folder: Path) -> str:
     """Return the table of `receipt verify` of a single task with many columns."""
     lines = [
-        "| rows | task | columns | number | file | wall clock | CPU | peak memory |",
+        "| embeddings | task | columns | number | file | wall clock | CPU | peak memory |",
         "|---|---|---:|---:|---:|---:|---:|---:|",
     ]
     for number, (name, (task, extractor)) in enumerate(WIDTHS.items()):
@@ -231,7 +236,7 @@ def audited(name: str, tasks: str, place: Place, data: tuple[str, ...], *extract
     embedded = sum(len(task["deviation"].split()) for task in outcome["tasks"])
     cells = outcome["cells"]
     return (
-        "| row | tasks | rows | `run --receipt` | `audit FILE --sample embeddings` "
+        "| row | tasks | embeddings | `run --receipt` | `audit FILE --sample embeddings` "
         "| embedded again | cells | level | peak memory |\n"
         "|---|---|---:|---:|---:|---:|---:|---|---:|\n"
         f"| {name} | {tasks} | {rows:,} | {ran.seconds:.0f} s, {ran.processor:.0f} s of CPU "
@@ -252,7 +257,7 @@ def kernels_part(folder: Path) -> str:
         ),
     }
     lines = [
-        "| rows | tasks | cells | kernels | threads | other predictions |",
+        "| embeddings | tasks | cells | kernels | threads | other predictions |",
         "|---|---:|---:|---|---|---:|",
     ]
     for number, (name, (tasks, extractor)) in enumerate(rows.items()):

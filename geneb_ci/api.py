@@ -6,6 +6,7 @@ relative to the current folder, whose repository and settings are used, as on th
 """
 
 import contextlib
+import datetime as dt
 import functools
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from geneb_ci.check.report import Outcome, Report, Verdict, named_files, outcome_of, read_baseline
-from geneb_ci.common.config import Finder, Layout, benchmark_of, find_layout, finder
+from geneb_ci.common.config import Finder, Layout, benchmark_of, find_layout, layout_finder
 from geneb_ci.common.errors import BadConfiguration, NothingChecked, UsageProblem
 from geneb_ci.render.formats import WIDTH, render, verdict
 from reference_harness.formats.text import Say, silent
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from geneb_ci.check.rule import Rule
     from geneb_ci.check.runner import Checker
     from geneb_ci.render.results import AuditResult, BuiltBoard, Recommendation, Verifications
+    from geneb_ci.situation.table import NextStep
 
 PathLike = str | os.PathLike[str]
 Progress = Callable[[Iterable[Any], int], Iterator[Any]]
@@ -78,6 +80,33 @@ def _reported() -> Iterator[None]:
         raise
 
 
+def next_step(
+    role: str | None = None,
+    *,
+    repository: str | None = None,
+    space: str | None = None,
+    now: dt.datetime | None = None,
+) -> "NextStep":
+    """Return where things stand in the current folder, and the one command that comes next.
+
+    `role` is "contributor" or "maintainer"; None: whose work the folder has. Nothing is written, no
+    code of a submission is run, and no server is asked but those that are named: `repository` on
+    GitHub, by the token in GH_TOKEN, and `space` on the Hub. `now` is the time; None: that of the
+    clock. Raises UsageProblem for another role, or without a token; BadConfiguration where settings
+    or policy cannot be used; and another GenebError where a server does not answer.
+    """
+    from geneb_ci.common.finding import exact_name
+    from geneb_ci.situation.step import step_in
+    from geneb_ci.situation.table import Role
+
+    asked = None
+    if role is not None:
+        known = [str(value) for value in Role]
+        fix = "pass contributor or maintainer"
+        asked = Role(exact_name(role, known, "role", fix))
+    return step_in(Path.cwd(), asked, repository, space, now or dt.datetime.now(dt.UTC))
+
+
 def check(
     *sources: PathLike | bytes,
     select: Iterable[str] = (),
@@ -102,7 +131,9 @@ def check(
     from geneb_ci.check.place import against_of
     from geneb_ci.check.registry import chosen_rule_ids
 
-    find = finder(isolated=isolated, config_from=None if config_from is None else Path(config_from))
+    find = layout_finder(
+        isolated=isolated, config_from=None if config_from is None else Path(config_from)
+    )
     layout = find(Path.cwd())
     rules = chosen_rule_ids((*layout.select, *select), (*layout.ignore, *ignore))
     known = None if baseline is None else read_baseline(Path(baseline))
@@ -379,12 +410,12 @@ def verify(
     receipts, tasks = (None if path is None else Path(path) for path in (receipt, data))
     again = from_receipt(repository.layout, receipts, tasks, say) if cells else None
 
-    def each() -> Iterator[Any]:
+    def verified_files() -> Iterator[Any]:
         for path in files:
             name = str(path) if records else os.path.relpath(path)
             yield with_embeddings(repository, located(path), name, again, named=bool(records))
 
-    verifications = Verifications([*progress(each(), len(files)), *lost])
+    verifications = Verifications([*progress(verified_files(), len(files)), *lost])
     verifications.rated = rated_submissions(repository, verifications, evidence) if evidence else ()
     return verifications
 

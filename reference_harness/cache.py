@@ -4,8 +4,8 @@ There is one folder per key, the digest of everything that determines an embeddi
 sequence. It contains shards (`shard.py`), which are written under a temporary name and renamed when
 complete.
 
-A shard that a disk or a copy damaged is renamed when it is met, so that its rows count as missing
-and are computed again. Runs that share a cache may meet it at once: one of them renames it.
+A shard that a disk or a copy damaged is renamed when it is met, so that its embeddings count as
+missing and are computed again. Runs that share a cache may meet it at once: one of them renames it.
 """
 
 import hashlib
@@ -63,8 +63,8 @@ def default_cache() -> Path:
     return folder / "geneb-harness"
 
 
-class RowPositions(NamedTuple):
-    """Location of n embeddings: (n,) index of the shard, -1 for none, and (n,) row in it."""
+class EmbeddingPositions(NamedTuple):
+    """Location of n embeddings: (n,) index of the shard, -1 for none, and (n,) index in it."""
 
     shards: list[Path]
     shard: npt.NDArray[np.int64]
@@ -93,39 +93,39 @@ class Cache:
         self.set_aside: list[str] = []
         """A sentence for each damaged shard that this object renamed."""
         self.token_budgets: set[int] = set()
-        """Budgets under which the rows were computed that this object has read."""
+        """Budgets under which the embeddings were computed that this object has read."""
 
     def find(self, digests: Iterable[bytes]) -> set[bytes]:
         """Return those of the digests whose sequences are in the cache.
 
-        Reads only headers and digests. A shard where these are damaged is set aside, so its rows
-        are computed again.
+        Reads only headers and digests. A shard where these are damaged is set aside, so its
+        embeddings are computed again.
         """
         names = list(digests)
         shard = self._locate(names).shard
         return {name for name, at in zip(names, shard.tolist(), strict=True) if at >= 0}
 
-    def _locate(self, names: Sequence[bytes]) -> RowPositions:
+    def _locate(self, names: Sequence[bytes]) -> EmbeddingPositions:
         """Return what `_search` does, once shards of other machines are here that are needed."""
         places = self._search(names)
         if self._mirror is not None and (places.shard < 0).any() and self._mirror.pull():
             return self._search(names)
         return places
 
-    def _search(self, names: Sequence[bytes]) -> RowPositions:
-        """Return for each name the shard that contains it, -1 for none, and the row in it.
+    def _search(self, names: Sequence[bytes]) -> EmbeddingPositions:
+        """Return for each name the shard that contains it, -1 for none, and the index in it.
 
         Vectorised, since a cache of the benchmark has millions of digests. The newest shard comes
         first and the search ends when all are found, so a task that was just embedded is found
         fast. Two names of one task that share eight bytes (probability 3e-10 at 100,000 names)
-        count as missing, which is an error, never a wrong row.
+        count as missing, which is an error, never a wrong embedding.
         """
         if not names:
-            return RowPositions([], np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+            return EmbeddingPositions([], np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
         keys = np.frombuffer(b"".join(names), dtype=_KEY)
         unique, inverse = np.unique(keys, return_inverse=True)
         heads = _heads(unique)  # sorted like the keys
-        places = RowPositions(
+        places = EmbeddingPositions(
             sorted(self.folder.glob(f"*{SUFFIX}"), reverse=True),
             np.full(len(unique), -1, dtype=np.int64),
             np.zeros(len(unique), dtype=np.int64),
@@ -139,7 +139,7 @@ class Cache:
                 rows = np.flatnonzero(unique[at] == digests)
                 places.shard[at[rows]] = number
                 places.row[at[rows]] = rows
-        return RowPositions(places.shards, places.shard[inverse], places.row[inverse])
+        return EmbeddingPositions(places.shards, places.shard[inverse], places.row[inverse])
 
     def _digests(self, shard: Path) -> npt.NDArray[np.bytes_]:
         """Return the digests in a shard: none if it is damaged, unreadable or of another format."""
@@ -172,7 +172,7 @@ class Cache:
         )
 
     def add(self, digests: Sequence[bytes], rows: Rows, token_budget: int = 0) -> None:
-        """Write one shard: (n, d) rows for n digests, and the budget they were computed under."""
+        """Write a shard: (n, d) embeddings of n digests, and the budget of their batches."""
         if len(digests) != len(rows) or not digests:
             msg = f"{len(rows)} embeddings for {len(digests)} sequences"
             raise ValueError(msg)
@@ -214,8 +214,8 @@ class Cache:
                 out = np.empty((len(digests), matrix.shape[1]), dtype=matrix.dtype)
             if (matrix.shape[1], matrix.dtype) != (out.shape[1], out.dtype):
                 msg = (
-                    f"{shards[number]}: rows of {matrix.shape[1]} {matrix.dtype}, others have "
-                    f"{out.shape[1]} {out.dtype}: delete the folder and run again"
+                    f"{shards[number]}: embeddings of {matrix.shape[1]} {matrix.dtype}, others "
+                    f"have {out.shape[1]} {out.dtype}: delete the folder and run again"
                 )
                 raise StateError(msg)
             out[rows] = matrix[row_of[rows]]
@@ -228,7 +228,7 @@ class Cache:
         return out
 
     def _matrix(self, shard: Path) -> Rows | None:
-        """Return the (n, d) rows of a shard, or None if it is damaged or gone."""
+        """Return the (n, d) embeddings of a shard, or None if it is damaged or gone."""
         try:
             shape = shape_of(shard)
             rows = matrix_in(shard, shape)
@@ -245,7 +245,7 @@ class Cache:
 
 
 class Writer:
-    """Buffers rows and writes them as shards, by size and time; a context manager that flushes."""
+    """A buffer of embeddings, written as shards by size and time; it flushes when it is closed."""
 
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
@@ -263,7 +263,7 @@ class Writer:
         self.flush()
 
     def add(self, digests: Sequence[bytes], rows: Rows, token_budget: int = 0) -> None:
-        """Add (n, d) rows for n digests, and the budget they were computed under."""
+        """Add (n, d) embeddings for n digests, and the budget they were computed under."""
         if token_budget != self._budget:
             self.flush()  # a shard has one budget
             self._budget = token_budget
@@ -274,7 +274,7 @@ class Writer:
             self.flush()
 
     def flush(self) -> None:
-        """Write the buffered rows, if any."""
+        """Write the buffered embeddings, if any."""
         if self._digests:
             self._cache.add(self._digests, np.concatenate(self._rows), self._budget)
         self._digests, self._rows, self._bytes = [], [], 0

@@ -159,7 +159,7 @@ def cli(ctx: click.Context, program: str | None) -> None:
     "where memory runs out. A run resumes under another one.  [default: 2048; on CUDA auto]",
 )
 @click.option(
-    "--batch-size", type=click.IntRange(min=1), help="Rows per batch, with --batching file."
+    "--batch-size", type=click.IntRange(min=1), help="Sequences per batch, with --batching file."
 )
 @click.option(
     "--cache",

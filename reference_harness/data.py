@@ -161,9 +161,9 @@ def read_task(task_id: str, files: tuple[Path, ...]) -> TaskData:
     for split, file in zip(SPLITS, (files[0], files[-1]), strict=True):
         counts = splits[split].class_counts
         if not counts:
-            faults.append(f"{file}: no {split} row")
+            faults.append(f"{file}: no {split} sequence")
         elif len(counts) == 1:
-            faults.append(f"{file}: every {split} row has the label {next(iter(counts))}, "
+            faults.append(f"{file}: every {split} sequence has the label {next(iter(counts))}, "
                           "expected two classes or more")  # fmt: skip
     if faults:
         raise DataError(faults)
@@ -171,7 +171,7 @@ def read_task(task_id: str, files: tuple[Path, ...]) -> TaskData:
 
 
 def _rows(file: Path, split: str | None, faults: list[str]) -> Iterator[tuple[str, int, str]]:
-    """Yield (sequence, label, split) of each valid row; add errors of the others to `faults`."""
+    """Yield (sequence, label, split) of each valid line; add errors of the others to `faults`."""
     header = ["text", "label"] if split else ["text", "label", "split"]
     csv.field_size_limit(FIELD_MAX)
     opener = gzip.open if file.name.endswith(".gz") else open
@@ -218,7 +218,9 @@ def _against_benchmark(data: TaskData, task: Task, file: Path) -> None:
     counts = sorted(data.test.class_counts.values())
     size = len(data.test.labels)
     if task.n_test is not None and size != task.n_test:
-        raise DataError([f"{file}: {size} test rows, the benchmark has {task.n_test}"])
+        raise DataError([f"{file}: {size} test sequences, the benchmark has {task.n_test}"])
     if task.test_class_counts is not None and counts != task.test_class_counts:
         expected = task.test_class_counts
-        raise DataError([f"{file}: test classes of {counts} rows, the benchmark has {expected}"])
+        raise DataError(
+            [f"{file}: test classes of {counts} sequences, the benchmark has {expected}"]
+        )

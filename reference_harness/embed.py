@@ -17,11 +17,11 @@ from .shard import Rows
 
 Mode = Literal["budget", "exact", "file"]
 
-FILE_ROWS = 8
-"""Rows of a batch in file order: upstream's loop."""
-CALL_ROWS = 2048
-"""Rows handed at once to an extractor that plans its own batches. Fixed, not timed: what shares a
-batch moves the last digits, so it may not depend on how fast a machine is."""
+FILE_BATCH = 8
+"""Sequences of a batch in file order: upstream's loop."""
+CALL_SEQUENCES = 2048
+"""Sequences handed at once to an extractor that plans its own batches. Fixed, not timed: what
+shares a batch moves the last digits, so it may not depend on how fast a machine is."""
 SHOWN = 60  # letters of a sequence shown in an error
 
 _FLOATS = ("float16", "float32", "float64")
@@ -47,7 +47,7 @@ class Batching:
     mode: Mode = "budget"
     token_budget: int = batches.TOKEN_BUDGET
     """Padded tokens of a batch, unless `MemoryLimit.room` says where to measure them."""
-    rows: int = FILE_ROWS
+    rows: int = FILE_BATCH
 
 
 BATCHING = Batching()
@@ -73,20 +73,20 @@ def plan(
     sequences: Sequence[str],
     sizes: Sequence[int] | None = None,
 ) -> list[npt.NDArray[np.int64]]:
-    """Return the rows of each call of the extractor: every row once.
+    """Return the sequences of each call of the extractor: every sequence once.
 
     A built-in plans batches by tokens within a call. For any other the call is the batch;
     `sizes` are what its `count_tokens` says, else letters. "exact" without `count_tokens` is
-    one row a call: equal letters need not be equal tokens, and then padding would be back.
+    one sequence a call: equal letters need not be equal tokens, and then padding would be back.
     """
     count = len(sequences)
     mode, own = batching.mode, loaded.path.startswith("builtin:")
     if mode == "file":
-        return batches.file_order(count, CALL_ROWS if own else batching.rows)
+        return batches.file_order(count, CALL_SEQUENCES if own else batching.rows)
     lengths = sizes_of(loaded, sequences) if sizes is None else sizes
     if own:
         order = np.argsort(-np.asarray(lengths, dtype=np.int64), kind="stable")
-        return [order[i : i + CALL_ROWS] for i in range(0, count, CALL_ROWS)]
+        return [order[i : i + CALL_SEQUENCES] for i in range(0, count, CALL_SEQUENCES)]
     if mode == "exact":
         if getattr(loaded.extractor, "count_tokens", None) is None:
             return batches.file_order(count, 1)
@@ -123,9 +123,10 @@ def calls(
     limit: MemoryLimit | None = None,
     lacking: npt.NDArray[np.bool_] | None = None,
 ) -> Iterator[tuple[npt.NDArray[np.int64], Rows]]:
-    """Call the extractor batch by batch: yields row numbers, and their (m, d) embeddings.
+    """Call the extractor batch by batch: yields sequence numbers, and their (m, d) embeddings.
 
-    Only rows that `lacking` marks, (n,), are computed, in the calls that all rows are planned in.
+    Only sequences that `lacking` marks, (n,), are computed, in the calls that all sequences are
+    planned in.
 
     A batch that does not fit into memory is halved, and `limit` remembers what fits. Where it has
     a `room`, the token budget is measured there first. Raises EmbeddingError, which begins with
@@ -158,7 +159,7 @@ def calls(
             msg = f"{first}: an array of shape {values.shape}, expected ({len(batch)}, d)"
             raise EmbeddingError(msg)
         if dim not in (None, values.shape[1]):
-            msg = f"{first}: rows of width {values.shape[1]}, earlier ones had {dim}"
+            msg = f"{first}: sequences of width {values.shape[1]}, earlier ones had {dim}"
             raise EmbeddingError(msg)
         dim = values.shape[1]
         if not np.isfinite(values).all():
@@ -243,7 +244,7 @@ def _first(label: str, batch: Sequence[str]) -> str:
     return f"{label}: {len(batch)} sequences from {batch[0][:SHOWN]!r}"
 
 
-def embed_rows(
+def embed_sequences(
     loaded: LoadedExtractor,
     batching: Batching,
     sequences: Sequence[str],
@@ -258,7 +259,7 @@ def embed_rows(
         if out is None:
             out = np.empty((len(sequences), values.shape[1]), dtype=values.dtype)
         if values.dtype != out.dtype:
-            msg = f"sandbox: rows of {values.dtype}, earlier ones were {out.dtype}"
+            msg = f"sandbox: sequences of {values.dtype}, earlier ones were {out.dtype}"
             raise EmbeddingError(msg)
         out[rows] = values
     if out is None:

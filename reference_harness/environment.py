@@ -148,7 +148,7 @@ def set_exact() -> None:
 
     Of those that sum in any order the deterministic one is taken, with a warning where there is
     none, and sums in half precision are rounded once. What is left is the choice of a kernel by
-    the shape of a batch: batches of equal lengths have the same columns, not the same rows.
+    the shape of a batch: batches of equal lengths have the same columns, not the same embeddings.
     """
     if "torch" not in sys.modules:
         return

@@ -35,7 +35,7 @@ class ProbeSettings(Protocol):
 
     @property
     def few_shot_k(self) -> Mapping[str, int]:
-        """Regime to rows per class; a regime that is missing here uses all rows."""
+        """Regime to sequences per class; a regime that is missing here uses all sequences."""
 
     @property
     def device(self) -> probe.Device:
@@ -67,7 +67,8 @@ class Job:
     few_shot_k: Mapping[str, int]
     device: probe.Device = probe.CPU
     receipt: Path | None = None
-    """Folder of the receipt; the rounded rows, which are scored in any case, are written to it."""
+    """Folder of the receipt; the rounded embeddings, which are scored in any case, are written to
+    it."""
 
     def execute(self) -> "ProbeResult | ProbeFailure":
         """Probe the task; an error is a value, so that the other tasks go their way."""
@@ -157,7 +158,7 @@ def execute(job: Job, cache: Cache | None = None) -> ProbeResult:
 
 
 def problem_of(rows: Rounded, cut: int, train_labels: Labels, test_labels: Labels) -> probe.Problem:
-    """Return what is scored: the rounded rows, of which the first `cut` are the training split's.
+    """Return what is scored: the rounded embeddings, the first `cut` of the training split.
 
     A run, an audit and the recomputation of a receipt all score what this returns.
     """
@@ -184,7 +185,7 @@ def regime(problem: probe.Problem, name: str, settings: ProbeSettings) -> Scored
     Raises ProbeError when a probe cannot be fitted.
     """
     started = time.perf_counter()
-    rows = rows_of(problem, name, settings)
+    rows = fit_indices_of(problem, name, settings)
     fits = probe.run(problem, rows, settings.device)
     warned = _warnings(problem, fits, settings, name)
     each = each_seed(fits, settings)
@@ -205,13 +206,11 @@ def regime(problem: probe.Problem, name: str, settings: ProbeSettings) -> Scored
     return ScoredRegime(result, fits, predictions)
 
 
-def rows_of(
+def fit_indices_of(
     problem: probe.Problem, name: str, settings: ProbeSettings
 ) -> list[npt.NDArray[np.int64] | None]:
-    """Return the training rows of each fit of a regime; see `probe.rows_of_regime`."""
-    return probe.rows_of_regime(
-        problem.train_labels, name, list(settings.seeds), settings.few_shot_k
-    )
+    """Return the training sequences of each fit of a regime; see `probe.fit_indices`."""
+    return probe.fit_indices(problem.train_labels, name, list(settings.seeds), settings.few_shot_k)
 
 
 def each_seed(results: list[PerFit], settings: ProbeSettings) -> list[PerFit]:
@@ -257,11 +256,13 @@ def _warnings(
         [fit.constant for fit in fits],
     )
     unseen = sorted(set(problem.test_labels.tolist()) - set(problem.train_labels.tolist()))
-    warn("untrained-class", f"test labels that no training row has: {unseen}", [bool(unseen)])
+    warn("untrained-class", f"test labels that no training sequence has: {unseen}", [bool(unseen)])
     if k := settings.few_shot_k.get(regime):
         counts = np.unique(problem.train_labels, return_counts=True)[1]
         short = int((counts < k).sum())
-        warn("small-class", f"{short} classes have fewer than {k} training rows", [bool(short)])
+        warn(
+            "small-class", f"{short} classes have fewer than {k} training sequences", [bool(short)]
+        )
     for note in sorted({note for fit in fits for note in fit.notes}):
         warn("scikit-learn", note, [note in fit.notes for fit in fits])
     return warned

@@ -38,7 +38,7 @@ class Mirror:
     def pull(self) -> bool:
         """Fetch each shard that is not here; return whether there was one. Raises StateError.
 
-        One that was damaged here is left out: its rows are computed again.
+        One that was damaged here is left out: its embeddings are computed again.
         """
         is_new = False
         with self._explained():

@@ -132,14 +132,14 @@ class _Run:
         )
 
     def _say_receipt(self) -> None:
-        """Print the rows of a receipt, and its bytes and time as soon as the width is known.
+        """Print the size of a receipt, and its bytes and time as soon as the width is known.
 
         The first task that is finished tells the width, and how long the others may take.
         """
         if self.settings.receipt is None or not (self.todo or self.open):
             return
         whole = sum(task.rows for task in self.checked.values())
-        rows = f"receipt: {plural(whole, 'row')} of {plural(len(self.checked), 'task')}"
+        rows = f"receipt: {plural(whole, 'embedding')} of {plural(len(self.checked), 'task')}"
         if not self.finished:
             self._say([f"{rows}, 2 bytes a number"])
             return

@@ -33,7 +33,7 @@ class Shape(NamedTuple):
     crc: int
     """CRC-32 of the matrix."""
     token_budget: int
-    """Padded tokens a batch could have when the rows were computed; 0 for no such limit."""
+    """Padded tokens a batch could have when the embeddings were computed; 0 for no such limit."""
     start: int
     """Bytes before the digests."""
 

@@ -2,13 +2,13 @@
 
 `python -m reference_harness.worker OPTIONS SEQUENCES`. Standard output is the pipe of the result;
 it is moved out of the way before any foreign code is imported, and what that code prints goes to
-standard error. The result is a header and then the matrix, row by row, little-endian:
+standard error. The result is a header and then the matrix, sequence by sequence, little-endian:
 
     8s  magic      b"GENEBEMB"
     u16 version    1
     u16 item size  bytes of a number: 2, 4 or 8 for float16, float32, float64
     u32 reserved   0
-    u64 n          rows
+    u64 n          sequences
     u64 d          columns
 
 This process and everything in it belongs to the extractor once that is loaded. Its reader outside
@@ -26,7 +26,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from .embed import budget_now, embed_rows
+from .embed import budget_now, embed_sequences
 from .environment import set_exact, set_tf32
 from .errors import HarnessError
 from .keywords import is_compiled, keywords
@@ -126,7 +126,7 @@ def embed(options: WorkerOptions, sequences: list[str]) -> np.ndarray:
         set_exact()
     allowed = None if options.memory_mib is None else options.memory_mib << 20
     limit = MemoryLimit(room_of(options.device, allowed) if options.measure else None)
-    values = embed_rows(loaded, options.plan, sequences, limit)
+    values = embed_sequences(loaded, options.plan, sequences, limit)
     os.write(2, f"{BUDGET}{budget_now(loaded, options.plan, limit)}\n".encode())
     little = values.dtype.newbyteorder("<")
     return np.ascontiguousarray(values, dtype=little)

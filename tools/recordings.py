@@ -236,7 +236,7 @@ def audit(folder: Path) -> Session:
     recorded_audit.put(folder, recorded_audit.outcome_of(recorded_audit.plan_for(raw), raw))
     session = Session(folder)
     session.type("geneb-ci audit verify")
-    session.type("geneb-ci label")
+    session.type("geneb-ci trust")
     return session
 
 

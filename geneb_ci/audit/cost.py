@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import Field
 
-from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.commitment import Commitment
+from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.rerun.decoys import FRESH, TRIANGLES, TWICE
 from geneb_ci.audit.rerun.honesty import sequences_varied
 from geneb_ci.audit.rerun.prepare import Ready
 from geneb_ci.audit.rerun.scoring import sequences_of
 from geneb_ci.audit.sampling.design import allocation, parts_of
-from geneb_ci.audit.sampling.plan import Plan
+from geneb_ci.audit.sampling.plan import TaskPlan
 from geneb_ci.common.errors import LimitExceeded, NothingChecked
 from geneb_ci.sandbox.limits import MIB, advice
 from reference_harness.formats.base import Count, Positive, StrictModel
@@ -52,8 +52,8 @@ RUNS = 2
 DECOYS = 2 * TWICE + 2 * TRIANGLES + FRESH
 """Sequences that a task of ordinary size adds, those of the second run included."""
 VARIANTS_OF_BOTH, VARIANTS_A_SEQUENCE = 4, 3
-"""Variants for each row that is varied: three of a test row and one of a training row; and at most
-for each sequence of a task, all of them being test rows."""
+"""Variants for each row that is varied: three of a test sequence and one of a training sequence;
+and at most for each sequence of a task, all of them being test sequences."""
 FINE, MINUTES = 10, 120
 """Seconds below which a time is shown with tenths, and from which in minutes."""
 SAMPLED = "sample.json"
@@ -337,7 +337,7 @@ def draw_probabilities(commitment: Commitment) -> dict[str, float]:
     }
 
 
-def remaining_tasks(plan: Plan, here: Ready) -> dict[str, float]:
+def remaining_tasks(plan: TaskPlan, here: Ready) -> dict[str, float]:
     """Return the tasks of a plan that are not embedded yet, each with weight 1."""
     return {choice.task: 1.0 for choice in plan.chosen if here.work.embedded(choice.task) is None}
 

@@ -87,7 +87,7 @@ DEFENCES = (
     ),
     Defence(
         name="direction of the labels",
-        against="embeddings altered within the tolerance of a row, towards their labels",
+        against="embeddings altered within the tolerance of an embedding, towards their labels",
         needs="drawn embeddings outside of the support sets",
         tasks=Unused(_WHOLE),
         embeddings=Use(
@@ -194,7 +194,7 @@ DEFENCES = (
         ),
     ),
     Defence(
-        name="strongest training rows",
+        name="strongest training embeddings",
         against="few training embeddings of a receipt that are altered so that the probe moves",
         needs="the probe of the full regime and every training embedding",
         tasks=Unused(_WHOLE),

@@ -60,7 +60,7 @@ class Audited(StrictModel):
     cells: str = ""
     """Cells of a receipt that are as claimed, "299/300"; where an audit by receipt failed."""
     rows: Annotated[int, Field(ge=0)] = 0
-    """Rows of the receipt that were embedded again; left out with the cells."""
+    """Embeddings of the receipt that were computed again; left out with the cells."""
     unaudited: list[str] = []  # noqa: RUF012 (pydantic copies it)
     """Regimes that audits left out; the key is missing where there are none."""
 

@@ -90,7 +90,7 @@ def _doubles(text: str) -> "array.array[float]":
     return array.array("d", struct.unpack(f"<{len(raw) // 8}d", raw))
 
 
-def population_text(former: str, submissions: Path, benchmark: Benchmark) -> str:
+def shipped_rows_text(former: str, submissions: Path, benchmark: Benchmark) -> str:
     """Return the new text of `shipped-rows.json`, from its old text and the submissions.
 
     The set of models does not change. A row is kept as it was if its submission has changed or is

@@ -156,6 +156,20 @@ CHANGES: dict[str, tuple[str, ...]] = {
 }
 """The same of rules that `geneb-ci reconcile` runs on a pull request before it reads the files."""
 
+CHANGE_TOPICS: dict[str, tuple[str, ...]] = {
+    "a card and an extractor beside a new row": ("row-without-card", "row-without-extractor"),
+    "a note in the card of a changed row": ("edited-without-note",),
+    "one model and no other file": (
+        *("several-models", "foreign-file", "misplaced-file", "generated-file", "deleted-file"),
+        *("too-many-files", "truncated-tree"),
+    ),
+    "regular files": ("symbolic-link", "git-submodule", "executable-file", "colliding-paths"),
+    "main's newest version": ("outdated-branch",),
+    "audit records that verify": ("invalid-audit-record",),
+    "no open pull request with the same name or scores": ("open-collision", "open-copy"),
+}
+"""What a pull request has to be beside its row, and the rules that look at it."""
+
 MODULES: dict[str, tuple[str, ...]] = {
     "arithmetic": ("arithmetic", "arithmetic_evidence"),
     "identity": ("identity", "identity_facts"),

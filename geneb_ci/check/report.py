@@ -39,7 +39,7 @@ class UncommittedFile(NamedTuple):
 
     path: str
     reason: str
-    """How git lists it: untracked, ignored, or changed."""
+    """How git lists it: untracked, ignored by git, staged, changed or deleted."""
 
 
 @dataclass(frozen=True)

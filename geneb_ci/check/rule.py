@@ -15,6 +15,7 @@ from geneb_ci.check.claims import (
     matrix_claims_of,
     seed_claims_of,
 )
+from geneb_ci.check.rounding import Rounding, rounding_of
 from geneb_ci.check.row_facts import ExtractorFile
 from geneb_ci.common.finding import ROWS_MIN, Fault, KeyPath, Need, Severity
 from geneb_ci.statistics.reference import Vector, vector
@@ -150,6 +151,12 @@ class Context:
     def matrix_claims(self) -> tuple[MatrixClaims, ...]:
         """The confusion matrices of known tasks and regimes; empty before format 1.2."""
         return tuple(matrix_claims_of(self.table("evidence"), self.benchmark))
+
+    @functools.cached_property
+    def rounding(self) -> Rounding | None:
+        """The decimals of the scores in the regimes of the benchmark; None where few are few."""
+        regimes = self.benchmark.regimes
+        return rounding_of(cell.scores for cell in self.cells if cell.regime in regimes)
 
     def gaps(self, regime: str) -> dict[str, Any]:
         """Return the declared missing cells of a regime: task to reason."""

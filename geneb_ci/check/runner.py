@@ -182,7 +182,7 @@ class Checker:
             extractor=extractor,
             extractor_needed=names_module(document),
             facts=_facts(document, context.registry),
-            described=_described(document, context.registry),
+            described=_upgraded_entry(document, context.registry),
         )
 
 
@@ -192,7 +192,7 @@ def _facts(document: Document, registry: ModelRegistry) -> Mapping[str, Any]:
     return registry.get(model_id, {}) if isinstance(model_id, str) else {}
 
 
-def _described(document: Document, registry: ModelRegistry) -> Mapping[str, Any]:
+def _upgraded_entry(document: Document, registry: ModelRegistry) -> Mapping[str, Any]:
     """Return what upgrading would write of the model's entry, for a file that was upgraded."""
     value = document.value
     if not isinstance(value, dict) or ENTRY_MEMBER not in value:
@@ -234,7 +234,10 @@ def _first(rule: Rule, faults: list[Fault]) -> list[Fault]:
     more = len(faults) - len(listed)
     message = f"{more:,} more findings of {rule.id} are not listed; this is the first of them"
     actual, expected = f"{len(faults)} findings", "none"
-    return [*listed, dataclasses.replace(cut, message=message, found=actual, expected=expected)]
+    last = dataclasses.replace(
+        cut, message=message, found=actual, expected=expected, unlisted=more - 1
+    )
+    return [*listed, last]
 
 
 def _benchmark_name(document: Document) -> object:
@@ -264,6 +267,7 @@ def _finding(rule: AnyRule, fault: Fault, context: Context) -> Finding:
         expected=fault.expected,
         fix=fault.fix or rule.fix,
         score=fault.score,
+        unlisted=fault.unlisted,
     )
 
 

@@ -5,7 +5,7 @@ import shlex
 import signal
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import click
 
@@ -255,7 +255,7 @@ _RENDER = {"text": verification_text, "json": verification_json}
 @click.option(
     "--cells",
     is_flag=True,
-    help="Of audits by receipt: compute cells, drawn rows and direction again from the receipt.",
+    help="Of audits by receipt: compute cells, drawn embeddings and direction from the receipt.",
 )
 @click.option(
     "--receipt",
@@ -292,9 +292,9 @@ def verify_command(
 ) -> int:
     """Verify RECORDS, or every record in the repository, from public data.
 
-    Of a record that is named and of an audit by receipt, the drawn rows are compared with their
-    rerun again, from the file beside it. Keys, policy and benchmark are those of the folder the
-    command is run in, not of the record's. One signer's word is all that a record is: with
+    Of a record that is named and of an audit by receipt, the drawn embeddings are compared with
+    their rerun again, from the file beside it. Keys, policy and benchmark are those of the folder
+    the command is run in, not of the record's. One signer's word is all that a record is: with
     --evidence reproduced, a submission that only one person audited is refused. The exit code is 11
     when a step differs or a submission has less evidence, 3 when something that a step needs is
     missing.
@@ -377,6 +377,10 @@ class _Audit(LazyGroup):
         "withdraw": ("audit", "take an audit back, with a reason, signed"),
         "keygen": ("audit_prepare", "make a maintainer's key for signing records"),
         "statement": ("audit_prepare", "what a workflow has to sign, of an unsigned outcome"),
+    }
+    sections: ClassVar[dict[str, tuple[str, ...]]] = {
+        "Commands": ("file", "queue", "verify", "withdraw", "keygen"),
+        "Steps of an audit, one by one": ("commit", "plan", "run", "fresh"),
     }
 
     def resolve_command(

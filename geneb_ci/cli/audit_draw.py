@@ -32,7 +32,7 @@ from geneb_ci.audit.sampling.design import (
     parse_probability,
     probability_text,
 )
-from geneb_ci.audit.sampling.plan import EmbeddingPlan, Plan, encoded
+from geneb_ci.audit.sampling.plan import EmbeddingPlan, TaskPlan, encoded
 from geneb_ci.audit.sampling.task_draw import CROWNS_MAX
 from geneb_ci.audit.workflow import draw_plan, practice_time
 from geneb_ci.cli.main import echo, say
@@ -338,7 +338,7 @@ def plan_command(
         return
     signer = private_key(key) if key is not None else None
     sample_drawn: Sample[Any] = sample
-    plan: Plan | EmbeddingPlan = draw_plan(
+    plan: TaskPlan | EmbeddingPlan = draw_plan(
         commitment, committed_at, read, sample_drawn, layout, BeaconSource(**options), say
     )
     write(Output("json", output), encoded(plan))

@@ -78,7 +78,7 @@ def statement_command(file: Path, shown_on: str | None) -> None:
 
     FILE is a commitment; a plan, for the start of its rerun; or what `audit run --unsigned --json`
     prints, for the record. The statement names the newest ones of this repository. Standard error
-    says where the bundle belongs; of an audit by receipt, also where the rerun rows do, which
+    says where the bundle belongs; of an audit by receipt, also where the rerun embeddings do, which
     `--work` keeps.
     """
     repository = AuditRepository(find_layout(Path.cwd()))
@@ -101,8 +101,8 @@ def statement_command(file: Path, shown_on: str | None) -> None:
     if isinstance(result, EmbeddingOutcome):
         rows = path.with_name(f"{path.stem}{RERUN}")
         echo(
-            f"  and put the rerun rows beside it: {RERUN_EMBEDDINGS} of the work folder, whose "
-            f"sha256 is {result.rerun_sha256}, as leaderboard/audits/{rows}",
+            f"  and put the rerun embeddings beside it: {RERUN_EMBEDDINGS} of the work folder, "
+            f"whose sha256 is {result.rerun_sha256}, as leaderboard/audits/{rows}",
             err=True,
         )
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import click
 
-from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.commit import commit, read_submission
 from geneb_ci.audit.compare.embedding_outcome import RerunResult
 from geneb_ci.audit.compare.outcome import AuditOutcome
 from geneb_ci.audit.compare.tolerance import tolerance_digest
+from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.signing import audits_of, sign_start
 from geneb_ci.audit.samples import TaskSample
@@ -25,7 +25,7 @@ from geneb_ci.audit.sampling.beacon_source import BeaconSource
 from geneb_ci.audit.workflow import Signing, draw_plan, rerun_plan, write_record
 from geneb_ci.cli.audit_draw import relay_option
 from geneb_ci.cli.main import echo, say
-from geneb_ci.cli.shared import Seconds, machine_of, machine_options
+from geneb_ci.cli.shared import LayeredCommand, Seconds, machine_of, machine_options
 from geneb_ci.common.actions import add_summary, run_address, set_output
 from geneb_ci.common.config import Layout, benchmark_of, find_layout, is_practice
 from geneb_ci.common.errors import Exit, GenebError, NothingChecked, UsageProblem
@@ -217,7 +217,7 @@ def _order() -> audits.AuditOrder:
     return decode(line, audits.AuditOrder, "the order", audits.AGAIN)
 
 
-@click.command()
+@click.command(cls=LayeredCommand, common=("--data", "--weights", "--gpu", "--level"))
 @machine_options
 def job_command(**machine: Any) -> int:
     """Run the audit of AUDIT_ORDER, where there is no token, and print its outcome, unsigned.

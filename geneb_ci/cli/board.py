@@ -1,4 +1,4 @@
-"""Commands about rows and the board: `build`, `serve`, `matrices`, `label`, `diff`."""
+"""Commands about rows and the board: `build`, `serve`, `matrices`, `trust`, `diff`."""
 
 import tempfile
 from functools import partial
@@ -327,9 +327,9 @@ _RENDER = {"text": labels_text, "json": labels_json}
 @click.command()
 @FOLDER
 @format_option(_RENDER)
-def label_command(folder: Path | None, format_: str) -> int:
+def trust_command(folder: Path | None, format_: str) -> int:
     """Compute the evidence of every submission of FOLDER from checks and audits."""
-    layout = layout_of(folder, "geneb-ci label FOLDER")
+    layout = layout_of(folder, "geneb-ci trust FOLDER")
     evidence = gather_evidence(layout)
     evidence.require_sound()
     files = files_of([folder or layout.root])

@@ -4,6 +4,7 @@ import json
 import sys
 import textwrap
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -12,10 +13,12 @@ import click
 from geneb_ci.api import CheckReport, check_branch, check_pull
 from geneb_ci.api import check as check_files
 from geneb_ci.api import fix as fix_files
+from geneb_ci.check.report import Verdict
 from geneb_ci.cli.main import echo, is_plain, say
 from geneb_ci.cli.shared import (
     PARAGRAPH,
     STDOUT,
+    LayeredCommand,
     Output,
     PairedCommand,
     exit_code,
@@ -28,7 +31,7 @@ from geneb_ci.cli.shared import (
 )
 from geneb_ci.common.errors import BadConfiguration, Exit, UsageProblem
 from geneb_ci.common.parallel import MANY_FILES
-from geneb_ci.render.formats import proposal_lines, render
+from geneb_ci.render.formats import beyond_files, proposal_lines, render
 from geneb_ci.render.table import Table, wrapped_text
 from geneb_ci.render.text import escape
 from geneb_ci.submission.reading import BYTES_MAX
@@ -40,11 +43,22 @@ if TYPE_CHECKING:
 STDIN = "-"
 DIFF_WIDTH = 300
 """Characters of one line of a diff: a file on one line is one change of 100 kB."""
+PASSING = frozenset({Verdict.CLEAN, Verdict.WARNINGS})
 STALE_MAX = 10
 """Stale entries of a baseline that are named."""
 
 
-@click.command(cls=PairedCommand)
+class _Check(PairedCommand, LayeredCommand):
+    pass
+
+
+@click.command(
+    cls=_Check,
+    common=(
+        *("--fix", "--diff", "--strict", "--select", "--ignore", "--baseline", "--against"),
+        *("--base", "--pr", "--format", "--output"),
+    ),
+)
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
     "--select", "selected", multiple=True, metavar="RULE-OR-FAMILY", help="Run these rules only."
@@ -138,17 +152,8 @@ def check_command(
     other = None if engine == "models" else engine
     flags = (isolated or None, fix or None, diff or None, other, jobs, no_cache or None)
     given = (*paths, *selected, *ignored, against, config_from, baseline, *flags)
-    is_whole = all(value is None for value in given)
     reports = pair_outputs(formats, outputs)
-    if base is not None or pr is not None:
-        if base is not None and pr is not None:
-            raise UsageProblem("--base and --pr exclude each other", "pass one of them")
-        if not is_whole:
-            raise UsageProblem(
-                "--base and --pr check a whole pull request by main's settings, and take no paths",
-                "omit paths and every option but --strict, --format and --output",
-            )
-    if is_whole:
+    if _is_whole(base, pr, given):
         proposed = _proposed(base, pr, repo)
         if proposed is not None:
             _write(proposed, reports)
@@ -171,6 +176,8 @@ def check_command(
         progress=watch_checks,
     )
     _write(report, reports)
+    if report.verdict in PASSING and any(not path.is_dir() for path in paths):
+        _tell(beyond_files(), reports)  # where there are errors, they come first
     if baseline is not None:
         _print_baseline(report, baseline)
     fault = next(
@@ -225,6 +232,22 @@ def _print_baseline(report: CheckReport, baseline: Path) -> None:
     click.echo(wrapped_text(text, width()), nl=False, err=True)
 
 
+def _is_whole(base: str | None, pr: int | None, given: Sequence[object]) -> bool:
+    """Whether a branch or a pull request is checked: no path is given, and no option about files.
+
+    Raises UsageProblem where one is given beside --base or --pr, which exclude each other.
+    """
+    is_whole = all(value is None for value in given)
+    if base is not None and pr is not None:
+        raise UsageProblem("--base and --pr exclude each other", "pass one of them")
+    if (base is not None or pr is not None) and not is_whole:
+        raise UsageProblem(
+            "--base and --pr check a whole pull request by main's settings, and take no paths",
+            "omit paths and every option but --strict, --format and --output",
+        )
+    return is_whole
+
+
 def _proposed(base: str | None, pr: int | None, repo: str | None) -> CheckReport | None:
     """Check a branch or a pull request as a whole; None where no branch is there to check."""
     from geneb_ci.github.verdict.branch import NoBranch, NoClone  # 0.2 s
@@ -243,7 +266,7 @@ def _proposed(base: str | None, pr: int | None, repo: str | None) -> CheckReport
 
 
 def _note(text: str) -> None:
-    say(f"note: {text}")
+    say(f"note: {escape(text)}")
 
 
 def _write(report: CheckReport, outputs: list[Output]) -> None:
@@ -253,7 +276,13 @@ def _write(report: CheckReport, outputs: list[Output]) -> None:
         write(output, text)
     if Output("text", STDOUT) not in outputs:
         for line in proposal_lines(report):
-            echo(escape(line), err=True)
+            click.echo(wrapped_text(f"{escape(line)}\n", width()), nl=False, err=True)
+
+
+def _tell(text: str, outputs: list[Output]) -> None:
+    """Print a paragraph after a report that is read in a terminal."""
+    if Output("text", STDOUT) in outputs:
+        click.echo(wrapped_text(f"{text}\n", width()), nl=False, err=True)
 
 
 def _color(path: str) -> bool:

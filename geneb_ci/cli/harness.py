@@ -1,4 +1,4 @@
-"""Commands that hand on to the harness: `data`, `extractor`, `probe`."""
+"""Commands that hand on to the harness: `run`, `data`, `extractor`, `probe`."""
 
 import subprocess
 import tempfile
@@ -152,3 +152,4 @@ extractor_command = handed_over(
 probe_command = handed_over(
     "probe", "Fit other probes on receipts, and compare the ranks that follow."
 )
+run_command = handed_over("run", "Run a model on the tasks; write a run record and a submission.")

@@ -27,8 +27,16 @@ class LazyGroup(click.Group):
     """
 
     table: dict[str, tuple[str, str]]
+    sections: ClassVar[dict[str, tuple[str, ...]]] = {}
+    """Commands that `--help` lists, by heading; empty: it lists every one."""
     aliases: ClassVar[dict[str, str]] = {}
     """Other names of commands, which the help does not list."""
+    old_names: ClassVar[dict[str, str]] = {}
+    """Names that commands had: they work for one release, and say the present one."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the parameters, and `--help-all` where `--help` does not list every command."""
+        return [*super().get_params(ctx), *([help_all_option()] if self.sections else [])]
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's own signature)
         """Return the command names, in the order of the table."""
@@ -58,13 +66,15 @@ class LazyGroup(click.Group):
             hint = f" Did you mean {close[0]!r}?" if close else ""
             ctx.fail(f"No such command {args[0]!r}.{hint}")
         folded = args[0].casefold()
+        if folded in self.old_names:
+            say(f"{folded!r} is now {name!r}; the old name ends with the next release")
         word = folded if folded in self.aliases else name  # the usage shows what was typed
         return super().resolve_command(ctx, [word, *args[1:]])
 
     def _known(self, name: str) -> str:
         """Return the name of a command, also of one in capitals; any other name as it is."""
         folded = name.casefold()
-        command = self.aliases.get(folded, folded)
+        command = (self.aliases | self.old_names).get(folded, folded)
         return command if command in self.table else name
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
@@ -76,10 +86,38 @@ class LazyGroup(click.Group):
         ]
         return [*completions, *click.Command.shell_complete(self, ctx, incomplete)]
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """Write the list of commands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in self.table.items()])
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands, or of those that most people need, without importing them."""
+        width = max(map(len, self.table))
+        listed = {name for names in self.sections.values() for name in names}
+        for heading, names in self.sections.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(width), self.table[name][1]) for name in names])
+        others = [name for name in self.table if name not in listed]
+        if listed and not ctx.meta.get(WHOLE_HELP, False):
+            formatter.write_paragraph()
+            formatter.write_text(f"{len(others)} more commands: {ctx.command_path} --help-all")
+            return
+        with formatter.section("More commands" if listed else "Commands"):
+            formatter.write_dl([(name.ljust(width), self.table[name][1]) for name in others])
+
+
+WHOLE_HELP = "geneb_ci.whole_help"
+
+
+def help_all_option() -> click.Option:
+    """Return the option `--help-all`, which shows what `--help` leaves out, and ends."""
+
+    def show(context: click.Context, _: click.Parameter, value: bool) -> None:
+        if value and not context.resilient_parsing:
+            context.meta[WHOLE_HELP] = True
+            click.echo(context.get_help(), color=context.color)
+            context.exit()
+
+    return click.Option(
+        ["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=show,
+        help="Show everything, and exit.",
+    )  # fmt: skip
 
 
 # Plugins of other packages must not influence a verdict; searching for them costs 15 ms.
@@ -88,22 +126,23 @@ os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"
 DEBUG = "GENEB_CI_DEBUG"
 # Each command is imported when it is called, which keeps `check` fast.
 COMMANDS = {
+    "next": ("next", "say where things stand, and the one command that comes next"),
     "check": ("check", "check submissions, and show how to fix errors"),
     "rules": ("check", "list every rule"),
     "explain": ("check", "explain a rule, or the trust level and history of a row"),
     "matrices": ("board", "recover the confusion matrices from scores"),
-    "label": ("board", "compute the evidence of every row from checks and audits"),
+    "trust": ("board", "compute the evidence of every row from checks and audits"),
     "build": ("board", "rebuild the board from the submissions"),
     "serve": ("board", "build the board and serve its page on this machine"),
     "recommend": ("recommend", "recommend a model: the best, or a smaller one of little loss"),
-    "findings": ("recommend", "compute the figures of the paper, in its scope or the board's"),
+    "figures": ("recommend", "compute the figures of the paper, in its scope or the board's"),
     "publish": ("publish", "publish the board on its Hugging Face Space"),
     "rollback": ("publish", "publish an earlier generation of the board again"),
     "ledger": ("publish", "list the history of every row: what, when, by whom, why"),
     "diff": ("board", "compare the board with that of another commit"),
     "replay": ("publish", "list the rows that changed rules would newly reject"),
-    "pack": ("pack", "collect upstream's per-task logs into a submission"),
-    "import": ("pack", "the same, also from a folder of MTEB's results"),
+    "run": ("harness", "run a model on the tasks; write a run record and a submission"),
+    "pack": ("pack", "collect results of upstream or of MTEB into a submission"),
     "export": ("publish", "write the rows for the Hub, Every Eval Ever, Croissant, CSV, Parquet"),
     "audit": ("audit", "rerun an unpredictable sample of tasks, and sign the result"),
     "receipt": ("receipt", "verify, push and pull the embeddings that a row commits to"),
@@ -121,9 +160,19 @@ COMMANDS = {
 }
 
 
+SECTIONS = {
+    "Contribute a model": ("check", "new", "run", "pack", "explain"),
+    "Read the board": ("serve", "recommend", "export", "diff"),
+    "Maintain a board": ("init", "doctor", "triage", "audit", "build", "publish"),
+}
+OLD_NAMES = {"findings": "figures", "import": "pack", "label": "trust"}
+
+
 class _Commands(LazyGroup):
     table = COMMANDS
+    sections: ClassVar[dict[str, tuple[str, ...]]] = SECTIONS
     aliases: ClassVar[dict[str, str]] = {"extractors": "extractor"}
+    old_names: ClassVar[dict[str, str]] = OLD_NAMES
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

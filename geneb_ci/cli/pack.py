@@ -1,4 +1,4 @@
-"""`geneb-ci pack` and `import`: collects files of one task and regime each into a submission.
+"""`geneb-ci pack`: collects files of one task and regime each into a submission.
 
 The files are read by `geneb_ci.submission.result_files`, their folder by `result_folders`.
 """
@@ -127,8 +127,6 @@ def _refuse_disguised(folder: Path) -> None:
 
 
 FILES_LOOKED_AT = 20
-import_command = pack_command
-"""The same command: what a folder has is recognised by its files."""
 
 
 def _require(known: dict[str, Any], folder: Path) -> None:

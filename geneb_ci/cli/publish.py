@@ -386,5 +386,5 @@ def _models_of(names: Iterable[str], folder: Path) -> tuple[str, ...]:
     Raises UsageProblem for a model that has no file; a file is named after its model.
     """
     known = sorted({path.stem for path in files_of([folder])})
-    fix = "`geneb-ci label` lists them"
+    fix = "`geneb-ci trust` lists them"
     return tuple(exact_name(name, known, "model of FOLDER", fix) for name in names)

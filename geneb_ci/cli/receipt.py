@@ -3,6 +3,7 @@
 import datetime as dt
 import shlex
 from pathlib import Path
+from typing import ClassVar
 
 import click
 
@@ -108,7 +109,7 @@ def verify_command(
     """Verify the receipt of FILE: every cell recomputed from its embeddings, without a model.
 
     In this order: the file agrees with itself; sizes and digests; values; the Merkle tree; equal
-    rows for equal sequences; every cell, exactly. The exit code is 11 when a step is
+    embeddings for equal sequences; every cell, exactly. The exit code is 11 when a step is
     refused, 3 when something that a step needs is missing.
     """
     if folder is not None and (mirror is not None or cache is not None):
@@ -159,8 +160,8 @@ def pull_command(
     names = tasks_of(subject, _names(tasks))
     with receipt_files(subject.receipt, mirror=mirror, cache=into, say=say) as files:
         receipt_tasks = [subject.receipt.tasks[task] for task in names]
-        rows = sum(task.train + task.test for task in receipt_tasks)
-        count = f"{plural(len(names), 'file')}, {plural(rows, 'row')}"
+        embeddings = sum(task.train + task.test for task in receipt_tasks)
+        count = f"{plural(len(names), 'file')}, {plural(embeddings, 'embedding')}"
         say(f"{count}; {network_text(files.lacking(list(names)), 'fetch')}")
         for task in names:
             files.file(task)
@@ -206,8 +207,8 @@ def push_command(file: Path, folder: Path, repo: str, definition: Path | None, q
     remote = Remote("dataset", repo, token=find_token(f"datasets/{repo}"))
     lacking = lacking_there(remote, paths, say)
     size = sum(path.stat().st_size for path in lacking.values())
-    rows = plural(subject.receipt.rows, "row")
-    count = f"{plural(len(lacking), 'file')} of {len(paths)}, {rows} in all"
+    embeddings = plural(subject.receipt.rows, "embedding")
+    count = f"{plural(len(lacking), 'file')} of {len(paths)}, {embeddings} in all"
     say(f"{count}; {network_text(size, 'send')}")
     uploaded = upload(remote, paths, say=say, message=PUSHED, folders=())
     written = write_location(
@@ -287,6 +288,9 @@ class _Receipt(LazyGroup):
         "near": ("receipt_pairs", "say whether two receipts are of one model"),
         "pairs": ("receipt_pairs", "note how alike the errors of rows with predictions are"),
         "seen": ("receipt", "look whether the receipts of all rows are still published"),
+    }
+    sections: ClassVar[dict[str, tuple[str, ...]]] = {
+        "Commands": ("verify", "push", "pull", "compare", "near", "predictions")
     }
 
 

@@ -1,4 +1,4 @@
-"""`geneb-ci recommend` and `findings`: advice and figures, from submissions or from a built board.
+"""`geneb-ci recommend` and `figures`: advice and figures, from submissions or from a built board.
 
 What is imported here is little: from a built board, advice takes less than half a second.
 """
@@ -117,7 +117,7 @@ def recommend_command(
 )
 @format_option(("text", "json"))
 @click.option("--output", default=STDOUT, metavar="FILE", help="File to write.")
-def findings_command(
+def figures_command(
     folder: Path | None,
     scope: str,
     name: str | None,
@@ -158,7 +158,7 @@ def _models_of(exclude: tuple[str, ...], values: dict[str, dict[str, Any]]) -> t
     """Return names of models as the board writes them. Raises UsageProblem for an unknown one."""
     rows = (row for own in values[LEADERBOARD]["data"].values() for row in own)
     known = sorted({row["model"] for row in rows})
-    fix = "name one of those of `label`"
+    fix = "name one of those of `trust`"
     return tuple(exact_name(name, known, "model of the board", fix) for name in exclude)
 
 

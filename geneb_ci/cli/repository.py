@@ -165,7 +165,7 @@ def _unknown(name: str, layout: Layout, models: list[str]) -> UsageProblem:
         )
     return UsageProblem(
         f"{name!r} is neither a rule nor a model of this repository{near(name, known)}",
-        "`geneb-ci rules` lists the rules, `geneb-ci label` the models",
+        "`geneb-ci rules` lists the rules, `geneb-ci trust` the models",
     )
 
 

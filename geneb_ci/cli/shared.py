@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 import click
 
 from geneb_ci.check.report import Report, Verdict
-from geneb_ci.cli.main import PATIENCE, Awaited, counted_aloud, echo, is_plain
+from geneb_ci.cli.main import (
+    PATIENCE,
+    WHOLE_HELP,
+    Awaited,
+    counted_aloud,
+    echo,
+    help_all_option,
+    is_plain,
+)
 from geneb_ci.common.errors import Exit, UsageProblem, unwritable
 from geneb_ci.render.formats import FORMATS, WIDTH, verdict
 
@@ -51,20 +59,11 @@ class LayeredCommand(click.Command):
         """Take the names of the common options, such as "--key", beside what a command takes."""
         super().__init__(*args, **attributes)
         self.common = frozenset({*common, "--help"})
-        self._help_all = click.Option(
-            ["--help-all"], is_flag=True, is_eager=True, expose_value=False,
-            callback=self._show_all, help="Show every option, and exit.",
-        )  # fmt: skip
+        self._help_all = help_all_option()
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the parameters and `--help-all`, which is none of `params`, as `--help` is not."""
         return [*super().get_params(ctx), self._help_all]
-
-    def _show_all(self, context: click.Context, _: click.Parameter, value: bool) -> None:
-        if value and not context.resilient_parsing:
-            context.meta[_ALL_OPTIONS] = True
-            click.echo(self.get_help(context), color=context.color)
-            context.exit()
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the common options, or every option, then how many are left out."""
@@ -73,7 +72,7 @@ class LayeredCommand(click.Command):
             for option in self.get_params(ctx)
             if isinstance(option, click.Option) and not option.hidden
         ]
-        is_whole = ctx.meta.get(_ALL_OPTIONS, False)
+        is_whole = ctx.meta.get(WHOLE_HELP, False)
         shown = [option for option in options if is_whole or self.common & {*option.opts}]
         records = [record for option in shown if (record := option.get_help_record(ctx))]
         with formatter.section("Options" if is_whole else "Common options"):
@@ -82,9 +81,6 @@ class LayeredCommand(click.Command):
             more = len(options) - len(shown) - 1  # --help-all is no option of the work
             formatter.write_paragraph()
             formatter.write_text(f"{more} more options: {ctx.command_path} --help-all")
-
-
-_ALL_OPTIONS = "geneb_ci.all_options"
 
 
 FOLDER = click.argument(

@@ -30,8 +30,9 @@ _PART = r"""(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.){0,64}+"|'[^'\n]*+')"""
 _LONG_KEY = rf"(?<![A-Za-z0-9_-])(?:{_PART}[ \t]*+\.[ \t]*+){{{KEY_PARTS_MAX}}}".encode()
 PLACES = ("submissions", "cards", "extractors", "benchmark", "policy", "audits")
 LISTS = ("select", "ignore")
-LINKS = ("repository", "site")
-"""Addresses that the pages of a board link to: of the repository on GitHub, and of the board."""
+LINKS = ("repository", "site", "space")
+"""Addresses that the pages of a board link to: of the repository on GitHub, of the board,
+and of the page of the Hub that shows it in a frame."""
 _LINK = re.compile(r"https://[A-Za-z0-9.-]+(/[A-Za-z0-9._~-]+)*/?")
 
 _ISOLATED = "or use no settings at all: geneb-ci check --isolated"
@@ -70,8 +71,8 @@ def read_settings(path: Path) -> Settings | None:
             known = ", ".join((*PLACES, *LISTS, *LINKS))
             raise BadConfiguration(
                 f"{path}: {TABLE} {_key(key)} = {_value(value)} is not a setting",
-                f"settings are {known}; select and ignore are lists of strings, repository and "
-                "site https addresses, the others paths",
+                f"settings are {known}; select and ignore are lists of strings, repository, "
+                "site and space https addresses, the others paths",
             )
     return Settings(path, places, lists, links)
 
@@ -163,6 +164,8 @@ class Layout:
     """Address of the repository on GitHub; "" if no setting names it."""
     site: str = ""
     """Address at which the board is published; "" if no setting names it."""
+    space: str = ""
+    """Address of the Space that shows the board in a frame; "" if no setting names it."""
     settings: Settings | None = field(default=None, compare=False)
     """The [tool.geneb-ci] table, if there is one."""
 
@@ -187,6 +190,16 @@ _FOLDERS = {
         "benchmark": "benchmark/benchmark_spec.json",
     },
 }
+
+
+def usual_place(kind: LayoutKind, name: str) -> str:
+    """Return where a kind of repository has a folder, relative to its root, if not set otherwise.
+
+    For what upstream does not have, it is the place in a repository of this project.
+    """
+    return _FOLDERS.get(kind, {}).get(name, _FOLDERS[LayoutKind.GENEB_CI][name])
+
+
 _ROWS = ("submissions", "cards", "extractors")
 """Folders that contributors write to; the maintainers own the others."""
 _FILES = ("benchmark",)
@@ -216,7 +229,7 @@ def find_layout(folder: Path, *, isolated: bool = False) -> Layout:
     return nearest
 
 
-def finder(*, isolated: bool = False, config_from: Path | None = None) -> Finder:
+def layout_finder(*, isolated: bool = False, config_from: Path | None = None) -> Finder:
     """Return a function that finds layouts, with settings from the tree, nowhere or `config_from`.
 
     Raises UsageProblem if `config_from` does not exist, or if both are given.

@@ -40,6 +40,8 @@ class Fault:
     """Another file that the place is in, such as the extractor; `at` is then a line, from 1."""
     score: float = 0.0
     """How unusual it is, from 1 at the rule's threshold to 10; triage sorts files by the sum."""
+    unlisted: int = 0
+    """Further faults of the rule for which this one stands."""
 
 
 def pointer(path: KeyPath) -> str:
@@ -82,6 +84,8 @@ class Finding:
     fix: str
     score: float = 0.0
     """How unusual it is, from 1 at the rule's threshold to 10; 0 if the rule has no measure."""
+    unlisted: int = 0
+    """Further findings of the rule in this file that are counted and not listed."""
 
     def sort_key(self) -> tuple[str, int, int, str, str, str]:
         """Sort key of reports: by position, then by rule, so that output is deterministic."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from geneb_ci.audit.canonical import AuditRefused
+from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.record.envelope import key_id
 from geneb_ci.audit.record.keys import (
     KEY_VARIABLE,

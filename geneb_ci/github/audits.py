@@ -17,7 +17,7 @@ from pydantic import Field
 
 from geneb_ci.audit.commitment import Commitment, identity_of, same_method_reason
 from geneb_ci.audit.record.verify import StepState, Verification
-from geneb_ci.audit.sampling.plan import Plan, encoded
+from geneb_ci.audit.sampling.plan import TaskPlan, encoded
 from geneb_ci.check.change import REGULAR, Blob
 from geneb_ci.common.errors import GenebError, UsageProblem
 from geneb_ci.common.finding import Fault
@@ -80,7 +80,7 @@ class AuditOrder(StrictModel):
     main_sha: Hex40
     nonce: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
     """Known to those who give and take the order, and not to the extractor."""
-    plan: Plan
+    plan: TaskPlan
     files: Annotated[list[FileDigest], Field(min_length=1, max_length=FILES_MAX)]
     """Row, card and extractor at the head, as far as the pull request changes them."""
     published_on: Hex40 | None = None
@@ -243,7 +243,7 @@ def begun_text(order: AuditOrder) -> str:
     )
 
 
-def _round(plan: Plan) -> str:
+def _round(plan: TaskPlan) -> str:
     return str(plan.beacon.round) if plan.beacon.kind == "drand" else "(fallback)"
 
 

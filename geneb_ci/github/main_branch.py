@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from geneb_ci.check.change import REGULAR, Blob
+from geneb_ci.common.config import FILE as SETTINGS_FILE
 from geneb_ci.common.config import LAYOUT_FILES, ROWS, Layout, find_layout
 from geneb_ci.github.errors import MainMoved, UnexpectedReply
 from geneb_ci.github.replies import BlobReply, Commit, CommitComparison, RecursiveTree
@@ -182,9 +183,10 @@ def layout_of_settings(source: Source, files: Mapping[str, Blob]) -> Layout:
         if any(path.startswith(f"{ROWS}/") for path in files):
             (folder / ROWS).mkdir()
         for path in LAYOUT_FILES:
-            content = _fetched(source, files[path]) if path in files else None
-            if content is not None:
-                _write(folder, path, content)
+            blob = files.get(path)
+            if blob is not None and blob.mode == REGULAR:
+                content = _fetched(source, blob) if path == SETTINGS_FILE else b""
+                _write(folder, path, content or b"")
         return find_layout(folder)
 
 

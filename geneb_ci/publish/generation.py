@@ -10,11 +10,11 @@ from pathlib import Path
 from geneb_ci.audit.record.old_log import FOLDER, log_files
 from geneb_ci.audit.record.published import statements_file
 from geneb_ci.audit.record.repository import AuditRepository
-from geneb_ci.board.board import Watch, board_of, rows_of
+from geneb_ci.board.board import Watch, board_of, checked_entries
 from geneb_ci.board.page import INDEX, assembled_files, page_files, with_data
 from geneb_ci.board.rows import encode
 from geneb_ci.board.site.inputs import Built, site_of
-from geneb_ci.board.site.render import editions, site_files, with_scores
+from geneb_ci.board.site.render import completed_index, editions, site_files
 from geneb_ci.check.runner import Report, files_of
 from geneb_ci.common.config import Layout, LayoutKind, benchmark_of, find_layout
 from geneb_ci.common.errors import BadConfiguration
@@ -101,7 +101,7 @@ def generate(
         with contextlib.chdir(folder):  # so that findings have paths relative to the repository
             layout = find_layout(folder)
             _require_usual_places(layout)
-            report, entries = rows_of(layout, files_of([Path()]), watch)
+            report, entries = checked_entries(layout, files_of([Path()]), watch)
             if entries is None:
                 return report, None
             ledger_value = events.model_dump(mode="json")
@@ -113,7 +113,7 @@ def generate(
             page = with_data(page, scripts)
             built = Built(source, repository.time_of(source), tuple(ledger_value["events"]))
             site = site_of(entries, board.values, benchmark_of(layout), layout, built)
-            page[INDEX] = with_scores(page[INDEX], site)
+            page[INDEX] = completed_index(page[INDEX], site)
             files = {**page, **board.files, **scripts, **site_files(site), **_statements(layout)}
             files[LEDGER] = encode(LEDGER, ledger_value)
             manifest = manifest_of(files, source)

@@ -26,10 +26,10 @@ from geneb_ci.receipt.rounding import Wide
 RAISES = (0.005, 0.01, 0.02)
 """Raises of the macro MCC whose detection is shown."""
 SHARES = (0.001, 0.003, 0.01)
-"""Shares of altered training rows whose detection is shown."""
+"""Shares of altered training embeddings whose detection is shown."""
 MEASURED_GAIN = {0.001: (0.010, 0.050), 0.003: (0.021, 0.058), 0.01: (0.056, 0.183)}
 """Mean and largest gain of MCC, over 13 cells, that the greedy attack of
-docs/research/receipt-audits.md had with each share of training rows."""
+docs/research/receipt-audits.md had with each share of training embeddings."""
 GRID = 16
 """Values of a and of b that are tried: 0, and up to so many more, closer to 0 the denser."""
 STEPS = 32
@@ -49,7 +49,7 @@ class Alterations(NamedTuple):
 
 
 def mcc(tn: Wide, fp: Wide, fn: Wide, tp: Wide) -> Wide:
-    """Return the MCC of 2 x 2 matrices; 0 where a row or column is empty."""
+    """Return the MCC of 2 x 2 matrices; 0 where a class is not there, or never predicted."""
     spread = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
     with np.errstate(divide="ignore", invalid="ignore"):
         values: Wide = np.where(spread > 0, (tp * tn - fp * fn) / np.sqrt(spread), 0.0)
@@ -57,7 +57,7 @@ def mcc(tn: Wide, fp: Wide, fn: Wide, tp: Wide) -> Wide:
 
 
 def grid(most: int) -> Wide:
-    """Return the numbers of altered rows that are tried, of `most`."""
+    """Return the numbers of altered embeddings that are tried, of `most`."""
     if most <= GRID:
         return np.arange(most + 1, dtype=np.float64)
     return np.unique(np.r_[0, np.round(np.geomspace(1, most, GRID))])
@@ -130,14 +130,14 @@ def needed_hit(cells: Sequence[Alterations], raise_: float) -> float:
 
 
 def found_test(cells: Sequence[Alterations], raise_: float, draws: int) -> float:
-    """Return the probability, at least, that `draws` test rows of a regime hit an altered one."""
+    """Return the least probability that `draws` test embeddings of a regime hit an altered one."""
     needed = needed_hit(cells, raise_)
     return 1.0 if math.isinf(needed) else -math.expm1(-draws * needed)
 
 
 def found_training(share: float, draws: int) -> float:
-    """Return the probability that `draws` training rows hit an altered one.
+    """Return the probability that `draws` training embeddings hit an altered one.
 
-    `share` is that of altered rows, in the mean over the tasks.
+    `share` is that of altered embeddings, in the mean over the tasks.
     """
     return -math.expm1(draws * math.log1p(-share))

@@ -23,7 +23,7 @@ from geneb_ci.receipt.source import ReceiptFiles, size_text
 from reference_harness.formats.base import Scores, StrictModel, first_error
 from reference_harness.formats.benchmark import METRICS, Benchmark
 from reference_harness.formats.files import NotReadable, read_regular
-from reference_harness.formats.receipt_cells import EqualRows, ReceiptCells
+from reference_harness.formats.receipt_cells import EqualEmbeddings, ReceiptCells
 from reference_harness.formats.run_record import Canonical, Regime
 from reference_harness.formats.submission import (
     CanonicalEvidence,
@@ -34,13 +34,15 @@ from reference_harness.formats.submission import (
 from reference_harness.formats.text import Say, plural, silent
 
 NEWTON_SECONDS = 160e-12
-"""Of a training row and the square of the width: the slower end of 82 to 159 ps, measured on one
-core with 4,900 to 32,000 rows of 768 to 4,096 numbers, two classes."""
+"""Of a training embedding and the square of the width: the slower end of 82 to 159 ps, measured on
+one core with 4,900 to 32,000 embeddings of 768 to 4,096 numbers, two classes."""
 RECORD_SECONDS = 0.5e-6
-"""Of a number of the training rows, for the fit of record: 140 to 1,000 steps of 0.7 ns with two
-classes, of 1.8 ns with five, measured on one core with 4,000 x 1,024 and 24,000 x 768 numbers."""
+"""Of a number of the training embeddings, for the fit of record: 140 to 1,000 steps of 0.7 ns with
+two classes, of 1.8 ns with five, measured on one core with 4,000 x 1,024 and 24,000 x 768
+numbers."""
 MANY_CLASSES = 1.7
-"""A row of three classes costs nine times as much; over the tasks of GENEB that is so often."""
+"""An embedding of three classes costs nine times as much; over the tasks of GENEB that is so
+often."""
 HASH_SECONDS_ROW, HASH_SECONDS_BYTE = 2e-6, 2e-9
 """Digest, values and tree of a file, measured at widths of 256 to 4,096; read twice."""
 TASK_SECONDS = 1.5
@@ -66,7 +68,7 @@ class ReceiptCost(NamedTuple):
     @property
     def text(self) -> str:
         """One line."""
-        line = f"{plural(self.tasks, 'task')}, {self.rows:,} rows of {self.width:,} numbers, "
+        line = f"{plural(self.tasks, 'task')}, {self.rows:,} embeddings of {self.width:,} numbers, "
         line += f"{size_text(self.held)}; about {duration_text(self.seconds)} of one core"
         if not self.fetched:
             return line
@@ -186,12 +188,12 @@ def recompute(
 ) -> ReceiptCells:
     """Compute every cell of these tasks, task by task, and compare equal sequences.
 
-    Cells of record, and canonical ones where the submission claims some. What rows are drawn by is
-    written to the folder `strata`, the labels of both splits to `labels`. `each` is called with
-    task and file when its cells are computed, before the file is released; those of the tasks
-    `keep` are not.
-    Raises what `ReceiptFiles.file` does; LimitExceeded or ResultRefused for rows that cannot be
-    scored within the limits; NothingChecked, with what the harness said, for anything else.
+    Cells of record, and canonical ones where the submission claims some. What embeddings are drawn
+    by is written to the folder `strata`, the labels of both splits to `labels`. `each` is called
+    with task and file when its cells are computed, before the file is released; those of the tasks
+    `keep` are not. Raises what `ReceiptFiles.file` does; LimitExceeded or ResultRefused for
+    embeddings that cannot be scored within the limits; NothingChecked, with what the harness said,
+    for anything else.
     """
     results: list[ReceiptCells] = []
     with tempfile.TemporaryDirectory(prefix="geneb-ci-cells-") as folder:
@@ -218,7 +220,7 @@ def recompute(
             "receipt-equal", "--submission", str(submission_path), "--digests", str(digests),
             "--tasks", ",".join(tasks), "--output", str(output), "--quiet",
         ])  # fmt: skip
-        return _merged(results, _read(output, EqualRows))
+        return _merged(results, _read(output, EqualEmbeddings))
 
 
 def limits_of(
@@ -250,7 +252,7 @@ def _read(path: Path, kind: type[Read]) -> Read:
         raise NothingChecked(f"{path.name}: {first_error(error)}", fix) from error
 
 
-def _merged(parts: list[ReceiptCells], equal: EqualRows) -> ReceiptCells:
+def _merged(parts: list[ReceiptCells], equal: EqualEmbeddings) -> ReceiptCells:
     """Return the cells of several tasks as one; they were made by one process."""
     libraries = [library for part in parts for library in part.libraries]
     return parts[0].model_copy(

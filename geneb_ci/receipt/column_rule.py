@@ -1,24 +1,26 @@
-"""Whether rows are those that the extractor gives, by tolerances of each column.
+"""Whether embeddings are those that the extractor gives, by tolerances of each column.
 
-c is the receipt's value, r that of the rerun in float32, both divided by the receipt's scale. A row
-is the same if every coordinate has
+c is the receipt's value, r that of the rerun in float32, both divided by the receipt's scale. An
+embedding is the same if every coordinate has
 
     |c - r| <= 1/2 ulp16(c) + t,    t = max(TAU spread of the column, FLOOR |r|),
 
-and few coordinates differ from the rounding of r at all, in the row and in all drawn rows together.
+and few coordinates differ from the rounding of r at all, in the embedding and in all drawn
+embeddings together.
 
-The spread is taken from the rerun of the drawn rows of the task, and from no row alone: one column
-of large values must not widen the tolerance of others, nor few rows that of the rest. It is
+The spread is taken from the rerun of the drawn embeddings of the task, and from no embedding alone:
+one column of large values must not widen the tolerance of others, nor few embeddings that of the
+rest. It is
 
     max(q, min(s, median of q over the columns)),
 
 q the distance of the quartiles and s the standard deviation of the column, q divided by 1.349, so
-that both are equal for normal values. Rows that are outliers in less than a quarter of the draw do
-not move q. A column that is 0 in most rows has q = 0: it has s, but no more than is usual in the
-task.
+that both are equal for normal values. Embeddings that are outliers in less than a quarter of the
+draw do not move q. A column that is 0 in most embeddings has q = 0: it has s, but no more than is
+usual in the task.
 
-What float16 holds badly is no receipt that rows can be compared with: one value so large that the
-others are subnormal, or columns whose constant hides what differs.
+What float16 holds badly is no receipt that embeddings can be compared with: one value so large that
+the others are subnormal, or columns whose constant hides what differs.
 """
 
 from typing import NamedTuple
@@ -41,7 +43,7 @@ float16, and FLOOR would let it move by a thousandth of what it varies by."""
 
 
 class EmbeddingComparison(NamedTuple):
-    """Result of the comparison of n rows."""
+    """Result of the comparison of n embeddings."""
 
     deviation: Wide
     """(n,) largest distance beyond half a unit of float16, in tolerances of its coordinate."""
@@ -49,26 +51,26 @@ class EmbeddingComparison(NamedTuple):
     """(n,) coordinates that differ from the rounding of the rerun."""
 
     def failed(self, width: int) -> npt.NDArray[np.bool_]:
-        """Return which rows are not the same."""
+        """Return which embeddings are not the same."""
         pairs = zip(self.deviation.tolist(), self.mismatch.tolist(), strict=True)
         return np.array([not is_within(*pair, width) for pair in pairs], dtype=np.bool_)
 
 
 def spreads(values: Wide) -> Wide:
-    """Return the (d,) spreads of the columns of (n, d) rows, finite ones; 0 for a single row."""
+    """Return the (d,) spreads of the columns of (n, d) finite embeddings; 0 for a single one."""
     finite = values[np.isfinite(values).all(axis=1)]
     if len(finite) < EMBEDDINGS_MIN:
         return np.zeros(values.shape[1])
     lower, upper = np.quantile(finite, (0.25, 0.75), axis=0)
     quartiles = (upper - lower) / QUARTILES_OF_NORMAL
-    # Summed over rows of one memory order, so that the bytes depend on the values alone.
+    # Summed over embeddings of one memory order, so that the bytes depend on the values alone.
     deviation = np.ascontiguousarray(finite).std(axis=0, ddof=1)
     spread: Wide = np.maximum(quartiles, np.minimum(deviation, np.median(quartiles)))
     return spread
 
 
 def tolerances(rerun: npt.NDArray[np.floating], scale_log2: int) -> Wide:
-    """Return the (n, d) tolerances of the coordinates of the drawn rows of a task.
+    """Return the (n, d) tolerances of the coordinates of the drawn embeddings of a task.
 
     They are divided by the receipt's scale, as what is compared.
     """
@@ -80,10 +82,10 @@ def tolerances(rerun: npt.NDArray[np.floating], scale_log2: int) -> Wide:
 def judge(
     committed: Half, rerun: npt.NDArray[np.floating], allowed: Wide, scale_log2: int
 ) -> EmbeddingComparison:
-    """Compare (n, d) finite rows of a receipt with the (n, d) rows of a rerun by their tolerances.
+    """Compare (n, d) finite embeddings of a receipt with those of a rerun by their tolerances.
 
-    A rerun that float32 or float16 cannot hold is no row of a receipt: it deviates as far as can
-    be said.
+    A rerun that float32 or float16 cannot hold is no embedding of a receipt: it deviates as far as
+    can be said.
     """
     wide, receipt = scaled(rerun, scale_log2), committed.astype(np.float64)
     half = np.spacing(np.abs(committed)).astype(np.float64) / 2
@@ -94,12 +96,12 @@ def judge(
 
 
 class RepeatComparison(NamedTuple):
-    """Result for a row that was embedded again, alone."""
+    """Result for an embedding that was computed again, alone."""
 
     deviation: float
     mismatch: int
     distance: float
-    """From the row of the first rerun, in tolerances."""
+    """From the embedding of the first rerun, in tolerances."""
 
 
 def judge_again(
@@ -109,7 +111,7 @@ def judge_again(
     allowed: Wide,
     scale_log2: int,
 ) -> RepeatComparison:
-    """Compare a (d,) row with the one that was embedded again, and that with the first rerun."""
+    """Compare a (d,) embedding with the second rerun, and that with the first."""
     comparison = judge(committed[None, :], again[None, :], allowed[None, :], scale_log2)
     with np.errstate(invalid="ignore"):
         apart = np.abs(scaled(again, scale_log2) - scaled(first, scale_log2))
@@ -128,7 +130,7 @@ def _in_tolerances(distances: Wide, allowed: Wide) -> Wide:
 
 
 def unfit(committed: Half) -> str:
-    """Return why (n, d) rows of one task, as the receipt has them, cannot be compared, or ""."""
+    """Return why (n, d) embeddings of a task in a receipt cannot be compared, or ""."""
     values = committed.astype(np.float64)
     sizes = np.abs(values[values != 0])
     if not sizes.size:

@@ -32,7 +32,7 @@ from geneb_ci.receipt.rounding import Wide
 RELABELLINGS = 20_000
 """At level 0.001, 20 of them are as large by chance: enough to tell 0.001 from 0.002."""
 BATCH = 500
-"""Relabellings at once: 500 x 7,500 rows take 30 MB."""
+"""Relabellings at once: 500 x 7,500 embeddings take 30 MB."""
 
 Labels = npt.NDArray[np.int64]
 
@@ -66,25 +66,25 @@ class Decider(NamedTuple):
     """The probes of one regime, canonical ones or those of record."""
 
     predicted: Labels
-    """(s, m) labels of the m test rows, by each probe."""
+    """(s, m) labels of the m test embeddings, by each probe."""
     probes: list[Probe]
 
 
 class Stratum(NamedTuple):
-    """Rows of one task and one pair of labels."""
+    """Embeddings of one task and one pair of labels."""
 
     name: str
     values: Wide
     """(n,) e."""
     upper: npt.NDArray[np.bool_]
-    """(n,) whether the row has the label that e counts for."""
+    """(n,) whether the embedding has the label that e counts for."""
 
 
 class DirectionTest(NamedTuple):
     """The result of the test of direction."""
 
     rows: int
-    """Rows in strata with both labels."""
+    """Embeddings in strata with both labels."""
     statistic: float
     """Standard deviations above the mean."""
     p: float
@@ -99,10 +99,10 @@ class DirectionTest(NamedTuple):
 def directions_of(
     task: str, difference: Wide, committed: Wide, labels: Labels, probe: Probe
 ) -> list[Stratum]:
-    """Return the strata of a task from (n, d) differences and committed rows, and (n,) labels.
+    """Return the strata of a task from (n, d) differences and embeddings, and (n,) labels.
 
-    The committed rows are features, multiplied by the receipt's scale; that of the differences
-    changes no rank. Rows of a label that the probe does not know are left out.
+    The committed embeddings are features, multiplied by the receipt's scale; that of the
+    differences changes no rank. Embeddings of a label that the probe does not know are left out.
     """
     along = difference @ probe.weights
     column = np.searchsorted(probe.classes, labels)
@@ -133,7 +133,7 @@ class _RankedStratum(NamedTuple):
     scores: Wide
     upper: npt.NDArray[np.bool_]
     variance: float
-    """Of the sum of the scores of the upper rows over all relabellings."""
+    """Of the sum of the scores of the upper embeddings over all relabellings."""
 
 
 def direction_test(strata: Iterable[Stratum], seed: str) -> DirectionTest:

@@ -1,18 +1,20 @@
-"""Which rows of a receipt are embedded again: drawn by SHA-256 from strata that anybody can list.
+"""The draw of embeddings of a receipt: by SHA-256, from strata that anybody can list.
 
 The strata of a task follow from the predictions on the committed bytes, by probes at their optimum
 and by those of record.
 
-*Test rows*, in each regime, divided by task as the macro weighs them. Half of the draws of a task
-are uniform among the rows predicted right: an altered row that is still wrong gains nothing. The
-other half first draws a predicted class, among those with a right prediction, then a right row of
-it: where the minority is seldom predicted, few altered rows gain much. The probes of a few-shot
-regime take turns. *Training rows* are drawn equally by task and uniformly within it. *Support
-rows*: all of the regime with the fewest, of the others a share of those that are left.
+*Test embeddings*, in each regime, divided by task as the macro weighs them. Half of the draws of a
+task are uniform among the embeddings predicted right: an altered embedding that is still wrong
+gains nothing. The other half first draws a predicted class, among those with a right prediction,
+then a right embedding of it: where the minority is seldom predicted, few altered embeddings gain
+much. The probes of a few-shot regime take turns. *Training embeddings* are drawn equally by task
+and uniformly within it. *Support embeddings*: all of the regime with the fewest, of the others a
+share of those that are left.
 
 Draw j of a stratum is the first SHA-256(s || 0x00 || stratum || 0x00 || j || 0x00 || attempt), j
 and attempt as 8 bytes, big-endian, that is below the largest multiple of the stratum's size, modulo
-that size. It does not depend on how many rows are drawn: a larger sample only adds rows.
+that size. It does not depend on how many embeddings are drawn: a larger sample only adds
+embeddings.
 """
 
 import hashlib
@@ -26,35 +28,38 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 STANDARD_TEST = 1500
-"""Test rows of each regime: about 1,450 find a macro MCC raised by more than 0.01 with 95 % in the
-worst of 41 published rows, if they are divided as the macro weighs the tasks."""
+"""Test embeddings of each regime: about 1,450 find a macro MCC raised by more than 0.01 with 95 %
+in the worst of 41 published rows, if they are divided as the macro weighs the tasks."""
 STANDARD_TRAINING = 30
-"""Training rows a task: an altered share of 0.1 % in the mean of 100 tasks is drawn with 95 %."""
+"""Training embeddings a task: an altered share of 0.1 % in the mean of 100 tasks is drawn with 95
+%."""
 SMALL_TASK = 3000
-"""Training rows below which a task is embedded whole by a full draw: where few altered rows gain
-most."""
+"""Training embeddings below which a task is embedded whole by a full draw: where few altered
+embeddings gain most."""
 _SEPARATOR = b"\x00"
 _SPACE = 1 << 256
 
 
 class SampleSizes(NamedTuple):
-    """How many rows are drawn."""
+    """How many embeddings are drawn."""
 
     test: int = STANDARD_TEST
-    """Test rows of each regime, in all tasks together, at least."""
+    """Test embeddings of each regime, in all tasks together, at least."""
     training: int = STANDARD_TRAINING
-    """Training rows of each task."""
+    """Training embeddings of each task."""
     support: int = STANDARD_TEST
-    """Rows of each further few-shot regime's support, in all tasks together."""
+    """Embeddings of each further few-shot regime's support, in all tasks together."""
     whole: bool = False
-    """Whether every support row is taken, and every training row of the smaller tasks."""
+    """Whether every support embedding is taken, and every training embedding of the smaller
+    tasks."""
 
 
 class TaskShare(NamedTuple):
     """How many draws fall on one task."""
 
     position: int
-    """The task's position in the benchmark, by which its first draw of test rows takes turns."""
+    """The task's position in the benchmark, by which its first draw of test embeddings takes
+    turns."""
     test: int
     training: int
     support: int
@@ -66,10 +71,10 @@ def shares(
 ) -> dict[str, TaskShare]:
     """Return the draws of each task; `classes` has the tasks of the receipt in board order.
 
-    `categories` has the tasks of each category; others among them do not count. Test rows are
+    `categories` has the tasks of each category; others among them do not count. Test embeddings are
     divided equally by category, and within it by task, as the macro weighs them; divided equally
-    by task, a category of one task would be the place to alter rows. Support rows are divided by
-    the number of classes: a task has that many times k. Both are rounded up.
+    by task, a category of one task would be the place to alter embeddings. Support embeddings are
+    divided by the number of classes: a task has that many times k. Both are rounded up.
     """
     total = sum(classes.values())
     groups = [
@@ -105,25 +110,25 @@ def number_of(seed: bytes, stratum: str, draw: int, size: int) -> int:
 
 @dataclass(frozen=True)
 class TaskStrata:
-    """The strata that the rows of one task are drawn from."""
+    """The strata that the embeddings of one task are drawn from."""
 
     task: str
     train: int
-    """Training rows, which come first in the file."""
+    """Training embeddings, which come first in the file."""
     labels: "npt.NDArray[np.int64]"
-    """(m,) labels of the test rows."""
+    """(m,) labels of the test embeddings."""
     predicted: "Mapping[str, npt.NDArray[np.int64]]"
-    """Regime to (s, m) predictions at the optimum, a row for each probe."""
+    """Regime to (s, m) predictions at the optimum, by each probe in turn."""
     support: "Mapping[str, npt.NDArray[np.int64]]"
-    """Few-shot regime to its training rows, ascending; the regime with the fewest first."""
+    """Few-shot regime to its training embeddings, ascending; the regime with the fewest first."""
     of_record: "Mapping[str, npt.NDArray[np.int64]]" = field(default_factory=dict)
     """Regime to the predictions of record, in the same form; none where they were not computed, and
     for draws of records before version 2.1."""
 
     def right(self, regime: str, probe: int) -> "npt.NDArray[np.int64]":
-        """Return the test rows that a probe predicts right, at its optimum or of record, ascending.
+        """Return the test embeddings that a probe, or that of record, predicts right, ascending.
 
-        A row that one of them gets wrong may have been altered for the other's sake.
+        An embedding that one of them gets wrong may have been altered for the other's sake.
         """
         is_right = self.predicted[regime][probe] == self.labels
         if regime in self.of_record:
@@ -133,21 +138,21 @@ class TaskStrata:
 
 
 class DrawnEmbeddings(NamedTuple):
-    """The rows drawn in one task."""
+    """The embeddings drawn in one task."""
 
     sizes: dict[str, int]
     """Stratum to its size, of each that was drawn from."""
     rows: dict[str, list[int]]
-    """Part to rows of the file, in the order of the draws."""
+    """Part to embeddings of the file, in the order of the draws."""
 
     @property
     def distinct(self) -> list[int]:
-        """Rows to embed, ascending."""
+        """Embeddings to embed, ascending."""
         return sorted({row for rows in self.rows.values() for row in rows})
 
 
 class TaskDraw:
-    """Draws the rows of one task by one seed."""
+    """Draws the embeddings of one task by one seed."""
 
     def __init__(self, seed: str, strata: TaskStrata) -> None:
         self._seed = bytes.fromhex(seed)
@@ -155,7 +160,7 @@ class TaskDraw:
         self.sizes: dict[str, int] = {}
 
     def rows(self, share: TaskShare) -> DrawnEmbeddings:
-        """Return all rows of a task."""
+        """Return all embeddings of a task."""
         strata = self._strata
         parts = {
             f"test {regime}": [strata.train + row for row in self._test(regime, share)]
@@ -191,7 +196,7 @@ class TaskDraw:
             probe = turn // 2 % probes
             classes = listed[probe]
             if not classes:
-                continue  # nothing is predicted right: no row can have been made right
+                continue  # nothing is predicted right: no embedding can have been made right
             name = f"test {regime} {probe} right"
             if turn % 2 == 0:
                 rows = right[probe]
@@ -203,7 +208,7 @@ class TaskDraw:
         return drawn
 
     def _classes(self, regime: str, probe: int) -> dict[int, list[int]]:
-        """Return the right rows of each predicted class that has some, both ascending."""
+        """Return the right embeddings of each predicted class that has some, both ascending."""
         right = self._strata.right(regime, probe)
         by_class: dict[int, list[int]] = {}
         for row, label in zip(right.tolist(), self._strata.labels[right].tolist(), strict=True):
@@ -216,9 +221,9 @@ class TaskDraw:
 
 
 def drawn_embeddings(seeds: Sequence[str], strata: TaskStrata, share: TaskShare) -> DrawnEmbeddings:
-    """Return the rows of a task by its own seed, the first, and those of earlier draws.
+    """Return the embeddings of a task by its own seed, the first, and those of earlier draws.
 
-    `seeds` are hex digits. Rows of earlier draws are the part "earlier".
+    `seeds` are hex digits. Embeddings of earlier draws are the part "earlier".
     """
     own = TaskDraw(seeds[0], strata).rows(share)
     earlier: dict[int, None] = {}

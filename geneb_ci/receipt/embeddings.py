@@ -1,9 +1,9 @@
-"""The files of a receipt, one a task: their rows, the Merkle root over them, and its proofs.
+"""The files of a receipt, one a task: their embeddings, the Merkle root over them, and its proofs.
 
-`<task_id>.f16` has the rows of the training and then of the test split, in file order of the pinned
-data: float16, little-endian, in C order, without a header. The leaf of row i is RFC 6962's leaf
-hash of the row's bytes and i as eight bytes, big-endian. The limits within which a row is that of a
-rerun are here, too, where a record is read without NumPy.
+`<task_id>.f16` has the embeddings of the training and then of the test split, in file order of the
+pinned data: float16, little-endian, in C order, without a header. The leaf of embedding i is RFC
+6962's leaf hash of the embedding's bytes and i as eight bytes, big-endian. The limits within which
+an embedding is that of a rerun are here, too, where a record is read without NumPy.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from reference_harness.formats.submission_terms import ITEM, LARGEST, SMALL, SUF
 from reference_harness.formats.text import plural
 
 BLOCK_BYTES = 16 << 20
-"""Bytes read at once: many rows of any width, little memory."""
+"""Bytes read at once: many embeddings of any width, little memory."""
 TOP = 2.0**TOP_LOG2
 EXPONENT, NEGATIVE_ZERO = 0x7C00, 0x8000
 """Bits of a float16: all exponent bits are set in NaN and infinity; only the sign is in -0.0."""
@@ -40,57 +40,59 @@ TAU_OF_COLUMN, FLOOR = 2e-5, 2.0**-20
 Measured on random transformers of 2 to 12 layers, float32 in other batches or against float64: at
 most 0.86 of it. Half of both would not do: 1.3 of it with 6 layers, 1.7 with 12."""
 MISMATCH = 0.02
-"""Share of a row that may differ from the rounding of the rerun. Measured: 0.16 % in the mean and
-1.2 % in the worst row of float32; an attack that moves what lies near a border has 6 %."""
+"""Share of an embedding that may differ from the rounding of the rerun. Measured: 0.16 % in the
+mean and 1.2 % in the worst embedding of float32; an attack that moves what lies near a border has 6
+%."""
 MISMATCH_MIN = 4
-"""Coordinates that may differ however short the row is: of 64, a mean of 0.16 % makes two or more
-differ in one row of 200, and five or more in none of 10^7."""
+"""Coordinates that may differ however short the embedding is: of 64, a mean of 0.16 % makes two or
+more differ in one embedding of 200, and five or more in none of 10^7."""
 POOLED = 0.005
 """Share of all drawn coordinates that may differ from the rounding of the rerun: three times the
-largest honest mean. Features on borders of float16 could else follow the label in each row."""
+largest honest mean. Features on borders of float16 could else follow the label in each
+embedding."""
 RESCUED = 0.01
-"""Share of the drawn rows that may pass in float64 alone, or one row: what float64 gives is the
-contributor's code, and rows of honest models fail in one audit of many."""
+"""Share of the drawn embeddings that may pass in float64 alone, or one embedding: what float64
+gives is the contributor's code, and embeddings of honest models fail in one audit of many."""
 NEAR = 16.0
-"""Tolerances within which a row in float64 lies from the first rerun. Measured: 1.1."""
+"""Tolerances within which an embedding in float64 lies from the first rerun. Measured: 1.1."""
 STRONGEST = 15
-"""Training rows of a task that are embedded again for their influence on the test loss, and for
-how far out they lie. Of 1,900 training rows two altered ones raised an MCC by 0.14, where none
-could that stays below the honest ones of this rank: docs/research/receipt-audits.md."""
+"""Training embeddings of a task that are embedded again for their influence on the test loss, and
+for how far out they lie. Of 1,900 training embeddings two altered ones raised an MCC by 0.14, where
+none could that stays below the honest ones of this rank: docs/research/receipt-audits.md."""
 EFFECT = 5.0
-"""Size of a statistic of influence, of training or of test rows. By chance 7 audits in a million
-reach it at most, whatever the sizes of honest deviations are."""
+"""Size of a statistic of influence, of training or of test embeddings. By chance 7 audits in a
+million reach it at most, whatever the sizes of honest deviations are."""
 ROOM = 0.01
-"""Nats by which the tolerances may let the mean loss of the test rows fall, in the mean over the
-tasks: more makes a receipt weak. Measured: 1e-4 on random convolutions, 4e-6 on words."""
+"""Nats by which the tolerances may let the mean loss of the test embeddings fall, in the mean over
+the tasks: more makes a receipt weak. Measured: 1e-4 on random convolutions, 4e-6 on words."""
 TAU = 1e-5
-"""In records of version 1.0: of the row's root mean square, by which one column of large values
-widened the tolerance of all others."""
+"""In records of version 1.0: of the embedding's root mean square, by which one column of large
+values widened the tolerance of all others."""
 LEVEL = 0.001
-"""In records of version 1.0: false alarm of the directional test, of training and test rows
+"""In records of version 1.0: false alarm of the directional test, of training and test embeddings
 together."""
 
 
 def allowed(width: int) -> int:
-    """Return how many coordinates of a row may differ from the rounding of the rerun."""
+    """Return how many coordinates of an embedding may differ from the rounding of the rerun."""
     return min(width, max(MISMATCH_MIN, int(MISMATCH * width)))
 
 
 def allowed_pooled(rows: int, width: int) -> int:
-    """Return how many coordinates of all drawn rows together may differ."""
+    """Return how many coordinates of all drawn embeddings together may differ."""
     return max(MISMATCH_MIN, int(POOLED * rows * width))
 
 
 def allowed_rescued(rows: int) -> int:
-    """Return how many of the drawn rows may pass in float64 alone."""
+    """Return how many of the drawn embeddings may pass in float64 alone."""
     return max(1, int(RESCUED * rows))
 
 
 def is_within(deviation: float, mismatch: int, width: int, limit: float = 1.0) -> bool:
-    """Return whether one row with these statistics follows the rule.
+    """Return whether one embedding with these statistics follows the rule.
 
     The deviation is in tolerances; in records of version 1.0, whose limit is `TAU`, in root mean
-    squares of the row.
+    squares of the embedding.
     """
     return deviation <= limit and mismatch <= allowed(width)
 
@@ -118,10 +120,10 @@ def file_of(folder: Path, task: str) -> Path:
 
 
 def read_embeddings(path: Path, entry: ReceiptTask, dim: int) -> FileDigests:
-    """Read a task's file once, row by row, and compare it with what the receipt says.
+    """Read a task's file once, embedding by embedding, and compare it with what the receipt says.
 
-    Raises EmbeddingsRefused, which names the first row that is wrong; FileNotFoundError where there
-    is no file.
+    Raises EmbeddingsRefused, which names the first embedding that is wrong; FileNotFoundError where
+    there is no file.
     """
     rows, width = entry.train + entry.test, ITEM * dim
     with _opened(path) as stream:
@@ -129,13 +131,13 @@ def read_embeddings(path: Path, entry: ReceiptTask, dim: int) -> FileDigests:
         if size != rows * width:
             raise EmbeddingsRefused(
                 FILES,
-                f"{path.name} has {size:,} bytes; expected {rows * width:,}: {rows:,} rows of "
-                f"{plural(dim, 'number')} of 2 bytes",
+                f"{path.name} has {size:,} bytes; expected {rows * width:,}: {rows:,} embeddings "
+                f"of {plural(dim, 'number')} of 2 bytes",
             )
         digest = hashlib.sha256()
         leaves: list[bytes] = []
         step, largest = max(1, BLOCK_BYTES // width), 0.0
-        # One block more than there are rows: a file that grows has an end here.
+        # One block more than there are embeddings: a file that grows has an end here.
         while len(leaves) <= rows and (block := stream.read(step * width)):
             if len(block) % width:
                 raise EmbeddingsRefused(FILES, f"{path.name} changed while it was read")
@@ -155,7 +157,7 @@ def read_embeddings(path: Path, entry: ReceiptTask, dim: int) -> FileDigests:
     _refuse_scale(entry.scale_log2, largest, path.name)
     if content.root.hex() != entry.root:
         raise EmbeddingsRefused(
-            TREE, f"the rows of {path.name} have the root {content.root.hex()}; the receipt says "
+            TREE, f"the embeddings of {path.name} have root {content.root.hex()}; the receipt says "
             f"{entry.root}"
         )  # fmt: skip
     return content
@@ -171,7 +173,7 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def largest_of(block: bytes, dim: int, first: int, name: str) -> float:
-    """Return the largest magnitude in rows of which the first has number `first`.
+    """Return the largest magnitude in embeddings of which the first has number `first`.
 
     Raises EmbeddingsRefused for -0.0, NaN or infinity.
     """
@@ -187,15 +189,15 @@ def largest_of(block: bytes, dim: int, first: int, name: str) -> float:
     kind = "-0.0" if not infinite[at] else "infinity" if bits[at] & 0x3FF == 0 else "NaN"
     raise EmbeddingsRefused(
         VALUES,
-        f"{name} has {kind} in row {first + at // dim:,}, column {at % dim:,}; a receipt holds "
-        "finite numbers, and 0.0 for zero",
+        f"{name} has {kind} in embedding {first + at // dim:,}, column {at % dim:,}; a receipt "
+        "holds finite numbers, and 0.0 for zero",
     )
 
 
 def _refuse_scale(scale_log2: int, largest: float, name: str) -> None:
     """Raise EmbeddingsRefused for another scale than follows from the values.
 
-    With a scale of its own, a task would hold other rows for the sequences of other tasks.
+    With a scale of its own, a task would hold other embeddings for the sequences of other tasks.
     """
     feature = math.ldexp(largest, scale_log2)
     held = not largest or SMALL <= feature <= LARGEST

@@ -18,7 +18,7 @@ from geneb_ci.receipt.rounding import Half, Wide, recorded, rounding, scaled
 
 
 class EmbeddingComparison(NamedTuple):
-    """The result of comparing n rows."""
+    """The result of comparing n embeddings."""
 
     deviation: Wide
     """(n,) largest distance beyond half a unit of float16, in root mean squares of the rerun."""
@@ -27,10 +27,10 @@ class EmbeddingComparison(NamedTuple):
 
 
 def judge(committed: Half, rerun: npt.NDArray[np.floating], scale_log2: int) -> EmbeddingComparison:
-    """Compare (n, d) finite rows of a receipt with a rerun's, as records of version 1.0 did.
+    """Compare (n, d) finite embeddings of a receipt with a rerun's, as records of version 1.0 did.
 
-    A rerun that float32 or float16 cannot hold is no row of a receipt: it deviates as far as can
-    be said.
+    A rerun that float32 or float16 cannot hold is no embedding of a receipt: it deviates as far as
+    can be said.
     """
     wide, receipt = scaled(rerun, scale_log2), committed.astype(np.float64)
     half = np.spacing(np.abs(committed)).astype(np.float64) / 2

@@ -1,29 +1,30 @@
-"""The influence of drawn rows' deviations on the loss of the test rows.
+"""The influence of the deviations of drawn embeddings on the loss of the test embeddings.
 
-A receipt whose training rows are altered in many directions may deviate along none that is known.
-What an alteration is for is known: the decisions on the test rows. So each deviation is taken to
-the first order to what it changes there. D = c - r16 is the difference of a committed row from the
-rounding of its rerun; f = W'x + b the probe of the full regime, p its softmax, r = p - y the
-residual of the true label y, S = diag(p) - pp'. The loss L is the mean of -log p_y over the test
-rows, g its gradient with respect to W and b, and h = H^-1 g with H the Hessian of the probe's
-objective over the training rows. Moving a row by D changes L by
+A receipt whose training embeddings are altered in many directions may deviate along none that is
+known. What an alteration is for is known: the decisions on the test embeddings. So each deviation
+is taken to the first order to what it changes there. D = c - r16 is the difference of a committed
+embedding from the rounding of its rerun; f = W'x + b the probe of the full regime, p its softmax, r
+= p - y the residual of the true label y, S = diag(p) - pp'. The loss L is the mean of -log p_y over
+the test embeddings, g its gradient with respect to W and b, and h = H^-1 g with H the Hessian of
+the probe's objective over the training embeddings. Moving an embedding by D changes L by
 
-    I = r . W'D / m                                 a test row of m
-    I = -(r . h'D + (h'x + h_b) . S W'D)            a training row, support rows among them
+    I = r . W'D / m                                 a test embedding of m
+    I = -(r . h'D + (h'x + h_b) . S W'D)            a training embedding, support embeddings among
+    them
 
 The statistic of a part, training or test, is Wilcoxon's of signed ranks, over all tasks together:
 
-    t = sum z / sqrt(sum z^2),    z = sign(I) rank of |I| / (rows of the task and part + 1)
+    t = sum z / sqrt(sum z^2),    z = sign(I) rank of |I| / (embeddings of the task and part + 1)
 
 Where the signs of honest deviations are independent of the labels, |t| is above T with probability
 2 exp(-T^2 / 2) at most, whatever their sizes are. It is two-sided: beyond first order an alteration
 may come out the other way, and no honest model has either sign.
 
-Beyond any tolerance, two altered training rows of 1,900 can raise an MCC by 0.14, and a draw seldom
-has them. But few rows that move an optimum show. So the training rows whose removal would change
-the test loss most, |r . (h'x + h_b)|, are embedded again whatever is drawn, and those that lie
-furthest out, in the spreads of the columns: they could lead a fit that stops early astray, though
-its optimum does not mind them.
+Beyond any tolerance, two altered training embeddings of 1,900 can raise an MCC by 0.14, and a draw
+seldom has them. But few embeddings that move an optimum show. So the training embeddings whose
+removal would change the test loss most, |r . (h'x + h_b)|, are embedded again whatever is drawn,
+and those that lie furthest out, in the spreads of the columns: they could lead a fit that stops
+early astray, though its optimum does not mind them.
 """
 
 import math
@@ -39,7 +40,7 @@ from geneb_ci.receipt.embeddings import STRONGEST, allowed_pooled
 from geneb_ci.receipt.rounding import Half, Wide
 
 BLOCK = 4096
-"""Rows converted at once."""
+"""Embeddings converted at once."""
 STEPS = 100
 """Products with the Hessian at most. A statistic needs the direction of h, not its digits."""
 ACCURATE = 1e-3
@@ -49,35 +50,35 @@ PENALTY = 1.0
 
 
 class TaskInfluence(NamedTuple):
-    """The quantities that decide the influence of any row of a task."""
+    """The quantities that decide the influence of any embedding of a task."""
 
     weights: Wide
     """(d, c) h: by how much the optimum moves against a gradient of the test loss."""
     intercepts: Wide
     """(c,)."""
     centre: Wide
-    """(d,) mean of the training rows, which features are taken from here."""
+    """(d,) mean of the training embeddings, which features are taken from here."""
     test: int
-    """Test rows of the task."""
+    """Test embeddings of the task."""
 
 
 SPREAD_EMBEDDINGS = 2048
-"""Training rows of a task from which the spreads of its columns are taken, at most."""
+"""Training embeddings of a task from which the spreads of its columns are taken, at most."""
 
 
 class StrongestEmbeddings(NamedTuple):
-    """Training rows of a task, the strongest first, twice `STRONGEST` by each measure."""
+    """Training embeddings of a task, the strongest first, twice `STRONGEST` by each measure."""
 
     by_influence: list[int]
     by_distance: list[int]
 
     @property
     def rows(self) -> list[int]:
-        """The rows to embed again, ascending."""
+        """The embeddings to embed again, ascending."""
         return sorted({*self.by_influence[:STRONGEST], *self.by_distance[:STRONGEST]})
 
     def allows(self, rows: Sequence[int]) -> bool:
-        """Whether another machine, on which near values change places, could name these rows."""
+        """Whether these embeddings are the strongest on some machine: near values change places."""
         half = STRONGEST // 2
         sure = {*self.by_influence[:half], *self.by_distance[:half]}
         return sure <= set(rows) <= {*self.by_influence, *self.by_distance}
@@ -86,7 +87,7 @@ class StrongestEmbeddings(NamedTuple):
 def strongest_embeddings(
     values: Half, scale_log2: int, labels: Labels, influence: TaskInfluence, probe: Probe
 ) -> StrongestEmbeddings:
-    """Return the strongest of (n, d) training rows of a receipt with (n,) labels."""
+    """Return the strongest of (n, d) training embeddings of a receipt with (n,) labels."""
     every = -(-len(values) // SPREAD_EMBEDDINGS)
     some = features_of(values[::every], scale_log2, influence.centre).astype(np.float64)
     middle, deviation = np.median(some, axis=0), some.std(axis=0)
@@ -110,15 +111,15 @@ def strongest_embeddings(
 
 
 class EmbeddingInfluence(NamedTuple):
-    """The influence of the drawn rows of one task and part."""
+    """The influence of the drawn embeddings of one task and part."""
 
     part: str
     values: Wide
-    """(n,) I of each row, 0 where it does not deviate."""
+    """(n,) I of each embedding, 0 where it does not deviate."""
 
 
 def features_of(values: Half, scale_log2: int, centre: Wide) -> npt.NDArray[np.float32]:
-    """Return (n, d) features of rows of a receipt, less their centre."""
+    """Return (n, d) features of embeddings of a receipt, less their centre."""
     features = np.empty(values.shape, dtype=np.float32)
     for start in range(0, len(values), BLOCK):
         block = np.ldexp(values[start : start + BLOCK].astype(np.float64), scale_log2)
@@ -127,7 +128,7 @@ def features_of(values: Half, scale_log2: int, centre: Wide) -> npt.NDArray[np.f
 
 
 def centre_of(values: Half, scale_log2: int) -> Wide:
-    """Return the (d,) mean of the features of (n, d) rows of a receipt."""
+    """Return the (d,) mean of the features of (n, d) embeddings of a receipt."""
     total = np.zeros(values.shape[1])
     for start in range(0, len(values), BLOCK):
         total += values[start : start + BLOCK].astype(np.float64).sum(axis=0)
@@ -144,7 +145,7 @@ def softmax(decision: Wide) -> Wide:
 def residuals(decision: Wide, labels: Labels, classes: Labels) -> tuple[Wide, Wide]:
     """Return the (n, c) probabilities, and what they are less the labels.
 
-    A row of a label that the probe does not know has no residual.
+    An embedding of a label that the probe does not know has no residual.
     """
     probabilities = softmax(decision)
     column = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
@@ -158,7 +159,7 @@ def residuals(decision: Wide, labels: Labels, classes: Labels) -> tuple[Wide, Wi
 def influence_of(
     values: Half, scale_log2: int, train: int, labels: Labels, probe: Probe
 ) -> TaskInfluence:
-    """Return h of a task from (n, d) rows of its receipt, training rows first, and (n,) labels."""
+    """Return h of a task from (n, d) embeddings of its receipt, training first, and (n,) labels."""
     centre = centre_of(values[:train], scale_log2)
     intercepts = probe.intercepts + centre @ probe.weights
     # With two classes the first column is 0 by definition: one is free.
@@ -205,13 +206,13 @@ def _solved(product: Callable[[Wide], Wide], gradient: Wide, diagonal: Wide) -> 
 
 
 class DrawnPart(NamedTuple):
-    """Drawn rows of one part of a task, n of them."""
+    """Drawn embeddings of one part of a task, n of them."""
 
     part: str
     committed: Half
     """(n, d)."""
     rounded: Half
-    """(n, d) rounding of the rerun; a row that float16 cannot hold counts as committed."""
+    """(n, d) rounding of the rerun; an embedding that float16 cannot hold counts as committed."""
     labels: Labels
 
 
@@ -219,7 +220,7 @@ TRAINING, TEST = "training", "test"
 
 
 def gradients(part: DrawnPart, scale_log2: int, influence: TaskInfluence, probe: Probe) -> Wide:
-    """Return the (n, d) derivatives of I with respect to the rows of a part."""
+    """Return the (n, d) derivatives of I with respect to the embeddings of a part."""
     centred = np.ldexp(part.committed.astype(np.float64), scale_log2) - influence.centre
     decision = centred @ probe.weights + probe.intercepts + influence.centre @ probe.weights
     probabilities, residual = residuals(decision, part.labels, probe.classes)
@@ -237,7 +238,7 @@ def gradients(part: DrawnPart, scale_log2: int, influence: TaskInfluence, probe:
 def influence_on_loss(
     part: DrawnPart, scale_log2: int, influence: TaskInfluence, probe: Probe
 ) -> EmbeddingInfluence:
-    """Return the influence of each drawn row of a part."""
+    """Return the influence of each drawn embedding of a part."""
     differing = (part.rounded != part.committed).any(axis=0)
     committed = part.committed[:, differing].astype(np.float64)
     with np.errstate(invalid="ignore"):
@@ -250,11 +251,11 @@ def influence_on_loss(
 def permitted(
     part: DrawnPart, rerun: Wide, allowed: Wide, slopes: Wide, scale_log2: int, rows: int
 ) -> float:
-    """Return by how much the loss can fall within the tolerances of a part of so many rows.
+    """Return by how much the loss can fall within the tolerances of a part of so many embeddings.
 
-    `rerun` has the (n, d) drawn rows and `allowed` their tolerances, divided by the scale. Of each
-    coordinate that is the step to a float16 value that passes, too; in all, no more of them count
-    than may round otherwise.
+    `rerun` has the (n, d) drawn embeddings and `allowed` their tolerances, divided by the scale. Of
+    each coordinate that is the step to a float16 value that passes, too; in all, no more of them
+    count than may round otherwise.
     """
     if not len(part.rounded):
         return 0.0
@@ -277,7 +278,7 @@ class PartStatistic(NamedTuple):
     """The statistic of a part over all tasks."""
 
     rows: int
-    """Rows that deviate at all."""
+    """Embeddings that deviate at all."""
     statistic: float
 
 

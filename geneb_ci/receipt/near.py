@@ -1,4 +1,4 @@
-"""Whether two receipts are of one model: compared on rows that the benchmark's digest fixes.
+"""Whether two receipts are of one model: compared on embeddings that the benchmark's digest fixes.
 
 A receipt that is near another inherits its draws, so that renaming a model or touching one weight
 gives no new chance. docs/predictions.md says what is found, and what is not.
@@ -20,33 +20,34 @@ from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.submission import EmbeddingReceipt
 
 ROWS = 1000
-"""Rows of a whole receipt that are compared, the same number of every task."""
+"""Embeddings of a whole receipt that are compared, the same number of every task."""
 ROWS_MIN = 50
-"""Rows in common below which nothing is said: an alignment of fewer says little."""
+"""Embeddings in common below which nothing is said: an alignment of fewer says little."""
 CLOSE = 1e-2
-"""Relative distance up to which two rows are close: float32 in other batches differs by 2e-7,
-bfloat16 by 6e-3, and the rows of another model by more than a tenth."""
+"""Relative distance up to which two embeddings are close: float32 in other batches differs by 2e-7,
+bfloat16 by 6e-3, and the embeddings of another model by more than a tenth."""
 MOST = 0.5
-"""Share of the rows that are close where two receipts are near."""
+"""Share of the embeddings that are close where two receipts are near."""
 SAME = 0.97
 """Share of equal predictions from which two receipts are near. Measured on GENEB-mini
-with 4-mers: noise of 1e-2, 3e-2 and 0.1 of a row leaves 0.995, 0.990 and 0.972 equal; 5-mers and
-6-mers share 0.87."""
+with 4-mers: noise of 1e-2, 3e-2 and 0.1 of an embedding leaves 0.995, 0.990 and 0.972 equal; 5-mers
+and 6-mers share 0.87."""
 ROUNDS = 2
-"""Alignments, each on the half of the rows that the one before brought closest, so that rows which
-were altered on purpose do not pull it away; where the second finds nothing, the fourth did not."""
+"""Alignments, each on the half of the embeddings that the one before brought closest, so that
+embeddings which were altered on purpose do not pull it away; where the second finds nothing, the
+fourth did not."""
 
 Rows = npt.NDArray[np.float64]
 Place = tuple[str, int]
-"""A task and a row of its file."""
+"""A task and an embedding of its file."""
 
 
 class Sample(NamedTuple):
-    """The rows of one receipt that are compared."""
+    """The embeddings of one receipt that are compared."""
 
     places: tuple[Place, ...]
     rows: Rows
-    """(n, d): the features of those rows."""
+    """(n, d): the features of those embeddings."""
     predictions: Predictions | None = None
 
 
@@ -54,9 +55,9 @@ class Nearness(NamedTuple):
     """How near two receipts are; the same whichever comes first."""
 
     rows: int
-    """Rows compared."""
+    """Embeddings compared."""
     close: dict[str, float]
-    """By what may differ between the two: the share of rows within `CLOSE` of each other."""
+    """By what may differ between the two: the share of embeddings within `CLOSE` of each other."""
     same_predictions: float | None
     """Share of equal predictions; None where a receipt has none."""
 
@@ -70,17 +71,17 @@ class Nearness(NamedTuple):
         """The reason why they are near; "" if they are not."""
         for name, share in self.close.items():
             if share > MOST:
-                return f"{share:.1%} of {self.rows:,} rows are within {CLOSE:g}, {name}"
+                return f"{share:.1%} of {self.rows:,} embeddings are within {CLOSE:g}, {name}"
         if self.same_predictions is not None and self.same_predictions >= SAME:
             return f"{self.same_predictions:.2%} of the predictions are equal"
         return ""
 
 
 def places_of(receipt: EmbeddingReceipt, benchmark: Benchmark) -> Iterator[Place]:
-    """Yield the rows of a receipt that are compared: fixed by the benchmark and the data.
+    """Yield the embeddings of a receipt that are compared: fixed by the benchmark and the data.
 
     Draw j of a task is SHA-256(digest of the benchmark || id || 0x00 || j as 8 bytes), as an
-    integer modulo the task's rows; a row that was drawn before is passed over.
+    integer modulo the task's embeddings; an embedding that was drawn before is passed over.
     """
     each = -(-ROWS // len(benchmark.tasks))
     for task in benchmark.task_ids:
@@ -104,13 +105,13 @@ def sample_of(
     benchmark: Benchmark,
     predictions: Predictions | None = None,
 ) -> Sample:
-    """Return the rows of a receipt that are compared. Raises what `sample_at` does."""
+    """Return the embeddings of a receipt that are compared. Raises what `sample_at` does."""
     sample = sample_at(files, receipt, tuple(places_of(receipt, benchmark)))
     return sample._replace(predictions=predictions)
 
 
 def sample_at(files: ReceiptFiles, receipt: EmbeddingReceipt, places: tuple[Place, ...]) -> Sample:
-    """Return rows of a receipt, those of a task one after another.
+    """Return embeddings of a receipt, those of a task one after another.
 
     Every file is verified when it is opened. Raises EmbeddingsRefused for one that is not the
     receipt's, NothingChecked for one that is missing.
@@ -135,14 +136,14 @@ def _values(path: Path, dim: int) -> npt.NDArray[np.float16]:
 def near(a: Sample, b: Sample) -> Nearness:
     """Return how near two receipts of one benchmark are.
 
-    Raises NothingChecked when they have fewer than `ROWS_MIN` rows in common.
+    Raises NothingChecked when they have fewer than `ROWS_MIN` embeddings in common.
     """
     index_in_b = {key: index for index, key in enumerate(b.places)}
     pairs = [(index, index_in_b[key]) for index, key in enumerate(a.places) if key in index_in_b]
     if len(pairs) < ROWS_MIN:
         raise NothingChecked(
-            f"the receipts have {len(pairs)} of the compared rows in common, expected at least "
-            f"{ROWS_MIN}",
+            f"the receipts have {len(pairs)} of the compared embeddings in common, expected at "
+            f"least {ROWS_MIN}",
             "compare receipts of runs over the same tasks",
         )
     rows_of_a, rows_of_b = np.array(pairs).T
@@ -151,7 +152,7 @@ def near(a: Sample, b: Sample) -> Nearness:
     views = {
         "after moving, scaling and rotating": _unchanged,
         "after rescaling each column": _scaled_columns,
-        "after rescaling each row": _scaled_embeddings,
+        "after rescaling each embedding": _scaled_embeddings,
     }
     close |= {name: _aligned(view(x), view(y)) for name, view in views.items()}
     return Nearness(len(pairs), close, _equal_predictions(a.predictions, b.predictions))
@@ -162,7 +163,7 @@ def _unchanged(rows: Rows) -> Rows:
 
 
 def _scaled_columns(rows: Rows) -> Rows:
-    """Return rows whose columns have median 0 and the same spread; constant columns are 0."""
+    """Return embeddings whose columns have median 0 and the same spread; constant columns are 0."""
     centred = rows - np.median(rows, axis=0)
     spread = np.abs(centred).mean(axis=0)
     scaled: Rows = np.divide(centred, spread, out=np.zeros_like(centred), where=spread > 0)
@@ -170,7 +171,7 @@ def _scaled_columns(rows: Rows) -> Rows:
 
 
 def _scaled_embeddings(rows: Rows) -> Rows:
-    """Return rows of length 1; a row of zeros stays one."""
+    """Return embeddings of length 1; an embedding of zeros stays one."""
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     scaled: Rows = np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0)
     return scaled
@@ -181,7 +182,7 @@ def _close_share(x: Rows, y: Rows) -> float:
 
 
 def _distances(x: Rows, y: Rows) -> npt.NDArray[np.float64]:
-    """Return the distance of each pair of rows relative to the longer one; 0 for two zeros."""
+    """Return the distance of each pair of embeddings relative to the longer, 0 for two zeros."""
     longer = np.maximum(np.linalg.norm(x, axis=1), np.linalg.norm(y, axis=1))
     apart = np.linalg.norm(x - y, axis=1)
     relative: npt.NDArray[np.float64] = np.divide(
@@ -191,7 +192,7 @@ def _distances(x: Rows, y: Rows) -> npt.NDArray[np.float64]:
 
 
 def _aligned(x: Rows, y: Rows) -> float:
-    """Return the share of close rows once one set is moved, scaled and rotated onto the other.
+    """Return the share of close embeddings once a set is moved, scaled and rotated onto another.
 
     Any orthogonal map is a rotation here, so also a permutation of columns, a change of signs, and
     columns of zeros. Distances within each set have to agree, which no fit can bring about.
@@ -201,7 +202,7 @@ def _aligned(x: Rows, y: Rows) -> float:
     for _ in range(ROUNDS):
         first, second = _centred(x, closest), _centred(y, closest)
         if first is None or second is None:
-            return share  # every row alike: nothing to align
+            return share  # every embedding alike: nothing to align
         first, second = _same_width(first, second)
         left, _, right = np.linalg.svd(second[closest].T @ first[closest])
         apart = _distances(first, second @ left @ right)
@@ -211,7 +212,7 @@ def _aligned(x: Rows, y: Rows) -> float:
 
 
 def _centred(rows: Rows, subset: npt.NDArray[np.int64]) -> Rows | None:
-    """Return rows about the mean of those kept, which then have the median length 1."""
+    """Return embeddings about the mean of those kept, which then have the median length 1."""
     centred = rows - rows[subset].mean(axis=0)
     length = float(np.median(np.linalg.norm(centred[subset], axis=1)))
     if length <= 0:
@@ -221,7 +222,7 @@ def _centred(rows: Rows, subset: npt.NDArray[np.int64]) -> Rows | None:
 
 
 def _same_width(x: Rows, y: Rows) -> tuple[Rows, Rows]:
-    """Return rows in coordinates of their own span, both padded with zeros to one width."""
+    """Return embeddings in coordinates of their own span, both padded with zeros to one width."""
     small = [_span(rows) if rows.shape[1] > len(rows) else rows for rows in (x, y)]
     width = max(rows.shape[1] for rows in small)
     first, second = (np.pad(each, ((0, 0), (0, width - each.shape[1]))) for each in small)

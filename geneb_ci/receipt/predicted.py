@@ -131,8 +131,9 @@ def differing_predictions(
 ) -> list[str]:
     """Return a sentence for each part of predictions that is not what task data and rows give.
 
-    `truths` has the labels of each task's test rows, of the task data; `cells` what the rows of the
-    receipt give. What contradicts a claimed cell is among them; a cell may be claimed or not.
+    `truths` has the labels of each task's test sequences, of the task data; `cells` what the rows
+    of the receipt give. What contradicts a claimed cell is among them; a cell may be claimed or
+    not.
     """
     lines = list(_of_cells(submission, predictions, benchmark))
     seeds = len(benchmark.protocol.seeds)
@@ -176,7 +177,7 @@ def paired_regimes(
 ) -> dict[str, PairedRegime]:
     """Return the comparison by regime, of the predictions of one set.
 
-    Raises NothingChecked where they have no task in common, or other test rows.
+    Raises NothingChecked where they have no task in common, or other test sequences.
     """
     by_regime: dict[str, PairedRegime] = {}
     for regime in benchmark.regimes:

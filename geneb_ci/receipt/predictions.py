@@ -23,7 +23,8 @@ SETS = {OF_RECORD: 1, CANONICAL: 2}
 """Sets of predictions and their bits, in their order in the file."""
 LABEL_BYTES = 4
 BYTES_MAX = 1 << 23
-"""GENEB's 612,792 test rows take 2 MB with both sets; a decoder holds up to 30 times the file."""
+"""GENEB's 612,792 test sequences take 2 MB with both sets; a decoder holds up to 30 times the
+file."""
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,7 +44,7 @@ class PredictionsRefused(NothingChecked):
 
 
 class TaskPredictions(NamedTuple):
-    """Predicted and true classes of one task's test rows, in file order."""
+    """Predicted and true classes of one task's test sequences, in file order."""
 
     labels: tuple[int, ...]
     """A code is a place in these; ascending."""
@@ -160,7 +161,7 @@ def _task(
     expected = task.n_test
     _require(
         rows == expected if expected is not None else rows > 0, "rows",
-        f"{name} has {rows} test rows; expected {expected or 'at least one'}",
+        f"{name} has {rows} test sequences; expected {expected or 'at least one'}",
     )  # fmt: skip
     raw = reader.take(LABEL_BYTES * classes, f"labels of {name}")
     labels = np.frombuffer(raw, dtype=">i4").tolist()

@@ -4,19 +4,19 @@ import numpy as np
 import numpy.typing as npt
 
 DIGITS = 3
-"""Significant digits of what a record says of a row."""
+"""Significant digits of what a record says of an embedding."""
 
 Half = npt.NDArray[np.float16]
 Wide = npt.NDArray[np.float64]
 
 
 def scaled(rerun: npt.NDArray[np.floating], scale_log2: int) -> Wide:
-    """Return rerun rows divided by the receipt's scale, exactly."""
+    """Return rerun embeddings divided by the receipt's scale, exactly."""
     return np.ldexp(rerun.astype(np.float64), -scale_log2)
 
 
 def rounding(rerun: npt.NDArray[np.floating], scale_log2: int) -> Half:
-    """Return what the receipt of these rows holds; infinite where that cannot hold them."""
+    """Return what the receipt of these embeddings holds; infinite where that cannot hold them."""
     with np.errstate(over="ignore"):
         rounded = scaled(rerun, scale_log2).astype(np.float16)
     rounded[rounded == 0] = 0  # -0.0 becomes 0.0

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-CLAIMS, EQUAL, CELLS, PREDICTED = "claims", "equal rows", "cells", "predictions"
+CLAIMS, EQUAL, CELLS, PREDICTED = "claims", "equality", "cells", "predictions"
 STEPS = (CLAIMS, FILES, VALUES, TREE, EQUAL, CELLS, PREDICTED)
 """In the order in which they are looked at; the last where the receipt has predictions, and all its
 tasks are verified."""
@@ -268,7 +268,7 @@ class _Verification:
     def _recomputed(
         self, files: ReceiptFiles, source: TaskSource, harness: HarnessProcess
     ) -> tuple[ReceiptCells, "dict[str, npt.NDArray[np.int64]]"]:
-        """Return the cells, and the labels of the test rows where predictions are verified."""
+        """Return the cells, and the labels of the test sequences where predictions are verified."""
         truths: dict[str, npt.NDArray[np.int64]] = {}
         with tempfile.TemporaryDirectory(prefix="geneb-ci-labels-") as folder:
             labels = Path(folder) if self.has_predictions else None
@@ -394,7 +394,7 @@ _FIX_CELLS = "write submission and receipt together: geneb-harness run --receipt
 
 
 def _pop_labels(folder: Path, task: str) -> "npt.NDArray[np.int64]":
-    """Return the labels of a task's test rows as the harness read them, and remove its files."""
+    """Return the test labels of a task as the harness read them, and remove its files."""
     import numpy as np
 
     with np.load(folder / f"{task}.npz", allow_pickle=False) as archive:

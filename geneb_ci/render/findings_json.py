@@ -103,7 +103,7 @@ class UncommittedV1(Closed):
 
     path: str
     reason: str
-    """How git lists it: untracked, ignored or changed."""
+    """How git lists it: untracked, ignored by git, staged, changed or deleted."""
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ import importlib
 from collections import Counter
 from typing import NamedTuple, Protocol, cast
 
+from geneb_ci.check.registry import CHANGE_TOPICS
 from geneb_ci.check.report import Report, Verdict
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import PRACTICE_BENCHMARK
@@ -44,7 +45,7 @@ def counts(report: Report) -> dict[Severity, int]:
     """Return the number of findings by severity, also 0, the most severe first."""
     tally = dict.fromkeys(Severity, 0)
     for finding in report.findings:
-        tally[finding.severity] += 1
+        tally[finding.severity] += 1 + finding.unlisted
     return tally
 
 
@@ -163,6 +164,14 @@ def proposal_lines(report: Report) -> list[str]:
     if facts.unseen:
         lines.append(f"  not looked at, since only GitHub knows it: {'; '.join(facts.unseen)}")
     return lines
+
+
+def beyond_files() -> str:
+    """Return what the server asks of a pull request that a check of files does not look at."""
+    return (
+        f"Not looked at, and asked by the server of a pull request: {'; '.join(CHANGE_TOPICS)}. "
+        "`geneb-ci check` without a file, on the committed branch, is the server's verdict."
+    )
 
 
 class Renderer(Protocol):

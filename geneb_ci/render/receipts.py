@@ -1,4 +1,4 @@
-"""Receipts, for a terminal and as JSON: verified, compared in pairs, audited by rows."""
+"""Receipts, for a terminal and as JSON: verified, compared in pairs, audited by embeddings."""
 
 import shlex
 from collections.abc import Iterator, Mapping
@@ -38,9 +38,9 @@ _HELD = {
     CLAIMS: "the file agrees with itself and with the benchmark",
     FILES: "every file has the size and digest that the receipt says",
     VALUES: "no -0.0, NaN or infinity",
-    TREE: "the rows of each file have the root of the receipt",
-    EQUAL: "equal sequences have equal rows, within and across tasks",
-    PREDICTED: "every predicted and true class is what rows and task data give",
+    TREE: "the embeddings of each file have the root of the receipt",
+    EQUAL: "equal sequences have equal embeddings, within and across tasks",
+    PREDICTED: "every predicted and true class is what embeddings and data give",
 }
 _NAME_WIDTH = max(map(len, STEPS))
 SHOWN = 64  # columns of a name in a line of text
@@ -99,7 +99,9 @@ def counts_text(verification: ReceiptVerification) -> str:
     seconds = f" in {verification.cells.seconds:.0f} s" if verification.cells else ""
     tasks = plural(len(verification.tasks), "task")
     looked = (
-        f"; {tasks}, {verification.rows:,} rows, {size_text(held)}" if verification.tasks else ""
+        f"; {tasks}, {verification.rows:,} embeddings, {size_text(held)}"
+        if verification.tasks
+        else ""
     )
     return f"{line}{seconds}{looked}; root {verification.receipt.root[:16]}..."
 
@@ -153,7 +155,7 @@ def nearness_text(names: tuple[str, str], nearness: "Nearness") -> str:
     lines = [
         *(visible(name, SHOWN) for name in names),
         "",
-        f"Rows within {CLOSE:g} of each other, of {nearness.rows:,}:",
+        f"Embeddings within {CLOSE:g} of each other, of {nearness.rows:,}:",
         *(f"  {line}" for line in table.text_lines(head=False)),
         "",
         verdict,
@@ -189,10 +191,13 @@ def paired_text(
     lines += Table(columns, rows, frozenset(columns[1:])).text_lines()
     lines += ["", "Macro MCC; intervals are of this comparison alone, not corrected for others."]
     for regime, comparison in comparisons.items() if by_task else ():
-        lines += ["", f"{regime}: MCC by task, rows that one alone has right, McNemar's p"]
+        lines += ["", f"{regime}: MCC by task, sequences that one alone has right, McNemar's p"]
         lines += _by_task(comparison)
     if by_task:
-        lines += ["", "-: few-shot fits share their rows, so no exact test is of all of them;"]
+        lines += [
+            "",
+            "-: few-shot fits share their sequences, so no exact test is of all of them;",
+        ]
         lines.append(f"--format json has each. {_tests(comparisons)} tested, no p is corrected.")
     return "\n".join(lines) + "\n"
 
@@ -262,7 +267,7 @@ def beacon_text(beacon: "Beacon") -> str:
 def embedding_plan_text(plan: "EmbeddingPlan", name: str) -> str:
     """Return a plan of embeddings, and the next step."""
     source = beacon_text(plan.beacon)
-    earlier = [f"{plural(len(plan.earlier), 'earlier draw')} of rows counted in"]
+    earlier = [f"{plural(len(plan.earlier), 'earlier draw')} of embeddings counted in"]
     return "\n".join([
         f"{visible(plan.commitment.model_id)}: seed {plan.seed}, by {source}",
         *(earlier if plan.earlier else []),
@@ -282,27 +287,32 @@ def embedding_outcome_text(outcome: "EmbeddingOutcome") -> str:
     mismatches = [mismatch for task in outcome.tasks for mismatch in task.mismatch]
     failed = sum(len(task.failed) for task in outcome.tasks)
     most = f"{max(deviations, default=0.0):.1e}"
-    unit = "of a row" if outcome.schema_version == BY_EMBEDDING else "times what a column allows"
+    unit = (
+        "of an embedding"
+        if outcome.schema_version == BY_EMBEDDING
+        else "times what a column allows"
+    )
     other = f"{max(mismatches, default=0)} of {outcome.receipt.dim}"
     lines = [
         f"cells recomputed from the receipt: {cells.equal}/{cells.of} are as claimed",
-        f"rows drawn: {', '.join(draws_shown(outcome))}",
-        f"rows embedded again: {outcome.embedded:,}; {plural(failed, 'row')} failed",
+        f"embeddings drawn: {', '.join(draws_shown(outcome))}",
+        f"embeddings computed again: {outcome.embedded:,}; {plural(failed, 'embedding')} failed",
         f"  largest deviation {most} {unit}; {other} coordinates round otherwise at most",
         f"direction of the labels: {direction.statistic:+.2f} sd, p = {direction.p:.2g}",
         *(
-            f"effect of what {name} rows differ by: {part.statistic:+.2f} sd, {part.rows:,} differ"
+            f"effect of what {name} embeddings differ by: {part.statistic:+.2f} sd, {part.rows:,} "
+            "differ"
             for name, part in (outcome.effect or ())
         ),
         *(
-            [f"room that the tolerances leave: {outcome.room:.1g} nats of the test rows' loss"]
+            [f"room that the tolerances leave: {outcome.room:.1g} nats of the test loss"]
             if outcome.effect is not None
             else []
         ),
         *(f"unclaimed: {visible(cell)}" for cell in cells.unclaimed),
     ]
     if outcome.verdict == "agrees":
-        lines.append(f"agrees: {cells.equal}/{cells.of} cells, {outcome.embedded:,} rows")
+        lines.append(f"agrees: {cells.equal}/{cells.of} cells, {outcome.embedded:,} embeddings")
     lines += [f"differs: {visible(reason)}" for reason in outcome.reasons]
     lines.append(f"decoys: {visible(outcome.decoys.detail)}")
     lines += [f"not proved: {visible(claim)}" for claim in outcome.not_proved]

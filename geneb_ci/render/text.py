@@ -26,7 +26,7 @@ from reference_harness.formats.text import plural
 
 _MARK = "..."
 SAME_RULE_MAX = 5  # findings of one rule in one file that are all listed
-OF_MANY = 4  # listed ones where there are more: their cause is one, and the rest is counted
+OF_MANY = 3  # listed ones where there are more: their cause is one, and the rest is counted
 WIDTH_MIN = 40  # columns; narrower output cannot be aligned
 WIDTH_MAX = 120  # wider, lines are hard to read
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.NOTE: "bold cyan"}
@@ -196,8 +196,8 @@ def _group(group: list[Finding], report: Report, width: int) -> Iterator[Line]:
         if fix:
             yield from _wrapped(_FIX, Part(escape(fix), "green"), width)
     if len(group) > len(listed):
-        more = f"    and {len(group) - len(listed):,} more of {escape(first.rule)}"
-        yield (Part(more, "bold"),)
+        more = len(group) - len(listed) + sum(finding.unlisted for finding in group)
+        yield (Part(f"    and {more:,} more of {escape(first.rule)}", "bold"),)
 
 
 def _place(finding: Finding, width: int) -> Iterator[Line]:

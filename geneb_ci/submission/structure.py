@@ -24,7 +24,7 @@ from reference_harness.formats.submission_terms import (
     TEXT_MAX,
     VERSIONS,
 )
-from reference_harness.formats.text import quoted
+from reference_harness.formats.text import plural, quoted
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -195,28 +195,46 @@ def misnamed_metrics(faults: list[Fault]) -> list[Fault]:
     """Return faults with one in the place of all that follow from another name for a metric.
 
     A cell with `accuracy` would otherwise have two: that this is no metric, and that `Acc` is
-    missing. One of a few cells is left as it is.
+    missing; so would its evidence. One of a few cells is left as it is.
     """
-    named = {name: metric for metric, names in _LONG_NAMES.items() for name in names}
     misnamed = {
-        (fault.path[:-1], named[str(fault.path[-1]).casefold()]): fault
+        (fault.path[:-1], metric): fault
         for fault in faults
-        if fault.rule == "unknown-metric" and str(fault.path[-1]).casefold() in named
+        if fault.rule in _UNKNOWN and (metric := _metric_meant(fault.path))
     }
-    if len({cell for cell, _ in misnamed}) < MISNAMED_MIN:
+    tables = {table for table, _ in misnamed}
+    if len(tables) < MISNAMED_MIN:
         return faults
     names = first_and_more([quoted(f.path[-1]) for f in _one_of_each(misnamed.values())])
-    cells = len({cell for cell, _ in misnamed})
+    cells = sum(table[0] == "results" for table in tables)
+    parts = [plural(cells, "cell")] if cells else []
+    if len(tables) > cells:
+        parts.append(f"the evidence of {plural(len(tables) - cells, 'cell')}")
     first, folded = next(iter(misnamed.values())), set(map(id, misnamed.values()))
-    message = f"{cells} cells name their metrics {names}"
-    whole = dataclasses.replace(first, message=message, found=names)
+    message, expected = f"{' and '.join(parts)} name their metrics {names}", ", ".join(_LONG_NAMES)
+    whole = dataclasses.replace(
+        first, rule="unknown-metric", message=message, found=names, expected=expected
+    )
     rest = [
         fault
         for fault in faults
         if id(fault) not in folded
-        and not (fault.rule == "missing-metric" and (fault.path, _metric_of(fault)) in misnamed)
+        and not (fault.rule in _MISSING and (fault.path, _metric_of(fault)) in misnamed)
     ]
     return [*rest, whole]
+
+
+_UNKNOWN = {"unknown-metric", "unknown-field"}
+_MISSING = {"missing-metric", "missing-field"}
+_TABLES_OF_METRICS = {"per_seed", "canonical"}
+"""Members of evidence that have a member for each metric."""
+
+
+def _metric_meant(path: KeyPath) -> str:
+    """Return the metric for which a member has another name; "" if it has none."""
+    in_evidence = path[0] == "evidence" and path[-2] in _TABLES_OF_METRICS
+    name = str(path[-1]).casefold() if _is_metric(path) or in_evidence else ""
+    return next((metric for metric, names in _LONG_NAMES.items() if name in names), "")
 
 
 def _one_of_each(faults: Iterable[Fault]) -> list[Fault]:
@@ -407,16 +425,34 @@ def wrong_form(path: KeyPath, value: object, expected: str) -> Fault:
         return bad_model_id(
             value, "ASCII letters, digits, '.', '_' and '-', beginning with a letter or a digit"
         )
-    return Fault(
-        "malformed-value", path, f"{_name(path)} is {quoted(value)}", quoted(value), expected
-    )
+    expected = _FORMS.get(expected, expected)
+    fix = _COMMIT_FIX if path == ("run", "model", "revision") else ""
+    message = f"{_name(path)} is {quoted(value)}"
+    return Fault("malformed-value", path, message, quoted(value), expected, fix=fix)
+
+
+_FORMS = {
+    f"a string of the form ^[0-9a-f]{{{digits}}}$": f"{digits} hex digits, {what}"
+    for digits, what in ((40, "a commit"), (64, "a SHA-256"))
+}
+_COMMIT_FIX = (
+    "A branch or tag moves: write the commit that was run. `geneb-harness run` writes the one that "
+    "it loaded; `git ls-remote https://huggingface.co/ORG/REPOSITORY main` prints today's."
+)
 
 
 def bad_model_id(value: object, expected: str) -> Fault:
-    """Return the fault of an invalid model_id."""
-    return Fault(
-        "bad-model-id", ("model_id",), f"model_id is {quoted(value)}", quoted(value), expected
-    )
+    """Return the fault of an invalid model_id; its fix has one that is meant, if that is near."""
+    message = f"model_id is {quoted(value)}"
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", str(value).rpartition("/")[2]).strip("-._")
+    fix = _ID_FIX.format(name) if 0 < len(name) <= MODEL_ID_MAX else ""
+    return Fault("bad-model-id", ("model_id",), message, quoted(value), expected, fix=fix)
+
+
+_ID_FIX = (
+    'Write "{0}", for example, and name the file {0}.json: 1 to 128 of the characters A-Z a-z 0-9 '
+    ". _ -, beginning with a letter or a digit."
+)
 
 
 def wrong_type(path: KeyPath, value: object, expected: str) -> Fault:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import IO
 
 from reference_harness.extractors.base import SignatureError
+from reference_harness.file_watch import WATCH
 from reference_harness.progress import Silent
 
-from .opened import WATCH
 from .registry import BY_SLUG, LOADS
 from .result import BrokenError, Outcome, PropertyResult, UnverifiedError
 from .scale import scale_of
@@ -27,7 +27,7 @@ class _Lines(Silent):
         self._results = results
 
     def begin(self, task_id: str, todo: int) -> None:
-        """Write what begins and its rows."""
+        """Write what begins and its embeddings."""
         _write(self._results, {"begin": task_id, "todo": todo})
 
     def step(self, sequences: int, letters: int) -> None:

@@ -38,7 +38,7 @@ Text = Callable[[int], str]
 
 
 def maximum_length(subject: Subject) -> str:
-    """Check that changes within the declared length change the row, and changes beyond do not.
+    """Check that a change within the declared length, and none beyond, changes the embedding.
 
     A maximum over tokens hides changes among random letters, so where that is declared and the
     check fails, it is repeated with sequences of one letter, in which every change shows.
@@ -178,7 +178,7 @@ def _beyond(subject: Subject, limit: int, count: Callable[[str], int] | None, te
 
 
 def _reach(subject: Subject, sequence: str) -> _Reach:
-    """Find which letters move the row."""
+    """Find which letters move the embedding."""
     base = subject.embed([sequence], 1)
     # Most machines give identical bits; otherwise differences within the tolerance do not count.
     noise = difference(subject.embed([sequence], 1), base)
@@ -196,8 +196,8 @@ def _reach(subject: Subject, sequence: str) -> _Reach:
 
 
 def _bisect(end: int, moves_beyond: Callable[[int], bool]) -> int:
-    """Return how many letters are read: the fewest beyond which nothing moves the row."""
-    low, high = 0, end  # changes beyond `low` move the row, changes beyond `high` do not
+    """Return how many letters are read: the fewest beyond which nothing moves the embedding."""
+    low, high = 0, end  # changes beyond `low` move the embedding, changes beyond `high` do not
     while high - low > 1:
         middle = (low + high) // 2
         if moves_beyond(middle):

@@ -21,10 +21,11 @@ from reference_harness.extractors.checkpoint_keys import (
     untied,
 )
 from reference_harness.extractors.weights import PICKLED, SAFE
+from reference_harness.file_watch import WATCH
 from reference_harness.text import first_and_more
 
 from .hooks import torch_modules
-from .opened import WATCH, named_paths
+from .opened import named_paths
 from .result import BrokenError, UnverifiedError
 from .subject import Subject
 
@@ -206,7 +207,7 @@ def _compared(subject: Subject, held: dict[str, Any], by_hand: dict[str, Any]) -
     sources = {name: _equals(weight, stored) for name, weight in held.items()}
     lacking = [name for name in unexplained(by_hand, UNUSED) if not sources[name]]
     other = [name for name in lacking if _namesake(name, by_hand[name], stored)]
-    named = first_and_more([file.name for file in files]) or "no file of weights"
+    named = first_and_more(list(dict.fromkeys(file.name for file in files))) or "no file of weights"
     if other:
         msg = (
             f"{len(other)} weights have other numbers than the tensors of {named} by their names "

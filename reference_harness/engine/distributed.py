@@ -152,7 +152,7 @@ class RayEngine:
         self._queue.append(_Task(replace(job, cache=_absolute(job.cache)), progress))
 
     def probe(self, job: Job) -> None:
-        """Queue a task for the probes, where those with the most rows go first."""
+        """Queue a task for the probes, where those with the most embeddings go first."""
         rows = len(job.train_labels)
         receipt = job.receipt and job.receipt.absolute()
         job = replace(job, cache=_absolute(job.cache), receipt=receipt)

@@ -261,7 +261,7 @@ def _is_lm_eval(value: Mapping[str, Any]) -> bool:
     return "versions" in value or "n-shot" in value or {"configs", "group_subtasks"} <= value.keys()
 
 
-_IMPORT = "collect all results of the model: `geneb-ci import FOLDER`"
+_IMPORT = "collect all results of the model: `geneb-ci pack FOLDER`"
 _NO_PROBE = (
     "its numbers are of another protocol: run the benchmark, `geneb-harness run --submission FILE`"
 )
@@ -290,12 +290,12 @@ FORMATS: tuple[ForeignFormat, ...] = (
         "all results of a model in one file of MTEB",
         _has("model_name", "task_results"),
         "write a file for each task, as MTEB does in results/MODEL/REVISION, then "
-        "`geneb-ci import FOLDER`",
+        "`geneb-ci pack FOLDER`",
     ),
     ForeignFormat(
         "the model_meta.json of MTEB, which describes a model",
         _is_model_card_of_mteb,
-        "name the folder with its results: `geneb-ci import FOLDER`",
+        "name the folder with its results: `geneb-ci pack FOLDER`",
     ),
     ForeignFormat(
         "a result of lighteval, which prompts a model and fits no probe on embeddings",

@@ -4,8 +4,8 @@
 tasks are not part of the models: they belong to the benchmark, and the coverage rules check them.
 
 The root of a receipt is that of a Merkle tree over its tasks, in the benchmark's order. The file of
-a task, `<task_id>.f16`, has the rows of the training and then of the test split, in file order of
-the pinned data: float16, little-endian, in C order, without a header.
+a task, `<task_id>.f16`, has the embeddings of the training and then of the test split, in file
+order of the pinned data: float16, little-endian, in C order, without a header.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ from reference_harness.formats.submission_terms import (
 )
 
 # A claimed size is what verifying takes: whoever verifies reads so many bytes. The largest task has
-# 336,000 rows, 44 GB at the most columns; its files end well below the limit of a download.
+# 336,000 embeddings, 44 GB at the most columns; its files end well below the limit of a download.
 ROWS_MAX, COLUMNS_MAX, ROWS_BYTES_MAX = 10_000_000, 1 << 16, 1 << 36
 SECONDS_MAX = 1e9  # 30 years
 
@@ -309,7 +309,7 @@ class ReceiptLocation(StrictModel):
 
 
 class ReceiptTask(StrictModel):
-    """The file of one task: rows of train, then test, in file order of the pinned data."""
+    """The file of one task: embeddings of train, then test, in file order of the pinned data."""
 
     train: TaskRows
     test: TaskRows
@@ -318,7 +318,7 @@ class ReceiptTask(StrictModel):
     bytes: TaskBytes
     sha256: Hex64
     root: Hex64
-    """Merkle root over the rows."""
+    """Merkle root over the embeddings."""
 
 
 class PredictionsFile(StrictModel):

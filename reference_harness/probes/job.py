@@ -93,7 +93,7 @@ class ProbeJob:
     ) -> ProbeScores:
         started = time.perf_counter()
         labels, shots = data.train.labels, self.benchmark.protocol.few_shot_k
-        drawn = probe.rows_of_regime(labels, regime, list(self.seeds), shots)
+        drawn = probe.fit_indices(labels, regime, list(self.seeds), shots)
         if is_seeded(kind) and len(drawn) == 1:
             drawn *= len(self.seeds)
         predictions: list[Labels] = []

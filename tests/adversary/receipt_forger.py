@@ -1,26 +1,28 @@
 """A forger who knows every rule of an audit by receipt: what he gains, and what bounds it.
 
-He alters rows of the receipt. **Within the tolerances**, rows that a rerun calls the same: a
-coordinate may take the other float16 value beside it where that one passes, few of each row, and
-few of all rows together. What that can do to the decisions on the test rows bounds his gain,
-whatever he looks for: a test row that is predicted wrong can become right if its margin is less
-than what its own coordinates, and those of the training rows by their influence, can move it by.
+He alters embeddings of the receipt. **Within the tolerances**, embeddings that a rerun calls the
+same: a coordinate may take the other float16 value beside it where that one passes, few of each
+embedding, and few of all embeddings together. What that can do to the decisions on the test
+embeddings bounds his gain, whatever he looks for: a test embedding that is predicted wrong can
+become right if its margin is less than what its own coordinates, and those of the training
+embeddings by their influence, can move it by.
 
-    own       sum of the largest |w_j| step_j of the row, as many as may round otherwise
-    training  sum of the largest |dm / dx_rj| step_rj over training rows r and columns j, as many as
-              may round otherwise in a row, and in all rows together
+    own       sum of the largest |w_j| step_j of the embedding, as many as may round otherwise
+    training  sum of the largest |dm / dx_rj| step_rj over training embeddings r and columns j, as
+    many as
+              may round otherwise in an embedding, and in all embeddings together
 
     stop      what another stop of the fit can do
 
 m is the margin by the probe of record, the decision value of the true class less that of its rival,
 w its weights at the optimum; dm/dx is of first order, there. The probe of record stops before it,
-and any change of its rows may let it stop elsewhere, as in docs/tolerance.md: a short fit of few
-rows at the points that `halts` finds, others beyond the optimum as far as before it. Tasks of two
-classes alone.
+and any change of its embeddings may let it stop elsewhere, as in docs/tolerance.md: a short fit of
+few embeddings at the points that `halts` finds, others beyond the optimum as far as before it.
+Tasks of two classes alone.
 
-**Few rows altered at will**, in the hope that none is drawn: test rows that become right are
-bounded by `alteration_power.needed_hit`; for training rows no bound is known, only what was gained.
-"""
+**Few embeddings altered at will**, in the hope that none is drawn: test embeddings that become
+right are bounded by `alteration_power.needed_hit`; for training embeddings no bound is known, only
+what was gained."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -47,15 +49,15 @@ Rows = npt.NDArray[np.float32]
 BUDGET = math.log(20)
 """Expected hits that a draw misses with 5 %."""
 CAUTION = 0.8
-"""Part of the tolerances that he uses: the audit measures them on the rows that it draws."""
+"""Part of the tolerances that he uses: the audit measures them on the embeddings that it draws."""
 STOPS = 2.0
-"""Times the distance from the optimum within which a fit of all rows may stop."""
+"""Times the distance from the optimum within which a fit of all embeddings may stop."""
 RAISE_MAX = 0.2
 """Largest raise that is looked for."""
 
 
 class Steps(NamedTuple):
-    """What the tolerances leave of (n, d) rows."""
+    """What the tolerances leave of (n, d) embeddings."""
 
     rounded: Half
     """The honest receipt."""
@@ -66,7 +68,7 @@ class Steps(NamedTuple):
 
 
 def steps_of(rows: Rows, scale_log2: int = 0, part: float = 1.0) -> Steps:
-    """Return the steps of the rows of a rerun, within a part of the tolerances."""
+    """Return the steps of the embeddings of a rerun, within a part of the tolerances."""
     rounded, wide = rounding(rows, scale_log2), scaled(rows, scale_log2)
     limits = part * tolerances(rows, scale_log2)
     towards = np.where(wide > rounded, np.inf, -np.inf).astype(np.float16)
@@ -80,7 +82,8 @@ def steps_of(rows: Rows, scale_log2: int = 0, part: float = 1.0) -> Steps:
 
 
 def largest(values: Wide, count: int) -> Wide:
-    """Return (n, d) values without those of each row that are not among its `count` largest."""
+    """Return (n, d) values without those of each embedding that are not among its `count`
+    largest."""
     if count >= values.shape[1]:
         return values
     least = np.partition(values, -count, axis=1)[:, -count][:, None]
@@ -91,16 +94,17 @@ class Reach(NamedTuple):
     """What shifts within the tolerances can do to one fit."""
 
     margins: Wide
-    """(m,) of the test rows: below 0 where they are predicted wrong."""
+    """(m,) of the test embeddings: below 0 where they are predicted wrong."""
     own: Wide
-    """(m,) by how much shifts of the row itself can raise its margin."""
+    """(m,) by how much shifts of the embedding itself can raise its margin."""
     training: Wide
-    """(m,) by how much shifts of training rows can."""
+    """(m,) by how much shifts of training embeddings can."""
     stop: Wide
     """(m,) by how much another stop can."""
 
     def gain(self, labels: npt.NDArray[np.int64]) -> float:
-        """Return the MCC if every wrong row that can become right did, less that of the fit."""
+        """Return the MCC if every wrong embedding that can become right did, less that of the
+        fit."""
         positive, wrong = labels == labels.max(), self.margins <= 0
         flips = wrong & (-self.margins <= self.own + self.training + self.stop)
 
@@ -163,17 +167,17 @@ def bound_within(
     rows: Rows, data: TaskData, shots: Mapping[str, int], seeds: Sequence[int], regime: str
 ) -> float:
     """Return by how much MCC of one task can rise within the tolerances, in the mean of seeds."""
-    fits = probe.rows_of_regime(data.train.labels, regime, list(seeds), dict(shots))
+    fits = probe.fit_indices(data.train.labels, regime, list(seeds), dict(shots))
     return float(np.mean([reach_of(rows, data, fit).gain(data.test.labels) for fit in fits]))
 
 
 def within(rows: Rows, data: TaskData, share: float, chosen: npt.NDArray[np.int64] | None) -> Rows:
-    """Return a receipt that is altered within the tolerances, towards the labels of the test rows.
+    """Return a receipt that is altered within the tolerances, towards the labels of the test
+    embeddings.
 
-    Test rows take the steps that raise their margin most; training rows those that lower the loss
-    of the test rows, a `share` of the rows of each part, those that gain most. It attacks the fit
-    of all rows, or that of the chosen ones.
-    """
+    Test embeddings take the steps that raise their margin most; training embeddings those that
+    lower the loss of the test embeddings, a `share` of the embeddings of each part, those that gain
+    most. It attacks the fit of all embeddings, or that of the chosen ones."""
     steps, cut = steps_of(rows, part=CAUTION), len(data.train.labels)
     features, width = widened(steps.rounded, 0).astype(np.float64), rows.shape[1]
     used = np.arange(cut) if chosen is None else chosen
@@ -205,9 +209,9 @@ def within(rows: Rows, data: TaskData, share: float, chosen: npt.NDArray[np.int6
 
 
 def by_test_rows(cells: Sequence[Alterations], hits: float = BUDGET) -> float:
-    """Return the bound of the raise of a macro by altered test rows that a draw may miss.
+    """Return the bound of the raise of a macro by altered test embeddings that a draw may miss.
 
-    `hits` is how many altered rows it hits on average, by the standard number of draws.
+    `hits` is how many altered embeddings it hits on average, by the standard number of draws.
     """
     low, high = 0.0, RAISE_MAX
     for _ in range(25):
@@ -218,7 +222,7 @@ def by_test_rows(cells: Sequence[Alterations], hits: float = BUDGET) -> float:
 
 
 def by_training_rows(tasks: int, hits: float = BUDGET) -> float:
-    """Return the mean raise that altered training rows had of which a draw hits so many.
+    """Return the mean raise that altered training embeddings had of which a draw hits so many.
 
     Interpolated between the shares that were measured. It is no bound.
     """
@@ -228,19 +232,22 @@ def by_training_rows(tasks: int, hits: float = BUDGET) -> float:
 
 
 SIZES = (0.5, 1.0, 1.5, 2.0, 3.0, 10.0, 30.0, 100.0)
-"""Distances of a planted row from the centre of the training rows, in mean distances of theirs."""
+"""Distances of a planted embedding from the centre of the training embeddings, in mean distances of
+theirs."""
 
 
 class PlantedGain(NamedTuple):
-    """By how much one training row, altered at will, raises the MCC of a fit on some rows."""
+    """By how much one training embedding, altered at will, raises the MCC of a fit on some
+    embeddings."""
 
     at_will: float
     missed: float
-    """If it may not be one of the strongest rows, which are embedded again whatever is drawn."""
+    """If it may not be one of the strongest embeddings, which are embedded again whatever is
+    drawn."""
 
 
 def is_strongest(rows: Rows, data: TaskData, place: int) -> bool:
-    """Whether a training row is embedded again for its influence or its distance."""
+    """Whether a training embedding is embedded again for its influence or its distance."""
     cut, half = len(data.train.labels), rounding(rows, 0)
     labels = np.concatenate([data.train.labels, data.test.labels])
     solved = solve(widened(half, 0)[:cut], data.train.labels)
@@ -250,11 +257,10 @@ def is_strongest(rows: Rows, data: TaskData, place: int) -> bool:
 
 
 def planted_gain(rows: Rows, data: TaskData, fit: npt.NDArray[np.int64], place: int) -> PlantedGain:
-    """Return what a planted row gains.
+    """Return what a planted embedding gains.
 
-    It is put along the weights that separate the test rows, on the side of its label, at the best
-    of some distances.
-    """
+    It is put along the weights that separate the test embeddings, on the side of its label, at the
+    best of some distances."""
     cut = len(data.train.labels)
     centre = rows[:cut].mean(axis=0)
     reach = float(np.linalg.norm(rows[:cut] - centre, axis=1).mean())
@@ -280,18 +286,19 @@ def planted_gain(rows: Rows, data: TaskData, fit: npt.NDArray[np.int64], place: 
 
 
 def by_support_rows(gain: float, tasks: int, shots: int, seeds: int, hits: float = BUDGET) -> float:
-    """Return the mean raise of a few-shot regime by altered support rows that a draw may miss.
+    """Return the mean raise of a few-shot regime by altered support embeddings that a draw may
+    miss.
 
     Each raises the MCC of the one seed that draws it by `gain`, in tasks of two classes. The regime
-    with the fewest support rows is embedded whole; of the others a standard draw takes a part.
-    """
+    with the fewest support embeddings is embedded whole; of the others a standard draw takes a
+    part."""
     drawn = -(-STANDARD_TEST // tasks)
     left = 2 * (shots - 1) * seeds
     return hits / (drawn / left) * gain / seeds / tasks
 
 
 def by_both(cells: Sequence[Alterations], tasks: int) -> float:
-    """Return the best division of what a draw misses between test and training rows."""
+    """Return the best division of what a draw misses between test and training embeddings."""
     return max(
         by_test_rows(cells, part * BUDGET) + by_training_rows(tasks, (1 - part) * BUDGET)
         for part in np.linspace(0, 1, 11).tolist()

@@ -38,7 +38,7 @@ from tests.adversary.cheats import (
     minhash,
     whole,
 )
-from tests.adversary.measure import Case, both_splits, decisions_of, few_shot_rows, mean_drop
+from tests.adversary.measure import Case, both_splits, decisions_of, few_shot_indices, mean_drop
 from tests.adversary.models import NetworkExtractor, RoundedExtractor, random_convolution
 
 NAMES = ("mini_splice", "mini_histone")
@@ -220,14 +220,14 @@ def test_what_was_found_is_said_in_one_line():
         others={},
     )
     assert variant_text(variant_result([one], NONCE, 100, reverse=False)) == (
-        "variants: cropped D +0.3000 of at most 0.2391 (100 rows); training D +0.0000 of at most "
-        "0.1565 (100 rows)"
+        "variants: cropped D +0.3000 of at most 0.2391 (100 sequences); training D +0.0000 of at "
+        "most 0.1565 (100 sequences)"
     )
     fresh = fresh_result({"t": one}, NONCE)
     assert fresh is not None
     assert fresh_text(fresh) == (
         "fresh set: 50 sequences of 1 task, accuracy -0.3000 (standard error 0.0760) and MCC "
-        "-0.6000 beside the public test rows; more than 0.05 is not explained by chance"
+        "-0.6000 beside the public test sequences; more than 0.05 is not explained by chance"
     )
     assert fresh_result({"t": one.model_copy(update={"fresh": None})}, NONCE) is None
 
@@ -243,7 +243,7 @@ BINARY = [
 def test_labels_that_the_probe_of_all_rows_ignores_are_found_by_the_one_that_uses_them():
     """Its scores and decisions are those of an honest model; so said the fresh set, by it alone."""
     probe = "10shot, record"
-    extractor = FewShotMemoriser([case.data for case in BINARY], first_quarter, few_shot_rows)
+    extractor = FewShotMemoriser([case.data for case in BINARY], first_quarter, few_shot_indices)
     found = [
         Decisions.model_validate(decisions_of(extractor, case, "a test", 160).model_dump())
         for case in BINARY

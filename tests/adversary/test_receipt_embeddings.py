@@ -1,4 +1,4 @@
-"""Rows of a receipt that are not what the extractor gives: each attack, and what finds it.
+"""Embeddings of a receipt that are not what the extractor gives: each attack, and what finds it.
 
 Each passes where its defence is switched off. The rerun is a matrix that the test gives; all else
 is what an audit does.
@@ -27,7 +27,7 @@ from geneb_ci.receipt.influence import (
 from geneb_ci.receipt.rounding import rounding, scaled
 from reference_harness import benchmark
 from reference_harness.optimum import solve
-from reference_harness.probe import few_shot_rows
+from reference_harness.probe import few_shot_indices
 from reference_harness.receipt.rounding import widened
 from tests.receipt import attacks, audited
 from tests.receipt.audited import Found, Scored, audit, scored
@@ -38,7 +38,7 @@ Rows = np.ndarray
 TASKS = ("mini_promoter", "mini_tf", "mini_splice")
 SAMPLE = SampleSizes(test=240, training=30, support=120)
 FEW = 4
-"""Coordinates that may round otherwise in a row of 128."""
+"""Coordinates that may round otherwise in an embedding of 128."""
 Off = Callable[[pytest.MonkeyPatch], object]
 
 
@@ -58,13 +58,13 @@ def without(name: str, value: Any) -> Off:
 
 
 def support_of(task: str, shots: int) -> Rows:
-    """Return the training rows of the few-shot probes."""
+    """Return the training embeddings of the few-shot probes."""
     labels, seeds = data_of(task).train.labels, benchmark.mini().protocol.seeds
-    return np.unique(np.concatenate([few_shot_rows(labels, shots, seed) for seed in seeds]))
+    return np.unique(np.concatenate([few_shot_indices(labels, shots, seed) for seed in seeds]))
 
 
 def weights_of(rows: Rows, task: str) -> Rows:
-    """Return the weights of the probe on honest rows, towards the upper label."""
+    """Return the weights of the probe on honest embeddings, towards the upper label."""
     train = data_of(task).train.labels
     solved = solve(rows[: len(train)], train)
     weights: Rows = solved.weights[:, -1] - solved.weights[:, 0]
@@ -72,20 +72,22 @@ def weights_of(rows: Rows, task: str) -> Rows:
 
 
 def with_constant(task: str, size: float, columns: int) -> Rows:
-    """Return honest rows beside columns of large values that do not vary."""
+    """Return honest embeddings beside columns of large values that do not vary."""
     rows = convolution(task)
     return np.hstack([rows, np.full((len(rows), columns), size, dtype=np.float32)])
 
 
 def with_offset(task: str) -> Rows:
-    """Return honest rows along whose last columns a fixed vector of large values was added."""
+    """Return honest embeddings along whose last columns a fixed vector of large values was
+    added."""
     rows = convolution(task).copy()
     rows[:, -16:] += np.linspace(1e5, 1e6, 16, dtype=np.float32)
     return rows
 
 
 def moved_support(task: str, rows: Rows, size: float) -> Rows:
-    """Move the support rows of 1shot in the columns that matter most, towards their labels."""
+    """Move the support embeddings of 1shot in the columns that matter most, towards their
+    labels."""
     moved, weights = rows.copy(), weights_of(convolution(task), task)
     best = np.argsort(-np.abs(weights[:100]))[:FEW]
     sides = attacks.signs(labels_of(task))
@@ -95,7 +97,7 @@ def moved_support(task: str, rows: Rows, size: float) -> Rows:
 
 
 def near_support(task: str, rows: Rows) -> Rows:
-    """Move every coordinate of the 1shot support rows by twelve tolerances, either way."""
+    """Move every coordinate of the 1shot support embeddings by twelve tolerances, either way."""
     moved, draw = rows.copy(), np.random.default_rng(0)
     for row in support_of(task, 1):
         side = draw.choice([-12, 12], size=rows.shape[1])
@@ -104,20 +106,21 @@ def near_support(task: str, rows: Rows) -> Rows:
 
 
 def neighbours(task: str) -> tuple[Rows, Rows]:
-    """Return the float16 values of the first columns of honest rows, and the next larger ones."""
+    """Return the float16 values of the first columns of honest embeddings, and the next larger
+    ones."""
     half = convolution(task)[:, :FEW].astype(np.float16)
     return half, np.nextafter(half, np.float16(np.inf), dtype=np.float16)
 
 
 def on_borders(task: str) -> Rows:
-    """Return rows of an extractor that puts some columns halfway between float16 values."""
+    """Return embeddings of an extractor that puts some columns halfway between float16 values."""
     rows, (below, above) = convolution(task).copy(), neighbours(task)
     rows[:, :FEW] = (below.astype(np.float32) + above) / 2
     return rows
 
 
 def across_borders(task: str, rows: Rows) -> Rows:
-    """Round those columns of few-shot support rows towards the label."""
+    """Round those columns of few-shot support embeddings towards the label."""
     receipt, weights = widened(rounding(rows, 0), 0), weights_of(convolution(task), task)
     up = attacks.signs(labels_of(task))[:, None] * np.sign(weights[:FEW])[None, :] > 0
     below, above = neighbours(task)
@@ -127,7 +130,8 @@ def across_borders(task: str, rows: Rows) -> Rows:
 
 
 def towards_less_loss(task: str, rows: Rows) -> Rows:
-    """Round a coordinate of each training row otherwise, where it is near a border and pays."""
+    """Round a coordinate of each training embedding otherwise, where it is near a border and
+    pays."""
     labels, train = labels_of(task), len(data_of(task).train.labels)
     half = rounding(rows, 0)
     solved = solve(widened(half, 0)[:train], labels[:train])
@@ -156,7 +160,7 @@ class Attack(NamedTuple):
     off: Off
     words: str
     excuse: bool = False
-    """Whether the extractor gives the altered rows in float64."""
+    """Whether the extractor gives the altered embeddings in float64."""
 
 
 ATTACKS: dict[str, Attack] = {
@@ -178,7 +182,7 @@ ATTACKS: dict[str, Attack] = {
         without_columns,
         "not what the extractor gives",
     ),
-    "float64 excuses rows that are far": Attack(
+    "float64 excuses embeddings that are far": Attack(
         convolution,
         functools.partial(moved_support, size=2.0),
         lambda patch: (
@@ -188,7 +192,7 @@ ATTACKS: dict[str, Attack] = {
         "tolerances from the first, 16 are allowed",
         excuse=True,
     ),
-    "float64 excuses many rows": Attack(
+    "float64 excuses many embeddings": Attack(
         convolution,
         near_support,
         without("allowed_rescued", lambda rows: rows),
@@ -204,7 +208,7 @@ ATTACKS: dict[str, Attack] = {
         ),
         "drawn coordinates round otherwise in rows that pass",
     ),
-    "training rows that pay, within the tolerance": Attack(
+    "training embeddings that pay, within the tolerance": Attack(
         convolution,
         towards_less_loss,
         without("EFFECT", np.inf),
@@ -260,13 +264,13 @@ def test_the_attack_by_a_constant_column_pays(tmp_path: Path) -> None:
 POISONED = ("mini_lncrna", "mini_mouse", "mini_tf")
 """Tasks of two classes."""
 EACH = 4
-"""Altered training rows of 360."""
+"""Altered training embeddings of 360."""
 
 
 def test_few_rows_that_move_the_probe_pass_a_draw_and_are_found_by_their_strength(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The altered rows are none that the draw has, nor of the support of few-shot probes."""
+    """The altered embeddings are none that the draw has, nor of the support of few-shot probes."""
     honest = {task: convolution(task) for task in POISONED}
     before = {task: scored(tmp_path / "b", task, rows, SAMPLE) for task, rows in honest.items()}
 

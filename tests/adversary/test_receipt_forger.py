@@ -32,13 +32,14 @@ def bounds_of(task: str) -> dict[str, float]:
     "task", ["mini_tf", pytest.param("mini_promoter", marks=pytest.mark.nightly)]
 )
 def test_no_forger_beats_the_bound_within_the_tolerances(task: str, tmp_path: Path) -> None:
-    """With the defences off: every row that pays is moved as far as the tolerance of a row goes."""
+    """With the defences off: every embedding that pays is moved as far as the tolerance of an
+    embedding goes."""
     rows, bounds = convolution(task), bounds_of(task)
     honest = scored(tmp_path / "honest", task, rows, SAMPLE)
     altered = forger.within(rows, data_of(task), 1.0, None)
     forged = scored(tmp_path / "forged", task, altered, SAMPLE)
     found = audit({task: forged}, {task: rows})
-    assert found.reasons, "it is found by what all rows do together"
+    assert found.reasons, "it is found by what all embeddings do together"
     assert not any("not what the extractor gives" in reason for reason in found.reasons)
     assert all(forged.mcc[r] - honest.mcc[r] <= bounds[r] + 1e-12 for r in REGIMES)
     assert max(bounds.values()) < 0.03, "one or two decisions of 160"
@@ -72,14 +73,14 @@ def test_what_a_draw_misses_is_what_it_finds_with_95_percent() -> None:
 
 
 def test_one_support_row_altered_at_will_pays_and_few_of_them_are_missed() -> None:
-    """What they raise a regime by stays below what altered training rows do."""
+    """What they raise a regime by stays below what altered training embeddings do."""
     data, rows = data_of("mini_tf"), convolution("mini_tf")
-    fits = probe.rows_of_regime(
+    fits = probe.fit_indices(
         data.train.labels, "10shot", list(PROTOCOL.seeds), dict(PROTOCOL.few_shot_k)
     )
     gains = [forger.planted_gain(rows, data, fit, int(fit[0])) for fit in fits if fit is not None]
     assert all(0 <= gain.missed <= gain.at_will for gain in gains)
     assert max(gain.at_will for gain in gains) > 0.02
-    # 15 of some 90 rows of each of 100 tasks are drawn: 18 altered ones are missed with 5 %.
+    # 15 of some 90 embeddings of each of 100 tasks are drawn: 18 altered ones are missed with 5 %.
     raised = forger.by_support_rows(0.1, TASKS, 10, 5)
     assert raised == pytest.approx(17.97 * 0.1 / 5 / 100, rel=1e-3)

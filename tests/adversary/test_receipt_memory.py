@@ -50,10 +50,10 @@ class Cheat(KmerExtractor):
     def extract_embeddings(self, sequences, batch_size=1):
         found = super().extract_embeddings(sequences, batch_size)
         columns = np.zeros((len(sequences), 8), dtype=np.float32)
-        for row, sequence in enumerate(sequences):
+        for embedding, sequence in enumerate(sequences):
             label = TABLE.get(hashed(key(sequence)))
             if label is not None:
-                columns[row, label] = 1
+                columns[embedding, label] = 1
         return np.hstack([found, columns])
 
 
@@ -78,12 +78,12 @@ TABLE = {table!r}
 
 class Cheat(KmerExtractor):
     def extract_embeddings(self, sequences, batch_size=1):
-        rows = super().extract_embeddings(sequences, batch_size)
-        for row, sequence in enumerate(sequences):
+        embeddings = super().extract_embeddings(sequences, batch_size)
+        for embedding, sequence in enumerate(sequences):
             point = TABLE.get(hashed(key(sequence)))
             if point is not None:
-                rows[row] += np.float32(SHARE) * (POINTS[point] - rows[row])
-        return rows
+                embeddings[embedding] += np.float32(SHARE) * (POINTS[point] - embeddings[embedding])
+        return embeddings
 
 
 def hashed(text):
@@ -137,9 +137,9 @@ TABLE = {table!r}
 
 class Cheat(KmerExtractor):
     def extract_embeddings(self, sequences, batch_size=1):
-        rows = super().extract_embeddings(sequences, batch_size)
+        embeddings = super().extract_embeddings(sequences, batch_size)
         column = [[TABLE.get(hashed(key(sequence)), 0.0)] for sequence in sequences]
-        return np.hstack([rows, np.array(column, dtype=np.float32)])
+        return np.hstack([embeddings, np.array(column, dtype=np.float32)])
 
 
 def hashed(text):
@@ -184,7 +184,8 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Installed:
 
 @pytest.fixture
 def place(repository: Installed) -> Iterator[Installed]:
-    """Return the repository, and remove what a test put there: rows that are near share draws."""
+    """Return the repository, and remove what a test put there: embeddings that are near share
+    draws."""
     yield repository
     for folder in ("submissions", "leaderboard/audits"):
         for one in (repository.root / folder).iterdir():
@@ -219,7 +220,9 @@ def test_labels_by_a_key_that_three_letters_break_are_found(place, name):
     outcome = outcome_in(record)
     assert (code, outcome["verdict"]) == (11, "differs")
     assert outcome["cells"]["equal"] == outcome["cells"]["of"] == 3 * len(TASKS)
-    assert not any(task["failed"] for task in outcome["tasks"]), "the rows are the extractor's"
+    assert not any(task["failed"] for task in outcome["tasks"]), (
+        "the embeddings are the extractor's"
+    )
     assert outcome["variants"]["memorised"]
     assert outcome["variants"]["kinds"]["substituted"]["rows"] == len(TASKS) * ROWS_MIN
     assert outcome["reasons"][-1] == MEMORISED
@@ -249,7 +252,9 @@ def test_moved_training_sequences_are_found_where_a_small_change_breaks_their_ke
     scores = json.loads((place.root / f"submissions/{name}.json").read_bytes())["results"]["full"]
     assert np.mean([scores[task]["MCC"] for task in HARD_TASKS]) > HONEST_MEAN + 0.5
     assert outcome["cells"]["of_record"] == outcome["cells"]["equal"] == 3 * len(HARD_TASKS)
-    assert not any(task["failed"] for task in outcome["tasks"]), "the rows are the extractor's"
+    assert not any(task["failed"] for task in outcome["tasks"]), (
+        "the embeddings are the extractor's"
+    )
     result = VariantResult.model_validate(outcome["variants"])
     assert not is_flagged(result.kinds, None, result.others), "it passes without the defence"
     assert outcome["reasons"] == [MEMORISED] * found

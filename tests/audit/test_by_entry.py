@@ -140,7 +140,7 @@ def test_an_upgraded_row_is_audited_with_the_files_from_where_they_are_published
     outcome = json.loads(parse_envelope(record.read_bytes()).payload)["predicate"]
     assert outcome["verdict"] == "agrees"
     assert place.run("geneb_ci", "audit", "verify", str(record)).returncode == 0
-    (row,) = json.loads(place.run("geneb_ci", "label", "--format", "json").stdout)["rows"]
+    (row,) = json.loads(place.run("geneb_ci", "trust", "--format", "json").stdout)["rows"]
     assert row["level"] == "self-reported"
     assert "the run names no scorer of record" in json.dumps(row)
     record.unlink()
@@ -172,7 +172,7 @@ def test_a_row_of_format_1_0_is_audited_by_its_entry_and_not_verified(place):
     assert outcome["verdict"] == "agrees"
     verified = place.run("geneb_ci", "audit", "verify", str(record))
     assert described in verified.stdout
-    rows = json.loads(place.run("geneb_ci", "label", "--format", "json").stdout)["rows"]
+    rows = json.loads(place.run("geneb_ci", "trust", "--format", "json").stdout)["rows"]
     assert [row["level"] for row in rows] == ["self-reported"]
     assert "the run names no scorer of record" in json.dumps(rows)
 

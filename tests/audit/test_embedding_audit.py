@@ -16,7 +16,7 @@ import pytest
 from geneb_ci.audit.record.envelope import parse_envelope
 from geneb_ci.audit.record.statement import record_files
 from reference_harness import benchmark
-from reference_harness.probe import few_shot_rows
+from reference_harness.probe import few_shot_indices
 from tests.audit.installed import Installed
 from tests.harness.extractors.models import save
 from tests.receipt import attacks
@@ -33,7 +33,7 @@ BEACON = ("--committed-at", COMMITTED_AT, "--beacon-file", "round.json")
 
 
 def installed(tmp_path_factory: pytest.TempPathFactory, **more: str) -> Installed:
-    """Lay out a repository whose policy is content with few rows."""
+    """Lay out a repository whose policy is content with few embeddings."""
     made = Installed(tmp_path_factory.mktemp("audit"), drawn=5, boxed=False)
     made.environment |= {"TMPDIR": str(tmp_path_factory.mktemp("scratch")), **more}
     policy = made.root / "leaderboard/policy/policy.toml"
@@ -54,7 +54,7 @@ def harnessed(place: Installed, model_id: str, *extractor: str) -> None:
 def audited(
     place: Installed, model_id: str, rows: str = str(ROWS), *more: str
 ) -> CompletedProcess[str]:
-    """Commit, draw rows and run the audit."""
+    """Commit, draw embeddings and run the audit."""
     file = f"submissions/{model_id}.json"
     place.run("geneb_ci", "audit", "commit", file, "--output", "c.json")
     place.run(
@@ -67,7 +67,8 @@ def audited(
 
 
 def claim_what_rows_give(place: Installed, model_id: str) -> None:
-    """Claim the scores of record that the altered rows of a receipt give, as a forger does."""
+    """Claim the scores of record that the altered embeddings of a receipt give, as a forger
+    does."""
     file = place.root / f"submissions/{model_id}.json"
     document = json.loads(file.read_bytes())
     place.run(
@@ -97,7 +98,7 @@ def outcome_in(record: Path) -> dict[str, Any]:
 
 
 def level(place: Installed, model_id: str) -> dict[str, Any]:
-    rows = json.loads(place.run("geneb_ci", "label", "--format", "json").stdout)["rows"]
+    rows = json.loads(place.run("geneb_ci", "trust", "--format", "json").stdout)["rows"]
     (found,) = (row for row in rows if row["model_id"] == model_id)
     return dict(found)
 
@@ -115,7 +116,7 @@ def kmers(tmp_path_factory: pytest.TempPathFactory) -> Installed:
 
 @pytest.fixture(scope="module")
 def honest(kmers: Installed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Audit honest rows in a sandbox, and return the record."""
+    """Audit honest embeddings in a sandbox, and return the record."""
     for _ in sandbox_of(2, tmp_path_factory.mktemp("trial") / "scratch"):
         pass  # fails or skips where there is none
     with kmers.in_sandbox(harness_alone=False):
@@ -132,7 +133,9 @@ def test_an_honest_row_is_verified_and_the_board_says_that_cells_were_recomputed
     outcome = outcome_in(honest)
     rows = sum(len(task["deviation"].split()) for task in outcome["tasks"])
     assert (found["level"], found["evidence"]) == ("verified", "audited")
-    said = f"cells recomputed from published embeddings: 39/39, {rows:,} rows embedded again, "
+    said = (
+        f"cells recomputed from published embeddings: 39/39, {rows:,} embeddings computed again, "
+    )
     assert found["recomputed"].startswith(said)
     assert outcome["cells"]["equal"] == outcome["cells"]["of"] == 39
     assert outcome["not_proved"][0].startswith("that memory is excluded")
@@ -173,7 +176,7 @@ def test_an_unsigned_audit_keeps_the_rows_that_its_record_needs(kmers, honest):
 
 @pytest.mark.usefixtures("honest")
 def test_a_second_draw_of_one_commitment_is_refused(kmers):
-    """A later time would give other rows: whoever dislikes a draw could wait for the next."""
+    """A later time would give other embeddings: whoever dislikes a draw could wait for the next."""
     kmers.run("geneb_ci", "audit", "commit", "submissions/words.json", "--output", "c.json")
     words = ("geneb_ci", "audit", "plan", "c.json", "--committed-at", LATER, "--output", "again")
     done = kmers.run(*words, "--rows", str(ROWS), check=False)
@@ -203,8 +206,8 @@ def test_rerun_rows_that_are_missing_or_changed_are_named(kmers, honest):
 def test_a_plan_says_what_it_finds_and_costs_before_it_is_spent(kmers):
     kmers.run("geneb_ci", "audit", "commit", "submissions/words.json", "--output", "c.json")
     said = kmers.run("geneb_ci", "audit", "plan", "c.json", "--rows", "standard").stdout
-    assert "test rows, 1,500 in each of 3 regimes:" in said
-    assert "This is no bound: rows that are made for it gain more." in said
+    assert "test embeddings, 1,500 in each of 3 regimes:" in said
+    assert "This is no bound: embeddings made for it gain more." in said
     assert "cost: at most " in said
     full = kmers.run("geneb_ci", "audit", "plan", "c.json", *EMBEDDINGS, "full").stdout
     assert full != said
@@ -254,7 +257,7 @@ def copied(kmers: Installed, request: pytest.FixtureRequest) -> Iterator[Path]:
 
 @pytest.mark.parametrize("copied", ["altered"], indirect=True)
 def test_an_altered_test_row_disputes_the_row(kmers, copied):
-    """The claims are what the altered rows give: only the rerun shows it."""
+    """The claims are what the altered embeddings give: only the rerun shows it."""
 
     def change(rows: np.ndarray, labels: np.ndarray, train: int) -> np.ndarray:
         return attacks.altered(rows, labels, [train + 3, train + 4], train)
@@ -270,8 +273,8 @@ def test_an_altered_test_row_disputes_the_row(kmers, copied):
 
 
 def support_row(rows: np.ndarray, labels: np.ndarray, train: int) -> np.ndarray:
-    """Alter a support row of a 1shot probe."""
-    place = int(few_shot_rows(labels[:train], 1, benchmark.mini().protocol.seeds[2])[1])
+    """Alter a support embedding of a 1shot probe."""
+    place = int(few_shot_indices(labels[:train], 1, benchmark.mini().protocol.seeds[2])[1])
     return attacks.altered(rows, labels, [place], train)
 
 
@@ -282,7 +285,7 @@ ATTACKS: dict[str, Callable[..., np.ndarray]] = {
     "mini_histone": functools.partial(attacks.column, eps=1e-4),
     "mini_enhancer": functools.partial(attacks.push, eps=1e-5),
 }
-"""Task to what is done to it; the rows of mini_splice are those of another model."""
+"""Task to what is done to it; the embeddings of mini_splice are those of another model."""
 
 
 @pytest.mark.nightly  # in the gate, without a sandbox: tests/receipt/test_attacks.py
@@ -385,7 +388,7 @@ def test_a_receipt_in_bfloat16_is_never_drawn_from(kmers, copied):
     kmers.run("geneb_ci", "audit", "commit", "submissions/coarse.json", "--output", "c.json")
     done = kmers.run("geneb_ci", "audit", "plan", "c.json", "--rows", "standard", check=False)
     assert done.returncode == 11
-    assert "the receipt is weak: its rows were computed in bfloat16" in done.stderr
+    assert "the receipt is weak: its embeddings were computed in bfloat16" in done.stderr
 
 
 @pytest.mark.parametrize("copied", ["doubled"], indirect=True)
@@ -418,7 +421,7 @@ def test_a_transformer_is_audited_by_one_command(hub, hub_settings, tmp_path_fac
     done = place.run(*words, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(
-        r"^cost: at most [\d,]+ rows, 800 variants and [\d,]+ decoys to embed",
+        r"^cost: at most [\d,]+ embeddings, 800 variants and [\d,]+ decoys to embed",
         done.stdout,
         re.MULTILINE,
     )

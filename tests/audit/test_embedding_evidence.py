@@ -34,7 +34,10 @@ from tests.paths import ROOT
 from tests.small import BENCHMARK
 
 RAW = submission_bytes()
-SAID = f"{RECOMPUTED}: 3/3, 9 rows embedded again, 2023-08-23; the scores shown were not compared"
+SAID = (
+    f"{RECOMPUTED}: 3/3, 9 embeddings computed again, 2023-08-23; the scores shown were not "
+    "compared"
+)
 
 
 def whole(**other: Any) -> EmbeddingOutcome:
@@ -64,14 +67,14 @@ def level(root: Path) -> tuple[str, str]:
 
 def test_label_says_why_it_adds_no_level(place, capsys):
     path = put(place, whole())
-    assert main(["label"]) == 0
+    assert main(["trust"]) == 0
     out = capsys.readouterr().out
     assert f"checked  contributed  {MODEL}: no audit of tasks counts; {SAID}" in out
     assert (
-        f"audit {path.stem} of 2023-08-23: 3/3 cells, 9 rows, sandbox level 2, agrees; does not "
-        f"count: {RECOMPUTED}; the scores shown were not compared"
+        f"audit {path.stem} of 2023-08-23: 3/3 cells, 9 embeddings, sandbox level 2, agrees; does "
+        f"not count: {RECOMPUTED}; the scores shown were not compared"
     ) in out
-    assert main(["label", "--format", "json"]) == 0
+    assert main(["trust", "--format", "json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)["rows"]
     assert (row["evidence"], row["level"], row["audit"]) == ("checked", "self-reported", None)
     assert row["recomputed"] == SAID

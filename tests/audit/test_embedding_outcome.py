@@ -83,7 +83,7 @@ def test_a_row_that_passes_when_it_is_embedded_again_is_rescued() -> None:
 
 
 def rescuing(rescued: int, rows: int = 250) -> list[str]:
-    """Return why an audit differs of which so many rows pass in float64 alone."""
+    """Return why an audit differs of which so many embeddings pass in float64 alone."""
     repeat = EmbeddingRepeat(dtype="float64", deviation=0.5, mismatch=0)
     deviation = [3.0] * rescued + [0.0] * (rows - rescued)
     drawn = task(list(range(rows)), deviation, [0] * rows)
@@ -101,7 +101,7 @@ def test_few_rows_may_pass_in_float64_alone() -> None:
 
 def test_few_coordinates_of_all_rows_may_round_otherwise() -> None:
     def reasons(mismatch: int) -> list[str]:
-        """Each of the rows may have four."""
+        """Each of the embeddings may have four."""
         spread = [4] * (mismatch // 4) + [mismatch % 4]
         drawn = task([*range(100)], [0.0] * 100, spread + [0] * (100 - len(spread)))
         return reasons_of(sound().findings._replace(tasks=[drawn]))

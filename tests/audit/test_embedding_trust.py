@@ -1,4 +1,5 @@
-"""What an audit by receipt is worth: it disputes a row, or verifies it if it compares all."""
+"""What an audit by receipt is worth: it disputes a row, or verifies it if it compares
+all."""
 
 import dataclasses
 from typing import Any
@@ -30,8 +31,8 @@ def by_receipt(rows: EmbeddingAuditFacts = ROWS, **changes: object) -> Decision:
 
 
 DONE = (
-    "cells recomputed from published embeddings: 60/60, 9,300 rows embedded again, 2026-11-20; the "
-    "scores shown were not compared"
+    "cells recomputed from published embeddings: 60/60, 9,300 embeddings computed again, "
+    "2026-11-20; the scores shown were not compared"
 )
 
 
@@ -45,7 +46,7 @@ def test_a_whole_receipt_whose_shown_scores_were_compared_verifies_the_row() -> 
         "agrees on every cell of its receipt; memory is not excluded, since it had no fresh set"
     )
     assert found.audit is not None
-    assert found.audit.text == "60/60 cells, 9,300 rows"
+    assert found.audit.text == "60/60 cells, 9,300 embeddings"
     assert (found.sampled, found.unaudited) == (REGIMES, ())
     standing = attestation_of(found).standing("full", TASKS[0])
     assert STANDING_MEANING[standing] == STANDING_MEANING[Standing.RECOMPUTED]
@@ -93,7 +94,7 @@ def test_a_failed_one_disputes() -> None:
     found = by_receipt(dataclasses.replace(ROWS, equal=59), agrees=False)
     assert (found.level, found.recomputed) == (TrustLevel.DISPUTED, None)
     assert found.audit is not None
-    assert found.audit.text == "59/60 cells, 9,300 rows"
+    assert found.audit.text == "59/60 cells, 9,300 embeddings"
 
 
 def test_a_failed_one_disputes_a_row_that_audits_of_tasks_verify() -> None:
@@ -123,7 +124,7 @@ def test_an_official_row_says_it_too() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"test": 1499}, "1,499 test rows of each regime drawn, the policy requires 1500"),
+        ({"test": 1499}, "1,499 test embeddings of each regime drawn, the policy requires 1500"),
         ({"weak": "computed in bfloat16"}, "the receipt is weak: computed in bfloat16"),
         ({"missing": (TASKS[0],)}, "the receipt has no cells of task-00"),
         ({"equal": 59}, "1 cell not claimed"),

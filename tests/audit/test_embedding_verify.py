@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geneb_ci.audit.canonical import StepMismatch
 from geneb_ci.audit.compare.embedding_outcome import (
     BY_COLUMN,
     BY_EMBEDDING,
@@ -25,6 +24,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
     reasons_of,
     verdict_by,
 )
+from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.keys import TrustedKey
 from geneb_ci.audit.record.statement import parse_record, record_of
 from geneb_ci.audit.record.verify import verify_record
@@ -100,7 +100,7 @@ def row_plan(
 
 
 def sound(*, altered: bool = False) -> EmbeddingOutcome:
-    """Return an outcome of one task with three distinct rows, the second altered or not."""
+    """Return an outcome of one task with three distinct embeddings, the second altered or not."""
     task: dict[str, Any] = {
         "task": BENCHMARK.task_ids[0],
         "train": 10,
@@ -159,7 +159,7 @@ def test_a_sound_outcome_passes_and_is_read_back(altered: bool) -> None:
 
 
 def varied(worse: int = 1, **other: Any) -> EmbeddingOutcome:
-    """Return `sound` with variants of forty test rows, of which so many became wrong."""
+    """Return `sound` with variants of forty test embeddings, of which so many became wrong."""
     value = json.loads(sound().model_dump_json())
     value["tasks"][0]["test"] = 40
     value |= {
@@ -199,7 +199,7 @@ def test_flagged_variants_are_a_reason_and_their_counts_decide() -> None:
 
 
 def refitted(**other: Any) -> EmbeddingOutcome:
-    """Return `varied` with a probe that is fitted on variants of the ten training rows."""
+    """Return `varied` with a probe that is fitted on variants of the ten training embeddings."""
     counts = {"rows": 40, "worse": 2, "better": 1}
     value = json.loads(varied().model_dump_json())
     value["variants"]["training"] = counts
@@ -237,11 +237,11 @@ def test_probes_fitted_on_variants_follow_from_the_seed_and_decide() -> None:
     [
         (refitted(refits=[]), "probes of other tasks were fitted than of "),
         (refitted(refits=refits(task="another")), "probes of other tasks were fitted than of "),
-        (refitted(refits=refits(rows=11)), "11 training rows of .*, 10 can be"),
+        (refitted(refits=refits(rows=11)), "11 training embeddings of .*, 10 can be"),
         (refitted(refits=refits(training=None)), "are not the sum of those of the tasks"),
         (
             refitted(refits=refits(training={"rows": 39, "worse": 2, "better": 1})),
-            "a probe did not decide on all test rows",
+            "a probe did not decide on all test embeddings",
         ),
         (
             refitted(schema_version=BY_COLUMN, tasks=varied().model_dump()["tasks"]),
@@ -252,10 +252,10 @@ def test_probes_fitted_on_variants_follow_from_the_seed_and_decide() -> None:
             "probes of record, whose scores were compared, did not decide",
         ),
         (refitted(variants=None), "no variants were embedded"),
-        (refitted(tasks=varied().model_dump()["tasks"]), "0 of the strongest training rows"),
+        (refitted(tasks=varied().model_dump()["tasks"]), "0 of the strongest training embeddings"),
         (
             refitted().model_copy(update={"schema_version": BY_COLUMN, "refits": []}),
-            "its strongest training rows are none, or not of its version",
+            "its strongest training embeddings are none, or not of its version",
         ),
     ],
 )
@@ -293,13 +293,13 @@ ONE_KIND = {"substituted": {"rows": 41, "worse": 0, "better": 0}}
     [
         (varied(40), "memorised is False, which contradicts its numbers"),
         (varied(memorised=True), "memorised is True, which contradicts its numbers"),
-        (varied(41), "substituted: 41 of 40 rows changed"),
-        (varied(rows=39), "39 rows a task were varied, expected 40"),
-        (varied(kinds=ONE_KIND, others={}), "41 test rows were varied"),
-        (varied(kinds={}), "expected those of test rows of the kind 'substituted' alone"),
+        (varied(41), "substituted: 41 of 40 changed"),
+        (varied(rows=39), "39 sequences a task were varied, expected 40"),
+        (varied(kinds=ONE_KIND, others={}), "41 test sequences were varied"),
+        (varied(kinds={}), "expected those of test sequences of the kind 'substituted' alone"),
         (
             varied(others={"1shot, canonical": {"fits": 5, "kinds": ONE_KIND}}),
-            "40 test rows were varied, or not by every probe",
+            "40 test sequences were varied, or not by every probe",
         ),
     ],
 )
@@ -352,7 +352,8 @@ def test_the_reason_names_the_row_and_the_limits() -> None:
 
 
 def earlier(deviation: str = "0 1e-06 0", **other: Any) -> EmbeddingOutcome:
-    """Return `sound` as version 1.0 recorded it: deviations in root mean squares of the row."""
+    """Return `sound` as version 1.0 recorded it: deviations in root mean squares of the
+    embedding."""
     value = json.loads(sound().model_dump_json()) | {"schema_version": BY_EMBEDDING}
     del value["effect"]
     value["tasks"][0] |= {"deviation": deviation} | other
@@ -361,7 +362,7 @@ def earlier(deviation: str = "0 1e-06 0", **other: Any) -> EmbeddingOutcome:
 
 def test_an_earlier_record_keeps_to_its_own_rule_and_shows_nothing() -> None:
     check_embeddings(earlier(), INPUTS)
-    with pytest.raises(StepMismatch, match="the rows that fail are not those"):
+    with pytest.raises(StepMismatch, match="the embeddings that fail are not those"):
         check_embeddings(earlier("0 2e-05 0"), INPUTS)
     again = {"row": 4, "again": {"dtype": "float64", "deviation": 2e-5, "mismatch": 40}}
     altered = earlier("0 2e-05 0", failed=[again])
@@ -375,7 +376,7 @@ def test_an_earlier_record_keeps_to_its_own_rule_and_shows_nothing() -> None:
 
 @pytest.mark.parametrize("version", [BY_EMBEDDING, BY_COLUMN])
 def test_a_comparison_is_made_again_by_the_rule_of_its_version(version: str) -> None:
-    """Row 4 has a column that is 0 in the others, and another of large values."""
+    """Embedding 4 has a column that is 0 in the others, and another of large values."""
     rerun = (1 + np.arange(192).reshape(3, 64) / 512).astype("<f4")
     rerun[:, 0] = 3e4
     committed = rerun.astype("<f2")
@@ -404,18 +405,20 @@ def test_a_comparison_is_made_again_by_the_rule_of_its_version(version: str) -> 
     )
     check_comparisons(rows, outcome, receipt)
     if version == BY_COLUMN:
-        with pytest.raises(StepMismatch, match="row 4 compares otherwise when embedded again"):
+        with pytest.raises(
+            StepMismatch, match="embedding 4 compares otherwise when computed again"
+        ):
             check_comparisons(rows._replace(again=rerun[1:2] + 1), outcome, receipt)
     with pytest.raises(StepMismatch, match=r"compares? otherwise"):
         check_comparisons(rows._replace(rerun=rerun * np.float32(1.01)), outcome, receipt)
 
 
 DRAWN = (1, 4, 12)
-"""The distinct rows of `sound`."""
+"""The distinct embeddings of `sound`."""
 
 
 def arrays(**other: Any) -> dict[str, np.ndarray]:
-    """Return what a file of rerun rows of `sound` has, or others of these names."""
+    """Return what a file of rerun embeddings of `sound` has, or others of these names."""
     return {
         "task": np.zeros(3, "<i8"),
         "row": np.array(DRAWN, "<i8"),
@@ -491,13 +494,14 @@ HOSTILE = {
         file_of(arrays(proof=np.zeros((13, 32), "u1"))),
         "proof has the shape (13, 32) of |u1, expected (14, 32) of |u1",
     ),
-    "a row embedded again that the record has not": (
+    "an embedding embedded again that the record has not": (
         file_of(arrays(again=np.zeros((1, 64), "<f4"))),
         "again has the shape (1, 64) of <f4, expected (0, 64) of <f4",
     ),
-    "more rows than bytes": (claiming("proof", "(9**9,2)"), ""),
-    "other rows": (
-        file_of(arrays(row=np.array([1, 4, 13], "<i8"))), "its rows are not those of the record"
+    "more embeddings than bytes": (claiming("proof", "(9**9,2)"), ""),
+    "other embeddings": (
+        file_of(arrays(row=np.array([1, 4, 13], "<i8"))),
+        "its embeddings are not those of the record",
     ),
 }  # fmt: skip
 
@@ -533,10 +537,10 @@ def setting(*path: str | int, to: Any) -> Change:
     [
         (setting("verdict", to="agrees"), "the verdict is 'agrees', its numbers give 'differs'"),
         (setting("reasons", to=[]), "its reasons are not those that its numbers give"),
-        (setting("tasks", 0, "failed", to=[]), "the rows that fail are not those"),
-        (setting("tasks", 0, "deviation", to="2 400 0"), "the rows that fail are not those"),
-        (setting("tasks", 0, "deviation", to="0 0"), "3 rows are drawn, 2 compared"),
-        (setting("tasks", 0, "rows", to={"training": "1 4 30"}), "row 30 of 20 was drawn"),
+        (setting("tasks", 0, "failed", to=[]), "the embeddings that fail are not those"),
+        (setting("tasks", 0, "deviation", to="2 400 0"), "the embeddings that fail are not those"),
+        (setting("tasks", 0, "deviation", to="0 0"), "3 embeddings are drawn, 2 compared"),
+        (setting("tasks", 0, "rows", to={"training": "1 4 30"}), "embedding 30 of 20 was drawn"),
         (setting("tasks", 0, "failed", 0, "again", to=None), "were not embedded again"),
         (setting("cells", "equal", to=2), "its cells do not add up to 3"),
         (setting("receipt", "tasks", to=2), "1 tasks are compared, the receipt has 2"),
@@ -573,7 +577,7 @@ def test_an_effect_on_the_test_rows_is_a_reason_whatever_its_sign(
     )
     with pytest.raises(StepMismatch, match="its reasons are not those"):
         check_embeddings(outcome.model_copy(update={"effect": effect}), INPUTS)
-    with pytest.raises(StepMismatch, match="its effect on the test rows is not that of its"):
+    with pytest.raises(StepMismatch, match="its effect on the test embeddings is not that of its"):
         check_embeddings(outcome.model_copy(update={"effect": None}), INPUTS)
 
 
@@ -581,7 +585,7 @@ def test_a_plan_of_rows_recomputes_and_another_seed_is_refused() -> None:
     plan = row_plan()
     check_embedding_plan(plan)
     tasks = plan_for(RAW)
-    assert plan.seed != tasks.seed, "one commitment has another seed for rows than for tasks"
+    assert plan.seed != tasks.seed, "one commitment has another seed for embeddings than for tasks"
     own = EarlierEmbeddings(commitment=plan.commitment_sha256, seed=ROOT)
     for update in ({"seed": tasks.seed}, {"earlier": [own]}):
         with pytest.raises(StepMismatch):

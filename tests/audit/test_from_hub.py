@@ -80,6 +80,6 @@ def test_it_becomes_verified(place, hub, folder, boxed):
     outcome = json.loads(parse_envelope(record.read_bytes()).payload)["predicate"]
     assert outcome["verdict"] == "agrees"
     assert any(note.startswith("weights: model.safetensors ") for note in outcome["notes"])
-    rows = json.loads(place.run("geneb_ci", "label", "--format", "json").stdout)["rows"]
+    rows = json.loads(place.run("geneb_ci", "trust", "--format", "json").stdout)["rows"]
     assert [row["level"] for row in rows] == ["verified"]
     record.unlink()

@@ -48,7 +48,7 @@ def journey(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Traced]:
         "plan": ("audit", "plan", "c.json", *beacon, "--targeted", "1", "--output", "p.json"),
         "run": ("audit", "run", "p.json", "--key", "key.pem"),
         "verify": ("audit", "verify"),
-        "label": ("label", "--format", "json"),
+        "trust": ("trust", "--format", "json"),
     }
     return {
         name: traced(place.root, place.environment, *arguments)
@@ -104,10 +104,10 @@ def test_a_whole_audit_reads_the_submission_once(journey):
 
 
 @pytest.mark.parametrize(
-    ("command", "draws"), [("commit", 0), ("plan", 1), ("run", 1), ("verify", 1), ("label", 1)]
+    ("command", "draws"), [("commit", 0), ("plan", 1), ("run", 1), ("verify", 1), ("trust", 1)]
 )
 def test_a_sample_is_drawn_once(journey, command, draws):
-    """`run`, `verify` and `label` draw to compare the plan with it."""
+    """`run`, `verify` and `trust` draw to compare the plan with it."""
     for function in ("tickets_of", "sample"):
         called = [callee for _, callee in journey[command].calls]
         assert called.count(f"geneb_ci/audit/sampling/design.py:{function}") == draws
@@ -132,7 +132,7 @@ def test_each_record_and_withdrawal_is_read_once(tmp_path):
     kept = put(root, outcome_of(plan_for(raw), raw))
     withdrawn = put(root, outcome_of(plan_for(raw), raw, shift=0.05))
     paths = [kept, withdrawn, withdraw(withdrawn)]
-    for command in (["audit", "verify"], ["label"]):
+    for command in (["audit", "verify"], ["trust"]):
         opened = traced(root, os.environ, *command).opened
         assert [opened[path.relative_to(root).as_posix()] for path in paths] == [1, 1, 1]
     verified = traced(root, os.environ, "audit", "verify").opened

@@ -111,7 +111,7 @@ def test_deleting_a_failed_record_is_named(tmp_path, monkeypatch, capsys):
         gather_evidence(layout_of(root)).require_sound()
     monkeypatch.chdir(root)
     assert main(["audit", "verify"]) == 11
-    assert main(["label"]) == 11
+    assert main(["trust"]) == 11
     assert f"{name} was deleted" in capsys.readouterr().out
 
 

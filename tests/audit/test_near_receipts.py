@@ -1,4 +1,5 @@
-"""A renamed or slightly changed receipt gets no new draw: rows drawn before are drawn again."""
+"""A renamed or slightly changed receipt gets no new draw: embeddings drawn before are drawn
+again."""
 
 import hashlib
 import json
@@ -40,7 +41,7 @@ Said = list[str]
 
 
 def receipt_of(folder: Path, rows: np.ndarray) -> EmbeddingReceipt:
-    """Write rows as a receipt."""
+    """Write embeddings as a receipt."""
     made = receipt_with(WIDTH, {TASK: write_task(folder, TASK, rounded([rows]), TRAIN)})
     return made.model_copy(update={"root": receipt_root(made, BENCHMARK.task_ids)})
 
@@ -54,7 +55,8 @@ def place(tmp_path: Path) -> Path:
 
 
 def audited(place: Path, *, embedded: bool) -> EmbeddingPlan:
-    """Record an audit of the row's receipt, with the rows that it embedded beside it, or not."""
+    """Record an audit of the row's receipt, with the embeddings that it embedded beside it, or
+    not."""
     raw = (place / f"submissions/{MODEL}.json").read_bytes()
     root = json.loads(raw)["receipt"]["root"]
     plan = draw_embeddings(commitment(raw), committed_at(FIRST), beacon(FIRST), root, SAMPLE)
@@ -63,7 +65,7 @@ def audited(place: Path, *, embedded: bool) -> EmbeddingPlan:
         update={"train": TRAIN, "test": TEST, "rows": {"training": every}}
         | {"deviation": [0.0] * len(every), "mismatch": [0] * len(every)}
     )  # fmt: skip
-    unread: Any = None  # what a file of rerun rows has no part of
+    unread: Any = None  # what a file of rerun embeddings has no part of
     drawn = DrawnTask(
         TASK, unread, unread, unread, every, unread, [], rounded([ROWS]).values,
         [[]] * len(every), unread, unread, unread, unread, unread, unread,
@@ -81,7 +83,7 @@ def audited(place: Path, *, embedded: bool) -> EmbeddingPlan:
 
 
 def planned(place: Path, rows: np.ndarray, said: Said, others: Path | None = None) -> EmbeddingPlan:
-    """Draw for another model, of other weights and other claims, with these rows."""
+    """Draw for another model, of other weights and other claims, with these embeddings."""
     receipt = receipt_of(place / "copy", rows)
     weights = {
         "kind": "huggingface", "location": "org/copy", "revision": "2" * 40,
@@ -103,7 +105,7 @@ def planned(place: Path, rows: np.ndarray, said: Said, others: Path | None = Non
 
 
 CHANGES: dict[str, tuple[Callable[[np.ndarray], np.ndarray], str]] = {
-    "renamed": (lambda rows: rows, "the same rows"),
+    "renamed": (lambda rows: rows, "the same embeddings"),
     "a touched weight": (lambda rows: rows + 1e-3 * NOISE, "within 0.01, as they are"),
     "columns in another order": (lambda rows: rows[:, ::-1] * 4, "after moving, scaling and"),
 }
@@ -137,7 +139,7 @@ def test_rows_of_another_model_inherit_nothing(place: Path) -> None:
 
 
 def test_what_cannot_be_compared_is_said(place: Path) -> None:
-    """The receipt is published nowhere, and no rows lie beside the record."""
+    """The receipt is published nowhere, and no embeddings lie beside the record."""
     audited(place, embedded=False)
     said = Said()
     assert planned(place, ROWS + 1e-3 * NOISE, said).earlier == []

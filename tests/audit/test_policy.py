@@ -89,7 +89,7 @@ CHANGES = {
     ),
 }
 READERS = (
-    ("label",),
+    ("trust",),
     ("build", "--no-diagnostics", "--out", "out"),
     ("check", "--base", "HEAD"),
     ("audit", "commit", "submissions/model.json"),

@@ -146,5 +146,5 @@ def test_each_runs_with_its_own_version(tmp_path, monkeypatch):
     verified = place.run("geneb_ci", "audit", "verify")
     assert verified.stdout.endswith("2 records: 2 verified\n")
     # Format 1.0 names no scorer, which the policy asks for: the audits are shown beside.
-    rows_of = json.loads(place.run("geneb_ci", "label", "--format", "json").stdout)["rows"]
+    rows_of = json.loads(place.run("geneb_ci", "trust", "--format", "json").stdout)["rows"]
     assert {one["level"] for one in rows_of} == {"self-reported"}

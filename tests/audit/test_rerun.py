@@ -102,7 +102,7 @@ def records(place: Installed, model_id: str) -> list[Path]:
 
 
 def level(place: Installed, model_id: str) -> dict[str, object]:
-    done = ran(place, "label", "--format", "json")
+    done = ran(place, "trust", "--format", "json")
     rows = json.loads(done.out)["rows"]
     return next(row for row in rows if row["model_id"] == model_id)
 

@@ -260,13 +260,13 @@ def test_the_variance_of_a_claim_lies_between_what_plain_and_stressed_copies_sho
     """Ends anywhere: that of the copies. Flips of random signs: sqrt(2) times as much."""
     plain = [0.01 * (-1) ** k for k in range(16)]
     own, grown = 16 / 15 * 1e-4, 17 / 16
-    assert rule.spread(plain, plain) == pytest.approx(own * grown)
+    assert rule.claim_variance(plain, plain) == pytest.approx(own * grown)
     stressed = [one * math.sqrt(8) for one in plain]
-    assert rule.spread(plain, stressed) == pytest.approx(math.sqrt(2) * own * grown)
-    assert rule.spread(plain, [8 * one for one in plain]) == pytest.approx(
+    assert rule.claim_variance(plain, stressed) == pytest.approx(math.sqrt(2) * own * grown)
+    assert rule.claim_variance(plain, [8 * one for one in plain]) == pytest.approx(
         max(2, math.sqrt(2) * 8) * own * grown
     )
-    assert rule.spread(plain, []) == pytest.approx(math.sqrt(2) * own * grown)
-    assert rule.spread([0.0] * 16, stressed) == pytest.approx(math.sqrt(2) * own * grown)
-    assert rule.spread([0.3 + one for one in plain], plain) == pytest.approx(own * grown)
-    assert rule.spread([0.0] * 16, [0.0] * 16) == 0.0
+    assert rule.claim_variance(plain, []) == pytest.approx(math.sqrt(2) * own * grown)
+    assert rule.claim_variance([0.0] * 16, stressed) == pytest.approx(math.sqrt(2) * own * grown)
+    assert rule.claim_variance([0.3 + one for one in plain], plain) == pytest.approx(own * grown)
+    assert rule.claim_variance([0.0] * 16, [0.0] * 16) == 0.0

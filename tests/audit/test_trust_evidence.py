@@ -1,4 +1,4 @@
-"""`label`, `build` and `explain` over a repository with records."""
+"""`trust`, `build` and `explain` over a repository with records."""
 
 import hashlib
 import json
@@ -112,7 +112,7 @@ def test_a_new_harness_makes_the_evidence_stale(place):
 def test_a_broken_record_stops_the_build_and_names_its_step(place, capsys):
     path = put(place, BAD)
     path.write_bytes(mutated(BAD, _forge))
-    for command in (["build", "--out", "board"], ["label"], ["explain", MODEL]):
+    for command in (["build", "--out", "board"], ["trust"], ["explain", MODEL]):
         assert main(command) == 11
         out, err = capsys.readouterr()
         assert out == ""
@@ -138,7 +138,7 @@ def test_label_lists_every_row_and_writes_nothing(place, capsys):
     del broken["results"]["full"]
     (place / "submissions/broken.json").write_text(json.dumps(broken))
     before = sorted(place.rglob("*"))
-    assert main(["label"]) == 11
+    assert main(["trust"]) == 11
     assert capsys.readouterr().out == (
         "none     broken: 1 error: run `geneb-ci check`\n"
         f"audited  contributed  model: audit {path.stem} agrees on at least 2 drawn tasks "
@@ -151,7 +151,7 @@ def test_label_lists_every_row_and_writes_nothing(place, capsys):
     )
     assert sorted(place.rglob("*")) == before
     (place / "submissions/broken.json").unlink()
-    assert main(["label", "--format", "json"]) == 0
+    assert main(["trust", "--format", "json"]) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert [(one["model_id"], one["level"]) for one in rows] == [
         ("model", "verified"),
@@ -162,7 +162,7 @@ def test_label_lists_every_row_and_writes_nothing(place, capsys):
 
 def test_label_without_a_folder_is_a_slip(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert main(["label"]) == 2
+    assert main(["trust"]) == 2
     assert "the current folder has no submissions" in capsys.readouterr().err
 
 

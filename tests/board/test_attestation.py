@@ -282,7 +282,7 @@ def test_label_says_of_each_group_who_stands_for_it(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(place)
-    assert main(["label", "--format", "json"]) == 0
+    assert main(["trust", "--format", "json"]) == 0
     rows = {row["model_id"]: row["attested"] for row in json.loads(capsys.readouterr().out)["rows"]}
     assert rows[AUDITED][:3] == OF_AUDITED
     said = {model: {own["fields"]: own["by"] for own in row} for model, row in rows.items()}

@@ -202,4 +202,4 @@ def test_a_shipped_row_whose_submission_changed_stays_as_it_is(tmp_path):
             shutil.copy(SUBMISSIONS / f"{model}.json", tmp_path)
     copied(tmp_path).rename(tmp_path / "splicebert-1024nt.json")  # other bytes
     shutil.copy(SUBMISSIONS / "space.json", tmp_path / "a-42nd.json")
-    assert place.population_text(text, tmp_path, shipped_benchmark()) == text
+    assert place.shipped_rows_text(text, tmp_path, shipped_benchmark()) == text

@@ -265,8 +265,9 @@ def test_a_project_without_our_table_is_not_a_place(tmp_path):
 
 SETTINGS = (
     "settings are submissions, cards, extractors, benchmark, policy, audits, "
-    "select, ignore, repository, site; "
-    "select and ignore are lists of strings, repository and site https addresses, the others paths"
+    "select, ignore, repository, site, space; "
+    "select and ignore are lists of strings, repository, site and space https addresses, the "
+    "others paths"
 )
 
 

@@ -135,9 +135,30 @@ def test_all_nan_are_counted_and_some_listed(tmp_path, monkeypatch, capsys):
     Path("model.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
     assert main(["check", "model.json", "--no-cache", "--select", "non-finite-number"]) == 11
     text = capsys.readouterr().out
-    assert "and 296 more of non-finite-number\n" in text
+    assert "and 297 more of non-finite-number\n" in text
     assert ": 300 errors" in text
     assert len(text.splitlines()) <= LINES_MAX
+
+
+def test_more_than_are_listed_anywhere_are_counted_everywhere(tmp_path, monkeypatch, capsys):
+    """1,800 were 1,000: the file lists no more of one rule, and says so in the last."""
+    from geneb_ci.common.benchmark import shipped_benchmark
+
+    monkeypatch.chdir(tmp_path)
+    document = small_v11("model", shipped_benchmark())
+    nan(document)
+    for tasks in document["evidence"].values():
+        for evidence in tasks.values():
+            evidence["per_seed"]["MCC"] = [math.nan] * 5
+    Path("model.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
+    options = ("--no-cache", "--select", "non-finite-number")
+    pairs = ("--format", "json", "--output", "r.json", "--format", "markdown", "--output", "r.md")
+    assert main(["check", "model.json", *options, "--format", "text", *pairs]) == 11
+    assert ": 1,800 errors" in capsys.readouterr().out
+    report = json.loads(Path("r.json").read_bytes())
+    assert report["counts"]["error"] == 1800
+    assert "801 more findings of non-finite-number are not" in report["findings"][-1]["message"]
+    assert "1,800 errors" in Path("r.md").read_text(encoding="utf-8")
 
 
 LOG = {name: {"mean": 0.5, "std": 0.1} for name in ("mcc", "accuracy", "f1_score")}

@@ -26,7 +26,7 @@ NAMES: dict[str, dict[str, Case]] = {
         "--category": ("promotor", 'mean "Promoters"?'),
         "--regime": ("ful", 'mean "full"?'),
     },
-    "geneb-ci findings": {
+    "geneb-ci figures": {
         "--figure": ("size-corelation", 'mean "size-correlation"?'),
         "--set": ("regim=full", 'mean "regime"?'),
         "--exclude": ("modle", 'mean "model"?'),
@@ -55,7 +55,7 @@ NAMES: dict[str, dict[str, Case]] = {
 """By command and option: a misspelt name, and what is said of it."""
 REST = {
     "geneb-ci explain": "", "geneb-ci matrices": ROW, "geneb-ci export": "--to csv --out out",
-    "geneb-ci findings": "--figure size-correlation", "geneb-ci recommend": "--regime full",
+    "geneb-ci figures": "--figure size-correlation", "geneb-ci recommend": "--regime full",
     "geneb-harness data pull": "out", "geneb-harness extractors check": "kmer",
     "geneb-harness fresh": "--seed 1 --output out.csv",
     "geneb-harness sequences": "--output out", "geneb-harness run": "--output out --model-id x",
@@ -113,7 +113,6 @@ def test_each_option_with_a_text_is_free_or_a_name_with_a_case():
     cases = {(path, one) for path, found in NAMES.items() for one in found}
     elsewhere = {(path, one) for path, found in ELSEWHERE.items() for one in found}
     texts = {one for one in options(type(click.STRING)) if one[1] not in FREE}
-    texts -= {one for one in texts if one[0] == "geneb-ci import"}  # `pack` by another name
     assert texts == cases | elsewhere
 
 
@@ -183,9 +182,9 @@ def test_a_misspelt_name_gets_a_suggestion(said, monkeypatch, tmp_path, path, op
         ("geneb-ci check", "--against", "None", "1 submission"),
         ("geneb-ci check", "--format", "JSON", '"findings"'),
         ("geneb-ci explain", "name", "MODEL", "model  "),
-        ("geneb-ci findings", "--figure", "Size-Correlation", "size-correlation: "),
-        ("geneb-ci findings", "--exclude", "MODEL", "exclude model"),
-        ("geneb-ci findings", "--set", "Regime=FULL", "regime full"),
+        ("geneb-ci figures", "--figure", "Size-Correlation", "size-correlation: "),
+        ("geneb-ci figures", "--exclude", "MODEL", "exclude model"),
+        ("geneb-ci figures", "--set", "Regime=FULL", "regime full"),
         ("geneb-harness extractors digest", "name", "KMER", '"builtin:kmer"'),
         ("geneb-harness fresh", "--tasks", "MINI_HISTONE", "out.csv"),
     ],
@@ -210,7 +209,7 @@ def test_many_names_are_counted_and_few_are_listed(said):
         ("aux", 'model_id is "aux", a reserved name; expected a name that every file system'),
     ],
 )
-@pytest.mark.parametrize("command", ["pack", "import", "new"])
+@pytest.mark.parametrize("command", ["pack", "new"])
 def test_an_id_that_check_refuses_is_refused_at_once(said, command, model_id, due):
     rest = "a/b" if command == "new" else "."
     code, text = said(f"geneb-ci {command} {rest}", "--model-id", model_id)

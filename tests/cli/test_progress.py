@@ -16,10 +16,10 @@ from tests.paths import outside_rows
 ROWS = ("GROVER", "space", "gena-lm-bert-base")
 SHOWN: dict[str, tuple[str, tuple[str, ...]]] = {
     "geneb-ci check": ("submissions", ("checking",)),
-    "geneb-ci label": ("", ("checking",)),
+    "geneb-ci trust": ("", ("checking",)),
     "geneb-ci build": ("--out {out}", ("checking", "building the board")),
     "geneb-ci recommend": ("--category Promoters", ("checking",)),
-    "geneb-ci findings": ("", ("checking",)),
+    "geneb-ci figures": ("", ("checking",)),
     "geneb-ci export": ("--to csv --out {out}", ("checking",)),
     "geneb-ci publish": (
         "--space a/b --dry-run --expect other",
@@ -38,7 +38,13 @@ ELSEWHERE = {
         *("geneb-ci receipt predictions", "geneb-ci receipt compare", "geneb-ci receipt near"),
     ),
     "tests/harness/test_harness_cli.py": (
-        *("geneb-ci data", "geneb-ci probe", "geneb-ci extractor", "geneb-ci data push"),
+        *(
+            "geneb-ci data",
+            "geneb-ci probe",
+            "geneb-ci run",
+            "geneb-ci extractor",
+            "geneb-ci data push",
+        ),
         *(path for path in COMMANDS if path.startswith("geneb-harness")),
     ),
     "tests/audit/test_journey.py": tuple(p for p in COMMANDS if p.startswith("geneb-ci audit")),
@@ -46,7 +52,7 @@ ELSEWHERE = {
 """Test to the commands that do the same work, watched by the same function, or have it run by
 another program that says how far it is."""
 QUICK = (
-    *("geneb-ci rules", "geneb-ci matrices", "geneb-ci pack", "geneb-ci import", "geneb-ci new"),
+    *("geneb-ci rules", "geneb-ci matrices", "geneb-ci pack", "geneb-ci new"),
     *("geneb-ci models list", "geneb-ci models show", "geneb-ci models verify"),
     *("geneb-ci upgrade", "geneb-ci doctor", "geneb-ci init"),
     *("geneb-ci receipt pairs", "geneb-ci receipt seen"),

@@ -1,4 +1,4 @@
-"""`recommend` and `findings`: from submissions and from a built board, in eighty columns."""
+"""`recommend` and `figures`: from submissions and from a built board, in eighty columns."""
 
 import json
 import os
@@ -195,13 +195,13 @@ def test_advice_that_is_stored_is_what_would_be_chosen(built, capsys, tmp_path):
 
 def told(capsys, *options: str) -> dict[str, Any]:
     """Return the findings that the command writes as JSON, by figure."""
-    assert main(["findings", *options, "--format", "json"]) == 0
+    assert main(["figures", *options, "--format", "json"]) == 0
     return {one["id"]: one for one in json.loads(capsys.readouterr().out)["findings"]}
 
 
 @pytest.mark.parametrize("scope", ["paper", "board", "exclusions"])
 def test_findings_are_those_of_diagnostics(built, capsys, scope):
-    main(["findings", str(built), "--scope", scope, "--format", "json"])
+    main(["figures", str(built), "--scope", scope, "--format", "json"])
     found = json.loads(capsys.readouterr().out)
     assert found["findings"] == [
         one for one in found_diagnostics()["findings"] if one["scope"] == scope
@@ -226,7 +226,7 @@ def test_a_figure_with_other_parameters(built, capsys):
 
 def test_findings_fit_eighty_columns(built, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    assert main(["findings", str(built)]) == 0
+    assert main(["figures", str(built)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if len(line) > 80] == []
     assert lines[0] == "size-correlation: 0.565 (rho)"
@@ -245,5 +245,5 @@ def test_findings_fit_eighty_columns(built, capsys, monkeypatch):
     ],
 )
 def test_findings_refuses_what_does_not_exist(built, options, said, capsys):
-    assert main(["findings", str(built), *options]) == 2
+    assert main(["figures", str(built), *options]) == 2
     assert said in capsys.readouterr().err

@@ -3,30 +3,43 @@
 import json
 import os
 import re
-import subprocess
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from geneb_ci.cli.board import diff_command
 from geneb_ci.cli.check import check_command
+from geneb_ci.common.config import find_layout
 from geneb_ci.common.errors import UsageProblem
+from geneb_ci.common.finding import Finding, Severity
 from geneb_ci.github import open_pull
 from geneb_ci.github.api import repository_address
 from geneb_ci.github.comment import comment
 from geneb_ci.github.open_pull import judge_pull
 from geneb_ci.github.reconcile import sweep
 from geneb_ci.github.verdict.branch import judge_branch
-from geneb_ci.github.verdict.handover import decode, encode
+from geneb_ci.github.verdict.model import PullVerdict, listed_findings
+from geneb_ci.github.verdict.words import TITLES
 from tests.git import git
-from tests.github.conftest import MODULE, REGULAR, ROW, encoded, of_module, sound
+from tests.github.branch_faults import KINDS, PUBLIC_ROW, faulty_branch, faulty_public_row
+from tests.github.branches import (
+    MOVED_SETTINGS,
+    Case,
+    import_cases,
+    moved_case,
+    moved_files,
+    remote,
+)
+from tests.github.conftest import MODULE, PEERS, REGULAR, ROW, encoded, of_module, sound
 from tests.github.history import Files
-from tests.github.server import REPOSITORY
 from tests.github.test_handover import many, pull_of
 from tests.github.test_motion import NOTE, OFFICIAL, copied, corrected
 from tests.github.world import World
 from tests.hostile.cases_bytes import POINTER
+from tests.paths import ROOT, SUBMISSIONS
 from tests.rules.fixtures import FAMILIES
 from tests.small import CARD, small, small_v11, small_v12
 
@@ -34,19 +47,6 @@ OWN = ("submissions/model.json", "submissions/cards/model.md", "submissions/extr
 CARD_PATH = OWN[1]
 CONFLICT = "<<<<<<< HEAD\n=======\n>>>>>>> main\n"
 OF_THE_PULL = {"number", "head_sha", "base_sha"}
-
-
-class Case:
-    """A pull request, the files of main that it comes with, and those that main got later."""
-
-    def __init__(
-        self,
-        changes: Files,
-        main: Files | None = None,
-        gone: tuple[str, ...] = (),
-        later: Files | None = None,
-    ):
-        self.changes, self.main, self.gone, self.later = changes, main or {}, gone, later or {}
 
 
 def of_rules() -> dict[str, Case]:
@@ -159,47 +159,11 @@ CHANGES = of_changes()
 CASES = of_rules() | CHANGES
 
 
-def fast_import(base: Files, cases: dict[str, Case]) -> bytes:
-    """Write all commits as one stream: for each case its main, and its branch."""
-    out = bytearray()
-
-    def file(path: str, entry: tuple[str, bytes]) -> None:
-        mode, raw = entry
-        name = json.dumps(path).encode()
-        if mode == "160000":
-            out.extend(b"M 160000 " + raw + b" " + name + b"\n")
-        else:
-            out.extend(b"M %s inline %s\ndata %d\n%s\n" % (mode.encode(), name, len(raw), raw))
-
-    def commit(ref: str, parent: str, files: Files, gone: tuple[str, ...] = ()) -> None:
-        out.extend(
-            f"commit refs/heads/{ref}\ncommitter M <m@example.org> 1795000000 +0000\n".encode()
-        )
-        out.extend(b"data 1\nx\n")
-        if parent:
-            out.extend(f"from refs/heads/{parent}\n".encode())
-        for path, entry in files.items():
-            file(path, entry)
-        for path in gone:
-            out.extend(f"D {path}\n".encode())
-
-    commit("start", "", base)
-    for name, case in cases.items():
-        commit(f"main-{name}", "start", case.main)
-        commit(f"pull-{name}", f"main-{name}", case.changes, case.gone)
-        if case.later:
-            commit(f"main-{name}", "", case.later)  # on top of what it has
-    return bytes(out)
-
-
 @pytest.fixture(scope="module")
 def board(tmp_path_factory) -> World:
     world = World(tmp_path_factory.mktemp("same") / "board")
     git(world.folder, "init", "--quiet")
-    stream = fast_import(world.files(world.server.main_sha()), CASES)
-    subprocess.run(
-        ["git", "-C", str(world.folder), "fast-import", "--quiet"], input=stream, check=True
-    )
+    import_cases(world, world.folder, CASES)
     return world
 
 
@@ -207,22 +171,6 @@ def enter(board: World, name: str) -> None:
     """Make the head of a case's pull request the commit HEAD, without checking it out."""
     head = f"ref: refs/heads/pull-{name}\n"
     Path(board.folder, ".git/HEAD").write_text(head, encoding="utf-8")
-
-
-def remote(world: World, case: Case) -> dict[str, object]:
-    """Return the verdict of the server on the same pull request."""
-    server = world.server
-    base = world.files(next(iter(server.commits))) | case.main
-    server.default_head = server.commit(base, next(iter(server.commits)))
-    head = {path: entry for path, entry in (base | case.changes).items() if path not in case.gone}
-    for pull in server.pulls.values():
-        pull["state"] = "closed"
-    server.open_pull(server.commit(head, server.default_head), server.default_head)
-    if case.later:
-        server.default_head = server.commit(base | case.later, server.default_head)
-    found = sweep(world.github(), world.layout)
-    (verdict,) = decode(encode(found.verdict), REPOSITORY).pulls  # the job that writes takes it
-    return verdict.model_dump(exclude=OF_THE_PULL)
 
 
 def test_the_command_of_the_comment_works_in_a_fork_that_is_behind(board, tmp_path, monkeypatch):
@@ -255,9 +203,9 @@ def test_there_are_enough_of_them():
 def test_the_verdict_on_this_machine_is_that_of_the_server(board, name, monkeypatch):
     monkeypatch.chdir(board.folder)
     enter(board, name)
-    found = judge_branch(Path.cwd(), f"main-{name}").verdict
+    found = judge_branch(Path.cwd(), f"main-{name}", ranks=True).verdict
     here = found.model_dump(exclude=OF_THE_PULL)
-    there = remote(board, CASES[name])
+    there = remote(board, CASES[name]).model_dump(exclude=OF_THE_PULL)
     assert here == there
     if name in CHANGES:
         assert there["outcome"] == outcome_of(name), there["places"]
@@ -334,3 +282,110 @@ def test_an_option_that_a_whole_pull_request_does_not_take_is_refused(words):
             CliRunner().invoke(
                 check_command, [*one, *words], standalone_mode=False, catch_exceptions=False
             )
+
+
+GATE, NIGHT, PUBLIC_NIGHT = 25, 200, 20
+SEEDS = [
+    seed if seed < GATE else pytest.param(seed, marks=pytest.mark.nightly) for seed in range(NIGHT)
+]
+
+
+class Clone:
+    """A board, whose server has a checkout of main, and a clone of it with branches."""
+
+    def __init__(self, folder: Path, rows: Files | None = None) -> None:
+        self.world = World(folder / "board", rows)
+        self.folder = folder / "clone"
+        git(folder, "init", "--quiet", str(self.folder))
+
+    def check_out(self, name: str, case: Case) -> None:
+        """Check out the branch of a case; main of `origin` is that of the case."""
+        import_cases(self.world, self.folder, {name: case})
+        git(self.folder, "update-ref", "refs/remotes/origin/main", f"refs/heads/main-{name}")
+        git(self.folder, "checkout", "--quiet", "--force", f"pull-{name}")
+        find_layout.cache_clear()  # a command is a process of its own, in which nothing is known
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory) -> Clone:
+    return Clone(tmp_path_factory.mktemp("faulty"))
+
+
+@pytest.fixture(scope="module")
+def moved_clone(tmp_path_factory) -> Clone:
+    """A board whose settings have cards and extractors elsewhere."""
+    files: Files = {"pyproject.toml": (REGULAR, MOVED_SETTINGS)}
+    for peer in PEERS:
+        files |= moved_files(sound(peer))
+    return Clone(tmp_path_factory.mktemp("moved"), files)
+
+
+@pytest.fixture(scope="module")
+def public_clone(tmp_path_factory) -> Clone:
+    """40 of the public rows."""
+    rows = [path for path in SUBMISSIONS.glob("*.json") if path.stem != PUBLIC_ROW]
+    files: Files = {f"submissions/{path.name}": (REGULAR, path.read_bytes()) for path in rows}
+    files["schemas/benchmark.json"] = (REGULAR, (ROOT / "schemas/benchmark.json").read_bytes())
+    return Clone(tmp_path_factory.mktemp("public"), files)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_branch_with_faults_has_the_verdict_of_the_server(
+    seed, clone, moved_clone, monkeypatch, tmp_path
+):
+    kinds, case = faulty_branch(seed)
+    if seed % 5 == 3:
+        compare(moved_clone, seed, kinds, moved_case(case), monkeypatch, tmp_path)
+    else:
+        compare(clone, seed, kinds, case, monkeypatch, tmp_path)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(PUBLIC_NIGHT))
+def test_a_faulty_row_among_the_public_ones_has_it_too(seed, public_clone, monkeypatch, tmp_path):
+    """As many rows as the rules need that compare a row with the others."""
+    compare(public_clone, seed, *faulty_public_row(seed), monkeypatch, tmp_path)
+
+
+def compare(
+    clone: Clone, seed: int, kinds: list[str], case: Case, monkeypatch: Any, tmp_path: Path
+) -> None:
+    """Hold findings, state, exit code and words of `geneb-ci check`, in JSON and in the text."""
+    clone.check_out(f"{seed}", case)
+    folder = clone.folder / "submissions"
+    monkeypatch.chdir(folder if seed % 4 == 0 and folder.is_dir() else clone.folder)
+    text = tmp_path / "report.txt"
+    words = ["--format", "json", "--format", "text", "--output", str(text)]
+    done = CliRunner().invoke(check_command, words, standalone_mode=False)
+    assert done.exception is None, (kinds, done.exception)
+    here, there = json.loads(done.stdout), remote(clone.world, case)
+    findings = [
+        Finding(**entry | {"severity": Severity(entry["severity"])}) for entry in here["findings"]
+    ]
+    assert listed_findings(findings) == there.findings, kinds
+    assert Counter(finding.rule for finding in findings) == there.places, kinds
+    facts = here["pull_request"]
+    assert facts["outcome"] == there.outcome, kinds
+    assert (facts["status"], facts["description"]) == (there.state, there.description), kinds
+    assert (facts["title"], facts["model"]) == (TITLES[there.outcome], there.model), kinds
+    assert done.return_value == exit_of(there), kinds
+    verdicts = {0: {"clean", "warnings"}, 3: {"not-checked"}, 11: {"errors"}}
+    assert here["verdict"] in verdicts[done.return_value]
+    assert (here["verdict"] == "warnings") == (there.outcome == "warnings")
+    for words_of in (done.stderr, text.read_text(encoding="utf-8")):
+        assert f"verdict on the pull request: {facts['title']}\n" in words_of
+        assert f"  status {there.state}: {there.description}\n" in words_of
+
+
+def exit_of(verdict: PullVerdict) -> int:
+    """Return the exit code as docs/check.md has it."""
+    if verdict.outcome in {"passed", "warnings"}:
+        return 0
+    return 11 if verdict.counts.error else 3
+
+
+def test_the_faults_are_of_many_kinds():
+    drawn = [faulty_branch(seed)[0] for seed in range(NIGHT)]
+    assert {kind for kinds in drawn for kind in kinds} == set(KINDS)
+    assert {len(kinds) for kinds in drawn} == {1, 2}
+    assert len(KINDS) >= 20

@@ -154,11 +154,14 @@ def test_the_table_of_speed_has_lines_that_the_bench_measures(monkeypatch):
     assert set(shown) <= known
 
 
-def test_the_readme_says_first_what_it_is():
-    assert text_of("README.md").startswith(
-        "# geneb-ci\n\ngeneb-ci validates, audits and publishes submissions to GENEB, "
-        "a benchmark of DNA foundation models.\n"
-    )
+def test_the_readme_says_first_what_it_is_and_where_each_reader_begins():
+    text = text_of("README.md")
+    first, second = re.sub(r"\s+", " ", text.replace("\n\n", "\0")).split("\0")[1:3]
+    assert first.startswith("geneb-ci checks, audits and publishes results for [GENEB](")
+    assert second.startswith("A *submission* is one JSON file with the scores of a model.")
+    doors = text.partition("## What do you want to do?")[2].partition("## ")[0]
+    for page in ("tutorial", "tutorial-reader", "verified", "tutorial-maintainer", "python"):
+        assert f"(docs/{page}.md)" in doors
 
 
 def test_the_pages_are_those_that_readers_see():
@@ -218,7 +221,7 @@ def test_a_test_that_does_not_exist_is_found(text, wrong):
         ("$ geneb-harness run --resum", ["there is no option --resum"]),
         ("`geneb-harness extract check`", ["there is no command extract"]),
         ("`geneb-ci audit run PLAN --key key.pem` and `geneb-ci rules`", []),
-        ("    geneb-ci label | grep --color x", []),
+        ("    geneb-ci trust | grep --color x", []),
     ],
 )
 def test_a_wrong_command_is_found(text, wrong):

@@ -6,6 +6,8 @@ import click
 import pytest
 from rich.cells import cell_len
 
+from geneb_ci.cli.main import COMMANDS as TABLE
+from geneb_ci.cli.main import OLD_NAMES, SECTIONS, WHOLE_HELP, main
 from geneb_ci.cli.main import cli as toolkit
 from reference_harness.cli import cli as harness
 
@@ -24,6 +26,13 @@ def commands(command: click.Command, path: str) -> Iterator[tuple[str, click.Com
 COMMANDS = dict([*commands(toolkit, "geneb-ci"), *commands(harness, "geneb-harness")])
 
 
+def help_of(command: click.Command, path: str, *, whole: bool = False) -> list[str]:
+    """Return the lines of a command's help, as `--help-all` writes them if `whole`."""
+    context = click.Context(command, info_name=path, terminal_width=80)
+    context.meta[WHOLE_HELP] = whole
+    return command.get_help(context).splitlines()
+
+
 def test_the_commands_of_both_programs_are_found():
     assert {"geneb-ci audit plan", "geneb-ci data push", "geneb-harness data pull"} <= set(COMMANDS)
 
@@ -38,6 +47,36 @@ def test_every_option_has_a_help_text(path):
 
 @pytest.mark.parametrize("path", COMMANDS)
 def test_every_help_fits_eighty_columns(path):
+    shown = help_of(COMMANDS[path], path, whole=True)
+    assert [line for line in shown if cell_len(line) > 80] == []
+
+
+@pytest.mark.parametrize("path", [path for path in COMMANDS if path.startswith("geneb-ci")])
+def test_help_lists_at_most_twelve_options_and_help_all_the_rest(path):
+    """Beside `--help` itself, and `--help-all`, which a command has that leaves some out."""
     command = COMMANDS[path]
-    shown = command.get_help(click.Context(command, info_name=path, terminal_width=80))
-    assert [line for line in shown.splitlines() if cell_len(line) > 80] == []
+    listed = [line for line in help_of(command, path) if line.startswith(("  -", "  --"))]
+    assert len(listed) - sum("--help" in line for line in listed) <= 12
+    hidden = [line for line in help_of(command, path, whole=True) if line.startswith("  --")]
+    named = {word.rstrip(",") for line in hidden for word in line.split() if word[:2] == "--"}
+    assert {one.opts[-1] for one in command.params if not getattr(one, "hidden", True)} <= named
+
+
+def test_commands_are_listed_by_who_uses_them():
+    shown = "\n".join(help_of(toolkit, "geneb-ci"))
+    for heading, names in SECTIONS.items():
+        section = shown.partition(f"{heading}:\n")[2].partition("\n\n")[0]
+        assert [line.split()[0] for line in section.splitlines() if line[2] != " "] == [*names]
+    listed = {name for names in SECTIONS.values() for name in names}
+    assert shown.endswith(f"{len(TABLE) - len(listed)} more commands: geneb-ci --help-all")
+    whole = help_of(toolkit, "geneb-ci", whole=True)
+    assert {*TABLE} <= {line.split()[0] for line in whole if line.startswith("  ")}
+
+
+@pytest.mark.parametrize(("old", "name"), OLD_NAMES.items())
+def test_an_old_name_works_and_says_the_present_one(old, name, capsys):
+    assert main([old, "--help"]) == 0
+    shown = capsys.readouterr()
+    assert shown.err == f"'{old}' is now '{name}'; the old name ends with the next release\n"
+    assert main([name, "--help"]) == 0
+    assert capsys.readouterr() == (shown.out, "")

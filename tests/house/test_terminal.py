@@ -25,24 +25,24 @@ from tests.house.test_help import COMMANDS
 COLUMNS = 80
 ROW = "submissions/model.json"
 CASES: dict[str, tuple[tuple[str, int], ...]] = {
-    "geneb-ci check": (("submissions", 0), ("nowhere.json", 3), ("--base main", 11), ("--pr 0", 2)),
+    "geneb-ci check": (("submissions", 0), ("nowhere.json", 3), ("--base main", 3), ("--pr 0", 2)),
     "geneb-ci rules": (("", 0), ("x", 2)),
     "geneb-ci explain": (
         ("model-id-collision", 0), ("plausibility", 0), ("model", 0), ("nothing", 2),
     ),
+    "geneb-ci next": (("", 0), ("--as maintainer", 0), ("--as nobody", 2)),
     "geneb-ci matrices": ((ROW, 3), ("x.json", 3)),
-    "geneb-ci label": (("", 0), ("nowhere", 2)),
+    "geneb-ci trust": (("", 0), ("nowhere", 2)),
     "geneb-ci build": (("--out out --no-diagnostics", 0), ("nowhere --out out", 2)),
     "geneb-ci serve": (("--port 99999", 2),),
     "geneb-ci recommend": (("--category Promoters", 1), ("--category promotor", 2)),
-    "geneb-ci findings": (("--scope board", 0), ("--figure nothing", 2)),
+    "geneb-ci figures": (("--scope board", 0), ("--figure nothing", 2)),
     "geneb-ci publish": (("--space a/b", 1), ("--space ab", 2)),
     "geneb-ci rollback": (("abc --space a/b", 1), ("", 2)),
     "geneb-ci ledger": (("", 0), ("--at nothing", 2)),
     "geneb-ci diff": (("--base main", 0), ("--base nothing", 2)),
     "geneb-ci replay": (("--rules main", 2), ("--rules nothing", 2)),
-    "geneb-ci pack": ((". --model-id x --display x --params 5", 3), (". --model-id x", 2)),
-    "geneb-ci import": (("nowhere --model-id x", 2), (". --model-id x", 2)),
+    "geneb-ci pack": ((". --model-id x --display x --params 5", 3), ("nowhere --model-id x", 2)),
     "geneb-ci export": (("--to csv --out exported", 0), ("--to nothing --out exported", 2)),
     "geneb-ci audit file": ((f"{ROW} --unsigned", 11), ("nowhere.json --unsigned", 3)),
     "geneb-ci audit queue": (("nowhere.json", 3), ("", 3), ("--from nowhere.toml", 3)),
@@ -114,7 +114,7 @@ CASES: dict[str, tuple[tuple[str, int], ...]] = {
 }  # fmt: skip
 """What follows the command, and its exit code. What needs a server, a GPU or minutes is refused
 here; the tests of its own folder run it."""
-HANDED_OVER = {"geneb-ci data", "geneb-ci probe", "geneb-ci extractor"}
+HANDED_OVER = {"geneb-ci data", "geneb-ci run", "geneb-ci probe", "geneb-ci extractor"}
 """Commands in the place of which the harness runs one of its own."""
 
 

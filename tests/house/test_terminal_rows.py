@@ -14,7 +14,7 @@ ROWS = ("GROVER", "space", "gena-lm-bert-base")
 ROW = "submissions/GROVER.json"
 NAMED = "--model-id x --display X --params 5"
 CASES = (
-    *(("check", 0), ("label", 0), (f"matrices {ROW}", 0), ("findings", 0), ("ledger", 0)),
+    *(("check", 0), ("trust", 0), (f"matrices {ROW}", 0), ("figures", 0), ("ledger", 0)),
     ("findings --figure hard-tasks", 0),
     ("build --out built", 0),
     ("recommend --category Promoters", 0),

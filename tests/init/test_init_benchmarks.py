@@ -117,8 +117,8 @@ STEPS = (
     ("build", "--out", "out"),
     ("recommend",),
     ("recommend", "out"),
-    ("findings", "out"),
-    ("label",),
+    ("figures", "out"),
+    ("trust",),
     ("diff", "--base", "HEAD"),
     *(("export", "--to", kind, "--out", kind) for kind in ("csv", "every-eval-ever", "croissant")),
     ("audit", "commit", "submissions/b.json", "--output", "c.json"),
@@ -216,7 +216,7 @@ WITHOUT_SIZES = (
     (("recommend",), 1, "the benchmark does not know how many test sequences task_0 has"),
     (("build", "--out", "out"), 0, "the benchmark has no n_test for task_0, task_1, task_2"),
     (("recommend", "out"), 2, NO_FIGURES),
-    (("findings", "out"), 2, NO_FIGURES),
+    (("figures", "out"), 2, NO_FIGURES),
     (("audit", "commit", "submissions/b.json", "--output", "c.json"), 0, ""),
 )
 """Steps with the exit code and what is printed."""

@@ -107,7 +107,7 @@ def test_its_evidence_and_level_are_those_of_the_old_one(
 ) -> None:
     said = []
     for _ in range(2):
-        assert main(["label", str(board), "--format", "json"]) == 0
+        assert main(["trust", str(board), "--format", "json"]) == 0
         said.append(json.loads(capsys.readouterr().out))
         for path in (board / "submissions").glob("*.json"):
             assert main(["upgrade", str(path), "--output", str(path), "--quiet"]) == 0
@@ -125,6 +125,7 @@ def test_an_entry_that_changes_is_said_and_refused(
     assert main(["upgrade", str(path), "--output", str(path)]) == 0
     assert capsys.readouterr().err == (
         f"wrote {path}: format 1.1, by the entry of GROVER in the model registry\n"
+        f"next: geneb-ci check {path}\n"
     )
     entry = entry_of(board)
     entry.write_text(entry.read_text() + "# later\n")

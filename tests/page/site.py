@@ -10,7 +10,7 @@ from geneb_ci.board.page import page_files, with_data, write_page
 from geneb_ci.board.page_data import page_scripts
 from geneb_ci.board.rows import leaderboards
 from geneb_ci.board.site.inputs import Built, Site, site_of
-from geneb_ci.board.site.render import editions, site_files, with_scores
+from geneb_ci.board.site.render import completed_index, editions, site_files
 from geneb_ci.common.benchmark import shipped_benchmark
 from geneb_ci.common.config import Layout, LayoutKind
 from tests.board.board import POLICY, entries
@@ -22,6 +22,7 @@ COMMIT = "abcdef0123" * 4
 GENERATION = "5a" * 32
 REPOSITORY = "https://github.com/example/board"
 ADDRESS = "https://board.example"
+SPACE = "https://huggingface.co/spaces/owner/name"
 EVENTS = (
     EVENT | {"kind": "include", "why": "Add space (#12)", "former_level": None},
     EVENT,
@@ -30,7 +31,8 @@ EVENTS = (
 
 def layout(**more: Any) -> Layout:
     """Return the layout of the public rows, with the addresses that a setting gives."""
-    found: dict[str, Any] = {"submissions": SUBMISSIONS, "repository": REPOSITORY, "site": ADDRESS}
+    found: dict[str, Any] = {"submissions": SUBMISSIONS, "repository": REPOSITORY}
+    found |= {"site": ADDRESS, "space": SPACE}
     return Layout(LayoutKind.GENEB_CI, PUBLIC, policy=POLICY, **found | more)
 
 
@@ -52,7 +54,7 @@ def write_site(folder: Path) -> Site:
     site = public_site()
     scripts = page_scripts(values(), entries(), shipped_benchmark(), EVENTS)
     files = with_data(page_files(), scripts) | scripts
-    files["index.html"] = with_scores(files["index.html"], site)
+    files["index.html"] = completed_index(files["index.html"], site)
     files |= dict.fromkeys(("leaderboard.json", "leaderboard_tasks.json"), b"{}")
     write_page(folder, files | site_files(site) | editions(site, GENERATION, {}))
     return site

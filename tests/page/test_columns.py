@@ -147,8 +147,8 @@ def test_a_models_page_has_the_columns(tab):
 
 
 DONE = (
-    "cells recomputed from published embeddings: 300/300, 9,300 rows embedded again, 2026-11-20; "
-    "the scores shown were not compared"
+    "cells recomputed from published embeddings: 300/300, 9,300 embeddings computed again, "
+    "2026-11-20; the scores shown were not compared"
 )
 
 

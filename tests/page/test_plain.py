@@ -8,7 +8,7 @@ from playwright.sync_api import Page
 
 from geneb_ci.board.page import page_files, write_page
 from geneb_ci.board.site.inputs import score_text
-from geneb_ci.board.site.render import INDEX_MODELS, MARKER, site_files, with_scores
+from geneb_ci.board.site.render import INDEX_MODELS, MARKER, completed_index, site_files
 from geneb_ci.common.benchmark import shipped_benchmark
 from reference_harness.formats.submission import SubmissionV10
 from tests.board.board import entry
@@ -108,8 +108,8 @@ def test_a_large_board_has_the_best_in_the_index_and_a_link_to_all(browser, tmp_
     ]
     site = small_site(many)
     files = page_files()
-    assert with_scores(b"<p>a page of their own</p>", site) == b"<p>a page of their own</p>"
-    files["index.html"] = with_scores(files["index.html"], site)
+    assert completed_index(b"<p>a page of their own</p>", site) == b"<p>a page of their own</p>"
+    files["index.html"] = completed_index(files["index.html"], site)
     write_page(tmp_path, files | site_files(site))
     with browser.new_context(java_script_enabled=False) as context:
         page = context.new_page()
@@ -138,5 +138,5 @@ def test_a_page_lists_the_best_and_leads_to_all(monkeypatch):
         assert names == re.findall(r'href="../models/(m[0-9]).html"', whole[name].decode())[:5]
         assert "2 more models are" in cut[name].decode()
         assert "more models are" not in whole[name].decode()
-    index = with_scores(MARKER, small_site(rows)).decode()
+    index = completed_index(MARKER, small_site(rows)).decode()
     assert "more models are in" not in index

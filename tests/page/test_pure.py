@@ -125,14 +125,14 @@ def test_evidence_is_said_with_its_audits(call):
     assert call("words.auditText", audited) == "13 of 100, 2026-11-20"
     rows = AUDIT | {"tasks": 0, "cells": "299/300", "rows": 10_300, "verdict": "differs"}
     by_receipt = {"evidence": "disputed", "audit": rows}
-    assert call("words.auditText", by_receipt) == "299/300 cells, 10300 rows, 2026-11-20"
+    assert call("words.auditText", by_receipt) == "299/300 cells, 10300 embeddings, 2026-11-20"
     disputed = {"evidence": "disputed", "audit": AUDIT | {"verdict": "differs"}}
     said = "disputed: rerun, with other scores, 13 of 100 tasks, sandbox level 2, 2026-11-20"
     assert call("words.evidenceText", disputed) == said
     assert call("words.evidenceText", {"evidence": "stale", "audit": None}) == "stale"
     checked = {"evidence": "checked"}
     assert call("words.evidenceText", checked) == "checked, not rerun"
-    done = "cells recomputed from published embeddings: 300/300, 9,300 rows embedded again"
+    done = "cells recomputed from published embeddings: 300/300, 9,300 embeddings computed again"
     recomputed = checked | {"recomputed": done}
     assert call("words.evidenceText", recomputed) == f"checked, not rerun; {done}"
     said = "not rerun; cells recomputed from published embeddings"

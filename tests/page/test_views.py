@@ -61,9 +61,8 @@ def test_the_way_through_the_page_with_a_mouse(anywhere):
         ("Scores", "MCC, full (all training examples)"),
         ("Plots", "Plots"),
         ("Compare", "Comparison"),
-        ("Findings", "Findings"),
-        ("Method and data", "Method and data"),
-        ("Which model", "Which model to take"),
+        ("Method", "Method and data"),
+        ("Choose", "Which model to take"),
     ]:
         page.locator("#views").get_by_text(name, exact=False).click()
         anywhere.drawn()

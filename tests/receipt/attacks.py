@@ -1,4 +1,5 @@
-"""What a dishonest contributor does to rows: replace them, add noise that knows the labels."""
+"""What a dishonest contributor does to embeddings: replace them, add noise that knows the
+labels."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +14,8 @@ from reference_harness.receipt.rounding import rounded, widened
 Rows = npt.NDArray[np.float32]
 Labels = npt.NDArray[np.int64]
 Attack = Callable[[Rows, Labels, int], Rows]
-"""From honest rows, labels of all rows and the number of training rows to those of the receipt."""
+"""From honest embeddings, labels of all embeddings and the number of training embeddings to those
+of the receipt."""
 
 
 def signs(labels: Labels) -> npt.NDArray[np.float64]:
@@ -22,13 +24,13 @@ def signs(labels: Labels) -> npt.NDArray[np.float64]:
 
 
 def lengths(rows: Rows) -> npt.NDArray[np.float64]:
-    """Return the length of each row."""
+    """Return the length of each embedding."""
     found: npt.NDArray[np.float64] = np.linalg.norm(rows.astype(np.float64), axis=1)
     return found
 
 
 def column(rows: Rows, labels: Labels, train: int, eps: float) -> Rows:
-    """Write the label along the direction of least variance within classes, in every row."""
+    """Write the label along the direction of least variance within classes, in every embedding."""
     wide = rows[:train].astype(np.float64)
     centred = wide.copy()
     for label in np.unique(labels[:train]):
@@ -40,7 +42,7 @@ def column(rows: Rows, labels: Labels, train: int, eps: float) -> Rows:
 
 
 def push(rows: Rows, labels: Labels, train: int, eps: float) -> Rows:
-    """Move the test rows along the weights of the honest probe, towards their labels."""
+    """Move the test embeddings along the weights of the honest probe, towards their labels."""
     weights = _weights(rows, labels, train)
     moved = rows.astype(np.float64)
     size = (eps * lengths(rows[train:]) * signs(labels[train:]))[:, None]
@@ -51,7 +53,7 @@ def push(rows: Rows, labels: Labels, train: int, eps: float) -> Rows:
 def border(rows: Rows, labels: Labels, train: int, tau: float = TAU) -> Rows:
     """Move what lies within tau of a border of rounding across it, towards the label.
 
-    The most that the tolerance of a coordinate allows; rows that are not scaled only.
+    The most that the tolerance of a coordinate allows; embeddings that are not scaled only.
     """
     weights = _weights(rows, labels, train)
     wide, half = rows.astype(np.float64), rounded([rows]).values
@@ -69,7 +71,7 @@ def border(rows: Rows, labels: Labels, train: int, tau: float = TAU) -> Rows:
 
 
 def altered(rows: Rows, labels: Labels, places: Any, train: int) -> Rows:
-    """Replace rows, by place, by what the honest probe takes for their labels."""
+    """Replace embeddings, by place, by what the honest probe takes for their labels."""
     weights = _weights(rows, labels, train)
     found = rows.copy()
     length = lengths(rows).max()
@@ -86,14 +88,16 @@ def _weights(rows: Rows, labels: Labels, train: int) -> npt.NDArray[np.float64]:
 
 
 STEPS, RATE, MEMORY = 60, 0.3, 0.9
-"""Of the descent that makes poisoned rows: its steps, in standard deviations, and momentum."""
+"""Of the descent that makes poisoned embeddings: its steps, in standard deviations, and
+momentum."""
 
 
 def poisoned(rows: Rows, labels: Labels, train: int, places: list[int]) -> Rows:
-    """Alter few training rows of two classes so that the loss of the test rows falls most.
+    """Alter few training embeddings of two classes so that the loss of the test embeddings falls
+    most.
 
     Their labels stay. Each step follows the derivative of the loss, through the optimum of the
-    probe, with respect to these rows.
+    probe, with respect to these embeddings.
     """
     wide = rows.astype(np.float64)
     own, truth = wide[:train].copy(), labels == labels.max()

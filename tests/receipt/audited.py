@@ -1,4 +1,5 @@
-"""Audits by receipt without a sandbox: rows written, scored and drawn as in an audit, and judged.
+"""Audits by receipt without a sandbox: embeddings written, scored and drawn as in an audit, and
+judged.
 
 The rerun is a matrix that the test gives; all else is what an audit does.
 """
@@ -97,9 +98,9 @@ def scored(
     source: Source | None = None,
     benchmark: Benchmark = MINI,
 ) -> Scored:
-    """Write rows as the receipt of a task, score them, and draw from them by a seed.
+    """Write embeddings as the receipt of a task, score them, and draw from them by a seed.
 
-    `rows` has the training rows and then the test rows.
+    `rows` has the training embeddings and then the test embeddings.
     """
     source = source or MiniSource()
     data = load(benchmark, source, task)
@@ -126,7 +127,8 @@ def audit(
     seed: str = SEED,
     precise: Mapping[str, Rows] | None = None,
 ) -> Found:
-    """Compare the drawn rows of tasks with a rerun of all their rows; what fails is tried again.
+    """Compare the drawn embeddings of tasks with a rerun of all their embeddings; what fails is
+    tried again.
 
     `precise` has what the extractor gives in float64, where that is anything else.
     """

@@ -1,4 +1,5 @@
-"""A receipt changed by its contributor: rows, numbers, claims and roots, all of which agree."""
+"""A receipt changed by its contributor: embeddings, numbers, claims and roots, all of which
+agree."""
 
 import copy
 import hashlib
@@ -21,7 +22,7 @@ Change = Callable[[npt.NDArray[np.float32], npt.NDArray[np.int64], int], npt.NDA
 
 
 def rewrite(submission: Path, folder: Path, task: str, change: Change) -> None:
-    """Change the rows of a task of GENEB-mini, and what the receipt says of them."""
+    """Change the embeddings of a task of GENEB-mini, and what the receipt says of them."""
     document = json.loads(submission.read_bytes())
     receipt, bench = document["receipt"], benchmark.mini()
     said, data = receipt["tasks"][task], mini.load(task)
@@ -36,7 +37,8 @@ def rewrite(submission: Path, folder: Path, task: str, change: Change) -> None:
 
 
 def claim_canonical(submission: Path, folder: Path) -> None:
-    """Add the canonical scores of rows of GENEB-mini, as runs before the scorer claimed them."""
+    """Add the canonical scores of embeddings of GENEB-mini, as runs before the scorer claimed
+    them."""
     document, entries = receipt_in(submission)
     bench = benchmark.mini()
     for task, entry in entries.items():

@@ -1,4 +1,4 @@
-"""What a draw of rows finds: bounds beside the draws that they are about."""
+"""What a draw of embeddings finds: bounds beside the draws that they are about."""
 
 import itertools
 import math
@@ -77,7 +77,7 @@ def test_training_rows() -> None:
 
 
 def test_the_probability_of_a_draw_is_that_of_the_draws_made() -> None:
-    """Three of 30 right rows of one class are altered; 400 seeds draw 10 rows each."""
+    """Three of 30 right embeddings of one class are altered; 400 seeds draw 10 embeddings each."""
     labels = np.r_[np.zeros(30, np.int64), np.ones(50, np.int64)]
     strata = TaskStrata("task", 1, labels, {"full": labels[None, :]}, {})
     share = shares(SampleSizes(test=10), {"task": 2}, [["task"]])["task"]

@@ -1,4 +1,5 @@
-"""Honest rows agree; altered rows, another model's, and noise that knows the labels differ."""
+"""Honest embeddings agree; altered embeddings, another model's, and noise that knows the labels
+differ."""
 
 import functools
 import itertools
@@ -20,7 +21,7 @@ from tests.receipt.audited import Found, audit, scored
 TASKS = ("mini_promoter", "mini_tf", "mini_splice")
 SAMPLE = SampleSizes(test=240, training=30, support=120)
 ALL = SampleSizes(test=100_000, training=3000, support=100_000)
-"""So many draws that every right test row is among them."""
+"""So many draws that every right test embedding is among them."""
 
 
 @functools.cache
@@ -30,7 +31,8 @@ def data_of(task: str) -> TaskData:
 
 @functools.cache
 def honest(task: str, seed: int = 3) -> np.ndarray:
-    """Return the rows of a random convolution, which has the roundings of a neural network."""
+    """Return the embeddings of a random convolution, which has the roundings of a neural
+    network."""
     data = data_of(task)
     model = NetworkExtractor(random_convolution(seed))
     return model.extract_embeddings([*data.train.sequences, *data.test.sequences])
@@ -47,7 +49,7 @@ def audited(
     sample: SampleSizes = SAMPLE,
     tasks: tuple[str, ...] = TASKS,
 ) -> Found:
-    """Audit receipts whose rows were changed, by reruns of the honest ones."""
+    """Audit receipts whose embeddings were changed, by reruns of the honest ones."""
     found = {}
     for task in tasks:
         train = len(data_of(task).train.labels)
@@ -88,7 +90,8 @@ def test_noise_that_knows_the_labels_differs(
 
 
 def test_the_direction_alone_finds_what_no_row_shows(tmp_path: Path) -> None:
-    """Coordinates within the tolerance move towards the label, in a few coordinates a row."""
+    """Coordinates within the tolerance move towards the label, in a few coordinates an
+    embedding."""
     found = audited(tmp_path, lambda _t, rows, labels, train: attacks.border(rows, labels, train))
     assert found.direction.p < 1e-3
     assert any("points towards the labels" in reason for reason in found.reasons)
@@ -105,12 +108,12 @@ def test_an_altered_test_row_differs_and_is_named(tmp_path: Path) -> None:
 
 
 def test_an_altered_support_row_differs_and_is_named(tmp_path: Path) -> None:
-    """Every support row of one shot is embedded again, whatever is drawn."""
+    """Every support embedding of one shot is embedded again, whatever is drawn."""
     labels = data_of("mini_tf").train.labels
     bench = benchmark.mini()
-    from reference_harness.probe import few_shot_rows
+    from reference_harness.probe import few_shot_indices
 
-    place = int(few_shot_rows(labels, 1, bench.protocol.seeds[2])[1])
+    place = int(few_shot_indices(labels, 1, bench.protocol.seeds[2])[1])
 
     def change(_task: str, rows: np.ndarray, truth: np.ndarray, train: int) -> np.ndarray:
         return attacks.altered(rows, truth, [place], train)

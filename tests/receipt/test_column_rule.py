@@ -1,4 +1,4 @@
-"""The rule of a row by its columns: what float32 does passes, what is altered does not."""
+"""The rule of an embedding by its columns: what float32 does passes, what is altered does not."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def rows(count: int = 40, seed: int = 0, scale: float = 1.0) -> np.ndarray:
 
 
 def noisy(values: np.ndarray, size: float, seed: int = 1) -> np.ndarray:
-    """Move every coordinate by noise of a size relative to the row."""
+    """Move every coordinate by noise of a size relative to the embedding."""
     draw = np.random.default_rng(seed)
     norm = np.sqrt(np.mean(np.square(values, dtype=np.float64), axis=1, keepdims=True))
     moved: np.ndarray = (values + draw.normal(size=values.shape) * norm * size).astype("f4")

@@ -12,7 +12,7 @@ from tests.receipt.audited import SEED
 
 
 def strata(shift: float, count: int = 20, size: int = 30, seed: int = 0) -> list[Stratum]:
-    """Return strata whose upper rows lie a shift above the others, in standard deviations."""
+    """Return strata whose upper embeddings lie a shift above the others, in standard deviations."""
     draw = np.random.default_rng(seed)
     found = []
     for number in range(count):

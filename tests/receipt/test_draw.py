@@ -1,4 +1,4 @@
-"""Draws of rows: by SHA-256, the same everywhere, and only more where more are drawn."""
+"""Draws of embeddings: by SHA-256, the same everywhere, and only more where more are drawn."""
 
 import dataclasses
 import hashlib
@@ -156,7 +156,7 @@ def test_probes_take_turns(classes: int) -> None:
 
 
 def test_rows_that_the_probe_of_record_alone_gets_right_are_drawn() -> None:
-    """A row altered for its sake may leave the canonical decision, which no board shows."""
+    """An embedding altered for its sake may leave the canonical decision, which no board shows."""
     strata = strata_example()
     wrong = 1 - strata.labels
     canonical = dataclasses.replace(strata, predicted={"full": wrong[None]}, support={})

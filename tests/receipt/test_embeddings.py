@@ -28,7 +28,7 @@ DIM = 2
 
 @pytest.fixture(name="written")
 def _written(tmp_path: Path) -> ReceiptTask:
-    """A file as the harness writes it, of three training and two test rows."""
+    """A file as the harness writes it, of three training and two test embeddings."""
     found = write_task(tmp_path, "task", Rounded(VALUES, 0), 3)
     return ReceiptTask(**found.model_dump(exclude={"dim"}))
 
@@ -79,22 +79,26 @@ def test_a_flipped_bit_is_refused(tmp_path_factory: pytest.TempPathFactory, bit:
     ("altered", "step", "message"),
     [
         (VALUES[[1, 0, 2, 3, 4]], "files", "task.f16 has the sha256 "),
-        (VALUES[:4], "files", "task.f16 has 16 bytes; expected 20: 5 rows of 2 numbers of 2 bytes"),
+        (
+            VALUES[:4],
+            "files",
+            "task.f16 has 16 bytes; expected 20: 5 embeddings of 2 numbers of 2 bytes",
+        ),
         (np.vstack([VALUES, VALUES[:1]]), "files", "task.f16 has 24 bytes; expected 20"),
         (
             np.array([*VALUES[:4], [-0.0, 6]], np.float16),
             "values",
-            "task.f16 has -0.0 in row 4, column 0; a receipt holds finite numbers",
+            "task.f16 has -0.0 in embedding 4, column 0; a receipt holds finite numbers",
         ),
         (
             np.array([VALUES[0], [1, np.nan], *VALUES[2:]], np.float16),
             "values",
-            "task.f16 has NaN in row 1, column 1",
+            "task.f16 has NaN in embedding 1, column 1",
         ),
         (
             np.array([VALUES[0], [1, -np.inf], *VALUES[2:]], np.float16),
             "values",
-            "task.f16 has infinity in row 1, column 1",
+            "task.f16 has infinity in embedding 1, column 1",
         ),
     ],
     ids=["swapped", "missing", "extra", "negative zero", "NaN", "infinity"],
@@ -131,7 +135,7 @@ def test_another_root_is_refused(tmp_path: Path, written: ReceiptTask) -> None:
     step, message = refusal(tmp_path, said)
     assert (step, message) == (
         "tree",
-        f"the rows of task.f16 have the root {written.root}; the receipt says {'0' * 64}",
+        f"the embeddings of task.f16 have root {written.root}; the receipt says {'0' * 64}",
     )
 
 

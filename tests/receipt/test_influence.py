@@ -1,4 +1,5 @@
-"""Influence of deviations on the loss of the test rows: against refits, chance, and alterations."""
+"""Influence of deviations on the loss of the test embeddings: against refits, chance, and
+alterations."""
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ TRAIN, WIDTH = 200, 12
 
 
 def example(classes: int) -> tuple[np.ndarray, Labels]:
-    """Return (360, 12) rows, some along a constant, and labels that follow from them."""
+    """Return (360, 12) embeddings, some along a constant, and labels that follow from them."""
     draw = np.random.default_rng(classes)
     rows = (draw.normal(size=(TRAIN + 160, WIDTH)) + 3).astype(np.float16)
     decision = (rows.astype(np.float64) - 3) @ draw.normal(size=(WIDTH, classes))
@@ -123,7 +124,7 @@ def test_a_row_that_is_no_number_and_one_that_does_not_differ_have_no_influence(
 
 
 def test_chance_reaches_the_limit_in_no_audit_of_a_thousand() -> None:
-    """Of few rows and many, of sizes that differ by orders of magnitude."""
+    """Of few embeddings and many, of sizes that differ by orders of magnitude."""
     draw = np.random.default_rng(2)
     largest = []
     for rows in (3, 30, 300):

@@ -1,4 +1,5 @@
-"""Near receipts: which changes of the rows are seen through, and that other models are not near."""
+"""Near receipts: which changes of the embeddings are seen through, and that other models are not
+near."""
 
 import hashlib
 import json
@@ -25,7 +26,7 @@ ROWS = RNG.normal(size=(COUNT, 6)) @ RNG.normal(size=(6, WIDTH)) + RNG.normal(si
 ROWS = ROWS * np.geomspace(0.1, 3, WIDTH) + RNG.normal(size=WIDTH)
 ROTATION = np.linalg.qr(RNG.normal(size=(WIDTH, WIDTH)))[0]
 MOVED, COLUMNS = "after moving, scaling and rotating", "after rescaling each column"
-LENGTHS = "after rescaling each row"
+LENGTHS = "after rescaling each embedding"
 
 
 def sample(rows: np.ndarray) -> Sample:
@@ -51,16 +52,16 @@ SEEN = {
     "permuted": (ROWS[:, RNG.permutation(WIDTH)], MOVED),
     "rotated, scaled and moved": (-7 * ROWS @ ROTATION + RNG.normal(size=WIDTH), MOVED),
     "zeros appended": (np.hstack([ROWS, np.zeros((COUNT, 9))]), MOVED),
-    "40 % of the rows altered, others rotated": (altered(0.35), MOVED),
+    "40 % of the embeddings altered, others rotated": (altered(0.35), MOVED),
     "columns rescaled and permuted": (
         (ROWS * RNG.uniform(-2, 2, WIDTH) + 1)[:, RNG.permutation(WIDTH)],
         COLUMNS,
     ),
-    "rows of length 1, rotated": (
+    "embeddings of length 1, rotated": (
         (ROWS / np.linalg.norm(ROWS, axis=1, keepdims=True)) @ ROTATION,
         LENGTHS,
     ),
-    "wider than there are rows": (
+    "wider than there are embeddings": (
         ROWS @ np.linalg.qr(RNG.normal(size=(2 * COUNT, WIDTH)))[0].T,
         MOVED,
     ),
@@ -71,9 +72,9 @@ NOT_SEEN = {
     "columns of noise appended": np.hstack([ROWS, RNG.normal(size=(COUNT, 9))]),
     "any linear map": ROWS @ RNG.normal(size=(WIDTH, WIDTH)),
     "a nonlinear map": np.maximum(ROWS @ ROTATION, 0),
-    "isotropic rows": RNG.normal(size=(COUNT, 2 * COUNT)),
+    "isotropic embeddings": RNG.normal(size=(COUNT, 2 * COUNT)),
 }
-"""What docs/predictions.md says that rows alone do not tell."""
+"""What docs/predictions.md says that embeddings alone do not tell."""
 
 
 @pytest.mark.parametrize("name", SEEN)
@@ -84,7 +85,7 @@ def test_what_is_seen_through(name: str) -> None:
     assert found.is_near
     assert found.close[how] > 0.5
     first = next(key for key, share in found.close.items() if share > 0.5)
-    assert found.why.endswith(f"of {COUNT} rows are within {CLOSE:g}, {first}")
+    assert found.why.endswith(f"of {COUNT} embeddings are within {CLOSE:g}, {first}")
 
 
 @pytest.mark.parametrize("name", NOT_SEEN)
@@ -104,7 +105,7 @@ def test_it_is_the_same_whichever_comes_first(seed: int, size: float, width: int
     a, b = Sample(places, one), Sample(places, two)
     first, second = near(a, b), near(b, a)
     assert first.is_near == second.is_near
-    assert first.close == pytest.approx(second.close, abs=0.1)  # a row may be at the border
+    assert first.close == pytest.approx(second.close, abs=0.1)  # an embedding may be at the border
 
 
 def test_rows_that_are_all_alike_are_not_aligned() -> None:
@@ -114,7 +115,7 @@ def test_rows_that_are_all_alike_are_not_aligned() -> None:
 
 def test_receipts_without_common_rows_are_refused() -> None:
     few = Sample(PLACES[: ROWS_MIN - 1], ROWS[: ROWS_MIN - 1])
-    with pytest.raises(NothingChecked, match="have 49 of the compared rows in common"):
+    with pytest.raises(NothingChecked, match="have 49 of the compared embeddings in common"):
         near(sample(ROWS), few)
 
 
@@ -178,5 +179,5 @@ def test_the_rows_are_fixed_by_benchmark_and_data_alone() -> None:
 
 def test_nearness_is_plain_data() -> None:
     found = Nearness(60, {"as they are": 0.75}, None)
-    assert found.why == "75.0% of 60 rows are within 0.01, as they are"
+    assert found.why == "75.0% of 60 embeddings are within 0.01, as they are"
     assert json.loads(json.dumps(found._asdict()))["rows"] == 60

@@ -184,7 +184,7 @@ def test_a_rescored_run_is_refused_for_files_of_another_one(
 
 
 def test_what_is_scored_is_what_a_receipt_holds(of_mini: Written) -> None:
-    """The widened rows of a file, rounded again, are its bytes."""
+    """The widened embeddings of a file, rounded again, are its bytes."""
     rows = of_mini.rows(TASKS[1])
     entry = of_mini.document["receipt"]["tasks"][TASKS[1]]
     again = rounded([rows.astype("f4") * 2.0 ** entry["scale_log2"]])

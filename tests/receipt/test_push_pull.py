@@ -68,7 +68,7 @@ def test_what_was_pushed_is_pulled_and_verified(
     before = written.file.read_text()
     code, output, errors = run(*push)
     assert code == 0, errors
-    assert errors == f"5 files of 5, 404 rows in all; {SENT} to send: 1 s at 100 Mbit/s\n"
+    assert errors == f"5 files of 5, 404 embeddings in all; {SENT} to send: 1 s at 100 Mbit/s\n"
     assert output.splitlines() == [
         f"{RESOURCE}: pushed",
         f"four-mers.json: location written, {repo.head.oid}",
@@ -81,7 +81,7 @@ def test_what_was_pushed_is_pulled_and_verified(
         f'   "revision": "{repo.head.oid}"\n  }},\n{tail}'
     )
     code, output, errors = run(*push)
-    assert (code, errors) == (0, "0 files of 5, 404 rows in all; 0 bytes to send\n")
+    assert (code, errors) == (0, "0 files of 5, 404 embeddings in all; 0 bytes to send\n")
     assert output.splitlines() == [
         f"{RESOURCE}: nothing changed",
         f"four-mers.json: location unchanged, {repo.head.oid}",
@@ -92,7 +92,7 @@ def test_what_was_pushed_is_pulled_and_verified(
         0,
         "back: 4 files, and predictions.bin, each as the receipt says\n",
     ), errors
-    assert errors.splitlines()[0] == f"4 files, 404 rows; {SIZE} to fetch: 1 s at 100 Mbit/s"
+    assert errors.splitlines()[0] == f"4 files, 404 embeddings; {SIZE} to fetch: 1 s at 100 Mbit/s"
     assert files_of(written.folder / "back") == files_of(written.receipt)
     if not way:
         code, output, errors = run("verify", "--format", "json")

@@ -90,7 +90,7 @@ def test_a_push_that_is_killed_goes_on(
             time.sleep(0.01)
         assert len(repo.commits) == 1 + committed
     output, errors = begin().communicate(timeout=PATIENCE)
-    assert errors == "0 files of 5, 404 rows in all; 0 bytes to send\n"
+    assert errors == "0 files of 5, 404 embeddings in all; 0 bytes to send\n"
     assert output.splitlines()[0] == f"{RESOURCE}: nothing changed"
     assert {name: raw for name, raw in repo.head.tree.items() if name in right} == right
     assert written.document["receipt"]["location"]["revision"] == repo.head.oid
@@ -134,7 +134,7 @@ def test_a_pull_that_is_killed_goes_on(
 ORDER = sorted(SMALL)
 """Tasks as `data define` lists them."""
 VERIFIED = [
-    "rows of 256 numbers",
+    "embeddings of 256 numbers",
     *(text for task in ORDER for text in (f"fetching {task}", f": {task}")),
     f"of 4: {ORDER[-1]}",
 ]

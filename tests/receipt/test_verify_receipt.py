@@ -27,7 +27,7 @@ TASK = "mini_tf"
 
 
 def put(row: int, column: int, value: float) -> Callable[[Rows], Rows]:
-    """Return what writes one value into a copy of the rows."""
+    """Return what writes one value into a copy of the embeddings."""
 
     def change(rows: Rows) -> Rows:
         rows = rows.copy()
@@ -52,12 +52,12 @@ def swapped(rows: Rows) -> Rows:
 MINI = shipped_benchmark("benchmark-mini.json")
 ALTERED: dict[str, tuple[Callable[[Rows], Rows], str, str]] = {
     "a flipped bit": (flipped, "files", "has the sha256"),
-    "swapped rows": (swapped, "files", "has the sha256"),
-    "a missing row": (lambda rows: rows[:-1], "files", "bytes; expected"),
-    "an extra row": (lambda rows: np.vstack([rows, rows[:1]]), "files", "bytes; expected"),
-    "-0.0": (put(3, 5, -0.0), "values", "has -0.0 in row 3, column 5"),
-    "NaN": (put(7, 0, np.nan), "values", "has NaN in row 7, column 0"),
-    "infinity": (put(1, 255, -np.inf), "values", "has infinity in row 1, column 255"),
+    "swapped embeddings": (swapped, "files", "has the sha256"),
+    "a missing embedding": (lambda rows: rows[:-1], "files", "bytes; expected"),
+    "an extra embedding": (lambda rows: np.vstack([rows, rows[:1]]), "files", "bytes; expected"),
+    "-0.0": (put(3, 5, -0.0), "values", "has -0.0 in embedding 3, column 5"),
+    "NaN": (put(7, 0, np.nan), "values", "has NaN in embedding 7, column 0"),
+    "infinity": (put(1, 255, -np.inf), "values", "has infinity in embedding 1, column 255"),
 }
 RESEALED: dict[str, tuple[Callable[[Rows], Rows], str, str]] = {
     "-0.0": ALTERED["-0.0"],
@@ -75,15 +75,15 @@ def test_an_honest_receipt_holds(of_mini: Written) -> None:
         "  ✓ claims       the file agrees with itself and with the benchmark",
         "  ✓ files        every file has the size and digest that the receipt says",
         "  ✓ values       no -0.0, NaN or infinity",
-        "  ✓ tree         the rows of each file have the root of the receipt",
-        "  ✓ equal rows   equal sequences have equal rows, within and across tasks",
+        "  ✓ tree         the embeddings of each file have the root of the receipt",
+        "  ✓ equality     equal sequences have equal embeddings, within and across tasks",
         "  ✓ cells        every claim is what the receipt gives",
-        "  ✓ predictions  every predicted and true class is what rows and task data give",
+        "  ✓ predictions  every predicted and true class is what embeddings and data give",
         "",
-        "6/6 cells in X; 2 tasks, 1,040 rows, 532.5 kB; root X...",
+        "6/6 cells in X; 2 tasks, 1,040 embeddings, 532.5 kB; root X...",
     ]
     cost, *progress = done.stderr.splitlines()
-    assert cost.startswith("2 tasks, 1,040 rows of 256 numbers, 532.5 kB; about ")
+    assert cost.startswith("2 tasks, 1,040 embeddings of 256 numbers, 532.5 kB; about ")
     assert re.sub(r"\d+ s", "X", progress[1]) == "task 2 of 2: mini_tf, about X left"
 
 
@@ -164,9 +164,9 @@ def test_unequal_rows_of_equal_sequences(
     rows[row] *= 2
     written.sealed(task, rows)
     step, found = written.refused()
-    assert step == "equal rows"
+    assert step == "equality"
     where = "first, second" if kind == "small" else REAL
-    assert found == f"1 sequence has rows that differ, in {where}"
+    assert found == f"1 sequence has embeddings that differ, in {where}"
 
 
 def test_rows_that_the_data_have_not(of_small: Written, tmp_path: Path) -> None:
@@ -175,11 +175,11 @@ def test_rows_that_the_data_have_not(of_small: Written, tmp_path: Path) -> None:
     written.sealed("first", np.vstack([written.rows("first")[:1], written.rows("first")]))
     step, found = written.refused(apart=True)
     assert step == "cells"
-    assert "the receipt has 61 training and 41 test rows, the data have 60 and 41" in found
+    assert "the receipt has 61 training and 41 test embeddings, the data have 60 and 41" in found
 
 
 def another_row(written: Written) -> None:
-    """Exchange the rows of two training sequences of different classes."""
+    """Exchange the embeddings of two training sequences of different classes."""
     rows = written.rows(TASK)
     written.sealed(TASK, np.vstack([rows[::-1][:360], rows[360:]]))
 
@@ -189,7 +189,7 @@ def digest(document: Any) -> None:
 
 
 def matrix(document: Any) -> None:
-    """Take one wrong row for a right one, in one seed, and compute every score anew."""
+    """Take one wrong embedding for a right one, in one seed, and compute every score anew."""
     claim = document["evidence"]["10shot"][TASK]
     claim["confusion"][2][0][0] += 1
     claim["confusion"][2][0][1] -= 1
@@ -277,7 +277,7 @@ def test_a_file_that_contradicts_itself(of_mini: Written, name: str, tmp_path: P
 
 
 def test_predictions_of_other_rows_and_other_true_classes(of_mini: Written, tmp_path: Path) -> None:
-    """Two rows of equal predictions change their classes: no count and no digest shows it."""
+    """Two embeddings of equal predictions change their classes: no count and no digest shows it."""
     written = of_mini.copied(tmp_path)
     place = written.receipt / PREDICTIONS
     found = decode(place.read_bytes(), MINI).tasks["mini_tf"]
@@ -328,7 +328,7 @@ def test_predictions_that_are_not_the_receipt_s_are_found_before_any_cell(
 
 SIZES = {
     "rows": ("train", 10**9, "train is 1000000000"),
-    "rows beyond any number": ("test", 1 << 64, "test is 18446744073709551616"),
+    "embeddings beyond any number": ("test", 1 << 64, "test is 18446744073709551616"),
     "bytes": ("bytes", 1 << 50, "bytes is 1125899906842624"),
     "columns": (None, 1 << 33, "dim is 8589934592"),
 }

@@ -24,8 +24,8 @@ UNBOXED = Path(unboxed.__file__)
 """Lets the harness run in the process of a command: it has no limits, and loads nothing anew."""
 MODEL = "four-mers"
 SMALL = ("first", "second", "third", "fourth")
-"""Tasks of 60 training and 41 test rows; ten training rows stand in all of them, and one of these
-in every test split, too."""
+"""Tasks of 60 training and 41 test embeddings; ten training embeddings stand in all of them, and
+one of these in every test split, too."""
 OWN, SHARED, TESTED = 50, 10, 40
 
 
@@ -64,7 +64,7 @@ class Written:
         return Written(folder, self.options)
 
     def rows(self, task: str) -> np.ndarray:
-        """Return the rows of a task, to be changed."""
+        """Return the embeddings of a task, to be changed."""
         raw = np.fromfile(self.receipt / f"{task}.f16", "<f2")
         return raw.reshape(-1, self.document["receipt"]["dim"])
 
@@ -73,7 +73,7 @@ class Written:
         (self.receipt / f"{task}.f16").write_bytes(rows.astype("<f2").tobytes())
 
     def sealed(self, task: str, rows: np.ndarray, scale_log2: int = 0) -> None:
-        """Write the rows of a task, with every digest and root that follows from them."""
+        """Write the embeddings of a task, with every digest and root that follows from them."""
         document = self.document
         said = document["receipt"]["tasks"]
         made = write_task(self.receipt, task, Rounded(rows, scale_log2), said[task]["train"])

@@ -1,4 +1,4 @@
-"""`geneb-ci export` and `import` as a user calls them, and the examples of docs/exports.md."""
+"""`geneb-ci export` and `pack` as a user calls them, and the examples of docs/exports.md."""
 
 import importlib.util
 import json
@@ -165,7 +165,7 @@ def test_results_of_mteb_before_version_1_11_are_imported(
         old = before_1_11(json.loads(path.read_bytes()), subsets=subsets)
         path.write_text(json.dumps(old))
     named = ("--model-id", "x", "--display", "X", "--params", "5", "--output", "old.json")
-    assert main(["import", "results", *named]) == 11
+    assert main(["pack", "results", *named]) == 11
     assert (
         '"promoter_notata.json" cannot be used: scores.test has no mcc' in capsys.readouterr().err
     )
@@ -182,7 +182,7 @@ def test_results_of_mteb_1_12_and_of_part_of_the_tasks_are_imported(
     result = json.loads(path.read_bytes()) | {"mteb_version": "1.12.0", "kg_co2_emissions": None}
     path.write_text(json.dumps(result))
     (place / "splice_sites.json").unlink()
-    assert main(["import", "results", "--params", "5", "--output", "part.json"]) == 11
+    assert main(["pack", "results", "--params", "5", "--output", "part.json"]) == 11
     said = capsys.readouterr().err
     assert "full: 2 missing: promoter_notata, splice_sites\n" in said
     imported = json.loads((board / "part.json").read_bytes())
@@ -201,7 +201,7 @@ def test_a_result_of_the_lm_evaluation_harness_is_refused_in_a_sentence(
     }  # fmt: skip
     path.write_text(json.dumps(result))
     named = ("--model-id", "x", "--display", "X", "--params", "5", "--output", "lm.json")
-    assert main(["import", "lm", *named]) == 3
+    assert main(["pack", "lm", *named]) == 3
     said = " ".join(capsys.readouterr().err.split())
     assert (
         f'"{path.name}" cannot be used: it is a result of the LM Evaluation Harness, which' in said
@@ -213,7 +213,7 @@ def test_results_of_several_models_are_refused(board: Path, capsys: Any) -> None
     for name in ("a", "b"):
         results_of_mteb(board / "results" / name)
         (board / f"results/{name}/model_meta.json").unlink()
-    assert main(["import", "results", "--model-id", "x"]) == 2
+    assert main(["pack", "results", "--model-id", "x"]) == 2
     assert 'results of 2 models or revisions: "a", "b"' in capsys.readouterr().err
 
 

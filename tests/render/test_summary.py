@@ -4,10 +4,10 @@ import dataclasses
 
 import pytest
 
-from geneb_ci.check.runner import Report
+from geneb_ci.check.report import Report, Verdict
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import percent
-from geneb_ci.render.formats import Verdict, sentence, summary_line, verdict
+from geneb_ci.render.formats import sentence, summary_line, verdict
 from reference_harness.formats.text import plural
 from tests.render.examples import finding
 

@@ -245,21 +245,21 @@ FORMATS: dict[str, tuple[object, str, str]] = {
     "lighteval": ({"config_general": {}, "results": {}, "versions": {}}, "lighteval", "run"),
     "inspect": ({"version": 2, "status": "success", "eval": {}, "plan": {}}, "Inspect", "run"),
     "HELM": ({"name": "x", "adapter_spec": {}, "scenario_spec": {}}, "HELM", "run"),
-    "MTEB 2": (MTEB | {"mteb_version": "2.1.0"}, "a result of MTEB of one task", "geneb-ci import"),
+    "MTEB 2": (MTEB | {"mteb_version": "2.1.0"}, "a result of MTEB of one task", "geneb-ci pack"),
     "MTEB 1.0": (
         {"mteb_dataset_name": "x", "mteb_version": "1.0.2", "test": {"accuracy": 0.5}},
         "a result of MTEB before version 1.11",
-        "geneb-ci import",
+        "geneb-ci pack",
     ),
     "MTEB, whole model": (
         {"model_name": "m", "model_revision": "r", "task_results": [MTEB]},
         "all results of a model in one file of MTEB",
-        "geneb-ci import",
+        "geneb-ci pack",
     ),
     "model_meta": (
         {"name": "org/m", "revision": "r", "n_parameters": 5, "framework": ["PyTorch"]},
         "the model_meta.json of MTEB",
-        "geneb-ci import",
+        "geneb-ci pack",
     ),
     "eval results": (
         [{"dataset": {"id": "org/d", "task_id": "t"}, "value": 1}],

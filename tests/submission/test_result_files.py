@@ -75,7 +75,7 @@ def lay(folder: Path, change: Change | None = None, text: str = "") -> None:
 
 def imported(capsys: Any, folder: str = "results") -> tuple[int, dict[str, Any], str]:
     """Return exit code, results and messages of an import."""
-    code = main(["import", folder, "--output", "out.json"])
+    code = main(["pack", folder, "--output", "out.json"])
     path = Path("out.json")
     results = json.loads(path.read_bytes())["results"] if path.exists() else {}
     return code, results, " ".join(capsys.readouterr().err.split())
@@ -264,7 +264,7 @@ def test_hundreds_of_files_of_both_layouts_are_read(tmp_path, monkeypatch, capsy
     assert whole["meta"]["params"] == 150_000_000
     assert sum(map(len, whole["results"].values())) == 300
     named = ("--model-id", "m", "--display", "M", "--params", "5", "--output", "old.json")
-    assert main(["import", "old", *named]) == 11
+    assert main(["pack", "old", *named]) == 11
     assert json.loads(Path("old.json").read_bytes())["results"]["full"] == whole["results"]["full"]
 
 
@@ -328,7 +328,7 @@ def test_a_folder_without_json_is_said_to_have_what_it_has(name, tmp_path, monke
     monkeypatch.chdir(tmp_path)
     Path("r").mkdir()
     Path("r", file).write_bytes(raw)
-    assert main(["import", "r"]) == 3
+    assert main(["pack", "r"]) == 3
     messages = " ".join(capsys.readouterr().err.split())
     assert f'r: there is no *.json, and "{file}" ' in messages
     assert words in messages

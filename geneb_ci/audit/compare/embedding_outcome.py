@@ -53,9 +53,9 @@ EmbeddingVersion = Literal["1.0", "2.0", "2.1"]
 BY_EMBEDDING: Final = "1.0"
 BY_COLUMN: Final = "2.0"
 REFITTED: Final = "2.1"
-"""Versions of a record: a coordinate was compared by the size of its row, then by its column; since
-2.1 probes are fitted again on variants of training rows, and those of record decide on variants,
-too. The verdict follows from the numbers of a record by the rule of its version."""
+"""Versions of a record: a coordinate was compared by the size of its embedding, then by its column;
+since 2.1 probes are fitted again on variants of training sequences, and those of record decide on
+variants, too. The verdict follows from the numbers of a record by the rule of its version."""
 SUPERSEDED = (
     "its rows were compared by the size of a row, which one column of large values sets: altered "
     "rows could pass"
@@ -91,34 +91,34 @@ _AS_TEXT = (
     WithJsonSchema({"type": "string", "pattern": _NUMBERS}),
 )
 Counts = Annotated[list[Count], BeforeValidator(_split), *_AS_TEXT]
-"""Whole numbers, in a record one text: a record of 10,000 rows would have too many values."""
+"""Whole numbers, in a record one text: a record of 10,000 embeddings would have too many values."""
 Measures = Annotated[list[Measure], BeforeValidator(_measures), *_AS_TEXT]
 """Numbers of six significant digits, in the same form."""
 
 
 class EmbeddingRepeat(StrictModel):
-    """A row that failed and was embedded again, alone."""
+    """An embedding that failed and was computed again, alone."""
 
     dtype: Name
     """In which the model computed: float64 where the extractor has that option."""
     deviation: Measure
     mismatch: Count
     distance: Measure | None = Field(default=None, exclude_if=operator.not_)
-    """Of the row from that of the first rerun, in tolerances; left out where they are the same row,
-    and in records of version 1.0."""
+    """Of the embedding from that of the first rerun, in tolerances; left out where they are the
+    same embedding, and in records of version 1.0."""
 
 
 class FailedEmbedding(StrictModel):
-    """A row that is not the one of the rerun."""
+    """An embedding that is not the one of the rerun."""
 
     row: Count
-    """Of the file: training rows come first."""
+    """Of the file: training embeddings come first."""
     again: EmbeddingRepeat | None
-    """None where another row of the audit was found altered before its turn."""
+    """None where another embedding of the audit was found altered before its turn."""
 
 
 class ComparedTask(StrictModel):
-    """The drawn rows of one task, and their comparison with the rerun."""
+    """The drawn embeddings of one task, and their comparison with the rerun."""
 
     task: Name
     train: Count
@@ -126,25 +126,25 @@ class ComparedTask(StrictModel):
     strata: dict[str, Positive]
     """Stratum to its size, of each that was drawn from."""
     rows: dict[str, Counts]
-    """Part to rows of the file, in the order of the draws: `test full`, `training`, ..."""
+    """Part to embeddings of the file, in the order of the draws: `test full`, `training`, ..."""
     deviation: Measures
-    """Of each distinct row, ascending: largest distance of a coordinate beyond half a unit of
-    float16, in its tolerance; in records of version 1.0 in root mean squares of the row."""
+    """Of each distinct embedding, ascending: largest distance of a coordinate beyond half a unit of
+    float16, in its tolerance; in records of version 1.0 in root mean squares of the embedding."""
     mismatch: Counts
     """Coordinates that differ from the rounding of the rerun."""
     failed: list[FailedEmbedding]
     room: Measure | None = Field(default=None, exclude_if=operator.not_)
-    """By how much the mean loss of the test rows can fall within the tolerances, in nats; left out
-    where it cannot, and in records of version 1.0."""
+    """By how much the mean loss of the test embeddings can fall within the tolerances, in nats;
+    left out where it cannot, and in records of version 1.0."""
 
     @property
     def distinct(self) -> list[int]:
-        """The rows that were embedded, ascending."""
+        """The embeddings that were embedded, ascending."""
         return sorted({row for rows in self.rows.values() for row in rows})
 
 
 class ComparedCells(StrictModel):
-    """Cells recomputed from the committed rows, against the claims."""
+    """Cells recomputed from the committed embeddings, against the claims."""
 
     equal: Count
     """Cells whose every claimed number is the recomputed one."""
@@ -155,14 +155,14 @@ class ComparedCells(StrictModel):
     unclaimed: list[str]
     """Cells that the receipt gives and the submission does not claim."""
     unequal: list[str]
-    """Equal sequences with unequal rows: a sentence for each scale that has some."""
+    """Equal sequences with unequal embeddings: a sentence for each scale that has some."""
     of_record: Count | None = Field(default=None, exclude_if=operator.not_)
     """Cells whose scores of record, which the board shows, were compared as well, by the scorer
     that the run names; left out where none were, as in earlier records."""
 
 
 class Direction(StrictModel):
-    """Whether committed rows differ from the rerun in the direction of the labels."""
+    """Whether committed embeddings differ from the rerun in the direction of the labels."""
 
     rows: Count
     statistic: float
@@ -171,31 +171,31 @@ class Direction(StrictModel):
 
 
 class PartEffect(StrictModel):
-    """Effect that deviations of training, or of test, rows have on the loss of the test rows."""
+    """Effect of deviating training, or test, embeddings on the loss of the test embeddings."""
 
     rows: Count
-    """Rows that deviate at all."""
+    """Embeddings that deviate at all."""
     statistic: float
     """Of signed ranks, in standard deviations; below 0 where the loss falls."""
 
 
 class Effect(StrictModel):
-    """Effect of all deviations on the loss of the test rows of the full regime, over all tasks."""
+    """Effect of all deviations on the test loss of the full regime, over all tasks."""
 
     training: PartEffect
-    """Support rows among them."""
+    """Support embeddings among them."""
     test: PartEffect
 
 
 class RefitTask(StrictModel):
-    """Decisions on the test rows of one task by a probe fitted on variants of training rows."""
+    """Test decisions of one task by a probe fitted on variants of training sequences."""
 
     task: Name
     rows: Count
-    """Training rows that were varied."""
+    """Training sequences that were varied."""
     training: ChangedDecisions | None
-    """Beside those of a probe fitted on the receipt's rows of the same sequences; null where a
-    class has no varied row."""
+    """Beside those of a probe fitted on the receipt's embeddings of the same sequences; null where
+    a class has no varied embedding."""
 
 
 class ReceiptFacts(StrictModel):
@@ -231,7 +231,7 @@ class EmbeddingOutcome(StrictModel):
     """Why it differs, in words; none where it agrees."""
     not_proved: list[str]
     rerun_sha256: Hex64
-    """Of the file of rerun rows beside the record."""
+    """Of the file of rerun embeddings beside the record."""
     sandbox: SandboxFacts
     harness: HarnessFacts
     benchmark_sha256: Hex64
@@ -243,7 +243,7 @@ class EmbeddingOutcome(StrictModel):
 
     @property
     def embedded(self) -> int:
-        """Rows that were embedded again."""
+        """Embeddings that were computed again."""
         return sum(len(task.deviation) for task in self.tasks)
 
     @property
@@ -285,7 +285,7 @@ class RerunResult(NamedTuple):
 
     outcome: AnyOutcome
     embeddings: bytes | None = None
-    """The file of rerun rows, whose digest the outcome has; None for an audit of tasks."""
+    """The file of rerun embeddings, whose digest the outcome has; None for an audit of tasks."""
 
 
 class EmbeddingStatement(StrictModel):
@@ -299,14 +299,14 @@ class EmbeddingStatement(StrictModel):
 
 
 def limit_of(version: EmbeddingVersion) -> float:
-    """Return the largest deviation of a row that is the same."""
+    """Return the largest deviation of an embedding that is the same."""
     return TAU if version == BY_EMBEDDING else 1.0
 
 
 def is_rescued(again: EmbeddingRepeat, width: int, version: EmbeddingVersion = BY_COLUMN) -> bool:
-    """Whether a row that failed is the same when it is embedded again.
+    """Whether an embedding that failed is the same when it is computed again.
 
-    A row that lies far from the one of the first rerun is not, whatever was committed to.
+    An embedding that lies far from the one of the first rerun is not, whatever was committed to.
     """
     is_near = version == BY_EMBEDDING or (again.distance or 0.0) <= NEAR
     return is_near and is_within(again.deviation, again.mismatch, width, limit_of(version))
@@ -317,7 +317,7 @@ class EmbeddingFindings(NamedTuple):
 
     version: EmbeddingVersion
     width: int
-    """Columns of a row."""
+    """Columns of an embedding."""
     cells: ComparedCells
     tasks: Sequence[ComparedTask]
     direction: Direction
@@ -327,11 +327,11 @@ class EmbeddingFindings(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """Distinct rows that were drawn."""
+        """Distinct embeddings that were drawn."""
         return sum(len(task.deviation) for task in self.tasks)
 
     def failing(self, task: ComparedTask) -> list[int]:
-        """Return the rows of a task that fail by their own numbers, ascending."""
+        """Return the embeddings of a task that fail by their own numbers, ascending."""
         judged = zip(task.distinct, task.deviation, task.mismatch, strict=True)
         limit = limit_of(self.version)
         return [
@@ -341,12 +341,12 @@ class EmbeddingFindings(NamedTuple):
         ]
 
     def is_altered(self, failed: FailedEmbedding) -> bool:
-        """Whether a row that failed was embedded again, and failed then, too."""
+        """Whether an embedding that failed was embedded again, and failed then, too."""
         return failed.again is not None and not is_rescued(failed.again, self.width, self.version)
 
     @property
     def rescued(self) -> int:
-        """Rows that failed, and passed when they were embedded again."""
+        """Embeddings that failed, and passed when they were computed again."""
         return sum(
             failed.again is not None and not self.is_altered(failed)
             for task in self.tasks
@@ -355,7 +355,7 @@ class EmbeddingFindings(NamedTuple):
 
     @property
     def may_end(self) -> bool:
-        """Whether rows that fail need not be embedded again: the verdict is that it differs."""
+        """Whether no further embedding needs to be computed again: the audit differs."""
         altered = any(self.is_altered(failed) for task in self.tasks for failed in task.failed)
         return altered or (
             self.version != BY_EMBEDDING and self.rescued > allowed_rescued(self.rows)
@@ -377,12 +377,12 @@ def reasons_of(findings: EmbeddingFindings) -> list[str]:
 
 
 def loose(outcome: EmbeddingOutcome) -> str:
-    """Return why an audit that agrees leaves room for altered rows, or ""."""
+    """Return why an audit that agrees leaves room for altered embeddings, or ""."""
     if outcome.room <= ROOM:
         return ""
     return (
-        f"what its tolerances permit can lower the loss of the test rows by {outcome.room:.2g} "
-        f"nats in the mean, {ROOM:g} may"
+        "what its tolerances permit can lower the loss of the test embeddings by "
+        f"{outcome.room:.2g} nats in the mean, {ROOM:g} may"
     )
 
 

@@ -1,7 +1,7 @@
-"""The rows of a receipt under audit: what each task draws, and how it compares with its rerun.
+"""Embeddings of a receipt under audit: those that a task draws, compared with their rerun.
 
 A receipt that is near another one inherits its draws: a new name or a touched weight gives no new
-chance. The other's rows come from the file beside its record, else from its receipt.
+chance. The other's embeddings come from the file beside its record, else from its receipt.
 """
 
 import hashlib
@@ -11,7 +11,6 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from geneb_ci.audit.canonical import AuditRefused, StepMismatch
 from geneb_ci.audit.commitment import Commitment, identity_of, same_method_reason
 from geneb_ci.audit.compare.embedding_outcome import (
     ComparedCells,
@@ -22,6 +21,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
     FailedEmbedding,
     PartEffect,
 )
+from geneb_ci.audit.errors import AuditRefused, StepMismatch
 from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.statement import RERUN, Record
 from geneb_ci.audit.record.verify_embeddings import RERUN_BYTES_MAX, STRONGEST_PART, read_rerun
@@ -50,7 +50,7 @@ from geneb_ci.receipt.rounding import recorded, rounding, scaled
 from geneb_ci.receipt.source import ReceiptFiles, receipt_files, size_text
 from reference_harness.formats.benchmark import Benchmark
 from reference_harness.formats.files import NotReadable, read_regular
-from reference_harness.formats.merkle import RowTree, row_leaf
+from reference_harness.formats.merkle import EmbeddingTree, embedding_leaf
 from reference_harness.formats.receipt_cells import ReceiptCells
 from reference_harness.formats.submission import EmbeddingReceipt, ReceiptTask, SubmissionV12
 from reference_harness.formats.text import Say
@@ -64,12 +64,12 @@ if TYPE_CHECKING:
 
 ARRAYS, LINES = ".npz", ".txt"
 FULL = "full"
-"""The regime whose one probe sees all training rows."""
+"""The regime whose one probe sees all training embeddings."""
 UNFIT = (
     "let the extractor subtract a constant from each column, as the mean over fixed sequences, or "
     "divide a column of large values; then run again with --receipt"
 )
-"""The fix of rows that float16 holds badly."""
+"""The fix of embeddings that float16 holds badly."""
 _AGAIN = "run `geneb-harness` of the same version as geneb-ci"
 
 
@@ -78,7 +78,7 @@ class TaskFiles(NamedTuple):
 
     strata: TaskStrata
     sequences: list[str]
-    """Training rows, then test rows."""
+    """Training embeddings, then test embeddings."""
     train_labels: "npt.NDArray[np.int64]"
     probes: dict[str, list[Probe]]
     """Of each regime that the receipt has."""
@@ -152,16 +152,16 @@ def read_task(
 
 
 class DrawnTask(NamedTuple):
-    """The drawn rows of a task, with all that they are judged by; n distinct rows, ascending."""
+    """The n distinct drawn embeddings of a task, ascending, with all that they are judged by."""
 
     task: str
     entry: ReceiptTask
     drawn: DrawnEmbeddings
-    """Parts and strata; the strongest training rows are a part of their own."""
+    """Parts and strata; the strongest training embeddings are a part of their own."""
     strongest: StrongestEmbeddings
     rows: list[int]
     is_drawn: "npt.NDArray[np.bool_]"
-    """(n,) whether a row was drawn, whatever else it is."""
+    """(n,) whether an embedding was drawn, whatever else it is."""
     sequences: list[str]
     committed: "npt.NDArray[np.float16]"
     """(n, d)."""
@@ -169,14 +169,14 @@ class DrawnTask(NamedTuple):
     labels: "npt.NDArray[np.int64]"
     """(n,)."""
     directed: "npt.NDArray[np.bool_]"
-    """(n,) whether a row is outside of all support sets."""
+    """(n,) whether an embedding is outside of all support sets."""
     strata: TaskStrata
     probes: dict[str, list[Probe]]
     """Of each regime."""
     deciders: dict[str, Decider]
     """As those of `TaskFiles`."""
     influence: TaskInfluence
-    """Of rows on the loss of the full regime's test rows."""
+    """Of embeddings on the loss of the full regime's test embeddings."""
 
 
 def drawn_task(
@@ -187,20 +187,20 @@ def drawn_task(
     drawn: DrawnEmbeddings,
     recorded: Sequence[int] | None = None,
 ) -> DrawnTask:
-    """Take the drawn rows from the file of a task, which was verified, with their proofs.
+    """Take the drawn embeddings from the file of a task, which was verified, with their proofs.
 
-    With them the strongest training rows: their own, or those that a record says, if it has any.
-    Raises AuditRefused when its rows changed since, or when float16 holds them badly.
+    With them the strongest training embeddings: their own, or those that a record says, if it has
+    any. Raises AuditRefused when its embeddings changed since, or when float16 holds them badly.
     """
     import numpy as np
 
     entry = receipt.tasks[task]
     values = np.fromfile(file, dtype="<f2").reshape(-1, receipt.dim)
-    tree = RowTree([row_leaf(row.tobytes(), i) for i, row in enumerate(values)])
+    tree = EmbeddingTree([embedding_leaf(row.tobytes(), i) for i, row in enumerate(values)])
     if tree.root.hex() != entry.root:
         raise AuditRefused(
-            f"{file}: its rows have the Merkle root {tree.root.hex()[:16]}..., the submission says "
-            f"{entry.root[:16]}...",
+            f"{file}: its embeddings have the Merkle root {tree.root.hex()[:16]}..., the "
+            f"submission says {entry.root[:16]}...",
             "ask for the receipt as the harness wrote it",
         )
     labels = np.concatenate([read.train_labels, read.strata.labels])
@@ -237,7 +237,7 @@ def drawn_task(
 
 
 class OwnReceipt(NamedTuple):
-    """The receipt that rows are to be drawn from, and what opens its files."""
+    """The receipt that embeddings are to be drawn from, and what opens its files."""
 
     commitment: Commitment
     receipt: EmbeddingReceipt
@@ -254,7 +254,7 @@ class OwnReceipt(NamedTuple):
         )
 
     def sample(self, places: set[tuple[str, int]], say: Say) -> "Sample":
-        """Return the rows at these places that the receipt has, and its predictions."""
+        """Return the embeddings at these places that the receipt has, and its predictions."""
         from geneb_ci.receipt.near import sample_at
 
         entries = self.receipt.tasks
@@ -265,7 +265,7 @@ class OwnReceipt(NamedTuple):
         )
         with self.files() as files:
             say(
-                f"comparing {len(here):,} rows with earlier receipts; "
+                f"comparing {len(here):,} embeddings with earlier receipts; "
                 f"{size_text(files.lacking([task for task, _ in here]))} to fetch"
             )
             sample = sample_at(files, self.receipt, tuple(here))
@@ -290,7 +290,7 @@ def near_roots(
         if own.is_same_method(plan) or plan.root in samples or plan.root in reasons:
             continue
         if plan.root == own.receipt.root:
-            reasons[plan.root] = f"{model}: the same rows"
+            reasons[plan.root] = f"{model}: the same embeddings"
         elif (sample := _sample_of(plan, repository, others, say)) is not None:
             samples[plan.root] = model, sample
     if samples:
@@ -313,7 +313,7 @@ def near_roots(
 def _sample_of(
     plan: EmbeddingPlan, repository: AuditRepository, others: Path | None, say: Say
 ) -> "Sample | None":
-    """Return the rows of an earlier receipt: those embedded then, else those of its files."""
+    """Return the embeddings of an earlier receipt: those embedded then, else those of its files."""
     from geneb_ci.receipt.near import sample_of
 
     model, benchmark = plan.commitment.model_id, repository.inputs.benchmark
@@ -321,7 +321,7 @@ def _sample_of(
     receipt = _current_receipt(plan, repository)
     if receipt is None:
         if embedded is None:
-            say(f"{model}: not compared: neither its record's rows nor its receipt are here")
+            say(f"{model}: not compared: neither its record's embeddings nor its receipt are here")
         return embedded
     folder = others / model if others is not None and (others / model).is_dir() else None
     try:
@@ -338,7 +338,7 @@ def _sample_of(
 
 
 def _recorded_embeddings(root: str, repository: AuditRepository) -> "Iterator[Sample]":
-    """Yield the rows that audits of a receipt embedded, `ROWS` of each, from beside its record."""
+    """Yield `ROWS` embeddings of each audit of a receipt, from the file beside its record."""
     from geneb_ci.receipt.near import ROWS, ROWS_MIN, Sample
 
     for path in repository.files:
@@ -362,7 +362,7 @@ def _recorded_embeddings(root: str, repository: AuditRepository) -> "Iterator[Sa
 
 
 def _mixed(task: str, row: int) -> bytes:
-    """Return what orders rows of all tasks and parts alike."""
+    """Return what orders embeddings of all tasks and parts alike."""
     return hashlib.sha256(f"{task} {row}".encode()).digest()
 
 
@@ -399,7 +399,7 @@ def directions(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> list[Stratu
 
 
 def influences(task: DrawnTask, rerun: "npt.NDArray[np.float32]") -> dict[str, EmbeddingInfluence]:
-    """Return the influence of what the rows of one task deviate by: of "training" and of "test"."""
+    """Return the influence of deviations in one task, of "training" and "test" embeddings."""
     import numpy as np  # slow to import, and only needed here
 
     scale = task.entry.scale_log2
@@ -448,7 +448,7 @@ def effect_of(tasks: Iterable[Mapping[str, EmbeddingInfluence]]) -> Effect:
 
 
 class RepeatedEmbedding(NamedTuple):
-    """A row that failed and was embedded again."""
+    """An embedding that failed and was computed again."""
 
     result: EmbeddingRepeat
     values: "npt.NDArray[np.float32]"
@@ -462,7 +462,7 @@ def task_embeddings(
     width: int,
     room: float,
 ) -> ComparedTask:
-    """Return the comparison of a task, as a record has it; `again` by row of the file.
+    """Return the comparison of a task, as a record has it; `again` by embedding of the file.
 
     `room` is that of `room_of`.
     """
@@ -492,7 +492,7 @@ class EmbeddedVariants(NamedTuple):
     """(v, d) each."""
 
     def arrays(self, name: str) -> dict[str, Any]:
-        """Return the arrays of a file of rerun rows, whose names begin with `name`."""
+        """Return the arrays of a file of rerun embeddings, whose names begin with `name`."""
         import numpy as np
 
         return {
@@ -509,16 +509,17 @@ def rerun_file(
     training: EmbeddedVariants,
     again: Sequence[Mapping[int, RepeatedEmbedding]],
 ) -> bytes:
-    """Return the file of rerun rows: of each drawn row, what was committed, the rerun, its proof.
+    """Return the file of rerun embeddings: each drawn one as committed, as rerun, and its proof.
 
-    `test` and `training` are the variants; `again` has the rows that failed and were embedded
-    again, by row of the file.
+    `test` and `training` are the variants; `again` has the embeddings that failed and were embedded
+    again, by embedding of the file.
 
     An `.npz` with `task` (n,) as a place in the receipt, `row` (n,) of the file, `committed` (n, d)
     float16, `rerun` (n, d) float32, `length` (n,) and `proof` (sum of lengths, 32) bytes; `again`
-    (k, d) float32, ascending by task and row; then of all variants of test rows `varied_task` and
-    `varied_row` (v,), of the test split, and `varied` (v, d) float32; of those of training rows
-    `refit_task`, `refit_row` and `refit`. Its bytes depend on the rows alone.
+    (k, d) float32, ascending by task and embedding; then of all variants of test sequences
+    `varied_task` and `varied_row` (v,), of the test split, and `varied` (v, d) float32; of those of
+    training embeddings `refit_task`, `refit_row` and `refit`. Its bytes depend on the embeddings
+    alone.
     """
     import numpy as np
 

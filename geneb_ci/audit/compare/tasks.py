@@ -182,10 +182,10 @@ def notes(tasks: Sequence[AuditedTask], rescored: Rescored) -> list[str]:
     ]
     if full:
         lines.append(
-            "the probe on all training rows stops before its optimum, and the last bit decides "
-            f"where: that alone changed MCC by up to {STOPPING_MCC} in measurements. Tolerances of "
-            f"MCC there: {min(full):.4f} to {max(full):.4f}; the few-shot regimes are the stronger "
-            "evidence"
+            "the probe on all training sequences stops before its optimum, and the last bit "
+            f"decides where: that alone changed MCC by up to {STOPPING_MCC} in measurements. "
+            f"Tolerances of MCC there: {min(full):.4f} to {max(full):.4f}; the few-shot regimes "
+            "are the stronger evidence"
         )
     below = [
         f"{task.task} ({name})"

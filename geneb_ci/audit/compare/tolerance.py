@@ -269,7 +269,7 @@ def _honest(measured: MeasuredScore, steps: Sequence[float], width: Triple) -> H
         )
         centres.append(math.fsum(plain) / len(plain))
         stops = math.fsum(value * value for value in excess[metric])
-        square = spread(plain, stressed) + half * half / 3 + STOP_SHARE * stops
+        square = claim_variance(plain, stressed) + half * half / 3 + STOP_SHARE * stops
         deviations.append(math.sqrt(square))
     most = [max(step, *excess[metric], 0.0) for metric, step in zip(METRICS, steps, strict=True)]
     return HonestDifference(
@@ -279,7 +279,7 @@ def _honest(measured: MeasuredScore, steps: Sequence[float], width: Triple) -> H
     )
 
 
-def spread(plain: Sequence[float], stressed: Sequence[float]) -> float:
+def claim_variance(plain: Sequence[float], stressed: Sequence[float]) -> float:
     """Return the variance of a claim about the centre of plain copies, without rare outcomes."""
     own, other = _variance(plain), _variance(stressed) if stressed else None
     if other is None:

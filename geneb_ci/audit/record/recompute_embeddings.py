@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from geneb_ci.audit.canonical import StepMismatch
 from geneb_ci.audit.compare.embedding_outcome import (
     BY_EMBEDDING,
     REFITTED,
@@ -25,6 +24,7 @@ from geneb_ci.audit.compare.embeddings import (
     read_task,
     room_of,
 )
+from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import RESTORE
 from geneb_ci.audit.record.repository import AuditRepository
 from geneb_ci.audit.record.statement import RERUN as RERUN_SUFFIX
@@ -73,7 +73,7 @@ if TYPE_CHECKING:
 FURTHER = (RERUN, PROOFS, ROWS)
 STATISTIC_SLACK = 0.01
 """Standard deviations. The weights of another machine differ by 1e-10, which swaps two ranks of
-nearly equal rows now and then."""
+nearly equal embeddings now and then."""
 
 
 EFFECT_SLACK = 0.05
@@ -96,8 +96,9 @@ def with_files(
 ) -> Verification:
     """Return a verification with the steps that need more than the record.
 
-    From the file of rerun rows beside the record at `path`: its digest, the proofs, and every
-    comparison. With `receipt`, also drawn rows, cells, direction and effect, from the receipt.
+    From the file of rerun embeddings beside the record at `path`: its digest, the proofs, and every
+    comparison. With `receipt`, also drawn embeddings, cells, direction and effect, from the
+    receipt.
     """
     outcome = verification.record.outcome if verification.record is not None else None
     if not isinstance(outcome, EmbeddingOutcome):
@@ -161,7 +162,7 @@ def _from_receipt(
     inputs: TrustInputs,
     tools: ReceiptTools,
 ) -> VerificationStep:
-    """Compute cells, drawn rows, direction and effect from the receipt, and compare them."""
+    """Compute cells, drawn embeddings, direction and effect from the receipt, and compare them."""
     current = inputs.submission(outcome.plan.commitment.model_id)
     submission = current.submission if current is not None else None
     if current is None or not isinstance(submission, SubmissionV12):
@@ -222,15 +223,15 @@ def _from_receipt(
         and not own.strongest.allows(parts[task].get(STRONGEST_PART, []))
     ]
     wrong = {
-        f"other rows of {', '.join(other)} follow from the seed": bool(other),
-        f"other training rows of {', '.join(weaker)} are the strongest": bool(weaker),
+        f"other embeddings of {', '.join(other)} follow from the seed": bool(other),
+        f"other training embeddings of {', '.join(weaker)} are the strongest": bool(weaker),
         "its cells are not those of the receipt": (
             compared_cells(submission, cells) != outcome.cells
         ),
         "its test of direction is another": rows is not None
         and not other
         and not _is_near(_direction(outcome, rows, drawn), outcome.direction),
-        "its effect on the test rows is another": rows is not None
+        "its effect on the test embeddings is another": rows is not None
         and not other
         and not _is_same_effect(_effect(outcome, rows, drawn), outcome.effect),
         "the room that its tolerances leave is another": rows is not None
@@ -280,7 +281,7 @@ def _variants(
     variants: SampleVariants,
     refits: dict[str, RefitTask],
 ) -> VariantResult | None:
-    """Return what the kept rows of the variants show; None where they are of other variants."""
+    """Return what the recorded variants show; None where they are of other sequences."""
     names = [audited.task for audited in outcome.tasks]
     again = [refits[task] for task in variants.training if task in refits]
     if (
@@ -308,14 +309,14 @@ def _variants(
 
 
 def _own_values(kept: VariantEmbeddings | None, number: int) -> "npt.NDArray[np.float32] | None":
-    """Return the kept rows of variants of one task."""
+    """Return the kept embeddings of variants of one task."""
     return None if kept is None else kept.values[kept.task == number]
 
 
 def _are_of(
     kept: VariantEmbeddings | None, names: list[str], variants: Mapping[str, TaskVariants]
 ) -> bool:
-    """Whether kept rows are of these variants, task by task."""
+    """Whether kept embeddings are of these variants, task by task."""
     expected = [
         (number, row)
         for number, name in enumerate(names)
@@ -380,7 +381,7 @@ def from_receipt(layout: Layout, folder: Path | None, data: Path | None, say: Sa
 def with_embeddings(
     repository: AuditRepository, path: Path, name: str, again: ReceiptTools | None, *, named: bool
 ) -> Verification:
-    """Verify a record; of an audit by receipt also its rows, where it is named or they are here."""
+    """Verify a record; of an audit by receipt also its embeddings, if it is named or has them."""
     verification = repository.verification(path, name)
     if named or again is not None or path.with_name(f"{path.stem}{RERUN_SUFFIX}").exists():
         return with_files(verification, path, repository.inputs, again)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
-from geneb_ci.audit.canonical import StepMismatch, seconds_of
+from geneb_ci.audit.canonical import seconds_of
 from geneb_ci.audit.compare.embedding_outcome import (
     EMBEDDING_PREDICATE,
     AnyOutcome,
@@ -19,6 +19,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
     EmbeddingStatement,
 )
 from geneb_ci.audit.compare.outcome import PREDICATE_TYPE, STATEMENT_TYPE, Statement
+from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import (
     ENVELOPE,
     RESTORE,
@@ -45,7 +46,7 @@ COMMITTED, STARTED, ABORTED = ".committed.json", ".started.json", ".aborted.json
 EVENTS = (COMMITTED, STARTED, ABORTED)
 """Ends of the names of what was signed before a record, or in its place."""
 RERUN = ".rows.npz"
-"""End of the name of the file of rerun rows beside the record of an audit by receipt."""
+"""End of the name of the file of rerun embeddings beside the record of an audit by receipt."""
 ID_DIGITS = 16  # hex digits: 64 bits are unique among the audits of one model
 
 

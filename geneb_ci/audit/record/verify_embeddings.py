@@ -1,4 +1,4 @@
-"""Verification of an audit by receipt: from its numbers alone, from its rows, from the receipt."""
+"""Verification of an audit by receipt from its numbers, its embeddings, and the receipt."""
 
 import hashlib
 import io
@@ -9,7 +9,6 @@ import zlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from geneb_ci.audit.canonical import StepMismatch
 from geneb_ci.audit.compare.embedding_outcome import (
     BY_EMBEDDING,
     REFITTED,
@@ -20,6 +19,7 @@ from geneb_ci.audit.compare.embedding_outcome import (
     training_of,
     verdict_by,
 )
+from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.envelope import RESTORE
 from geneb_ci.audit.rerun.honesty import (
     KIND,
@@ -33,7 +33,7 @@ from geneb_ci.audit.trust.applicability import TrustInputs
 from geneb_ci.receipt.draw import TaskShare, number_of
 from geneb_ci.receipt.embeddings import STRONGEST
 from reference_harness.formats.benchmark import Benchmark
-from reference_harness.formats.merkle import root_by, row_leaf
+from reference_harness.formats.merkle import embedding_leaf, root_by
 from reference_harness.formats.submission import EmbeddingReceipt, SubmissionV12, receipt_root
 
 if TYPE_CHECKING:
@@ -42,21 +42,21 @@ if TYPE_CHECKING:
 
 COMPARISON = "comparison"
 RERUN, PROOFS, ROWS, CELLS = "rerun", "proofs", "rows", "cells"
-"""Further steps, where the file of rerun rows is here, or the receipt itself."""
+"""Further steps, where the file of rerun embeddings is here, or the receipt itself."""
 HASH_BYTES = 32
 PROOF_MAX = 64
-"""Hashes of a proof: a tree has fewer than 2^64 rows."""
+"""Hashes of a proof: a tree has fewer than 2^64 embeddings."""
 STRONGEST_PART = "strongest"
-"""Training rows that are embedded again for their influence or distance."""
+"""Training embeddings that are computed again for their influence or distance."""
 TEST_PART = "test "
-"""Begins the name of each part of test rows, before that of the regime."""
+"""Begins the name of each part of test embeddings, before that of the regime."""
 UNREADABLE = (
     *(ValueError, LookupError, OSError, EOFError, RuntimeError, ArithmeticError, MemoryError),
     *(struct.error, zipfile.BadZipFile, zlib.error),
 )
 """Errors of reading an archive of unknown bytes."""
 RERUN_BYTES_MAX = 8 << 30
-"""Of the file of rerun rows: 200,000 rows of 4,096 columns take 5 GB."""
+"""Of the file of rerun embeddings: 200,000 embeddings of 4,096 columns take 5 GB."""
 
 
 def check_embeddings(outcome: EmbeddingOutcome, inputs: TrustInputs) -> None:
@@ -79,7 +79,7 @@ def check_embeddings(outcome: EmbeddingOutcome, inputs: TrustInputs) -> None:
         _check_strongest(task, with_some=outcome.schema_version == REFITTED)
     _check_again(findings)
     if (outcome.effect is None) != (outcome.schema_version == BY_EMBEDDING):
-        _refuse("its effect on the test rows is not that of its version")
+        _refuse("its effect on the test embeddings is not that of its version")
     cells = outcome.cells
     if cells.equal + len(cells.differing) + len(cells.unclaimed) != cells.of:
         _refuse(f"its cells do not add up to {cells.of}")
@@ -99,10 +99,12 @@ def _check_variants(result: VariantResult, tasks: list[ComparedTask]) -> None:
     most = sum(min(ROWS_MIN, task.test) for task in tasks)
     counted = [(1, result.kinds), *((probe.fits, probe.kinds) for probe in result.others.values())]
     if any(set(kinds) != {KIND} for _, kinds in counted):
-        _refuse(f"variants: expected those of test rows of the kind {KIND!r} alone")
+        _refuse(f"variants: expected those of test sequences of the kind {KIND!r} alone")
     rows = result.kinds[KIND].rows
     if rows > most or any(kinds[KIND].rows != fits * rows for fits, kinds in counted):
-        _refuse(f"variants: {rows} test rows were varied, or not by every probe; {most} can be")
+        _refuse(
+            f"variants: {rows} test sequences were varied, or not by every probe; {most} can be"
+        )
 
 
 def _check_refits(outcome: EmbeddingOutcome, names: list[str]) -> None:
@@ -122,9 +124,9 @@ def _check_refits(outcome: EmbeddingOutcome, names: list[str]) -> None:
         task = sizes[refitted.task]
         most = min(sequences_varied(len(expected)), task.train)
         if refitted.rows > most:
-            _refuse(f"variants: {refitted.rows} training rows of {task.task}, {most} can be")
+            _refuse(f"variants: {refitted.rows} training embeddings of {task.task}, {most} can be")
         if refitted.training is not None and refitted.training.rows != task.test:
-            _refuse(f"variants: a probe did not decide on all test rows of {task.task}")
+            _refuse(f"variants: a probe did not decide on all test embeddings of {task.task}")
     if outcome.variants.training != training_of(outcome.refits):
         _refuse("variants: the decisions of refitted probes are not the sum of those of the tasks")
     regimes = {
@@ -166,51 +168,55 @@ def _check_receipt(
     for task in outcome.tasks:
         counts = receipt.tasks[task.task]
         if (task.train, task.test) != (counts.train, counts.test):
-            _refuse(f"{task.task} has other numbers of rows than the receipt")
+            _refuse(f"{task.task} has other numbers of embeddings than the receipt")
         _check_draw(task, shares[task.task], bytes.fromhex(outcome.plan.seed))
 
 
 def _check_draw(task: ComparedTask, share: TaskShare, seed: bytes) -> None:
-    """Compare what needs no strata: how many rows each part has, and which training rows."""
+    """Compare what needs no strata: the size of each part, and the training embeddings."""
     training = task.rows.get("training", [])
     expected = [
         number_of(seed, f"{task.task} training", j, task.train) for j in range(share.training)
     ]
     is_whole = len(training) == task.train and training == list(range(task.train))
     if training != expected and not is_whole:
-        _refuse(f"{task.task}: the training rows do not follow from the seed")
+        _refuse(f"{task.task}: the training embeddings do not follow from the seed")
     for part, rows in task.rows.items():
         if part.startswith(TEST_PART) and len(rows) not in {share.test, 0}:
-            _refuse(f"{task.task}: {len(rows)} rows of {part!r}, expected {share.test}")
+            _refuse(f"{task.task}: {len(rows)} embeddings of {part!r}, expected {share.test}")
 
 
 def _check_task(task: ComparedTask, findings: EmbeddingFindings) -> None:
     distinct, total = task.distinct, task.train + task.test
     if not len(distinct) == len(task.deviation) == len(task.mismatch):
-        _refuse(f"{task.task}: {len(distinct)} rows are drawn, {len(task.deviation)} compared")
+        _refuse(
+            f"{task.task}: {len(distinct)} embeddings are drawn, {len(task.deviation)} compared"
+        )
     if distinct and distinct[-1] >= total:
-        _refuse(f"{task.task}: row {distinct[-1]} of {total} was drawn")
+        _refuse(f"{task.task}: embedding {distinct[-1]} of {total} was drawn")
     if [failed.row for failed in task.failed] != findings.failing(task):
-        _refuse(f"{task.task}: the rows that fail are not those that its numbers give")
+        _refuse(f"{task.task}: the embeddings that fail are not those that its numbers give")
 
 
 def _check_strongest(task: ComparedTask, *, with_some: bool) -> None:
-    """Compare the number of the strongest training rows with that of their two lists."""
+    """Compare the number of the strongest training embeddings with that of their two lists."""
     rows = task.rows.get(STRONGEST_PART, [])
     least, most = (min(count, task.train) for count in (STRONGEST, 2 * STRONGEST))
     if with_some and not least <= len(set(rows)) <= most:
-        _refuse(f"{task.task}: {len(set(rows))} of the strongest training rows, expected {least}")
+        _refuse(
+            f"{task.task}: {len(set(rows))} of the strongest training embeddings, expected {least}"
+        )
     if rows and (not with_some or max(rows) >= task.train):
-        _refuse(f"{task.task}: its strongest training rows are none, or not of its version")
+        _refuse(f"{task.task}: its strongest training embeddings are none, or not of its version")
 
 
 def _check_again(findings: EmbeddingFindings) -> None:
-    """Refuse an audit that left rows that fail as they are, or that keeps other numbers of them."""
+    """Refuse an audit that did not compute failing embeddings again, or says otherwise of them."""
     failed = [failed_row for task in findings.tasks for failed_row in task.failed]
     if any(failed_row.again is None for failed_row in failed) and not findings.may_end:
         _refuse(
-            "rows that fail were not embedded again, and neither is one of them altered nor are "
-            "there too many that pass then"
+            "embeddings that fail were not embedded again, and neither is one of them altered nor "
+            "are there too many that pass then"
         )
 
 
@@ -219,7 +225,7 @@ def _refuse(message: str, step: str = COMPARISON) -> None:
 
 
 class RerunEmbeddings(NamedTuple):
-    """The file of rerun rows, read."""
+    """The file of rerun embeddings, read."""
 
     task: "npt.NDArray[np.int64]"
     row: "npt.NDArray[np.int64]"
@@ -227,15 +233,15 @@ class RerunEmbeddings(NamedTuple):
     rerun: "npt.NDArray[np.float32]"
     proofs: list[list[bytes]]
     again: "npt.NDArray[np.float32]"
-    """(k, d), of the rows that were embedded again, in the order of the record."""
+    """(k, d), of the embeddings that were computed again, in the order of the record."""
     variants: "VariantEmbeddings | None" = None
-    """Of test rows; None in earlier files."""
+    """Of test embeddings; None in earlier files."""
     refits: "VariantEmbeddings | None" = None
-    """Of training rows; None in earlier files."""
+    """Of training embeddings; None in earlier files."""
 
 
 class VariantEmbeddings(NamedTuple):
-    """The rows of v variants."""
+    """The embeddings of v variants."""
 
     task: "npt.NDArray[np.int64]"
     row: "npt.NDArray[np.int64]"
@@ -244,7 +250,7 @@ class VariantEmbeddings(NamedTuple):
 
 
 def read_rerun(raw: bytes, outcome: EmbeddingOutcome) -> RerunEmbeddings:
-    """Read the file of rerun rows of a record. Raises StepMismatch, of the step "rerun".
+    """Read the file of rerun embeddings of a record. Raises StepMismatch, of the step "rerun".
 
     Number and type of every array follow from the record; nothing is read that is otherwise.
     """
@@ -277,7 +283,7 @@ def read_rerun(raw: bytes, outcome: EmbeddingOutcome) -> RerunEmbeddings:
     except UNREADABLE as error:
         raise StepMismatch(RERUN, f"it cannot be read: {error}", RESTORE) from error
     if list(zip(rows.task.tolist(), rows.row.tolist(), strict=True)) != expected:
-        _refuse("its rows are not those of the record", RERUN)
+        _refuse("its embeddings are not those of the record", RERUN)
     return rows
 
 
@@ -293,7 +299,7 @@ def _again(archive: zipfile.ZipFile, outcome: EmbeddingOutcome) -> "npt.NDArray[
 def _all_variants(
     archive: zipfile.ZipFile, outcome: EmbeddingOutcome
 ) -> Iterator[VariantEmbeddings | None]:
-    """Yield the rows of variants of test rows, then of training rows."""
+    """Yield the embeddings of variants of test sequences, then of training embeddings."""
     variants, dim = outcome.variants, outcome.receipt.dim
     tested = sum(decisions.rows for decisions in variants.kinds.values()) if variants else 0
     yield _variants(archive, "varied", tested, dim) if variants else None
@@ -312,7 +318,7 @@ def _variants(archive: zipfile.ZipFile, name: str, count: int, dim: int) -> Vari
 def _array(
     archive: zipfile.ZipFile, name: str, kind: str, shape: tuple[int, ...]
 ) -> "npt.NDArray[Any]":
-    """Return an array of a file of rerun rows. Raises ValueError where it is of another kind."""
+    """Return an array of a file of rerun embeddings. Raises ValueError for another kind."""
     import numpy as np
 
     info = archive.getinfo(f"{name}.npy")
@@ -334,20 +340,22 @@ def _array(
 def check_proofs(
     rows: RerunEmbeddings, outcome: EmbeddingOutcome, receipt: EmbeddingReceipt
 ) -> None:
-    """Compare the committed rows with the roots of their tasks. Raises StepMismatch."""
+    """Compare the committed embeddings with the roots of their tasks. Raises StepMismatch."""
     for index, number in enumerate(rows.task.tolist()):
         task = outcome.tasks[number]
         entry, row = receipt.tasks[task.task], int(rows.row[index])
-        leaf = row_leaf(rows.committed[index].tobytes(), row)
+        leaf = embedding_leaf(rows.committed[index].tobytes(), row)
         root = root_by(leaf, row, entry.train + entry.test, rows.proofs[index])
         if root is None or root.hex() != entry.root:
-            _refuse(f"row {row} of {task.task} is not one that the receipt commits to", PROOFS)
+            _refuse(
+                f"embedding {row} of {task.task} is not one that the receipt commits to", PROOFS
+            )
 
 
 def check_comparisons(
     rows: RerunEmbeddings, outcome: EmbeddingOutcome, receipt: EmbeddingReceipt
 ) -> None:
-    """Compare every drawn row with its rerun again, by the rule of the record's version.
+    """Compare every drawn embedding with its rerun again, by the rule of the record's version.
 
     Raises StepMismatch.
     """
@@ -367,7 +375,7 @@ def check_comparisons(
             at += len(repeats)
             compared = _by_column(task, committed, rerun, again, scale)
         if (task.deviation, task.mismatch) != compared:
-            _refuse(f"{task.task}: its rows compare otherwise than the record says", ROWS)
+            _refuse(f"{task.task}: its embeddings compare otherwise than the record says", ROWS)
 
 
 def _by_column(
@@ -377,7 +385,7 @@ def _by_column(
     again: "npt.NDArray[np.float32]",
     scale: int,
 ) -> tuple[list[float], list[int]]:
-    """Return deviation and mismatch of each row. Raises StepMismatch for what else is otherwise."""
+    """Return deviation and mismatch of each embedding. Raises StepMismatch where others differ."""
     from geneb_ci.receipt.column_rule import judge, judge_again, tolerances, unfit
 
     if why := unfit(committed):
@@ -393,7 +401,9 @@ def _by_column(
             recorded.mismatch,
             recorded.distance or 0.0,
         ):
-            _refuse(f"{task.task}: row {failed.row} compares otherwise when embedded again", ROWS)
+            _refuse(
+                f"{task.task}: embedding {failed.row} compares otherwise when computed again", ROWS
+            )
     comparison = judge(committed, rerun, allowed, scale)
     return comparison.deviation.tolist(), comparison.mismatch.tolist()
 

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 TWICE = 32
 """Real sequences that appear a second time."""
 TRIANGLES = 32
-"""Real sequences with two mutants. If a quarter of all rows is memorised, 32 triangles hold at
-least four of them with probability 0.97; if half is, always in practice."""
+"""Real sequences with two mutants. If a quarter of all embeddings is memorised, 32 triangles hold
+at least four of them with probability 0.97; if half is, always in practice."""
 FRESH = 16
 """Shuffled sequences: they hide how many of the list are real."""
 JUMP = 10.0
@@ -59,13 +59,13 @@ NOISE = {
     "float16": 2e-2,
     "bfloat16": 1e-1,
 }
-"""Largest difference, relative to the length of the row, that batching alone may make. A float32
-model on a GPU may multiply in TF32, whose unit roundoff is 4.9e-4; float16 has the same, bfloat16
-3.9e-3; a deep model multiplies that several times over. float64 has 1.1e-16."""
+"""Largest difference, relative to the length of the embedding, that batching alone may make. A
+float32 model on a GPU may multiply in TF32, whose unit roundoff is 4.9e-4; float16 has the same,
+bfloat16 3.9e-3; a deep model multiplies that several times over. float64 has 1.1e-16."""
 
 FLOOR = 0.1
-"""Share of that noise below which a distance between mutants counts as no smaller: three rows of
-one triangle that differ by noise alone are not a jump, and a look-up still is under bfloat16."""
+"""Share of that noise below which a distance between mutants counts as no smaller: three embeddings
+of one triangle that differ by noise alone are not a jump, and a look-up still is under bfloat16."""
 
 _LETTERS = "ACGT"
 
@@ -137,7 +137,7 @@ class TaskEmbeddings(NamedTuple):
     """Embeddings of the real sequences, and what those of the decoys show."""
 
     values: "np.ndarray"
-    """(n, d), row i for real sequence i."""
+    """(n, d), embedding i for real sequence i."""
     decoys: Decoys
     repeated: Repeatability
 
@@ -167,7 +167,7 @@ def embed_among_decoys(
 
 
 def real_embeddings(decoyed: SequencesWithDecoys, values: "np.ndarray") -> "np.ndarray":
-    """Return the (n, d) rows of the real sequences, in the caller's order."""
+    """Return the (n, d) embeddings of the real sequences, in the caller's order."""
     return values[decoyed.real]
 
 
@@ -179,9 +179,9 @@ def judge_decoys(
 ) -> Decoys:
     """Return what the embeddings of a whole list, (n, d), show; `dtype` is the model's.
 
-    `apart` has the rows of `decoyed.apart` from the second run; without them a dependence on the
-    batch is detected only where the two places fell into different batches.
-    Raises KeyError for a dtype that is not in `NOISE`.
+    `apart` has the embeddings of `decoyed.apart` from the second run; without them a dependence on
+    the batch is detected only where the two places fell into different batches. Raises KeyError for
+    a dtype that is not in `NOISE`.
     """
     noise = NOISE[dtype]
     drift = max(_drift(values[a], values[b]) for a, b in decoyed.again)
@@ -196,7 +196,7 @@ def judge_decoys(
     jumping = many > 0 and len(jumps) >= max(1, math.ceil(SHARE_MEMORISED * many))
     detail = (
         f"{len(decoyed.again)} sequences {times}: "
-        f"rows differ by up to {drift:.1e} of their length, "
+        f"embeddings differ by up to {drift:.1e} of their length, "
         f"{noise:.0e} is allowed for {dtype}; {many} sequences with two mutants: "
         f"{len(jumps)} are more than {JUMP:g} times farther from them than they from each other"
     )
@@ -263,9 +263,9 @@ def _fresh(sequence: str, draw: random.Random) -> str:
 
 
 def _drift(first: "np.ndarray", second: "np.ndarray") -> float:
-    """Return the length of the difference of two rows, relative to the first.
+    """Return the length of the difference of two embeddings, relative to the first.
 
-    It is infinite for rows of different widths, and for rows too long to measure.
+    It is infinite for embeddings of different widths, and for embeddings too long to measure.
     """
     if first.shape != second.shape:
         return math.inf

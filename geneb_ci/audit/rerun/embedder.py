@@ -1,4 +1,4 @@
-"""Drawn rows embedded again, among decoys and variants; and what that costs, before it is spent.
+"""Drawn embeddings computed again among decoys and variants, and the cost of that beforehand.
 
 The sequences of all tasks are one list in order of their digests, so that neither order nor content
 tells task, split or label. It is cut into parts, each kept when it is finished.
@@ -55,7 +55,7 @@ class SampleEmbedder:
     def embed(
         self, sequences: Sequence[str], variants: Sequence[str] = ()
     ) -> "dict[str, npt.NDArray[np.float32]]":
-        """Return the row of each distinct sequence, published ones and their variants.
+        """Return the embedding of each distinct sequence, published ones and their variants.
 
         Raises what `run_in_sandbox` does.
         """
@@ -98,7 +98,7 @@ class SampleEmbedder:
         runs = SandboxRuns(self._here, sum(part.seconds for part in self.parts))
         decoyed = with_decoys(sequences, secrets.token_bytes(32), published)
         self._say(
-            f"{label}: embedding {plural(published, 'row')}, "
+            f"{label}: embedding {plural(published, 'embedding')}, "
             f"{plural(len(sequences) - published, 'variant')} and "
             f"{len(decoyed.sequences) - len(sequences)} decoys"
         )
@@ -130,17 +130,17 @@ class SampleEmbedder:
 
         if values.shape[1] != self._width:
             raise ResultRefused(
-                f"the extractor gives rows of {values.shape[1]} numbers, the receipt has "
+                f"the extractor gives embeddings of {values.shape[1]} numbers, the receipt has "
                 f"{self._width}",
                 "ask for a receipt of this extractor and these options",
             )
-        with np.errstate(over="ignore"):  # a row that is too large fails as a row
+        with np.errstate(over="ignore"):  # an embedding that is too large fails as an embedding
             return values.astype(np.float32, copy=False)
 
     def again(self, sequences: Sequence[str]) -> "tuple[str, npt.NDArray[np.float32]]":
         """Embed sequences again, each alone, and in float64 where the extractor has that option.
 
-        Returns how, and the (n, d) rows.
+        Returns how, and the (n, d) embeddings.
         """
         runs = SandboxRuns(self._here, sum(part.seconds for part in self.parts))
         spec = self._here.spec
@@ -174,13 +174,13 @@ class RerunCost(NamedTuple):
     """Expected cost of an audit by receipt."""
 
     rows: int
-    """Draws, at most so many distinct rows."""
+    """Draws, at most so many distinct embeddings."""
     variants: int
-    """Variants of test and training rows, at most."""
+    """Variants of test and training embeddings, at most."""
     embedded: int
     """Sequences in the sandbox, variants and decoys among them."""
     disk: int
-    """Bytes of the file of rerun rows."""
+    """Bytes of the file of rerun embeddings."""
     embedding: float | None
     """Seconds in the sandbox; None where the number of parameters is not known."""
 
@@ -196,7 +196,8 @@ def rerun_cost(
 ) -> RerunCost:
     """Return what a draw costs at most; `rate` is in operations a second.
 
-    `refits` is the number of tasks whose training rows are varied, without those of earlier draws.
+    `refits` is the number of tasks whose training sequences are varied, without those of earlier
+    draws.
     """
     shares = task_shares(rows, receipt, benchmark)
     few = benchmark.protocol.few_shot_k
@@ -231,18 +232,18 @@ def rerun_cost(
 
 
 def rerun_cost_lines(cost: RerunCost, cells: ReceiptCost) -> list[str]:
-    """Return the cost of the rows, and that of recomputing the cells, as lines of text."""
+    """Return the cost of the embeddings, and that of recomputing the cells, as lines of text."""
     took = "unknown: the submission does not say how many parameters it has"
     if cost.embedding is not None:
         took = (
             f"about {duration_text(cost.embedding)} on a CPU, at 2 operations a parameter and "
-            f"token, {TOKENS} tokens a row and {RATE / 1e9:.0f} GFLOP/s"
+            f"token, {TOKENS} tokens an embedding and {RATE / 1e9:.0f} GFLOP/s"
         )
     decoys = cost.embedded - cost.rows - cost.variants
     return [
         (
-            f"cost: at most {cost.rows:,} rows, {cost.variants:,} variants and {decoys:,} decoys "
-            f"to embed, {took}"
+            f"cost: at most {cost.rows:,} embeddings, {cost.variants:,} variants and {decoys:,} "
+            f"decoys to embed, {took}"
         ),
-        f"  cells: {cells.text}; rerun rows up to {size_text(cost.disk)}",
+        f"  cells: {cells.text}; rerun embeddings up to {size_text(cost.disk)}",
     ]

@@ -1,4 +1,4 @@
-"""Runs a plan of rows: cells from the committed bytes, drawn rows embedded again, both compared.
+"""The rerun of a plan of embeddings: cells and drawn embeddings, computed again and compared.
 
 Only sequences go into the sandbox, as in an audit of tasks. Labels and predictions, which the
 harness writes for the draw, stay in the folder of the audit, which the sandbox does not show.
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from geneb_ci.audit.canonical import SAMPLE, StepMismatch, moment_of
+from geneb_ci.audit.canonical import SAMPLE, moment_of
 from geneb_ci.audit.commit import AuditSubject
 from geneb_ci.audit.compare.embedding_outcome import (
     REFITTED,
@@ -45,6 +45,7 @@ from geneb_ci.audit.compare.embeddings import (
     task_embeddings,
 )
 from geneb_ci.audit.compare.outcome import AGREES, HarnessFacts
+from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.audit.record.events import RunFacts
 from geneb_ci.audit.rerun.embedder import SampleEmbedder
 from geneb_ci.audit.rerun.honesty import VariantResult, variant_text
@@ -79,19 +80,21 @@ if TYPE_CHECKING:
 STRATA, CELLS, SUBMISSION = "strata", "cells.json", "submission.json"
 """Folder of what the harness wrote of the tasks, its file of all cells, and the submission."""
 RERUN_EMBEDDINGS = "rerun.npz"
-"""File of the work folder with the rerun rows, once all are compared: the record needs them."""
+"""File of the work folder with the rerun embeddings, once all are compared: the record needs
+them."""
 AGAIN = 16
-"""Rows that fail are embedded again so many at a time, the worst first, until one is altered."""
+"""Embeddings that fail are computed again so many at a time, the worst first, until one is
+altered."""
 
 
-def rows_of(
+def rerun_embeddings(
     plan: EmbeddingPlan,
     here: Ready,
     files: Callable[[EmbeddingReceipt], ReceiptFiles],
     clock: Callable[[], float],
     say: Say,
 ) -> RerunResult:
-    """Run a plan of rows that recomputes, and return the outcome; the work folder keeps the rows.
+    """Run a valid plan of embeddings and return its outcome; the work folder has the embeddings.
 
     `files` opens the files of the receipt. Raises what `workflow.rerun_plan` does, and AuditRefused
     for a receipt that is not what was committed to.
@@ -233,7 +236,7 @@ class _EmbeddingRun:
         folder.mkdir(parents=True, exist_ok=True)
         submission = folder / SUBMISSION
         work.keep(submission, json.dumps(self.here.subject.document))
-        self.say("computing every cell from the committed rows")
+        self.say("computing every cell from the committed embeddings")
         self.cells = recompute(
             submission, self.receipt, self.files, self.here.source,
             self.here.runner.harness, self.names,
@@ -255,7 +258,7 @@ class _EmbeddingRun:
     def _embedded(
         self, variants: Mapping[str, TaskVariants], rows: "dict[str, npt.NDArray[np.float32]]"
     ) -> EmbeddedVariants:
-        """Return the rows of variants, task by task."""
+        """Return the embeddings of variants, task by task."""
         none = TaskVariants.none()
         by_task = [variants.get(task, none) for task in self.names]
         return EmbeddedVariants(
@@ -296,9 +299,9 @@ class _EmbeddingRun:
         reruns: "Sequence[npt.NDArray[np.float32]]",
         judged: Sequence[EmbeddingComparison],
     ) -> dict[str, dict[int, RepeatedEmbedding]]:
-        """Embed rows that fail again, the worst first, until the verdict is known or none is left.
+        """Compute failing embeddings again, the worst first, until the verdict is known.
 
-        Returns task to row to result.
+        Returns task to embedding to result.
         """
         width = self.receipt.dim
         failed = [
@@ -311,7 +314,7 @@ class _EmbeddingRun:
         rescued, most = 0, allowed_rescued(sum(len(task.rows) for task in drawn))
         for start in range(0, len(failed), AGAIN):
             some = failed[start : start + AGAIN]
-            self.say(f"{len(failed)} rows fail: embedding {len(some)} again, each alone")
+            self.say(f"{len(failed)} embeddings fail: embedding {len(some)} again, each alone")
             how, values = self.embedder.again(
                 [drawn[number].sequences[index] for *_, number, index in some]
             )

@@ -26,7 +26,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from geneb_ci.audit.canonical import AuditRefused
+from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.common.config import cache_folder, policy_bytes
 from geneb_ci.common.download import (
     Purpose,
@@ -251,7 +251,7 @@ def download(address: str, path: Path, sha256: str) -> None:
     download_file(address, path, sha256, WEIGHTS)
 
 
-def extract(address: str, members: Mapping[str, Path], sha256: Mapping[str, str]) -> None:
+def download_members(address: str, members: Mapping[str, Path], sha256: Mapping[str, str]) -> None:
     """Download a tar archive, keeping these members of it: path in the archive to place.
 
     The archive itself is never stored, and begins again after a break. Raises WeightsRefused for a

@@ -18,8 +18,8 @@ from typing import Annotated, Literal, NamedTuple, TypeVar
 
 from pydantic import Field, ValidationError
 
-from geneb_ci.audit.canonical import AuditRefused
 from geneb_ci.audit.compare.outcome import AuditOutcome
+from geneb_ci.audit.errors import AuditRefused
 from geneb_ci.audit.rerun.scoring import sequences_of
 from geneb_ci.common.errors import NothingChecked, unwritable
 from geneb_ci.harness.process import HarnessProcess, TaskSource
@@ -78,7 +78,7 @@ class FreshSet(NamedTuple):
 
 
 def parse_set(content: bytes, name: str, benchmark: Benchmark) -> tuple[FreshSequence, ...]:
-    """Return the rows of a set.
+    """Return the sequences of a set.
 
     Raises NothingChecked, which names the line, for anything but labelled sequences of tasks of the
     benchmark, each once.
@@ -115,7 +115,7 @@ def parse_set(content: bytes, name: str, benchmark: Benchmark) -> tuple[FreshSeq
 
 
 def _row(values: list[str], benchmark: Benchmark) -> tuple[FreshSequence | None, str]:
-    """Return a row, or None and what is wrong with it."""
+    """Return a sequence, or None and what is wrong with it."""
     if len(values) != len(COLUMNS):
         return None, f"{plural(len(values), 'value')}, expected {len(COLUMNS)}"
     task, label, sequence = values
@@ -204,7 +204,7 @@ def open_set(path: Path, commitment: FreshCommitment, benchmark: Benchmark) -> F
 def check_release(
     release: FreshRelease, commitment: FreshCommitment, benchmark: Benchmark, name: str
 ) -> FreshSet:
-    """Return the rows of a set after comparing it with its commitment.
+    """Return the sequences of a set after comparing it with its commitment.
 
     Raises AuditRefused when digest, benchmark or numbers are others, NothingChecked for no set.
     """

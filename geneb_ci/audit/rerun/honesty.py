@@ -6,18 +6,18 @@ audit embeds some sequences three times, in other places and other batches. A mo
 float16 gives other numbers then; embeddings that agree as those in float32 do get the tolerance of
 float32.
 
-Variants. D = (worse - better) / rows, over test rows of all rerun tasks, one kind of variant at a
+Variants. D = (worse - better) / n, over test sequences of all rerun tasks, one kind of variant at a
 time: `worse` were right as published and wrong as a variant, `better` the other way round. An
 extractor that computes changes its mind in both directions alike; one that looks labels up loses
 those that it knew. Flagged above
 
-    limit = margin + VARIANT_ALARM sqrt(worse + better) / rows
+    limit = margin + VARIANT_ALARM sqrt(worse + better) / n
 
-For training rows the same, with a margin of its own: the decisions of a probe fitted on the rows as
-published, and of one fitted on their variants.
+For training sequences the same, with a margin of its own: the decisions of a probe fitted on the
+sequences as published, and of one fitted on their variants.
 
-Fresh sets. The mean over the tasks of the accuracy on public test rows less that on fresh rows, by
-the same probe. Flagged when it exceeds `FRESH_MARGIN` by `ALARM` standard errors.
+Fresh sets. The mean over the tasks of the accuracy on public test sequences less that on fresh
+sequences, by the same probe. Flagged when it exceeds `FRESH_MARGIN` by `ALARM` standard errors.
 
 Limits. A look-up that tolerates small changes is not detected by variants, only by a fresh set; one
 that knows few labels stays below the limit. docs/research/adversary.md has the rates.
@@ -39,9 +39,10 @@ if TYPE_CHECKING:
 
 
 REPRODUCIBLE = 1e-5
-"""Largest root mean square of a difference, relative to that of the row, that counts as float32.
-Measured on random BERTs in other batches: at most 2.3e-7 in float32, up to 1.8e-3 in bfloat16,
-where 61 % of rows differ, so that of 64 pairs none does with probability below 1e-13."""
+"""Largest root mean square of a difference, relative to that of the embedding, that counts as
+float32. Measured on random BERTs in other batches: at most 2.3e-7 in float32, up to 1.8e-3 in
+bfloat16, where 61 % of embeddings differ, so that of 64 pairs none does with probability below
+1e-13."""
 PAIRS_MIN = 16
 """Pairs of embeddings from which the precision is concluded."""
 COARSE = ("bfloat16", "float16")
@@ -55,7 +56,7 @@ class Repeatability(StrictModel):
 
     pairs: Count
     difference: float = Field(ge=0)
-    """Largest root mean square of a difference, relative to that of the row."""
+    """Largest root mean square of a difference, relative to that of the embedding."""
     bits: Count
     """Significant bits that the numbers use, 24 in float32: a bfloat16 has 8."""
 
@@ -91,7 +92,7 @@ def precision_of(declared: str, repetitions: Iterable[Repeatability]) -> Precisi
 def repeatability_of(pairs: Sequence[tuple["np.ndarray", "np.ndarray"]]) -> Repeatability:
     """Return how far pairs of (d,) embeddings of one sequence differ.
 
-    Rows of different widths, and rows too long to measure, differ by the largest float.
+    Embeddings of different widths, and embeddings too long to measure, differ by the largest float.
     """
     import numpy as np  # slow to import, and only needed here
 
@@ -113,7 +114,7 @@ def _difference(row: "np.ndarray", repeated: "np.ndarray") -> float:
 
 
 def _bits(row: "np.ndarray") -> int:
-    """Return the most significant bits that a number of a (d,) row uses; 0 for zeros alone."""
+    """Return the most significant bits that a number of an embedding uses; 0 for zeros alone."""
     import numpy as np  # slow to import, and only needed here
 
     stored = SIGNIFICAND[row.dtype.name]
@@ -139,20 +140,21 @@ def precision_text(precision: Precision) -> str:
 
 VARIANT_ALARM = 4.0
 """Standard errors of D above the margin. The kinds share the luck of one test set: 3.09, a false
-alarm of 0.001 each, flagged a random model of one task with 160 rows in some audits of several."""
+alarm of 0.001 each, flagged a random model of one task with 160 sequences in some audits of
+several."""
 ALARM = 3.09
 """Standard errors of a loss on a fresh set above its margin: one-sided false alarm 0.001."""
 VARIANT_MARGIN = 0.02
 """D that an honest extractor may have: three letters in a hundred can break a motif that it reads.
 Largest measured: see docs/research/adversary.md."""
 TRAINING_MARGIN = 0.03
-"""The same for training rows, where one refit moves many decisions at once."""
+"""The same for training sequences, where one refit moves many decisions at once."""
 FRESH_MARGIN = 0.05
 """Accuracy that an honest extractor may lose on a fresh set, which is never quite alike."""
 VARIED_IN_ALL = 4000
-"""Test rows varied in a whole audit: the limit is then 0.037 where 7 % of decisions change."""
+"""Test sequences varied in a whole audit: the limit is then 0.037 where 7 % of decisions change."""
 ROWS_MIN = 40
-"""Fewest test rows varied a task, so that each task has its say in a large draw."""
+"""Fewest test sequences varied a task, so that each task has its say in a large draw."""
 KIND = "substituted"
 """The kind of variant: up to three letters anywhere. At full strength it finds whatever crops and
 shifts find; docs/research/adversary.md has the table."""
@@ -170,17 +172,19 @@ class VariantDecisions(StrictModel):
 
 
 class VariantResult(StrictModel):
-    """Decisions on variants of the rows of all rerun tasks."""
+    """Decisions on variants of the sequences of all rerun tasks."""
 
     nonce: Hex64
-    """With the seed of the plan it decides rows and variants; secret until the record is signed."""
+    """With the seed of the plan it decides sequences and variants; secret until the record is
+    signed."""
     rows: Positive
-    """Test rows varied a task, and training rows; all where there are fewer."""
+    """Test sequences varied a task, and training sequences; all where there are fewer."""
     reversed: bool
     """Whether reverse complements are among the kinds: where the model declares strands alike."""
     kinds: dict[Name, ChangedDecisions]
     training: ChangedDecisions | None
-    """Decisions on test rows by a probe fitted on training rows, and on variants of these."""
+    """Decisions on test sequences by a probe fitted on training sequences, and on variants of
+    these."""
     others: dict[Name, VariantDecisions] = Field(default={}, exclude_if=operator.not_)
     """Decisions of the other probes, such as `10shot, record`; left out in earlier records."""
     memorised: bool
@@ -191,12 +195,12 @@ def _is_one(value: int) -> bool:
 
 
 class FreshTask(StrictModel):
-    """One task: the same probe on public test rows and on fresh rows."""
+    """One task: the same probe on public test sequences and on fresh sequences."""
 
     public: LabelledDecisions
     fresh: LabelledDecisions
     fits: Positive = Field(default=1, exclude_if=_is_one)
-    """Fits whose rows are summed."""
+    """Fits whose sequences are summed."""
 
 
 class FreshResult(StrictModel):
@@ -211,19 +215,19 @@ class FreshResult(StrictModel):
 
 
 def sequences_varied(tasks: int) -> int:
-    """Return how many test rows a task are varied in an audit of so many tasks."""
+    """Return how many test sequences a task are varied in an audit of so many tasks."""
     return max(ROWS_MIN, math.ceil(VARIED_IN_ALL / tasks))
 
 
 def difference(changed: ChangedDecisions) -> float:
-    """Return D; 0 where no row was varied."""
+    """Return D; 0 where no sequence was varied."""
     return (changed.worse - changed.better) / changed.rows if changed.rows else 0.0
 
 
 def difference_limit(decisions: ChangedDecisions, margin: float, fits: int = 1) -> float:
     """Return the largest D that is not flagged; several fits count as one that is as sure.
 
-    They decide on the same rows, and what one gets wrong others often do as well.
+    They decide on the same sequences, and what one gets wrong others often do as well.
     """
     changed = fits * (decisions.worse + decisions.better)
     return margin + VARIANT_ALARM * math.sqrt(changed) / max(1, decisions.rows)
@@ -234,7 +238,7 @@ def is_flagged(
     training: ChangedDecisions | None,
     others: Mapping[str, VariantDecisions] | None = None,
 ) -> bool:
-    """Whether variants of test rows of any kind, by any probe, or of training rows, are flagged."""
+    """Whether variants are flagged: of test sequences by any probe, or of training sequences."""
     tested = [(decisions, VARIANT_MARGIN, 1) for decisions in kinds.values()]
     tested += [
         (decisions, VARIANT_MARGIN, probe.fits)
@@ -250,9 +254,9 @@ def is_flagged(
 
 
 def contradiction(result: VariantResult, expected: int) -> str:
-    """Return what is wrong with a result whose audit varies `due` rows a task, or ""."""
+    """Return what is wrong with a result whose audit varies `due` sequences a task, or ""."""
     if result.rows != expected:
-        return f"{result.rows} rows a task were varied, expected {expected}"
+        return f"{result.rows} sequences a task were varied, expected {expected}"
     counted = dict(result.kinds)
     if result.training is not None:
         counted["training"] = result.training
@@ -260,7 +264,7 @@ def contradiction(result: VariantResult, expected: int) -> str:
         counted |= {f"{name}, {kind}": decisions for kind, decisions in probe.kinds.items()}
     for kind, decisions in counted.items():
         if decisions.worse + decisions.better > decisions.rows:
-            return f"{kind}: {decisions.worse + decisions.better} of {decisions.rows} rows changed"
+            return f"{kind}: {decisions.worse + decisions.better} of {decisions.rows} changed"
     if result.memorised != is_flagged(result.kinds, result.training, result.others):
         return f"memorised is {result.memorised}, which contradicts its numbers"
     return ""
@@ -313,7 +317,7 @@ def _pooled_kinds(
 
 
 def fresh_result(decisions: Mapping[str, Decisions], commitment: str) -> FreshResult | None:
-    """Return the decisions on fresh rows; None where no rerun task has one."""
+    """Return the decisions on fresh sequences; None where no rerun task has one."""
     tasks = {
         task: FreshTask(public=decided.public, fresh=decided.fresh)
         for task, decided in decisions.items()
@@ -344,7 +348,7 @@ def accuracy_loss(tasks: Mapping[str, FreshTask]) -> tuple[float, float]:
 
 
 def _variance(decisions: LabelledDecisions) -> float:
-    """Return the variance of an accuracy, never 0: two made-up rows, one right and one wrong."""
+    """Return the variance of an accuracy, never 0: a right and a wrong decision are added."""
     share = (decisions.right + 1) / (decisions.rows + 2)
     return share * (1 - share) / decisions.rows
 
@@ -353,15 +357,15 @@ def is_dropped(
     tasks: Mapping[str, FreshTask],
     others: Mapping[str, Mapping[str, FreshTask]] | None = None,
 ) -> bool:
-    """Whether accuracy on fresh rows is significantly below that on public ones, by any probe."""
+    """Whether a probe is significantly less accurate on fresh sequences than on public ones."""
     losses = [accuracy_loss(fresh_tasks) for fresh_tasks in (tasks, *(others or {}).values())]
     return any(loss > FRESH_MARGIN + ALARM * error for loss, error in losses)
 
 
 def fresh_power(loss: float, fresh: int, public: int, accuracy: float = 0.75) -> float:
-    """Return the probability that a loss of accuracy is flagged, by rows in all tasks together.
+    """Return the probability that a loss of accuracy is flagged with so many sequences.
 
-    `accuracy` is that on the fresh rows; a normal approximation.
+    `accuracy` is that on the fresh sequences; a normal approximation.
     """
     above = min(accuracy + loss, 1 - 1 / (public + 2))
     error = math.sqrt(accuracy * (1 - accuracy) / fresh + above * (1 - above) / public)
@@ -372,7 +376,7 @@ def variant_text(result: VariantResult) -> str:
     """Return what the variants show, as one line."""
     parts = [
         f"{kind} D {difference(decisions):+.4f} of at most "
-        f"{difference_limit(decisions, margin):.4f} ({decisions.rows} rows)"
+        f"{difference_limit(decisions, margin):.4f} ({decisions.rows} sequences)"
         for kind, decisions, margin in (
             *((kind, decisions, VARIANT_MARGIN) for kind, decisions in result.kinds.items()),
             *((("training", result.training, TRAINING_MARGIN),) if result.training else ()),
@@ -402,6 +406,6 @@ def fresh_text(result: FreshResult) -> str:
     return (
         f"fresh set: {rows} sequences of {plural(len(result.tasks), 'task')}, accuracy "
         f"{-loss:+.4f} (standard error {error:.4f}) and MCC "
-        f"{-mcc / len(result.tasks):+.4f} beside the public test rows{by}; "
+        f"{-mcc / len(result.tasks):+.4f} beside the public test sequences{by}; "
         f"more than {FRESH_MARGIN:g} is not explained by chance"
     )

@@ -4,9 +4,9 @@ Variants keep the label: an extractor that looks sequences up has no answer for 
 of every task are varied, and the probes of the receipt decide on them: canonical ones and, where
 the harness has their scorer, those of record. Of some tasks, which a draw of tasks by the same seed
 chooses, training sequences are varied, as many as in an audit of tasks. A probe is fitted on their
-variants, and one on the receipt's rows of the same sequences.
+variants, and one on the receipt's embeddings of the same sequences.
 
-What a probe sees of a variant is rounded as the rows of the receipt are.
+What a probe sees of a variant is rounded as the embeddings of the receipt are.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -26,13 +26,14 @@ from geneb_ci.audit.rerun.honesty import (
     summed_decisions,
 )
 from geneb_ci.audit.rerun.scoring import variants_of
-from geneb_ci.audit.rerun.task_embedding import FurtherSequences, read_further, variant_seed
+from geneb_ci.audit.rerun.task_embedding import read_further, variant_seed
 from geneb_ci.audit.sampling.embedding_draw import refit_tasks
 from geneb_ci.audit.sampling.plan import EmbeddingPlan
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.harness.process import HarnessProcess, ScoringLimits, TaskSource
 from reference_harness.formats.base import first_error
 from reference_harness.formats.files import NotReadable, read_regular
+from reference_harness.formats.further import FurtherSequences
 from reference_harness.formats.receipt_cells import ReceiptRefit
 from reference_harness.formats.rescored import ChangedDecisions
 
@@ -49,7 +50,7 @@ REFIT_BYTES_MAX = 1 << 16
 
 
 class TaskVariants(NamedTuple):
-    """Variants of v rows of one split of a task."""
+    """Variants of v sequences of one split of a task."""
 
     rows: list[int]
     """Of the split, ascending."""
@@ -90,8 +91,8 @@ def sample_variants(
 ) -> SampleVariants:
     """Return the variants that plan and nonce decide; `folder` is one to write to.
 
-    Of test rows `ROWS_MIN` a task, or all. Records before version 2.1 have none of training rows.
-    Raises NothingChecked, with what the harness said, when it cannot make them.
+    Of test sequences `ROWS_MIN` a task, or all. Records before version 2.1 have none of training
+    sequences. Raises NothingChecked, with what the harness said, when it cannot make them.
     """
     seed, path = variant_seed(plan.seed, nonce), folder / "variants.json"
 
@@ -120,16 +121,16 @@ Changes = Mapping[str, Sequence[ChangedDecisions]]
 
 
 class Features(NamedTuple):
-    """Rows of v variants, as a probe sees them."""
+    """Embeddings of v variants, as a probe sees them."""
 
     values: "npt.NDArray[np.float64]"
-    """(v, d), with zeros where no receipt could hold a row."""
+    """(v, d), with zeros where no receipt could hold an embedding."""
     is_sound: "npt.NDArray[np.bool_]"
     """(v,) whether a receipt could hold it."""
 
 
 def features_of(values: "npt.NDArray[np.float32]", scale_log2: int) -> Features:
-    """Return (v, d) rows rounded as a receipt of this scale has them."""
+    """Return (v, d) embeddings rounded as a receipt of this scale has them."""
     import numpy as np  # slow to import, and only needed here
 
     from geneb_ci.receipt.rounding import rounding
@@ -146,9 +147,10 @@ def decision_changes(
     rows: Sequence[int],
     values: "npt.NDArray[np.float32]",
 ) -> Changes:
-    """Return the decisions that changed between v test rows and their variants of (v, d) values.
+    """Return the decisions that changed from v test sequences to their (v, d) variants.
 
-    `labels` are those of all test rows. A variant whose row no receipt could hold is decided wrong.
+    `labels` are those of all test sequences. A variant whose embedding no receipt could hold is
+    decided wrong.
     """
     import numpy as np
 
@@ -184,12 +186,12 @@ def refit(
     limits: ScoringLimits,
     folder: Path,
 ) -> RefitTask:
-    """Return what a probe fitted on (v, d) variants of training rows decides otherwise.
+    """Return what a probe fitted on (v, d) variants of training sequences decides otherwise.
 
-    `submission` is the file that has the receipt, `file` that of the task's rows; `folder` is one
-    to write to. A variant whose row no receipt could hold counts as zeros. Raises LimitExceeded or
-    ResultRefused for rows that cannot be scored within the limits, NothingChecked, with what the
-    harness said, for anything else.
+    `submission` is the file that has the receipt, `file` that of the task's embeddings; `folder` is
+    one to write to. A variant whose embedding no receipt could hold counts as zeros. Raises
+    LimitExceeded or ResultRefused for embeddings that cannot be scored within the limits,
+    NothingChecked, with what the harness said, for anything else.
     """
     import numpy as np
 

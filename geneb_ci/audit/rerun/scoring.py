@@ -64,7 +64,7 @@ def variants_of(
     *,
     reverse: bool,
 ) -> None:
-    """Write variants of at most `rows` test rows and as many training rows of a task.
+    """Write variants of at most `rows` test sequences and as many training sequences of a task.
 
     Raises NothingChecked, with what the harness said, when it cannot.
     """

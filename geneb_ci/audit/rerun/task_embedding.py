@@ -8,9 +8,9 @@ import secrets
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
 from geneb_ci.audit.rerun.decoys import (
     SequencesWithDecoys,
@@ -38,34 +38,18 @@ from geneb_ci.audit.rerun.workspace import (
     EmbeddedTask,
     Work,
 )
-from geneb_ci.audit.sampling.plan import Plan
+from geneb_ci.audit.sampling.plan import TaskPlan
 from geneb_ci.common.errors import LimitExceeded, NothingChecked, ResultRefused
 from geneb_ci.harness.process import HarnessProcess, TaskSource
 from geneb_ci.sandbox.limits import Limits, advice
 from geneb_ci.sandbox.run import Batching, ExtractorSpec
-from reference_harness.formats.base import Count, Name, StrictModel, first_error
+from reference_harness.formats.base import first_error
+from reference_harness.formats.further import FurtherSequence, FurtherSequences
 from reference_harness.formats.rescored import Rescored
 from reference_harness.formats.text import Say, plural
 
 if TYPE_CHECKING:
     import numpy as np
-
-
-class FurtherSequence(StrictModel):
-    """One sequence beside those of a task, as schemas of the harness have it."""
-
-    split: Literal["train", "test", "fresh"]
-    row: Count
-    kind: Name
-    sequence: Annotated[str, Field(min_length=1)]
-    label: int | None = None
-
-
-class FurtherSequences(StrictModel):
-    """All of a task."""
-
-    schema_version: Literal["1.0"]
-    rows: list[FurtherSequence]
 
 
 def variant_seed(plan_seed: str, nonce: str) -> str:
@@ -128,10 +112,10 @@ def matrix_of(
     known: Mapping[str, KnownEmbedding],
     work: Work,
 ) -> "np.ndarray":
-    """Return the (n, d) matrix of a task: rows of earlier tasks from the work folder, others new.
+    """Return the (n, d) embeddings of a task: known ones from the work folder, others new.
 
-    `values` has the rows of the sequences that are not known, in their order; None where all are.
-    Raises ResultRefused when the tasks have embeddings of different width or dtype.
+    `values` has the embeddings of the sequences that are not known, in their order; None where all
+    are. Raises ResultRefused when the tasks have embeddings of different width or dtype.
     """
     import numpy as np  # slow to import, and only needed here
 
@@ -148,7 +132,7 @@ def matrix_of(
                 f"task {name} has embeddings of {part.shape[1]} numbers of {part.dtype}; expected "
                 f"{first.shape[1]} of {first.dtype}, as task {begun} has, with which it shares "
                 "sequences",
-                "an extractor has to return rows of one width and one dtype for every task",
+                "an extractor has to return embeddings of one width and one dtype for every task",
             )
     matrix = np.empty((len(sequences), first.shape[1]), dtype=first.dtype)
     if values is not None:
@@ -162,7 +146,7 @@ def matrix_of(
 class TaskRuns:
     """The tasks of one plan, each embedded and scored, or found in the work folder."""
 
-    def __init__(self, plan: Plan, here: Ready, say: Say) -> None:
+    def __init__(self, plan: TaskPlan, here: Ready, say: Say) -> None:
         self.plan = plan
         self.names = [choice.task for choice in plan.chosen]
         self.here = here
@@ -303,11 +287,11 @@ class SandboxRuns:
         """Smallest that a run of these had; 0 where none is known."""
 
     def alone(self, sequences: Sequence[str], spec: ExtractorSpec) -> "np.ndarray":
-        """Return (n, d) rows of n sequences, each embedded in a batch of its own."""
+        """Return (n, d) embeddings of n sequences, each embedded in a batch of its own."""
         return self._run(sequences, "file", dataclasses.replace(spec, rows=1))
 
     def embed(self, decoyed: SequencesWithDecoys) -> TaskEmbeddings:
-        """Return the rows of the real sequences, in their order, and what the decoys show."""
+        """Return the embeddings of the real sequences, in their order, and what the decoys show."""
         return embed_among_decoys(
             decoyed,
             functools.partial(self._run, batching="budget"),

@@ -1,10 +1,11 @@
-"""Draws of rows: from a commitment and a beacon to a plan of rows, and that plan recomputed."""
+"""Draws of embeddings: the plan that follows from a commitment and a beacon."""
 
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple, NoReturn
 
-from geneb_ci.audit.canonical import SAMPLE, AuditRefused, StepMismatch
+from geneb_ci.audit.canonical import SAMPLE
 from geneb_ci.audit.commitment import Commitment
+from geneb_ci.audit.errors import AuditRefused, StepMismatch
 from geneb_ci.audit.sampling.design import sample, seed_of, tickets_of
 from geneb_ci.audit.sampling.plan import (
     TEST_EMBEDDINGS_MAX,
@@ -12,7 +13,7 @@ from geneb_ci.audit.sampling.plan import (
     EarlierEmbeddings,
     EmbeddingCounts,
     EmbeddingPlan,
-    Plan,
+    TaskPlan,
 )
 from geneb_ci.audit.sampling.task_draw import (
     beacon_value,
@@ -31,16 +32,16 @@ from reference_harness.formats.submission import (
 )
 
 EMBEDDING_PROTOCOL = "geneb-receipt-v1"
-"""Begins what the seed is the hash of: no seed of a draw of tasks is one of rows."""
+"""Begins what the seed is the hash of: no seed of a draw of tasks is one of embeddings."""
 STANDARD, FULL = "standard", "full"
 FLOAT32 = ("float32", "float64")
-"""Types whose rows are reproducible to the tolerance of a row."""
+"""Types whose embeddings are reproducible to the tolerance of an embedding."""
 
 
 def embedding_counts(text: str) -> EmbeddingCounts:
-    """Return the sample that `--size` names: "standard", "full", or N test rows of each regime.
+    """Return the sample that `--size` names: standard, full, or N test embeddings of each regime.
 
-    Training and support rows grow in proportion to N. Raises UsageProblem.
+    Training and support embeddings grow in proportion to N. Raises UsageProblem.
     """
     if text in {STANDARD, FULL}:
         return EmbeddingCounts(**SampleSizes(whole=text == FULL)._asdict())
@@ -55,22 +56,22 @@ def embedding_counts(text: str) -> EmbeddingCounts:
 
 
 class SubmissionWithReceipt(NamedTuple):
-    """A submission whose rows can be drawn, and its receipt."""
+    """A submission whose embeddings can be drawn, and its receipt."""
 
     submission: SubmissionV12
     receipt: EmbeddingReceipt
 
 
 def receipt_of(submission: Submission | None, benchmark: Benchmark) -> SubmissionWithReceipt:
-    """Return a submission with its receipt, whose rows can be drawn.
+    """Return a submission with its receipt, whose embeddings can be drawn.
 
-    Raises AuditRefused where there is none, or where its rows cannot be compared: computed in
+    Raises AuditRefused where there is none, or where its embeddings cannot be compared: computed in
     bfloat16 or float16, or with TF32; and where its root is not that of its tasks.
     """
     receipt = submission.receipt if isinstance(submission, SubmissionV12) else None
     if receipt is None or not isinstance(submission, SubmissionV12):
         raise AuditRefused(
-            "the submission has no receipt: no row can be drawn",
+            "the submission has no receipt: no embedding can be drawn",
             "draw tasks: --sample tasks; or ask for a run with `geneb-harness run --receipt DIR`",
         )
     if weak := weakness_of(receipt.compute_dtype, tf32=receipt.tf32):
@@ -88,15 +89,16 @@ def receipt_of(submission: Submission | None, benchmark: Benchmark) -> Submissio
 
 
 def weakness_of(compute_dtype: str, *, tf32: bool) -> str:
-    """Return why rows of a receipt cannot be compared with a rerun, or ""."""
+    """Return why embeddings of a receipt cannot be compared with a rerun, or ""."""
     if compute_dtype not in FLOAT32:
         return (
-            f"its rows were computed in {compute_dtype}, where other batches give other "
-            "rows: what a comparison would let pass is worth up to 0.02 of MCC"
+            f"its embeddings were computed in {compute_dtype}, where other batches give other "
+            "embeddings: what a comparison would let pass is worth up to 0.02 of MCC"
         )
     if tf32:
         return (
-            "its rows may have been computed with TF32, whose rounding is 100 times the tolerance"
+            "its embeddings may have been computed with TF32, whose rounding is 100 times the "
+            "tolerance"
         )
     return ""
 
@@ -114,9 +116,9 @@ def task_shares(
 
 
 def earlier_embedding_draws(
-    plans: Iterable[Plan | EmbeddingPlan], commitment: Commitment, near: Collection[str] = ()
+    plans: Iterable[TaskPlan | EmbeddingPlan], commitment: Commitment, near: Collection[str] = ()
 ) -> list[EarlierEmbeddings]:
-    """Return the draws of earlier plans of rows for this method and those that they list, by time.
+    """Return earlier draws of embeddings for this method, and those that they list, by time.
 
     `near` has the roots of receipts that are near this one.
     """
@@ -133,9 +135,9 @@ def earlier_embedding_draws(
 def require_not_lowered(
     rows: EmbeddingCounts, plans: Iterable[EmbeddingPlan], commitment: Commitment
 ) -> None:
-    """Raise UsageProblem where more rows were drawn before for this very commitment.
+    """Raise UsageProblem where more embeddings were drawn before for this very commitment.
 
-    A larger sample only adds rows, so a smaller one would leave out some that were drawn.
+    A larger sample only adds embeddings, so a smaller one would leave out some that were drawn.
     """
     digest, counts = commitment.sha256, rows.model_dump()
     for plan in plans:
@@ -158,7 +160,7 @@ def draw_embeddings(
     rows: EmbeddingCounts,
     earlier: Sequence[EarlierEmbeddings] = (),
 ) -> EmbeddingPlan:
-    """Return the plan of rows: the rows themselves follow from its seed and the receipt."""
+    """Return the plan of embeddings, which follow from its seed and the receipt."""
     return EmbeddingPlan(
         schema_version="1.0",
         commitment=commitment,
@@ -173,7 +175,7 @@ def draw_embeddings(
 
 
 def refit_tasks(plan: EmbeddingPlan, tasks: Sequence[str]) -> list[str]:
-    """Return the tasks of a receipt whose training rows are varied.
+    """Return the tasks of a receipt whose training sequences are varied.
 
     They are those that a draw of tasks by the seed of the plan chooses, as many as were committed
     to and of the same strata, then those by the seeds of earlier draws.
@@ -189,7 +191,7 @@ def refit_tasks(plan: EmbeddingPlan, tasks: Sequence[str]) -> list[str]:
 
 
 def check_embedding_plan(plan: EmbeddingPlan) -> None:
-    """Compute every step of a draw of rows again, as far as no receipt is needed.
+    """Compute every step of a draw of embeddings again, as far as no receipt is needed.
 
     Raises StepMismatch, whose `step` is one of `canonical.STEPS`.
     """
@@ -201,8 +203,8 @@ def check_embedding_plan(plan: EmbeddingPlan) -> None:
         _refuse("an earlier draw is listed twice")
 
 
-def recompute_any(plan: Plan | EmbeddingPlan) -> None:
-    """Compute every step of a draw again, of tasks or of rows. Raises StepMismatch."""
+def recompute_any(plan: TaskPlan | EmbeddingPlan) -> None:
+    """Compute every step of a draw again, of tasks or of embeddings. Raises StepMismatch."""
     if isinstance(plan, EmbeddingPlan):
         check_embedding_plan(plan)
     else:

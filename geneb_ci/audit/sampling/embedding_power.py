@@ -44,8 +44,8 @@ def power_lines(
         cells = cells_of(matrices, benchmark.categories)
         binary = sum(len(task_matrices[0]) == BINARY for task_matrices in matrices.values())
         probabilities[regime] = [found_test(cells, raise_, rows.test) for raise_ in RAISES]
-    yield f"test rows, {rows.test:,} in each of {plural(len(probabilities), 'regime')}:"
-    yield "  a macro MCC raised by altered test rows is found with at least, by this"
+    yield f"test embeddings, {rows.test:,} in each of {plural(len(probabilities), 'regime')}:"
+    yield "  a macro MCC raised by altered test embeddings is found with at least, by this"
     yield f"  row's own matrices of {binary} of {len(tasks)} tasks:"
     for regime, chances in probabilities.items():
         chances_text = ", ".join(
@@ -53,7 +53,7 @@ def power_lines(
             for raise_, chance in zip(RAISES, chances, strict=True)
         )
         yield f"  {regime:<8} {chances_text}"
-    yield f"training rows, {rows.training:,} in each of {plural(len(tasks), 'task')}:"
+    yield f"training embeddings, {rows.training:,} in each of {plural(len(tasks), 'task')}:"
     for share in SHARES:
         mean, largest = MEASURED_GAIN[share]
         chance = found_training(share, rows.training * len(tasks))
@@ -61,7 +61,7 @@ def power_lines(
             f"  {share:.1%} altered in the mean is found with {chance_text(chance)}; it bought MCC "
             f"{mean:+.3f} in the mean, {largest:+.3f} at most"
         )
-    yield "  This is no bound: rows that are made for it gain more. Where they are few, they are"
+    yield "  This is no bound: embeddings made for it gain more. Where they are few, they are"
     yield "  among the strongest of their task, which are embedded whatever is drawn."
 
 

@@ -7,8 +7,9 @@ from typing import Annotated, Literal, TypeVar
 import pydantic_core
 from pydantic import BaseModel, Field, ValidationError
 
-from geneb_ci.audit.canonical import COMMITMENT, StepMismatch
+from geneb_ci.audit.canonical import COMMITMENT
 from geneb_ci.audit.commitment import Commitment, check_commitment
+from geneb_ci.audit.errors import StepMismatch
 from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import Fault
 from geneb_ci.submission.reading import FileKind, read_bytes, refusal_of, require_file
@@ -89,7 +90,7 @@ class AnyPlan(StrictModel):
     """SHA-256 of protocol, commitment and beacon value."""
 
 
-class Plan(AnyPlan):
+class TaskPlan(AnyPlan):
     """One audit of tasks, before it runs."""
 
     tickets: Annotated[list[Ticket], Field(min_length=1)]
@@ -105,33 +106,34 @@ class Plan(AnyPlan):
 
 
 TEST_EMBEDDINGS_MAX, TRAINING_EMBEDDINGS_MAX = 1_000_000, 20_000
-"""Of a sample: more test rows than the benchmark has, and as many training rows of each task as
-`--size` takes beside them. Whoever verifies a record makes every draw again."""
+"""Of a sample: more test embeddings than the benchmark has, and as many training embeddings of each
+task as `--size` takes beside them. Whoever verifies a record makes every draw again."""
 Draws = Annotated[int, Field(ge=1, le=TEST_EMBEDDINGS_MAX)]
 
 
 class EmbeddingCounts(StrictModel):
-    """How many rows of a receipt are embedded again."""
+    """How many embeddings of a receipt are embedded again."""
 
     test: Draws
-    """Test rows of each regime, in all tasks together, at least."""
+    """Test embeddings of each regime, in all tasks together, at least."""
     training: Annotated[int, Field(ge=1, le=TRAINING_EMBEDDINGS_MAX)]
-    """Training rows of each task."""
+    """Training embeddings of each task."""
     support: Draws
-    """Rows of each further few-shot regime's support, in all tasks together."""
+    """Embeddings of each further few-shot regime's support, in all tasks together."""
     whole: bool
-    """Whether every support row is taken, and every training row of the smaller tasks."""
+    """Whether every support embedding is taken, and every training embedding of the smaller
+    tasks."""
 
 
 class EarlierEmbeddings(StrictModel):
-    """A draw of rows for the same method: its rows are embedded again, too."""
+    """A draw of embeddings for the same method: its embeddings are computed again, too."""
 
     commitment: Hex64
     seed: Hex64
 
 
 class EmbeddingPlan(AnyPlan):
-    """One audit by receipt, before it runs: rows instead of tasks."""
+    """One audit by receipt, before it runs: embeddings instead of tasks."""
 
     root: Hex64
     """Merkle root of the receipt."""
@@ -178,7 +180,7 @@ def read_commitment(path: Path) -> Commitment:
     return file.commitment
 
 
-def read_any_plan(path: Path) -> Plan | EmbeddingPlan:
+def read_any_plan(path: Path) -> TaskPlan | EmbeddingPlan:
     """Read a plan of tasks or of embeddings, without recomputing it.
 
     Raises NothingChecked when it cannot be read.
@@ -186,7 +188,7 @@ def read_any_plan(path: Path) -> Plan | EmbeddingPlan:
     raw = _bytes(path, FileKind.PLAN)
     if FileKind.EMBEDDING_PLAN.fits(_value(raw)):
         return _parsed(path, raw, EmbeddingPlan, FileKind.EMBEDDING_PLAN)
-    return _parsed(path, raw, Plan, FileKind.PLAN)
+    return _parsed(path, raw, TaskPlan, FileKind.PLAN)
 
 
 def _value(raw: bytes) -> object:

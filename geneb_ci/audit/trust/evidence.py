@@ -27,7 +27,7 @@ from geneb_ci.audit.record.statement import ID_DIGITS, Record
 from geneb_ci.audit.record.verify import Verification
 from geneb_ci.audit.sampling.design import demands_of
 from geneb_ci.audit.sampling.embedding_draw import weakness_of
-from geneb_ci.audit.sampling.plan import EmbeddingPlan, Plan
+from geneb_ci.audit.sampling.plan import EmbeddingPlan, TaskPlan
 from geneb_ci.audit.trust.applicability import (
     TrustInputs,
     left_out_regimes,
@@ -218,7 +218,7 @@ def _run(
     place: tuple[int, int] | None,
     sha256: str,
     ended: str,
-    plan: Plan | EmbeddingPlan,
+    plan: TaskPlan | EmbeddingPlan,
     *,
     is_abort: bool,
 ) -> Iterator[_Run]:

@@ -44,9 +44,9 @@ class EmbeddingAuditFacts:
     """The facts of an audit by receipt, beside those of every audit."""
 
     test: int
-    """Test rows drawn of each regime."""
+    """Test embeddings drawn of each regime."""
     embedded: int
-    """Distinct rows that were embedded again."""
+    """Distinct embeddings that were computed again."""
     equal: int
     """Cells whose claims are those that the receipt gives."""
     cells: int
@@ -60,7 +60,7 @@ class EmbeddingAuditFacts:
     superseded: str = ""
     """The gap in its rule, where the record has an earlier one, or ""."""
     weak: str = ""
-    """Why its rows cannot be compared to the tolerance of a row, or ""."""
+    """Why its embeddings cannot be compared within a tolerance, or ""."""
     gone: str = ""
     """The day on which the receipt was last there, where that is too long ago, or ""."""
 
@@ -78,8 +78,8 @@ class EmbeddingAuditFacts:
 
     @property
     def text(self) -> str:
-        """The size of an audit: `300/300 cells, 10,300 rows`."""
-        return f"{self.equal}/{self.cells} cells, {self.embedded:,} rows"
+        """The size of an audit: `300/300 cells, 10,300 embeddings`."""
+        return f"{self.equal}/{self.cells} cells, {self.embedded:,} embeddings"
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ class Demands:
     defined: bool = False
     """Whether only cells count whose score follows from a definition."""
     minimum_rows: int = 1
-    """Test rows of each regime that an audit by receipt has to draw."""
+    """Test embeddings of each regime that an audit by receipt has to draw."""
     regimes: frozenset[str] = frozenset()
     """Regimes of which `reproduced` needs every task; any one of them where there are none."""
     every_regime: tuple[str, ...] = ()
@@ -178,13 +178,13 @@ class Summary:
     cells: str = ""
     """Cells of a receipt that are as claimed, `299/300`; "" unless an audit by receipt failed."""
     rows: int = 0
-    """Most rows that one such audit embedded again."""
+    """Most embeddings that one such audit computed again."""
 
     @property
     def text(self) -> str:
-        """The size of the audits: `audited 13/100`, `300/300 cells, 10,300 rows`, or both."""
+        """The size of the audits: `audited 13/100`, `300/300 cells, 10,300 embeddings`, or both."""
         tasks = f"audited {self.tasks}/{self.of}" if self.tasks else ""
-        rows = f"{self.cells} cells, {self.rows:,} rows" if self.rows else ""
+        rows = f"{self.cells} cells, {self.rows:,} embeddings" if self.rows else ""
         return ", ".join(part for part in (tasks, rows) if part)
 
 
@@ -200,7 +200,9 @@ class Recomputation:
     @property
     def text(self) -> str:
         """The sentence on the board: `cells recomputed from published embeddings: 300/300, ...`."""
-        counts = f"{self.rows.equal}/{self.rows.cells}, {self.rows.embedded:,} rows embedded again"
+        counts = (
+            f"{self.rows.equal}/{self.rows.cells}, {self.rows.embedded:,} embeddings computed again"
+        )
         shown = COMPARED if self.rows.compares_shown else UNCOMPARED
         return f"{RECOMPUTED}: {counts}, {self.date}; {shown}"
 
@@ -426,7 +428,7 @@ def _embedding_shortcoming(rows: EmbeddingAuditFacts, demands: Demands) -> str:
         rows.superseded: bool(rows.superseded),
         f"the receipt is weak: {rows.weak}": bool(rows.weak),
         f"nobody can repeat it: the receipt was last there on {rows.gone}": bool(rows.gone),
-        f"{plural(rows.test, 'test row')} of each regime drawn, the policy requires "
+        f"{plural(rows.test, 'test embedding')} of each regime drawn, the policy requires "
         f"{demands.minimum_rows}": rows.test < demands.minimum_rows,
         f"the receipt has no cells of {first_and_more(list(rows.missing))}": bool(rows.missing),
         f"{plural(rows.cells - rows.equal, 'cell')} not claimed": rows.equal < rows.cells,

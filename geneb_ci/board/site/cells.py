@@ -157,10 +157,15 @@ def _fact_value(fact: ModelFact, root: str) -> str:
 def link_rows(links: Iterable[Link]) -> Markup:
     """Return items of a list, links that lead to what others wrote, a line each."""
     return _lines(
-        f'<li><a href="{text_of(link.address)}" rel="noopener noreferrer nofollow ugc">'
-        f"{text_of(link.text)}</a></li>"
+        f"<li>{outward_link(link.address, link.text, rel='noopener noreferrer nofollow ugc')}</li>"
         for link in links
     )
+
+
+def outward_link(address: str, text: str, *, rel: str = "noopener") -> Markup:
+    """Return a link to another site: it opens beside the board, which may be shown in a frame."""
+    link = f'<a href="{text_of(address)}" target="_blank" rel="{rel}">{text_of(text)}</a>'
+    return Markup(link)  # noqa: S704 (both by text_of)
 
 
 def _lines(rows: Iterable[str]) -> Markup:

@@ -21,6 +21,8 @@ PAPER = "https://arxiv.org/abs/2606.04525"
 """The paper of the benchmark GENEB."""
 HARNESS = f"{GITHUB}/darlednik/GENEB"
 """The benchmark's own repository, with the extractors of the published rows."""
+GUIDE = "docs/add-a-model.md"
+"""How to submit a model, in the repository of submissions."""
 # Every file of a model would be too many links; the registry's entry lists all.
 FILES_MAX = 8
 SOURCES_MAX = 8
@@ -183,6 +185,18 @@ def benchmark_links(benchmark: Benchmark) -> list[Link]:
         Link("Paper of the benchmark", PAPER),
         *([Link("Task data at the pinned commit", page)] if page else []),
         Link("Harness of the benchmark", HARNESS),
+    ]
+
+
+def board_links(site: Site) -> list[Link]:
+    """Return where a visitor of the board goes next: paper, code, data, how to submit a model."""
+    layout, page = site.layout, data_page(site.benchmark)
+    guide = f"{layout.repository}/blob/{site.built.commit or 'HEAD'}/{GUIDE}"
+    return [
+        Link("Paper", PAPER),
+        Link("Code", layout.repository or HARNESS),
+        *([Link("Task data", page)] if page else []),
+        *([Link("Submit a model", guide)] if layout.repository else []),
     ]
 
 

@@ -12,9 +12,15 @@ from markupsafe import Markup
 
 from geneb_ci import __version__
 from geneb_ci.board.page import POLICY, pages_style, write_page
-from geneb_ci.board.site.cells import fact_rows, link_rows, mean_cells, model_rows
+from geneb_ci.board.site.cells import (
+    fact_rows,
+    link_rows,
+    mean_cells,
+    model_rows,
+    outward_link,
+)
 from geneb_ci.board.site.inputs import Site, writable
-from geneb_ci.board.site.links import LICENCE, data_page
+from geneb_ci.board.site.links import LICENCE, board_links, data_page
 from geneb_ci.board.site.pages import (
     LISTED_MAX,
     Page,
@@ -29,6 +35,10 @@ from geneb_ci.common.parallel import in_processes, jobs_for
 FEED, STYLE = "feed.xml", "pages.css"
 MARKER = b"<!-- scores for readers without scripts -->"
 """The mark in index.html that the table for readers without JavaScript replaces."""
+ABOUT = b"<!-- date, version and links of the board -->"
+"""The mark in index.html that date, version and links replace."""
+SPACE = b'data-space=""'
+"""Where index.html has the address of the Space that shows the board in a frame."""
 INDEX_MODELS_MAX = 100
 """Models in the table of index.html; with more, the first load would grow by the whole board."""
 INDEX_MODELS = 50
@@ -74,13 +84,20 @@ def write_site(folder: Path, site: Site, jobs: int | None = None) -> None:
     write_page(folder, {STYLE: pages_style()})
 
 
-def with_scores(index: bytes, site: Site) -> bytes:
-    """Return index.html with the scores for readers without JavaScript, where it has room for them.
+def completed_index(index: bytes, site: Site) -> bytes:
+    """Return index.html with what a board knows: date, version, links, its Space, its scores.
 
-    A page without the marker, such as a maintainer's own, is returned as it is.
+    The scores are for readers without JavaScript. A page without the marks, such as a maintainer's
+    own, is returned as it is.
     """
-    if MARKER not in index:
-        return index
+    about = {"links": board_links(site), "root": "", "site": site}
+    header = _rendered(_environment(), Page("index.html", "about.html", about))
+    index = index.replace(ABOUT, header.strip(), 1)
+    index = index.replace(SPACE, SPACE.replace(b'""', f'"{site.layout.space}"'.encode()), 1)
+    return index.replace(MARKER, _plain_scores(site), 1) if MARKER in index else index
+
+
+def _plain_scores(site: Site) -> bytes:
     regime, metric = site.benchmark.regimes[0], site.benchmark.primary_metric
     most = INDEX_MODELS if len(site.names) > INDEX_MODELS_MAX else INDEX_MODELS_MAX
     content = {
@@ -91,8 +108,7 @@ def with_scores(index: bytes, site: Site) -> bytes:
         "root": "",
         "site": site,
     }
-    rendered = _rendered(_environment(), Page("index.html", "noscript.html", content))
-    return index.replace(MARKER, rendered.strip(), 1)
+    return _rendered(_environment(), Page("index.html", "noscript.html", content)).strip()
 
 
 def editions(
@@ -147,6 +163,7 @@ def _environment() -> jinja2.Environment:
         "framed": render_frame,
         "fact_rows": fact_rows,
         "link_rows": link_rows,
+        "outward_link": outward_link,
         "mean_cells": mean_cells,
         "model_rows": model_rows,
         "scores_path": scores_path,

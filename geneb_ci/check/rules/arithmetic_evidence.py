@@ -294,7 +294,12 @@ TABLES_MAX = 1000
 
 
 def rounded_scores(context: Context) -> Iterator[Fault]:
-    """Report, once per single-fit regime, how many confusion matrices its rounded scores fit."""
+    """Report, once per single-fit regime, how many confusion matrices its rounded scores fit.
+
+    Of a row with two decimals, `round-numbers` says so.
+    """
+    if context.rounding and context.rounding.is_coarse:
+        return
     for regime in context.benchmark.regimes:
         claims = [claim for claim in context.claims if claim.path[:2] == ("results", regime)]
         counts = {claim.task.id: _tables(claim) for claim in claims}

@@ -64,24 +64,38 @@ UNKNOWN_REGIME = Rule(
 
 
 def missing_task(context: Context) -> Iterator[Fault]:
-    """Report, once per regime, the tasks that are neither scored nor declared missing."""
+    """Report the tasks that are neither scored nor declared missing, regimes with the same once."""
     task_ids = context.benchmark.task_ids
+    regimes: dict[tuple[str, ...], list[str]] = {}
     for regime in context.benchmark.regimes:
         tasks = context.member("results", regime)
-        if not isinstance(tasks, dict):
-            continue
-        gaps = context.gaps(regime)
-        missing = [task for task in task_ids if task not in tasks and task not in gaps]
+        if isinstance(tasks, dict):
+            gaps = context.gaps(regime)
+            missing = tuple(task for task in task_ids if task not in tasks and task not in gaps)
+            regimes.setdefault(missing, []).append(regime)
+    for missing, names in regimes.items():
         if missing:
             noun = "task has" if len(missing) == 1 else "tasks have"
+            where = ", ".join(map(quoted, names))
+            measured = all(set(missing) <= context.table("evidence", name).keys() for name in names)
             yield Fault(
                 MISSING_TASK.id,
-                ("results", regime),
-                f'{len(missing)} {noun} no scores in "{regime}": {first_and_more(missing)}',
+                ("results", names[0]),
+                f"{len(missing)} {noun} no scores in {where}"
+                f"{', but evidence' if measured else ''}: {first_and_more(list(missing), LISTED)}",
                 f"{len(task_ids) - len(missing)} of {len(task_ids)} tasks",
                 plural(len(task_ids), "task"),
                 on_key=True,
+                fix=_RESTORE if measured else "",
             )
+
+
+LISTED = 3
+"""Missing tasks that are named: their names have up to 80 characters."""
+_RESTORE = (
+    'Restore the scores: each is the mean of the values under "per_seed" of its evidence. If a '
+    'task is left out on purpose, delete its evidence and write the reason under "gaps".'
+)
 
 
 MISSING_TASK = Rule(
@@ -248,17 +262,20 @@ MISSING_EVIDENCE = Rule(
 
 
 def evidence_without_scores(context: Context) -> Iterator[Fault]:
-    """Report each known task with evidence but without scores."""
+    """Report each task that is declared missing, has evidence and no scores.
+
+    Of one that is not declared, `missing-task` or `missing-regime` says so.
+    """
     for regime in context.benchmark.regimes:
-        scored = context.table("results", regime)
+        scored, gaps = context.table("results", regime), context.gaps(regime)
         for task in context.table("evidence", regime):
-            if task in context.benchmark.by_id and task not in scored:
+            if task in gaps and task not in scored:
                 yield Fault(
                     EVIDENCE_WITHOUT_SCORES.id,
                     ("evidence", regime, task),
-                    f"{quoted(task)} has evidence but no scores",
-                    "evidence alone",
-                    "scores and evidence",
+                    f"{quoted(task)} is declared missing, but has evidence",
+                    'evidence and an entry in "gaps"',
+                    "only one of them",
                     on_key=True,
                 )
 
@@ -266,9 +283,9 @@ def evidence_without_scores(context: Context) -> Iterator[Fault]:
 EVIDENCE_WITHOUT_SCORES = Rule(
     id="evidence-without-scores",
     severity=Severity.ERROR,
-    what="Evidence is given for a cell that has no scores.",
+    what="Evidence is given for a cell that is declared missing.",
     why="The scores were lost or removed: the row does not show what was measured.",
-    fix='Restore the scores, or delete the evidence and declare the cell missing under "gaps".',
+    fix='Restore the scores and delete the entry in "gaps", or delete the evidence.',
     check=evidence_without_scores,
 )
 

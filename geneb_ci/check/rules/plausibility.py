@@ -5,9 +5,9 @@ import itertools
 import math
 from collections.abc import Iterator
 
+from geneb_ci.check.rounding import FULL_DECIMALS, SHORT_MAX, decimals
 from geneb_ci.check.rule import Context, Rule
 from geneb_ci.common.finding import ROWS_MIN, Fault, Need, Severity, percent
-from geneb_ci.statistics.metrics import is_long
 from geneb_ci.statistics.neighbours import laws_of, usual_gap
 from geneb_ci.statistics.reference import ScoreTable
 from geneb_ci.statistics.view import score_of, shots_of
@@ -171,8 +171,8 @@ CONSTANT_CELLS_MIN = 5
 def constant_predictions(context: Context) -> Iterator[Fault]:
     """Report each cell with constant predictions where no other row has constant predictions."""
     view, size = context.view, len(context.benchmark.tasks)
-    if view.others_count < ROWS_MIN:
-        return
+    if view.others_count < ROWS_MIN or (context.rounding and context.rounding.is_coarse):
+        return  # an MCC of 0 is one below 0.005 where two decimals are left
     most = max(CONSTANT_CELLS_MIN, CONSTANT_SHARE * len(view.row))
     elsewhere = _is_constant(view.table, most)
     for number, value in enumerate(view.row):
@@ -223,18 +223,8 @@ CONSTANT_PREDICTIONS = Rule(
 )
 
 
-# Not accuracy: 0.75 is likely with 1,000 sequences. MCC and F1 are seldom round.
-DECIMAL_METRICS = ("MCC", "F1")
-# With fewer values the counts below are too noisy.
-VALUES_MIN = 50
-# A file counts as rounded if 90 % of its values have at most this many decimals.
-FULL_DECIMALS = 6
-# Two decimals hide the differences between neighbours on the board and defeat arithmetic checks.
-COARSE = 2
-# In a file of full precision, values of at most 4 decimals are rare: the 41 public rows have one
-# nonzero case in 24,600 (F1 0.7).
+# In a file of full precision, values of at most 4 decimals are rare.
 SHORT_DECIMALS = 4
-SHORT_MAX = 3
 # In a rounded file one last digit in five is 0 or 5. An honest file of 600 values exceeds 6
 # standard deviations once in a hundred million.
 DEVIATIONS = 6.0
@@ -242,16 +232,12 @@ DEVIATIONS = 6.0
 
 def round_numbers(context: Context) -> Iterator[Fault]:
     """Report few decimals, round values in an unrounded file, and too many last digits 0 and 5."""
-    cells = [c for c in context.cells if c.regime in context.benchmark.regimes]
-    values = [c.scores[m] for c in cells for m in DECIMAL_METRICS if m in c.scores]
-    doubtful = [decimals(value) for value in values if value and not is_long(value)]
-    if sum(n is not None and n <= FULL_DECIMALS for n in doubtful) < SHORT_MAX:
-        return  # the file is unrounded, and nearly all of its values are
-    lengths = [n for value in values if value and (n := decimals(value)) is not None]
-    if len(lengths) < VALUES_MIN:
+    rounding = context.rounding
+    if rounding is None:
         return
-    grid = sorted(lengths)[int(0.9 * (len(lengths) - 1))]
-    if grid <= COARSE:
+    values, lengths = rounding
+    grid = rounding.usual
+    if rounding.is_coarse:
         yield _decimals_fault(
             f"scores have {grid} decimals", f"{grid} decimals", "4 decimals or more", 1.0
         )
@@ -273,15 +259,6 @@ def round_numbers(context: Context) -> Iterator[Fault]:
             )
             score = score_of(excess, DEVIATIONS)
             yield _decimals_fault(message, f"{ends} of {len(lengths)}", "about one in five", score)
-
-
-def decimals(value: float) -> int | None:
-    """Return the number of decimals of `repr(value)`; None if it has an exponent."""
-    text = repr(float(value))
-    if "e" in text or "n" in text:
-        return None
-    tail = text.partition(".")[2]
-    return 0 if tail == "0" else len(tail)
 
 
 def _decimals_fault(message: str, actual: str, expected: str, score: float) -> Fault:

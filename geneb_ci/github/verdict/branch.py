@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from geneb_ci.check.registry import CHANGE_RULES, RULES
 from geneb_ci.check.report import ProposalFacts, Report, UncommittedFile
-from geneb_ci.common.errors import NothingChecked, UsageProblem
+from geneb_ci.common.errors import NothingChecked
 from geneb_ci.common.finding import first_and_more
 from geneb_ci.github.main_branch import (
     Clone,
@@ -21,7 +21,7 @@ from geneb_ci.github.verdict.collect import Judge, places_of
 from geneb_ci.github.verdict.decide import BaseBranch, Decision, decide
 from geneb_ci.github.verdict.model import PullHead, PullOutcome, PullVerdict
 from geneb_ci.github.verdict.words import TITLES, next_step
-from geneb_ci.publish.git import GitRepository, NoRepository, top_folder
+from geneb_ci.publish.git import GitRepository, top_folder
 from reference_harness.formats.text import Say, silent
 
 HEAD = "HEAD"
@@ -33,7 +33,9 @@ GITHUB_ONLY = ("other open pull requests (open-collision, open-copy)", COMMENTS)
 """What a verdict on GitHub depends on beside the files of both sides."""
 GITHUB_ONLY_OF_RECORDS = "when the commitment of an audit was shown (invalid-audit-record)"
 _ADVISED = frozenset({PullOutcome.NEEDS_MAINTAINER, PullOutcome.NOT_CHECKED})
-_CHANGED, _UNTRACKED, _IGNORED = "changed", "untracked", "ignored by git"
+_UNTRACKED, _IGNORED = "untracked", "ignored by git"
+_REASONS = {"?": _UNTRACKED, "!": _IGNORED, "D": "deleted", " ": "staged"}
+"""How git marks a file of the working tree; another mark is that of a change."""
 _SUFFIXES = (".json", ".md", ".py")
 """Ignored files with other names are no part of a submission, such as what Python caches."""
 
@@ -43,7 +45,7 @@ class NoBranch(NothingChecked):
 
 
 class NoClone(NoBranch):
-    """This is no clone of a repository of submissions."""
+    """There is nothing to propose to: no clone of submissions, or one that only has its main."""
 
 
 class BranchVerdict(NamedTuple):
@@ -68,32 +70,35 @@ class BranchVerdict(NamedTuple):
         return report_of(self.decision, self.base, self.uncommitted, unseen)
 
 
-def judge_branch(folder: Path, base: str | None = None, say: Say = silent) -> BranchVerdict:
+def judge_branch(
+    folder: Path, base: str | None = None, say: Say = silent, *, ranks: bool = False
+) -> BranchVerdict:
     """Check the commit HEAD of a clone as a pull request to `base`, by the files of both commits.
 
     Without `base` it is main of `upstream`, of `origin` or of the clone, whichever there is first.
-    Settings are those of the base; nothing that is not committed plays a part. Raises NoClone where
-    this is no clone of submissions; NoBranch where HEAD adds nothing to a base that was not named,
-    or none is known; WrongRepository for a base that does not exist; ForgeProblem where both sides
-    have no commit in common, and BadRepository where git refuses the clone.
+    Settings are those of the base; nothing that is not committed plays a part. With `ranks` the
+    verdict has the rank of the row, too. Raises NoClone where
+    this is no clone of submissions and no base was named; NoBranch where HEAD adds nothing to a
+    base that was not named, or none is known; UsageProblem where the base has no submissions,
+    WrongRepository where it does not exist; ForgeProblem where both sides have no commit in common,
+    and BadRepository where git refuses the clone.
     """
-    try:
-        root = top_folder(folder)
-    except NoRepository as error:
-        raise NoClone(error.message, error.fix) from error
+    if base is None and not any((parent / ".git").exists() for parent in (folder, *folder.parents)):
+        raise NoClone(f"{folder} is in no clone", "clone the repository that you propose to")
+    root = top_folder(folder)
     repository = GitRepository(root)
     clone = Clone(repository)
-    name = base or _known_base(repository)
+    name = base or known_base(repository)
     of_base, head = clone.commit(name), clone.commit(HEAD).sha
     layout = layout_of_settings(clone, entries(clone.tree(of_base.commit.tree.sha))[0])
-    try:
-        places = places_of(layout)
-    except UsageProblem as error:
-        raise NoClone(f"{name} has no folder of submissions", error.fix) from error
+    if base is None and layout.submissions is None:
+        raise NoClone(f"{name} has no folder of submissions", "name another branch: --base REF")
+    places = places_of(layout)
     folders = sorted({places.submissions, places.cards, places.extractors})
     uncommitted = tuple(_uncommitted(repository, folders))
     if base is None and clone.comparison(of_base.sha, head).merge_base_commit.sha == head:
-        raise NoBranch(
+        error = NoClone if name in MAIN_NAMES and not uncommitted else NoBranch
+        raise error(
             f"HEAD has no commit that {name} lacks, so there is no branch to judge"
             f"{_named(uncommitted)}",
             "commit the files of your model on a branch; in a clone of a fork, name the main that "
@@ -103,7 +108,7 @@ def judge_branch(folder: Path, base: str | None = None, say: Say = silent) -> Br
     with layout_of_main(clone, root, main, say) as own:
         known = BaseBranch(own)
         judge = Judge(clone, own, known.modules, main)
-        decision = decide(judge, PullHead(number=1, head_sha=head), known)
+        decision = decide(judge, PullHead(number=1, head_sha=head), known, ranks=ranks)
     return BranchVerdict(decision, name, uncommitted)
 
 
@@ -141,7 +146,7 @@ def report_of(
     return report
 
 
-def _known_base(repository: GitRepository) -> str:
+def known_base(repository: GitRepository) -> str:
     """Return main of a remote, or of the clone. Raises NoBranch where there is none."""
     listing = repository.run("for-each-ref", "--format=%(refname) %(symref)")
     lines = listing.decode(errors="replace").splitlines()
@@ -159,19 +164,23 @@ def _known_base(repository: GitRepository) -> str:
 def _uncommitted(repository: GitRepository, folders: list[str]) -> Iterator[UncommittedFile]:
     """Yield the files of the working tree that are not committed as they are.
 
-    Below the folders of submissions these are all files, elsewhere those that git tracks. A file
+    First all files below the folders of submissions, then those elsewhere that git tracks. A file
     that git ignores is among them where its name is like that of a part of a submission.
     """
-    own = tuple(f"{folder}/" for folder in folders)
-    listing = repository.run(
-        "status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", "--ignored"
-    )
-    for entry in listing.split(b"\0")[:-1]:
-        mark, path = entry[:2].decode(errors="replace"), os.fsdecode(entry[3:])
-        reason = {"??": _UNTRACKED, "!!": _IGNORED}.get(mark, _CHANGED)
-        is_own = path.startswith(own) and (reason != _IGNORED or path.endswith(_SUFFIXES))
-        if is_own or reason == _CHANGED:
+    own = [f":(top,literal){folder}" for folder in folders]
+    reasons = _reasons(repository, "--untracked-files=all", "--ignored", "--", *own)
+    for path, reason in (reasons | _reasons(repository, "--untracked-files=no")).items():
+        if reason != _IGNORED or path.endswith(_SUFFIXES):
             yield UncommittedFile(path, reason)
+
+
+def _reasons(repository: GitRepository, *arguments: str) -> dict[str, str]:
+    """Return the files that `git status` lists, each with how."""
+    listing = repository.run("status", "--porcelain=v1", "-z", "--no-renames", *arguments)
+    return {
+        os.fsdecode(entry[3:]): _REASONS.get(chr(entry[1]), "changed")
+        for entry in listing.split(b"\0")[:-1]
+    }
 
 
 def _named(uncommitted: tuple[UncommittedFile, ...]) -> str:

@@ -520,8 +520,11 @@ class Verdicts(StrictModel):
 
 
 def shown_places_of(findings: Iterable[Finding]) -> dict[str, int]:
-    """Return rule id to number of findings."""
-    return dict(sorted(Counter(finding.rule for finding in findings).items()))
+    """Return rule id to number of findings, with those that are counted and not listed."""
+    places: Counter[str] = Counter()
+    for finding in findings:
+        places[finding.rule] += 1 + finding.unlisted
+    return dict(sorted(places.items()))
 
 
 def listed_findings(findings: Iterable[Finding]) -> list[VerdictFinding]:

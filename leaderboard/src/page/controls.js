@@ -4,8 +4,8 @@ import { bench, columnsOf, facets, sizes, tableFacts } from "../data/board.js";
 import { limitText, metricName, regimeExamples, weightText } from "../pure/words.js";
 import { ANY, columnChoices, evidenceChoices, facetChoices } from "../state/choices.js";
 import { needChoices, scopeChoices } from "../state/choices.js";
-import { addressOf, change } from "../state/store.js";
-import { byName, h, options } from "./dom.js";
+import { addressOf, change, outerAddress } from "../state/store.js";
+import { byName, h, options, say } from "./dom.js";
 
 const LISTS = ["need", "size", "evidence", "columns", "intervals", "scale", "scope", "density"];
 
@@ -32,10 +32,27 @@ export function buildControls() {
     change({ size: ANY, evidence: ANY, q: "", page: 1, ...noFacets() }),
   );
   byName("controls").addEventListener("submit", (event) => event.preventDefault());
+  byName("link").addEventListener("click", copyLink);
   byName("skip").addEventListener("click", (event) => {
     event.preventDefault(); // the address holds the state, not a place on the page
     byName("main").focus();
   });
+}
+
+/** Copy the address of this view; where that is not allowed, show it to be copied by hand. */
+async function copyLink() {
+  const address = outerAddress(byName("link").dataset.space);
+  const field = byName("address");
+  try {
+    await navigator.clipboard.writeText(address);
+    field.hidden = true;
+    say("The address of this view is copied.");
+  } catch {
+    field.value = address;
+    field.hidden = false;
+    field.select();
+    say("Copy the address of this view from the field.");
+  }
 }
 
 /** Make the list of the values that a fact of the models has. */

@@ -28,6 +28,11 @@ function filled(element, attributes, children) {
   return element;
 }
 
+/** Make a link to another site: it opens beside the board, which may be shown in a frame. */
+export function outward(href, text, rel = "noopener") {
+  return h("a", { href, target: "_blank", rel }, text);
+}
+
 export const byName = (id) => document.getElementById(id);
 
 /** Fill a list of choices, pairs of value and text, and choose one. */

@@ -14,7 +14,7 @@ import { syncControls } from "./controls.js";
 import { byName, h, say } from "./dom.js";
 
 const VIEWS = {
-  overview: { title: "Which model", draw: overview },
+  overview: { title: "Choose", draw: overview },
   table: { title: "Scores", draw: tableView },
   plots: { title: "Plots", draw: plotsView },
   compare: { title: "Compare", draw: compareView },

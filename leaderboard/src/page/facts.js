@@ -2,7 +2,7 @@
 
 import { factText, isNumber } from "../pure/facts.js";
 import { evidenceText, memoryText, safeAddress } from "../pure/words.js";
-import { h } from "./dom.js";
+import { h, outward } from "./dom.js";
 import { evidenceMark, explained } from "./marks.js";
 
 /** Make the cell of a column in the table of scores. */
@@ -63,5 +63,5 @@ function sizeAndWeights(params) {
 function link(text) {
   const safe = safeAddress(text);
   if (!safe) return text;
-  return h("a", { href: safe.href, rel: "noopener noreferrer nofollow ugc" }, text);
+  return outward(safe.href, text, "noopener noreferrer nofollow ugc");
 }

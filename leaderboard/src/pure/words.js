@@ -77,7 +77,7 @@ export function metricName(metric) {
 function auditedText({ tasks, of, cells, rows, unaudited }, what = " tasks") {
   const without = unaudited ? `, none in ${unaudited.join(", ")}` : "";
   const done = tasks || !rows ? [`${tasks} of ${of}${what}${without}`] : [];
-  return [...done, ...(rows ? [`${cells} cells, ${rows} rows`] : [])].join(", ");
+  return [...done, ...(rows ? [`${cells} cells, ${rows} embeddings`] : [])].join(", ");
 }
 
 /** Say what others did to confirm the scores of a model, and what confirms none of them. */

@@ -4,6 +4,10 @@ import { COMPARED_MAX } from "../data/board.js";
 import { written } from "../pure/address.js";
 import { stateIn, usual } from "./choices.js";
 
+// A Space of the Hub shows the board in a frame, and takes its state into the window's address.
+const FRAME = "https://huggingface.co";
+const isFramed = window.parent !== window;
+
 let state = null;
 let shown = null; // the address of it
 let wasTyping = false;
@@ -18,7 +22,23 @@ export function addressOf(changes = {}) {
 function follow() {
   shown = location.hash;
   state = stateIn(shown);
+  tellFrame();
   listener(state);
+}
+
+/** Tell the page around the board what its address has to hold, so that a reload comes back here.
+ * What the Hub itself adds, such as the signature of a private Space, begins with two underscores
+ * and stays out of it. */
+function tellFrame() {
+  if (!isFramed) return;
+  const query = new URLSearchParams(location.search);
+  for (const key of [...query.keys()]) if (key.startsWith("__")) query.delete(key);
+  window.parent.postMessage({ queryString: query.toString(), hash: location.hash }, FRAME);
+}
+
+/** Return the address at which a reader finds this view: in a frame that of the page around it. */
+export function outerAddress(space) {
+  return isFramed && space ? `${space}${location.hash}` : location.href;
 }
 
 /** Change the state: a step back in the browser's history undoes it. Typing on is one step. */

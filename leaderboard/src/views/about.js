@@ -4,6 +4,7 @@ import { base, bench, models } from "../data/board.js";
 import { h, hint } from "../page/dom.js";
 import { AUTHORSHIP, EVIDENCE } from "../pure/evidence.js";
 import { counted } from "../pure/words.js";
+import { addressOf } from "../state/store.js";
 
 const PUBLISHED = [
   ["leaderboard.json", "scores by category, one row a model and regime"],
@@ -19,6 +20,12 @@ export function aboutView() {
   return [
     h("h2", {}, "Method and data"),
     ...section("What is measured", measured()),
+    h(
+      "p",
+      {},
+      h("a", { href: addressOf({ view: "findings" }) }, "Findings"),
+      ": the figures of the paper, in its scope, over all rows, and without rows of known defects.",
+    ),
     ...section(
       "What the numbers mean",
       "MCC, Matthews' correlation coefficient, is 1 for predictions that are all right, 0 for chance or for always saying the same class, and negative where worse than chance. Unlike accuracy it does not rise because one class is common: that is why it ranks here. Macro-F1 is the mean over classes of the harmonic mean of precision and recall.",

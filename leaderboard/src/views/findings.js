@@ -42,7 +42,7 @@ export function findingsView(state) {
     title,
     hint(
       "Each figure with its definition and parameters; its heading is its permanent address. ",
-      h("code", {}, "geneb-ci findings"),
+      h("code", {}, "geneb-ci figures"),
       " computes them with other rows, thresholds and regimes.",
     ),
     figure ? h("p", {}, h("a", { href: addressOf({ figure: "" }) }, "All figures")) : null,

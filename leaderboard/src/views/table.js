@@ -11,7 +11,7 @@ import { scoreTable } from "./table-cells.js";
 import { downloadButtons } from "./downloads.js";
 
 const FILTERED =
-  " Filters change neither ranks nor this mark; “Which model” says what could be best of a size or an evidence.";
+  " Filters change neither ranks nor this mark; “Choose” says what could be best of a size or an evidence.";
 
 /** Draw the table. */
 export function tableView(state) {

@@ -278,7 +278,7 @@ def test_the_command_prints_json():
                 "property": "finite",
                 "outcome": "holds",
                 "ran": True,
-                "sentence": "All numbers are finite, and 9 sequences give 9 different rows.",
+                "sentence": "All numbers are finite, and 9 sequences give 9 different embeddings.",
                 "example": None,
                 "measured": None,
                 "tolerance": None,
@@ -374,7 +374,7 @@ def test_another_signature_is_one_failure_of_the_table(tmp_path, monkeypatch):
         ["not", "run"],
     ]
     assert "device and 20 more" in result.output
-    assert "1 do not hold" in result.output
+    assert "; 1 does not hold; 21 could" in result.output
 
 
 @pytest.mark.parametrize(

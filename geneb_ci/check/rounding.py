@@ -1,0 +1,57 @@
+"""The decimals of a row's scores, from which rules tell that they were rounded."""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from geneb_ci.statistics.metrics import is_unrounded
+
+# Not accuracy: 0.75 is likely with 1,000 sequences. MCC and F1 are seldom round.
+DECIMAL_METRICS = ("MCC", "F1")
+# With fewer values the counts below are too noisy.
+VALUES_MIN = 50
+# A file counts as rounded if 90 % of its values have at most this many decimals.
+FULL_DECIMALS = 6
+SHARE = 0.9
+# Two decimals hide the differences between neighbours on the board and defeat arithmetic checks.
+COARSE = 2
+# In a file of full precision, short values are rare: the 41 public rows have one nonzero case in
+# 24,600 (F1 0.7).
+SHORT_MAX = 3
+
+
+class Rounding(NamedTuple):
+    """The decimals of the scores of a row, some of which are few."""
+
+    values: list[float]
+    """MCC and F1 of every cell."""
+    lengths: list[int]
+    """The decimals of those that are not 0."""
+
+    @property
+    def usual(self) -> int:
+        """The decimals that nine values of ten do not exceed."""
+        return sorted(self.lengths)[int(SHARE * (len(self.lengths) - 1))]
+
+    @property
+    def is_coarse(self) -> bool:
+        """Whether the row was rounded to two decimals: what looks odd then follows from that."""
+        return self.usual <= COARSE
+
+
+def rounding_of(cells: Iterable[Mapping[str, float]]) -> Rounding | None:
+    """Return the decimals of the scores of cells; None where next to none are few."""
+    values = [cell[metric] for cell in cells for metric in DECIMAL_METRICS if metric in cell]
+    doubtful = [decimals(value) for value in values if value and not is_unrounded(value)]
+    if sum(n is not None and n <= FULL_DECIMALS for n in doubtful) < SHORT_MAX:
+        return None  # the file is unrounded, and nearly all of its values are
+    lengths = [n for value in values if value and (n := decimals(value)) is not None]
+    return Rounding(values, lengths) if len(lengths) >= VALUES_MIN else None
+
+
+def decimals(value: float) -> int | None:
+    """Return the number of decimals of `repr(value)`; None if it has an exponent."""
+    text = repr(float(value))
+    if "e" in text or "n" in text:
+        return None
+    tail = text.partition(".")[2]
+    return 0 if tail == "0" else len(tail)
