@@ -290,6 +290,7 @@ def health_lines(resource: str, health: Health, main: Manifest) -> Iterator[str]
     live = health.live
     if live is None:
         yield f"{resource} at {health.head[:SHORT]}: {_MEANING[LiveStatus.NOTHING]}"
+        yield from _service_lines(health)
         yield publish
         return
     yield f"{resource} at {health.head[:SHORT]}: {generation_name(live)} is live"
@@ -308,12 +309,24 @@ def health_lines(resource: str, health: Health, main: Manifest) -> Iterator[str]
         yield "these files differ from the published ones, which publishing again restores"
     else:
         yield f"{plural(len(live.files), 'file')} identical to the published ones"
+    yield from _service_lines(health)
     if health.standing is LiveStatus.AHEAD:
         yield next_line("git pull")
     elif health.altered and health.standing is LiveStatus.ROLLED_BACK:
         yield publish.replace("publish", f"rollback {live.generation[:SHORT]}", 1)
     elif health.altered or health.standing in {LiveStatus.BEHIND, LiveStatus.OTHER}:
         yield publish
+
+
+def _service_lines(health: Health) -> Iterator[str]:
+    """Yield why visitors do not see the board, or where they do."""
+    yield from (f"the Space {escape(hindrance)}" for hindrance in health.hindrances)
+    if health.hindrances or health.live is None:
+        return
+    if health.address is None:
+        yield "what visitors get was not looked at: the Hub names no address of the Space"
+    else:
+        yield f"visitors get this generation at {escape(health.address)}"
 
 
 def models_of(ledger: Ledger) -> list[str]:
