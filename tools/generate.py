@@ -45,6 +45,7 @@ from tools.generated_pages import (
     evidence_script,
     lists,
     models_page,
+    situations,
     with_attestation,
     with_columns,
 )
@@ -278,6 +279,7 @@ def generated() -> dict[str, str]:
         | {
             "RULES.md": rules_markdown(),
             **lists(),
+            **situations(),
             rows: numbers,
             f"schemas/{shipped.FIT_FILE}": fit_of(numbers, benchmark),
             f"schemas/{shipped.KNOWN_FILE}": known_files(),

@@ -190,6 +190,16 @@ _FOLDERS = {
         "benchmark": "benchmark/benchmark_spec.json",
     },
 }
+
+
+def usual_place(kind: LayoutKind, name: str) -> str:
+    """Return where a kind of repository has a folder, relative to its root, if not set otherwise.
+
+    For what upstream does not have, it is the place in a repository of this project.
+    """
+    return _FOLDERS.get(kind, {}).get(name, _FOLDERS[LayoutKind.GENEB_CI][name])
+
+
 _ROWS = ("submissions", "cards", "extractors")
 """Folders that contributors write to; the maintainers own the others."""
 _FILES = ("benchmark",)

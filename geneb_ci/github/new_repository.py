@@ -91,7 +91,7 @@ def answers(
 
     Raises UsageProblem for a name that GitHub or the Hub would not take, and without a repository.
     """
-    earlier = _earlier_answers(root)
+    earlier = earlier_answers(root)
     name = repository or earlier.get("repository", "")
     if not name:
         raise UsageProblem(
@@ -116,7 +116,8 @@ def answers(
     return completed
 
 
-def _earlier_answers(root: Path) -> dict[str, str]:
+def earlier_answers(root: Path) -> dict[str, str]:
+    """Return what an earlier call wrote; empty without one. Raises UsageProblem."""
     path = root / ANSWERS_FILE
     if not path.is_file():
         return {}

@@ -114,9 +114,12 @@ INCOMPLETE_CARD = Rule(
 
 def placeholder_in_card(context: Context) -> Iterator[Fault]:
     """Report each entry whose value is a placeholder of a template, and such names elsewhere."""
-    card = context.card
-    if card is None:
-        return
+    if context.card is not None:
+        yield from placeholders_of(context.card)
+
+
+def placeholders_of(card: Card) -> Iterator[Fault]:
+    """Yield a fault for each entry of a card that is a placeholder, and for names elsewhere."""
     named: set[str] = set()
     for entry in card.entries:
         placeholder = placeholder_in(entry.value)

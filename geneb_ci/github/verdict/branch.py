@@ -88,7 +88,7 @@ def judge_branch(
     root = top_folder(folder)
     repository = GitRepository(root)
     clone = Clone(repository)
-    name = base or _known_base(repository)
+    name = base or known_base(repository)
     of_base, head = clone.commit(name), clone.commit(HEAD).sha
     layout = layout_of_settings(clone, entries(clone.tree(of_base.commit.tree.sha))[0])
     if base is None and layout.submissions is None:
@@ -146,7 +146,7 @@ def report_of(
     return report
 
 
-def _known_base(repository: GitRepository) -> str:
+def known_base(repository: GitRepository) -> str:
     """Return main of a remote, or of the clone. Raises NoBranch where there is none."""
     listing = repository.run("for-each-ref", "--format=%(refname) %(symref)")
     lines = listing.decode(errors="replace").splitlines()
@@ -164,20 +164,23 @@ def _known_base(repository: GitRepository) -> str:
 def _uncommitted(repository: GitRepository, folders: list[str]) -> Iterator[UncommittedFile]:
     """Yield the files of the working tree that are not committed as they are.
 
-    Below the folders of submissions these are all files, elsewhere those that git tracks. A file
+    First all files below the folders of submissions, then those elsewhere that git tracks. A file
     that git ignores is among them where its name is like that of a part of a submission.
     """
-    own = tuple(f"{folder}/" for folder in folders)
-    listing = repository.run(
-        "status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", "--ignored"
-    )
-    for entry in listing.split(b"\0")[:-1]:
-        path = os.fsdecode(entry[3:])
-        reason = _REASONS.get(chr(entry[1]), "changed")
-        is_tracked = reason not in {_UNTRACKED, _IGNORED}
-        is_own = path.startswith(own) and (reason != _IGNORED or path.endswith(_SUFFIXES))
-        if is_tracked or is_own:
+    own = [f":(top,literal){folder}" for folder in folders]
+    reasons = _reasons(repository, "--untracked-files=all", "--ignored", "--", *own)
+    for path, reason in (reasons | _reasons(repository, "--untracked-files=no")).items():
+        if reason != _IGNORED or path.endswith(_SUFFIXES):
             yield UncommittedFile(path, reason)
+
+
+def _reasons(repository: GitRepository, *arguments: str) -> dict[str, str]:
+    """Return the files that `git status` lists, each with how."""
+    listing = repository.run("status", "--porcelain=v1", "-z", "--no-renames", *arguments)
+    return {
+        os.fsdecode(entry[3:]): _REASONS.get(chr(entry[1]), "changed")
+        for entry in listing.split(b"\0")[:-1]
+    }
 
 
 def _named(uncommitted: tuple[UncommittedFile, ...]) -> str:

@@ -327,7 +327,7 @@ def pull_verdict(
         is_edit=not judged.change.is_evidence and model is not None and base.has_row(model),
         files=list(judged.files),
         places=places,
-        weight=_weight(judged.findings),
+        weight=weight_of(judged.findings),
         findings=listed_findings(judged.findings),
         comparison=(None if ranked_row is None else row_comparison(ranked_row, board, benchmark)),
         standings=(
@@ -372,7 +372,7 @@ def _crash(pull: PullHead, merge_base: str, error: Exception, main_digest: str |
     return Decision(verdict, (finding,), None)
 
 
-def _weight(findings: Sequence[Finding]) -> float:
+def weight_of(findings: Sequence[Finding]) -> float:
     """Return the sum of the scores of all warnings; one without a score counts as 1."""
     warnings = (finding for finding in findings if finding.severity is Severity.WARNING)
     return round(math.fsum(max(1.0, finding.score) for finding in warnings), 1)
