@@ -42,6 +42,7 @@ from geneb_ci.github.new_repository import (
     plan_lines,
     plan_of,
     push_first,
+    refuse_organisation,
     remote_of,
     template,
     write_planned,
@@ -50,6 +51,7 @@ from geneb_ci.github.settings import diagnosis, hub
 from geneb_ci.github.settings.apply import AppliedSettings, settings_applied
 from geneb_ci.github.settings.client import SettingsClient
 from geneb_ci.github.settings.diagnosis import SettingState
+from geneb_ci.github.settings.features import features_of
 from geneb_ci.github.settings.wanted import SETTINGS, Setting
 from geneb_ci.render.table import wrapped_text
 from reference_harness.formats.text import next_line
@@ -74,7 +76,7 @@ def apply_settings(folder: Path, given: Answers, *, dry_run: bool) -> Exit:
         raise UsageProblem(f"{folder.resolve()}: there is no commit", "run geneb-ci init first")
     with connect(given.repository) as github:
         client = SettingsClient(github.wire, given.space, dry=dry_run)
-        _refuse_apply(client, folder)
+        _refuse_apply(client, folder, given)
         _create_space(client)
         _apply(client, [setting for setting in SETTINGS if not setting.id.startswith(AFTER_PUSH)])
         if client.has_main:
@@ -88,21 +90,23 @@ def apply_settings(folder: Path, given: Answers, *, dry_run: bool) -> Exit:
         if dry_run:
             echo("nothing was changed: this was a dry run")
             return Exit.CLEAN
-        left = diagnosis.diagnoses_of(SettingsClient(github.wire, given.space))
+        after = SettingsClient(github.wire, given.space)
+        left, able = diagnosis.diagnoses_of(after), list(features_of(after))
     if not client.sent and not later.sent:
         echo("no setting had to be changed")
-    write(Output("text", STDOUT), diagnosis.as_text(given.repository, left, width()))
+    write(Output("text", STDOUT), diagnosis.as_text(given.repository, left, width(), able))
     wrong = any(diagnosis.state is SettingState.WRONG for diagnosis in left)
     return Exit.ERRORS if wrong else Exit.CLEAN
 
 
-def _refuse_apply(client: SettingsClient, folder: Path) -> None:
+def _refuse_apply(client: SettingsClient, folder: Path, given: Answers) -> None:
     """Refuse what GitHub, the Hub or git would refuse later, before anything is sent.
 
     Raises NotFound without the repository, UsageProblem for another remote or a token that lacks a
     right. What a token does not say of its rights is found when it is used.
     """
     name = client.wire.repository
+    refuse_organisation(given, client.repository.get("owner") or {})
     rights = client.repository.get("permissions")
     if not client.has_main:
         remote_of(folder, name)
@@ -155,7 +159,15 @@ def _create_space(client: SettingsClient) -> None:
 @click.option("--repo", metavar="OWNER/NAME", help="The repository on GitHub; it may be empty.")
 @click.option("--space", metavar="OWNER/NAME", help="The Space; default: the name of --repo.")
 @click.option(
-    "--maintainers", metavar="@ORG/TEAM", help="Code owner; default: the account of --repo."
+    "--maintainers",
+    multiple=True,
+    metavar="@ORG/TEAM",
+    help="Code owner: a team, or @ACCOUNT twice, of whom one approves what the other changes.",
+)
+@click.option(
+    "--alone",
+    is_flag=True,
+    help="Weaker: the one account of --maintainers merges its own pull requests.",
 )
 @click.option(
     "--benchmark",
@@ -169,7 +181,8 @@ def init_command(
     folder: Path,
     repo: str | None,
     space: str | None,
-    maintainers: str | None,
+    maintainers: tuple[str, ...],
+    alone: bool,
     benchmark: Path | None,
     dry_run: bool,
     force: bool,
@@ -181,7 +194,7 @@ def init_command(
     Both may be run again: what is there is not written twice, and a file that differs is kept.
     """
     _require_path(folder)
-    given = answers(folder, repo, space, maintainers)
+    given = answers(folder, repo, space, maintainers, is_alone=alone)
     if apply:
         return apply_settings(folder, given, dry_run=dry_run)
     definition = _definition(folder, benchmark)
@@ -266,7 +279,7 @@ def _write_key(folder: Path, given: Answers) -> None:
     ignored.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     ignored.write_text("*\n", encoding="utf-8")
     now = datetime.now(UTC).strftime(FORMAT)
-    owner = given.maintainers.removeprefix("@")
+    owner = given.maintainers.split()[0].removeprefix("@")
     entry = _key(folder, AUDIT_KEY, owner, now)
     key_file = KeyFile(note="Ed25519 keys whose signatures on audit records count.", keys=[entry])
     text = json.dumps(key_file.model_dump(mode="json", exclude_none=True), indent=1) + "\n"

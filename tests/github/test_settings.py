@@ -82,6 +82,7 @@ def whole(files: Files, hub: Hub) -> Iterator[SettingsServer]:
 STATE = (
     *("repository", "objects", "reports", "label_names", "rulesets", "environments", "policies"),
     *("variables", "secrets", "workflow_states", "runners", "owner_errors", "published_runs"),
+    "writers",
     *("pushed", "permissions", "requests"),
 )
 
@@ -177,7 +178,7 @@ def test_a_broken_setting_is_named_and_set_and_nothing_else(setting, sound, file
     assert sound.writes() == []
     if setting.id == "trusted-publisher":
         assert (code, named) == (3, {setting.id: "unseen"})
-        assert "fix: set it by hand, then: gh workflow run publish.yml" in text
+        assert f"fix: {setting.hand}; then: gh workflow run publish.yml" in text
     else:
         assert (code, named) == (11, dict.fromkeys(IMPLIED.get(setting.id, {setting.id}), "wrong"))
         assert f"wrong: {setting.id}: {setting.expected}" in text

@@ -197,7 +197,7 @@ def test_what_can_be_refused_is_refused_before_a_file_is_written(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(identity))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(identity))
-    words = ["init", "board", "--repo", "org/board"]
+    words = ["init", "board", "--repo", "org/board", "--maintainers", "@org/team"]
     if case == "no name":
         config = tmp_path / "config"
         config.write_text("[user]\nuseConfigOnly = true\n", encoding="utf-8")

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import tomllib
 from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import Any
@@ -12,6 +13,8 @@ from geneb_ci.github.wire import Wire
 
 MAIN = "main"
 """Branch that the workflows publish from; its name is written in them."""
+ANSWERS_FILE, ALONE = ".github/geneb-ci.toml", "is_alone"
+"""What `geneb-ci init` was told, and its switch for a board of one maintainer."""
 PAGES_MAX = 10  # 1,000 labels, rules or rulesets: far more than a person sets by hand
 ADMINISTRATION, METADATA = "Administration: read", "Metadata: read"
 
@@ -127,6 +130,15 @@ class SettingsClient:
                 raise UnexpectedReply(f"{path}: bytes that do not match their digest", AGAIN)
             self._known[sha] = raw
         return bytes(self._known[sha])
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether main says that one account maintains the board alone."""
+        try:
+            values = tomllib.loads((self.content(ANSWERS_FILE) or b"").decode())
+        except ValueError:
+            return False
+        return values.get(ALONE) is True
 
     def folder(self, path: str) -> list[str]:
         """Return the paths of the files of main below a folder."""
