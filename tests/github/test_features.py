@@ -4,10 +4,25 @@ import json
 
 import pytest
 
+from geneb_ci.common.errors import UsageProblem
+from geneb_ci.github.new_repository import Answers, refuse_organisation
+from geneb_ci.github.settings.apply import GUARD
+from geneb_ci.github.settings.client import ANSWERS_FILE
+from geneb_ci.github.settings.diagnosis import SettingState, diagnoses_of
 from geneb_ci.github.settings.features import FeatureState, features_of, reads_of
 from tests.github.broken_settings import KEYS, changed, key_file, put
+from tests.github.server import REPOSITORY
 from tests.github.settings_server import PERMISSIONS
-from tests.github.test_settings import doctor, files, hub, observed, sound, whole
+from tests.github.test_settings import (
+    SPACE,
+    apply_all,
+    doctor,
+    files,
+    hub,
+    observed,
+    sound,
+    whole,
+)
 from tests.house.workflow_file import FOLDER
 
 __all__ = ["files", "hub", "sound", "whole"]
@@ -164,6 +179,43 @@ def test_a_workflow_that_a_maintainer_disabled_stays_so(sound, capsys):
     sound.workflow_states[FLOW("audit")] = "disabled_manually"
     code, out, _ = doctor(capsys)
     assert (code, "wrong:" in out) == (0, False)
+
+
+def test_a_maintainer_alone_bypasses_on_pull_requests_alone(sound, files):
+    """One approval, and nobody approves his own: such a board locked itself."""
+    given = Answers(REPOSITORY, SPACE, "@me", is_alone=True)
+    sound.push(files | {ANSWERS_FILE: ("100644", given.text.encode())})
+    sound.rulesets.clear()
+    sound.writers = ["me"]
+    apply_all(sound)
+    (guard,) = (one for one in sound.rulesets.values() if one["name"] == GUARD)
+    actor = {"actor_id": 5, "actor_type": "RepositoryRole", "bypass_mode": "pull_request"}
+    assert guard["bypass_actors"] == [actor]
+    settings = {one.setting.id: one.state for one in diagnoses_of(observed(sound))}
+    assert set(settings.values()) == {SettingState.FINE}
+    (merging,) = (one for one in features_of(observed(sound)) if one.name == "merging")
+    assert (merging.state, "weaker" in merging.because) == (WORKS, True)
+    guard["bypass_actors"] = [actor | {"bypass_mode": "always"}]
+    (wrong,) = (one for one in diagnoses_of(observed(sound)) if one.state != SettingState.FINE)
+    assert wrong.setting.id == "main-no-bypass"
+
+
+@pytest.mark.parametrize(
+    ("owner", "is_refused"),
+    [
+        ({"type": "Organization", "login": "Lab"}, True),
+        ({"type": "User", "login": "Lab"}, False),
+        ({"type": "Organization", "login": "other"}, False),
+    ],
+)
+def test_an_organisation_is_no_code_owner(owner, is_refused):
+    given = Answers("lab/board", SPACE, "@lab", is_alone=True)
+    if not is_refused:
+        refuse_organisation(given, owner)
+        return
+    with pytest.raises(UsageProblem, match="@lab is an organisation") as refused:
+        refuse_organisation(given, owner)
+    assert "--maintainers @lab/TEAM" in refused.value.fix
 
 
 def test_what_jobs_read_is_derived_from_their_files():
