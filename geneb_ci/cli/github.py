@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from geneb_ci.cli.main import is_plain, say
+from geneb_ci.cli.main import echo, is_plain, say
 from geneb_ci.cli.shared import STDOUT, Output, write
 from geneb_ci.common.config import cache_folder, find_layout
 from geneb_ci.common.errors import Exit, UsageProblem
@@ -31,7 +31,9 @@ from geneb_ci.github.verdict.handover import decode, encode
 from geneb_ci.github.verdict.model import SUCCESS
 from geneb_ci.github.wire import Etags
 from geneb_ci.render.plain import visible
-from reference_harness.formats.text import plural, quoted
+from geneb_ci.situation.maintainer import pull_command
+from geneb_ci.situation.servers import waiting_pull
+from reference_harness.formats.text import next_line, plural, quoted
 
 _SHA = re.compile(r"[0-9a-f]{40}")
 
@@ -231,4 +233,7 @@ def triage_command(
         color = is_terminal and not is_plain()
         text = terminal(queue, limit, color=color, width=width)
     write(Output("text", STDOUT), text)
+    pull = waiting_pull(queue)
+    if style is None and pull is not None:
+        echo(next_line(pull_command(pull, github.wire.repository)))
     return Exit.NOT_CHECKED if queue.unread else Exit.CLEAN

@@ -2,6 +2,7 @@
 
 import functools
 import json
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ from geneb_ci.submission.reading import BYTES_MAX, FileKind, located, read_bytes
 from geneb_ci.submission.structure import check_structure, model_key_of, version_of
 from reference_harness.formats.files import text_line_ends, write_whole
 from reference_harness.formats.submission_terms import BY_ENTRY, ENTRY_MEMBER
-from reference_harness.formats.text import plural, quoted
+from reference_harness.formats.text import next_line, plural, quoted
 
 FORMATS = ("text", "json")
 
@@ -324,6 +325,7 @@ def upgrade_command(
     if not quiet:
         entry = "" if undo else f", by the entry of {older.value['model_id']} in the model registry"
         echo(f"wrote {output}: format {'1.0' if undo else '1.1'}{entry}", err=True)
+        echo(next_line(shlex.join(["geneb-ci", "check", output])), err=True)
     return Exit.CLEAN
 
 

@@ -235,6 +235,19 @@ def _run(state: BranchState) -> str:
     return _join(*state.run_words)
 
 
+def _no_base(state: BranchState) -> Iterator[str]:
+    yield state.title
+    yield "the clone has no main branch, and none of a remote: what the branch adds is not known"
+    if not state.tree.remotes:
+        yield "add the address of the board's repository, and fetch it"
+
+
+def _fetch(state: BranchState) -> str:
+    if state.tree.remotes:
+        return "git fetch --all"
+    return f"git remote add upstream {BOARD} && git fetch upstream"
+
+
 def _unchanged(state: BranchState) -> Iterator[str]:
     yield state.title
     base = state.tree.base or "the last commit"
@@ -327,7 +340,8 @@ def _verify_and_commit(state: BranchState) -> str:
 
 def _base(state: BranchState) -> Iterator[str]:
     yield state.title
-    yield f"a pull request is made from a branch of its own, and this is {state.tree.branch}"
+    here = state.tree.branch or "none"
+    yield f"a pull request is made from a branch of its own, and this is {here}"
 
 
 def _branch_off(state: BranchState) -> str:
@@ -497,6 +511,13 @@ TABLE: tuple[Situation[BranchState], ...] = (
         _run,
     ),
     Situation(
+        "no-base-branch",
+        "nothing says which branch pull requests go to",
+        lambda s: not s.tree.base and s.tree.head,
+        _no_base,
+        _fetch,
+    ),
+    Situation(
         "nothing-changed",
         "the branch and the working tree have nothing of a model",
         lambda s: not _has_own(s) and not s.change,
@@ -540,8 +561,8 @@ TABLE: tuple[Situation[BranchState], ...] = (
     ),
     Situation(
         "on-the-base-branch",
-        "the files are on the branch that pull requests go to",
-        lambda s: s.tree.is_on_base and _has_own(s),
+        "the files are on the branch that pull requests go to, or on none",
+        lambda s: _has_own(s) and (s.tree.is_on_base or not s.tree.branch),
         _base,
         _branch_off,
     ),

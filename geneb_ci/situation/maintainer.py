@@ -453,15 +453,26 @@ def _pulls(state: BoardState) -> Iterator[str]:
 
 
 def _view_pull(state: BoardState) -> str:
-    if state.pull is None:
-        return ""
-    if state.pull.action.startswith("gh "):
-        return f"{state.pull.action} --repo {state.repository}"
-    return shlex.join(["gh", "pr", "view", str(state.pull.number), "--repo", state.repository])
+    return pull_command(state.pull, state.repository) if state.pull is not None else ""
+
+
+def pull_command(pull: WaitingPull, repository: str) -> str:
+    """Return the command for what a pull request waits for: its action, or a look at it."""
+    if pull.action.startswith("gh "):
+        return f"{pull.action} --repo {repository}"
+    return shlex.join(["gh", "pr", "view", str(pull.number), "--repo", repository])
 
 
 def _first(state: BoardState) -> AuditCandidate | None:
     return next((row for row in state.queue if not row.refusal), None)
+
+
+def _local(state: BoardState) -> Iterator[str]:
+    yield state.title
+    yield "the board is on this machine alone: its clone has no remote"
+    yield f"create {state.repository} on GitHub, empty; the command pushes to it, and sets it up"
+    if _first(state) is not None:
+        yield f"or stay here, and audit a row: {_audit_first(state)}"
 
 
 def _candidate(state: BoardState) -> Iterator[str]:
@@ -698,6 +709,13 @@ TABLE: tuple[Situation[BoardState], ...] = (
         lambda s: s.pull,
         _pulls,
         _view_pull,
+    ),
+    Situation(
+        "not-on-github",
+        "`geneb-ci init` made the board, and it has not been pushed to GitHub",
+        lambda s: s.has_answers and not s.tree.remotes,
+        _local,
+        lambda _: "GH_TOKEN=... HF_TOKEN=... geneb-ci init --apply",
     ),
     Situation(
         "row-to-audit",

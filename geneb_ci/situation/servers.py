@@ -49,7 +49,7 @@ def seen_on(
             seen = Seen(
                 is_asked=True,
                 shown_at=_shown_at(github, audits),
-                pull=_waiting(read_queue(github)),
+                pull=waiting_pull(read_queue(github)),
             )
     if space is not None:
         seen = seen._replace(live=live_board(require_space(space, "--space"), clone))
@@ -66,7 +66,8 @@ def _shown_at(github: GitHub, audits: tuple[OpenAudit, ...]) -> dict[str, str]:
     return {commitment: moment for commitment, moment in moments.items() if moment}
 
 
-def _waiting(queue: Queue) -> WaitingPull | None:
+def waiting_pull(queue: Queue) -> WaitingPull | None:
+    """Return the first pull request of a queue that waits for a maintainer; None without one."""
     rows = [row for row in queue.rows if row.turn is Turn.MAINTAINER]
     if not rows:
         return None

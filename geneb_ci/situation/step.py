@@ -3,6 +3,7 @@
 import dataclasses
 import datetime as dt
 import os
+import shlex
 from pathlib import Path
 
 from geneb_ci.audit.record.keys import KEY_VARIABLE
@@ -15,7 +16,8 @@ from geneb_ci.situation.read_branch import read_branch
 from geneb_ci.situation.table import NextStep, Role, decide
 from geneb_ci.situation.work_tree import read_work_tree
 
-NOTHING_CHANGED = "nothing-changed"
+NOTHING_TO_SUBMIT = frozenset({"nothing-changed", "no-base-branch"})
+"""Situations of a contributor in which a maintainer with a key is who asks."""
 OTHER_ROLE = "you have a key as well: geneb-ci next --as maintainer says what is next on the board"
 
 
@@ -32,11 +34,26 @@ def step_in(
     sent. Raises BadConfiguration, and what the servers do.
     """
     layout = find_layout(folder)
+    step = _step_of(layout, role, repository, space, now)
+    if not step.command or layout.root == folder:
+        return step
+    up = shlex.join(["cd", os.path.relpath(layout.root, folder)])
+    return dataclasses.replace(step, command=f"{up} && {step.command}")
+
+
+def _step_of(
+    layout: Layout,
+    role: Role | None,
+    repository: str | None,
+    space: str | None,
+    now: dt.datetime,
+) -> NextStep:
+    """Return the next step in a repository, whose command is for its root."""
     if role is Role.MAINTAINER or (role is None and _has_unmerged_statements(layout)):
         return _of_maintainer(layout, repository, space, now)
     step = _of_contributor(layout, repository)
     has_key = role is None and _has_key(layout)
-    if has_key and step.situation == NOTHING_CHANGED:
+    if has_key and step.situation in NOTHING_TO_SUBMIT:
         return _of_maintainer(layout, repository, space, now)
     return dataclasses.replace(step, lines=(*step.lines, OTHER_ROLE)) if has_key else step
 

@@ -15,6 +15,8 @@ LINES_MAX = 10
 COLUMNS = 80
 LINE_MAX = 400
 """Characters of a line: names in it come from contributors."""
+COMMAND_MAX = 10_000
+"""Characters of a command, which has at most the paths of one submission."""
 NOTHING = "nothing"
 """What comes next where nothing is left to do."""
 
@@ -95,4 +97,5 @@ def decide(role: Role, state: State, table: Sequence[Situation[State]]) -> NextS
     """
     situation = next(entry for entry in table if entry.holds(state))
     lines = tuple(visible(line, LINE_MAX) for line in situation.lines(state) if line)
-    return NextStep(role, situation.name, lines, situation.command(state))
+    command = visible(situation.command(state), COMMAND_MAX)
+    return NextStep(role, situation.name, lines, command)

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from geneb_ci.cli.main import main
+from geneb_ci.common.errors import UsageProblem
 from geneb_ci.situation.contributor import TABLE
 from tests.cli.repository import commit, put, small_repository
 from tests.git import git
@@ -27,6 +29,9 @@ MODULE = "submissions/extractors/gamma.py"
 SOUND = """class Gamma:
     def extract_embeddings(self, sequences, batch_size=1):
         raise SystemExit("this must never run")
+
+
+open("it-was-run", "w").close()
 """
 ONE_ARGUMENT = SOUND.replace(", batch_size=1", "")
 ADD = f"git add --all -- {CARD_PATH} {MODULE} {ROW} && git commit -m 'Add gamma'"
@@ -273,6 +278,22 @@ def untouched(_: Path) -> None:
     """Leave the clone as it is."""
 
 
+def detached(root: Path) -> None:
+    git(root, "switch", "--quiet", "--detach")
+    submission(root)
+
+
+def no_main(root: Path) -> None:
+    git(root, "branch", "--quiet", "--move", "main", "work")
+    git(root, "remote", "remove", "origin")
+
+
+def no_main_fetched(root: Path) -> None:
+    git(root, "branch", "--quiet", "--move", "main", "work")
+    for ref in git(root, "for-each-ref", "--format=%(refname)", "refs/remotes").split():
+        git(root, "update-ref", "-d", ref)
+
+
 class Case(NamedTuple):
     """A situation: how it comes about, the line that is expected, and what carrying it out does."""
 
@@ -398,6 +419,17 @@ CASES = {
     "a submission on main": Case(
         on_main, "on-the-base-branch", "git switch --create add-gamma", "not-committed"
     ),
+    "a submission on no branch": Case(
+        detached, "on-the-base-branch", "git switch --create add-gamma", "not-committed"
+    ),
+    "a clone without a main branch": Case(
+        no_main,
+        "no-base-branch",
+        "git remote add upstream https://github.com/OWNER/NAME && git fetch upstream",
+    ),
+    "a clone that was never fetched": Case(
+        no_main_fetched, "no-base-branch", "git fetch --all", "nothing-changed"
+    ),
     "files that are not committed": Case(
         pending, "not-committed", ADD, "not-pushed", says="not committed, so that the server does"
     ),
@@ -491,6 +523,59 @@ def test_the_open_pull_request_and_whose_turn_it_is(clone, monkeypatch):
     assert found.situation == "pull-request-open"
     assert found.command == f"gh pr view {number} --repo org/board --comments"
     assert found.lines[1].startswith(f"pull request {number}: ")
+
+
+def test_a_command_is_for_the_folder_that_it_was_asked_in(clone, monkeypatch):
+    pending(clone)
+    monkeypatch.chdir(clone / "submissions/cards")
+    found = step()
+    assert found.command == f"cd ../.. && {ADD}"
+
+
+def test_a_name_that_is_no_text_is_shown_escaped(clone):
+    pending(clone, row=small("gamma"))
+    (clone / MODULE).unlink()
+    (clone / "submissions/a\x1b[2Jb.txt").write_text("x", encoding="utf-8")
+    (clone / "submissions/##[error]").write_text("x", encoding="utf-8")
+    text = step().text()
+    assert "\\u001b" in text
+    assert "##[" not in text
+    assert text.replace("\n", "").isprintable()
+
+
+def test_who_has_a_key_is_a_maintainer_until_files_of_a_model_are_there(clone, monkeypatch, capsys):
+    assert step().role == "contributor"
+    key = clone.parent / "key.pem"
+    assert main(["audit", "keygen", "--output", str(key)]) == 0
+    capsys.readouterr()
+    monkeypatch.setenv("GENEB_AUDIT_KEY_FILE", str(key))
+    assert step().role == "maintainer"
+    assert step(role="contributor").situation == "nothing-changed"
+    pending(clone)
+    found = step()
+    assert (found.role, found.situation) == ("contributor", "not-committed")
+    assert found.lines[-1].startswith("you have a key as well: geneb-ci next --as maintainer")
+    audits = clone / "leaderboard/audits/alpha"
+    audits.mkdir(parents=True)
+    (audits / "0123456789abcdef.committed.json").write_text("{}", encoding="utf-8")
+    found = step()
+    assert (found.role, found.situation) == ("maintainer", "setup-incomplete")
+
+
+def test_the_command_prints_what_the_function_returns(clone, capsys):
+    pending(clone)
+    assert main(["next"]) == 0
+    assert capsys.readouterr().out == step().text()
+    assert main(["next", "--format", "json"]) == 0
+    value = json.loads(capsys.readouterr().out)
+    assert value == {
+        "role": "contributor",
+        "situation": "not-committed",
+        "lines": list(step().lines),
+        "next": ADD,
+    }
+    with pytest.raises(UsageProblem, match='"somebody" is not a role'):
+        step(role="somebody")
 
 
 def test_every_situation_of_the_table_has_a_case_and_half_of_them_are_left():

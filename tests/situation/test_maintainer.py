@@ -272,6 +272,12 @@ def wrong_row(root: Path) -> None:
     save(root)
 
 
+def made_by_init(root: Path) -> None:
+    (root / ".github").mkdir()
+    (root / ".github/geneb-ci.toml").write_text('repository = "org/board"\n', encoding="utf-8")
+    save(root)
+
+
 class Case(NamedTuple):
     """A situation: how it comes about, the line that is expected, and what carrying it out does."""
 
@@ -418,6 +424,12 @@ CASES = {
         wrong_row, "row-refused", "geneb-ci check submissions", says="rows with errors: model"
     ),
     "no row": Case(no_row, "no-row", "geneb-ci new OWNER/MODEL"),
+    "a board on this machine": Case(
+        made_by_init,
+        "not-on-github",
+        "GH_TOKEN=... HF_TOKEN=... geneb-ci init --apply",
+        says="create org/board on GitHub, empty",
+    ),
     "a confirmed row": Case(confirmed, "nothing-to-do", LOOK, says="1 row, 0 without an audit"),
 }
 
@@ -648,7 +660,9 @@ def test_rows_with_warnings_are_audited_first_and_practice_is_drawn_at_once():
     """Decisions on states that take an audit of minutes to bring about; a night test does."""
     rows = [AuditCandidate("b", "submissions/b.json", 12.5), AuditCandidate("c", "c.json", 0)]
     refused = AuditCandidate("a", "submissions/a.json", 30.0, refusal="weights are not pinned")
-    state = BoardState(rows=4, queue=(refused, *rows), key=KeyFacts("key.pem"), needs_data=False)
+    state = BoardState(
+        rows=4, has_answers=False, queue=(refused, *rows), key=KeyFacts("key.pem"), needs_data=False
+    )
     found = decide(Role.MAINTAINER, state, TABLE)
     assert found.command == "geneb-ci audit submissions/b.json --practice --key key.pem"
     assert found.lines[1:4] == (
