@@ -322,9 +322,9 @@ def lines(read: Read) -> int:
 
 
 def tidy(text: str) -> str:
-    """Return a text without blanks at the ends of lines, and without the id of a commit."""
-    lines = (f"{line.rstrip()}\n" for line in text.splitlines())
-    return re.sub(r"(?<=, commit )[0-9a-f]{12}", "0" * 12, "".join(lines))
+    """Return a text without blanks at the ends of lines, and without the name of a commit."""
+    shown = re.sub(r"(?<=commit )[0-9a-f]{12}", "...", text)
+    return "".join(f"{line.rstrip()}\n" for line in shown.splitlines())
 
 
 HEAD = f"""\
