@@ -6,7 +6,8 @@ import textwrap
 
 from rich.cells import cell_len
 
-from geneb_ci.github.queue import Queue, QueueRow, Turn, duration, longest
+from geneb_ci.github.ages import duration
+from geneb_ci.github.queue import Queue, QueueRow, Turn, longest
 from geneb_ci.render.markdown import cell
 from geneb_ci.render.table import Table
 from geneb_ci.render.text import Part, coloured, escape

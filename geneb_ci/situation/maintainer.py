@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from geneb_ci.common.finding import first_and_more
-from geneb_ci.github.queue import OVERDUE_AFTER, duration
+from geneb_ci.github.ages import OVERDUE_AFTER, duration
 from geneb_ci.publish.difference import LiveStatus
 from geneb_ci.situation.table import Situation
 from geneb_ci.situation.work_tree import WorkTree

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from geneb_ci.github.ages import duration
 from geneb_ci.github.api import GitHub, connect
-from geneb_ci.github.queue import Queue, Turn, duration, read_queue
+from geneb_ci.github.queue import Queue, Turn, read_queue
 from geneb_ci.publish.difference import LiveStatus, standing_of
 from geneb_ci.publish.generation import source_of
 from geneb_ci.publish.git import GitRepository
